@@ -1,0 +1,190 @@
+//! What goes wrong, in two types that never mix: [`Error`] is a fault for the operator, [`ToolError`] is what the model
+//! may see. Neither knows how it is printed.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Serialize, Serializer};
+
+/// A fault of the host, its configuration or its surroundings, told to the operator and never to the model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A source of tools could not be read or breaks its own format.
+    #[error("{}: {message}", path.display())]
+    Source {
+        /// The file or folder that was read.
+        path: PathBuf,
+        /// What was found and where in the file.
+        message: String,
+    },
+    /// A tool is configured but its program is not there.
+    #[error("configured tool {name:?} is unavailable: {reason} (program {program:?})")]
+    Unavailable {
+        /// The tool's name.
+        name: String,
+        /// Why the program cannot be used.
+        reason: String,
+        /// The program as it was looked for.
+        program: String,
+    },
+    /// Two sources bring a tool of one name.
+    #[error("tool `{name}` is defined twice: in {first} and in {second}")]
+    Duplicate {
+        /// The name that both carry.
+        name: String,
+        /// The source loaded first.
+        first: String,
+        /// The source loaded second.
+        second: String,
+    },
+    /// No tool has this name.
+    #[error("unknown tool: {name}")]
+    UnknownTool {
+        /// The name that was asked for.
+        name: String,
+        /// The nearest name that exists.
+        nearest: Option<String>,
+    },
+    /// A program is not a component that the sandbox can run.
+    #[error("{}: {reason}", path.display())]
+    Component {
+        /// The file that was read.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A permission cannot be given as it was written.
+    #[error("{permission}: {reason}")]
+    Permission {
+        /// The permission, as the operator wrote it.
+        permission: String,
+        /// Why it cannot be given.
+        reason: String,
+    },
+    /// The audit log cannot be written.
+    #[error("audit log {}: {reason}", path.display())]
+    Audit {
+        /// The log's folder or file.
+        path: PathBuf,
+        /// What the system answered.
+        reason: String,
+    },
+    /// The engine could not be set up.
+    #[error("engine: {0}")]
+    Engine(String),
+}
+
+impl Error {
+    /// What a person can do about it, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::Unavailable { program, .. } => {
+                Some(format!("build or copy the component to `{program}`, or remove the tool from its manifest"))
+            }
+            Error::Duplicate { .. } => Some("rename one of the two, or load only one of the sources".into()),
+            Error::UnknownTool { nearest: Some(nearest), .. } => Some(format!("did you mean `{nearest}`?")),
+            Error::Component { .. } => Some("compile the program for `wasm32-wasip2` or `wasm32-wasip1`".into()),
+            Error::Audit { .. } => Some("no call runs unlogged: free the disk or name another folder".into()),
+            _ => None,
+        }
+    }
+}
+
+/// How a call ended: the one vocabulary of results, receipts and the audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The tool answered.
+    Ok,
+    /// The tool ran and said itself that it failed.
+    Failed,
+    /// The model's call was wrong; the guest was not started.
+    BadArguments,
+    /// A grant, rule or hook refused the call.
+    Denied,
+    /// The tool broke its contract: its answer is not one line of JSON.
+    BadResult,
+    /// The wall-clock deadline passed.
+    Deadline,
+    /// The fuel was used up.
+    Fuel,
+    /// Memories and tables together wanted more than the cap.
+    Memory,
+    /// The guest recursed beyond its stack.
+    Stack,
+    /// The guest held more host resources than the cap.
+    Handles,
+    /// Standard output, standard error or the result was larger than the cap.
+    OutputLimit,
+    /// The guest trapped in any other way.
+    Trap,
+    /// The program cannot be run as a tool.
+    BadComponent,
+    /// The caller went away before the call ended.
+    Cancelled,
+    /// The call could not be written to the audit log and was refused.
+    Unlogged,
+}
+
+impl Outcome {
+    /// The name used in receipts and in the audit log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Ok => "ok",
+            Outcome::Failed => "failed",
+            Outcome::BadArguments => "bad-arguments",
+            Outcome::Denied => "denied",
+            Outcome::BadResult => "bad-result",
+            Outcome::Deadline => "deadline",
+            Outcome::Fuel => "fuel",
+            Outcome::Memory => "memory",
+            Outcome::Stack => "stack",
+            Outcome::Handles => "handles",
+            Outcome::OutputLimit => "output-limit",
+            Outcome::Trap => "trap",
+            Outcome::BadComponent => "bad-component",
+            Outcome::Cancelled => "cancelled",
+            Outcome::Unlogged => "unlogged",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// A failed call, as the model may see it: no host path, no user name, no backtrace.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ToolError {
+    /// How the call ended; never [`Outcome::Ok`].
+    pub outcome: Outcome,
+    /// One sentence for the model.
+    pub message: String,
+    /// The tool's own error object, one line of JSON, where it gave one: passed on as it is.
+    pub json: Option<String>,
+}
+
+impl ToolError {
+    /// An error that the host words.
+    pub fn new(outcome: Outcome, message: impl Into<String>) -> Self {
+        Self { outcome, message: message.into(), json: None }
+    }
+
+    /// What the model gets: the tool's own error object, or `{"error": message}`.
+    pub fn content(&self) -> String {
+        match &self.json {
+            Some(json) => json.clone(),
+            None => serde_json::json!({ "error": self.message }).to_string(),
+        }
+    }
+}

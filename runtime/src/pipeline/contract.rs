@@ -1,0 +1,93 @@
+//! What a command's exit code and streams mean: one line of JSON is the answer; a failure is the tool's own error object
+//! or its text, wrapped once.
+
+use serde_json::Value;
+
+use crate::error::{Outcome, ToolError};
+use crate::schema;
+
+/// The most characters of a plain error text that are passed on.
+const LONGEST_ERROR: usize = 4096;
+
+/// Maps the end of a command.
+///
+/// # Errors
+///
+/// [`Outcome::Failed`] for a non-zero exit, [`Outcome::BadResult`] where standard output is not one line of JSON.
+pub(super) fn answer(exit: i32, stdout: Vec<u8>, stderr: Vec<u8>) -> Result<String, ToolError> {
+    if exit != 0 {
+        return Err(failure(exit, &stderr));
+    }
+    let bad = |message: String| ToolError::new(Outcome::BadResult, message);
+    let text = String::from_utf8(stdout).map_err(|_| bad("tool answered with invalid UTF-8".into()))?;
+    let line = text.trim();
+    if line.is_empty() {
+        return Ok("{}".to_owned());
+    }
+    if line.contains(['\n', '\r']) {
+        return Err(bad("tool answered with several lines where one line of JSON is required".into()));
+    }
+    schema::check_line(line).map_err(|error| bad(format!("tool answered with something other than JSON: {error}")))?;
+    Ok(if line.len() == text.len() { text } else { line.to_owned() })
+}
+
+fn failure(exit: i32, stderr: &[u8]) -> ToolError {
+    let text = String::from_utf8_lossy(stderr);
+    let text = text.trim();
+    if let Some(message) = own_error(text) {
+        return ToolError { outcome: Outcome::Failed, message, json: Some(text.to_owned()) };
+    }
+    let message = match text.char_indices().nth(LONGEST_ERROR) {
+        _ if text.is_empty() => format!("tool failed with exit code {exit}"),
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    };
+    ToolError::new(Outcome::Failed, message)
+}
+
+/// The message of an error object on one line, `{"error": …}`.
+fn own_error(text: &str) -> Option<String> {
+    if text.contains(['\n', '\r']) || !text.starts_with('{') {
+        return None;
+    }
+    let value = schema::parse(text).ok()?;
+    match value.get("error")? {
+        Value::String(message) => Some(message.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ok(stdout: &str) -> Result<String, String> {
+        answer(0, stdout.into(), vec![]).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn one_line_is_kept_byte_for_byte() {
+        let line = "{\"a\":  \"x  y\\n\\u001b\"}";
+        assert_eq!(ok(&format!("{line}\n")).unwrap(), line);
+        assert_eq!(ok("").unwrap(), "{}");
+        assert_eq!(ok(" \n").unwrap(), "{}");
+    }
+
+    #[test]
+    fn what_is_not_one_line_of_json_is_refused() {
+        for text in ["{}\n{}", "hello", "{", "NaN", "{\"a\":1} x", &"[".repeat(100_000)] {
+            assert!(ok(text).is_err());
+        }
+        assert_eq!(answer(0, vec![0xff], vec![]).unwrap_err().outcome, Outcome::BadResult);
+    }
+
+    #[test]
+    fn a_failure_is_passed_on_or_wrapped_once() {
+        let of = |stderr: &str| answer(1, b"{}".into(), stderr.into()).unwrap_err().content();
+        assert_eq!(of("{\"error\":\"no such zone\",\"zone\":1}\n"), "{\"error\":\"no such zone\",\"zone\":1}");
+        assert_eq!(of("plain \"text\"\n"), r#"{"error":"plain \"text\""}"#);
+        assert_eq!(of(""), r#"{"error":"tool failed with exit code 1"}"#);
+        assert_eq!(of("{\"other\":1}"), r#"{"error":"{\"other\":1}"}"#);
+        assert!(of(&"é".repeat(10_000)).chars().count() < 5_000);
+    }
+}

@@ -1,0 +1,44 @@
+//! What the operator allows, and the [`Grant`] that a tool gets: what it asks for and the operator allows, no more.
+//! Nothing is allowed by default, a denial wins over every allowance, and a guest can change neither.
+
+mod grant;
+mod resolved;
+
+use std::path::PathBuf;
+
+pub use grant::{Folder, Grant};
+pub use resolved::Allowed;
+
+/// One permission, as an operator writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Permission {
+    /// Reading a folder and all below it. `/` in a denial means every folder.
+    Read(PathBuf),
+    /// Writing, and so reading, a folder and all below it. `/` in a denial means every folder.
+    Write(PathBuf),
+    /// Seeing an environment variable. `*` in a denial means every variable.
+    Env(String),
+}
+
+/// What an operator allows and denies. Parsed here, resolved against the system when a runtime is built.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    allowed: Vec<Permission>,
+    denied: Vec<Permission>,
+}
+
+impl Policy {
+    /// Adds an allowance.
+    #[must_use]
+    pub fn allow(mut self, permission: Permission) -> Self {
+        self.allowed.push(permission);
+        self
+    }
+
+    /// Adds a denial, which wins over every allowance.
+    #[must_use]
+    pub fn deny(mut self, permission: Permission) -> Self {
+        self.denied.push(permission);
+        self
+    }
+}

@@ -1,0 +1,119 @@
+//! Compiled code, kept between runs in a private folder. A file counts only if it carries the seal of this folder's own
+//! key over its name and every byte; anything else (damaged, foreign, of another engine) is ignored and made again.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use tempfile::NamedTempFile;
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+const KEY_FILE: &str = "key";
+const SEAL: usize = blake3::OUT_LEN;
+
+pub(super) struct Cache {
+    folder: PathBuf,
+    key: OnceLock<Option<[u8; blake3::KEY_LEN]>>,
+}
+
+impl Cache {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder, key: OnceLock::new() }
+    }
+
+    /// The compiled component of this digest, if the cache holds one that it sealed itself for this very engine.
+    #[expect(unsafe_code, reason = "machine code is loaded only under the seal of the folder's private key")]
+    pub(super) fn get(&self, engine: &Engine, digest: &str) -> Option<Component> {
+        let name = name(engine, digest);
+        let file = fs::read(self.folder.join(&name)).ok()?;
+        let (seal, code) = file.split_at_checked(SEAL)?;
+        // The comparison takes the same time wherever the two differ.
+        if self.seal(&name, code)? != blake3::Hash::from_slice(seal).ok()? {
+            return None;
+        }
+        // SAFETY: the seal proves that this program wrote these bytes after compiling them itself.
+        unsafe { Component::deserialize(engine, code) }.ok()
+    }
+
+    /// Keeps a compiled component, whole or not at all. A cache that cannot be written costs time and nothing else.
+    pub(super) fn put(&self, engine: &Engine, digest: &str, component: &Component) {
+        let name = name(engine, digest);
+        let Ok(code) = component.serialize() else { return };
+        let Some(seal) = self.seal(&name, &code) else { return };
+        let _ = write_whole(&self.folder, &name, &[seal.as_bytes(), &code]);
+    }
+
+    fn seal(&self, name: &str, code: &[u8]) -> Option<blake3::Hash> {
+        let key = self.key.get_or_init(|| key(&self.folder).ok()).as_ref()?;
+        let mut hasher = blake3::Hasher::new_keyed(key);
+        hasher.update(name.as_bytes()).update(b"\0").update(code);
+        Some(hasher.finalize())
+    }
+}
+
+/// One file for each program, engine and configuration.
+fn name(engine: &Engine, digest: &str) -> String {
+    use std::hash::{Hash, Hasher};
+    // The hash need not resist anybody, for the seal does; it only keeps engines apart, which `deserialize` checks too.
+    let mut hasher = std::hash::DefaultHasher::new();
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    format!("{}-{:016x}.cwasm", digest.trim_start_matches("sha256:"), hasher.finish())
+}
+
+/// The folder's key, made at first use. A folder or key that others may write is not trusted.
+fn key(folder: &Path) -> io::Result<[u8; blake3::KEY_LEN]> {
+    make_private(folder)?;
+    let path = folder.join(KEY_FILE);
+    if !path.exists() {
+        let mut fresh = [0; blake3::KEY_LEN];
+        getrandom::fill(&mut fresh).map_err(io::Error::other)?;
+        let mut file = NamedTempFile::new_in(folder)?;
+        file.write_all(&fresh)?;
+        // Where another process was faster, its key is the folder's key.
+        let _ = file.persist_noclobber(&path);
+    }
+    refuse_shared(&path)?;
+    let mut key = [0; blake3::KEY_LEN];
+    File::open(&path)?.read_exact(&mut key)?;
+    Ok(key)
+}
+
+fn write_whole(folder: &Path, name: &str, parts: &[&[u8]]) -> io::Result<()> {
+    let mut file = NamedTempFile::new_in(folder)?;
+    for part in parts {
+        file.write_all(part)?;
+    }
+    file.persist(folder.join(name))?;
+    Ok(())
+}
+
+#[cfg(unix)]
+fn make_private(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    refuse_shared(folder)
+}
+
+#[cfg(not(unix))]
+fn make_private(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)
+}
+
+#[cfg(unix)]
+fn refuse_shared(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = fs::symlink_metadata(path)?;
+    let ours = metadata.uid() == rustix::process::geteuid().as_raw();
+    if ours && metadata.mode() & 0o022 == 0 && !metadata.is_symlink() {
+        Ok(())
+    } else {
+        Err(io::Error::other("the compile cache belongs to or can be written by someone else"))
+    }
+}
+
+#[cfg(not(unix))]
+fn refuse_shared(_: &Path) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! The state behind one store: it lives for one call and holds only what that call was granted.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use super::files::Files;
+use super::meter::{MemoryBudget, Meter};
+
+pub(super) struct Host {
+    pub(super) wasi: WasiCtx,
+    pub(super) table: ResourceTable,
+    pub(super) memory: MemoryBudget,
+    pub(super) meter: Arc<Meter>,
+    pub(super) deadline: Instant,
+}
+
+impl Host {
+    /// The files of this call, behind the gate.
+    pub(super) fn files(&mut self) -> Files<'_> {
+        use wasmtime_wasi::filesystem::WasiFilesystemView;
+        let meter = self.meter.clone();
+        Files { inner: self.filesystem(), meter }
+    }
+
+    pub(super) fn table(&mut self) -> &mut ResourceTable {
+        &mut self.table
+    }
+}
+
+impl WasiView for Host {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}

@@ -1,0 +1,45 @@
+//! Everything a guest can import, and so everything it can do: clocks, random numbers, standard streams, arguments, its
+//! environment, its folders. What is not named here does not exist for a guest: no socket, no HTTP, no process.
+
+use wasmtime::Engine;
+use wasmtime::component::{HasData, Linker, ResourceTable};
+use wasmtime_wasi::cli::{WasiCli, WasiCliView};
+use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView};
+use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, io, random};
+use wasmtime_wasi::random::{WasiRandom, WasiRandomView};
+
+use super::files::GatedFiles;
+use super::host::Host;
+
+struct Table;
+
+impl HasData for Table {
+    type Data<'a> = &'a mut ResourceTable;
+}
+
+/// The imports of a command.
+pub(super) fn command(engine: &Engine) -> wasmtime::Result<Linker<Host>> {
+    let mut linker = Linker::new(engine);
+    let l = &mut linker;
+    io::error::add_to_linker::<Host, Table>(l, Host::table)?;
+    io::poll::add_to_linker::<Host, Table>(l, Host::table)?;
+    io::streams::add_to_linker::<Host, Table>(l, Host::table)?;
+    clocks::wall_clock::add_to_linker::<Host, WasiClocks>(l, Host::clocks)?;
+    clocks::monotonic_clock::add_to_linker::<Host, WasiClocks>(l, Host::clocks)?;
+    random::random::add_to_linker::<Host, WasiRandom>(l, Host::random)?;
+    random::insecure::add_to_linker::<Host, WasiRandom>(l, Host::random)?;
+    random::insecure_seed::add_to_linker::<Host, WasiRandom>(l, Host::random)?;
+    cli::exit::add_to_linker::<Host, WasiCli>(l, Host::cli)?;
+    cli::environment::add_to_linker::<Host, WasiCli>(l, Host::cli)?;
+    cli::stdin::add_to_linker::<Host, WasiCli>(l, Host::cli)?;
+    cli::stdout::add_to_linker::<Host, WasiCli>(l, Host::cli)?;
+    cli::stderr::add_to_linker::<Host, WasiCli>(l, Host::cli)?;
+    cli::terminal_input::add_to_linker::<Host, WasiCli>(l, Host::cli)?;
+    cli::terminal_output::add_to_linker::<Host, WasiCli>(l, Host::cli)?;
+    cli::terminal_stdin::add_to_linker::<Host, WasiCli>(l, Host::cli)?;
+    cli::terminal_stdout::add_to_linker::<Host, WasiCli>(l, Host::cli)?;
+    cli::terminal_stderr::add_to_linker::<Host, WasiCli>(l, Host::cli)?;
+    filesystem::types::add_to_linker::<Host, GatedFiles>(l, Host::files)?;
+    filesystem::preopens::add_to_linker::<Host, GatedFiles>(l, Host::files)?;
+    Ok(linker)
+}

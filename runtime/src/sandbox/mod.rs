@@ -1,0 +1,206 @@
+//! The one place that names the engine. A [`Program`] is compiled once; a call gets a fresh store, with its limits and
+//! its grant and nothing else, and the store is dropped with the call. The sandbox knows no dialect and no JSON.
+
+mod adapt;
+mod cache;
+mod engine;
+mod fault;
+mod files;
+mod host;
+mod linker;
+mod meter;
+mod stdio;
+mod ticker;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use wasmtime::component::{Component, ResourceTable};
+use wasmtime::{Store, UpdateDeadline};
+use wasmtime_wasi::p2::bindings::CommandPre;
+use wasmtime_wasi::p2::pipe::MemoryInputPipe;
+use wasmtime_wasi::{FsPerms, WasiCtx};
+
+use crate::error::{Error, Outcome, ToolError};
+use crate::policy::Grant;
+use crate::tool::{Access, Limits};
+
+pub(crate) use meter::Meter;
+
+use cache::Cache;
+use engine::{Room, Rooms};
+use fault::DeadlinePassed;
+use host::Host;
+use meter::{MemoryBudget, Metered};
+use stdio::{Capped, OverCap};
+
+/// Engines, linkers and compiled code.
+pub(crate) struct Sandbox {
+    rooms: Rooms,
+    cache: Option<Cache>,
+}
+
+/// A command, compiled and linked: all that a call needs but its store.
+pub(crate) struct Program {
+    pre: CommandPre<Host>,
+    counts_fuel: bool,
+    /// SHA-256 of the file, as `sha256:HEX`.
+    pub(crate) digest: String,
+}
+
+/// What a call gives to a command.
+pub(crate) struct Invocation<'a> {
+    pub(crate) argv: &'a [String],
+    pub(crate) stdin: Bytes,
+    pub(crate) grant: &'a Grant,
+    pub(crate) limits: &'a Limits,
+}
+
+/// What a command left.
+pub(crate) struct Finished {
+    /// The exit code, or why there is none.
+    pub(crate) exit: Result<i32, ToolError>,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+}
+
+impl Sandbox {
+    /// Sets up the engine for this many calls at once.
+    pub(crate) fn new(slots: u32, cache: Option<PathBuf>) -> Result<Self, Error> {
+        Ok(Self { rooms: Rooms::new(slots)?, cache: cache.map(Cache::new) })
+    }
+
+    /// Compiles a program, or takes it from the cache. This computes for as long as the program is large.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError`] with [`Outcome::BadComponent`], in words that name no host path.
+    pub(crate) fn prepare(&self, bytes: &[u8], counts_fuel: bool) -> Result<Program, ToolError> {
+        let bad = |reason: String| ToolError::new(Outcome::BadComponent, reason);
+        let digest = digest(bytes);
+        let room = self.rooms.room(counts_fuel).map_err(|error| bad(error.to_string()))?;
+        let component = self.component(room, bytes, &digest).map_err(bad)?;
+        let pre = linked(room, &component).map_err(bad)?;
+        Ok(Program { pre, counts_fuel, digest })
+    }
+
+    fn component(&self, room: &Room, bytes: &[u8], digest: &str) -> Result<Component, String> {
+        if let Some(known) = self.cache.as_ref().and_then(|cache| cache.get(&room.engine, digest)) {
+            return Ok(known);
+        }
+        let component = adapt::component(bytes)?;
+        let component = Component::from_binary(&room.engine, &component).map_err(|error| format!("{error:#}"))?;
+        if let Some(cache) = &self.cache {
+            cache.put(&room.engine, digest, &component);
+        }
+        Ok(component)
+    }
+
+    /// Runs a command once, in a store of its own. Dropping the future stops the guest.
+    pub(crate) async fn run(&self, program: &Program, call: Invocation<'_>, meter: &Arc<Meter>) -> Finished {
+        let stdout = Capped::new(OverCap::Stdout, call.limits.stdout, meter);
+        let stderr = Capped::new(OverCap::Stderr, call.limits.stderr, meter);
+        let exit = match context(&call, &stdout, &stderr) {
+            Ok(wasi) => self.execute(program, wasi, call.limits, meter).await,
+            Err(error) => Err(error),
+        };
+        Finished { exit, stdout: stdout.take(), stderr: stderr.take() }
+    }
+
+    async fn execute(
+        &self,
+        program: &Program,
+        wasi: WasiCtx,
+        limits: &Limits,
+        meter: &Arc<Meter>,
+    ) -> Result<i32, ToolError> {
+        let room =
+            self.rooms.room(program.counts_fuel).map_err(|error| ToolError::new(Outcome::Trap, error.to_string()))?;
+        let _ticking = room.tick();
+        let deadline = fault::deadline(limits);
+        let mut store = store(room, wasi, limits, meter, deadline);
+        let call = async {
+            let command = program.pre.instantiate_async(&mut store).await?;
+            command.wasi_cli_run().call_run(&mut store).await
+        };
+        // The epoch stops a guest that computes; the time-out one that waits in a host call.
+        let ended = tokio::time::timeout_at(deadline.into(), Metered { inner: Box::pin(call), meter }).await;
+        if let (Some(given), Ok(left)) = (limits.fuel, store.get_fuel()) {
+            meter.fuel.store(given.saturating_sub(left), Relaxed);
+        }
+        match ended {
+            Ok(Ok(Ok(()))) => Ok(0),
+            Ok(Ok(Err(()))) => Ok(1),
+            Ok(Err(error)) => fault::classify(&error, meter, limits),
+            Err(_) => Err(fault::timed_out()),
+        }
+    }
+}
+
+/// The WASI context of one call: its streams, its arguments, and what was granted.
+fn context(call: &Invocation<'_>, stdout: &Capped, stderr: &Capped) -> Result<WasiCtx, ToolError> {
+    let mut wasi = WasiCtx::builder();
+    wasi.args(call.argv)
+        .envs(call.grant.env())
+        .initial_cwd("/")
+        .stdin(MemoryInputPipe::new(call.stdin.clone()))
+        .stdout(stdout.clone())
+        .stderr(stderr.clone());
+    for folder in call.grant.folders() {
+        let perms = match folder.access {
+            Access::Read => FsPerms::ReadOnly,
+            Access::Write => FsPerms::ReadWrite,
+        };
+        for name in &folder.guest {
+            wasi.preopened_dir(&folder.host, name, perms).map_err(|_| {
+                ToolError::new(Outcome::Denied, format!("the granted folder `{name}` can no longer be opened"))
+            })?;
+        }
+    }
+    Ok(wasi.build())
+}
+
+fn store(room: &Room, wasi: WasiCtx, limits: &Limits, meter: &Arc<Meter>, deadline: std::time::Instant) -> Store<Host> {
+    let mut table = ResourceTable::new();
+    table.set_max_capacity(limits.handles);
+    let memory = MemoryBudget { used: 0, cap: limits.memory, meter: meter.clone() };
+    let mut store = Store::new(&room.engine, Host { wasi, table, memory, meter: meter.clone(), deadline });
+    store.limiter(|host| &mut host.memory);
+    store.set_hostcall_fuel(limits.host_call);
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(|context| {
+        if std::time::Instant::now() >= context.data().deadline {
+            Err(wasmtime::Error::from(DeadlinePassed))
+        } else {
+            Ok(UpdateDeadline::Yield(1))
+        }
+    });
+    if let Some(fuel) = limits.fuel {
+        // An engine that counts no fuel refuses this, and then has no program that asked for it.
+        let _ = store.set_fuel(fuel);
+    }
+    store
+}
+
+fn linked(room: &Room, component: &Component) -> Result<CommandPre<Host>, String> {
+    let pre = room.linker.instantiate_pre(component).map_err(|error| format!("{error:#}"))?;
+    CommandPre::new(pre).map_err(|_| {
+        let component = component.component_type();
+        let exports: Vec<_> = component.exports(&room.engine).map(|(name, _)| format!("`{name}`")).collect();
+        let exports = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
+        format!("a component that is no command: it exports {exports} and not `wasi:cli/run`")
+    })
+}
+
+fn digest(bytes: &[u8]) -> String {
+    let hash = Sha256::digest(bytes);
+    let mut text = String::with_capacity(7 + 64);
+    text.push_str("sha256:");
+    for byte in hash {
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}

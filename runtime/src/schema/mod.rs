@@ -1,0 +1,175 @@
+//! Arguments against a schema, before anything runs. A schema is JSON Schema 2020-12, refers only to itself, and its
+//! patterns are matched in linear time.
+
+mod strict;
+
+use serde_json::Value;
+
+use crate::error::{Outcome, ToolError};
+
+pub use strict::{check_line, parse};
+
+/// The most bytes of arguments that are read.
+pub const MOST_ARGUMENT_BYTES: usize = 4 << 20;
+/// The most bytes of a schema that is compiled.
+pub const MOST_SCHEMA_BYTES: usize = 1 << 20;
+/// How many violations are told at once, and how long each may be.
+const MOST_VIOLATIONS: usize = 5;
+const LONGEST_VIOLATION: usize = 300;
+
+/// A compiled schema of arguments.
+#[derive(Debug)]
+pub struct Arguments {
+    validator: Option<jsonschema::Validator>,
+}
+
+impl Arguments {
+    /// Compiles a schema; without one, any object will do.
+    ///
+    /// # Errors
+    ///
+    /// A text that says what is wrong with the schema.
+    pub fn compile(schema: Option<&Value>) -> Result<Self, String> {
+        let Some(schema) = schema else {
+            return Ok(Self { validator: None });
+        };
+        let bytes = serde_json::to_vec(schema).map_or(usize::MAX, |text| text.len());
+        if bytes > MOST_SCHEMA_BYTES {
+            return Err(format!("schema: {bytes} bytes, more than the {MOST_SCHEMA_BYTES} allowed"));
+        }
+        if let Some(reference) = outside_reference(schema) {
+            return Err(format!("schema: `$ref` {reference:?} leads outside the schema; only `#…` is followed"));
+        }
+        let validator = jsonschema::options()
+            .with_draft(jsonschema::Draft::Draft202012)
+            .with_pattern_options(jsonschema::PatternOptions::regex())
+            .build(schema)
+            .map_err(|error| format!("schema: {error}"))?;
+        Ok(Self { validator: Some(validator) })
+    }
+
+    /// Checks the text of a call's arguments and returns it trimmed, `{}` where it is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::BadArguments`], with every violation up to a bound.
+    pub fn check<'a>(&self, text: &'a str) -> Result<&'a str, ToolError> {
+        let bad = |message: String| ToolError::new(Outcome::BadArguments, message);
+        if text.len() > MOST_ARGUMENT_BYTES {
+            let message = format!("arguments are {} bytes, more than the {MOST_ARGUMENT_BYTES} allowed", text.len());
+            return Err(bad(message));
+        }
+        let text = match text.trim() {
+            "" => "{}",
+            text => text,
+        };
+        let value = parse(text).map_err(|error| bad(format!("arguments are not valid JSON: {error}")))?;
+        if !value.is_object() {
+            return Err(bad("arguments must be a JSON object".into()));
+        }
+        match &self.validator {
+            Some(validator) if !validator.is_valid(&value) => Err(bad(violations(validator, &value))),
+            _ => Ok(text),
+        }
+    }
+}
+
+fn violations(validator: &jsonschema::Validator, value: &Value) -> String {
+    let mut told = Vec::new();
+    let mut more = 0;
+    for error in validator.iter_errors(value) {
+        if told.len() == MOST_VIOLATIONS {
+            more += 1;
+            continue;
+        }
+        let mut text = error.to_string();
+        if text.len() > LONGEST_VIOLATION {
+            text = error.masked().to_string();
+        }
+        let at = error.instance_path().to_string();
+        told.push(if at.is_empty() { text } else { format!("{at}: {text}") });
+    }
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("invalid arguments: {}{more}", told.join("; "))
+}
+
+/// The first reference that leaves the schema. References are looked for wherever they could stand; one inside an
+/// `enum` or `const` is refused too, which costs nobody a sensible schema.
+fn outside_reference(schema: &Value) -> Option<&str> {
+    let mut open = vec![schema];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items),
+            Value::Object(fields) => {
+                for keyword in ["$ref", "$dynamicRef"] {
+                    if let Some(Value::String(reference)) = fields.get(keyword)
+                        && !reference.starts_with('#')
+                    {
+                        return Some(reference);
+                    }
+                }
+                open.extend(fields.values());
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(schema: Value, text: &str) -> Result<String, String> {
+        let arguments = Arguments::compile(Some(&schema)).unwrap();
+        arguments.check(text).map(str::to_owned).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn arguments_pass_byte_for_byte() {
+        assert_eq!(check(json!({}), " {\"a\":  1.0}\n").unwrap(), "{\"a\":  1.0}");
+        assert_eq!(check(json!({}), "").unwrap(), "{}");
+    }
+
+    #[test]
+    fn a_violation_names_its_place() {
+        let schema =
+            json!({"properties": {"n": {"type": "integer"}}, "required": ["m"], "additionalProperties": false});
+        let message = check(schema, r#"{"n":"x","o":1}"#).unwrap_err();
+        for part in ["/n: \"x\" is not of type \"integer\"", "\"m\" is a required property", "'o' was unexpected"] {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_an_object_is_refused() {
+        for text in ["[]", "1", "null", "{", "{} {}", "{\"a\":NaN}", "{\"a\":1e999}", r#"{"a":"\ud800"}"#] {
+            assert!(check(json!({}), text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_reference_outside_is_refused_and_never_fetched() {
+        for reference in ["http://127.0.0.1:1/x", "file:///etc/passwd", "other.json#/x"] {
+            let error = Arguments::compile(Some(&json!({"properties": {"a": {"$ref": reference}}}))).unwrap_err();
+            assert!(error.contains(reference), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_reference_cycle_ends() {
+        let schema = json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}});
+        if let Ok(arguments) = Arguments::compile(Some(&schema)) {
+            let _ = arguments.check("{}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_made_to_backtrack_is_matched_in_linear_time() {
+        let schema = json!({"properties": {"a": {"pattern": "^(a+)+$"}}});
+        let text = format!(r#"{{"a":"{}b"}}"#, "a".repeat(50_000));
+        assert!(check(schema, &text).is_err());
+    }
+}

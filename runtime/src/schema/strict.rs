@@ -1,0 +1,140 @@
+//! JSON from strangers, with one behaviour for its dark corners: at most 127 levels deep, no key twice in an object, no
+//! number beyond a double, no lone surrogate, nothing after the end.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// Parses a text into a value.
+///
+/// # Errors
+///
+/// Where the text is not JSON or breaks a rule above.
+pub fn parse(text: &str) -> serde_json::Result<Value> {
+    serde_json::from_str::<Strict>(text).map(|strict| strict.0)
+}
+
+/// Checks a text by the same rules, but for repeated keys, and builds nothing.
+///
+/// # Errors
+///
+/// Where the text is not JSON or breaks a rule above.
+pub fn check_line(text: &str) -> serde_json::Result<()> {
+    serde_json::from_str::<Sound>(text).map(|_| ())
+}
+
+struct Strict(Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Build;
+        impl<'de> Visitor<'de> for Build {
+            type Value = Strict;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON value")
+            }
+            fn visit_unit<E>(self) -> Result<Strict, E> {
+                Ok(Strict(Value::Null))
+            }
+            fn visit_bool<E>(self, value: bool) -> Result<Strict, E> {
+                Ok(Strict(Value::Bool(value)))
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<Strict, E> {
+                Ok(Strict(value.into()))
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<Strict, E> {
+                Ok(Strict(value.into()))
+            }
+            fn visit_f64<E>(self, value: f64) -> Result<Strict, E> {
+                Ok(Strict(Number::from_f64(value).map_or(Value::Null, Value::Number)))
+            }
+            fn visit_str<E>(self, value: &str) -> Result<Strict, E> {
+                Ok(Strict(Value::String(value.to_owned())))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Strict, A::Error> {
+                let mut array = Vec::new();
+                while let Some(Strict(item)) = items.next_element()? {
+                    array.push(item);
+                }
+                Ok(Strict(Value::Array(array)))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Strict, A::Error> {
+                let mut object = Map::new();
+                while let Some((key, Strict(value))) = entries.next_entry::<String, Strict>()? {
+                    if object.contains_key(&key) {
+                        return Err(A::Error::custom(format_args!("key {key:?} stands twice in one object")));
+                    }
+                    object.insert(key, value);
+                }
+                Ok(Strict(Value::Object(object)))
+            }
+        }
+        deserializer.deserialize_any(Build)
+    }
+}
+
+struct Sound;
+
+impl<'de> Deserialize<'de> for Sound {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Walk;
+        impl<'de> Visitor<'de> for Walk {
+            type Value = Sound;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON value")
+            }
+            fn visit_unit<E>(self) -> Result<Sound, E> {
+                Ok(Sound)
+            }
+            fn visit_bool<E>(self, _: bool) -> Result<Sound, E> {
+                Ok(Sound)
+            }
+            fn visit_i64<E>(self, _: i64) -> Result<Sound, E> {
+                Ok(Sound)
+            }
+            fn visit_u64<E>(self, _: u64) -> Result<Sound, E> {
+                Ok(Sound)
+            }
+            fn visit_f64<E>(self, _: f64) -> Result<Sound, E> {
+                Ok(Sound)
+            }
+            fn visit_str<E>(self, _: &str) -> Result<Sound, E> {
+                Ok(Sound)
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Sound, A::Error> {
+                while items.next_element::<Sound>()?.is_some() {}
+                Ok(Sound)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Sound, A::Error> {
+                while entries.next_entry::<Sound, Sound>()?.is_some() {}
+                Ok(Sound)
+            }
+        }
+        deserializer.deserialize_any(Walk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dark_corners_have_one_behaviour() {
+        let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        for text in ["NaN", "1e999", r#""\ud800""#, "1 2", "", "nul", &deep(128), &deep(100_000)] {
+            assert!(parse(text).is_err(), "{}", &text[..text.len().min(20)]);
+            assert!(check_line(text).is_err(), "{}", &text[..text.len().min(20)]);
+        }
+        for text in ["null", "-0.5e-3", r#""\ud83d\ude00""#, r#"{"a":[1,{"b":"c"}]}"#, &deep(127)] {
+            assert!(parse(text).is_ok() && check_line(text).is_ok(), "{}", &text[..text.len().min(20)]);
+        }
+    }
+
+    #[test]
+    fn a_key_twice_is_refused_in_arguments() {
+        assert!(parse(r#"{"path":"a","path":"../b"}"#).unwrap_err().to_string().contains("\"path\" stands twice"));
+    }
+}

@@ -1,0 +1,59 @@
+//! Components without a manifest: the file's stem is the tool's name. A command takes any JSON object, for nothing in
+//! its bytes says more.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::tool::{Body, Capabilities, Format, LimitRequest, Origin, Tool};
+
+use super::{Problem, Severity};
+
+/// The components of a folder, by name.
+pub(super) fn read_folder(folder: &Path) -> (Vec<Tool>, Vec<Problem>) {
+    let problem = |severity, message| Problem { severity, path: folder.to_path_buf(), message };
+    let entries = match folder.read_dir() {
+        Ok(entries) => entries,
+        Err(error) => return (Vec::new(), vec![problem(Severity::Error, format!("read folder: {error}"))]),
+    };
+    let mut files: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        let message = format!("no `{}` and no `.wasm` file in this folder", super::MANIFEST);
+        return (Vec::new(), vec![problem(Severity::Error, message)]);
+    }
+    let mut tools = Vec::new();
+    let mut problems = Vec::new();
+    for file in files {
+        let (mut found, mut wrong) = read_file(&file);
+        tools.append(&mut found);
+        problems.append(&mut wrong);
+    }
+    (tools, problems)
+}
+
+/// One component.
+pub(super) fn read_file(path: &Path) -> (Vec<Tool>, Vec<Problem>) {
+    let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) else {
+        let message = "the file's name is not UTF-8, so the tool would have no name".to_owned();
+        return (Vec::new(), vec![Problem { severity: Severity::Error, path: path.to_path_buf(), message }]);
+    };
+    let tool = Tool {
+        name: name.to_owned(),
+        description: None,
+        parameters: None,
+        body: Body::Command { program: path.to_path_buf(), argv: vec![name.to_owned()] },
+        requested: Capabilities::default(),
+        limits: LimitRequest::default(),
+        origin: Origin {
+            format: Format::Component,
+            path: Arc::from(path),
+            index: None,
+            text: None,
+            unknown: Default::default(),
+        },
+    };
+    (vec![tool], Vec::new())
+}

@@ -1,0 +1,149 @@
+//! What the format has no word for: `capabilities` and `limits`, two objects in an entry. A wrong value is an error, so
+//! that nothing is granted or left unlimited by a slip of the pen.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::tool::{Access, Capabilities, FileRequest, FolderRequest, LimitRequest};
+
+use super::environment;
+
+/// What an entry asks for: `{"files": "read" | "write" | {"read": [DIR…], "write": [DIR…]}, "env": [NAME…]}`, with the
+/// names of `envPassthrough` before those of `env`.
+pub(super) fn capabilities(stated: Option<Value>, mut env: Vec<String>, folder: &Path) -> Result<Capabilities, String> {
+    let Some(stated) = stated else {
+        return Ok(Capabilities { files: FileRequest::None, env, stated: false });
+    };
+    let mut fields = object("capabilities", stated, &["files", "env"])?;
+    for name in environment::normalise("capabilities.env", strings("capabilities.env", fields.remove("env"))?)? {
+        if !env.contains(&name) {
+            env.push(name);
+        }
+    }
+    let files = match fields.remove("files") {
+        None | Some(Value::Null) => FileRequest::None,
+        Some(Value::String(access)) => FileRequest::Workspace(self::access("capabilities.files", &access)?),
+        Some(folders) => {
+            let mut folders = object("capabilities.files", folders, &["read", "write"])?;
+            let mut requests = Vec::new();
+            for access in [Access::Read, Access::Write] {
+                let field = format!("capabilities.files.{}", access.as_str());
+                for path in strings(&field, folders.remove(access.as_str()))? {
+                    requests.push(FolderRequest { path: folder.join(path), access });
+                }
+            }
+            FileRequest::Folders(requests)
+        }
+    };
+    Ok(Capabilities { files, env, stated: true })
+}
+
+/// The limits an entry sets: `{"memoryMb": N, "outputKb": N, "fuel": N}`.
+pub(super) fn limits(stated: Option<Value>) -> Result<LimitRequest, String> {
+    let Some(stated) = stated else {
+        return Ok(LimitRequest::default());
+    };
+    let mut fields = object("limits", stated, &["memoryMb", "outputKb", "fuel"])?;
+    let bytes = |field: &str, value: Option<u64>, unit: u64| {
+        let size = value.map(|count| count.checked_mul(unit).and_then(|bytes| usize::try_from(bytes).ok()));
+        match size {
+            Some(None) => Err(format!("limits.{field}: too large")),
+            Some(size) => Ok(size),
+            None => Ok(None),
+        }
+    };
+    Ok(LimitRequest {
+        deadline: None,
+        memory: bytes("memoryMb", positive("limits.memoryMb", fields.remove("memoryMb"))?, 1 << 20)?,
+        stdout: bytes("outputKb", positive("limits.outputKb", fields.remove("outputKb"))?, 1 << 10)?,
+        fuel: positive("limits.fuel", fields.remove("fuel"))?,
+    })
+}
+
+/// The kind of a JSON value, for messages.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn object(field: &str, value: Value, known: &[&str]) -> Result<Map<String, Value>, String> {
+    let Value::Object(fields) = value else {
+        return Err(format!("{field} must be an object, found {}", kind(&value)));
+    };
+    match fields.keys().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => Err(format!("{field}: unknown field `{key}`, expected one of `{}`", known.join("`, `"))),
+        None => Ok(fields),
+    }
+}
+
+fn strings(field: &str, value: Option<Value>) -> Result<Vec<String>, String> {
+    let Some(value) = value else { return Ok(Vec::new()) };
+    let Value::Array(items) = value else {
+        return Err(format!("{field} must be an array of strings, found {}", kind(&value)));
+    };
+    let each = items.into_iter().enumerate().map(|(index, item)| match item {
+        Value::String(text) => Ok(text),
+        other => Err(format!("{field}[{index}] must be a string, found {}", kind(&other))),
+    });
+    each.collect()
+}
+
+fn positive(field: &str, value: Option<Value>) -> Result<Option<u64>, String> {
+    match value {
+        None => Ok(None),
+        Some(value) => match value.as_u64() {
+            Some(count @ 1..) => Ok(Some(count)),
+            _ => Err(format!("{field} must be a positive whole number, found {value}")),
+        },
+    }
+}
+
+fn access(field: &str, word: &str) -> Result<Access, String> {
+    match word {
+        "read" => Ok(Access::Read),
+        "write" => Ok(Access::Write),
+        other => Err(format!("{field} must be `read`, `write` or an object, found {other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn files_are_asked_for_by_word_or_by_folder() {
+        let of = |value| capabilities(Some(value), vec![], Path::new("/m")).map(|asked| asked.files);
+        assert_eq!(of(json!({})), Ok(FileRequest::None));
+        assert_eq!(of(json!({"files": "write"})), Ok(FileRequest::Workspace(Access::Write)));
+        let read = FolderRequest { path: "/m/./data".into(), access: Access::Read };
+        assert_eq!(of(json!({"files": {"read": ["./data"]}})), Ok(FileRequest::Folders(vec![read])));
+    }
+
+    #[test]
+    fn a_slip_is_an_error_and_never_a_grant() {
+        let of = |value| capabilities(Some(value), vec![], Path::new("/m")).unwrap_err();
+        assert_eq!(of(json!([])), "capabilities must be an object, found an array");
+        assert_eq!(of(json!({"file": "read"})), "capabilities: unknown field `file`, expected one of `files`, `env`");
+        assert_eq!(of(json!({"files": "rw"})), "capabilities.files must be `read`, `write` or an object, found \"rw\"");
+        assert_eq!(of(json!({"files": {"read": [1]}})), "capabilities.files.read[0] must be a string, found a number");
+        assert_eq!(of(json!({"env": "TZ"})), "capabilities.env must be an array of strings, found a string");
+    }
+
+    #[test]
+    fn limits_are_positive_and_have_units() {
+        let of = |value| limits(Some(value));
+        let one = of(json!({"memoryMb": 2, "outputKb": 3, "fuel": 4})).unwrap();
+        assert_eq!((one.memory, one.stdout, one.fuel), (Some(2 << 20), Some(3 << 10), Some(4)));
+        assert_eq!(of(json!({"fuel": 0})).unwrap_err(), "limits.fuel must be a positive whole number, found 0");
+        assert_eq!(of(json!({"memoryMb": u64::MAX})).unwrap_err(), "limits.memoryMb: too large");
+    }
+}

@@ -1,0 +1,48 @@
+//! From the words of a command to a file with WebAssembly in it, the same on every system. It looks at names and the
+//! first bytes only.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::tool::Tool;
+
+/// The program that `path` means: itself if it ends in `.wasm`, else the file beside it that does. A manifest written
+/// for native programs names `NAME` or, for Windows, `NAME.exe`: both mean `NAME.wasm`.
+pub(super) fn locate(path: &Path) -> PathBuf {
+    if path.extension().is_some_and(|extension| extension == "wasm") {
+        return path.to_path_buf();
+    }
+    let mut name = path.as_os_str().to_owned();
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("exe")) {
+        name = path.with_extension("").into_os_string();
+    }
+    name.push(".wasm");
+    let portable = PathBuf::from(name);
+    if !portable.exists() && is_wasm(path).unwrap_or(false) { path.to_path_buf() } else { portable }
+}
+
+/// Fails where the tool's program is missing or is no WebAssembly.
+pub(super) fn available(tool: &Tool) -> Result<(), Error> {
+    let program = tool.body.program();
+    let reason = match is_wasm(program) {
+        Ok(true) => return Ok(()),
+        Ok(false) => "not a WebAssembly component or module".to_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "program not found".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(Error::Unavailable { name: tool.name.clone(), reason, program: program.display().to_string() })
+}
+
+fn is_wasm(path: &Path) -> std::io::Result<bool> {
+    if !path.metadata()?.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
+    }
+    let mut magic = [0; 4];
+    match File::open(path)?.read_exact(&mut magic) {
+        Ok(()) => Ok(magic == *b"\0asm"),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,57 @@
+//! What a tool may ask for. Asking grants nothing: see [`crate::policy`].
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// Everything a tool asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Files and folders.
+    pub files: FileRequest,
+    /// Names of environment variables, upper case, each once.
+    pub env: Vec<String>,
+    /// Whether the source stated its capabilities. Where it did not, the tool takes whatever the operator's flags allow.
+    pub stated: bool,
+}
+
+/// Which files a tool asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum FileRequest {
+    /// None.
+    #[default]
+    None,
+    /// Whatever folders the operator's flags allow, with at most this access.
+    Workspace(Access),
+    /// These folders by name.
+    Folders(Vec<FolderRequest>),
+}
+
+/// One folder that a tool asks for by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FolderRequest {
+    /// The folder on the host, resolved against its manifest.
+    pub path: PathBuf,
+    /// What it would do there.
+    pub access: Access,
+}
+
+/// What may be done in a folder. Ordered: writing includes reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// Read files, list folders, see metadata.
+    Read,
+    /// Read, and create, change, rename or delete.
+    Write,
+}
+
+impl Access {
+    /// The name used in manifests, flags and receipts.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Access::Read => "read",
+            Access::Write => "write",
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! How much a call may use. Every field is finite, and each has a test that exceeds it.
+
+use std::time::Duration;
+
+/// The limits of one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Wall-clock time from instantiation to the end of the call.
+    pub deadline: Duration,
+    /// Bytes of all linear memories and tables together.
+    pub memory: usize,
+    /// Bytes of the guest's stack in the engine.
+    pub stack: usize,
+    /// Bytes of standard output, and so of the result.
+    pub stdout: usize,
+    /// Bytes of standard error.
+    pub stderr: usize,
+    /// Host resources (open files, streams, pollables) held at once.
+    pub handles: usize,
+    /// Bytes that one host call may copy out of the guest.
+    pub host_call: usize,
+    /// Units of fuel, about one an instruction; counting them costs time, so `None` leaves them uncounted.
+    pub fuel: Option<u64>,
+}
+
+impl Limits {
+    /// The longest deadline that any source may set: a day.
+    pub const LONGEST_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
+    /// The engine's stack for guest frames, the same for every call.
+    pub const STACK: usize = 512 * 1024;
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            deadline: Duration::from_secs(30),
+            memory: 128 << 20,
+            stack: Self::STACK,
+            stdout: 1 << 20,
+            stderr: 64 << 10,
+            handles: 256,
+            host_call: 16 << 20,
+            fuel: None,
+        }
+    }
+}
+
+/// Limits that a source or an operator names; an absent one is left as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LimitRequest {
+    /// See [`Limits::deadline`].
+    pub deadline: Option<Duration>,
+    /// See [`Limits::memory`].
+    pub memory: Option<usize>,
+    /// See [`Limits::stdout`].
+    pub stdout: Option<usize>,
+    /// See [`Limits::fuel`].
+    pub fuel: Option<u64>,
+}
+
+impl LimitRequest {
+    /// `base` with what this names in its place.
+    pub fn over(&self, base: Limits) -> Limits {
+        Limits {
+            deadline: self.deadline.unwrap_or(base.deadline).min(Limits::LONGEST_DEADLINE),
+            memory: self.memory.unwrap_or(base.memory),
+            stdout: self.stdout.unwrap_or(base.stdout),
+            fuel: self.fuel.or(base.fuel),
+            ..base
+        }
+    }
+
+    /// `limits` with nothing above what this names.
+    pub fn cap(&self, limits: Limits) -> Limits {
+        let fuel = match (limits.fuel, self.fuel) {
+            (Some(asked), Some(most)) => Some(asked.min(most)),
+            (asked, most) => asked.or(most),
+        };
+        Limits {
+            deadline: self.deadline.map_or(limits.deadline, |most| limits.deadline.min(most)),
+            memory: self.memory.map_or(limits.memory, |most| limits.memory.min(most)),
+            stdout: self.stdout.map_or(limits.stdout, |most| limits.stdout.min(most)),
+            fuel,
+            ..limits
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ceiling_only_lowers() {
+        let asked = LimitRequest { memory: Some(1 << 30), fuel: Some(7), ..Default::default() }.over(Limits::default());
+        let capped = LimitRequest { memory: Some(1 << 20), fuel: Some(9), ..Default::default() }.cap(asked);
+        assert_eq!((capped.memory, capped.fuel), (1 << 20, Some(7)));
+    }
+
+    #[test]
+    fn no_source_sets_a_deadline_beyond_a_day() {
+        let asked = LimitRequest { deadline: Some(Duration::MAX), ..Default::default() }.over(Limits::default());
+        assert_eq!(asked.deadline, Limits::LONGEST_DEADLINE);
+    }
+}

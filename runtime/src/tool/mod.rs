@@ -1,0 +1,89 @@
+//! The record that every dialect becomes: one [`Tool`]. It is data, read from bytes without running a guest, and keeps
+//! what it was made from, so that nothing a source said is lost. It knows no dialect.
+
+mod capability;
+mod limits;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+pub use capability::{Access, Capabilities, FileRequest, FolderRequest};
+pub use limits::{LimitRequest, Limits};
+
+/// A tool: what the model sees, what runs, what it asks for, and where it came from.
+#[derive(Debug, Clone)]
+pub struct Tool {
+    /// The unique name by which the model calls it.
+    pub name: String,
+    /// What the model reads when it decides whether to call it.
+    pub description: Option<String>,
+    /// The JSON Schema of the arguments, as its source gave it.
+    pub parameters: Option<Value>,
+    /// What is executed.
+    pub body: Body,
+    /// What it asks for; see [`crate::policy::Grant`] for what it gets.
+    pub requested: Capabilities,
+    /// The limits it sets for itself.
+    pub limits: LimitRequest,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// What is executed when a tool is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// A program with the contract of a command: JSON on standard input, one line of JSON on standard output.
+    Command {
+        /// The component or core module on the host.
+        program: PathBuf,
+        /// The guest's arguments; the first is the program's name as its source wrote it.
+        argv: Vec<String>,
+    },
+}
+
+impl Body {
+    /// The file that holds the program.
+    pub fn program(&self) -> &Path {
+        match self {
+            Body::Command { program, .. } => program,
+        }
+    }
+}
+
+/// Where a tool came from.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// The format of the source.
+    pub format: Format,
+    /// The file that was read.
+    pub path: Arc<Path>,
+    /// The tool's place in that file, counted from 0, where the format holds several.
+    pub index: Option<usize>,
+    /// The text it was made from, where the source is text.
+    pub text: Option<Arc<str>>,
+    /// Fields of the source that no rule knows, kept as they were.
+    pub unknown: Map<String, Value>,
+}
+
+impl Origin {
+    /// The place in words: the path, and the index where there is one.
+    pub fn describe(&self) -> String {
+        match self.index {
+            Some(index) => format!("{} (tool[{index}])", self.path.display()),
+            None => self.path.display().to_string(),
+        }
+    }
+}
+
+/// The format of a source of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// An entry of a `tools.json`.
+    Manifest,
+    /// A component by itself.
+    Component,
+}
