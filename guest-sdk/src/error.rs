@@ -1,0 +1,148 @@
+//! What a tool says when it fails: one message for the model. It knows the words for what went wrong with a file.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+/// Why a tool failed, as the model reads it: lowercase, without a full stop, values in backticks.
+///
+/// `?` turns every [`std::error::Error`] into one, causes included. Use [`error!`](crate::error!) for a message of your own, and
+/// [`PathContext::at`] for what went wrong with a file.
+#[derive(Debug)]
+pub struct Error {
+    message: String,
+}
+
+impl Error {
+    /// An error with this message.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+// `Error` itself is no `std::error::Error`: this impl, which `?` needs, would then overlap with `From<T> for T`.
+impl<E: StdError> From<E> for Error {
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            // Many errors already end with their cause.
+            if !message.ends_with(&text) {
+                message = format!("{message}: {text}");
+            }
+            source = cause.source();
+        }
+        Self { message }
+    }
+}
+
+/// Makes an [`Error`] from a message, written as for [`format!`].
+#[macro_export]
+macro_rules! error {
+    ($($message:tt)+) => {
+        $crate::Error::new(::std::format!($($message)+))
+    };
+}
+
+/// Puts what was tried, and with which path, into an I/O error.
+pub trait PathContext<T> {
+    /// Turns an I/O error into an [`Error`] that says what was tried and why it failed.
+    ///
+    /// ```
+    /// use toolcrib_guest::PathContext;
+    ///
+    /// let failed = std::fs::read("no/such/file").at("read", "no/such/file");
+    /// assert_eq!(failed.expect_err("no file").to_string(), "read `no/such/file`: no such file or folder");
+    /// ```
+    fn at(self, action: &str, path: impl AsRef<Path>) -> Result<T, Error>;
+}
+
+impl<T> PathContext<T> for io::Result<T> {
+    fn at(self, action: &str, path: impl AsRef<Path>) -> Result<T, Error> {
+        self.map_err(|error| {
+            let path = path.as_ref().display();
+            Error::new(format!("{action} `{path}`: {}", reason(&error)))
+        })
+    }
+}
+
+/// The words for an I/O error. A path that leaves the granted folder, and a write where only reading was granted, are both
+/// [`ErrorKind::PermissionDenied`] to a guest.
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::PermissionDenied => "permission denied by the grant".into(),
+        // Where the root is missing too, the tool was started without any folder.
+        ErrorKind::NotFound if fs::metadata("/").is_err() => "no folder is granted".into(),
+        ErrorKind::NotFound => "no such file or folder".into(),
+        ErrorKind::AlreadyExists => "it already exists".into(),
+        ErrorKind::IsADirectory => "it is a folder".into(),
+        ErrorKind::NotADirectory => "it, or a part of its path, is not a folder".into(),
+        ErrorKind::DirectoryNotEmpty => "the folder is not empty".into(),
+        ErrorKind::CrossesDevices => "the two paths lie in different granted folders".into(),
+        ErrorKind::InvalidFilename => "the name is too long or not a valid one".into(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "no space is left".into(),
+        _ => plain(&error.to_string()),
+    }
+}
+
+/// The words of the system, as ours are written: lowercase, without a number that only a programmer knows.
+fn plain(words: &str) -> String {
+    let mut words = words.split(" (os error").next().unwrap_or(words).to_string();
+    if let Some(first) = words.get_mut(..1) {
+        first.make_ascii_lowercase();
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_denied_path_is_blamed_on_the_grant() {
+        let denied: io::Result<()> = Err(ErrorKind::PermissionDenied.into());
+        let message = denied.at("read", "notes.md").expect_err("denied").to_string();
+        assert_eq!(message, "read `notes.md`: permission denied by the grant");
+    }
+
+    #[test]
+    fn an_unusual_error_keeps_its_own_words() {
+        let odd: io::Result<()> = Err(io::Error::other("the tape is torn"));
+        let message = odd.at("read", "tape").expect_err("odd").to_string();
+        assert_eq!(message, "read `tape`: the tape is torn");
+    }
+
+    #[test]
+    fn the_words_of_the_system_become_ours() {
+        assert_eq!(plain("Directory not empty (os error 55)"), "directory not empty");
+        assert_eq!(plain(""), "");
+    }
+
+    #[test]
+    fn causes_are_told_once() {
+        #[derive(Debug)]
+        struct Outer(&'static str, io::Error);
+        impl fmt::Display for Outer {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.0)
+            }
+        }
+        impl StdError for Outer {
+            fn source(&self) -> Option<&(dyn StdError + 'static)> {
+                Some(&self.1)
+            }
+        }
+        let cause = || io::Error::other("no ink");
+        assert_eq!(Error::from(Outer("print failed", cause())).to_string(), "print failed: no ink");
+        assert_eq!(Error::from(Outer("print: no ink", cause())).to_string(), "print: no ink");
+    }
+}

@@ -1,0 +1,111 @@
+//! Reading a file with a bound, and writing one whole or not at all. It knows no tool and decides no grant.
+
+use std::collections::hash_map::RandomState;
+use std::fs::{self, File, OpenOptions};
+use std::hash::BuildHasher;
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::{Error, PathContext, error};
+
+/// How many symbolic links [`replace`] follows to the file it replaces.
+const MAX_LINKS: usize = 8;
+
+/// Reads a file of at most `limit` bytes.
+///
+/// # Errors
+///
+/// When the file cannot be read, is a folder, or is larger than `limit`.
+pub fn read(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, Error> {
+    let path = path.as_ref();
+    let file = open(path)?;
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).at("read", path)?;
+    if bytes.len() as u64 > limit {
+        return Err(error!("read `{}`: the file is over the limit of {limit} bytes", path.display()));
+    }
+    Ok(bytes)
+}
+
+/// Reads a UTF-8 text file of at most `limit` bytes.
+///
+/// # Errors
+///
+/// As for [`read`], and when the file is not UTF-8.
+pub fn read_text(path: impl AsRef<Path>, limit: u64) -> Result<String, Error> {
+    let path = path.as_ref();
+    String::from_utf8(read(path, limit)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        error!("read `{}`: the file is not UTF-8 text (byte {at})", path.display())
+    })
+}
+
+/// Opens a regular file for reading. A folder is refused, and so is a pipe or a device, which could block the call.
+///
+/// # Errors
+///
+/// When the file cannot be opened or is not a regular one.
+pub fn open(path: impl AsRef<Path>) -> Result<File, Error> {
+    let path = path.as_ref();
+    let found = fs::metadata(path).at("read", path)?;
+    if found.is_dir() {
+        return Err::<File, _>(io::Error::from(ErrorKind::IsADirectory)).at("read", path);
+    }
+    if !found.is_file() {
+        return Err(error!("read `{}`: it is not a regular file", path.display()));
+    }
+    File::open(path).at("read", path)
+}
+
+/// Writes a file whole or not at all: the bytes go to a new file beside it, which then takes its name.
+///
+/// A symbolic link is followed, and what it names is replaced. The new file has the permissions of a fresh file, since WASI has none to copy.
+///
+/// # Errors
+///
+/// When the file cannot be written; what was there before is then unchanged.
+pub fn replace(path: impl AsRef<Path>, bytes: &[u8]) -> Result<(), Error> {
+    let path = path.as_ref();
+    let target = follow(path)?;
+    let (temporary, file) = create_beside(&target).at("write", path)?;
+    let written = fill(file, bytes).and_then(|()| fs::rename(&temporary, &target));
+    if written.is_err() {
+        // The first failure is the one to report.
+        let _ = fs::remove_file(&temporary);
+    }
+    written.at("write", path)
+}
+
+fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// A new, empty file in the folder of `target`.
+fn create_beside(target: &Path) -> io::Result<(PathBuf, File)> {
+    loop {
+        let name = format!(".toolcrib-{:016x}.tmp", RandomState::new().hash_one(target));
+        let temporary = target.with_file_name(name);
+        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+            Ok(file) => return Ok((temporary, file)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Where the symbolic links at the end of `path` lead. Every step is checked by the sandbox as any path is.
+fn follow(path: &Path) -> Result<PathBuf, Error> {
+    let mut target = path.to_path_buf();
+    for _ in 0..=MAX_LINKS {
+        match fs::symlink_metadata(&target) {
+            Ok(found) if found.is_symlink() => {
+                let link = fs::read_link(&target).at("write", path)?;
+                target.pop();
+                target.push(link);
+            }
+            _ => return Ok(target),
+        }
+    }
+    Err(error!("write `{}`: more than {MAX_LINKS} symbolic links in a row", path.display()))
+}

@@ -1,0 +1,3 @@
+//! Prints nothing and exits 0.
+
+fn main() {}

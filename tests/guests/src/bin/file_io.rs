@@ -1,0 +1,98 @@
+//! Does one raw operation of `wasi:filesystem` on a granted folder, past every check of libc, and reports the result or the error code.
+
+use std::process::ExitCode;
+
+use serde::Deserialize;
+use toolcrib_guest::{Error, Value, error, json};
+use wasip2::filesystem::preopens::get_directories;
+use wasip2::filesystem::types::{Descriptor, DescriptorFlags, ErrorCode, OpenFlags, PathFlags};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// See [`act`].
+    op: String,
+    #[serde(default)]
+    path: String,
+    /// What `hard_link` and `rename` make, and what `symlink` points at.
+    #[serde(default)]
+    to: String,
+    #[serde(default)]
+    text: String,
+    /// The granted folder that `path` is in.
+    #[serde(default = "first")]
+    root: String,
+    /// The granted folder that `to` is in.
+    #[serde(default = "first")]
+    to_root: String,
+}
+
+fn first() -> String {
+    "/".into()
+}
+
+fn main() -> ExitCode {
+    toolcrib_guest::command(run)
+}
+
+fn run(args: Args) -> Result<Value, Error> {
+    let roots = get_directories();
+    if args.op == "roots" {
+        return Ok(json!({ "ok": roots.into_iter().map(|(_, name)| name).collect::<Vec<_>>() }));
+    }
+    let folder = |name: &str| {
+        let found = roots.iter().find(|(_, root)| root == name).map(|(folder, _)| folder);
+        found.ok_or_else(|| error!("no folder is granted as `{name}`"))
+    };
+    let done =
+        act(&args, folder(&args.root)?, folder(&args.to_root)?).ok_or_else(|| error!("unknown op `{}`", args.op))?;
+    Ok(match done {
+        Ok(value) => json!({ "ok": value }),
+        Err(code) => json!({ "error": code.name() }),
+    })
+}
+
+/// None for an unknown operation.
+fn act(args: &Args, root: &Descriptor, to_root: &Descriptor) -> Option<Result<Value, ErrorCode>> {
+    let (path, to) = (args.path.as_str(), args.to.as_str());
+    let open = |open, flags| root.open_at(PathFlags::SYMLINK_FOLLOW, path, open, flags);
+    let (read, write) = (DescriptorFlags::READ, DescriptorFlags::WRITE);
+    let done = |result: Result<(), ErrorCode>| result.map(|()| Value::Null);
+    let answer = match args.op.as_str() {
+        "open" => open(OpenFlags::empty(), read).map(|_| Value::Null),
+        "open_for_write" => open(OpenFlags::empty(), read | write).map(|_| Value::Null),
+        "open_for_change" => open(OpenFlags::DIRECTORY, read | DescriptorFlags::MUTATE_DIRECTORY).map(|_| Value::Null),
+        "read" => open(OpenFlags::empty(), read)
+            .and_then(|file| file.read(1 << 20, 0))
+            .map(|(bytes, _)| String::from_utf8_lossy(&bytes).into()),
+        "write" => open(OpenFlags::CREATE | OpenFlags::TRUNCATE, write)
+            .and_then(|file| file.write(args.text.as_bytes(), 0))
+            .map(Value::from),
+        "append" => open(OpenFlags::CREATE, write)
+            .and_then(|file| file.write(args.text.as_bytes(), file.stat()?.size))
+            .map(Value::from),
+        "truncate" => open(OpenFlags::TRUNCATE, read).map(|_| Value::Null),
+        "set_size" => done(open(OpenFlags::empty(), write).and_then(|file| file.set_size(1 << 40))),
+        "stat" => root.stat_at(PathFlags::empty(), path).map(|stat| stat.size.into()),
+        "list" => open(OpenFlags::DIRECTORY, read).and_then(|folder| list(&folder)),
+        "symlink" => done(root.symlink_at(to, path)),
+        "read_link" => root.readlink_at(path).map(Value::from),
+        "hard_link" => done(root.link_at(PathFlags::empty(), path, to_root, to)),
+        "rename" => done(root.rename_at(path, to_root, to)),
+        "mkdir" => done(root.create_directory_at(path)),
+        "remove" => done(root.unlink_file_at(path)),
+        "remove_folder" => done(root.remove_directory_at(path)),
+        _ => return None,
+    };
+    Some(answer)
+}
+
+fn list(folder: &Descriptor) -> Result<Value, ErrorCode> {
+    let entries = folder.read_directory()?;
+    let mut names = Vec::new();
+    while let Some(entry) = entries.read_directory_entry()? {
+        names.push(entry.name);
+    }
+    names.sort();
+    Ok(names.into())
+}

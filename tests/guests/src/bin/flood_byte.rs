@@ -1,0 +1,10 @@
+//! Writes to stdout without end, one byte a call to the host.
+
+use std::io::{self, Write};
+
+fn main() -> io::Result<()> {
+    loop {
+        io::stdout().write_all(b"x")?;
+        io::stdout().flush()?;
+    }
+}

@@ -1,0 +1,7 @@
+//! Prints a JSON string that holds bytes which are not UTF-8.
+
+use std::io::{self, Write};
+
+fn main() -> io::Result<()> {
+    io::stdout().write_all(b"{\"text\":\"a\xff\xfez\"}\n")
+}

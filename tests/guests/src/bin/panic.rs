@@ -1,0 +1,5 @@
+//! Panics.
+
+fn main() {
+    panic!("this guest panics on purpose");
+}

@@ -1,0 +1,62 @@
+//! Appends to the end of a file.
+
+use std::borrow::Cow;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::process::ExitCode;
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use serde::{Deserialize, Serialize};
+use toolcrib_guest::{Error, PathContext, error};
+
+const MAX_BYTES: usize = 1024 * 1024;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    path: String,
+    content: String,
+    #[serde(default)]
+    encoding: Encoding,
+    #[serde(default)]
+    must_exist: bool,
+}
+
+#[derive(Default, Deserialize)]
+enum Encoding {
+    #[default]
+    #[serde(rename = "utf-8")]
+    Utf8,
+    #[serde(rename = "base64")]
+    Base64,
+}
+
+#[derive(Serialize)]
+struct Output {
+    path: String,
+    /// How many bytes were appended.
+    bytes: usize,
+    /// The size of the file after that.
+    size: u64,
+}
+
+fn main() -> ExitCode {
+    toolcrib_guest::command(run)
+}
+
+fn run(args: Args) -> Result<Output, Error> {
+    let Args { path, content, encoding, must_exist } = args;
+    let bytes = match encoding {
+        Encoding::Utf8 => Cow::Borrowed(content.as_bytes()),
+        Encoding::Base64 => {
+            BASE64_STANDARD.decode(&content).map_err(|error| error!("`content` is not base64: {error}"))?.into()
+        }
+    };
+    if bytes.len() > MAX_BYTES {
+        return Err(error!("`content` is {} bytes, over the limit of {MAX_BYTES}", bytes.len()));
+    }
+    let mut file = OpenOptions::new().append(true).create(!must_exist).open(&path).at("append to", &path)?;
+    file.write_all(&bytes).and_then(|()| file.sync_all()).at("append to", &path)?;
+    let size = file.metadata().at("append to", &path)?.len();
+    Ok(Output { path, bytes: bytes.len(), size })
+}

@@ -1,0 +1,173 @@
+//! Applies a unified diff to several text files: all of it or nothing.
+
+mod hunks;
+mod tree;
+
+use std::process::ExitCode;
+
+use diffy::patch_set::{FileMode, FileOperation, FilePatch, ParseOptions, PatchSet};
+use diffy::{Line, Patch};
+use serde::{Deserialize, Serialize};
+use toolcrib_guest::{Error, error};
+
+use crate::tree::Tree;
+
+const MAX_PATCH_BYTES: usize = 1024 * 1024;
+const MAX_FILES: usize = 100;
+const MAX_STRIP: usize = 8;
+const MAX_FUZZ: usize = 1000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    patch: String,
+    strip: Option<usize>,
+    #[serde(default = "default_fuzz")]
+    fuzz: usize,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+fn default_fuzz() -> usize {
+    200
+}
+
+#[derive(Serialize)]
+struct Output {
+    files: Vec<Changed>,
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Changed {
+    path: String,
+    change: &'static str,
+    /// Where a renamed or copied file was before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    /// Lines.
+    added: usize,
+    /// Lines.
+    removed: usize,
+}
+
+fn main() -> ExitCode {
+    toolcrib_guest::command(run)
+}
+
+fn run(args: Args) -> Result<Output, Error> {
+    let Args { patch, strip, fuzz, dry_run } = args;
+    if patch.len() > MAX_PATCH_BYTES {
+        return Err(error!("the patch is {} bytes, over the limit of {MAX_PATCH_BYTES}", patch.len()));
+    }
+    if let Some(strip) = strip.filter(|strip| *strip > MAX_STRIP) {
+        return Err(error!("strip `{strip}` is not between 0 and {MAX_STRIP}"));
+    }
+    if fuzz > MAX_FUZZ {
+        return Err(error!("fuzz `{fuzz}` is not between 0 and {MAX_FUZZ}"));
+    }
+    let mut tree = Tree::default();
+    let mut files = Vec::new();
+    for patch in parse(&patch)? {
+        files.push(apply(&patch, strip, fuzz, &mut tree)?);
+    }
+    if !dry_run {
+        tree.commit()?;
+    }
+    Ok(Output { files, dry_run })
+}
+
+fn parse(patch: &str) -> Result<Vec<FilePatch<'_, str>>, Error> {
+    let options = if patch.lines().any(|line| line.starts_with("diff --git ")) {
+        ParseOptions::gitdiff()
+    } else {
+        ParseOptions::unidiff()
+    };
+    let patches: Vec<_> = PatchSet::parse(patch, options).take(MAX_FILES + 1).collect::<Result<_, _>>()?;
+    match patches.len() {
+        0 => Err(error!("the patch names no file; it must be a unified diff with `---`, `+++` and `@@` lines")),
+        1..=MAX_FILES => Ok(patches),
+        _ => Err(error!("the patch is for more than {MAX_FILES} files")),
+    }
+}
+
+/// Applies the patch of one file to the tree in memory.
+fn apply(patch: &FilePatch<'_, str>, strip: Option<usize>, fuzz: usize, tree: &mut Tree) -> Result<Changed, Error> {
+    let operation = stripped(patch.operation(), strip);
+    let modes = [patch.old_mode(), patch.new_mode()];
+    let special = |mode: &&FileMode| matches!(mode, FileMode::Symlink | FileMode::Gitlink);
+    let Some(hunks) = patch.patch().as_text().filter(|_| !modes.into_iter().flatten().any(|mode| special(&mode)))
+    else {
+        return Err(error!("{}: only text files can be patched", name(&operation)));
+    };
+    let change = |path: &str, change, from: Option<&str>| {
+        let (added, removed) = count(hunks);
+        Changed { path: path.into(), change, from: from.map(String::from), added, removed }
+    };
+    let edit =
+        |path: &str, text: &str| hunks::apply(text, hunks, fuzz).map_err(|problem| error!("`{path}`: {problem}"));
+    match &operation {
+        FileOperation::Create(path) => {
+            tree.create(path, edit(path, "")?)?;
+            Ok(change(path, "created", None))
+        }
+        FileOperation::Delete(path) => {
+            if !edit(path, tree.read(path)?)?.is_empty() {
+                return Err(error!("`{path}`: the patch deletes the file, but does not remove all of its lines"));
+            }
+            tree.delete(path)?;
+            Ok(change(path, "deleted", None))
+        }
+        FileOperation::Modify { original, modified } if original == modified => {
+            let edited = edit(original, tree.read(original)?)?;
+            tree.write(original, edited)?;
+            Ok(change(original, "modified", None))
+        }
+        FileOperation::Modify { original, modified } => Err(error!(
+            "the patch names two files, `{original}` and `{modified}`; check the paths and `strip`, or use `rename from` and `rename to`"
+        )),
+        FileOperation::Rename { from, to } => {
+            let edited = edit(from, tree.read(from)?)?;
+            tree.create(to, edited)?;
+            tree.delete(from)?;
+            Ok(change(to, "renamed", Some(from)))
+        }
+        FileOperation::Copy { from, to } => {
+            let edited = edit(from, tree.read(from)?)?;
+            tree.create(to, edited)?;
+            Ok(change(to, "copied", Some(from)))
+        }
+    }
+}
+
+/// The operation with the paths to work on.
+fn stripped<'a>(operation: &'a FileOperation<'_, str>, strip: Option<usize>) -> FileOperation<'a, str> {
+    let prefixed = match operation {
+        FileOperation::Create(path) => path.starts_with("b/"),
+        FileOperation::Delete(path) => path.starts_with("a/"),
+        FileOperation::Modify { original, modified } => original.starts_with("a/") && modified.starts_with("b/"),
+        // These come from `rename from` and the like, which have no prefix to begin with.
+        FileOperation::Rename { .. } | FileOperation::Copy { .. } => {
+            return operation.strip_prefix(strip.unwrap_or(0).saturating_sub(1));
+        }
+    };
+    operation.strip_prefix(strip.unwrap_or(usize::from(prefixed)))
+}
+
+fn name(operation: &FileOperation<'_, str>) -> String {
+    match operation {
+        FileOperation::Create(path) | FileOperation::Delete(path) => format!("`{path}`"),
+        FileOperation::Modify { modified: path, .. }
+        | FileOperation::Rename { to: path, .. }
+        | FileOperation::Copy { to: path, .. } => format!("`{path}`"),
+    }
+}
+
+/// How many lines are added and removed.
+fn count(patch: &Patch<'_, str>) -> (usize, usize) {
+    let lines = || patch.hunks().iter().flat_map(|hunk| hunk.lines());
+    (
+        lines().filter(|line| matches!(line, Line::Insert(_))).count(),
+        lines().filter(|line| matches!(line, Line::Delete(_))).count(),
+    )
+}

@@ -1,0 +1,95 @@
+//! The files a patch touches, changed in memory first and on disk only when all of it applies. It knows no patches.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+
+use toolcrib_guest::{Error, PathContext, error, files};
+
+const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
+
+#[derive(Default)]
+pub(crate) struct Tree {
+    files: BTreeMap<PathBuf, File>,
+}
+
+/// The text before and after; None where there is no file.
+struct File {
+    before: Option<String>,
+    after: Option<String>,
+}
+
+impl Tree {
+    pub(crate) fn read(&mut self, path: &str) -> Result<&str, Error> {
+        let file = self.file(path)?;
+        file.after.as_deref().ok_or_else(|| ErrorKind::NotFound.into()).at("read", path)
+    }
+
+    pub(crate) fn write(&mut self, path: &str, text: String) -> Result<(), Error> {
+        self.file(path)?.after = Some(text);
+        Ok(())
+    }
+
+    pub(crate) fn create(&mut self, path: &str, text: String) -> Result<(), Error> {
+        let file = self.file(path)?;
+        if file.after.is_some() {
+            return Err(error!("create `{path}`: it already exists"));
+        }
+        file.after = Some(text);
+        Ok(())
+    }
+
+    pub(crate) fn delete(&mut self, path: &str) -> Result<(), Error> {
+        self.file(path)?.after = None;
+        Ok(())
+    }
+
+    fn file(&mut self, path: &str) -> Result<&mut File, Error> {
+        let key = key(path);
+        if !self.files.contains_key(&key) {
+            let before = match fs::symlink_metadata(path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => None,
+                found => {
+                    found.at("read", path)?;
+                    Some(files::read_text(path, MAX_FILE_BYTES)?)
+                }
+            };
+            self.files.insert(key.clone(), File { after: before.clone(), before });
+        }
+        self.files.get_mut(&key).ok_or_else(|| error!("read `{path}`: lost"))
+    }
+
+    /// Writes what has changed. When a write fails, those before it are undone.
+    pub(crate) fn commit(self) -> Result<(), Error> {
+        let changed: Vec<_> = self.files.iter().filter(|(_, file)| file.before != file.after).collect();
+        for (index, (path, file)) in changed.iter().enumerate() {
+            let Err(error) = put(path, file.after.as_deref()) else {
+                continue;
+            };
+            let lost = changed[..index].iter().filter(|(path, file)| put(path, file.before.as_deref()).is_err());
+            let lost: Vec<_> = lost.map(|(path, _)| format!("`{}`", path.display())).collect();
+            return Err(match lost.is_empty() {
+                true => error!("{error}; no file was changed"),
+                false => error!("{error}; could not be undone: {}", lost.join(", ")),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn put(path: &Path, text: Option<&str>) -> Result<(), Error> {
+    let Some(text) = text else {
+        return fs::remove_file(path).at("delete", path);
+    };
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).at("make the folder", parent)?;
+    }
+    files::replace(path, text.as_bytes())
+}
+
+/// One key for `x`, `./x` and `/x`, which are one file.
+fn key(path: &str) -> PathBuf {
+    let parts = Path::new(path).components();
+    parts.filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir)).collect()
+}

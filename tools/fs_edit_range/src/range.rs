@@ -1,0 +1,124 @@
+//! What a range of lines or bytes is in a text, and the text with another in its place. It knows no files.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+
+#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Unit {
+    /// From 1, the last one included; `end` = `start` - 1 is the empty range before line `start`.
+    #[default]
+    Lines,
+    /// From 0, the last one not included.
+    Bytes,
+}
+
+/// The bytes of `text` that `start` and `end` mean.
+pub(crate) fn find(text: &str, unit: Unit, start: usize, end: usize) -> Result<Range<usize>, String> {
+    match unit {
+        Unit::Lines => lines(text, start, end),
+        Unit::Bytes => bytes(text, start, end),
+    }
+}
+
+fn lines(text: &str, start: usize, end: usize) -> Result<Range<usize>, String> {
+    // Where each line starts, and the end of the text.
+    let mut starts = vec![0];
+    starts.extend(text.split_inclusive('\n').scan(0, |at, line| {
+        *at += line.len();
+        Some(*at)
+    }));
+    let count = starts.len() - 1;
+    if start == 0 {
+        return Err("start `0` is not a line; the first line is 1".into());
+    }
+    if end + 1 < start {
+        return Err(format!("end `{end}` is before start `{start}`"));
+    }
+    if start > count + 1 {
+        return Err(format!("start `{start}` is past the end: there are {count} lines"));
+    }
+    if end > count {
+        return Err(format!("end `{end}` is past the end: there are {count} lines"));
+    }
+    Ok(starts[start - 1]..starts[end])
+}
+
+fn bytes(text: &str, start: usize, end: usize) -> Result<Range<usize>, String> {
+    if end < start {
+        return Err(format!("end `{end}` is before start `{start}`"));
+    }
+    if end > text.len() {
+        return Err(format!("end `{end}` is past the end: there are {} bytes", text.len()));
+    }
+    for (name, at) in [("start", start), ("end", end)] {
+        if !text.is_char_boundary(at) {
+            return Err(format!("{name} `{at}` is inside a character"));
+        }
+    }
+    Ok(start..end)
+}
+
+/// Whether a range holds what was expected; for lines, whatever the last line break is.
+pub(crate) fn same(found: &str, expected: &str, unit: Unit) -> bool {
+    match unit {
+        Unit::Lines => without_break(found) == without_break(expected),
+        Unit::Bytes => found == expected,
+    }
+}
+
+fn without_break(text: &str) -> &str {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.strip_suffix('\r').unwrap_or(text)
+}
+
+/// The text with `content` in place of the range. Lines stay lines: a line break that is missing around `content` is added.
+pub(crate) fn replace(text: &str, range: Range<usize>, content: &str, unit: Unit) -> String {
+    let (before, found, after) = (&text[..range.start], &text[range.clone()], &text[range.end..]);
+    if unit == Unit::Bytes || content.is_empty() {
+        return [before, content, after].concat();
+    }
+    let line_break =
+        if text.lines().next().is_some_and(|line| text[line.len()..].starts_with("\r\n")) { "\r\n" } else { "\n" };
+    let broken = |part: &str| part.is_empty() || part.ends_with('\n');
+    let above = if broken(before) { "" } else { line_break };
+    // At the end of the file, the new last line has a line break if the old one had.
+    let old_last = if found.is_empty() { before } else { found };
+    let wanted = !after.is_empty() || old_last.ends_with('\n');
+    let below = if wanted && !broken(content) { line_break } else { "" };
+    [before, above, content, below, after].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edit(text: &str, start: usize, end: usize, content: &str) -> String {
+        let range = find(text, Unit::Lines, start, end).expect("a range");
+        replace(text, range, content, Unit::Lines)
+    }
+
+    #[test]
+    fn lines_stay_lines() {
+        assert_eq!(edit("a\nb\nc\n", 2, 2, "B"), "a\nB\nc\n");
+        assert_eq!(edit("a\nb\nc\n", 2, 2, "B\n"), "a\nB\nc\n");
+        assert_eq!(edit("a\nb\nc\n", 1, 3, "B"), "B\n");
+        assert_eq!(edit("a\nb", 2, 2, "B"), "a\nB");
+        assert_eq!(edit("a\r\nb\r\n", 1, 1, "A"), "A\r\nb\r\n");
+    }
+
+    #[test]
+    fn an_empty_range_inserts() {
+        assert_eq!(edit("a\nb\n", 1, 0, "0"), "0\na\nb\n");
+        assert_eq!(edit("a\nb\n", 3, 2, "c"), "a\nb\nc\n");
+        assert_eq!(edit("a\nb", 3, 2, "c"), "a\nb\nc");
+        assert_eq!(edit("", 1, 0, "a"), "a");
+    }
+
+    #[test]
+    fn empty_content_deletes_whole_lines() {
+        assert_eq!(edit("a\nb\nc\n", 2, 3, ""), "a\n");
+        assert_eq!(edit("a\nb\nc\n", 1, 3, ""), "");
+    }
+}

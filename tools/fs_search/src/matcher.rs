@@ -1,0 +1,67 @@
+//! Finds the matching lines of one text. It knows no files.
+
+use regex::{Regex, RegexBuilder};
+use serde::Serialize;
+use toolcrib_guest::{Error, error};
+
+const MAX_LINE_CHARS: usize = 400;
+/// What a compiled pattern may take, which bounds its repetitions.
+const MAX_PATTERN_BYTES: usize = 1024 * 1024;
+
+pub(crate) struct Matcher {
+    regex: Regex,
+    context: usize,
+}
+
+/// A line that matches.
+#[derive(Serialize)]
+pub(crate) struct Match {
+    line: usize,
+    /// The character at which the match starts, counted from 1.
+    column: usize,
+    text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    before: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    after: Vec<String>,
+}
+
+impl Match {
+    /// About how much of the result this match takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let lines = self.before.iter().chain(&self.after).chain([&self.text]);
+        lines.map(String::len).sum()
+    }
+}
+
+impl Matcher {
+    pub(crate) fn new(pattern: &str, literal: bool, ignore_case: bool, context: usize) -> Result<Self, Error> {
+        let source = if literal { regex::escape(pattern) } else { pattern.to_string() };
+        let regex = RegexBuilder::new(&source)
+            .case_insensitive(ignore_case)
+            .size_limit(MAX_PATTERN_BYTES)
+            .build()
+            .map_err(|error| error!("pattern `{pattern}`: {error}"))?;
+        Ok(Self { regex, context })
+    }
+
+    pub(crate) fn matches<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Match> + 'a {
+        let lines: Vec<_> = text.lines().collect();
+        (0..lines.len()).filter_map(move |index| {
+            let found = self.regex.find(lines[index])?;
+            let before = index.saturating_sub(self.context)..index;
+            let after = index + 1..lines.len().min(index + 1 + self.context);
+            Some(Match {
+                line: index + 1,
+                column: lines[index][..found.start()].chars().count() + 1,
+                text: cut(lines[index]),
+                before: lines[before].iter().map(|line| cut(line)).collect(),
+                after: lines[after].iter().map(|line| cut(line)).collect(),
+            })
+        })
+    }
+}
+
+fn cut(line: &str) -> String {
+    line.chars().take(MAX_LINE_CHARS).collect()
+}

@@ -1,0 +1,85 @@
+//! Writes a whole file at once.
+
+use std::borrow::Cow;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use serde::{Deserialize, Serialize};
+use toolcrib_guest::{Error, PathContext, error, files};
+
+const MAX_BYTES: usize = 1024 * 1024;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    path: String,
+    content: String,
+    #[serde(default)]
+    encoding: Encoding,
+    #[serde(default)]
+    create_parents: bool,
+    #[serde(default = "yes")]
+    overwrite: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Default, Deserialize)]
+enum Encoding {
+    #[default]
+    #[serde(rename = "utf-8")]
+    Utf8,
+    #[serde(rename = "base64")]
+    Base64,
+}
+
+#[derive(Serialize)]
+struct Output {
+    path: String,
+    bytes: usize,
+    /// Whether there was nothing at the path before.
+    created: bool,
+}
+
+fn main() -> ExitCode {
+    toolcrib_guest::command(run)
+}
+
+fn run(args: Args) -> Result<Output, Error> {
+    let Args { path, content, encoding, create_parents, overwrite } = args;
+    let bytes = match encoding {
+        Encoding::Utf8 => Cow::Borrowed(content.as_bytes()),
+        Encoding::Base64 => {
+            BASE64_STANDARD.decode(&content).map_err(|error| error!("`content` is not base64: {error}"))?.into()
+        }
+    };
+    if bytes.len() > MAX_BYTES {
+        return Err(error!("`content` is {} bytes, over the limit of {MAX_BYTES}", bytes.len()));
+    }
+    if create_parents && let Some(parent) = Path::new(&path).parent() {
+        fs::create_dir_all(parent).at("make the folder", parent)?;
+    }
+    let created = fs::symlink_metadata(&path).is_err();
+    if overwrite {
+        files::replace(&path, &bytes)?;
+    } else {
+        write_new(&path, &bytes)?;
+    }
+    Ok(Output { path, bytes: bytes.len(), created })
+}
+
+/// Writes a file that must not exist yet: only the host can tell without a race, when it makes the file.
+fn write_new(path: &str, bytes: &[u8]) -> Result<(), Error> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path).at("write", path)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if written.is_err() {
+        // The first failure is the one to report.
+        let _ = fs::remove_file(path);
+    }
+    written.at("write", path)
+}
