@@ -1,7 +1,6 @@
 //! A call and its result: what every door turns its own protocol into, and back.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -37,7 +36,7 @@ pub struct ToolResult {
     /// What the tool wrote to standard error, invalid UTF-8 replaced; for people, never for the model.
     pub log: String,
     /// The fault of the host behind the error, where there is one; for the operator, never for the model.
-    pub fault: Option<Arc<Error>>,
+    pub fault: Option<Error>,
     /// What the call used, was granted and was denied.
     pub receipt: Receipt,
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::{Serialize, Serializer};
 
 /// A fault of the host, its configuration or its surroundings, told to the operator and never to the model.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A source of tools could not be read or breaks its own format.
@@ -178,6 +178,16 @@ impl ToolError {
     /// An error that the host words.
     pub fn new(outcome: Outcome, message: impl Into<String>) -> Self {
         Self { outcome, message: message.into(), json: None }
+    }
+
+    /// What the model is told of a fault of the host: what concerns its call, and nothing of where things lie.
+    pub(crate) fn of_fault(fault: &Error) -> Self {
+        match fault {
+            Error::UnknownTool { .. } => Self::new(Outcome::BadArguments, fault.to_string()),
+            Error::Component { reason, .. } => Self::new(Outcome::BadComponent, reason.clone()),
+            Error::Audit { .. } => Self::new(Outcome::Unlogged, "refused: the call cannot be written to the audit log"),
+            _ => Self::new(Outcome::BadComponent, "the tool cannot be run on this host"),
+        }
     }
 
     /// What the model gets: the tool's own error object, or `{"error": message}`.

@@ -87,10 +87,7 @@ impl Runtime {
     /// [`Error::UnknownTool`], or [`Error::Component`] where the program cannot run.
     pub async fn prepare(&self, name: &str) -> Result<(), Error> {
         let index = self.pipeline.registry.find(name)?;
-        self.pipeline.program(index).await.map(|_| ()).map_err(|error| Error::Component {
-            path: self.pipeline.registry.tools()[index].body.program().to_path_buf(),
-            reason: error.message,
-        })
+        self.pipeline.program(index).await.map(|_| ())
     }
 
     /// Calls a tool. A wrong, refused or failed call is an answer too: there is always a result, and always one record.

@@ -11,7 +11,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use crate::audit::Audit;
 use crate::call::{ToolCall, ToolResult};
-use crate::error::{Outcome, ToolError};
+use crate::error::{Error, Outcome, ToolError};
 use crate::hook::{Hook, Verdict};
 use crate::policy::Grant;
 use crate::registry::Registry;
@@ -37,7 +37,7 @@ pub(crate) struct Ready {
     pub(crate) arguments: Arguments,
     pub(crate) grant: Grant,
     pub(crate) limits: Limits,
-    program: OnceCell<Result<Arc<Program>, ToolError>>,
+    program: OnceCell<Result<Arc<Program>, Error>>,
 }
 
 impl Ready {
@@ -52,14 +52,13 @@ impl Pipeline {
         let mut ticket = Ticket::new(self.audit.clone(), &call);
         let ended = match self.audit.ready() {
             Ok(()) => self.pass(&call, &mut ticket).await,
-            Err(error) => Err(ticket.unlogged(error)),
+            Err(fault) => Err(ticket.fault(fault)),
         };
         ticket.close(call, ended)
     }
 
     async fn pass(&self, call: &ToolCall, ticket: &mut Ticket) -> Result<String, ToolError> {
-        let index =
-            self.registry.find(&call.name).map_err(|error| ToolError::new(Outcome::BadArguments, error.to_string()))?;
+        let index = self.registry.find(&call.name).map_err(|fault| ticket.fault(fault))?;
         let (tool, ready) = (&self.registry.tools()[index], &self.ready[index]);
         let Body::Command { argv, .. } = &tool.body;
         ticket.permit(&ready.grant, argv);
@@ -72,7 +71,7 @@ impl Pipeline {
             };
             return Err(ToolError::new(Outcome::Denied, refusal));
         }
-        let program = self.program(index).await?;
+        let program = self.program(index).await.map_err(|fault| ticket.fault(fault))?;
         ticket.program(&program.digest, arguments.len());
         let slot = self.slots.acquire().await.map_err(|_| ToolError::new(Outcome::Cancelled, "shutting down"))?;
         let stdin = Bytes::copy_from_slice(arguments.as_bytes());
@@ -86,22 +85,28 @@ impl Pipeline {
     }
 
     /// The compiled program of a tool, made at most once.
-    pub(crate) async fn program(&self, index: usize) -> Result<Arc<Program>, ToolError> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Component`] where the program cannot be run.
+    pub(crate) async fn program(&self, index: usize) -> Result<Arc<Program>, Error> {
         let ready = &self.ready[index];
         let made = ready.program.get_or_init(|| async {
             let path = self.registry.tools()[index].body.program().to_path_buf();
             let sandbox = self.sandbox.clone();
             let counts_fuel = ready.limits.fuel.is_some();
-            let made = tokio::task::spawn_blocking(move || prepare(&sandbox, &path, counts_fuel)).await;
-            made.unwrap_or_else(|_| Err(ToolError::new(Outcome::BadComponent, "the program could not be compiled")))
+            let made = {
+                let path = path.clone();
+                tokio::task::spawn_blocking(move || prepare(&sandbox, &path, counts_fuel)).await
+            };
+            let made = made.unwrap_or_else(|_| Err("the program could not be compiled".to_owned()));
+            made.map_err(|reason| Error::Component { path, reason })
         });
         made.await.clone()
     }
 }
 
-fn prepare(sandbox: &Sandbox, path: &Path, counts_fuel: bool) -> Result<Arc<Program>, ToolError> {
-    let bytes = std::fs::read(path).map_err(|error| {
-        ToolError::new(Outcome::BadComponent, format!("the program cannot be read: {}", error.kind()))
-    })?;
+fn prepare(sandbox: &Sandbox, path: &Path, counts_fuel: bool) -> Result<Arc<Program>, String> {
+    let bytes = std::fs::read(path).map_err(|error| format!("the program cannot be read: {}", error.kind()))?;
     sandbox.prepare(&bytes, counts_fuel).map(Arc::new)
 }

@@ -25,7 +25,7 @@ pub(super) struct Ticket {
     cwd: Option<String>,
     folders: usize,
     log: String,
-    fault: Option<Arc<Error>>,
+    fault: Option<Error>,
 }
 
 impl Ticket {
@@ -100,7 +100,7 @@ impl Ticket {
                 Ok(()) => ended,
                 Err(error) => {
                     receipt.outcome = Outcome::Unlogged;
-                    Err(self.unlogged(error))
+                    Err(self.fault(error))
                 }
             },
         };
@@ -109,10 +109,11 @@ impl Ticket {
         ToolResult { call_id: call.id, name: call.name, outcome, log, fault, receipt }
     }
 
-    /// What the model is told of a call that the log cannot take; where the log lies is the operator's affair.
-    pub(super) fn unlogged(&mut self, fault: Error) -> ToolError {
-        self.fault = Some(Arc::new(fault));
-        ToolError::new(Outcome::Unlogged, "refused: the call cannot be written to the audit log")
+    /// Keeps a fault of the host for the operator and gives what the model is told of it.
+    pub(super) fn fault(&mut self, fault: Error) -> ToolError {
+        let told = ToolError::of_fault(&fault);
+        self.fault = Some(fault);
+        told
     }
 
     /// The receipt with the figures of the meter. After this the ticket is closed.

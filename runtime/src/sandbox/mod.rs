@@ -77,13 +77,12 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// [`ToolError`] with [`Outcome::BadComponent`], in words that name no host path.
-    pub(crate) fn prepare(&self, bytes: &[u8], counts_fuel: bool) -> Result<Program, ToolError> {
-        let bad = |reason: String| ToolError::new(Outcome::BadComponent, reason);
+    /// Why the bytes are no program that can run, in words that name no host path.
+    pub(crate) fn prepare(&self, bytes: &[u8], counts_fuel: bool) -> Result<Program, String> {
         let digest = digest(bytes);
-        let room = self.rooms.room(counts_fuel).map_err(|error| bad(error.to_string()))?;
-        let component = self.component(room, bytes, &digest).map_err(bad)?;
-        let pre = linked(room, &component).map_err(bad)?;
+        let room = self.rooms.room(counts_fuel).map_err(|error| error.to_string())?;
+        let component = self.component(room, bytes, &digest)?;
+        let pre = linked(room, &component)?;
         Ok(Program { pre, counts_fuel, digest })
     }
 

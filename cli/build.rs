@@ -1,0 +1,167 @@
+//! Builds the guests together with the host, in one inner `cargo build`, and lays out a crib in the target folder:
+//! `crib/tools.json` with `crib/tools/bin/NAME.wasm` beside it, a folder that works wherever it is copied. It knows
+//! the place of the guests' workspace and nothing of what they do; where that workspace is absent it does nothing.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const TARGET: &str = "wasm32-wasip2";
+const PROFILE: &str = "guest";
+/// The variables of the outer build that the inner one keeps: where crates come from, and nothing about how to compile.
+const KEPT: [&str; 6] =
+    ["CARGO_HOME", "CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTRIES_", "CARGO_REGISTRY_", "CARGO_SOURCE_"];
+
+fn main() -> ExitCode {
+    match guests() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            println!("cargo::error={message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn guests() -> Result<(), String> {
+    let root =
+        path_from("CARGO_MANIFEST_DIR")?.parent().map(Path::to_path_buf).ok_or("the crate has no parent folder")?;
+    println!("cargo::rerun-if-changed=build.rs");
+    name_engine(&root.join("Cargo.lock"));
+    let workspace = root.join("tools");
+    if !workspace.join("Cargo.toml").is_file() {
+        return Ok(());
+    }
+    for sources in ["tools", "guest-sdk", "tests/guests"] {
+        println!("cargo::rerun-if-changed={}", root.join(sources).display());
+    }
+    let target = target_folder(&path_from("OUT_DIR")?)?;
+    require_target()?;
+    build(&root, &target.join("guests"))?;
+    lay_out(&workspace, &target)
+}
+
+/// Tells the program which engine it is built with, as the lock file has it.
+fn name_engine(lock: &Path) {
+    println!("cargo::rerun-if-changed={}", lock.display());
+    let text = fs::read_to_string(lock).unwrap_or_default();
+    let version = text.split("name = \"wasmtime\"\nversion = \"").nth(1).and_then(|rest| rest.split('"').next());
+    println!("cargo::rustc-env=TOOLCRIB_ENGINE=wasmtime {}", version.unwrap_or("of an unknown version"));
+}
+
+fn path_from(variable: &str) -> Result<PathBuf, String> {
+    env::var_os(variable).map(PathBuf::from).ok_or_else(|| format!("`{variable}` is not set: run this through cargo"))
+}
+
+/// `TARGET/[TRIPLE/]PROFILE/build/PACKAGE/out` → `TARGET`.
+fn target_folder(out: &Path) -> Result<PathBuf, String> {
+    let above = out
+        .ancestors()
+        .find(|folder| folder.file_name().is_some_and(|name| name == "build"))
+        .and_then(|build| build.parent()?.parent())
+        .ok_or_else(|| format!("no target folder above `{}`", out.display()))?;
+    let triple = env::var_os("TARGET");
+    let cross = above.file_name() == triple.as_deref();
+    Ok(if cross { above.parent().unwrap_or(above) } else { above }.to_path_buf())
+}
+
+/// Sees that the standard library for guests is installed, or installs it.
+fn require_target() -> Result<(), String> {
+    if has_target()? {
+        return Ok(());
+    }
+    let added = Command::new("rustup").args(["target", "add", TARGET]).status();
+    let cure = format!("run `rustup target add {TARGET}` for the toolchain that builds toolcrib, then build again");
+    match added {
+        Ok(status) if status.success() && has_target()? => Ok(()),
+        Ok(status) => {
+            Err(format!("the Rust target `{TARGET}` is missing and `rustup target add` ended with {status}; {cure}"))
+        }
+        Err(error) => {
+            Err(format!("the Rust target `{TARGET}` is missing and `rustup` cannot be run ({error}); {cure}"))
+        }
+    }
+}
+
+fn has_target() -> Result<bool, String> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(&rustc)
+        .args(["--print", "target-libdir", "--target", TARGET])
+        .output()
+        .map_err(|error| format!("cannot run `{}`: {error}", rustc.display()))?;
+    let folder = String::from_utf8_lossy(&output.stdout);
+    Ok(output.status.success() && Path::new(folder.trim()).is_dir())
+}
+
+fn build(root: &Path, target: &Path) -> Result<(), String> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut inner = Command::new(cargo);
+    inner.args(["build", "--locked", "--target", TARGET, "--profile", PROFILE, "--target-dir"]).arg(target);
+    inner.arg("--manifest-path").arg(root.join("tools/Cargo.toml"));
+    for (name, _) in env::vars_os().filter(|(name, _)| belongs_to_the_outer_build(&name.to_string_lossy())) {
+        inner.env_remove(name);
+    }
+    inner.env("CARGO_ENCODED_RUSTFLAGS", without_machine_paths(root));
+    match inner.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("building the guests ended with {status}; its messages stand above")),
+        Err(error) => Err(format!("cannot run cargo for the guests: {error}")),
+    }
+}
+
+fn belongs_to_the_outer_build(name: &str) -> bool {
+    let compiler = name.starts_with("RUSTC") || matches!(name, "RUSTFLAGS" | "RUSTDOCFLAGS" | "MAKEFLAGS" | "MFLAGS");
+    compiler || (name.starts_with("CARGO") && !KEPT.iter().any(|kept| name.starts_with(kept)))
+}
+
+/// Flags that keep this machine's folders out of the guests' panic messages, so that everyone builds the same bytes.
+fn without_machine_paths(root: &Path) -> OsString {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| env::home_dir().map(|home| home.join(".cargo")));
+    let remaps = [(Some(root.to_path_buf()), "toolcrib"), (home, "cargo")];
+    let flags = remaps.into_iter().filter_map(|(folder, name)| {
+        let mut flag = OsString::from("--remap-path-prefix=");
+        flag.push(folder?);
+        flag.push(format!("={name}"));
+        Some(flag)
+    });
+    // The separator that `CARGO_ENCODED_RUSTFLAGS` wants, so that folders with spaces stay whole.
+    flags.collect::<Vec<_>>().join(&OsString::from("\u{1f}"))
+}
+
+/// Copies the manifest, and every program it names, from the inner build into the crib.
+fn lay_out(workspace: &Path, target: &Path) -> Result<(), String> {
+    let manifest_path = workspace.join("tools.json");
+    if !manifest_path.is_file() {
+        return Ok(());
+    }
+    let manifest = read(&manifest_path)?;
+    let crib = target.join("crib");
+    let bin = crib.join("tools/bin");
+    fs::create_dir_all(&bin).map_err(|error| format!("cannot create `{}`: {error}", bin.display()))?;
+    for name in programs(&String::from_utf8_lossy(&manifest)) {
+        let built = target.join("guests").join(TARGET).join(PROFILE).join(format!("{name}.wasm"));
+        replace(&bin.join(format!("{name}.wasm")), &read(&built)?)?;
+    }
+    replace(&crib.join("tools.json"), &manifest)
+}
+
+/// The names after `./tools/bin/` in a manifest. The full reading is the library's; here only files are gathered.
+fn programs(manifest: &str) -> impl Iterator<Item = &str> {
+    manifest.split("\"./tools/bin/").skip(1).filter_map(|rest| rest.split('"').next())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))
+}
+
+/// Writes `bytes` so that a reader sees the old file or the new one, and leaves an unchanged file alone.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    if fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    let fresh = path.with_extension(format!("{}.tmp", std::process::id()));
+    let moved: io::Result<()> = fs::write(&fresh, bytes).and_then(|()| fs::rename(&fresh, path));
+    moved.map_err(|error| format!("cannot write `{}`: {error}", path.display()))
+}

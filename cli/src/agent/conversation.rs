@@ -1,0 +1,229 @@
+//! The messages of a conversation, in the strict form that goes to a server and into a file. A file that was loaded is
+//! kept whole, fields that nobody here knows included; it is written whole or not at all. It decides nothing.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+
+use anyhow::{Context, bail, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::turn::{Call, Turn};
+
+/// The largest file that is loaded, in bytes.
+const LARGEST_FILE: u64 = 64 << 20;
+/// The longest function name that the Chat Completions API takes, in characters.
+const LONGEST_NAME: usize = 64;
+
+/// One message.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Message {
+    role: Role,
+    #[serde(default)]
+    content: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<Vec<MessageCall>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<String>,
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Role {
+    System,
+    Developer,
+    User,
+    Assistant,
+    Tool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct MessageCall {
+    id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    function: Value,
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+impl Message {
+    /// What `role` says.
+    pub(crate) fn text(role: Role, text: impl Into<String>) -> Self {
+        Self {
+            role,
+            content: Value::String(text.into()),
+            name: None,
+            tool_calls: None,
+            tool_call_id: None,
+            other: Map::new(),
+        }
+    }
+
+    /// What the model answered, as it is told to the model again.
+    pub(crate) fn assistant(turn: &Turn) -> Self {
+        let calls = turn.calls.iter().map(|call| MessageCall {
+            id: call.id.clone(),
+            kind: "function".to_owned(),
+            function: json!({ "name": sent_name(&call.name), "arguments": call.arguments }),
+            other: Map::new(),
+        });
+        let calls: Vec<_> = calls.collect();
+        let mut message = Self::text(Role::Assistant, turn.text.clone());
+        if !calls.is_empty() {
+            message.tool_calls = Some(calls);
+            if turn.text.is_empty() {
+                message.content = Value::Null;
+            }
+        }
+        message
+    }
+
+    /// The result of a call.
+    pub(crate) fn result(call: &Call, content: impl Into<String>) -> Self {
+        let mut message = Self::text(Role::Tool, content);
+        message.name = Some(sent_name(&call.name));
+        message.tool_call_id = Some(call.id.clone());
+        message
+    }
+}
+
+/// A name as servers accept it: a model may call what no tool is named, and a refused name would end the conversation.
+fn sent_name(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let name: String = name.chars().take(LONGEST_NAME).map(|c| if plain(c) { c } else { '_' }).collect();
+    if name.is_empty() { "unnamed".to_owned() } else { name }
+}
+
+/// A conversation, and the file in which it is kept, if it is.
+#[derive(Debug, Default)]
+pub(crate) struct Conversation {
+    messages: Vec<Message>,
+    file: Option<PathBuf>,
+}
+
+impl Conversation {
+    /// A conversation that opens with these messages.
+    pub(crate) fn new(messages: Vec<Message>) -> Self {
+        Self { messages, file: None }
+    }
+
+    /// The conversation in a file: an array of messages.
+    pub(crate) fn load(path: &Path) -> anyhow::Result<Self> {
+        let place = path.display();
+        let file = File::open(path).with_context(|| format!("cannot read `{place}`"))?;
+        let length = file.metadata().with_context(|| format!("cannot read `{place}`"))?.len();
+        ensure!(length <= LARGEST_FILE, "`{place}` has {length} bytes; at most {LARGEST_FILE} are loaded");
+        let text = io::read_to_string(file).with_context(|| format!("cannot read `{place}`"))?;
+        let parsed: Value = serde_json::from_str(&text).with_context(|| format!("`{place}` is not JSON"))?;
+        let Value::Array(values) = parsed else {
+            bail!("`{place}` is not an array of messages: load what `--save-messages` wrote");
+        };
+        let read = |(index, value)| {
+            serde_json::from_value(value).with_context(|| format!("`{place}`: messages[{index}] is not a message"))
+        };
+        let messages: Vec<Message> = values.into_iter().enumerate().map(read).collect::<anyhow::Result<_>>()?;
+        let conversation = Self::new(messages);
+        if let Some(id) = conversation.unanswered() {
+            bail!("`{place}`: tool call `{id}` has no answer; add its `tool` message or remove the call");
+        }
+        Ok(conversation)
+    }
+
+    /// Keeps the conversation in a file from now on.
+    pub(crate) fn kept_in(mut self, file: Option<PathBuf>) -> Self {
+        self.file = file;
+        self
+    }
+
+    /// The messages, oldest first.
+    pub(crate) fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Adds a message at the end.
+    pub(crate) fn push(&mut self, message: Message) {
+        self.messages.push(message);
+    }
+
+    /// Whether it is for the model to speak.
+    pub(crate) fn awaits_the_model(&self) -> bool {
+        self.messages.last().is_some_and(|last| matches!(last.role, Role::User | Role::Tool))
+    }
+
+    /// The identifiers of every call in it.
+    pub(crate) fn call_ids(&self) -> impl Iterator<Item = &str> {
+        self.messages.iter().flat_map(|message| message.tool_calls.iter().flatten()).map(|call| call.id.as_str())
+    }
+
+    fn unanswered(&self) -> Option<&str> {
+        let answered: Vec<_> = self.messages.iter().filter_map(|message| message.tool_call_id.as_deref()).collect();
+        self.call_ids().find(|id| !answered.contains(id))
+    }
+
+    /// Writes the file, if there is one: the messages go to a new file beside it, which then takes its name.
+    pub(crate) fn save(&self) -> anyhow::Result<()> {
+        let Some(path) = &self.file else { return Ok(()) };
+        let mut text = serde_json::to_string_pretty(&self.messages).context("cannot write the messages as JSON")?;
+        text.push('\n');
+        replace(path, text.as_bytes()).with_context(|| format!("cannot save the messages in `{}`", path.display()))
+    }
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
+    let beside = path.with_file_name(format!(".{}.{}.new", name.to_string_lossy(), process::id()));
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    };
+    write().inspect_err(|_| {
+        // The first failure is the one to report.
+        let _ = fs::remove_file(&beside);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_is_what_the_interface_documents() {
+        let call = Call { id: "c1".into(), name: "fs_list_dir".into(), arguments: "{}".into() };
+        let turn = Turn { calls: vec![call.clone()], ..Turn::default() };
+        assert_eq!(
+            json!([Message::assistant(&turn), Message::result(&call, "[]")]),
+            json!([
+                { "role": "assistant", "content": null, "tool_calls": [
+                    { "id": "c1", "type": "function", "function": { "name": "fs_list_dir", "arguments": "{}" } }] },
+                { "role": "tool", "content": "[]", "name": "fs_list_dir", "tool_call_id": "c1" },
+            ])
+        );
+    }
+
+    #[test]
+    fn a_name_that_servers_refuse_is_sent_as_one_that_they_take() {
+        assert_eq!(sent_name("no such.tool\n"), "no_such_tool_");
+        assert_eq!(sent_name(""), "unnamed");
+        assert_eq!(sent_name(&"ž".repeat(90)), "_".repeat(64));
+    }
+
+    #[test]
+    fn a_call_without_an_answer_is_found() {
+        let call = Call { id: "c1".into(), ..Call::default() };
+        let turn = Turn { calls: vec![call.clone()], ..Turn::default() };
+        let mut conversation = Conversation::new(vec![Message::assistant(&turn)]);
+        assert_eq!(conversation.unanswered(), Some("c1"));
+        conversation.push(Message::result(&call, "{}"));
+        assert_eq!(conversation.unanswered(), None);
+    }
+}

@@ -1,0 +1,118 @@
+//! What happens in a run, as it is told to a program with `--json`, one event a line, and to a person as a trace. The
+//! names here are a contract: fields may be added, none is renamed.
+//!
+//! | `type` | when |
+//! |---|---|
+//! | `start` | once, before the first request |
+//! | `text` | a part of the model's text, where the answer is streamed |
+//! | `message` | the whole text of an answer; `final` where it calls nothing and so ends the run |
+//! | `tool_call` | a call, before it runs; the calls of one step come together, in their order |
+//! | `tool_result` | its end, in the order of the calls, with `receipt` where the tool's runtime made one |
+//! | `usage` | after an answer, where the server counts tokens |
+//! | `retry` | a request is repeated; the `text` of this step so far is void |
+//! | `warning` | something was not as asked for |
+//! | `end` | the run has ended: `reason` is `answer`, `max_steps` or `interrupted` |
+//! | `error` | the run has failed |
+//!
+//! `step` counts the model's answers from 1. `end` or `error` is the last line.
+
+use serde::Serialize;
+use toolcrib::Receipt;
+
+use super::turn::Usage;
+
+/// One event.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub(crate) enum Event<'a> {
+    Start {
+        model: &'a str,
+        tools: Vec<&'a str>,
+        max_steps: u32,
+        stream: bool,
+    },
+    Text {
+        step: u32,
+        delta: &'a str,
+    },
+    Message {
+        step: u32,
+        content: &'a str,
+        r#final: bool,
+    },
+    ToolCall {
+        step: u32,
+        id: &'a str,
+        name: &'a str,
+        arguments: &'a str,
+    },
+    ToolResult(ToolResult<'a>),
+    Usage {
+        step: u32,
+        #[serde(flatten)]
+        usage: Usage,
+    },
+    Retry {
+        step: u32,
+        attempt: u32,
+        attempts: u32,
+        wait_ms: u64,
+        reason: &'a str,
+    },
+    Warning {
+        message: &'a str,
+    },
+    End {
+        reason: Ending,
+        answer: Option<&'a str>,
+        #[serde(flatten)]
+        totals: Totals,
+        exit_code: u8,
+    },
+    Error {
+        message: &'a str,
+        exit_code: u8,
+    },
+}
+
+/// The end of a call.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ToolResult<'a> {
+    pub(crate) step: u32,
+    pub(crate) id: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) is_error: bool,
+    pub(crate) content: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) receipt: Option<&'a Receipt>,
+    /// What the tool wrote to standard error; for people.
+    pub(crate) log: &'a str,
+    /// Whether it is the only call of its step.
+    #[serde(skip)]
+    pub(crate) alone: bool,
+}
+
+/// Why a run ended without failing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Ending {
+    /// The model has answered.
+    Answer,
+    /// The model still called tools at the last step.
+    MaxSteps,
+    /// Somebody ended the run from outside.
+    Interrupted,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Totals {
+    pub(crate) steps: u32,
+    pub(crate) calls: u64,
+    pub(crate) failed_calls: u64,
+    pub(crate) ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<Usage>,
+}

@@ -1,0 +1,210 @@
+//! The agent: a model is asked, what it calls is executed, and it is told the results, until it answers. This is the
+//! loop; each of its parts is a file. It knows neither the command line nor what a tool may do: every call, right or
+//! wrong, goes to the runtime, which answers it.
+
+mod answer;
+mod batch;
+pub(crate) mod conversation;
+pub(crate) mod event;
+mod incoming;
+pub(crate) mod model;
+pub(crate) mod opening;
+pub(crate) mod report;
+pub(crate) mod request;
+pub(crate) mod retry;
+pub(crate) mod script;
+pub(crate) mod server;
+pub(crate) mod settings;
+mod turn;
+
+use std::time::Instant;
+
+use anyhow::bail;
+use serde_json::Value;
+use toolcrib::Runtime;
+
+use batch::Batch;
+use conversation::{Conversation, Message};
+use event::{Ending, Event, ToolResult, Totals};
+use model::Model;
+use report::Report;
+use request::{Request, Sampling, Streamed};
+use turn::{Call, Identifiers, Turn, Usage};
+
+use crate::commands::schema::openai_chat;
+
+/// What is wished for in every request of a run.
+#[derive(Debug)]
+pub(crate) struct Wishes {
+    pub(crate) model: String,
+    pub(crate) sampling: Sampling,
+    pub(crate) stream: bool,
+    pub(crate) max_steps: u32,
+}
+
+impl Wishes {
+    /// The request for the next message of `conversation`, to a model that may call `tools`.
+    pub(crate) fn request<'a>(&'a self, conversation: &'a Conversation, tools: &'a [Value]) -> Request<'a> {
+        let (model, messages) = (self.model.as_str(), conversation.messages());
+        Request { model, messages, tools, sampling: self.sampling, stream: Streamed::wished(self.stream) }
+    }
+}
+
+/// The tools of a runtime as a model is shown them.
+pub(crate) fn definitions(runtime: &Runtime) -> Vec<Value> {
+    runtime.tools().map(openai_chat).collect()
+}
+
+/// One run. Dropping it before its end stops its calls and keeps what was said so far.
+pub(crate) struct Agent {
+    runtime: Runtime,
+    tools: Vec<Value>,
+    model: Model,
+    wishes: Wishes,
+    conversation: Conversation,
+    report: Report,
+    identifiers: Identifiers,
+    batch: Option<Batch>,
+    totals: Totals,
+    started: Instant,
+    ended: bool,
+}
+
+impl Agent {
+    /// An agent with every tool of `runtime`, about to continue `conversation`.
+    pub(crate) fn new(
+        runtime: Runtime,
+        model: Model,
+        wishes: Wishes,
+        conversation: Conversation,
+        report: Report,
+    ) -> Self {
+        Self {
+            tools: definitions(&runtime),
+            identifiers: Identifiers::knowing(conversation.call_ids()),
+            runtime,
+            model,
+            wishes,
+            conversation,
+            report,
+            batch: None,
+            totals: Totals::default(),
+            started: Instant::now(),
+            ended: false,
+        }
+    }
+
+    /// Runs to the end. A failure is told too, and returned.
+    pub(crate) async fn run(mut self) -> anyhow::Result<Ending> {
+        let end = self.steps().await;
+        self.ended = true;
+        let kept = self.keep();
+        match end {
+            Ok((ending, answer)) => {
+                kept?;
+                let exit_code = u8::from(ending != Ending::Answer);
+                let event = Event::End { reason: ending, answer: answer.as_deref(), totals: self.totals(), exit_code };
+                self.report.emit(&event)?;
+                Ok(ending)
+            }
+            Err(error) => {
+                // The first failure is the one to return.
+                let _ = self.report.emit(&Event::Error { message: &format!("{error:#}"), exit_code: 1 });
+                Err(error)
+            }
+        }
+    }
+
+    async fn steps(&mut self) -> anyhow::Result<(Ending, Option<String>)> {
+        let tools = self.runtime.tools().map(|tool| tool.name.as_str()).collect();
+        let Wishes { model, max_steps, stream, .. } = &self.wishes;
+        self.report.emit(&Event::Start { model, tools, max_steps: *max_steps, stream: *stream })?;
+        self.conversation.save()?;
+        for step in 1..=self.wishes.max_steps {
+            let turn = self.ask(step).await?;
+            self.conversation.push(Message::assistant(&turn));
+            let Turn { text, calls, .. } = turn;
+            if calls.is_empty() {
+                return Ok((Ending::Answer, Some(text)));
+            }
+            self.call(step, calls).await?;
+            self.keep()?;
+        }
+        Ok((Ending::MaxSteps, None))
+    }
+
+    async fn ask(&mut self, step: u32) -> anyhow::Result<Turn> {
+        let request = self.wishes.request(&self.conversation, &self.tools);
+        let mut turn = self.model.answer(request, step, &mut self.report).await?;
+        self.identifiers.settle(&mut turn.calls);
+        self.totals.steps = step;
+        let is_final = turn.calls.is_empty();
+        if !turn.text.is_empty() {
+            self.report.emit(&Event::Message { step, content: &turn.text, r#final: is_final })?;
+        }
+        if let Some(usage) = turn.usage {
+            *self.totals.usage.get_or_insert(Usage::default()) += usage;
+            self.report.emit(&Event::Usage { step, usage })?;
+        }
+        match turn.finish.as_deref() {
+            Some("length") => self.report.warn("the answer was cut at the server's limit of tokens")?,
+            Some("content_filter") => self.report.warn("the server's filter has withheld a part of the answer")?,
+            _ => {}
+        }
+        if is_final && turn.text.is_empty() {
+            bail!("the model `{}` gave neither text nor calls", self.wishes.model);
+        }
+        Ok(turn)
+    }
+
+    async fn call(&mut self, step: u32, calls: Vec<Call>) -> anyhow::Result<()> {
+        for Call { id, name, arguments } in &calls {
+            self.report.emit(&Event::ToolCall { step, id, name, arguments })?;
+        }
+        let batch = self.batch.insert(Batch::start(&self.runtime, calls));
+        let alone = batch.len() == 1;
+        while let Some((call, reply)) = batch.next().await {
+            self.totals.calls += 1;
+            self.totals.failed_calls += u64::from(reply.is_error());
+            let (receipt, log) = reply.result().map(|result| (&result.receipt, result.log.as_str())).unzip();
+            let (id, name, content) = (&call.id, &call.name, &reply.content());
+            let (is_error, log) = (reply.is_error(), log.unwrap_or_default());
+            self.report.emit(&Event::ToolResult(ToolResult {
+                step,
+                id,
+                name,
+                is_error,
+                content,
+                receipt,
+                log,
+                alone,
+            }))?;
+        }
+        Ok(())
+    }
+
+    /// Puts the results of the calls into the conversation, stops calls that have none, and saves it.
+    fn keep(&mut self) -> anyhow::Result<()> {
+        if let Some(mut batch) = self.batch.take() {
+            batch.replies().for_each(|(call, content)| self.conversation.push(Message::result(call, content)));
+        }
+        self.conversation.save()
+    }
+
+    fn totals(&self) -> Totals {
+        Totals { ms: self.started.elapsed().as_millis().try_into().unwrap_or(u64::MAX), ..self.totals }
+    }
+}
+
+impl Drop for Agent {
+    /// Somebody ended the program: what was said so far is kept, and calls that still run are stopped and answered.
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        // Nobody is left to be told of a failure.
+        let _ = self.keep();
+        let totals = self.totals();
+        let _ = self.report.emit(&Event::End { reason: Ending::Interrupted, answer: None, totals, exit_code: 130 });
+    }
+}

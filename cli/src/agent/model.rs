@@ -1,0 +1,31 @@
+//! Where answers come from: a server, or a script that plays one. The loop sees no difference.
+
+use super::report::Report;
+use super::request::Request;
+use super::script::Script;
+use super::server::Server;
+use super::turn::Turn;
+
+/// A model.
+#[derive(Debug)]
+pub(crate) enum Model {
+    /// One behind the Chat Completions API.
+    Server(Box<Server>),
+    /// One that says what a file says.
+    Script(Script),
+}
+
+impl Model {
+    /// The model's next answer. Text is reported as it arrives where the request wishes for a stream.
+    pub(crate) async fn answer(
+        &mut self,
+        request: Request<'_>,
+        step: u32,
+        report: &mut Report,
+    ) -> anyhow::Result<Turn> {
+        match self {
+            Model::Server(server) => server.answer(request, step, report).await,
+            Model::Script(script) => script.answer(request, step, report),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! How a conversation opens: the prompt, the messages before it, or a conversation from a file. It sends nothing.
+
+use std::path::{Path, PathBuf};
+
+use tokio::io::AsyncReadExt;
+
+use super::conversation::{Conversation, Message, Role};
+use super::script::Script;
+use super::settings::misuse;
+
+const MESSAGES: &str = "Messages";
+
+/// The options of the first messages, and of the file that keeps them all.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OpeningOptions {
+    /// What to ask, or `-` for standard input
+    #[arg(value_name = "PROMPT")]
+    text: Option<String>,
+    /// What to ask
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = MESSAGES)]
+    prompt: Option<String>,
+    /// A file with what to ask, or `-` for standard input
+    #[arg(long, value_name = "FILE", help_heading = MESSAGES)]
+    prompt_file: Option<PathBuf>,
+    /// The system message
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = MESSAGES)]
+    system: Option<String>,
+    /// A file with the system message, or `-` for standard input
+    #[arg(long, value_name = "FILE", help_heading = MESSAGES)]
+    system_file: Option<PathBuf>,
+    /// A developer message, after the system message; may be repeated
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = MESSAGES)]
+    developer: Vec<String>,
+    /// Continue the conversation in this file
+    #[arg(long, value_name = "FILE", help_heading = MESSAGES)]
+    load_messages: Option<PathBuf>,
+    /// Keep the conversation in this file, from the first request on
+    #[arg(long, value_name = "FILE", help_heading = MESSAGES)]
+    save_messages: Option<PathBuf>,
+}
+
+impl OpeningOptions {
+    /// The conversation that these options open. A script's own prompt and system message stand in for missing ones.
+    pub(crate) async fn conversation(&self, script: Option<&Script>) -> anyhow::Result<Conversation> {
+        self.check()?;
+        let prompt = match (&self.text, &self.prompt, &self.prompt_file) {
+            (Some(dash), ..) if dash == "-" => Some(read(Path::new("-")).await?),
+            (Some(text), ..) | (_, Some(text), _) => Some(text.clone()),
+            (.., Some(file)) => Some(read(file).await?),
+            _ if self.load_messages.is_some() => None,
+            _ => script.and_then(|script| script.prompt.clone()),
+        };
+        let mut conversation = match &self.load_messages {
+            Some(file) => Conversation::load(file)?,
+            None => Conversation::new(self.before_the_prompt(script).await?),
+        };
+        match prompt {
+            Some(prompt) if prompt.trim().is_empty() => return Err(misuse("the prompt is empty")),
+            Some(prompt) => conversation.push(Message::text(Role::User, prompt)),
+            None if conversation.awaits_the_model() => {}
+            None => {
+                return Err(misuse("no prompt: give PROMPT, `-` for standard input, `--prompt` or `--prompt-file`"));
+            }
+        }
+        Ok(conversation.kept_in(self.save_messages.clone()))
+    }
+
+    async fn before_the_prompt(&self, script: Option<&Script>) -> anyhow::Result<Vec<Message>> {
+        let system = match (&self.system, &self.system_file) {
+            (Some(text), _) => Some(text.clone()),
+            (None, Some(file)) => Some(read(file).await?),
+            (None, None) => script.and_then(|script| script.system.clone()),
+        };
+        let system = system.map(|text| Message::text(Role::System, text));
+        let developer = self.developer.iter().map(|text| Message::text(Role::Developer, text));
+        Ok(system.into_iter().chain(developer).collect())
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        let given = [
+            ("PROMPT", self.text.is_some()),
+            ("--prompt", self.prompt.is_some()),
+            ("--prompt-file", self.prompt_file.is_some()),
+            ("--system", self.system.is_some()),
+            ("--system-file", self.system_file.is_some()),
+            ("--developer", !self.developer.is_empty()),
+            ("--load-messages", self.load_messages.is_some()),
+        ];
+        let given: Vec<&str> = given.into_iter().filter_map(|(name, given)| given.then_some(name)).collect();
+        let exclusive: [&[&str]; 5] = [
+            &["PROMPT", "--prompt", "--prompt-file"],
+            &["--system", "--system-file"],
+            &["--system", "--load-messages"],
+            &["--system-file", "--load-messages"],
+            &["--developer", "--load-messages"],
+        ];
+        for group in exclusive {
+            let both: Vec<&str> = group.iter().copied().filter(|name| given.contains(name)).collect();
+            if let [first, second, ..] = both[..] {
+                return Err(misuse(format!("{first} and {second} are mutually exclusive")));
+            }
+        }
+        let from_stdin =
+            [self.text.as_deref().map(Path::new), self.prompt_file.as_deref(), self.system_file.as_deref()];
+        if from_stdin.iter().filter(|source| **source == Some(Path::new("-"))).count() > 1 {
+            return Err(misuse("standard input can be read once only: give one of the texts in a file"));
+        }
+        Ok(())
+    }
+}
+
+/// A text from a file or from standard input, without the line break at its end.
+async fn read(file: &Path) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let read = match file.as_os_str() == "-" {
+        true => tokio::io::stdin().read_to_string(&mut text).await.map(|_| text),
+        false => tokio::fs::read_to_string(file).await,
+    };
+    let mut text = read.map_err(|error| misuse(format!("cannot read `{}`: {error}", file.display())))?;
+    text.truncate(text.trim_end_matches(['\r', '\n']).len());
+    Ok(text)
+}

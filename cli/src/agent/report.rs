@@ -1,0 +1,268 @@
+//! Tells what happens in a run: to a program as one event a line on standard output, to a person as the answer on
+//! standard output and a trace on standard error. What came from outside is inert there. It decides nothing.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+
+use anyhow::Context;
+use toolcrib::Outcome;
+
+use super::event::{Ending, Event, ToolResult, Totals};
+use crate::render::{self, Tone, one_line, paint, shortened};
+
+/// How wide a line of the trace may be where standard error is no terminal, in characters.
+const WIDTH: usize = 160;
+/// The shortest secret that is masked: masking a shorter one would garble every text.
+const SHORTEST_SECRET: usize = 4;
+
+/// To whom a run is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// A program: one event a line.
+    Program,
+    /// A person.
+    Person(Detail),
+}
+
+/// How much a person is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Detail {
+    /// The answer, warnings and errors.
+    Quiet,
+    /// Calls, results and totals too.
+    Trace,
+    /// And what tools write to standard error, usage by step, and nothing cut.
+    Verbose,
+}
+
+/// Where a run is told.
+#[derive(Debug)]
+pub(crate) struct Report {
+    audience: Audience,
+    debug: bool,
+    secrets: Vec<String>,
+    /// Whether text was streamed in the answer that arrives, and whether its last line is still open.
+    streamed: bool,
+    line_open: bool,
+}
+
+impl Report {
+    /// A report to `audience`; with `debug`, requests and answers go to standard error, `secrets` masked.
+    pub(crate) fn new(audience: Audience, debug: bool, secrets: Vec<String>) -> Self {
+        let secrets = secrets.into_iter().filter(|secret| secret.len() >= SHORTEST_SECRET).collect();
+        Self { audience, debug, secrets, streamed: false, line_open: false }
+    }
+
+    /// Tells one event.
+    pub(crate) fn emit(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+        match self.audience {
+            Audience::Program => {
+                render::print_json(&serde_json::to_string(event).context("cannot write an event as JSON")?)?;
+                if let Event::End { reason: Ending::MaxSteps, totals, .. } = event {
+                    render::aside(&out_of_steps(totals));
+                }
+                Ok(())
+            }
+            Audience::Person(detail) => self.tell(event, detail),
+        }
+    }
+
+    /// Tells that something was not as asked for.
+    pub(crate) fn warn(&mut self, message: &str) -> anyhow::Result<()> {
+        self.emit(&Event::Warning { message })
+    }
+
+    /// Tells what travels, where that was asked for.
+    pub(crate) fn debug(&mut self, what: impl FnOnce() -> String) -> anyhow::Result<()> {
+        if self.debug {
+            self.close_line()?;
+            render::aside(&format!("debug: {}", self.masked(&what())));
+        }
+        Ok(())
+    }
+
+    /// `text` without the secrets in it.
+    pub(crate) fn masked<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.secrets.iter().fold(Cow::Borrowed(text), |text, secret| match text.contains(secret.as_str()) {
+            true => Cow::Owned(text.replace(secret.as_str(), "***")),
+            false => text,
+        })
+    }
+
+    fn tell(&mut self, event: &Event<'_>, detail: Detail) -> anyhow::Result<()> {
+        if let Event::Text { delta, .. } = event {
+            return self.stream(delta);
+        }
+        self.close_line()?;
+        let traced = detail >= Detail::Trace;
+        match event {
+            Event::Message { content, r#final, .. } => {
+                let shown = std::mem::take(&mut self.streamed);
+                match (r#final, shown) {
+                    (true, false) => render::print(legible(content).trim_end_matches('\n'))?,
+                    (false, false) if traced => quoted("·", content),
+                    _ => {}
+                }
+            }
+            Event::Start { model, tools, .. } if detail == Detail::Verbose => {
+                render::aside(&format!("asking `{model}` with {}", counted(tools.len() as u64, "tool")));
+            }
+            Event::ToolCall { name, arguments, .. } if traced => {
+                let name = one_line(name);
+                let arguments = fitting(name.chars().count() + 3, arguments, detail);
+                ours(&format!("{} {name} {arguments}", quiet("→")));
+            }
+            Event::ToolResult(result) if traced => told(result, detail),
+            Event::Usage { usage, .. } if detail == Detail::Verbose => {
+                render::aside(&format!("{} + {} tokens", usage.prompt_tokens, usage.completion_tokens));
+            }
+            Event::Retry { attempt, attempts, wait_ms, reason, .. } => {
+                self.streamed = false;
+                if traced {
+                    render::aside(&format!("{reason}; asking again in {wait_ms} ms (attempt {attempt} of {attempts})"));
+                }
+            }
+            Event::Warning { message } => render::warning(message),
+            Event::End { reason, totals, .. } => {
+                if traced {
+                    ours(&quiet(&summary(totals)));
+                }
+                match reason {
+                    Ending::Answer => {}
+                    Ending::MaxSteps => render::aside(&out_of_steps(totals)),
+                    Ending::Interrupted => render::aside("info: interrupted"),
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn stream(&mut self, delta: &str) -> anyhow::Result<()> {
+        let mut out = io::stdout().lock();
+        let text = legible(delta);
+        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+            // Whether it is a failure that nobody reads on is not decided here.
+            drop(out);
+            return render::print("");
+        }
+        self.streamed = true;
+        self.line_open = !text.ends_with('\n');
+        Ok(())
+    }
+
+    fn close_line(&mut self) -> anyhow::Result<()> {
+        if std::mem::take(&mut self.line_open) { render::print("") } else { Ok(()) }
+    }
+}
+
+fn told(result: &ToolResult<'_>, detail: Detail) {
+    let outcome = match (result.receipt, result.is_error) {
+        (Some(receipt), _) => receipt.outcome.as_str(),
+        (None, true) => Outcome::Cancelled.as_str(),
+        (None, false) => Outcome::Ok.as_str(),
+    };
+    let took = result.receipt.map(|receipt| format!(" {}", milliseconds(receipt.ms))).unwrap_or_default();
+    let name = if result.alone { String::new() } else { format!("{} ", one_line(result.name)) };
+    let tone = if result.is_error { Tone::Bad } else { Tone::Good };
+    let painted = paint(tone, outcome, io::stderr().is_terminal());
+    let width = outcome.len() + took.len() + name.chars().count() + 4;
+    let content = fitting(width, result.content, detail);
+    ours(&format!("{} {painted}{took}  {name}{}", quiet("←"), quiet(&content)));
+    if detail == Detail::Verbose && !result.log.is_empty() {
+        quoted("|", result.log);
+    }
+    for denial in result.receipt.iter().flat_map(|receipt| &receipt.denied) {
+        if let (true, Some(flag)) = (result.is_error || detail == Detail::Verbose, &denial.flag) {
+            render::hint(&format!("`{}` was denied: {flag} would allow it", denial.capability));
+        }
+    }
+}
+
+/// As much of `text` as fits on one line beside `width` characters.
+fn fitting(width: usize, text: &str, detail: Detail) -> String {
+    let most = if detail == Detail::Verbose { usize::MAX } else { line_width().saturating_sub(width).max(20) };
+    // Cut first: a result may be a megabyte.
+    let line = one_line(&shortened(text, most));
+    shortened(&line, most).into_owned()
+}
+
+/// Text from outside, marked line by line so that it cannot pass for a line of the trace.
+fn quoted(mark: &str, text: &str) {
+    let text = format!("{mark} {}", text.trim_matches('\n'));
+    render::aside(&text.replace('\n', "\n  "));
+}
+
+fn line_width() -> usize {
+    terminal_size::terminal_size_of(io::stderr()).map_or(WIDTH, |(width, _)| usize::from(width.0))
+}
+
+/// One line of our own words, with our own colours.
+fn ours(line: &str) {
+    // Where standard error is closed there is nowhere to say so.
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+fn quiet(text: &str) -> Cow<'_, str> {
+    paint(Tone::Quiet, text, io::stderr().is_terminal())
+}
+
+fn out_of_steps(totals: &Totals) -> String {
+    format!("info: reached maximum steps ({}); needs human review", totals.steps)
+}
+
+fn summary(totals: &Totals) -> String {
+    let mut parts = vec![counted(totals.steps.into(), "step"), counted(totals.calls, "call")];
+    if totals.failed_calls > 0 {
+        parts[1] += &format!(" ({} failed)", totals.failed_calls);
+    }
+    if let Some(usage) = totals.usage {
+        parts.push(format!("{} + {} tokens", usage.prompt_tokens, usage.completion_tokens));
+    }
+    parts.push(milliseconds(totals.ms as f64));
+    parts.join(" · ")
+}
+
+fn counted(count: u64, thing: &str) -> String {
+    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
+}
+
+fn milliseconds(ms: f64) -> String {
+    if ms < 1000.0 { format!("{ms:.1} ms") } else { format!("{:.1} s", ms / 1e3) }
+}
+
+/// The answer as a person may see it anywhere: what a terminal would obey is shown by its code. Joiners stay, since
+/// emoji and several scripts are written with them.
+fn legible(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| match c {
+        '\n' | '\t' => false,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        _ => c.is_control(),
+    };
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let text = text.replace("\r\n", "\n");
+    let mut legible = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if obeyed(c) { legible.extend(c.escape_unicode()) } else { legible.push(c) }
+    }
+    Cow::Owned(legible)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_cannot_move_a_cursor_and_keeps_its_emoji() {
+        assert_eq!(legible("a\x1b[2Jb\u{9b}c\r\nd\re\0"), "a\\u{1b}[2Jb\\u{9b}c\nd\\u{d}e\\u{0}");
+        assert!(matches!(legible("👩\u{200d}💻\n\tžluť می\u{200c}خواهم"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_secret_is_masked_wherever_it_stands() {
+        let report = Report::new(Audience::Person(Detail::Trace), true, vec!["sk-123456".into(), "ab".into()]);
+        assert_eq!(report.masked("key sk-123456, abc"), "key ***, abc");
+    }
+}

@@ -1,0 +1,212 @@
+//! A model that says what a file says, for demonstrations and tests: no server, no key, the same loop.
+//!
+//! ```json
+//! {
+//!   "prompt": "what to ask when the command line does not say",
+//!   "system": "likewise",
+//!   "turns": [
+//!     { "content": "text", "tool_calls": [{ "name": "fs_list_dir", "arguments": { "path": "." } }] },
+//!     { "content": "the answer" }
+//!   ]
+//! }
+//! ```
+//!
+//! Every turn has `content`, `tool_calls` or both; the loop ends with the first turn without calls. A call has a `name`,
+//! and optionally `arguments` (an object, or text that is passed on as it is, JSON or not) and an `id`. A turn cannot
+//! refer to results: it says the same whatever the tools answer. Unknown fields are errors.
+
+use std::fmt::Display;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use serde_json::{Map, Value, json};
+
+use super::answer::Answer;
+use super::event::Event;
+use super::report::Report;
+use super::request::Request;
+use super::turn::Turn;
+
+/// A script, and how far it has been played.
+#[derive(Debug)]
+pub(crate) struct Script {
+    path: PathBuf,
+    /// What is asked when the command line does not say.
+    pub(crate) prompt: Option<String>,
+    /// The system message when the command line has none.
+    pub(crate) system: Option<String>,
+    turns: Vec<Value>,
+    next: usize,
+}
+
+impl Script {
+    /// Reads and checks a script.
+    pub(crate) fn load(path: &Path) -> anyhow::Result<Self> {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read the script `{}`", path.display()))?;
+        Self::parse(&text, path)
+    }
+
+    fn parse(text: &str, path: &Path) -> anyhow::Result<Self> {
+        let place = Place(path.display().to_string());
+        let value: Value = serde_json::from_str(text).with_context(|| format!("script `{place}` is not JSON"))?;
+        let fields = place.object(&value, &["prompt", "system", "turns"])?;
+        let turns = match fields.get("turns") {
+            Some(Value::Array(turns)) if !turns.is_empty() => turns,
+            Some(Value::Array(_)) => bail!("{place}: `turns` is empty; add at least the turn that answers"),
+            found => return Err(place.field("turns", found, "an array of turns")),
+        };
+        let turns: Vec<Value> = turns
+            .iter()
+            .enumerate()
+            .map(|(index, turn)| message(&place.turn(index), turn))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            path: path.to_owned(),
+            prompt: place.text(fields, "prompt")?,
+            system: place.text(fields, "system")?,
+            turns,
+            next: 0,
+        })
+    }
+
+    /// Plays the next turn, by the way that a server's answer takes.
+    pub(crate) fn answer(&mut self, request: Request<'_>, step: u32, report: &mut Report) -> anyhow::Result<Turn> {
+        let turn = self.turns.get(self.next).ok_or_else(|| {
+            let (path, turns) = (self.path.display(), self.turns.len());
+            anyhow!("script `{path}` has {turns} turns and the loop asks for another: end it with a turn without `tool_calls`")
+        })?;
+        self.next += 1;
+        let mut answer = Answer::default();
+        let text = answer.add(turn).map_err(|_| anyhow!("turn {} of the script cannot be played", self.next))?;
+        if request.stream.is_some() {
+            for word in text.split_inclusive(' ') {
+                report.emit(&Event::Text { step, delta: word })?;
+            }
+        }
+        answer.whole().map_err(|_| anyhow!("turn {} of the script cannot be played", self.next))
+    }
+}
+
+/// A turn as a server would send it.
+fn message(place: &Place, turn: &Value) -> anyhow::Result<Value> {
+    let fields = place.object(turn, &["content", "tool_calls"])?;
+    let content = place.text(fields, "content")?;
+    let calls = match fields.get("tool_calls") {
+        None | Some(Value::Null) => &Vec::new(),
+        Some(Value::Array(calls)) => calls,
+        found => return Err(place.field("tool_calls", found, "an array of calls")),
+    };
+    if content.is_none() && calls.is_empty() {
+        bail!("{place}: neither `content` nor `tool_calls`; add what the model says or calls");
+    }
+    let calls: Vec<Value> =
+        calls.iter().enumerate().map(|(index, call)| tool_call(&place.call(index), call)).collect::<Result<_, _>>()?;
+    Ok(json!({ "choices": [{ "message": { "role": "assistant", "content": content, "tool_calls": calls } }] }))
+}
+
+fn tool_call(place: &Place, call: &Value) -> anyhow::Result<Value> {
+    let fields = place.object(call, &["id", "name", "arguments"])?;
+    let name = place.text(fields, "name")?.ok_or_else(|| place.field("name", None, "the name of a tool"))?;
+    let arguments = match fields.get("arguments") {
+        None => &json!({}),
+        Some(arguments @ (Value::Object(_) | Value::String(_))) => arguments,
+        found => return Err(place.field("arguments", found, "an object, or text to pass on as it is")),
+    };
+    let id = place.text(fields, "id")?;
+    Ok(json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } }))
+}
+
+/// Where in a script something stands.
+struct Place(String);
+
+impl Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Place {
+    fn turn(&self, index: usize) -> Self {
+        Self(format!("{self}: turns[{index}]"))
+    }
+
+    fn call(&self, index: usize) -> Self {
+        Self(format!("{self}.tool_calls[{index}]"))
+    }
+
+    fn object<'a>(&self, value: &'a Value, known: &[&str]) -> anyhow::Result<&'a Map<String, Value>> {
+        let Value::Object(fields) = value else {
+            bail!("{self}: found {}, expected an object with {}", kind(value), list(known));
+        };
+        match fields.keys().find(|field| !known.contains(&field.as_str())) {
+            Some(field) => bail!("{self}: unknown field `{field}`; the fields are {}", list(known)),
+            None => Ok(fields),
+        }
+    }
+
+    fn text(&self, fields: &Map<String, Value>, name: &str) -> anyhow::Result<Option<String>> {
+        match fields.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            found => Err(self.field(name, found, "text")),
+        }
+    }
+
+    fn field(&self, name: &str, found: Option<&Value>, expected: &str) -> anyhow::Error {
+        match found {
+            Some(found) => anyhow!("{self}: `{name}` is {}; write {expected}", kind(found)),
+            None => anyhow!("{self}: `{name}` is missing; write {expected}"),
+        }
+    }
+}
+
+fn list(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_script_is_told_where_it_is_wrong() {
+        for (text, wanted) in [
+            ("[]", "s.json: found an array, expected an object with `prompt`, `system`, `turns`"),
+            (r#"{"turns":{}}"#, "s.json: `turns` is an object; write an array of turns"),
+            (r#"{}"#, "s.json: `turns` is missing; write an array of turns"),
+            (r#"{"turns":[]}"#, "s.json: `turns` is empty; add at least the turn that answers"),
+            (
+                r#"{"turns":[{}]}"#,
+                "s.json: turns[0]: neither `content` nor `tool_calls`; add what the model says or calls",
+            ),
+            (r#"{"turns":[{"content":7}]}"#, "s.json: turns[0]: `content` is a number; write text"),
+            (
+                r#"{"turns":[{"content":"a"},{"tool_calls":[{"name":"x","args":{}}]}]}"#,
+                "s.json: turns[1].tool_calls[0]: unknown field `args`; the fields are `id`, `name`, `arguments`",
+            ),
+            (
+                r#"{"turns":[{"tool_calls":[{"name":"x","arguments":[1]}]}]}"#,
+                "s.json: turns[0].tool_calls[0]: `arguments` is an array; write an object, or text to pass on as it is",
+            ),
+            (
+                r#"{"turns":[{"tool_calls":[{}]}]}"#,
+                "s.json: turns[0].tool_calls[0]: `name` is missing; write the name of a tool",
+            ),
+        ] {
+            let found = Script::parse(text, Path::new("s.json")).map(|_| ()).map_err(|error| error.to_string());
+            assert_eq!(found, Err(wanted.to_owned()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! A model behind the Chat Completions API: asks, asks again where that can help, and explains where it cannot. It knows
+//! statuses and headers; [`super::incoming`] knows how an answer arrives, [`super::answer`] what it says.
+
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use jiff::Timestamp;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{Client, Response, StatusCode, Url, redirect};
+use serde_json::Value;
+
+use super::answer::message_of;
+use super::event::Event;
+use super::incoming;
+use super::report::Report;
+use super::request::Request;
+use super::retry::{self, Retries};
+use super::turn::Turn;
+use crate::render::{self, Advice};
+
+/// The most of a server's own words in a message of ours, in characters.
+const LONGEST_REASON: usize = 600;
+
+/// A server, and what is known about it.
+#[derive(Debug)]
+pub(crate) struct Server {
+    client: Client,
+    url: Url,
+    key: Option<String>,
+    /// The time for a whole answer, or between two parts of a streamed one.
+    timeout: Duration,
+    retries: Retries,
+    takes_temperature: bool,
+}
+
+/// Why an attempt gave no answer.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// Another attempt may succeed; the server may say when.
+    Passing { reason: String, asked: Option<Duration> },
+    /// No attempt will succeed.
+    Lasting { reason: String, hint: Option<&'static str> },
+    /// The model takes no temperature.
+    Temperature,
+    /// Our own output cannot be written.
+    Output(anyhow::Error),
+}
+
+impl Fault {
+    /// Something that may pass by itself.
+    pub(crate) fn passing(reason: impl Into<String>) -> Self {
+        Self::Passing { reason: reason.into(), asked: None }
+    }
+
+    /// Something that will not.
+    pub(crate) fn lasting(reason: impl Into<String>) -> Self {
+        Self::Lasting { reason: reason.into(), hint: None }
+    }
+
+    /// What failed in the transport, without the address: it may hold a password.
+    pub(crate) fn transport(error: reqwest::Error) -> Self {
+        let error = anyhow::Error::from(error.without_url());
+        Self::passing(format!("{error:#}"))
+    }
+}
+
+impl From<anyhow::Error> for Fault {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl Server {
+    /// A server at `base`, the address that `/chat/completions` is appended to.
+    pub(crate) fn new(base: &Url, key: Option<String>, timeout: Duration, retries: Retries) -> anyhow::Result<Self> {
+        // A second call finds the provider installed, which is as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder()
+            .redirect(redirect::Policy::none())
+            .user_agent(concat!("toolcrib/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .context("cannot set up the HTTP client")?;
+        let mut url = base.clone();
+        url.path_segments_mut()
+            .map_err(|()| anyhow!("`{base}` cannot be the base of an address"))?
+            .pop_if_empty()
+            .extend(["chat", "completions"]);
+        Ok(Self { client, url, key, timeout, retries, takes_temperature: true })
+    }
+
+    /// Asks until there is an answer or no hope of one.
+    pub(crate) async fn answer(
+        &mut self,
+        mut request: Request<'_>,
+        step: u32,
+        report: &mut Report,
+    ) -> anyhow::Result<Turn> {
+        let attempts = self.retries.attempts();
+        let mut attempt = 1;
+        let mut once_key = once_key();
+        loop {
+            if !self.takes_temperature {
+                request.sampling.temperature = None;
+            }
+            let fault = match self.attempt(&request, &once_key, step, report).await {
+                Ok(turn) => return Ok(turn),
+                Err(fault) => fault,
+            };
+            match fault {
+                Fault::Temperature => {
+                    self.takes_temperature = false;
+                    // Another body is another request.
+                    once_key = self::once_key();
+                    report.warn(&format!("the model `{}` takes no temperature; asking without it", request.model))?;
+                }
+                Fault::Passing { reason, asked } if attempt < attempts => {
+                    let wait = self.retries.wait(attempt, asked);
+                    attempt += 1;
+                    let wait_ms = wait.as_millis().try_into().unwrap_or(u64::MAX);
+                    report.emit(&Event::Retry { step, attempt, attempts, wait_ms, reason: &reason })?;
+                    tokio::time::sleep(wait).await;
+                }
+                Fault::Passing { reason, .. } => return Err(self.gave_up(&reason, None, attempt)),
+                Fault::Lasting { reason, hint } => return Err(self.gave_up(&reason, hint, attempt)),
+                Fault::Output(error) => return Err(error),
+            }
+        }
+    }
+
+    fn gave_up(&self, reason: &str, hint: Option<&str>, attempts: u32) -> anyhow::Error {
+        let times = if attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
+        let cause = match hint {
+            Some(hint) => Advice::new(reason, hint).into(),
+            None => anyhow!("{reason}"),
+        };
+        cause.context(format!("no answer from `{}` after {times}", shown(&self.url)))
+    }
+
+    async fn attempt(
+        &self,
+        request: &Request<'_>,
+        once_key: &str,
+        step: u32,
+        report: &mut Report,
+    ) -> Result<Turn, Fault> {
+        let body = serde_json::to_vec(request).map_err(|error| Fault::lasting(format!("cannot be asked: {error}")))?;
+        report.debug(|| {
+            format!("POST {} Idempotency-Key: {once_key}\n{}", shown(&self.url), String::from_utf8_lossy(&body))
+        })?;
+        let mut sent = self
+            .client
+            .post(self.url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(
+                ACCEPT,
+                if request.stream.is_some() { "text/event-stream, application/json" } else { "application/json" },
+            )
+            .header("Idempotency-Key", once_key)
+            .body(body);
+        if let Some(key) = &self.key {
+            sent = sent.bearer_auth(key);
+        }
+        let response = tokio::time::timeout(self.timeout, sent.send())
+            .await
+            .map_err(|_| Fault::passing(incoming::nothing_within(self.timeout)))?
+            .map_err(Fault::transport)?;
+        let status = response.status();
+        report.debug(|| format!("{status}"))?;
+        if status.is_success() {
+            incoming::read(response, self.timeout, request.stream.is_some(), step, report).await
+        } else {
+            Err(self.refused(status, response, request, report).await?)
+        }
+    }
+
+    async fn refused(
+        &self,
+        status: StatusCode,
+        response: Response,
+        request: &Request<'_>,
+        report: &mut Report,
+    ) -> Result<Fault, Fault> {
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let asked = header(RETRY_AFTER).and_then(|header| retry::asked_wait(header, Timestamp::now()));
+        let moved = header(reqwest::header::LOCATION).map(|to| format!("the address has moved to {to}"));
+        let text = incoming::read_refusal(response, self.timeout).await;
+        report.debug(|| text.clone())?;
+        let said = match serde_json::from_str::<Value>(&text) {
+            Ok(body) => message_of(&body),
+            Err(_) => text.trim().to_owned(),
+        };
+        let said = if status.is_redirection() { moved.unwrap_or(said) } else { said };
+        let said = render::one_line(&render::shortened(&report.masked(&said), LONGEST_REASON));
+        let reason = if said.is_empty() { status.to_string() } else { format!("{status}: {said}") };
+        let about_temperature =
+            request.sampling.temperature.is_some() && text.to_ascii_lowercase().contains("temperature");
+        Ok(match status.as_u16() {
+            400 if about_temperature => Fault::Temperature,
+            passing if retry::is_passing(passing) => Fault::Passing { reason, asked },
+            401 if self.key.is_none() => {
+                Fault::Lasting { reason, hint: Some("set `OAI_API_KEY`, or give `--api-key`") }
+            }
+            301 | 302 | 307 | 308 => {
+                Fault::Lasting { reason, hint: Some("redirects are not followed: correct `--base-url`") }
+            }
+            404 => {
+                Fault::Lasting { reason, hint: Some("check `--base-url`, which often ends with `/v1`, and `--model`") }
+            }
+            _ => Fault::lasting(reason),
+        })
+    }
+}
+
+/// An address without its password.
+pub(crate) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    if url.password().is_some() {
+        // It has a password, so it can be given another.
+        let _ = url.set_password(Some("***"));
+    }
+    render::one_line(url.as_str())
+}
+
+/// A key by which a server knows the repetitions of one request.
+fn once_key() -> String {
+    format!("toolcrib-{:032x}", rand::random::<u128>())
+}

@@ -1,0 +1,215 @@
+//! Which model is asked, and how: each setting from its flag, else from its variable, else its default. The key is read
+//! here and shown nowhere.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::error::ErrorKind;
+use reqwest::Url;
+use serde_json::{Value, json};
+
+use super::request::Sampling;
+use super::retry::Retries;
+use super::server::{Server, shown};
+use crate::options::duration;
+
+const DEFAULT_URL: &str = "https://api.openai.com/v1";
+/// How long a server may take where nothing says: a model may think longer than a tool may run.
+const HTTP_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a call may take where nothing says.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+const MODEL: &str = "Model";
+const TIMES: &str = "Times and retries";
+
+/// The options of a model and its server.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ModelOptions {
+    /// The address that `/chat/completions` is appended to [env: OAI_BASE_URL] [default: https://api.openai.com/v1]
+    #[arg(long, value_name = "URL", help_heading = MODEL)]
+    base_url: Option<String>,
+    /// The key for the server, where it wants one; a variable is safer [env: OAI_API_KEY, then OPENAI_API_KEY]
+    #[arg(long, value_name = "KEY", help_heading = MODEL)]
+    api_key: Option<String>,
+    /// The model's name [env: OAI_MODEL]
+    #[arg(long, value_name = "NAME", help_heading = MODEL)]
+    model: Option<String>,
+    /// Play a model from a file instead of asking a server
+    #[arg(long, value_name = "FILE", help_heading = MODEL)]
+    pub(crate) script: Option<PathBuf>,
+    /// The temperature, from 0 to 2; without it the server decides
+    #[arg(long, value_name = "N", value_parser = within::<2>, help_heading = MODEL)]
+    temp: Option<f64>,
+    /// The nucleus, from 0 to 1; wins over --temp
+    #[arg(long, value_name = "N", value_parser = within::<1>, help_heading = MODEL)]
+    top_p: Option<f64>,
+    /// Ask at most this many times
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..), help_heading = MODEL)]
+    pub(crate) max_steps: u32,
+
+    /// How long a call, or a server, may take where nothing else says [default: 30s for a call]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TIMES)]
+    timeout: Option<Duration>,
+    /// How long a call may take where the tool sets no time of its own [default: --timeout]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TIMES)]
+    tool_timeout: Option<Duration>,
+    /// How long the server may take, for an answer or between two parts of one [env: OAI_HTTP_TIMEOUT] [default: --timeout, else 120s]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TIMES)]
+    http_timeout: Option<Duration>,
+    /// Ask again this many times after a time-out, a lost connection, 429 or 5xx
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=100), help_heading = TIMES)]
+    http_retries: u32,
+    /// The wait before asking again; it doubles each time
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = backoff, help_heading = TIMES)]
+    http_retry_backoff: Duration,
+}
+
+/// What holds for a run.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    base_url: Sourced<Url>,
+    api_key: Option<Sourced<String>>,
+    model: Option<Sourced<String>>,
+    pub(crate) tool_timeout: Sourced<Duration>,
+    http_timeout: Sourced<Duration>,
+    retries: Retries,
+    /// What the operator should know about the choice.
+    pub(crate) warning: Option<&'static str>,
+    pub(crate) sampling: Sampling,
+    max_steps: u32,
+    script: Option<PathBuf>,
+}
+
+/// A value, and which flag, variable or default it is from.
+#[derive(Debug, Clone)]
+pub(crate) struct Sourced<T> {
+    pub(crate) value: T,
+    source: &'static str,
+}
+
+impl<T> Sourced<T> {
+    fn from(source: &'static str, value: T) -> Self {
+        Self { value, source }
+    }
+
+    fn map<U>(self, with: impl FnOnce(T) -> U) -> Sourced<U> {
+        Sourced { value: with(self.value), source: self.source }
+    }
+}
+
+impl ModelOptions {
+    /// Settles every setting. `variable` gives an environment variable, if it is set.
+    pub(crate) fn settle(&self, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Settings> {
+        let text = |flag: &Option<String>, name: &'static str, variables: &[&'static str]| {
+            let from_flag = flag.clone().map(|value| Sourced::from(name, value));
+            let from_variable = |name: &&'static str| {
+                let value = variable(name).filter(|value| !value.trim().is_empty())?;
+                Some(Sourced::from(name, value))
+            };
+            let found = from_flag.or_else(|| variables.iter().find_map(from_variable))?;
+            Some(found.map(|value| value.trim().to_owned())).filter(|found| !found.value.is_empty())
+        };
+        let base_url = text(&self.base_url, "--base-url", &["OAI_BASE_URL"]);
+        let base_url = base_url.unwrap_or_else(|| Sourced::from("default", DEFAULT_URL.to_owned()));
+        let base_url = Sourced { value: address(&base_url)?, source: base_url.source };
+
+        let flag = |flag: Option<Duration>, name| flag.map(|time| Sourced::from(name, time));
+        let timeout = flag(self.timeout, "--timeout");
+        let tool_timeout = flag(self.tool_timeout, "--tool-timeout").or(timeout.clone());
+        let http_timeout =
+            match (self.http_timeout, variable("OAI_HTTP_TIMEOUT").filter(|text| !text.trim().is_empty())) {
+                (None, Some(text)) => {
+                    let time = duration(&text).map_err(|error| misuse(format!("`OAI_HTTP_TIMEOUT`: {error}")))?;
+                    Some(Sourced::from("OAI_HTTP_TIMEOUT", time))
+                }
+                (given, _) => flag(given, "--http-timeout").or(timeout),
+            };
+
+        let both = self.temp.is_some() && self.top_p.is_some();
+        Ok(Settings {
+            base_url,
+            api_key: text(&self.api_key, "--api-key", &["OAI_API_KEY", "OPENAI_API_KEY"]),
+            model: text(&self.model, "--model", &["OAI_MODEL"]),
+            tool_timeout: tool_timeout.unwrap_or(Sourced::from("default", TIMEOUT)),
+            http_timeout: http_timeout.unwrap_or(Sourced::from("default", HTTP_TIMEOUT)),
+            retries: Retries { times: self.http_retries, backoff: self.http_retry_backoff },
+            warning: both.then_some("--top-p wins over --temp: no temperature is sent"),
+            sampling: Sampling { temperature: self.temp.filter(|_| !both), top_p: self.top_p },
+            max_steps: self.max_steps,
+            script: self.script.clone(),
+        })
+    }
+}
+
+impl Settings {
+    /// The name of the model that is asked.
+    pub(crate) fn model(&self) -> anyhow::Result<String> {
+        let none = || misuse("no model: name one with `--model` or `OAI_MODEL`");
+        Ok(self.model.as_ref().ok_or_else(none)?.value.clone())
+    }
+
+    /// The server.
+    pub(crate) fn server(&self) -> anyhow::Result<Server> {
+        let key = self.api_key.as_ref().map(|key| key.value.clone());
+        Server::new(&self.base_url.value, key, self.http_timeout.value, self.retries)
+            .context("cannot reach the model's server")
+    }
+
+    /// What must never be shown.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let password = self.base_url.value.password().map(str::to_owned);
+        self.api_key.iter().map(|key| key.value.clone()).chain(password).collect()
+    }
+
+    /// All of it for a person, secrets masked.
+    pub(crate) fn shown(&self) -> Value {
+        let source = |source: Option<&'static str>| source.unwrap_or("none");
+        json!({
+            "baseUrl": shown(&self.base_url.value),
+            "apiKey": self.api_key.as_ref().map(|_| "***"),
+            "model": self.model.as_ref().map(|model| &model.value),
+            "script": self.script,
+            "maxSteps": self.max_steps,
+            "toolTimeout": format!("{:?}", self.tool_timeout.value),
+            "httpTimeout": format!("{:?}", self.http_timeout.value),
+            "httpRetries": self.retries.times,
+            "httpRetryBackoff": format!("{:?}", self.retries.backoff),
+            "temperature": self.sampling.temperature,
+            "topP": self.sampling.top_p,
+            "from": {
+                "baseUrl": self.base_url.source,
+                "apiKey": source(self.api_key.as_ref().map(|key| key.source)),
+                "model": source(self.model.as_ref().map(|model| model.source)),
+                "toolTimeout": self.tool_timeout.source,
+                "httpTimeout": self.http_timeout.source,
+            },
+        })
+    }
+}
+
+/// Wrong use of the command line.
+pub(crate) fn misuse(message: impl std::fmt::Display) -> anyhow::Error {
+    clap::Error::raw(ErrorKind::ValueValidation, format!("{message}\n")).into()
+}
+
+fn address(base: &Sourced<String>) -> anyhow::Result<Url> {
+    let wrong = |why: String| misuse(format!("{} `{}`: {why}; write it like `{DEFAULT_URL}`", base.source, base.value));
+    let url = Url::parse(&base.value).map_err(|error| wrong(error.to_string()))?;
+    if matches!(url.scheme(), "http" | "https") { Ok(url) } else { Err(wrong("neither http nor https".into())) }
+}
+
+/// A number from 0 to `MOST`.
+fn within<const MOST: u8>(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    if (0.0..=f64::from(MOST)).contains(&number) {
+        Ok(number)
+    } else {
+        Err(format!("`{text}` is not from 0 to {MOST}"))
+    }
+}
+
+/// A time to wait, which may be none.
+fn backoff(text: &str) -> Result<Duration, String> {
+    if matches!(text.trim(), "0" | "0s" | "0ms") { Ok(Duration::ZERO) } else { duration(text) }
+}

@@ -1,0 +1,106 @@
+//! What a model answers once everything odd about its server is gone: text, calls with unique identifiers, and usage.
+//! It knows neither HTTP nor scripts.
+
+use std::collections::HashSet;
+use std::ops::AddAssign;
+
+use serde::Serialize;
+
+/// The longest identifier that is taken from a server as it is, in bytes.
+const LONGEST_ID: usize = 256;
+
+/// One answer of a model.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// What it says; empty where it only calls.
+    pub(crate) text: String,
+    /// What it calls, in its order.
+    pub(crate) calls: Vec<Call>,
+    /// Why it stopped, in the server's word.
+    pub(crate) finish: Option<String>,
+    /// What the answer cost, where the server says so.
+    pub(crate) usage: Option<Usage>,
+}
+
+/// One call, as the model made it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// The identifier that ties the result to the call.
+    pub(crate) id: String,
+    /// The tool's name; empty where the model gave none.
+    pub(crate) name: String,
+    /// The arguments as text, which need not be JSON.
+    pub(crate) arguments: String,
+}
+
+/// Tokens used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Usage {
+    pub(crate) prompt_tokens: u64,
+    pub(crate) completion_tokens: u64,
+    pub(crate) total_tokens: u64,
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
+        self.completion_tokens = self.completion_tokens.saturating_add(other.completion_tokens);
+        self.total_tokens = self.total_tokens.saturating_add(other.total_tokens);
+    }
+}
+
+/// Gives every call of a conversation an identifier of its own.
+///
+/// A server's own identifier is kept. One that is empty, absurdly long or was used before is replaced by `call_N`, with
+/// N the number of the call in the run: the same answers always get the same identifiers.
+#[derive(Debug, Default)]
+pub(crate) struct Identifiers {
+    used: HashSet<String>,
+    calls: u64,
+}
+
+impl Identifiers {
+    /// Knows the identifiers that a conversation already holds.
+    pub(crate) fn knowing<'a>(used: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { used: used.into_iter().map(str::to_owned).collect(), calls: 0 }
+    }
+
+    /// Sees to it that each of `calls` has an identifier that no other call has.
+    pub(crate) fn settle(&mut self, calls: &mut [Call]) {
+        for call in calls {
+            self.calls += 1;
+            if call.id.is_empty() || call.id.len() > LONGEST_ID || self.used.contains(&call.id) {
+                let free = (self.calls..).map(|n| format!("call_{n}")).find(|id| !self.used.contains(id));
+                call.id = free.unwrap_or_default();
+            }
+            self.used.insert(call.id.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settled(ids: &[&str]) -> Vec<String> {
+        let mut calls: Vec<Call> = ids.iter().map(|id| Call { id: (*id).into(), ..Call::default() }).collect();
+        Identifiers::default().settle(&mut calls);
+        calls.into_iter().map(|call| call.id).collect()
+    }
+
+    #[test]
+    fn empty_and_repeated_identifiers_become_numbers() {
+        assert_eq!(settled(&["", "x", "x", ""]), ["call_1", "x", "call_3", "call_4"]);
+        assert_eq!(settled(&["call_2", "", ""]), ["call_2", "call_3", "call_4"]);
+        assert_eq!(settled(&[&"x".repeat(300)]), ["call_1"]);
+    }
+
+    #[test]
+    fn an_identifier_of_an_earlier_turn_is_not_given_again() {
+        let mut identifiers = Identifiers::knowing(["call_1"]);
+        let mut calls = [Call::default(), Call::default()];
+        identifiers.settle(&mut calls);
+        assert_eq!(calls.map(|call| call.id), ["call_2", "call_3"]);
+    }
+}

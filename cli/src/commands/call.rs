@@ -1,0 +1,118 @@
+//! `toolcrib call`: one call, and on standard output one line: what a model would get.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::io::AsyncReadExt;
+use toolcrib::{Receipt, ToolCall, ToolResult};
+
+use crate::options::{Sources, duration};
+use crate::render;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib call get_time '{\"timezone\":\"Europe/Helsinki\"}'
+  toolcrib call fs_list_dir --allow-read=.
+  echo '{\"path\":\"notes.md\"}' | toolcrib call fs_read_file - --allow-read=./docs
+  toolcrib call text_diff @arguments.json --json | jq .receipt.peakMemoryBytes
+
+Standard output is exactly one line; a failed call is an object with `error`, and exit status 1.";
+
+/// Call one tool and print what a model would get.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The tool's name
+    name: String,
+    /// Its arguments: JSON, `-` for standard input, or `@FILE` [default: {}]
+    #[arg(value_name = "JSON")]
+    arguments: Option<String>,
+    /// Print the result or error and the receipt as one object
+    #[arg(long)]
+    json: bool,
+    /// Show what the tool wrote to standard error
+    #[arg(long, short)]
+    verbose: bool,
+    /// How long a call may take where the tool sets no time of its own [default: the value of --timeout]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Limits")]
+    tool_timeout: Option<Duration>,
+    /// How long a call may take where nothing else says
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", help_heading = "Limits")]
+    timeout: Duration,
+    #[command(flatten)]
+    sources: Sources,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let arguments = arguments(args.arguments.as_deref()).await?;
+    let runtime = args.sources.runtime(args.tool_timeout.unwrap_or(args.timeout))?;
+    let id = format!("call_{:016x}", rand::random::<u64>());
+    let result = runtime.call(ToolCall::new(id, &args.name, arguments)).await;
+    if args.verbose && !result.log.is_empty() {
+        render::aside(&result.log);
+    }
+    advise(&result, args.verbose);
+    let line = if args.json { with_receipt(&result)? } else { result.content().into_owned() };
+    render::print_json(&line)?;
+    Ok(if result.is_error() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn arguments(given: Option<&str>) -> anyhow::Result<String> {
+    match given {
+        None => Ok(String::new()),
+        Some("-") => {
+            let mut text = String::new();
+            tokio::io::stdin().read_to_string(&mut text).await.context("cannot read arguments from standard input")?;
+            Ok(text)
+        }
+        Some(given) => match given.strip_prefix('@') {
+            Some(file) => {
+                tokio::fs::read_to_string(file).await.with_context(|| format!("cannot read arguments from `{file}`"))
+            }
+            None => Ok(given.to_owned()),
+        },
+    }
+}
+
+/// Says on standard error what a person can do about a call that did not get what it wanted.
+fn advise(result: &ToolResult, verbose: bool) {
+    for denial in &result.receipt.denied {
+        match &denial.flag {
+            Some(flag) => render::hint(&format!("`{}` was denied: {flag} would allow it", denial.capability)),
+            None => render::hint(&format!("`{}` was denied", denial.capability)),
+        }
+    }
+    let Err(error) = &result.outcome else { return };
+    if let Some(fault) = &result.fault {
+        // The model is told little; the operator is told what the library knows.
+        render::explain(&fault.clone().into());
+    } else if !verbose && ![error.content().trim(), error.message.trim(), ""].contains(&result.log.trim()) {
+        render::hint("the tool wrote to standard error: --verbose shows it");
+    }
+}
+
+/// The model's line and the receipt in one object. An error object that holds nothing but `error` is unwrapped.
+fn with_receipt(result: &ToolResult) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result: Option<&'a RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<&'a RawValue>,
+        receipt: &'a Receipt,
+    }
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct OnlyError<'a> {
+        #[serde(borrow)]
+        error: &'a RawValue,
+    }
+    let content = result.content();
+    let whole: &RawValue = serde_json::from_str(&content)?;
+    let error = result.is_error().then(|| serde_json::from_str::<OnlyError>(&content).map_or(whole, |only| only.error));
+    let value = (!result.is_error()).then_some(whole);
+    serde_json::to_string(&Line { result: value, error, receipt: &result.receipt })
+}

@@ -1,0 +1,29 @@
+//! `toolcrib completions`: a completion script, made from the arguments themselves.
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::render;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib completions bash > ~/.local/share/bash-completion/completions/toolcrib
+  toolcrib completions zsh > ~/.zfunc/_toolcrib
+  toolcrib completions fish > ~/.config/fish/completions/toolcrib.fish";
+
+/// Print a completion script for a shell.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The shell that will read it
+    shell: Shell,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut crate::Cli::command(), "toolcrib", &mut script);
+    render::print(String::from_utf8_lossy(&script).trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,79 @@
+//! `toolcrib doctor`: what is there, what is wrong, and the cure. It looks and changes nothing.
+
+mod checks;
+
+use std::fmt;
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::options::Sources;
+use crate::render::{self, Tone};
+
+/// Say what is installed, what is wrong, and the cure.
+#[derive(clap::Args)]
+#[command(after_help = "Exit status: 1 only where something is broken; a `warn` is advice.")]
+pub(crate) struct Args {
+    /// Print a JSON array, one object a finding
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    sources: Sources,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    check: &'static str,
+    status: Status,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cure: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Ok,
+    Warn,
+    Fail,
+}
+
+impl Finding {
+    fn ok(check: &'static str, detail: impl Into<String>) -> Self {
+        Self { check, status: Status::Ok, detail: detail.into(), cure: None }
+    }
+
+    fn wrong(check: &'static str, status: Status, detail: impl Into<String>, cure: impl Into<String>) -> Self {
+        Self { check, status, detail: detail.into(), cure: Some(cure.into()) }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, tone) = match self.status {
+            Status::Ok => ("ok  ", Tone::Good),
+            Status::Warn => ("warn", Tone::Doubtful),
+            Status::Fail => ("fail", Tone::Bad),
+        };
+        let terminal = io::stdout().is_terminal();
+        write!(f, "{} {:11} {}", render::paint(tone, word, terminal), self.check, render::one_line(&self.detail))?;
+        if let Some(cure) = &self.cure {
+            write!(f, "\n     {} {}", render::paint(Tone::Advice, "cure:      ", terminal), render::one_line(cure))?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let findings = checks::all(&args.sources);
+    if args.json {
+        render::print_json(&serde_json::to_string(&findings)?)?;
+    } else {
+        let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        render::print(&lines.join("\n"))?;
+    }
+    let broken = findings.iter().any(|finding| finding.status == Status::Fail);
+    Ok(if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,37 @@
+//! The commands, one file each: its arguments, then one call into the library. This file only lists them.
+
+pub(crate) mod call;
+pub(crate) mod completions;
+pub(crate) mod doctor;
+pub(crate) mod list;
+pub(crate) mod run;
+pub(crate) mod schema;
+pub(crate) mod validate;
+
+use std::process::ExitCode;
+
+/// What can be asked of the program.
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    Run(run::Args),
+    Call(call::Args),
+    List(list::Args),
+    Schema(schema::Args),
+    Validate(validate::Args),
+    Doctor(doctor::Args),
+    Completions(completions::Args),
+}
+
+impl Command {
+    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Command::Run(args) => run::run(args).await,
+            Command::Call(args) => call::run(args).await,
+            Command::List(args) => list::run(args),
+            Command::Schema(args) => schema::run(args).await,
+            Command::Validate(args) => validate::run(args).await,
+            Command::Doctor(args) => doctor::run(args),
+            Command::Completions(args) => completions::run(args),
+        }
+    }
+}

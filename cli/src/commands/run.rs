@@ -1,0 +1,181 @@
+//! `toolcrib run`: asks a model, executes what it calls, and prints its answer.
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use toolcrib::{Audit, Runtime};
+
+use crate::agent::conversation::Conversation;
+use crate::agent::event::Ending;
+use crate::agent::model::Model;
+use crate::agent::opening::OpeningOptions;
+use crate::agent::report::{Audience, Detail, Report};
+use crate::agent::script::Script;
+use crate::agent::settings::{ModelOptions, Settings};
+use crate::agent::{Agent, Wishes, definitions};
+use crate::options::Sources;
+use crate::render;
+
+const EXAMPLES: &str = r#"Examples:
+  toolcrib run "what is in this folder?" --model gpt-5-mini --allow-read=.
+  git diff | toolcrib run - --system "review this" --base-url http://localhost:11434/v1 --model qwen3
+  toolcrib run "go on" --load-messages talk.json --save-messages talk.json
+  toolcrib run "sum up notes.md" --allow-read=. --json | jq -r 'select(.type == "tool_call").name'
+  toolcrib run --script demo.json
+
+A script plays the model, without a server or a key: {"prompt": "…", "turns": [
+  {"content": "…", "tool_calls": [{"name": "fs_list_dir", "arguments": {"path": "."}}]}, {"content": "the answer"}]}
+
+With --json every line of standard output is one event with a `type`: start, text, message, tool_call, tool_result,
+usage, retry, warning, and at the end `end` or `error`.
+
+Exit status: 0 the model has answered, 1 it has not, 2 wrong use, 130 interrupted."#;
+
+const OUTPUT: &str = "Output";
+const INSTEAD: &str = "Instead of a run";
+
+/// Let a model work with the tools until it answers.
+///
+/// The answer goes to standard output, a trace of every call to standard error. The model is asked through the Chat
+/// Completions API, which most servers speak.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    opening: Box<OpeningOptions>,
+    #[command(flatten)]
+    model: Box<ModelOptions>,
+
+    /// Show the text as it arrives, which is the default on a terminal
+    #[arg(long, overrides_with = "no_stream", help_heading = OUTPUT)]
+    stream: bool,
+    /// Show the text when it is complete
+    #[arg(long, overrides_with = "stream", help_heading = OUTPUT)]
+    no_stream: bool,
+    /// Print one event a line instead of the answer
+    #[arg(long, help_heading = OUTPUT)]
+    json: bool,
+    /// Show what tools write to standard error, too, and cut nothing
+    #[arg(long, short, conflicts_with = "quiet", help_heading = OUTPUT)]
+    verbose: bool,
+    /// Show no trace
+    #[arg(long, short, help_heading = OUTPUT)]
+    quiet: bool,
+    /// Show requests and answers, with the key masked
+    #[arg(long, help_heading = OUTPUT)]
+    debug: bool,
+    /// Show the first messages before they are sent
+    #[arg(long, help_heading = OUTPUT)]
+    print_messages: bool,
+
+    /// Print the first request and send nothing
+    #[arg(long, help_heading = INSTEAD)]
+    dry_run: bool,
+    /// Print the tools that the model may call, sorted
+    #[arg(long, help_heading = INSTEAD)]
+    capabilities: bool,
+    /// Print the settings and where each is from, with the key masked
+    #[arg(long, help_heading = INSTEAD)]
+    print_config: bool,
+
+    #[command(flatten)]
+    sources: Sources,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    // Whoever waits for an interrupt beside this listens before anything is told or done.
+    tokio::task::yield_now().await;
+    let settings = args.model.settle(|name| std::env::var(name).ok())?;
+    if args.print_config {
+        render::print(&serde_json::to_string_pretty(&settings.shown())?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.capabilities {
+        print_capabilities(&runtime(&args.sources, settings.tool_timeout.value)?, args.json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let script = args.model.script.as_deref().map(Script::load).transpose()?;
+    let conversation = args.opening.conversation(script.as_ref()).await?;
+    let wishes = args.wishes(&settings, script.is_some())?;
+    let runtime = runtime(&args.sources, settings.tool_timeout.value)?;
+    if args.print_messages {
+        render::aside(&serde_json::to_string_pretty(conversation.messages())?);
+    }
+    let mut report = args.report(&settings);
+    if let Some(warning) = settings.warning {
+        report.warn(warning)?;
+    }
+    if args.dry_run {
+        print_request(&wishes, &conversation, &definitions(&runtime))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let model = match script {
+        Some(script) => Model::Script(script),
+        None => Model::Server(Box::new(settings.server()?)),
+    };
+    args.sources.prepare(&runtime).await?;
+    match Agent::new(runtime, model, wishes, conversation, report).run().await? {
+        Ending::Answer => Ok(ExitCode::SUCCESS),
+        Ending::MaxSteps | Ending::Interrupted => Ok(ExitCode::FAILURE),
+    }
+}
+
+impl Args {
+    fn wishes(&self, settings: &Settings, scripted: bool) -> anyhow::Result<Wishes> {
+        let model = if scripted { "script".to_owned() } else { settings.model()? };
+        let stream = self.stream || (!self.no_stream && !self.json && io::stdout().is_terminal());
+        Ok(Wishes { model, sampling: settings.sampling, stream, max_steps: self.model.max_steps })
+    }
+
+    fn report(&self, settings: &Settings) -> Report {
+        let audience = match (self.json, self.quiet, self.verbose) {
+            (true, ..) => Audience::Program,
+            (_, true, _) => Audience::Person(Detail::Quiet),
+            (_, _, true) => Audience::Person(Detail::Verbose),
+            _ => Audience::Person(Detail::Trace),
+        };
+        Report::new(audience, self.debug, settings.secrets())
+    }
+}
+
+/// The tools that were named, those of the default source, or none: a model can also just talk.
+fn runtime(sources: &Sources, deadline: Duration) -> anyhow::Result<Runtime> {
+    if sources.tools.is_empty() && sources.paths().is_err() {
+        render::warning("no tools: there is no `./tools.json` and no `--tools`; the model can only talk");
+        return Runtime::builder()
+            .audit(Audit::folder(sources.audit_folder()?))
+            .build()
+            .context("cannot run without tools");
+    }
+    sources.runtime(deadline)
+}
+
+fn print_request(wishes: &Wishes, conversation: &Conversation, tools: &[Value]) -> anyhow::Result<()> {
+    let request = serde_json::to_string_pretty(&wishes.request(conversation, tools))?;
+    request.lines().try_for_each(render::print_json)
+}
+
+fn print_capabilities(runtime: &Runtime, json: bool) -> anyhow::Result<()> {
+    let mut tools: Vec<_> = runtime.tools().collect();
+    tools.sort_by(|one, other| one.name.cmp(&other.name));
+    let granted = |name: &str| runtime.grant(name).map(|grant| grant.granted()).unwrap_or_default();
+    if json {
+        let record =
+            |name: &str, description| json!({ "name": name, "description": description, "granted": granted(name) });
+        let records: Vec<Value> = tools.iter().map(|tool| record(&tool.name, &tool.description)).collect();
+        return render::print_json(&serde_json::to_string(&records)?);
+    }
+    let widest = tools.iter().map(|tool| tool.name.chars().count()).max().unwrap_or_default();
+    for tool in tools {
+        let description = render::one_line(tool.description.as_deref().unwrap_or_default());
+        let may = match granted(&tool.name) {
+            granted if granted.is_empty() => String::new(),
+            granted => format!(" [{}]", render::one_line(&granted.join(", "))),
+        };
+        render::print(format!("{:widest$}  {description}{may}", render::one_line(&tool.name)).trim_end())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! `toolcrib validate`: every problem of a source, before an agent meets it. Nothing is executed.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use toolcrib::source::{self, Problem, Severity};
+use toolcrib::{Audit, Runtime};
+
+use crate::options::{Cache, DEFAULT_SOURCE};
+use crate::render;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib validate ./tools.json
+  toolcrib validate ./components --strict
+
+Each problem is one line on standard output. Exit status: 0 sound, 1 with errors, or with warnings under --strict.";
+
+/// Name every problem of a source of tools.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A `tools.json`, a folder with one or with components, or a component
+    #[arg(value_name = "PATH", default_value = DEFAULT_SOURCE)]
+    paths: Vec<PathBuf>,
+    /// Fail on warnings too
+    #[arg(long)]
+    strict: bool,
+    /// Print a JSON array, one object a problem
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    cache: Cache,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let mut problems = Vec::new();
+    for path in &args.paths {
+        let stated = source::check(path);
+        let sound = stated.iter().all(|problem| problem.severity == Severity::Warning);
+        problems.extend(stated);
+        if sound {
+            problems.extend(loaded(path, args.cache.folder()).await);
+        }
+    }
+    for problem in &mut problems {
+        problem.path = render::from_here(&problem.path).to_path_buf();
+    }
+    if args.json {
+        render::print_json(&serde_json::to_string(&problems)?)?;
+    } else if !problems.is_empty() {
+        let lines: Vec<String> = problems.iter().map(line).collect();
+        render::print(&lines.join("\n"))?;
+    }
+    let count = |severity| problems.iter().filter(|problem| problem.severity == severity).count();
+    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    render::aside(&format!(
+        "{}, {}, {}",
+        number(args.paths.len(), "source"),
+        number(errors, "error"),
+        number(warnings, "warning")
+    ));
+    Ok(if errors > 0 || (args.strict && warnings > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What shows only when the tools are put together and their programs compiled.
+async fn loaded(path: &Path, cache: Option<PathBuf>) -> Vec<Problem> {
+    let fault = |path: &Path, error: toolcrib::Error| Problem {
+        severity: Severity::Error,
+        path: path.to_path_buf(),
+        message: error.to_string(),
+    };
+    let builder = Runtime::builder().source(path).audit(Audit::off());
+    let builder = cache.into_iter().fold(builder, |builder, folder| builder.compile_cache(folder));
+    let runtime = match builder.build() {
+        Ok(runtime) => runtime,
+        Err(error) => return vec![fault(path, error)],
+    };
+    let mut problems = Vec::new();
+    for tool in runtime.tools() {
+        problems.extend(runtime.prepare(&tool.name).await.err().map(|error| fault(&tool.origin.path, error)));
+    }
+    problems
+}
+
+fn line(problem: &Problem) -> String {
+    let (severity, tone) = match problem.severity {
+        Severity::Error => ("error:", render::Tone::Bad),
+        Severity::Warning => ("warning:", render::Tone::Doubtful),
+    };
+    let said = render::one_line(&format!("{}: {problem}", problem.path.display()));
+    format!("{} {said}", render::paint(tone, severity, io::stdout().is_terminal()))
+}
+
+fn number(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

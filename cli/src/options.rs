@@ -1,0 +1,212 @@
+//! The options that every command with tools shares: which tools, what they may use, how much, and where calls are
+//! signed for. They are turned into a runtime here and nowhere else.
+
+mod quantity;
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use directories::ProjectDirs;
+use futures::stream::{StreamExt, TryStreamExt};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use toolcrib::policy::{Permission, Policy};
+use toolcrib::tool::{LimitRequest, Limits};
+use toolcrib::{Audit, Runtime};
+
+use crate::render::{self, Advice};
+
+pub(crate) use quantity::{duration, size};
+
+/// The source that is used where none is named.
+pub(crate) const DEFAULT_SOURCE: &str = "./tools.json";
+/// Variables whose values never reach the audit log.
+pub(crate) const SECRETS: [&str; 2] = ["OAI_API_KEY", "OPENAI_API_KEY"];
+const SLOW: Duration = Duration::from_secs(1);
+/// Stands for a denial of everything.
+const ALL: &str = "*";
+
+const TOOLS: &str = "Tools";
+const PERMISSIONS: &str = "What tools may use (nothing, unless allowed here or by a manifest of your own)";
+const LIMITS: &str = "Limits";
+const RECORDS: &str = "Records";
+
+/// Which tools, with which permissions, limits and records.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Sources {
+    /// A `tools.json`, a folder with one or with components, or a component; may be repeated [default: ./tools.json]
+    #[arg(long, value_name = "PATH", help_heading = TOOLS)]
+    pub(crate) tools: Vec<PathBuf>,
+
+    /// Let tools read these folders and all below them
+    #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
+    allow_read: Vec<PathBuf>,
+    /// Let tools write, and so read, these folders and all below them
+    #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
+    allow_write: Vec<PathBuf>,
+    /// Let tools see these environment variables
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
+    allow_env: Vec<String>,
+    /// Refuse reading in these folders, or everywhere; wins over any allowance
+    #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
+    deny_read: Vec<PathBuf>,
+    /// Refuse writing in these folders, or everywhere; wins over any allowance
+    #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
+    deny_write: Vec<PathBuf>,
+    /// Hide these environment variables, or all; wins over any allowance
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
+    deny_env: Vec<String>,
+
+    /// The most memory of one call, such as `64MiB`
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]
+    max_memory: Option<usize>,
+    /// The most output of one call, such as `256KiB`
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]
+    max_output: Option<usize>,
+    /// The most fuel of one call, about one unit an instruction; counting it makes calls slower
+    #[arg(long, value_name = "UNITS", help_heading = LIMITS)]
+    fuel: Option<u64>,
+    /// How many calls run at once [default: 32]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = LIMITS)]
+    concurrency: Option<u16>,
+
+    /// Where every call is signed for [default: `toolcrib/audit` in your state folder]
+    #[arg(long, value_name = "DIR", env = "TOOLCRIB_AUDIT_DIR", hide_env_values = true, help_heading = RECORDS)]
+    audit_dir: Option<PathBuf>,
+    /// Mask this in records: regular expressions or plain texts, separated by `,` or `;`
+    #[arg(long, value_name = "LIST", env = "TOOLCRIB_REDACT", hide_env_values = true, help_heading = RECORDS)]
+    redact: Option<String>,
+    #[command(flatten)]
+    pub(crate) cache: Cache,
+}
+
+/// Where compiled tools are kept.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Cache {
+    /// Where compiled tools are kept [default: `toolcrib` in your cache folder]
+    #[arg(long, value_name = "DIR", env = "TOOLCRIB_CACHE_DIR", hide_env_values = true, help_heading = RECORDS)]
+    cache_dir: Option<PathBuf>,
+}
+
+impl Cache {
+    /// The folder; `None` where none is named and the user has no home, and then nothing is kept.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        self.cache_dir.clone().or_else(|| Some(user_folders()?.cache_dir().to_path_buf()))
+    }
+}
+
+impl Sources {
+    /// The runtime that these options describe. Warnings of the sources go to standard error.
+    pub(crate) fn runtime(&self, default_deadline: Duration) -> anyhow::Result<Runtime> {
+        let mut builder = Runtime::builder()
+            .policy(self.policy())
+            .audit(self.audit()?)
+            .limits(Limits { deadline: default_deadline, ..Limits::default() })
+            .ceiling(self.ceiling())
+            .environment(environment());
+        for source in self.paths()? {
+            builder = builder.source(source);
+        }
+        if let Some(folder) = self.cache.folder() {
+            builder = builder.compile_cache(folder);
+        }
+        if let Some(calls) = self.concurrency {
+            builder = builder.concurrency(calls.into());
+        }
+        let runtime = builder.build()?;
+        for problem in runtime.warnings() {
+            render::warning(&format!("{}: {problem}", render::from_here(&problem.path).display()));
+        }
+        Ok(runtime)
+    }
+
+    /// Compiles every tool ahead of its first call, several at once. Where that takes longer than a moment, a line on
+    /// the terminal says so.
+    pub(crate) async fn prepare(&self, runtime: &Runtime) -> anyhow::Result<()> {
+        let names: Vec<String> = runtime.tools().map(|tool| tool.name.clone()).collect();
+        let at_once = std::thread::available_parallelism().map_or(1, usize::from);
+        let bar = ProgressBar::with_draw_target(Some(names.len() as u64), ProgressDrawTarget::hidden());
+        bar.set_style(ProgressStyle::with_template("preparing tools {bar:24} {pos}/{len}")?);
+        let prepared = futures::stream::iter(names)
+            .map(|name| {
+                let (runtime, bar) = (runtime.clone(), bar.clone());
+                tokio::spawn(async move { runtime.prepare(&name).await.inspect(|()| bar.inc(1)) })
+            })
+            .buffer_unordered(at_once)
+            .map(|task| task.context("preparing a tool failed")?.map_err(anyhow::Error::from))
+            .try_collect::<()>();
+        let shown = async {
+            tokio::time::sleep(SLOW).await;
+            if io::stderr().is_terminal() {
+                bar.set_draw_target(ProgressDrawTarget::stderr());
+                bar.tick();
+            }
+            std::future::pending::<()>().await
+        };
+        let end = tokio::select! {
+            end = prepared => end,
+            () = shown => Ok(()),
+        };
+        bar.finish_and_clear();
+        end
+    }
+
+    /// The sources that were named, or the default one.
+    pub(crate) fn paths(&self) -> anyhow::Result<Vec<PathBuf>> {
+        if !self.tools.is_empty() {
+            return Ok(self.tools.clone());
+        }
+        let default = PathBuf::from(DEFAULT_SOURCE);
+        if !default.is_file() {
+            let hint = "name a `tools.json`, a folder of components or a component with `--tools PATH`";
+            return Err(Advice::new(format!("no tools: there is no `{DEFAULT_SOURCE}` in this folder"), hint).into());
+        }
+        Ok(vec![default])
+    }
+
+    /// Where calls are signed for.
+    pub(crate) fn audit_folder(&self) -> anyhow::Result<PathBuf> {
+        let default = || {
+            let user = user_folders()?;
+            Some(user.state_dir().unwrap_or(user.data_local_dir()).join("audit"))
+        };
+        self.audit_dir.clone().or_else(default).ok_or_else(|| {
+            Advice::new("no folder for the audit log: you have no home folder", "name one with `--audit-dir DIR`")
+                .into()
+        })
+    }
+
+    fn policy(&self) -> Policy {
+        let everywhere = |path: &PathBuf| if path.as_os_str() == ALL { PathBuf::from("/") } else { path.clone() };
+        let allowed = (self.allow_read.iter().cloned().map(Permission::Read))
+            .chain(self.allow_write.iter().cloned().map(Permission::Write))
+            .chain(self.allow_env.iter().cloned().map(Permission::Env));
+        let denied = (self.deny_read.iter().map(everywhere).map(Permission::Read))
+            .chain(self.deny_write.iter().map(everywhere).map(Permission::Write))
+            .chain(self.deny_env.iter().cloned().map(Permission::Env));
+        denied.fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny)
+    }
+
+    fn ceiling(&self) -> LimitRequest {
+        LimitRequest { deadline: None, memory: self.max_memory, stdout: self.max_output, fuel: self.fuel }
+    }
+
+    fn audit(&self) -> anyhow::Result<Audit> {
+        let patterns = self.redact.iter().flat_map(|list| list.split([',', ';'])).map(|item| item.trim().to_owned());
+        let secrets = SECRETS.iter().filter_map(|name| std::env::var(name).ok());
+        Ok(Audit::folder(self.audit_folder()?).redact(patterns).redact_literal(secrets))
+    }
+}
+
+/// The process's own environment, of which tools get what they are granted.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+fn user_folders() -> Option<ProjectDirs> {
+    ProjectDirs::from("", "", "toolcrib")
+}

@@ -1,0 +1,74 @@
+//! Times and sizes as people write them: a number and its unit.
+
+use std::time::Duration;
+
+/// A time such as `30s`, `500ms` or `2m`; a number alone means seconds. It is more than nothing and at most a day.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is not a time such as `30s`, `500ms` or `2m`, up to `24h`");
+    let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
+    let seconds = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
+    if time.is_zero() || time > toolcrib::tool::Limits::LONGEST_DEADLINE { Err(wrong()) } else { Ok(time) }
+}
+
+/// A size in bytes, such as `64MiB`, `512k` or `1048576`. Every unit is binary: `k` and `KiB` are both 1,024.
+pub(crate) fn size(text: &str) -> Result<usize, String> {
+    let wrong = || format!("`{text}` is not a size such as `64MiB`, `512KiB` or `1048576`");
+    let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
+    let shift = match unit.to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        _ => return Err(wrong()),
+    };
+    let bytes = number * (1_u64 << shift) as f64;
+    // Beyond 2^53 a float no longer holds every byte, and no call is that large.
+    if bytes < 1.0 || bytes > (1_u64 << 53) as f64 {
+        Err(wrong())
+    } else {
+        usize::try_from(bytes as u64).map_err(|_| wrong())
+    }
+}
+
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    Some((number.parse().ok()?, unit.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (text, millis) in
+            [("30s", 30_000), ("500ms", 500), ("2m", 120_000), ("5", 5_000), ("0.5", 500), ("24h", 86_400_000)]
+        {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "0", "s", "-1s", "1d", "25h", "1e3", "NaN", "1s2"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in
+            [("64MiB", 64 << 20), ("512k", 512 << 10), ("1048576", 1 << 20), ("1.5 KB", 1536), ("7B", 7)]
+        {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "0", "MiB", "-1", "1T", "9999999999GiB"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+}

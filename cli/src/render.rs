@@ -1,0 +1,257 @@
+//! How things are written: results to standard output, `error:`, `cause:`, `hint:` and `warning:` to standard error, and
+//! nothing from outside in a form that a terminal would obey. It knows no command.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+static COLOR: OnceLock<Color> = OnceLock::new();
+
+/// When to colour; `Auto` means on a terminal, unless `NO_COLOR` is set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Color {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// Sets the choice for the whole program, once.
+pub(crate) fn use_color(choice: Color) {
+    // A second choice is ignored: only `main` makes one.
+    let _ = COLOR.set(choice);
+}
+
+/// The colours there are, by meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Good,
+    Bad,
+    Doubtful,
+    Advice,
+    Quiet,
+}
+
+/// `text` in a tone, for a stream that is a terminal or not.
+pub(crate) fn paint(tone: Tone, text: &str, terminal: bool) -> Cow<'_, str> {
+    let wanted = match COLOR.get().copied().unwrap_or_default() {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            terminal && !refused && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+        }
+    };
+    if !wanted {
+        return Cow::Borrowed(text);
+    }
+    let code = match tone {
+        Tone::Good => "32",
+        Tone::Bad => "1;31",
+        Tone::Doubtful => "1;33",
+        Tone::Advice => "1;36",
+        Tone::Quiet => "2",
+    };
+    Cow::Owned(format!("\u{1b}[{code}m{text}\u{1b}[0m"))
+}
+
+/// Standard output was closed by its reader, who has seen enough: a quiet end, no failure.
+#[derive(Debug)]
+struct OutputClosed;
+
+impl fmt::Display for OutputClosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("standard output was closed")
+    }
+}
+
+impl Error for OutputClosed {}
+
+/// Writes `text` and a line break to standard output, at once.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+    written.map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => OutputClosed.into(),
+        _ => anyhow::Error::new(error).context("cannot write to standard output"),
+    })
+}
+
+/// Writes one line of JSON to standard output. On a terminal, characters that it would obey become JSON escapes: the
+/// same value, without effect.
+pub(crate) fn print_json(line: &str) -> anyhow::Result<()> {
+    if io::stdout().is_terminal() { print(&inert_json(line)) } else { print(line) }
+}
+
+fn inert_json(line: &str) -> Cow<'_, str> {
+    rewritten(line, |c, text| {
+        let mut units = [0; 2];
+        text.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+    })
+}
+
+/// A message with what a person can do about it.
+#[derive(Debug)]
+pub(crate) struct Advice {
+    message: String,
+    hint: String,
+}
+
+impl Advice {
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: hint.into() }
+    }
+}
+
+impl fmt::Display for Advice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for Advice {}
+
+/// Tells a person why the program failed, and gives the exit code for it. Wrong use, raised by a command as a
+/// [`clap::Error`], is 2; an output that nobody reads any more is no failure.
+pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
+    if error.is::<OutputClosed>() {
+        return ExitCode::SUCCESS;
+    }
+    if let Some(usage) = error.downcast_ref::<clap::Error>() {
+        // Nothing is left to tell it to.
+        let _ = usage.print();
+        return ExitCode::from(2);
+    }
+    explain(error);
+    ExitCode::FAILURE
+}
+
+/// Writes `error:`, each `cause:` and the `hint:`s of an error.
+pub(crate) fn explain(error: &anyhow::Error) {
+    let mut said = error.to_string();
+    label(Tone::Bad, "error", &said);
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Some errors repeat their source in their own message.
+        if !said.contains(&cause) {
+            label(Tone::Bad, "cause", &cause);
+            said = cause;
+        }
+    }
+    let advice = error.downcast_ref::<Advice>().map(|advice| advice.hint.clone());
+    let known = error.downcast_ref::<toolcrib::Error>().and_then(toolcrib::Error::hint);
+    for text in advice.into_iter().chain(known) {
+        hint(&text);
+    }
+}
+
+/// Writes a `warning:` line.
+pub(crate) fn warning(text: &str) {
+    label(Tone::Doubtful, "warning", text);
+}
+
+/// Writes a `hint:` line.
+pub(crate) fn hint(text: &str) {
+    label(Tone::Advice, "hint", text);
+}
+
+/// Writes text from outside to standard error as it is, but inert.
+pub(crate) fn aside(text: &str) {
+    to_stderr(&inert(text.trim_end_matches('\n')));
+}
+
+fn label(tone: Tone, label: &str, text: &str) {
+    let label = format!("{label}:");
+    let label = paint(tone, &label, io::stderr().is_terminal());
+    // Further lines are indented, so that no text from outside can pass for a label.
+    to_stderr(&format!("{label} {}", inert(text).replace('\n', "\n  ")));
+}
+
+fn to_stderr(text: &str) {
+    // Where standard error is closed there is nowhere to say so.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Text from outside without power over a terminal or a reader: control, bidirectional and invisible characters are
+/// shown by their code. Line breaks and tabs stay.
+pub(crate) fn inert(text: &str) -> Cow<'_, str> {
+    rewritten(text, |c, safe| safe.extend(c.escape_unicode()))
+}
+
+/// `text` with every character that would be obeyed written in another way.
+fn rewritten(text: &str, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if obeyed(c) { write(c, &mut safe) } else { safe.push(c) }
+    }
+    Cow::Owned(safe)
+}
+
+/// A path as a person in this folder would write it: `tools.json`, not what stands above it.
+pub(crate) fn from_here(path: &Path) -> &Path {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(here)
+        .or_else(|_| path.strip_prefix("."))
+        .ok()
+        .filter(|below| below.file_name().is_some())
+        .unwrap_or(path)
+}
+
+/// [`inert`] text on one line.
+pub(crate) fn one_line(text: &str) -> String {
+    inert(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// At most `most` characters of `text`, the last an ellipsis where something was cut.
+pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    if text.chars().count() <= most {
+        return Cow::Borrowed(text);
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    Cow::Owned(kept.trim_end().to_owned() + "…")
+}
+
+/// Whether a terminal or a reader's eye would be led by a character: C0 but for line break and tab, DEL, C1, direction
+/// and joining controls, characters without width, tags.
+fn obeyed(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}' => true,
+        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' => true,
+        '\u{e0000}'..='\u{e0fff}' => true,
+        _ => c.is_control(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outside_text_has_no_power() {
+        assert_eq!(inert("a\u{1b}[2Jb\u{9b}c\u{202e}d\u{200b}\r"), r"a\u{1b}[2Jb\u{9b}c\u{202e}d\u{200b}\u{d}");
+        assert!(matches!(inert("plain\n\ttext – ä 漢字"), Cow::Borrowed(_)));
+        assert_eq!(one_line("a\n  b\u{7}"), r"a b\u{7}");
+    }
+
+    #[test]
+    fn json_stays_the_same_value() {
+        let line = "{\"a\":\"\u{9b}2J \u{e0041} ä\"}";
+        let safe = inert_json(line);
+        assert_eq!(safe, r#"{"a":"\u009b2J \udb40\udc41 ä"}"#);
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+        assert_eq!(value(&safe), value(line));
+    }
+
+    #[test]
+    fn text_is_cut_between_characters() {
+        assert_eq!(shortened("日本語テキスト", 4), "日本語…");
+        assert_eq!(shortened("short", 5), "short");
+    }
+}

@@ -1,0 +1,144 @@
+//! The order of the modules and what each must not know, kept by reading the sources.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Each module of the library may import only from those before it.
+const ORDER: [&str; 12] = [
+    "error", "tool", "call", "schema", "source", "registry", "policy", "hook", "audit", "sandbox", "pipeline",
+    "runtime",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn rust_files(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && path.file_name().is_none_or(|name| name != "target") {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push((path.clone(), fs::read_to_string(path).unwrap()));
+        }
+    }
+    files
+}
+
+/// The files of the library, each with the module of the order that it belongs to.
+fn library() -> Vec<(&'static str, PathBuf, String)> {
+    let source = root().join("runtime/src");
+    let files = rust_files(&source).into_iter().filter(|(path, _)| *path != source.join("lib.rs"));
+    let modules = files.map(|(path, text)| {
+        let first = path.strip_prefix(&source).unwrap().components().next().unwrap();
+        let first = Path::new(first.as_os_str()).file_stem().unwrap().to_string_lossy().into_owned();
+        let module = ORDER.iter().find(|module| **module == first);
+        (*module.unwrap_or_else(|| panic!("{} has no place in the order", path.display())), path, text)
+    });
+    modules.collect()
+}
+
+/// The code of a file without its comments.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.trim_start().starts_with("//"))
+}
+
+#[test]
+fn an_import_points_only_backwards() {
+    let place = |module: &str| ORDER.iter().position(|known| *known == module);
+    let mut imports = 0;
+    for (module, path, text) in library() {
+        for line in code(&text) {
+            for import in line.split("crate::").skip(1) {
+                let name: String = import.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                let Some(imported) = place(&name) else { continue };
+                imports += 1;
+                assert!(Some(imported) <= place(module), "{}: {module} imports {name}", path.display());
+            }
+        }
+    }
+    assert!(imports > 30, "the test still finds imports: {imports}");
+}
+
+#[test]
+fn only_the_sandbox_names_the_engine() {
+    let names = |text: &str| code(text).any(|line| line.contains("wasmtime"));
+    assert!(library().iter().any(|(module, _, text)| *module == "sandbox" && names(text)));
+    for (module, path, text) in library() {
+        assert!(module == "sandbox" || !names(&text), "{} names the engine", path.display());
+    }
+    for (path, text) in rust_files(&root().join("cli/src")) {
+        assert!(!code(&text).any(|line| line.contains("wasmtime::")), "{} names the engine", path.display());
+    }
+}
+
+#[test]
+fn only_the_pipeline_reaches_the_sandbox() {
+    for (module, path, text) in library() {
+        let reaches = code(&text).any(|line| line.contains("crate::sandbox"));
+        // The runtime makes the sandbox and hands it to the pipeline.
+        assert!(!reaches || ["sandbox", "pipeline", "runtime"].contains(&module), "{}", path.display());
+        let runs = code(&text).any(|line| line.contains("sandbox.run("));
+        assert!(!runs || module == "pipeline", "{} runs a guest", path.display());
+    }
+}
+
+#[test]
+fn past_the_sources_there_is_only_the_tool() {
+    for (module, path, text) in library() {
+        if module != "source" {
+            for word in ["envPassthrough", "timeoutSec", "manifest::read"] {
+                assert!(!code(&text).any(|line| line.contains(word)), "{} knows a dialect: {word}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_library_has_no_door() {
+    for (_, path, text) in library() {
+        for word in ["clap", "openai", "println!", "eprintln!", "std::env", "home_dir", "std::process::Command"] {
+            assert!(!code(&text).any(|line| line.contains(word)), "{}: {word}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_grant_has_one_constructor() {
+    let makes =
+        |text: &str| text.lines().filter(|line| line.contains("-> Result<Self") || line.contains("-> Self")).count();
+    let grant = fs::read_to_string(root().join("runtime/src/policy/grant.rs")).unwrap();
+    assert_eq!(makes(&grant), 1);
+    let literals =
+        library().iter().filter(|(_, path, text)| !path.ends_with("grant.rs") && text.contains("Grant {")).count();
+    assert_eq!(literals, 0);
+}
+
+#[test]
+fn a_store_is_made_in_one_place() {
+    let made: usize = library().iter().map(|(_, _, text)| text.matches("Store::new(").count()).sum();
+    assert_eq!(made, 1);
+}
+
+#[test]
+fn every_file_says_what_it_is_and_stays_short() {
+    for folder in ["runtime", "cli", "guest-sdk", "tools", "tests", "benches"] {
+        for (path, text) in rust_files(&root().join(folder)) {
+            assert!(text.starts_with("//!"), "{} does not open with `//!`", path.display());
+            let lines = text.lines().count();
+            assert!(lines <= 450, "{} has {lines} lines: what second idea does it own?", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_engine_is_at_or_above_the_release_that_fixed_its_advisories() {
+    let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
+    for name in ["wasmtime", "wasmtime-wasi"] {
+        let entry = lock.split("[[package]]").find(|entry| entry.contains(&format!("name = \"{name}\"\n"))).unwrap();
+        let version = entry.split("version = \"").nth(1).unwrap().split('"').next().unwrap();
+        let parts: Vec<u32> = version.split('.').map(|part| part.parse().unwrap()).collect();
+        assert!(parts[0] == 48 && parts[2] >= 8 || parts[0] > 48, "{name} {version}");
+    }
+}

@@ -1,0 +1,174 @@
+//! The audit log: one whole line a call, whatever happened and whoever else writes.
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use toolcrib::{Audit, Outcome, Runtime, ToolCall};
+
+use crate::crib::{Crib, guest};
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+#[test]
+fn a_record_has_every_field() {
+    let crib = Crib::with_guests(&["exit_code"]);
+    let arguments = json!({"code": 1, "stderr": "four"}).to_string();
+    crib.run(&["call", "exit_code", &arguments, "--allow-read=work"]);
+    let [record] = crib.records().try_into().expect("one call, one record");
+    for (field, value) in [
+        ("tool", json!("exit_code")),
+        ("argv", json!(["./tools/bin/exit_code"])),
+        ("cwd", json!(crib.path("work").canonicalize().unwrap())),
+        ("exit", json!(1)),
+        ("outcome", json!("failed")),
+        ("stdinBytes", json!(arguments.len())),
+        ("stdoutBytes", json!(0)),
+        ("stderrBytes", json!(4)),
+        ("truncated", json!(false)),
+        ("envKeys", json!([])),
+        ("denied", json!([])),
+    ] {
+        assert_eq!(record[field], value, "{field}: {record}");
+    }
+    for field in ["ts", "callId", "digest", "ms", "cpuMs", "peakMemoryBytes", "granted"] {
+        assert!(!record[field].is_null(), "{field}: {record}");
+    }
+    assert!(record["digest"].as_str().unwrap().starts_with("sha256:"));
+    assert!(record["cpuMs"].as_f64().unwrap() > 0.0 && record["peakMemoryBytes"].as_u64().unwrap() > 0, "{record}");
+}
+
+#[test]
+fn calls_across_midnight_lie_in_two_files() {
+    let crib = Crib::new();
+    let seconds = Arc::new(AtomicU64::new(0));
+    let clock = {
+        let seconds = seconds.clone();
+        move || SystemTime::UNIX_EPOCH + Duration::from_secs(seconds.load(Relaxed))
+    };
+    let audit = Audit::folder(crib.path("audit")).clock(clock);
+    let runtime = Runtime::builder().source(guest("empty")).audit(audit).build().unwrap();
+    // 2026-03-01T00:00:00Z, a second before it and a second after it.
+    for at in [1_772_323_199, 1_772_323_201] {
+        seconds.store(at, Relaxed);
+        block_on(runtime.call(ToolCall::new("", "empty", "{}")));
+    }
+    for (day, ts) in [("20260228", "2026-02-28T23:59:59Z"), ("20260301", "2026-03-01T00:00:01Z")] {
+        let text = fs::read_to_string(crib.path(format!("audit/{day}.log"))).unwrap();
+        let record: Value = serde_json::from_str(text.trim_end()).expect("one line");
+        assert_eq!(record["ts"], ts);
+    }
+}
+
+#[test]
+fn sixteen_processes_tear_no_line() {
+    let crib = Crib::with_guests(&["empty", "echo"]);
+    crib.run(&["call", "empty"]);
+    let long = "x".repeat(200);
+    let writers: Vec<_> = (0..16)
+        .map(|n| {
+            // An unknown tool is recorded too, and cheaply: each process leaves one record for each of its words.
+            let script =
+                format!("for i in 1 2 3 4 5; do '{}' call 'unknown-{n}-'$i-{long} '{{}}'; done", crate::crib::TOOLCRIB);
+            let mut command = std::process::Command::new("sh");
+            command.arg("-c").arg(script).current_dir(crib.path(".")).env_clear();
+            command.env("HOME", crib.path("home")).env("TOOLCRIB_AUDIT_DIR", crib.path("audit"));
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        })
+        .collect();
+    for mut writer in writers {
+        writer.wait().unwrap();
+    }
+    let mut names: Vec<_> = crib.records().iter().map(|it| it["tool"].as_str().unwrap().to_owned()).collect();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), 1 + 16 * 5, "every record is there, whole");
+}
+
+#[test]
+fn a_torn_tail_is_mended_and_costs_no_record() {
+    let crib = Crib::with_guests(&["empty"]);
+    crib.run(&["call", "empty"]);
+    let file = fs::read_dir(crib.path("audit")).unwrap().next().unwrap().unwrap().path();
+    let mut log = fs::OpenOptions::new().append(true).open(&file).unwrap();
+    log.write_all(b"{\"ts\":\"2026-").unwrap();
+    crib.run(&["call", "empty"]);
+    let text = fs::read_to_string(&file).unwrap();
+    let whole = text.lines().filter(|line| serde_json::from_str::<Value>(line).is_ok()).count();
+    assert_eq!((whole, text.lines().count()), (2, 3), "{text}");
+}
+
+#[test]
+fn a_call_that_cannot_be_logged_is_refused() {
+    let crib = Crib::with_guests(&["file_io"]);
+    fs::remove_dir(crib.path("audit")).unwrap();
+    fs::write(crib.path("audit"), "a file where the folder should be").unwrap();
+    let line = crib.call("file_io", &json!({"op": "write", "path": "made", "text": "x"}), &["--allow-write=work"]);
+    assert_eq!(line["receipt"]["outcome"], "unlogged", "{line}");
+    assert_eq!(line["error"], "refused: the call cannot be written to the audit log");
+    assert!(!crib.path("work/made").exists(), "nothing ran");
+    let ran = crib.run(&["call", "file_io", "{}"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("audit"), "a person is told: {ran:?}");
+}
+
+#[test]
+fn a_full_disk_refuses_the_call_before_it_runs() {
+    let crib = Crib::new();
+    let full = crib.path("full");
+    fs::create_dir(&full).unwrap();
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+        .arg(&full)
+        .stderr(Stdio::null())
+        .status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: this user may not mount a small file system");
+        return;
+    }
+    let runtime = Runtime::builder().source(guest("empty")).audit(Audit::folder(full.join("audit"))).build().unwrap();
+    let result = block_on(runtime.call(ToolCall::new("", "empty", "{}")));
+    let unmounted = std::process::Command::new("umount").arg(&full).status().unwrap();
+    assert_eq!(result.receipt.outcome, Outcome::Unlogged);
+    assert_eq!(result.receipt.cpu_ms, 0.0, "the guest was not started");
+    assert!(unmounted.success());
+}
+
+#[test]
+fn a_name_with_newlines_is_one_line_and_a_long_one_is_cut() {
+    let crib = Crib::with_guests(&["empty"]);
+    let name = format!("a\n{{\"tool\":\"forged\"}}\u{1b}[2J{}", "é".repeat(1000));
+    crib.run(&["call", &name, "{}"]);
+    let [record] = crib.records().try_into().expect("one line");
+    assert_eq!(record["outcome"], "bad-arguments");
+    assert_eq!(record["tool"].as_str().unwrap().chars().count(), 256);
+}
+
+#[test]
+fn what_is_to_be_redacted_is_masked_in_the_record() {
+    let crib = Crib::with_guests(&["empty"]);
+    crib.manifest(&json!({"tools": [
+        {"name": "n", "command": ["./tools/bin/empty", "--key=sk-abc", "plain.text", "plainxtext"]}
+    ]}));
+    let mut command = crib.toolcrib(&["call", "n", "{}", "--redact", "sk-[a-z]+;(plain"]);
+    command.env("OAI_API_KEY", "plain.text").output().unwrap();
+    let [record] = crib.records().try_into().unwrap();
+    assert_eq!(record["argv"], json!(["./tools/bin/empty", "--key=***REDACTED***", "***REDACTED***", "plainxtext"]));
+}
+
+#[test]
+fn the_log_is_its_owners_alone() {
+    use std::os::unix::fs::MetadataExt;
+    let crib = Crib::with_guests(&["empty"]);
+    let audit = crib.path("fresh/audit");
+    crib.run(&["call", "empty", "{}", "--audit-dir", audit.to_str().unwrap()]);
+    assert_eq!(audit.metadata().unwrap().mode() & 0o777, 0o700);
+    let file = fs::read_dir(&audit).unwrap().next().unwrap().unwrap();
+    assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
+}

@@ -1,0 +1,143 @@
+//! `toolcrib call` as a contract: one line on standard output whatever happens, and one record.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, Ran};
+
+use super::{crib, write};
+
+fn run_with_input(crib: &Crib, arguments: &[&str], input: &str) -> Ran {
+    let mut command = crib.toolcrib(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("standard input");
+    Ran::from(child.wait_with_output().expect("an end"))
+}
+
+#[test]
+fn a_call_prints_one_line_wherever_its_arguments_come_from() {
+    let crib = crib();
+    write(&crib, "arguments.json", r#"{"zebra":"from a file"}"#);
+    let cases = [
+        (crib.run(&["call", "echo", r#"{"zebra":"given"}"#]), r#"{"zebra":"given"}"#),
+        (run_with_input(&crib, &["call", "echo", "-"], r#"{"zebra":"two  spaces"}"#), r#"{"zebra":"two  spaces"}"#),
+        (crib.run(&["call", "echo", "@arguments.json"]), r#"{"zebra":"from a file"}"#),
+    ];
+    for (ran, line) in cases {
+        assert_eq!((ran.stdout.as_str(), ran.code), (format!("{line}\n").as_str(), Some(0)), "{}", ran.stderr);
+    }
+    assert_eq!(crib.records().len(), 3);
+}
+
+#[test]
+fn absent_arguments_are_an_empty_object() {
+    let crib = crib();
+    let manifest = r#"{"tools":[{"name":"echo","command":["./tools/bin/echo"]}]}"#;
+    write(&crib, "tools.json", manifest);
+    assert_eq!(crib.run(&["call", "echo"]).stdout, "{}\n");
+    assert_eq!(run_with_input(&crib, &["call", "echo", "-"], "").stdout, "{}\n");
+}
+
+#[test]
+fn a_failed_call_is_an_error_object_and_exit_1() {
+    let crib = crib();
+    let ran = crib.run(&["call", "fail"]);
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.stdout.lines().count(), 1);
+    let line: Value = serde_json::from_str(&ran.stdout).expect("a line of JSON");
+    assert!(line["error"].as_str().is_some_and(|error| error.contains("no such")), "{line}");
+    assert_eq!(ran.stderr, "", "there is no more to say than the model was told");
+}
+
+#[test]
+fn what_a_tool_says_on_standard_error_is_shown_on_demand_and_inert() {
+    let ran = crib().run(&["call", "fail", "--verbose"]);
+    assert!(ran.stderr.contains(r"no such \u{1b}[2Jnote"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains('\u{1b}'), "{}", ran.stderr);
+}
+
+#[test]
+fn arguments_against_the_schema_never_start_the_tool() {
+    let crib = crib();
+    for arguments in [r#"{"zebra":1}"#, "{", "[]"] {
+        let ran = crib.run(&["call", "echo", arguments]);
+        assert_eq!(ran.code, Some(1), "{arguments}");
+        assert!(ran.stdout.starts_with(r#"{"error":""#), "{arguments}: {}", ran.stdout);
+    }
+    assert!(crib.records().iter().all(|record| record["outcome"] == "bad-arguments"), "{:?}", crib.records());
+}
+
+#[test]
+fn an_unknown_tool_names_its_nearest_neighbour() {
+    let ran = crib().run(&["call", "ecko"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "{\"error\":\"unknown tool: ecko\"}\n"));
+    assert_eq!(ran.stderr, "error: unknown tool: ecko\nhint: did you mean `echo`?\n");
+    let ran = crib().run(&["schema", "ecko"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert_eq!(ran.stderr, "error: unknown tool: ecko\nhint: did you mean `echo`?\n");
+}
+
+#[test]
+fn json_adds_the_receipt_and_keeps_the_result_byte_for_byte() {
+    let crib = crib();
+    let ran = crib.run(&["call", "echo", r#"{"zebra":"a  b","n":1.50}"#, "--json"]);
+    assert!(ran.stdout.starts_with(r#"{"result":{"zebra":"a  b","n":1.50},"receipt":{"#), "{}", ran.stdout);
+    let line: Value = serde_json::from_str(&ran.stdout).expect("a line of JSON");
+    assert_eq!((&line["receipt"]["tool"], &line["receipt"]["outcome"]), (&json!("echo"), &json!("ok")));
+    let ran = crib.run(&["call", "nobody", "--json"]);
+    assert!(ran.stdout.starts_with(r#"{"error":"unknown tool: nobody","receipt":{"#), "{}", ran.stdout);
+}
+
+#[test]
+fn a_deadline_ends_a_tool_that_never_ends() {
+    let ran = crib().run(&["call", "spin", "--tool-timeout", "300ms"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "{\"error\":\"tool timed out\"}\n"));
+}
+
+#[test]
+fn records_go_to_the_state_folder_and_hold_no_key() {
+    let crib = crib();
+    write(
+        &crib,
+        "tools.json",
+        r#"{"tools":[{"name":"echo","command":["./tools/bin/echo","sk-very-secret","hush-12"]}]}"#,
+    );
+    let mut command = crib.toolcrib(&["call", "echo", "--redact", "hush-[0-9]+; unused"]);
+    command.env_remove("TOOLCRIB_AUDIT_DIR").env("OPENAI_API_KEY", "sk-very-secret");
+    assert_eq!(Ran::from(command.output().expect("the program starts")).code, Some(0));
+    assert!(crib.records().is_empty(), "nothing goes to a folder that is not named any more");
+    let folder = crib.path("home/.local/state/toolcrib/audit");
+    let day = fs::read_dir(folder).expect("the folder").next().expect("a day").expect("a day").path();
+    let line = fs::read_to_string(day).expect("a record");
+    assert_eq!(line.lines().count(), 1);
+    assert_eq!(line.matches("***REDACTED***").count(), 2, "{line}");
+    assert!(!line.contains("sk-very-secret") && !line.contains("hush-12"), "{line}");
+}
+
+#[test]
+fn an_interrupted_call_is_exit_130_and_still_signed_for() {
+    let crib = crib();
+    let mut child = crib.toolcrib(&["call", "spin"]).stdout(Stdio::piped()).spawn().expect("the program starts");
+    let begun = Instant::now();
+    while fs::read_dir(crib.path("audit")).expect("a folder").next().is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the call begins");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
+    assert!(sent.success());
+    let begun = Instant::now();
+    let status = child.wait().expect("an end");
+    assert_eq!(status.code(), Some(130));
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    let mut said = String::new();
+    child.stdout.take().expect("a pipe").read_to_string(&mut said).expect("UTF-8");
+    assert_eq!(said, "");
+    let outcomes: Vec<Value> = crib.records().iter().map(|record| record["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["cancelled"]);
+}

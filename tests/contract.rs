@@ -1,0 +1,95 @@
+//! The WIT world is what the host links: no more, no less.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve, UnresolvedPackageGroup, WorldId};
+
+use crate::crib::Crib;
+
+fn wit() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit")
+}
+
+/// WASI's own packages, as they come with the pinned engine.
+fn wasi() -> PathBuf {
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--offline"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let package = metadata["packages"].as_array().unwrap().iter().find(|package| package["name"] == "wasmtime-wasi");
+    let manifest = Path::new(package.expect("the engine's WASI is a dependency")["manifest_path"].as_str().unwrap());
+    manifest.parent().unwrap().join("src/p2/wit/deps")
+}
+
+fn parse(path: &Path) -> UnresolvedPackageGroup {
+    UnresolvedPackageGroup::parse(path, &fs::read_to_string(path).unwrap()).ok().expect("valid WIT")
+}
+
+fn resolve() -> (Resolve, WorldId) {
+    let mut resolve = Resolve::default();
+    let mut packages = Vec::new();
+    for entry in fs::read_dir(wasi()).unwrap() {
+        let path = entry.unwrap().path();
+        packages.push(parse(&path));
+    }
+    let package = resolve.push_groups(parse(&wit().join("command.wit")), packages).unwrap();
+    let world = resolve.select_world(&[package], Some("command")).unwrap();
+    (resolve, world)
+}
+
+/// A component that imports the whole world, and traps if it is run.
+fn dummy(resolve: &Resolve, world: WorldId) -> Vec<u8> {
+    let mut module = wit_component::dummy_module(resolve, world, ManglingAndAbi::Legacy(LiftLowerAbi::Sync));
+    embed_component_metadata(&mut module, resolve, world, StringEncoding::UTF8).unwrap();
+    ComponentEncoder::default().module(&module).unwrap().validate(true).encode().unwrap()
+}
+
+#[test]
+fn everything_in_the_world_is_linked() {
+    let (resolve, world) = resolve();
+    assert!(resolve.worlds[world].imports.len() >= 20);
+    let crib = Crib::new();
+    fs::write(crib.path("tools/bin/n.wasm"), dummy(&resolve, world)).unwrap();
+    crib.manifest(&json!({"tools": [{"name": "n", "command": ["./tools/bin/n"]}]}));
+    let line = crib.call("n", &json!({}), &[]);
+    assert_eq!(line["receipt"]["outcome"], "trap", "linked, started, and ended by its own trap: {line}");
+}
+
+#[test]
+fn nothing_outside_the_world_is_linked() {
+    let (resolve, world) = resolve();
+    let mut outside = 0;
+    for (_, interface) in &resolve.interfaces {
+        let (Some(name), Some(package)) = (&interface.name, interface.package) else { continue };
+        let id = resolve.packages[package].name.interface_id(name);
+        let known = resolve.worlds[world].imports.keys().any(|key| resolve.name_world_key(key) == id);
+        if known || id.starts_with("wasi:cli/run@") {
+            continue;
+        }
+        outside += 1;
+        // An instance with a function that no interface has: the name alone decides whether it is linked.
+        let text = format!(r#"(component (import "{id}" (instance (export "f" (func)))))"#);
+        let crib = Crib::new();
+        crib.install_wat("n", &text);
+        crib.manifest(&json!({"tools": [{"name": "n", "command": ["./tools/bin/n"]}]}));
+        let line = crib.call("n", &json!({}), &[]);
+        assert!(line["error"].as_str().unwrap().contains(&id), "{line}");
+        assert_eq!(line["receipt"]["outcome"], "bad-component", "{line}");
+    }
+    assert!(outside >= 7, "the engine's WASI has sockets, which no tool gets: {outside}");
+}
+
+#[test]
+fn every_item_of_the_contract_is_documented() {
+    let text = fs::read_to_string(wit().join("command.wit")).unwrap();
+    let lines: Vec<_> = text.lines().map(str::trim).collect();
+    for (index, line) in lines.iter().enumerate() {
+        let item = ["package ", "world ", "interface ", "import ", "export "].iter().any(|word| line.starts_with(word));
+        assert!(!item || lines[index - 1].starts_with("///"), "not documented: {line}");
+    }
+}

@@ -1,0 +1,213 @@
+//! The file grant, attacked: nothing leaves the granted folder, nothing changes in one that is granted for reading.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::crib::Crib;
+
+/// A crib whose folder `work` is surrounded by things a guest must not reach.
+fn crib() -> Crib {
+    let crib = Crib::with_guests(&["file_io"]);
+    fs::write(crib.path("secret"), "canary").unwrap();
+    fs::write(crib.path("work/note"), "text").unwrap();
+    fs::create_dir_all(crib.path("work/folder")).unwrap();
+    fs::create_dir_all(crib.path("other")).unwrap();
+    symlink("../secret", crib.path("work/relative_link")).unwrap();
+    symlink(crib.path("secret"), crib.path("work/absolute_link")).unwrap();
+    symlink("..", crib.path("work/up")).unwrap();
+    symlink("loop", crib.path("work/loop")).unwrap();
+    symlink("relative_link", crib.path("work/chain")).unwrap();
+    crib
+}
+
+fn attack(crib: &Crib, arguments: Value, flags: &[&str]) -> Value {
+    let line = crib.call("file_io", &arguments, flags);
+    assert_eq!(line["receipt"]["outcome"], "ok", "the guest reports for itself: {line}");
+    line
+}
+
+#[test]
+fn no_path_leaves_the_granted_folder() {
+    let crib = crib();
+    let escapes = [
+        "../secret",
+        "folder/../../secret",
+        "relative_link",
+        "absolute_link",
+        "chain",
+        "up/secret",
+        "loop",
+        "./../secret",
+        "//../secret",
+    ];
+    for path in escapes {
+        for op in ["read", "open", "write", "truncate", "append"] {
+            let line = attack(&crib, json!({"op": op, "path": path, "text": "x"}), &["--allow-write=work"]);
+            assert!(line["result"]["error"].is_string(), "{op} {path}: {line}");
+        }
+    }
+    for (op, path, to) in [
+        ("symlink", "planted", "../secret"),
+        ("hard_link", "../secret", "planted"),
+        ("hard_link", "note", "../planted"),
+        ("rename", "note", "../planted"),
+        ("rename", "../secret", "planted"),
+        ("rename", "up/secret/", "planted"),
+        ("mkdir", "../planted", ""),
+        ("remove", "../secret", ""),
+        ("remove_folder", "../other", ""),
+        ("list", "..", ""),
+        ("list", "up", ""),
+    ] {
+        let line = attack(&crib, json!({"op": op, "path": path, "to": to}), &["--allow-write=work"]);
+        let harmless = op == "symlink" && line["result"].get("ok").is_some();
+        assert!(line["result"]["error"].is_string() || harmless, "{op} {path} {to}: {line}");
+    }
+    // A link that could be made is still not followed out.
+    attack(&crib, json!({"op": "symlink", "path": "planted", "to": "../secret"}), &["--allow-write=work"]);
+    let line = attack(&crib, json!({"op": "read", "path": "planted"}), &["--allow-write=work"]);
+    assert!(line["result"]["error"].is_string(), "{line}");
+    assert_eq!(fs::read_to_string(crib.path("secret")).unwrap(), "canary");
+    assert!(!crib.path("planted").exists() && crib.path("other").exists());
+}
+
+#[test]
+fn an_absolute_path_is_inside_the_grant_or_nowhere() {
+    let crib = crib();
+    let line = attack(&crib, json!({"op": "read", "path": "/etc/passwd"}), &["--allow-read=work"]);
+    assert!(line["result"]["error"].is_string(), "{line}");
+    assert!(!line.to_string().contains("root:"), "{line}");
+}
+
+#[test]
+fn a_folder_granted_for_reading_is_never_changed() {
+    let crib = crib();
+    let before = listing(&crib.path("work"));
+    for (op, path, to) in [
+        ("write", "note", ""),
+        ("write", "fresh", ""),
+        ("append", "note", ""),
+        ("truncate", "note", ""),
+        ("set_size", "note", ""),
+        ("open_for_write", "note", ""),
+        ("mkdir", "fresh", ""),
+        ("remove", "note", ""),
+        ("remove_folder", "folder", ""),
+        ("rename", "note", "fresh"),
+        ("hard_link", "note", "fresh"),
+        ("symlink", "fresh", "note"),
+    ] {
+        let line = attack(&crib, json!({"op": op, "path": path, "to": to, "text": "x"}), &["--allow-read=work"]);
+        assert!(line["result"]["error"].is_string(), "{op}: {line}");
+    }
+    // A folder may be opened by a guest that says it will change it; it still cannot.
+    attack(&crib, json!({"op": "open_for_change", "path": "folder"}), &["--allow-read=work"]);
+    assert_eq!(listing(&crib.path("work")), before);
+}
+
+#[test]
+fn nothing_moves_from_a_read_grant_into_a_writable_one() {
+    let crib = crib();
+    let flags = ["--allow-read=work", "--allow-write=other"];
+    for op in ["hard_link", "rename"] {
+        let arguments = json!({"op": op, "path": "note", "to": "note", "root": "/work", "to_root": "/other"});
+        let line = attack(&crib, arguments, &flags);
+        assert!(line["result"]["error"].is_string(), "{op}: {line}");
+    }
+    assert!(!crib.path("other/note").exists());
+}
+
+#[test]
+fn a_fifo_in_a_granted_folder_is_refused_and_blocks_nothing() {
+    let crib = crib();
+    let made = std::process::Command::new("mkfifo").arg(crib.path("work/fifo")).status();
+    if !made.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: no mkfifo here");
+        return;
+    }
+    for op in ["open", "read", "write"] {
+        let line =
+            attack(&crib, json!({"op": op, "path": "fifo", "text": "x"}), &["--allow-write=work", "--tool-timeout=5s"]);
+        assert_eq!(line["result"]["error"], "not-permitted", "{line}");
+    }
+}
+
+#[test]
+fn devices_are_refused_where_a_grant_holds_them() {
+    let crib = Crib::with_guests(&["file_io"]);
+    for path in ["null", "zero", "tty"] {
+        let line = attack(&crib, json!({"op": "read", "path": path}), &["--allow-read=/dev"]);
+        assert_eq!(line["result"]["error"], "not-permitted", "{line}");
+    }
+}
+
+#[test]
+fn without_a_grant_there_is_no_folder() {
+    let crib = crib();
+    let line = attack(&crib, json!({"op": "roots"}), &[]);
+    assert_eq!(line["result"], json!({"ok": []}));
+}
+
+#[test]
+fn the_first_folder_is_the_root_and_each_of_several_has_its_name() {
+    let crib = crib();
+    let one = attack(&crib, json!({"op": "roots"}), &["--allow-read=work"]);
+    assert_eq!(one["result"], json!({"ok": ["/"]}));
+    let two = attack(&crib, json!({"op": "roots"}), &["--allow-read=work,other"]);
+    assert_eq!(two["result"], json!({"ok": ["/", "/work", "/other"]}));
+}
+
+#[test]
+fn deny_wins_and_a_denial_inside_a_grant_is_refused_before_anything_runs() {
+    let crib = crib();
+    let roots = |flags: &[&str]| attack(&crib, json!({"op": "roots"}), flags)["result"]["ok"].clone();
+    assert_eq!(roots(&["--allow-read=work", "--deny-read=work"]), json!([]));
+    assert_eq!(roots(&["--allow-write=work", "--deny-read"]), json!([]));
+    let line = attack(&crib, json!({"op": "write", "path": "fresh"}), &["--allow-write=work", "--deny-write"]);
+    assert!(line["result"]["error"].is_string() && !crib.path("work/fresh").exists(), "{line}");
+    let ran = crib.run(&["call", "file_io", "{}", "--allow-read=work", "--deny-read=work/folder"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("lies inside the granted"), "{ran:?}");
+    let ran = crib.run(&["call", "file_io", "{}", "--allow-read=absent"]);
+    assert!(ran.stderr.contains("--allow-read=absent: "), "{ran:?}");
+}
+
+#[test]
+fn a_manifest_of_ones_own_grants_the_folders_it_names_beside_itself() {
+    let crib = crib();
+    let entry = |files: Value| json!({"tools": [{"name": "file_io", "command": ["./tools/bin/file_io"], "capabilities": {"files": files}}]});
+    let read = json!({"op": "read", "path": "note"});
+    crib.manifest(&entry(json!({"read": ["./work"]})));
+    assert_eq!(attack(&crib, read.clone(), &[])["result"], json!({"ok": "text"}));
+    assert_eq!(attack(&crib, json!({"op": "roots"}), &["--deny-read"])["result"], json!({"ok": []}));
+    crib.manifest(&entry(json!("read")));
+    assert_eq!(attack(&crib, json!({"op": "roots"}), &[])["result"], json!({"ok": []}), "asking is not getting");
+    let line = attack(&crib, json!({"op": "write", "path": "note"}), &["--allow-write=work"]);
+    assert!(line["result"]["error"].is_string(), "no more than it asks for: {line}");
+}
+
+#[test]
+fn a_denial_is_in_the_receipt_with_the_flag_that_would_have_allowed_it() {
+    let crib = crib();
+    let line = attack(&crib, json!({"op": "read", "path": "../secret"}), &["--allow-read=work"]);
+    assert_eq!(line["receipt"]["denied"], json!([{"capability": "read:../secret", "flag": "--allow-read=DIR"}]));
+    let line = attack(&crib, json!({"op": "write", "path": "note", "text": "x"}), &["--allow-read=work"]);
+    let work = crib.path("work").canonicalize().unwrap();
+    let flag = format!("--allow-write={}", work.display());
+    assert_eq!(line["receipt"]["denied"], json!([{"capability": "write:note", "flag": flag}]));
+    assert_eq!(crib.records()[1]["denied"], line["receipt"]["denied"]);
+    let granted = format!("read:{}", work.display());
+    assert_eq!(line["receipt"]["granted"], json!([granted]));
+}
+
+fn listing(folder: &Path) -> Vec<(String, Option<String>)> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let mut listing: Vec<_> = entries
+        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), fs::read_to_string(entry.path()).ok()))
+        .collect();
+    listing.sort();
+    listing
+}

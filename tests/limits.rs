@@ -1,0 +1,250 @@
+//! Every limit, exceeded by a guest that does it: the typed outcome comes within its bound, is recorded once, and the
+//! next call works.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolcrib::{Outcome, Runtime, ToolCall};
+
+use crate::crib::{Crib, guest};
+
+/// How late a call may come back on a busy machine before a test calls it a hang.
+const BOUND: Duration = Duration::from_secs(20);
+
+/// Calls a guest, asserts how it ended, one record of it, and that the guest beside it still answers.
+fn ends(name: &str, arguments: Value, flags: &[&str], outcome: &str) -> Value {
+    let crib = Crib::with_guests(&[name, "echo"]);
+    let started = Instant::now();
+    let ended = crib.call(name, &arguments, flags);
+    assert!(started.elapsed() < BOUND, "{name} came back after {:?}", started.elapsed());
+    assert_eq!(ended["receipt"]["outcome"], outcome, "{ended}");
+    assert!(ended["error"].is_string(), "{ended}");
+    assert_eq!(crib.outcome("echo", &json!({"a": 1}), &[]), "ok");
+    let records = crib.records();
+    let outcomes: Vec<_> = records.iter().map(|record| record["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, [outcome, "ok"]);
+    ended
+}
+
+#[test]
+fn a_guest_that_computes_is_stopped_at_its_deadline() {
+    let ended = ends("spin", json!({}), &["--tool-timeout", "300ms"], "deadline");
+    assert_eq!(ended["error"], "tool timed out");
+}
+
+#[test]
+fn a_guest_asleep_in_the_host_is_stopped_at_its_deadline() {
+    ends("sleep", json!({}), &["--tool-timeout", "300ms"], "deadline");
+}
+
+#[test]
+fn a_guest_that_polls_forever_is_stopped_at_its_deadline() {
+    ends("poll", json!({}), &["--tool-timeout", "300ms"], "deadline");
+    ends("poll_ready", json!({}), &["--tool-timeout", "300ms"], "deadline");
+}
+
+#[test]
+fn a_start_function_that_loops_is_stopped_at_the_deadline() {
+    let crib = Crib::new();
+    crib.install_wat(
+        "start",
+        r#"(module
+            (import "wasi_snapshot_preview1" "proc_exit" (func (param i32)))
+            (memory (export "memory") 1)
+            (func $forever (loop br 0))
+            (start $forever)
+            (func (export "_start")))"#,
+    );
+    crib.manifest(&json!({"tools": [{"name": "start", "command": ["./tools/bin/start"], "timeoutSec": 1}]}));
+    assert_eq!(crib.outcome("start", &json!({}), &[]), "deadline");
+}
+
+#[test]
+fn fuel_is_counted_when_it_is_limited() {
+    ends("spin", json!({}), &["--fuel", "1000000"], "fuel");
+    let crib = Crib::with_guests(&["echo"]);
+    let counted = |_| crib.call("echo", &json!({}), &["--fuel", "50000000"])["receipt"]["fuel"].as_u64().unwrap();
+    let [first, second] = [0, 1].map(counted);
+    assert!(first > 1000 && first == second, "fuel is deterministic: {first} and {second}");
+}
+
+#[test]
+fn a_guest_that_asks_for_4_gib_is_refused_memory() {
+    let ended = ends("grow", json!({}), &[], "memory");
+    assert_eq!(ended["error"], "tool ran out of memory (limit 128 MiB)");
+    assert!(ended["receipt"]["peakMemoryBytes"].as_u64().unwrap() <= 128 << 20);
+}
+
+#[test]
+fn memories_and_tables_count_together() {
+    let crib = Crib::new();
+    // Each grows its own memory or table and fails if it may not.
+    let component = |modules: &str, instances: usize| {
+        let instances: String = (0..instances).map(|n| format!("(core instance $i{n} (instantiate $m))")).collect();
+        format!(
+            r#"(component (core module $m {modules}) {instances}
+                (func $run (result (result)) (canon lift (core func $i0 "run")))
+                (instance $exports (export "run" (func $run)))
+                (export "wasi:cli/run@0.2.0" (instance $exports)))"#
+        )
+    };
+    let memory = r#"(memory 0) (func $grow
+            (if (i32.eq (memory.grow (i32.const 9)) (i32.const -1)) (then unreachable)))
+        (start $grow) (func (export "run") (result i32) i32.const 0)"#;
+    crib.install_wat("one", &component(memory, 1));
+    crib.install_wat("two", &component(memory, 2));
+    let table = r#"(table 1 funcref) (func (export "run") (result i32)
+        (i32.eq (table.grow (ref.null func) (i32.const 60000)) (i32.const -1)))"#;
+    crib.install_wat("table", &component(table, 1));
+    let entry = |name: &str| json!({"name": name, "command": [format!("./tools/bin/{name}")]});
+    crib.manifest(&json!({"tools": [entry("one"), entry("two"), entry("table")]}));
+    // Nine pages are 576 KiB: one memory fits into a MiB, two do not; 60,000 elements of 8 bytes are 469 KiB.
+    assert_eq!(crib.outcome("one", &json!({}), &["--max-memory", "1MiB"]), "ok");
+    assert_eq!(crib.outcome("two", &json!({}), &["--max-memory", "1MiB"]), "memory");
+    assert_eq!(crib.outcome("two", &json!({}), &["--max-memory", "2MiB"]), "ok");
+    assert_eq!(crib.call("table", &json!({}), &[])["receipt"]["exit"], 0);
+    assert_eq!(crib.call("table", &json!({}), &["--max-memory", "256KiB"])["receipt"]["exit"], 1);
+}
+
+#[test]
+fn endless_recursion_ends_in_a_stack_error() {
+    let ended = ends("recurse", json!({}), &[], "stack");
+    assert_eq!(ended["error"], "tool recursed too deeply");
+    let crib = Crib::new();
+    crib.install_wat(
+        "pure",
+        r#"(module (import "wasi_snapshot_preview1" "proc_exit" (func (param i32)))
+            (memory (export "memory") 1)
+            (func $again (call $again) (call $again))
+            (func (export "_start") (call $again)))"#,
+    );
+    crib.manifest(&json!({"tools": [{"name": "pure", "command": ["./tools/bin/pure"]}]}));
+    assert_eq!(crib.outcome("pure", &json!({}), &[]), "stack");
+}
+
+#[test]
+fn endless_output_is_cut_at_its_cap() {
+    for guest in ["flood_stdout", "flood_byte"] {
+        let ended = ends(guest, json!({}), &["--max-output", "64KiB"], "output-limit");
+        assert_eq!(ended["receipt"]["stdoutBytes"], 65536);
+        assert_eq!(ended["receipt"]["truncated"], true);
+        assert_eq!(ended["error"], "tool wrote more than 64 KiB to standard output");
+    }
+    let ended = ends("flood_stderr", json!({}), &[], "output-limit");
+    assert_eq!(ended["receipt"]["stderrBytes"], 65536);
+}
+
+#[test]
+fn a_result_over_the_cap_is_refused_and_one_at_the_cap_is_not() {
+    let crib = Crib::with_guests(&["big_result"]);
+    // Two quotation marks and a newline are part of the line.
+    let of = |bytes: u64| crib.outcome("big_result", &json!({"bytes": bytes}), &["--max-output", "10KiB"]);
+    assert_eq!((of(10 * 1024 - 3), of(10 * 1024)), ("ok".into(), "output-limit".into()));
+}
+
+#[test]
+fn a_flood_of_handles_is_refused() {
+    ends("many_pollables", json!({}), &[], "handles");
+    let crib = Crib::with_guests(&["open_many"]);
+    fs::write(crib.path("work/f"), "x").unwrap();
+    assert_eq!(crib.outcome("open_many", &json!({"path": "f"}), &["--allow-read=work"]), "handles");
+}
+
+#[test]
+fn an_absurd_request_to_the_host_is_a_trap() {
+    ends("random_bytes", json!({}), &[], "trap");
+}
+
+#[test]
+fn a_panic_is_a_trap_with_its_text_for_people_alone() {
+    let ended = ends("panic", json!({}), &[], "trap");
+    assert!(ended["error"].as_str().unwrap().starts_with("tool crashed"), "{ended}");
+}
+
+#[test]
+fn what_is_not_one_line_of_json_is_a_bad_result() {
+    for guest in ["two_lines", "not_json", "invalid_utf8", "deep_json"] {
+        ends(guest, json!({}), &[], "bad-result");
+    }
+    let crib = Crib::with_guests(&["empty"]);
+    assert_eq!(crib.run(&["call", "empty"]).stdout, "{}\n");
+}
+
+#[test]
+fn more_calls_than_slots_wait_their_turn() {
+    let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = Runtime::builder().source(guest("echo")).concurrency(2).build().unwrap();
+    tokio.block_on(async {
+        let calls = (0..64).map(|n| {
+            let runtime = runtime.clone();
+            tokio::spawn(
+                async move { runtime.call(ToolCall::new(n.to_string(), "echo", format!("{{\"n\":{n}}}"))).await },
+            )
+        });
+        for (n, call) in calls.collect::<Vec<_>>().into_iter().enumerate() {
+            let result = call.await.unwrap();
+            assert_eq!(result.outcome.unwrap(), format!("{{\"n\":{n}}}"));
+        }
+    });
+}
+
+#[test]
+fn a_dropped_call_stops_and_frees_its_slot() {
+    let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let crib = Crib::new();
+    let audit = toolcrib::Audit::folder(crib.path("audit"));
+    let runtime = Runtime::builder().source(guest("spin")).source(guest("sleep")).concurrency(1).audit(audit).build();
+    let runtime = runtime.unwrap();
+    tokio.block_on(async {
+        for name in ["spin", "sleep", "spin", "sleep"] {
+            let call = runtime.call(ToolCall::new("dropped", name, "{}"));
+            let dropped = tokio::time::timeout(Duration::from_millis(200), call).await;
+            assert!(dropped.is_err(), "{name} ended by itself");
+        }
+    });
+    let outcomes: Vec<_> = crib.records().iter().map(|record| record["outcome"].clone()).collect();
+    assert_eq!(outcomes, vec!["cancelled"; 4]);
+}
+
+#[test]
+fn a_thousand_timeouts_leave_nothing_behind() {
+    let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let limits = toolcrib::tool::Limits { deadline: Duration::from_millis(1), ..Default::default() };
+    let runtime = Runtime::builder().source(guest("sleep")).source(guest("echo")).limits(limits).build().unwrap();
+    tokio.block_on(async {
+        let round = async || {
+            let calls = (0..250).map(|_| runtime.call(ToolCall::new("", "sleep", "{}")));
+            for result in futures::future::join_all(calls).await {
+                assert_eq!(result.outcome.unwrap_err().outcome, Outcome::Deadline);
+            }
+        };
+        round().await;
+        let before = descriptors();
+        for _ in 0..3 {
+            round().await;
+        }
+        assert!(descriptors() <= before + 4, "descriptors grew from {before} to {}", descriptors());
+    });
+}
+
+fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
+}
+
+/// A hostile program that nobody calls proves nothing.
+#[test]
+fn every_test_guest_has_a_test() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
+    let names = |folder: &str, extension: &str| -> BTreeSet<String> {
+        let files = fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        let files = files.filter(|path| path.extension().is_some_and(|found| found == extension));
+        files.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect()
+    };
+    let tests: String =
+        names(".", "rs").iter().map(|name| fs::read_to_string(root.join(format!("{name}.rs"))).unwrap()).collect();
+    let untested: Vec<_> =
+        names("guests/src/bin", "rs").into_iter().filter(|name| !tests.contains(&format!("\"{name}\""))).collect();
+    assert_eq!(untested, Vec::<String>::new());
+}

@@ -1,0 +1,214 @@
+//! What counts as a program, and what a program finds around it.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::crib::Crib;
+
+/// A core module for WASI preview 1, as any compiler emits it: it copies standard input to standard output.
+const PREVIEW_1: &str = r#"(module
+    (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+    (memory (export "memory") 2)
+    (func (export "_start")
+        (loop $more
+            (i32.store (i32.const 0) (i32.const 1024))
+            (i32.store (i32.const 4) (i32.const 65536))
+            (if (call $read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)) (then unreachable))
+            (if (i32.load (i32.const 8)) (then
+                (i32.store (i32.const 4) (i32.load (i32.const 8)))
+                (if (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)) (then unreachable))
+                (br $more))))))"#;
+
+#[test]
+fn a_core_module_for_preview_1_runs_as_it_is() {
+    let crib = Crib::new();
+    crib.install_wat("cat", PREVIEW_1);
+    crib.manifest(&json!({"tools": [{"name": "cat", "command": ["./tools/bin/cat"]}]}));
+    let ran = crib.run(&["call", "cat", r#"{"text": "é  \u0007"}"#]);
+    assert_eq!(ran.stdout, "{\"text\": \"é  \\u0007\"}\n");
+    assert_eq!(crib.run(&["call", "cat", "{\"a\":1}"]).stdout, "{\"a\":1}\n", "from the compile cache");
+}
+
+#[test]
+fn a_folder_of_components_is_a_source() {
+    let crib = Crib::with_guests(&["echo", "empty"]);
+    fs::remove_file(crib.path("tools.json")).unwrap();
+    let ran = crib.run(&["list", "--json", "--tools", "tools/bin"]);
+    assert!(ran.stdout.contains("\"echo\"") && ran.stdout.contains("\"empty\""), "{ran:?}");
+    let ran = crib.run(&["call", "echo", "{\"a\":1}", "--tools", "tools/bin"]);
+    assert_eq!(ran.stdout, "{\"a\":1}\n");
+    let ran = crib.run(&["call", "echo", "{}", "--tools", "work"]);
+    assert!(ran.stderr.contains("no `tools.json` and no `.wasm` file in this folder"), "{ran:?}");
+}
+
+#[test]
+fn two_tools_of_one_name_are_refused_and_both_sources_named() {
+    let crib = Crib::with_guests(&["echo"]);
+    let ran = crib.run(&["list", "--tools", "tools.json", "--tools", "tools/bin/echo.wasm"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("tool `echo` is defined twice: in "), "{ran:?}");
+    assert!(ran.stderr.contains("tools.json (tool[0])") && ran.stderr.contains("tools/bin/echo.wasm"), "{ran:?}");
+}
+
+#[test]
+fn a_program_that_cannot_run_says_why() {
+    let component = |body: &str| format!("(component {body})");
+    let sockets = r#"(import "wasi:sockets/tcp@0.2.0" (instance (export "f" (func))))"#;
+    for (text, reason) in [
+        (component(""), "it exports nothing and not `wasi:cli/run`"),
+        (component(sockets), "wasi:sockets/tcp@0.2.0"),
+        (component(r#"(import "own:thing/x" (instance (export "f" (func))))"#), "own:thing/x"),
+        (r#"(module (import "env" "f" (func)))"#.to_owned(), "a core module that imports `env`"),
+        ("(module)".to_owned(), "a core module that cannot be adapted"),
+    ] {
+        let crib = Crib::new();
+        crib.install_wat("n", &text);
+        crib.manifest(&json!({"tools": [{"name": "n", "command": ["./tools/bin/n"]}]}));
+        let line = crib.call("n", &json!({}), &[]);
+        assert_eq!(line["receipt"]["outcome"], "bad-component", "{line}");
+        assert!(line["error"].as_str().unwrap().contains(reason), "expected {reason:?} in {line}");
+    }
+}
+
+#[test]
+fn a_truncated_or_bit_flipped_component_never_brings_the_host_down() {
+    let crib = Crib::with_guests(&["empty"]);
+    let whole = fs::read(crib.path("tools/bin/empty.wasm")).unwrap();
+    let sandbox = |bytes: &[u8]| {
+        fs::write(crib.path("tools/bin/empty.wasm"), bytes).unwrap();
+        let runtime = toolcrib::Runtime::builder().source(crib.path("tools.json")).build();
+        runtime.map(|runtime| {
+            let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            tokio.block_on(runtime.call(toolcrib::ToolCall::new("", "empty", "{}"))).receipt.outcome
+        })
+    };
+    for cut in [8, 9, 100, whole.len() / 2, whole.len() - 1] {
+        let outcome = sandbox(&whole[..cut]).expect("the magic number is whole");
+        assert_eq!(outcome.as_str(), "bad-component", "cut at {cut}");
+    }
+    for place in (8..whole.len()).step_by(whole.len() / 40) {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 0x10;
+        // A flip in a name or a constant leaves a program, only another one: any typed outcome will do.
+        let _ = sandbox(&bytes);
+    }
+}
+
+#[test]
+fn no_guest_has_a_socket() {
+    let crib = Crib::with_guests(&["connect"]);
+    let line = crib.call("connect", &json!({"address": "127.0.0.1:1"}), &[]);
+    assert_eq!(line["receipt"]["outcome"], "bad-component", "{line}");
+    assert!(line["error"].as_str().unwrap().contains("wasi:sockets/"), "{line}");
+}
+
+#[test]
+fn a_guest_sees_its_own_path_and_home_and_what_was_granted() {
+    let crib = Crib::with_guests(&["env_dump"]);
+    crib.manifest(&json!({"tools": [{
+        "name": "env_dump", "command": ["./tools/bin/env_dump", "--fixed"], "envPassthrough": ["granted", "PATH", "UNSET"]
+    }]}));
+    let mut command = crib.toolcrib(&["call", "env_dump", "{}", "--json"]);
+    command.env("GRANTED", "canary-1").env("SECOND", "canary-2").env("THIRD", "canary-3").env("PATH", "/host/path");
+    let output = command.output().unwrap();
+    let line: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let seen = &line["result"];
+    assert_eq!(seen["env"], json!({"GRANTED": "canary-1", "HOME": "/", "PATH": "/bin"}));
+    assert_eq!(seen["args"], json!(["./tools/bin/env_dump", "--fixed"]));
+    assert_eq!(seen["cwd"], "/");
+    assert_eq!(line["receipt"]["envKeys"], json!(["GRANTED"]));
+    let record = &crib.records()[0];
+    assert_eq!(record["envKeys"], json!(["GRANTED"]));
+    assert!(!record.to_string().contains("canary"), "no value is ever logged: {record}");
+}
+
+#[test]
+fn flags_add_to_and_take_from_the_environment() {
+    let crib = Crib::with_guests(&["env_dump"]);
+    let entry = |name: &str, extra: serde_json::Value| {
+        let mut entry = json!({"name": name, "command": ["./tools/bin/env_dump"], "envPassthrough": ["ONE"]});
+        entry.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        entry
+    };
+    crib.manifest(&json!({"tools": [entry("unstated", json!({})), entry("stated", json!({"capabilities": {}}))]}));
+    let names = |tool: &str, flags: &[&str]| {
+        let mut args = vec!["call", tool, "{}", "--json"];
+        args.extend(flags);
+        let output = crib.toolcrib(&args).env("ONE", "1").env("TWO", "2").output().unwrap();
+        let line: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        line["receipt"]["envKeys"].clone()
+    };
+    assert_eq!(names("unstated", &["--allow-env=TWO"]), json!(["ONE", "TWO"]));
+    assert_eq!(names("stated", &["--allow-env=TWO"]), json!(["ONE"]), "a tool gets no more than it asks for");
+    assert_eq!(names("unstated", &["--allow-env=TWO", "--deny-env=ONE"]), json!(["TWO"]));
+    assert_eq!(names("unstated", &["--allow-env=TWO", "--deny-env"]), json!([]));
+}
+
+#[test]
+fn a_failure_is_what_the_tool_said() {
+    let crib = Crib::with_guests(&["exit_code"]);
+    let of = |stderr: &str, stdout: &str| {
+        let arguments = json!({"code": 1, "stderr": stderr, "stdout": stdout}).to_string();
+        let ran = crib.run(&["call", "exit_code", &arguments]);
+        assert_eq!(ran.code, Some(1));
+        ran.stdout
+    };
+    assert_eq!(of("{\"error\":\"no  such zone\"}\n", ""), "{\"error\":\"no  such zone\"}\n");
+    assert_eq!(of("plain", "{\"ignored\":1}"), "{\"error\":\"plain\"}\n");
+    assert_eq!(of("", ""), "{\"error\":\"tool failed with exit code 1\"}\n");
+}
+
+#[test]
+fn no_byte_of_an_earlier_call_is_seen_later() {
+    // The module answers with a page of its memory above its data, which holds zeros or the past, and then soils it.
+    let soil = r#"(module
+        (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+        (memory (export "memory") 4)
+        (data (i32.const 0) "\"clean\"")
+        (data (i32.const 16) "\"soiled\"")
+        (func (export "_start") (local $at i32) (local $found i32)
+            (local.set $at (i32.const 1024))
+            (loop $each
+                (local.set $found (i32.or (local.get $found) (i32.load (local.get $at))))
+                (i32.store (local.get $at) (i32.const 0x5a5a5a5a))
+                (local.set $at (i32.add (local.get $at) (i32.const 4)))
+                (br_if $each (i32.lt_u (local.get $at) (i32.const 262144))))
+            (i32.store (i32.const 64) (select (i32.const 16) (i32.const 0) (local.get $found)))
+            (i32.store (i32.const 68) (select (i32.const 8) (i32.const 7) (local.get $found)))
+            (drop (call $write (i32.const 1) (i32.const 64) (i32.const 1) (i32.const 72)))))"#;
+    let crib = Crib::new();
+    crib.install_wat("soil", soil);
+    let runtime = toolcrib::Runtime::builder().source(crib.path("tools/bin/soil.wasm")).concurrency(1).build().unwrap();
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for _ in 0..50 {
+        let result = tokio.block_on(runtime.call(toolcrib::ToolCall::new("", "soil", "{}")));
+        assert_eq!(result.outcome.unwrap(), "\"clean\"");
+    }
+}
+
+#[test]
+fn a_damaged_or_foreign_cache_file_is_ignored_and_made_again() {
+    let crib = Crib::with_guests(&["echo"]);
+    let cache = crib.path("cache");
+    let call = || crib.run(&["call", "echo", "{\"a\":1}", "--cache-dir", cache.to_str().unwrap()]).stdout;
+    assert_eq!(call(), "{\"a\":1}\n");
+    let compiled = || {
+        let files = fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().path());
+        files.filter(|path| path.extension().is_some_and(|it| it == "cwasm")).collect::<Vec<_>>()
+    };
+    let [file] = compiled().try_into().expect("one program, one file");
+    let whole = fs::read(&file).unwrap();
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    for bad in [&whole[..whole.len() / 2], &whole[..10], &[], &flipped] {
+        fs::write(&file, bad).unwrap();
+        assert_eq!(call(), "{\"a\":1}\n");
+        assert_eq!(fs::read(&file).unwrap().len(), whole.len(), "made again");
+    }
+    // Code sealed by another folder's key is foreign, even where it is whole.
+    fs::write(cache.join("key"), [7; 32]).unwrap();
+    assert_eq!(call(), "{\"a\":1}\n");
+    assert_ne!(fs::read(&file).unwrap()[..32], whole[..32], "sealed anew");
+}

@@ -1,0 +1,202 @@
+//! Odd but real answers, whole and streamed.
+
+use serde_json::{Value, json};
+
+use super::place::*;
+
+/// What the model is told of its calls, after the answer `first`.
+async fn told_after(first: wiremock::ResponseTemplate, args: &[&str]) -> Vec<Value> {
+    let server = server([first, says("done")]).await;
+    let end = Place::new().ask(&base(&server), &[&["go"], args].concat()).ended(0);
+    assert_eq!(end.stdout, "done\n");
+    let messages = bodies(&server).await.pop().expect("a second request")["messages"].take();
+    messages.as_array().expect("messages")[1..].to_vec()
+}
+
+#[tokio::test]
+async fn odd_answers_of_real_servers_are_understood() {
+    let echo = |id: &str, arguments: &str| {
+        vec![
+            json!({ "role": "assistant", "content": null, "tool_calls": [
+                { "id": id, "type": "function", "function": { "name": "echo", "arguments": arguments } }] }),
+            json!({ "role": "tool", "content": arguments, "name": "echo", "tool_call_id": id }),
+        ]
+    };
+    let cases = [
+        (
+            "no identifier, no type",
+            json!({ "tool_calls": [{ "function": { "name": "echo", "arguments": "{\"n\":1}" } }] }),
+            echo("call_1", "{\"n\":1}"),
+        ),
+        (
+            "arguments as an object",
+            json!({ "content": null, "tool_calls": [{ "id": "a", "function": { "name": "echo", "arguments": { "n": 1 } } }] }),
+            echo("a", "{\"n\":1}"),
+        ),
+        (
+            "no arguments",
+            json!({ "content": null, "tool_calls": [{ "id": "a", "function": { "name": "echo" } }] }),
+            echo("a", "{}"),
+        ),
+        (
+            "empty arguments",
+            json!({ "content": [], "tool_calls": [{ "id": "a", "function": { "name": "echo", "arguments": "" } }] }),
+            echo("a", "{}"),
+        ),
+        (
+            "null arguments",
+            json!({ "content": "", "tool_calls": [{ "id": "a", "function": { "name": "echo", "arguments": null } }] }),
+            echo("a", "{}"),
+        ),
+        (
+            "one call that is no list",
+            json!({ "tool_calls": { "id": "a", "function": { "name": "echo", "arguments": "{}" } } }),
+            echo("a", "{}"),
+        ),
+        (
+            "name and arguments in the call itself",
+            json!({ "tool_calls": [{ "id": "a", "name": "echo", "arguments": {} }] }),
+            echo("a", "{}"),
+        ),
+        (
+            "an identifier that is a number",
+            json!({ "tool_calls": [{ "id": 7, "function": { "name": "echo", "arguments": "{}" } }] }),
+            echo("7", "{}"),
+        ),
+        (
+            "the old way",
+            json!({ "content": null, "tool_calls": null, "function_call": { "name": "echo", "arguments": "{}" } }),
+            echo("call_1", "{}"),
+        ),
+        (
+            "index 0, unknown fields",
+            json!({ "reasoning_content": "hm", "tool_calls": [{ "index": 0, "id": "", "x": 1, "function": { "name": "echo", "arguments": "{}", "y": 2 } }] }),
+            echo("call_1", "{}"),
+        ),
+    ];
+    for (case, odd, wanted) in cases {
+        assert_eq!(told_after(message(odd), &[]).await, wanted, "{case}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_found_wherever_a_server_puts_it() {
+    let place = Place::new();
+    let cases = [
+        json!({ "choices": [{ "message": { "content": "hello" } }] }),
+        json!({ "choices": [{ "message": { "content": "hello", "tool_calls": null }, "finish_reason": null }], "usage": null }),
+        json!({ "choices": [{ "message": { "content": "hello", "tool_calls": [] }, "finish_reason": "" }], "error": null }),
+        json!({ "choices": [{ "message": { "content": [{ "type": "text", "text": "hel" }, { "type": "text", "text": "lo" }] } }] }),
+        json!({ "choices": [{ "message": { "content": ["hel", "lo"] } }], "usage": { "prompt_tokens": "many" } }),
+        json!({ "choices": [{ "message": { "content": null, "refusal": "hello" } }] }),
+        json!({ "choices": [{ "text": "hello" }] }),
+        json!({ "message": { "content": "hello" }, "done": true }),
+    ];
+    for body in cases {
+        let server = server([wiremock::ResponseTemplate::new(200).set_body_json(&body)]).await;
+        for flag in ["--no-stream", "--stream"] {
+            let end = place.ask(&base(&server), &["go", flag]).ended(0);
+            assert_eq!(end.stdout, "hello\n", "{flag} {body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_streamed_answer_is_put_together_from_its_parts() {
+    let call = |call: Value| delta(json!({ "tool_calls": [call] }));
+    let parts = [
+        delta(json!({ "role": "assistant", "content": "" })),
+        call(json!({ "index": 0, "id": "a", "type": "function", "function": { "name": "echo", "arguments": "" } })),
+        call(json!({ "index": 0, "function": { "arguments": "{\"n\"" } })),
+        call(
+            json!({ "index": 1, "id": "b", "type": "function", "function": { "name": "echo", "arguments": "{\"n\":2}" } }),
+        ),
+        call(json!({ "index": 0, "function": { "arguments": ":1}" } })),
+        finish("tool_calls"),
+        json!({ "choices": [], "usage": { "prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7 } }),
+        json!("[DONE]"),
+    ];
+    let told = told_after(stream(&parts), &["--stream"]).await;
+    let contents: Vec<_> = told[1..].iter().map(|message| message["content"].as_str().expect("text")).collect();
+    assert_eq!(contents, ["{\"n\":1}", "{\"n\":2}"]);
+}
+
+#[tokio::test]
+async fn a_stream_is_known_by_its_bytes_and_its_odd_ends_are_ends() {
+    let place = Place::new();
+    let hello = [delta(json!({ "content": "hel" })), delta(json!({ "content": "lo" }))];
+    let text = |end: &str| format!(": keep-alive\n\ndata: {}\r\n\r\ndata: {}\n\n{end}", hello[0], hello[1]);
+    for body in [
+        text("data: [DONE]\n\n"),
+        text("data: [DONE]"),
+        text(&format!("data: {}\n", finish("stop"))),
+        text(&format!("data: {}\n\nevent: ping\ndata: {{}}\n\n", finish("stop"))),
+        // A byte order mark, and no empty lines between the events.
+        format!("\u{feff}data: {}\ndata: {}\ndata: [DONE]\n", hello[0], hello[1]),
+    ] {
+        for mime in ["text/event-stream", "application/json", "text/plain; charset=utf-8"] {
+            let server = server([wiremock::ResponseTemplate::new(200).set_body_raw(body.clone(), mime)]).await;
+            // Also to a request that did not wish for a stream.
+            for flag in ["--stream", "--no-stream"] {
+                let end = place.ask(&base(&server), &["go", flag]).ended(0);
+                assert_eq!(end.stdout, "hello\n", "{flag} {mime} {body}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn identifiers_are_unique_and_every_call_is_answered_in_order() {
+    let first = calls(&[
+        ("echo", "", "{\"n\":1}"),
+        ("echo", "x", "{\"n\":2}"),
+        ("echo", "x", "{\"n\":3}"),
+        ("echo", "", "{\"n\":4}"),
+    ]);
+    let told = told_after(first, &[]).await;
+    let pairs: Vec<_> =
+        told[1..].iter().map(|message| (message["tool_call_id"].clone(), message["content"].clone())).collect();
+    let wanted = [("call_1", 1), ("x", 2), ("call_3", 3), ("call_4", 4)];
+    assert_eq!(pairs, wanted.map(|(id, n)| (json!(id), json!(format!("{{\"n\":{n}}}")))));
+    let said: Vec<_> = told[0]["tool_calls"].as_array().expect("calls").iter().map(|call| call["id"].clone()).collect();
+    assert_eq!(said, wanted.map(|(id, _)| json!(id)));
+}
+
+#[tokio::test]
+async fn wrong_calls_are_answered_and_no_guest_is_started() {
+    let first =
+        calls(&[("no such", "a", "{}"), ("spin", "b", "{\"n\":"), ("spin", "c", "{\"n\":\"x\"}"), ("", "d", "[1]")]);
+    let told = told_after(first, &[]).await;
+    for message in &told[1..] {
+        let content: Value = serde_json::from_str(message["content"].as_str().expect("text")).expect("JSON");
+        assert!(content["error"].is_string(), "{message}");
+    }
+    let names: Vec<_> =
+        told[0]["tool_calls"].as_array().expect("calls").iter().map(|call| call["function"]["name"].clone()).collect();
+    assert_eq!(names, ["no_such", "spin", "spin", "unnamed"], "servers refuse other names");
+}
+
+#[tokio::test]
+async fn a_flood_of_calls_is_bounded_and_every_call_is_answered() {
+    let many: Vec<(&str, &str, &str)> = vec![("echo", "", "{\"n\":1}"); 1000];
+    let told = told_after(calls(&many), &["--quiet"]).await;
+    assert_eq!(told.len(), 1001);
+    let executed = told[1..].iter().filter(|message| message["content"] == "{\"n\":1}").count();
+    assert_eq!(executed, 128);
+    assert!(told[1000]["content"].as_str().expect("text").contains("too many calls in one step"));
+    assert_eq!(told[1000]["tool_call_id"], "call_1000");
+}
+
+#[tokio::test]
+async fn an_answer_without_any_content_is_a_failure() {
+    let place = Place::new();
+    for (body, wanted) in [
+        (json!({ "choices": [] }), "holds no message"),
+        (json!({ "choices": [{ "message": { "content": "" } }] }), "neither text nor calls"),
+        (json!({ "error": { "message": "no such model" } }), "no such model"),
+    ] {
+        let server = server([wiremock::ResponseTemplate::new(200).set_body_json(&body)]).await;
+        let end = place.ask(&base(&server), &["go"]).ended(1);
+        assert!(end.stderr.contains(wanted) && end.stdout.is_empty(), "{body}: {end:?}");
+    }
+}

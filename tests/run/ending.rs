@@ -1,0 +1,119 @@
+//! How a run ends when nobody answers: at its last step, or from outside.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::place::*;
+
+#[tokio::test]
+async fn a_model_that_never_stops_calling_is_stopped() {
+    let server = server([calls(&[("echo", "same", "{}")])]).await;
+    let place = Place::new();
+    for (args, steps) in [(&["go"][..], 8), (&["go", "--max-steps", "3", "--quiet"], 3)] {
+        let end = place.ask(&base(&server), args).ended(1);
+        let wanted = format!("info: reached maximum steps ({steps}); needs human review\n");
+        assert!(end.stderr.contains(&wanted) && end.stdout.is_empty(), "{end:?}");
+    }
+    assert_eq!(bodies(&server).await.len(), 11);
+    let end = place.ask(&base(&server), &["go", "--max-steps", "1", "--json"]).ended(1);
+    let last = end.events().pop().expect("an event");
+    assert_eq!((&last["type"], &last["reason"], &last["exitCode"]), (&json!("end"), &json!("max_steps"), &json!(1)));
+    assert!(end.stderr.contains("info: reached maximum steps (1)"), "{}", end.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_stops_every_call_and_leaves_their_records() {
+    for signal in ["-INT", "-TERM"] {
+        let place = Place::new();
+        let script = place.script(json!([
+            { "tool_calls": [{ "name": "echo" }, { "name": "spin" }, { "name": "spin" }] },
+            { "content": "done" },
+        ]));
+        let child = place.start(&["--script", &script, "--json", "--save-messages", "talk.json", "--timeout", "10m"]);
+        let (code, took, events) = interrupted_after(child, signal, |event| event["type"] == "tool_result");
+        assert!(took < Duration::from_secs(2), "{signal}: {took:?}");
+        assert!(code == Some(130) || (signal == "-TERM" && code == Some(143)), "{signal}: {code:?}");
+        let last = events.last().expect("an event");
+        assert_eq!((&last["type"], &last["reason"]), (&json!("end"), &json!("interrupted")), "{signal}");
+        let mut ends = place.audited();
+        ends.sort();
+        assert_eq!(ends, ["cancelled", "cancelled", "ok"], "{signal}");
+        let talk = place.json("talk.json");
+        assert_eq!(talk.as_array().expect("messages").len(), 5, "every call is answered: {talk}");
+        assert_eq!(talk[2]["content"], "{}");
+        assert!(talk[3]["content"].as_str().expect("text").contains("interrupted"), "{talk}");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_interrupt_ends_a_run_that_waits_for_its_server() {
+    let server = server([says("late").set_delay(Duration::from_secs(60))]).await;
+    let place = Place::new();
+    let child =
+        place.start(&["go", "--base-url", &base(&server), "--model", "m", "--json", "--save-messages", "talk.json"]);
+    let (code, took, _) = interrupted_after(child, "-INT", |event| event["type"] == "start");
+    assert!(code == Some(130) && took < Duration::from_secs(2), "{code:?} {took:?}");
+    assert_eq!(place.json("talk.json"), json!([{ "role": "user", "content": "go" }]));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_a_run_that_waits_for_its_prompt() {
+    let place = Place::new();
+    let mut command = place.command(&["-", "--model", "m"]);
+    let mut child = command.stdin(std::process::Stdio::piped()).spawn().expect("the program starts");
+    // The program is up once it has its handlers; before that, a signal ends it as any other.
+    std::thread::sleep(Duration::from_secs(1));
+    let (code, took) = interrupt(&mut child, "-INT");
+    assert!(code == Some(130) && took < Duration::from_secs(2), "{code:?} {took:?}");
+}
+
+/// Interrupts a run once an event is told for which `when` holds; its exit code, how long it took, and its events.
+#[cfg(unix)]
+fn interrupted_after(
+    mut child: Child,
+    signal: &str,
+    when: impl Fn(&Value) -> bool,
+) -> (Option<i32>, Duration, Vec<Value>) {
+    let mut lines = BufReader::new(child.stdout.take().expect("standard output")).lines();
+    let mut next = || Some(serde_json::from_str::<Value>(&lines.next()?.expect("a line")).expect("an event"));
+    let mut events = Vec::new();
+    while let Some(event) = next() {
+        let now = when(&event);
+        events.push(event);
+        if now {
+            break;
+        }
+    }
+    let (code, took) = interrupt(&mut child, signal);
+    events.extend(std::iter::from_fn(next));
+    (code, took, events)
+}
+
+#[cfg(unix)]
+fn interrupt(child: &mut Child, signal: &str) -> (Option<i32>, Duration) {
+    let began = Instant::now();
+    let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("`kill` runs");
+    assert!(sent.success());
+    let status = loop {
+        match child.try_wait().expect("a child") {
+            Some(status) => break status,
+            None if began.elapsed() > Duration::from_secs(20) => {
+                let _ = child.kill();
+                panic!("the program did not end");
+            }
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let mut told = String::new();
+    if let Some(mut stderr) = child.stderr.take() {
+        let _ = stderr.read_to_string(&mut told);
+    }
+    assert!(!told.contains("panicked"), "{told}");
+    (status.code(), began.elapsed())
+}

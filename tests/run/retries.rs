@@ -1,0 +1,167 @@
+//! When a server is asked again, and when not.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use wiremock::ResponseTemplate;
+
+use super::place::*;
+
+fn refuses(status: u16, text: &str) -> ResponseTemplate {
+    ResponseTemplate::new(status).set_body_json(json!({ "error": { "message": text } }))
+}
+
+#[tokio::test]
+async fn passing_failures_are_asked_again_under_one_key() {
+    for status in [408, 429, 500, 502, 503, 529] {
+        let server = server([refuses(status, "later"), refuses(status, "later"), says("hello")]).await;
+        let end = Place::new().ask(&base(&server), &["go"]).ended(0);
+        assert_eq!(end.stdout, "hello\n");
+        let keys = headers(&server, "idempotency-key").await;
+        assert_eq!(keys.len(), 3);
+        assert!(keys[0].len() > 16 && keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+    }
+}
+
+#[tokio::test]
+async fn each_request_has_a_key_of_its_own() {
+    let server = server([calls(&[("echo", "a", "{}")]), says("done")]).await;
+    Place::new().ask(&base(&server), &["go"]).ended(0);
+    let keys = headers(&server, "idempotency-key").await;
+    assert!(keys.len() == 2 && keys[0] != keys[1], "{keys:?}");
+}
+
+#[tokio::test]
+async fn giving_up_names_the_status_the_words_and_the_attempts() {
+    let server = server([refuses(503, "over\u{1b}[31mloaded")]).await;
+    let end = Place::new().ask(&base(&server), &["go"]).ended(1);
+    for wanted in ["503 Service Unavailable", "loaded", "3 attempts"] {
+        assert!(end.stderr.contains(wanted), "{wanted}: {}", end.stderr);
+    }
+    assert!(!end.stderr.contains('\u{1b}'), "{}", end.stderr);
+    assert_eq!(bodies(&server).await.len(), 3);
+}
+
+#[tokio::test]
+async fn other_refusals_are_final() {
+    for status in [400, 401, 403, 404, 307, 422] {
+        let server = server([refuses(status, "no"), says("hello")]).await;
+        let end = Place::new().ask(&base(&server), &["go"]).ended(1);
+        assert!(end.stderr.contains(&status.to_string()) && end.stderr.contains("1 attempt"), "{}", end.stderr);
+        assert_eq!(bodies(&server).await.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn retries_are_as_many_as_asked_for() {
+    for (retries, attempts) in [("0", 1), ("4", 5)] {
+        let server = server([refuses(500, "no")]).await;
+        Place::new().ask(&base(&server), &["go", "--http-retries", retries]).ended(1);
+        assert_eq!(bodies(&server).await.len(), attempts);
+    }
+}
+
+#[tokio::test]
+async fn a_server_may_ask_for_a_wait_and_an_absurd_one_is_not_believed() {
+    for (header, least) in [("1", 1), ("-7", 0), ("86400", 0), ("99999999999999999999", 0), ("tomorrow", 0)] {
+        let server = server([refuses(429, "slow down").insert_header("retry-after", header), says("hello")]).await;
+        let began = Instant::now();
+        Place::new().ask(&base(&server), &["go"]).ended(0);
+        assert!(began.elapsed() >= Duration::from_secs(least), "{header}");
+        assert!(began.elapsed() < Duration::from_secs(30), "{header}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_temperature_is_left_out_from_then_on() {
+    let refusal = refuses(400, "Unsupported value: 'Temperature' does not support 0.3");
+    let server = server([refusal, calls(&[("echo", "a", "{}")]), says("hello")]).await;
+    let end = Place::new().ask(&base(&server), &["go", "--temp", "0.3", "--http-retries", "0"]).ended(0);
+    assert_eq!(end.stdout, "hello\n");
+    let temperatures: Vec<_> = bodies(&server).await.iter().map(|body| body["temperature"].clone()).collect();
+    assert_eq!(temperatures, [json!(0.3), Value::Null, Value::Null]);
+}
+
+#[tokio::test]
+async fn a_temperature_is_blamed_once_and_only_if_it_was_sent() {
+    let server = server([refuses(400, "temperature")]).await;
+    Place::new().ask(&base(&server), &["go", "--temp", "1"]).ended(1);
+    assert_eq!(bodies(&server).await.len(), 2);
+    Place::new().ask(&base(&server), &["go"]).ended(1);
+    assert_eq!(bodies(&server).await.len(), 3);
+}
+
+#[tokio::test]
+async fn silence_is_a_passing_failure() {
+    let silent = says("late").set_delay(Duration::from_secs(30));
+    let server = server([silent, says("hello")]).await;
+    let end = Place::new().ask(&base(&server), &["go", "--http-timeout", "500ms"]).ended(0);
+    assert!(end.stdout == "hello\n" && end.stderr.contains("no answer within 500ms"), "{end:?}");
+}
+
+#[test]
+fn a_lost_connection_is_asked_again() {
+    let body = json!({ "choices": [{ "message": { "content": "hello" } }] }).to_string();
+    let whole = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+    let half = whole[..whole.len() - 9].to_owned();
+    let address = blunt_server(vec![String::new(), half, whole]);
+    let end = Place::new().ask(&address, &["go"]).ended(0);
+    assert_eq!(end.stdout, "hello\n");
+}
+
+#[test]
+fn nobody_at_the_address_is_said_after_every_attempt() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://someone:hunter22@{}/v1", listener.local_addr().expect("an address"));
+    drop(listener);
+    let end = Place::new().ask(&address, &["go"]).ended(1);
+    assert!(end.stderr.contains("3 attempts") && end.stderr.contains("refused"), "{}", end.stderr);
+    assert!(!end.stderr.contains("hunter22"), "{}", end.stderr);
+}
+
+#[tokio::test]
+async fn a_stream_cut_amid_the_arguments_executes_nothing() {
+    let call =
+        json!({ "tool_calls": [{ "index": 0, "id": "a", "function": { "name": "echo", "arguments": "{\"n\":" } }] });
+    let whole =
+        json!({ "tool_calls": [{ "index": 0, "id": "a", "function": { "name": "echo", "arguments": "{\"n\":1}" } }] });
+    for cut in [
+        vec![delta(call.clone())],
+        vec![delta(call.clone()), json!("[DONE]")],
+        // Even complete arguments: more could have followed.
+        vec![delta(whole)],
+        vec![delta(call), json!("{\"choices\":[{\"del")],
+    ] {
+        let place = Place::new();
+        let server = server([stream(&cut), says("hello")]).await;
+        let end = place.ask(&base(&server), &["go", "--stream"]).ended(0);
+        assert_eq!(end.stdout, "hello\n");
+        assert!(end.stderr.contains("cut"), "{}", end.stderr);
+        assert_eq!(bodies(&server).await.len(), 2);
+        assert!(place.audited().is_empty());
+    }
+}
+
+#[test]
+fn a_stream_cut_before_its_first_event_is_asked_again() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let whole = format!("{head}: wait\n\ndata: {}\n\ndata: [DONE]\n\n", delta(json!({ "content": "hello" })));
+    let address = blunt_server(vec![format!("{head}: wait\n\n"), whole]);
+    let end = Place::new().ask(&address, &["go", "--stream"]).ended(0);
+    assert_eq!(end.stdout, "hello\n");
+}
+
+#[tokio::test]
+async fn an_answer_beyond_all_bounds_is_refused() {
+    let server = server([says(&"x".repeat(17 << 20))]).await;
+    let end = Place::new().ask(&base(&server), &["go"]).ended(1);
+    assert!(end.stderr.contains("larger than") && end.stdout.is_empty(), "{}", end.stderr);
+    assert_eq!(bodies(&server).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_page_in_the_place_of_an_answer_is_named_as_such() {
+    let server = server([ResponseTemplate::new(200).set_body_raw("<html>welcome</html>", "text/html")]).await;
+    let end = Place::new().ask(&base(&server), &["go"]).ended(1);
+    assert!(end.stderr.contains("neither JSON nor a stream") && end.stderr.contains("<html>"), "{}", end.stderr);
+}

@@ -1,0 +1,64 @@
+//! A script in the place of a model, and the demonstration.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::place::*;
+
+#[test]
+fn a_script_needs_no_key_no_server_and_no_prompt() {
+    let place = Place::new();
+    let script = place.script(json!([
+        { "content": "let me see", "tool_calls": [{ "name": "echo", "arguments": { "n": 1 } }, { "name": "echo", "arguments": "{\"n\":2}" }] },
+        { "content": "done" },
+    ]));
+    let end = place.run(&["--script", &script, "--save-messages", "talk.json"]).ended(0);
+    assert_eq!(end.stdout, "done\n");
+    assert!(end.stderr.contains("let me see"), "{}", end.stderr);
+    let talk = place.json("talk.json");
+    assert_eq!(
+        (&talk[0]["content"], &talk[2]["content"], &talk[3]["content"]),
+        (&json!("go"), &json!("{\"n\":1}"), &json!("{\"n\":2}"))
+    );
+    assert_eq!(place.audited(), ["ok", "ok"]);
+    let events = place.run(&["another prompt", "--script", &script, "--json", "--stream"]).ended(0).events();
+    assert_eq!(events[0]["model"], "script");
+    assert!(events.iter().any(|event| event["type"] == "text"));
+}
+
+#[test]
+fn a_wrong_script_is_told_with_file_turn_and_field() {
+    let place = Place::new();
+    place.write("bad.json", r#"{"turns":[{"content":"a"},{"tool_calls":[{"tool":"echo"}]}]}"#);
+    let end = place.run(&["--script", "bad.json"]).ended(1);
+    assert!(end.stderr.contains("bad.json: turns[1].tool_calls[0]: unknown field `tool`"), "{}", end.stderr);
+    let end = place.run(&["--script", "absent.json"]).ended(1);
+    assert!(end.stderr.contains("absent.json"), "{}", end.stderr);
+}
+
+#[test]
+fn a_script_that_ends_with_a_call_says_so() {
+    let place = Place::new();
+    let script = place.script(json!([{ "tool_calls": [{ "name": "echo" }] }]));
+    let end = place.run(&["--script", &script]).ended(1);
+    assert!(end.stderr.contains("end it with a turn without `tool_calls`"), "{}", end.stderr);
+}
+
+#[test]
+fn the_demonstration_is_refused_what_was_not_granted_and_answers() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository");
+    let crib = Path::new(env!("CARGO_BIN_EXE_toolcrib")).ancestors().nth(2).expect("the target folder").join("crib");
+    let crib = crib.to_str().expect("UTF-8");
+    let place = Place::new();
+    let args = ["--tools", crib, "--script", "cli/demo/script.json", "--allow-read=cli/demo/desk", "--json"];
+    let events = end(place.command(&args).current_dir(root)).ended(0).events();
+    let results: Vec<_> = events.iter().filter(|event| event["type"] == "tool_result").collect();
+    assert!(results.len() >= 3, "{results:#?}");
+    assert!(results.windows(2).any(|pair| pair[0]["step"] == pair[1]["step"]), "some calls run together");
+    let refused: Vec<_> = results.iter().filter(|event| event["isError"] == true).collect();
+    assert_eq!(refused.len(), 1, "{results:#?}");
+    assert!(!refused[0]["receipt"]["denied"].as_array().expect("denials").is_empty(), "{refused:#?}");
+    assert!(events.iter().all(|event| !event.to_string().contains("31-07-19")), "what is in the safe stays there");
+    assert_eq!(events.last().expect("an event")["reason"], "answer");
+}
