@@ -1,6 +1,8 @@
 //! What a call costs, and beside each figure its floor, measured in the same run: the same component on bare wasmtime,
 //! and an equal native program spawned once a call.
 
+#![allow(missing_docs, reason = "criterion's macros make items of their own")]
+
 mod floor;
 
 use std::io::Write;

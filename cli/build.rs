@@ -1,5 +1,6 @@
 //! Builds the guests together with the host, in one inner `cargo build`, and lays out a crib in the target folder:
-//! `crib/tools.json` with `crib/tools/bin/NAME.wasm` beside it, a folder that works wherever it is copied. It knows
+//! `crib/tools.json` with `crib/tools/bin/NAME.wasm` beside it, a folder that works wherever it is copied, and a copy of
+//! the demonstration's folders in `crib/demo`. It knows
 //! the place of the guests' workspace and nothing of what they do; where that workspace is absent it does nothing.
 
 use std::env;
@@ -11,6 +12,8 @@ use std::process::{Command, ExitCode};
 
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "guest";
+/// The folders of the demonstration, which writes into its own copy of them.
+const DEMO: &str = "cli/demo";
 /// The variables of the outer build that the inner one keeps: where crates come from, and nothing about how to compile.
 const KEPT: [&str; 6] =
     ["CARGO_HOME", "CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTRIES_", "CARGO_REGISTRY_", "CARGO_SOURCE_"];
@@ -34,13 +37,14 @@ fn guests() -> Result<(), String> {
     if !workspace.join("Cargo.toml").is_file() {
         return Ok(());
     }
-    for sources in ["tools", "guest-sdk", "tests/guests"] {
+    for sources in ["tools", "guest-sdk", "tests/guests", DEMO] {
         println!("cargo::rerun-if-changed={}", root.join(sources).display());
     }
     let target = target_folder(&path_from("OUT_DIR")?)?;
     require_target()?;
     build(&root, &target.join("guests"))?;
-    lay_out(&workspace, &target)
+    lay_out(&workspace, &target)?;
+    lay_out_demo(&root.join(DEMO), &target.join("crib/demo"))
 }
 
 /// Tells the program which engine it is built with, as the lock file has it.
@@ -145,6 +149,22 @@ fn lay_out(workspace: &Path, target: &Path) -> Result<(), String> {
         replace(&bin.join(format!("{name}.wasm")), &read(&built)?)?;
     }
     replace(&crib.join("tools.json"), &manifest)
+}
+
+/// Copies the folders of the demonstration, one level deep.
+fn lay_out_demo(demo: &Path, copy: &Path) -> Result<(), String> {
+    let entries = |folder: &Path| -> Result<Vec<PathBuf>, String> {
+        let entries = fs::read_dir(folder).map_err(|error| format!("cannot read `{}`: {error}", folder.display()))?;
+        Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
+    };
+    for folder in entries(demo)?.into_iter().filter(|path| path.is_dir()) {
+        let to = copy.join(folder.file_name().unwrap_or_default());
+        fs::create_dir_all(&to).map_err(|error| format!("cannot create `{}`: {error}", to.display()))?;
+        for file in entries(&folder)? {
+            replace(&to.join(file.file_name().unwrap_or_default()), &read(&file)?)?;
+        }
+    }
+    Ok(())
 }
 
 /// The names after `./tools/bin/` in a manifest. The full reading is the library's; here only files are gathered.

@@ -27,7 +27,10 @@ fn wasi() -> PathBuf {
 }
 
 fn parse(path: &Path) -> UnresolvedPackageGroup {
-    UnresolvedPackageGroup::parse(path, &fs::read_to_string(path).unwrap()).ok().expect("valid WIT")
+    match UnresolvedPackageGroup::parse(path, &fs::read_to_string(path).unwrap()) {
+        Ok(group) => group,
+        Err((_, error)) => panic!("{}: {error}", path.display()),
+    }
 }
 
 fn resolve() -> (Resolve, WorldId) {

@@ -1,5 +1,8 @@
 //! End-to-end tests, one file a claim group: they use the built program and the library as a stranger would.
 
+#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
+#![allow(clippy::print_stderr, reason = "a test says what it skips")]
+
 mod architecture;
 mod audit;
 mod cli;

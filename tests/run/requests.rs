@@ -43,7 +43,7 @@ async fn a_dry_run_prints_what_would_be_sent_and_sends_nothing() {
     assert!(bodies(&server).await.is_empty());
     let place = Place::new();
     place.run(&args).ended(0);
-    assert_eq!(bodies(&server).await, [printed.clone()]);
+    assert_eq!(bodies(&server).await, std::slice::from_ref(&printed));
     assert_eq!(headers(&server, "content-type").await, ["application/json"]);
     assert_eq!(headers(&server, "authorization").await, [""]);
     let wanted = json!([

@@ -47,12 +47,16 @@ fn a_script_that_ends_with_a_call_says_so() {
 
 #[test]
 fn the_demonstration_is_refused_what_was_not_granted_and_answers() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository");
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo");
     let crib = Path::new(env!("CARGO_BIN_EXE_toolcrib")).ancestors().nth(2).expect("the target folder").join("crib");
-    let crib = crib.to_str().expect("UTF-8");
+    let (crib, script) = (crib.to_str().expect("UTF-8"), demo.join("script.json"));
     let place = Place::new();
-    let args = ["--tools", crib, "--script", "cli/demo/script.json", "--allow-read=cli/demo/desk", "--json"];
-    let events = end(place.command(&args).current_dir(root)).ended(0).events();
+    for file in ["desk/jobs.md", "desk/board.csv", "desk/letter.md", "safe/combination.txt"] {
+        place.write(file, std::fs::read(demo.join(file)).expect("a file of the demonstration"));
+    }
+    let script = script.to_str().expect("UTF-8");
+    let events = place.run(&["--tools", crib, "--script", script, "--allow-write=desk", "--json"]).ended(0).events();
+    assert!(place.read("desk/plan.md").contains("2.25 hours"));
     let results: Vec<_> = events.iter().filter(|event| event["type"] == "tool_result").collect();
     assert!(results.len() >= 3, "{results:#?}");
     assert!(results.windows(2).any(|pair| pair[0]["step"] == pair[1]["step"]), "some calls run together");
