@@ -141,6 +141,23 @@ fn a_full_disk_refuses_the_call_before_it_runs() {
 }
 
 #[test]
+fn a_log_deleted_or_moved_between_calls_costs_no_record() {
+    let crib = Crib::new();
+    let runtime = Runtime::builder().source(guest("empty")).audit(Audit::folder(crib.path("audit"))).build().unwrap();
+    let call = || block_on(runtime.call(ToolCall::new("", "empty", "{}"))).receipt.outcome;
+    let file = || fs::read_dir(crib.path("audit")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(call(), Outcome::Ok);
+    fs::remove_file(file()).unwrap();
+    assert_eq!(call(), Outcome::Ok);
+    assert_eq!(crib.records().len(), 1, "the record after the deletion is in a new file");
+    fs::rename(file(), crib.path("moved.log")).unwrap();
+    std::thread::sleep(Duration::from_millis(1100));
+    assert_eq!(call(), Outcome::Ok);
+    assert_eq!(crib.records().len(), 1, "after a second at the latest the log is begun anew");
+    assert_eq!(fs::read_to_string(crib.path("moved.log")).unwrap().lines().count(), 1);
+}
+
+#[test]
 fn a_name_with_newlines_is_one_line_and_a_long_one_is_cut() {
     let crib = Crib::with_guests(&["empty"]);
     let name = format!("a\n{{\"tool\":\"forged\"}}\u{1b}[2J{}", "é".repeat(1000));

@@ -51,8 +51,10 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
     let threads = tokio::runtime::Runtime::new().context("cannot start the threads of the program")?;
     let end = threads.block_on(async {
         tokio::select! {
-            end = command.run() => end,
+            // Whoever interrupts is listened to before anything is done.
+            biased;
             code = interrupt::requested() => Ok(code),
+            end = command.run() => end,
         }
     });
     // A thread may be stuck in a read of standard input: nobody waits for it.

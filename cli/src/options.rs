@@ -100,11 +100,16 @@ impl Cache {
 }
 
 impl Sources {
-    /// The runtime that these options describe. Warnings of the sources go to standard error.
-    pub(crate) fn runtime(&self, default_deadline: Duration) -> anyhow::Result<Runtime> {
+    /// The runtime that these options describe; `secrets` never reach its log. Warnings of the sources go to standard
+    /// error.
+    pub(crate) fn runtime(
+        &self,
+        default_deadline: Duration,
+        secrets: impl IntoIterator<Item = String>,
+    ) -> anyhow::Result<Runtime> {
         let mut builder = Runtime::builder()
             .policy(self.policy())
-            .audit(self.audit()?)
+            .audit(self.audit(secrets)?)
             .limits(Limits { deadline: default_deadline, ..Limits::default() })
             .ceiling(self.ceiling())
             .environment(environment());
@@ -195,9 +200,9 @@ impl Sources {
         LimitRequest { deadline: None, memory: self.max_memory, stdout: self.max_output, fuel: self.fuel }
     }
 
-    fn audit(&self) -> anyhow::Result<Audit> {
+    fn audit(&self, secrets: impl IntoIterator<Item = String>) -> anyhow::Result<Audit> {
         let patterns = self.redact.iter().flat_map(|list| list.split([',', ';'])).map(|item| item.trim().to_owned());
-        let secrets = SECRETS.iter().filter_map(|name| std::env::var(name).ok());
+        let secrets = SECRETS.iter().filter_map(|name| std::env::var(name).ok()).chain(secrets);
         Ok(Audit::folder(self.audit_folder()?).redact(patterns).redact_literal(secrets))
     }
 }

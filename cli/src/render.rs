@@ -9,6 +9,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
+use toolcrib::call::Denial;
+
 static COLOR: OnceLock<Color> = OnceLock::new();
 
 /// When to colour; `Auto` means on a terminal, unless `NO_COLOR` is set.
@@ -156,6 +158,17 @@ pub(crate) fn warning(text: &str) {
 /// Writes a `hint:` line.
 pub(crate) fn hint(text: &str) {
     label(Tone::Advice, "hint", text);
+}
+
+/// Writes a `hint:` line for each flag that would have allowed what was denied.
+pub(crate) fn denials(denials: &[Denial]) {
+    for (at, Denial { capability, flag }) in denials.iter().enumerate() {
+        match flag {
+            Some(flag) if denials[..at].iter().any(|earlier| earlier.flag.as_ref() == Some(flag)) => {}
+            Some(flag) => hint(&format!("`{capability}` was denied: {flag} would allow it")),
+            None => hint(&format!("`{capability}` was denied")),
+        }
+    }
 }
 
 /// Writes text from outside to standard error as it is, but inert.

@@ -172,10 +172,8 @@ fn told(result: &ToolResult<'_>, detail: Detail) {
     if detail == Detail::Verbose && !result.log.is_empty() {
         quoted("|", result.log);
     }
-    for denial in result.receipt.iter().flat_map(|receipt| &receipt.denied) {
-        if let (true, Some(flag)) = (result.is_error || detail == Detail::Verbose, &denial.flag) {
-            render::hint(&format!("`{}` was denied: {flag} would allow it", denial.capability));
-        }
+    if result.is_error || detail == Detail::Verbose {
+        render::denials(result.receipt.map_or(&[], |receipt| &receipt.denied));
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let arguments = arguments(args.arguments.as_deref()).await?;
-    let runtime = args.sources.runtime(args.tool_timeout.unwrap_or(args.timeout))?;
+    let runtime = args.sources.runtime(args.tool_timeout.unwrap_or(args.timeout), [])?;
     let id = format!("call_{:016x}", rand::random::<u64>());
     let result = runtime.call(ToolCall::new(id, &args.name, arguments)).await;
     if args.verbose && !result.log.is_empty() {
@@ -79,11 +79,8 @@ async fn arguments(given: Option<&str>) -> anyhow::Result<String> {
 
 /// Says on standard error what a person can do about a call that did not get what it wanted.
 fn advise(result: &ToolResult, verbose: bool) {
-    for denial in &result.receipt.denied {
-        match &denial.flag {
-            Some(flag) => render::hint(&format!("`{}` was denied: {flag} would allow it", denial.capability)),
-            None => render::hint(&format!("`{}` was denied", denial.capability)),
-        }
+    if result.is_error() || verbose {
+        render::denials(&result.receipt.denied);
     }
     let Err(error) = &result.outcome else { return };
     if let Some(fault) = &result.fault {

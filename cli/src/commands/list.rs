@@ -30,7 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let runtime = args.sources.runtime(Limits::default().deadline)?;
+    let runtime = args.sources.runtime(Limits::default().deadline, [])?;
     if args.json {
         let tools: Vec<Value> = runtime.tools().map(|tool| record(&runtime, tool)).collect();
         render::print_json(&serde_json::to_string(&tools)?)?;

@@ -2,7 +2,6 @@
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -86,21 +85,19 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    // Whoever waits for an interrupt beside this listens before anything is told or done.
-    tokio::task::yield_now().await;
     let settings = args.model.settle(|name| std::env::var(name).ok())?;
     if args.print_config {
         render::print(&serde_json::to_string_pretty(&settings.shown())?)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.capabilities {
-        print_capabilities(&runtime(&args.sources, settings.tool_timeout.value)?, args.json)?;
+        print_capabilities(&runtime(&args.sources, &settings)?, args.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let script = args.model.script.as_deref().map(Script::load).transpose()?;
     let conversation = args.opening.conversation(script.as_ref()).await?;
     let wishes = args.wishes(&settings, script.is_some())?;
-    let runtime = runtime(&args.sources, settings.tool_timeout.value)?;
+    let runtime = runtime(&args.sources, &settings)?;
     if args.print_messages {
         render::aside(&serde_json::to_string_pretty(conversation.messages())?);
     }
@@ -142,7 +139,7 @@ impl Args {
 }
 
 /// The tools that were named, those of the default source, or none: a model can also just talk.
-fn runtime(sources: &Sources, deadline: Duration) -> anyhow::Result<Runtime> {
+fn runtime(sources: &Sources, settings: &Settings) -> anyhow::Result<Runtime> {
     if sources.tools.is_empty() && sources.paths().is_err() {
         render::warning("no tools: there is no `./tools.json` and no `--tools`; the model can only talk");
         return Runtime::builder()
@@ -150,7 +147,7 @@ fn runtime(sources: &Sources, deadline: Duration) -> anyhow::Result<Runtime> {
             .build()
             .context("cannot run without tools");
     }
-    sources.runtime(deadline)
+    sources.runtime(settings.tool_timeout.value, settings.secrets())
 }
 
 fn print_request(wishes: &Wishes, conversation: &Conversation, tools: &[Value]) -> anyhow::Result<()> {

@@ -37,7 +37,7 @@ enum Target {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let runtime = args.sources.runtime(Limits::default().deadline)?;
+    let runtime = args.sources.runtime(Limits::default().deadline, [])?;
     let definition = match args.target {
         Target::OpenaiChat => openai_chat,
     };

@@ -2,120 +2,151 @@
 //! its line whole or not at all.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
+/// Seconds of a day.
+pub(super) const DAY: i64 = 24 * 60 * 60;
 /// Room kept in the file ahead of the records, and how near its end it is renewed.
 const RESERVE: u64 = 1 << 20;
 const RESERVE_AGAIN: u64 = 256 << 10;
+/// How often it is looked whether the open file is still the one at its path.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Log {
     folder: PathBuf,
-    open: Mutex<Option<Day>>,
-    lost: Mutex<u64>,
+    state: Mutex<State>,
 }
 
+#[derive(Debug, Default)]
+struct State {
+    open: Option<Open>,
+    /// Records that could not be written.
+    lost: u64,
+}
+
+/// The file of a day.
 #[derive(Debug)]
-struct Day {
-    name: String,
+struct Open {
+    day: i64,
     file: File,
-    /// Where our own last record ended: a file of this length has a whole tail.
+    /// Where the file ended when it was last looked at. After a record of ours a file of this length has a whole tail.
     end: u64,
+    whole: bool,
     reserved: u64,
+    looked: Instant,
 }
 
 impl Log {
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, open: Mutex::new(None), lost: Mutex::new(0) }
+        Self { folder, state: Mutex::default() }
     }
 
     /// Opens the day's file and makes sure that records still fit on the disk.
-    pub(super) fn ready(&self, day: &str) -> Result<(), Error> {
-        let mut open = lock(&self.open);
-        let ready = self.day(&mut open, day).and_then(Day::reserve);
-        ready.map_err(|error| {
-            *open = None;
-            self.fault(day, &error)
-        })
+    pub(super) fn ready(&self, day: i64) -> Result<(), Error> {
+        let mut state = self.state();
+        let ready = self.open(&mut state, day).and_then(Open::reserve);
+        ready.map_err(|error| self.fault(&mut state, day, &error))
     }
 
     /// Appends one line. On failure nothing of it stays in the file and the loss is counted.
-    pub(super) fn append(&self, day: &str, line: Vec<u8>) -> Result<(), Error> {
-        let mut open = lock(&self.open);
-        let appended = self.day(&mut open, day).and_then(|day| day.append(line));
+    pub(super) fn append(&self, day: i64, line: &[u8]) -> Result<(), Error> {
+        let mut state = self.state();
+        let mut appended = self.open(&mut state, day).and_then(|open| open.append(line));
+        if appended.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            // Somebody deleted the file while it was open.
+            state.open = None;
+            appended = self.open(&mut state, day).and_then(|open| open.append(line));
+        }
         appended.map_err(|error| {
-            *open = None;
-            *lock(&self.lost) += 1;
-            self.fault(day, &error)
+            state.lost += 1;
+            self.fault(&mut state, day, &error)
         })
     }
 
-    fn day<'a>(&self, open: &'a mut Option<Day>, day: &str) -> std::io::Result<&'a mut Day> {
-        match open.take().filter(|known| known.name == day && known.path_is_current(&self.path(day))) {
-            Some(known) => Ok(open.insert(known)),
-            None => Ok(open.insert(Day::open(&self.folder, &self.path(day), day)?)),
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open<'a>(&self, state: &'a mut State, day: i64) -> std::io::Result<&'a mut Open> {
+        if let Some(mut known) = state.open.take()
+            && known.day == day
+            && known.is_current(|| self.path(day))
+        {
+            return Ok(state.open.insert(known));
         }
+        let file = open(&self.folder, &self.path(day))?;
+        let end = file.metadata()?.len();
+        Ok(state.open.insert(Open { day, file, end, whole: false, reserved: 0, looked: Instant::now() }))
     }
 
-    fn path(&self, day: &str) -> PathBuf {
-        self.folder.join(format!("{day}.log"))
+    fn path(&self, day: i64) -> PathBuf {
+        let date = jiff::Timestamp::from_second(day.saturating_mul(DAY)).unwrap_or(jiff::Timestamp::MAX);
+        self.folder.join(format!("{}.log", date.strftime("%Y%m%d")))
     }
 
-    fn fault(&self, day: &str, error: &std::io::Error) -> Error {
-        let lost = *lock(&self.lost);
-        let lost = if lost > 0 { format!("; records lost so far: {lost}") } else { String::new() };
+    /// The fault that an error is; the file is opened anew next time.
+    fn fault(&self, state: &mut State, day: i64, error: &std::io::Error) -> Error {
+        state.open = None;
+        let lost = if state.lost > 0 { format!("; records lost so far: {}", state.lost) } else { String::new() };
         Error::Audit { path: self.path(day), reason: format!("{error}{lost}") }
     }
 }
 
-impl Day {
-    fn open(folder: &Path, path: &Path, name: &str) -> std::io::Result<Self> {
-        make_folder(folder)?;
-        let file = private(OpenOptions::new().read(true).append(true).create(true)).open(path)?;
-        Ok(Self { name: name.to_owned(), file, end: 0, reserved: 0 })
-    }
-
-    /// Whether the open file is still the one at its path: a log that was moved away is begun anew.
-    fn path_is_current(&self, path: &Path) -> bool {
-        same_file(&self.file, path)
+impl Open {
+    /// Whether the file is still the one at its path, as far as it was looked at lately: a log that was moved away is
+    /// begun anew.
+    fn is_current(&mut self, path: impl FnOnce() -> PathBuf) -> bool {
+        if self.looked.elapsed() < LOOK_AGAIN {
+            return true;
+        }
+        self.looked = Instant::now();
+        same_file(&self.file, &path())
     }
 
     fn reserve(&mut self) -> std::io::Result<()> {
-        let length = self.file.metadata()?.len();
-        if length + RESERVE_AGAIN > self.reserved {
-            reserve(&self.file, length, RESERVE)?;
-            self.reserved = length + RESERVE;
+        if self.end + RESERVE_AGAIN > self.reserved {
+            reserve(&self.file, self.end, RESERVE)?;
+            self.reserved = self.end + RESERVE;
         }
         Ok(())
     }
 
-    fn append(&mut self, mut line: Vec<u8>) -> std::io::Result<()> {
+    fn append(&mut self, line: &[u8]) -> std::io::Result<()> {
         self.file.lock()?;
-        let written = self.append_locked(&mut line);
+        let written = self.append_locked(line);
         self.file.unlock()?;
         written
     }
 
-    fn append_locked(&mut self, line: &mut Vec<u8>) -> std::io::Result<()> {
-        let length = self.file.metadata()?.len();
-        if length != self.end && length > 0 && last_byte(&self.file, length)? != b'\n' {
-            line.insert(0, b'\n');
-        }
+    /// Writes the line in one piece, after a line break where somebody else left a torn tail.
+    fn append_locked(&mut self, line: &[u8]) -> std::io::Result<()> {
+        let length = length(&self.file)?;
+        let known = self.whole && length == self.end;
+        let mended;
+        let line = if !known && length > 0 && last_byte(&self.file, length)? != b'\n' {
+            mended = [b"\n", line].concat();
+            &mended
+        } else {
+            line
+        };
         if let Err(error) = self.file.write_all(line) {
             self.file.set_len(length)?;
             return Err(error);
         }
-        self.end = length + line.len() as u64;
+        (self.end, self.whole) = (length + line.len() as u64, true);
         Ok(())
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn open(folder: &Path, path: &Path) -> std::io::Result<File> {
+    make_folder(folder)?;
+    private(OpenOptions::new().read(true).append(true).create(true)).open(path)
 }
 
 #[cfg(unix)]
@@ -152,6 +183,21 @@ fn same_file(file: &File, path: &Path) -> bool {
 #[cfg(not(unix))]
 fn same_file(_: &File, path: &Path) -> bool {
     path.exists()
+}
+
+/// The length of a file that still has a name.
+#[cfg(unix)]
+fn length(file: &File) -> std::io::Result<u64> {
+    let stat = rustix::fs::fstat(file)?;
+    if stat.st_nlink == 0 {
+        return Err(ErrorKind::NotFound.into());
+    }
+    u64::try_from(stat.st_size).map_err(std::io::Error::other)
+}
+
+#[cfg(not(unix))]
+fn length(file: &File) -> std::io::Result<u64> {
+    Ok(file.metadata()?.len())
 }
 
 #[cfg(unix)]

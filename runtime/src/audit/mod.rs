@@ -78,7 +78,7 @@ impl Audit {
     ///
     /// [`Error::Audit`]: then no call may run.
     pub(crate) fn ready(&self) -> Result<(), Error> {
-        self.log.as_ref().map_or(Ok(()), |log| log.ready(&day(self.now())))
+        self.log.as_ref().map_or(Ok(()), |log| log.ready(day(self.now())))
     }
 
     /// Appends the record of a call that has ended.
@@ -90,15 +90,18 @@ impl Audit {
         let Some(log) = &self.log else { return Ok(()) };
         let ts = self.now();
         let line = self.redactions.line(&Record { ts, receipt, argv, cwd });
-        log.append(&day(ts), line)
+        log.append(day(ts), &line)
     }
 
+    /// The time in whole milliseconds. A clock before 1970 stands at 1970.
     fn now(&self) -> Timestamp {
-        let now = Timestamp::try_from((self.clock)()).unwrap_or(Timestamp::UNIX_EPOCH);
-        now.round(jiff::Unit::Millisecond).unwrap_or(now)
+        let since = (self.clock)().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let milliseconds = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millisecond(milliseconds).unwrap_or(Timestamp::MAX)
     }
 }
 
-fn day(ts: Timestamp) -> String {
-    ts.strftime("%Y%m%d").to_string()
+/// The UTC day of a time, counted from 1970.
+fn day(ts: Timestamp) -> i64 {
+    ts.as_second().div_euclid(log::DAY)
 }

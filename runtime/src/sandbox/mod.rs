@@ -127,8 +127,8 @@ impl Sandbox {
         };
         // The epoch stops a guest that computes; the time-out one that waits in a host call.
         let ended = tokio::time::timeout_at(deadline.into(), Metered { inner: Box::pin(call), meter }).await;
-        if let (Some(given), Ok(left)) = (limits.fuel, store.get_fuel()) {
-            meter.fuel.store(given.saturating_sub(left), Relaxed);
+        if let Some(given) = limits.fuel {
+            meter.fuel.store(given.saturating_sub(store.get_fuel().unwrap_or_default()), Relaxed);
         }
         match ended {
             Ok(Ok(Ok(()))) => Ok(0),
