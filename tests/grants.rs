@@ -136,11 +136,74 @@ fn a_fifo_in_a_granted_folder_is_refused_and_blocks_nothing() {
 }
 
 #[test]
-fn devices_are_refused_where_a_grant_holds_them() {
+fn a_window_into_the_host_is_never_granted() {
     let crib = Crib::with_guests(&["file_io"]);
-    for path in ["null", "zero", "tty"] {
-        let line = attack(&crib, json!({"op": "read", "path": path}), &["--allow-read=/dev"]);
-        assert_eq!(line["result"]["error"], "not-permitted", "{line}");
+    for folder in ["/", "/proc", "/proc/self", "/sys", "/dev", "/dev/shm"] {
+        let ran = crib.run(&["call", "file_io", "{}", &format!("--allow-read={folder}")]);
+        assert_eq!(ran.code, Some(1), "{folder}: {ran:?}");
+        assert!(ran.stderr.contains("shows the host itself and is never granted"), "{folder}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_folder_put_in_the_place_of_a_granted_one_is_not_granted() {
+    let crib = crib();
+    fs::write(crib.path("work/folder/inside"), "granted").unwrap();
+    let policy = toolcrib::Policy::default()
+        .allow(toolcrib::policy::Permission::Write(crib.path("work")))
+        .allow(toolcrib::policy::Permission::Read(crib.path("work/folder")));
+    let runtime = toolcrib::Runtime::builder().source(crib.path("tools.json")).policy(policy).build().unwrap();
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let call = |arguments: Value| {
+        let call = toolcrib::ToolCall::new("", "file_io", arguments.to_string());
+        tokio.block_on(runtime.call(call)).content().into_owned()
+    };
+    assert!(
+        call(json!({"op": "rename", "path": "folder", "to": "moved", "root": "/work", "to_root": "/work"}))
+            .contains("ok")
+    );
+    call(json!({"op": "symlink", "path": "folder", "to": "../other", "root": "/work"}));
+    if fs::symlink_metadata(crib.path("work/folder")).is_err() {
+        // The engine refuses such a link from a guest; an outsider's is as good.
+        symlink("../other", crib.path("work/folder")).unwrap();
+    }
+    fs::write(crib.path("other/inside"), "canary").unwrap();
+    let read = call(json!({"op": "read", "path": "inside", "root": "/folder"}));
+    assert_eq!(read, r#"{"ok":"granted"}"#, "the folder that was granted, wherever it lies now");
+}
+
+#[test]
+fn no_grant_reaches_the_audit_log_or_the_compile_cache() {
+    let crib = crib();
+    for (folder, flag) in [
+        ("work", "--audit-dir=work/log"),
+        ("work", "--cache-dir=work"),
+        (".", "--audit-dir=audit"),
+        ("audit/x", "--audit-dir=audit"),
+    ] {
+        fs::create_dir_all(crib.path(folder)).unwrap();
+        let ran = crib.run(&["call", "file_io", "{}", &format!("--allow-read={folder}"), flag]);
+        assert_eq!(ran.code, Some(1), "{folder} {flag}: {ran:?}");
+        assert!(ran.stderr.contains("would let a tool reach the"), "{folder} {flag}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_denial_of_what_is_not_there_yet_holds_through_a_link() {
+    let crib = crib();
+    symlink("work", crib.path("link")).unwrap();
+    for denied in ["link/fresh", "work/fresh", "link/../work/fresh", "link/a/b"] {
+        let ran = crib.run(&["call", "file_io", "{}", "--allow-write=link", &format!("--deny-write={denied}")]);
+        assert!(ran.stderr.contains("lies inside the granted"), "{denied}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_variable_that_has_no_name_is_refused() {
+    let crib = crib();
+    for name in ["A=B", "F*", "*", "1A", ""] {
+        let ran = crib.run(&["call", "file_io", "{}", &format!("--allow-env={name}")]);
+        assert!(ran.stderr.contains("not the name of a variable"), "{name}: {ran:?}");
     }
 }
 
@@ -193,12 +256,21 @@ fn a_manifest_of_ones_own_grants_the_folders_it_names_beside_itself() {
 fn a_denial_is_in_the_receipt_with_the_flag_that_would_have_allowed_it() {
     let crib = crib();
     let line = attack(&crib, json!({"op": "read", "path": "../secret"}), &["--allow-read=work"]);
-    assert_eq!(line["receipt"]["denied"], json!([{"capability": "read:../secret", "flag": "--allow-read=DIR"}]));
+    let root = crib.path(".").canonicalize().unwrap();
+    let flag = format!("--allow-read={}", root.display());
+    assert_eq!(line["receipt"]["denied"], json!([{"capability": "read:../secret", "flag": flag}]));
     let line = attack(&crib, json!({"op": "write", "path": "note", "text": "x"}), &["--allow-read=work"]);
     let work = crib.path("work").canonicalize().unwrap();
     let flag = format!("--allow-write={}", work.display());
     assert_eq!(line["receipt"]["denied"], json!([{"capability": "write:note", "flag": flag}]));
     assert_eq!(crib.records()[1]["denied"], line["receipt"]["denied"]);
+    let denied = attack(&crib, json!({"op": "write", "path": "note"}), &["--allow-write=work", "--deny-write"]);
+    let lost = format!("write:{}", work.display());
+    assert_eq!(
+        denied["receipt"]["denied"],
+        json!([{"capability": lost}, {"capability": "write:note"}]),
+        "no flag undoes a denial"
+    );
     let granted = format!("read:{}", work.display());
     assert_eq!(line["receipt"]["granted"], json!([granted]));
 }

@@ -11,7 +11,7 @@ use crate::call::{ToolCall, ToolResult};
 use crate::error::Error;
 use crate::hook::Hook;
 use crate::pipeline::{Pipeline, Ready};
-use crate::policy::{Allowed, Grant, Policy};
+use crate::policy::{self, Allowed, Grant, Policy};
 use crate::registry::Registry;
 use crate::sandbox::Sandbox;
 use crate::schema::Arguments;
@@ -184,7 +184,9 @@ impl Builder {
                 message: format!("tool {:?}: {message}", tool.name),
             })?;
             let grant = Grant::new(tool, &allowed, &self.environment)?;
-            ready.push(Ready::new(arguments, grant, self.ceiling.cap(tool.limits.over(self.limits))));
+            self.refuse_reach(&grant)?;
+            let limits = self.ceiling.cap(tool.limits.over(self.limits));
+            ready.push(Ready::new(arguments, grant, limits, (self.concurrency as usize).div_ceil(2)));
         }
         let sandbox = Sandbox::new(self.concurrency, self.compile_cache)?;
         let pipeline = Pipeline {
@@ -196,5 +198,21 @@ impl Builder {
             slots: Semaphore::new(self.concurrency as usize),
         };
         Ok(Runtime { pipeline: Arc::new(pipeline), warnings: warnings.into() })
+    }
+
+    /// No guest may reach the audit log or the compile cache: with the one it could forge records, with the other code.
+    fn refuse_reach(&self, grant: &Grant) -> Result<(), Error> {
+        let own = [("audit log", self.audit.place()), ("compile cache", self.compile_cache.as_deref())];
+        for (what, place) in own {
+            let Some(place) = place else { continue };
+            let place = policy::real_path(place);
+            if let Some(folder) = grant.folders().iter().find(|folder| policy::overlap(&folder.host, &place)) {
+                return Err(Error::Permission {
+                    permission: format!("{}:{}", folder.access.as_str(), folder.host.display()),
+                    reason: format!("would let a tool reach the {what} in {}; keep the two apart", place.display()),
+                });
+            }
+        }
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 mod log;
 mod redact;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -48,6 +48,11 @@ impl Audit {
     /// No log at all: for an embedder that keeps its own from the receipts.
     pub fn off() -> Self {
         Self { log: None, redactions: Redactions::default(), clock: Arc::new(SystemTime::now) }
+    }
+
+    /// The folder of the log, where there is one.
+    pub(crate) fn place(&self) -> Option<&Path> {
+        self.log.as_ref().map(Log::folder)
     }
 
     /// Masks what these patterns match in every string of a record. Each is a regular expression, or, where it is not a

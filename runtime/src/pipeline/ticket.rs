@@ -1,6 +1,7 @@
 //! What a call is signed for with: it gathers the receipt while the call runs, and writes exactly one record when the
 //! call ends, also when its future is dropped.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -8,7 +9,7 @@ use std::time::Instant;
 use crate::audit::Audit;
 use crate::call::{Denial, Receipt, ToolCall, ToolResult};
 use crate::error::{Error, Outcome, ToolError};
-use crate::policy::Grant;
+use crate::policy::{Grant, real_path};
 use crate::sandbox::Meter;
 use crate::tool::Access;
 
@@ -21,9 +22,12 @@ pub(super) struct Ticket {
     started: Instant,
     receipt: Option<Receipt>,
     argv: Vec<String>,
-    /// The host's folder behind the guest's `/`, and how many folders there are.
+    /// The host's folder behind the guest's `/`.
     cwd: Option<String>,
-    folders: usize,
+    /// That folder where it is the only one, so that a path of the guest's has one meaning.
+    folder: Option<(PathBuf, Access)>,
+    /// Whether the operator denied something that was asked for.
+    stated_denial: bool,
     log: String,
     fault: Option<Error>,
 }
@@ -55,7 +59,8 @@ impl Ticket {
             receipt: Some(receipt),
             argv: Vec::new(),
             cwd: None,
-            folders: 0,
+            folder: None,
+            stated_denial: false,
             log: String::new(),
             fault: None,
         }
@@ -64,7 +69,10 @@ impl Ticket {
     /// Notes what the tool was granted.
     pub(super) fn permit(&mut self, grant: &Grant, argv: &[String]) {
         self.argv = argv.to_vec();
-        self.folders = grant.folders().len();
+        if let [only] = grant.folders() {
+            self.folder = Some((only.host.clone(), only.access));
+        }
+        self.stated_denial = grant.denied().iter().any(|denial| denial.flag.is_none());
         self.cwd = grant.folders().first().map(|folder| folder.host.display().to_string());
         if let Some(receipt) = &mut self.receipt {
             receipt.env_keys = grant.env_keys().map(str::to_owned).collect();
@@ -132,16 +140,22 @@ impl Ticket {
         receipt
     }
 
-    /// A refused path with the flag that would have allowed it: writing where only reading is granted needs the granted
-    /// folder by name, a path outside needs a folder of its own.
+    /// A refused path with the flag that would have allowed it: writing inside a folder that is granted for reading
+    /// needs that folder, a path outside needs the folder it leads to. Where the path alone does not tell, there is none.
     fn denial(&self, access: Access, path: &str) -> Denial {
         let word = access.as_str();
-        let inside = !path.starts_with('/') && !path.split('/').any(|part| part == "..");
-        let flag = match (&self.cwd, self.folders, access) {
-            (Some(folder), 1, Access::Write) if inside => format!("--allow-{word}={folder}"),
-            _ => format!("--allow-{word}=DIR"),
-        };
-        Denial { capability: format!("{word}:{path}"), flag: Some(flag) }
+        let flag = self.folder.as_ref().and_then(|(folder, granted)| {
+            let wanted = real_path(&folder.join(path.trim_start_matches('/')));
+            let inside = wanted.starts_with(folder);
+            match (inside, wanted.parent()) {
+                (true, _) if access > *granted && !self.stated_denial => {
+                    Some(format!("--allow-{word}={}", folder.display()))
+                }
+                (false, Some(parent)) => Some(format!("--allow-{word}={}", parent.display())),
+                _ => None,
+            }
+        });
+        Denial { capability: format!("{word}:{path}"), flag }
     }
 }
 

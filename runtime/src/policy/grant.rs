@@ -1,30 +1,51 @@
 //! What a tool gets.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::call::Denial;
 use crate::error::Error;
 use crate::tool::{Access, FileRequest, Tool};
 
-use super::resolved::{self, Allowed};
+use super::folder::RealFolder;
+use super::resolved::Allowed;
 
 /// Variables that the guest always has, with values of its own: the host's would tell a path and a user.
 const GUEST_ENV: [(&str, &str); 2] = [("PATH", "/bin"), ("HOME", "/")];
 
 /// A folder of the host as a guest sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Folder {
-    /// The real path on the host.
+    /// The real path on the host when it was granted.
     pub host: PathBuf,
+    /// The folder itself: whatever later takes its path, this is what was granted.
+    handle: Arc<File>,
     /// The paths under which the guest finds it; the first granted folder is `/`, its working directory.
     pub guest: Vec<String>,
     /// What may be done there.
     pub access: Access,
 }
 
+impl Folder {
+    /// A path that leads to the granted folder and to no other, for as long as the grant lives.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn path(&self) -> PathBuf {
+        use std::os::fd::AsRawFd;
+        PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()))
+    }
+
+    /// The path of the folder. Where handles have no paths, [`Grant::new`] refuses a writable folder around another.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn path(&self) -> PathBuf {
+        let _ = &self.handle;
+        self.host.clone()
+    }
+}
+
 /// What one tool was granted. There is one way to make one, [`Grant::new`], and no way to widen it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Grant {
     folders: Vec<Folder>,
     env: Vec<(String, String)>,
@@ -38,7 +59,7 @@ impl Grant {
     /// # Errors
     ///
     /// [`Error::Permission`] where a folder is missing or a denial cannot be honoured.
-    pub fn new(tool: &Tool, allowed: &Allowed, environment: &HashMap<String, String>) -> Result<Self, Error> {
+    pub(crate) fn new(tool: &Tool, allowed: &Allowed, environment: &HashMap<String, String>) -> Result<Self, Error> {
         let mut denied = Vec::new();
         let folders = name_folders(granted_folders(tool, allowed, &mut denied)?)?;
         let mut env = Vec::from(GUEST_ENV.map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -84,14 +105,18 @@ impl Grant {
     }
 }
 
-fn granted_folders(tool: &Tool, allowed: &Allowed, denied: &mut Vec<Denial>) -> Result<Vec<(PathBuf, Access)>, Error> {
+fn granted_folders(
+    tool: &Tool,
+    allowed: &Allowed,
+    denied: &mut Vec<Denial>,
+) -> Result<Vec<(RealFolder, Access)>, Error> {
     let mut folders = Vec::new();
     match &tool.requested.files {
         FileRequest::None if tool.requested.stated => {}
-        FileRequest::None => add_allowed(&mut folders, allowed, Access::Write)?,
+        FileRequest::None => add_allowed(&mut folders, allowed, Access::Write, denied)?,
         FileRequest::Workspace(access) => {
-            add_allowed(&mut folders, allowed, *access)?;
-            if !folders.iter().any(|(_, granted)| granted >= access) {
+            add_allowed(&mut folders, allowed, *access, denied)?;
+            if !allowed.folders.iter().any(|(_, granted)| granted >= access) {
                 let flag = Some(format!("--allow-{}=DIR", access.as_str()));
                 denied.push(Denial { capability: access.as_str().to_owned(), flag });
             }
@@ -100,8 +125,8 @@ fn granted_folders(tool: &Tool, allowed: &Allowed, denied: &mut Vec<Denial>) -> 
             for request in requests {
                 let written = format!("tool {:?}: capabilities.files.{}", tool.name, request.access.as_str());
                 let written = format!("{written}: {}", request.path.display());
-                let real = resolved::real_folder(&request.path, &written)?;
-                match allowed.left_of(&real, request.access)? {
+                let real = RealFolder::open(&request.path, &written)?;
+                match allowed.left_of(&real.path, request.access)? {
                     Some(left) => {
                         if left < request.access {
                             denied.push(named(request.access, &request.path));
@@ -116,9 +141,20 @@ fn granted_folders(tool: &Tool, allowed: &Allowed, denied: &mut Vec<Denial>) -> 
     Ok(folders)
 }
 
-fn add_allowed(folders: &mut Vec<(PathBuf, Access)>, allowed: &Allowed, most: Access) -> Result<(), Error> {
+/// The folders that flags allow. What a denial took from them no flag brings back.
+fn add_allowed(
+    folders: &mut Vec<(RealFolder, Access)>,
+    allowed: &Allowed,
+    most: Access,
+    denied: &mut Vec<Denial>,
+) -> Result<(), Error> {
     for (folder, access) in &allowed.folders {
-        if let Some(left) = allowed.left_of(folder, most.min(*access))? {
+        let wanted = most.min(*access);
+        let left = allowed.left_of(&folder.path, wanted)?;
+        if left != Some(wanted) {
+            denied.push(named(wanted, &folder.path));
+        }
+        if let Some(left) = left {
             add(folders, folder.clone(), left);
         }
     }
@@ -126,8 +162,8 @@ fn add_allowed(folders: &mut Vec<(PathBuf, Access)>, allowed: &Allowed, most: Ac
 }
 
 /// A folder asked for twice is one folder with the wider access.
-fn add(folders: &mut Vec<(PathBuf, Access)>, folder: PathBuf, access: Access) {
-    match folders.iter_mut().find(|(known, _)| *known == folder) {
+fn add(folders: &mut Vec<(RealFolder, Access)>, folder: RealFolder, access: Access) {
+    match folders.iter_mut().find(|(known, _)| known.path == folder.path) {
         Some((_, known)) => *known = access.max(*known),
         None => folders.push((folder, access)),
     }
@@ -138,11 +174,14 @@ fn named(access: Access, path: &Path) -> Denial {
 }
 
 /// Gives each folder its names in the guest: the first is `/`, and where there are several each is also `/NAME`.
-fn name_folders(folders: Vec<(PathBuf, Access)>) -> Result<Vec<Folder>, Error> {
+fn name_folders(folders: Vec<(RealFolder, Access)>) -> Result<Vec<Folder>, Error> {
+    if !cfg!(target_os = "linux") {
+        refuse_nested(&folders)?;
+    }
     let several = folders.len() > 1;
     let mut names = HashMap::new();
     let mut named = Vec::with_capacity(folders.len());
-    for (index, (host, access)) in folders.into_iter().enumerate() {
+    for (index, (RealFolder { path: host, handle }, access)) in folders.into_iter().enumerate() {
         let mut guest = Vec::new();
         if index == 0 {
             guest.push("/".to_owned());
@@ -163,7 +202,21 @@ fn name_folders(folders: Vec<(PathBuf, Access)>) -> Result<Vec<Folder>, Error> {
                 reason: "has no name of its own; name it first, and it is the guest's `/`".into(),
             });
         }
-        named.push(Folder { host, guest, access });
+        named.push(Folder { host, handle, guest, access });
     }
     Ok(named)
+}
+
+/// A guest that may write a folder could put something else in the place of a granted folder inside it.
+fn refuse_nested(folders: &[(RealFolder, Access)]) -> Result<(), Error> {
+    for (outer, access) in folders {
+        let inner = folders.iter().find(|(inner, _)| inner.path != outer.path && inner.path.starts_with(&outer.path));
+        if let (Access::Write, Some((inner, _))) = (access, inner) {
+            return Err(Error::Permission {
+                permission: inner.path.display().to_string(),
+                reason: format!("lies inside the writable {}; grant one of the two", outer.path.display()),
+            });
+        }
+    }
+    Ok(())
 }

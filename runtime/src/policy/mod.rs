@@ -1,16 +1,19 @@
 //! What the operator allows, and the [`Grant`] that a tool gets: what it asks for and the operator allows, no more.
 //! Nothing is allowed by default, a denial wins over every allowance, and a guest can change neither.
 
+mod folder;
 mod grant;
 mod resolved;
 
 use std::path::PathBuf;
 
+pub(crate) use folder::{overlap, real_path};
 pub use grant::{Folder, Grant};
-pub use resolved::Allowed;
+pub(crate) use resolved::Allowed;
 
 /// One permission, as an operator writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Permission {
     /// Reading a folder and all below it. `/` in a denial means every folder.
     Read(PathBuf),

@@ -1,4 +1,4 @@
-//! A policy against the system it will be used on: folders opened by their real paths, names upper-cased, impossible
+//! A policy against the system it will be used on: folders found and opened, names upper-cased, impossible
 //! wishes refused before anything runs.
 
 use std::path::{Path, PathBuf};
@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use crate::tool::Access;
 
+use super::folder::{RealFolder, real_path};
 use super::{Permission, Policy};
 
 /// A policy whose folders exist.
 #[derive(Debug, Default)]
-pub struct Allowed {
+pub(crate) struct Allowed {
     /// Folders that flags allow, in the order in which they were given, each once.
-    pub(super) folders: Vec<(PathBuf, Access)>,
+    pub(super) folders: Vec<(RealFolder, Access)>,
     /// Variables that flags allow.
     pub(super) env: Vec<String>,
     denied_folders: Vec<(PathBuf, Access)>,
@@ -25,20 +26,21 @@ impl Allowed {
     /// # Errors
     ///
     /// [`Error::Permission`] where a folder is missing or is no folder.
-    pub fn resolve(policy: &Policy) -> Result<Self, Error> {
+    pub(crate) fn resolve(policy: &Policy) -> Result<Self, Error> {
         let mut allowed = Self::default();
         for permission in &policy.denied {
             match permission {
-                Permission::Read(path) => allowed.denied_folders.push((real_or_absolute(path), Access::Read)),
-                Permission::Write(path) => allowed.denied_folders.push((real_or_absolute(path), Access::Write)),
-                Permission::Env(name) => allowed.denied_env.push(name.to_uppercase()),
+                Permission::Read(path) => allowed.denied_folders.push((real_path(path), Access::Read)),
+                Permission::Write(path) => allowed.denied_folders.push((real_path(path), Access::Write)),
+                Permission::Env(all) if all == "*" => allowed.denied_env.push(all.clone()),
+                Permission::Env(name) => allowed.denied_env.push(variable(name, "--deny-env")?),
             }
         }
         for permission in &policy.allowed {
             match permission {
                 Permission::Read(path) => allowed.add_folder(path, Access::Read)?,
                 Permission::Write(path) => allowed.add_folder(path, Access::Write)?,
-                Permission::Env(name) => allowed.env.push(name.to_uppercase()),
+                Permission::Env(name) => allowed.env.push(variable(name, "--allow-env")?),
             }
         }
         Ok(allowed)
@@ -46,10 +48,10 @@ impl Allowed {
 
     fn add_folder(&mut self, path: &Path, access: Access) -> Result<(), Error> {
         let written = format!("--allow-{}={}", access.as_str(), path.display());
-        let path = real_folder(path, &written)?;
-        match self.folders.iter_mut().find(|(known, _)| *known == path) {
+        let folder = RealFolder::open(path, &written)?;
+        match self.folders.iter_mut().find(|(known, _)| known.path == folder.path) {
             Some((_, known)) => *known = access.max(*known),
-            None => self.folders.push((path, access)),
+            None => self.folders.push((folder, access)),
         }
         Ok(())
     }
@@ -89,14 +91,14 @@ impl Allowed {
     }
 }
 
-/// The real path of a folder that is to be granted.
-pub(super) fn real_folder(path: &Path, written: &str) -> Result<PathBuf, Error> {
-    let refuse = |reason: String| Error::Permission { permission: written.to_owned(), reason };
-    let real = path.canonicalize().map_err(|error| refuse(error.to_string()))?;
-    if real.is_dir() { Ok(real) } else { Err(refuse("not a folder".into())) }
-}
-
-/// A denied path need not exist; what exists of it is resolved.
-fn real_or_absolute(path: &Path) -> PathBuf {
-    path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_path_buf())
+/// The name of a variable, upper case.
+fn variable(name: &str, flag: &str) -> Result<String, Error> {
+    let upper = name.trim().to_uppercase();
+    let first = upper.starts_with(|first: char| first.is_ascii_uppercase() || first == '_');
+    let rest = upper.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+    if first && rest {
+        return Ok(upper);
+    }
+    let reason = "not the name of a variable (must match [A-Z_][A-Z0-9_]*)".to_owned();
+    Err(Error::Permission { permission: format!("{flag}={name}"), reason })
 }

@@ -6,6 +6,7 @@ mod environment;
 mod extension;
 
 use std::collections::HashSet;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +21,14 @@ use super::{Problem, Severity};
 
 /// The largest manifest that is read.
 const MOST_BYTES: u64 = 8 << 20;
+/// The longest name of a tool, in characters.
+const LONGEST_NAME: usize = 128;
 const ROOT_KEYS: &[&str] = &["tools"];
 const ENTRY_KEYS: &[&str] =
     &["name", "description", "schema", "command", "timeoutSec", "envPassthrough", "capabilities", "limits"];
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `tools`")]
 struct Manifest {
     tools: Option<Vec<Entry>>,
     #[serde(flatten)]
@@ -32,7 +36,7 @@ struct Manifest {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object for a tool")]
 struct Entry {
     name: Option<String>,
     description: Option<String>,
@@ -133,6 +137,9 @@ impl Reader<'_> {
             Some(seconds @ ..=-1) => self.warn(format!("{at}: timeoutSec {seconds} is negative and is ignored")),
             Some(0) | None => {}
         }
+        if name.chars().count() > LONGEST_NAME {
+            return Err(format!("tool[{index}]: name is longer than {LONGEST_NAME} characters"));
+        }
         if !model_name(&name) {
             self.warn(format!("{at}: model servers take names of 1 to 64 letters, digits, `_` and `-`"));
         }
@@ -164,11 +171,15 @@ impl Reader<'_> {
 }
 
 fn read_text(path: &Path) -> std::io::Result<String> {
-    let bytes = std::fs::metadata(path)?.len();
-    if bytes > MOST_BYTES {
-        return Err(std::io::Error::other(format!("{bytes} bytes, more than the {MOST_BYTES} that are read")));
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
     }
-    std::fs::read_to_string(path)
+    let mut text = String::new();
+    let bytes = std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)? as u64;
+    if bytes > MOST_BYTES {
+        return Err(std::io::Error::other(format!("more than the {MOST_BYTES} bytes that are read")));
+    }
+    Ok(text)
 }
 
 /// Whether a model server takes the name as it is.

@@ -1,7 +1,7 @@
 //! What the format has no word for: `capabilities` and `limits`, two objects in an entry. A wrong value is an error, so
 //! that nothing is granted or left unlimited by a slip of the pen.
 
-use std::path::Path;
+use std::path::{Component, Path};
 
 use serde_json::{Map, Value};
 
@@ -30,6 +30,9 @@ pub(super) fn capabilities(stated: Option<Value>, mut env: Vec<String>, folder: 
             for access in [Access::Read, Access::Write] {
                 let field = format!("capabilities.files.{}", access.as_str());
                 for path in strings(&field, folders.remove(access.as_str()))? {
+                    if !beside(&path) {
+                        return Err(format!("{field}: {path:?} is not beside the manifest; a flag can allow it"));
+                    }
                     requests.push(FolderRequest { path: folder.join(path), access });
                 }
             }
@@ -71,6 +74,12 @@ pub(super) fn kind(value: &Value) -> &'static str {
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     }
+}
+
+/// Whether a path stays in the manifest's folder: a manifest that is copied to another system asks for the same there.
+fn beside(path: &str) -> bool {
+    let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+    !path.is_empty() && !path.contains(['\\', ':']) && Path::new(path).components().all(plain)
 }
 
 fn object(field: &str, value: Value, known: &[&str]) -> Result<Map<String, Value>, String> {
@@ -135,6 +144,10 @@ mod tests {
         assert_eq!(of(json!({"file": "read"})), "capabilities: unknown field `file`, expected one of `files`, `env`");
         assert_eq!(of(json!({"files": "rw"})), "capabilities.files must be `read`, `write` or an object, found \"rw\"");
         assert_eq!(of(json!({"files": {"read": [1]}})), "capabilities.files.read[0] must be a string, found a number");
+        for path in ["/etc", "..", "a/../../b", "C:/x", ""] {
+            let text = of(json!({"files": {"read": [path]}}));
+            assert!(text.contains("is not beside the manifest"), "{path}: {text}");
+        }
         assert_eq!(of(json!({"env": "TZ"})), "capabilities.env must be an array of strings, found a string");
     }
 
