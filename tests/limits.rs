@@ -153,6 +153,110 @@ fn a_flood_of_handles_is_refused() {
 }
 
 #[test]
+fn open_listings_are_bounded() {
+    let crib = Crib::with_guests(&["many_listings"]);
+    let line = crib.call("many_listings", &json!({}), &["--allow-read=work"]);
+    assert_eq!(line["result"], json!({"listings": 16}), "{line}");
+}
+
+#[test]
+fn what_one_host_call_copies_is_bounded() {
+    let call = |host_call: usize| {
+        let limits = toolcrib::tool::Limits { host_call, ..Default::default() };
+        let runtime = Runtime::builder().source(guest("echo")).limits(limits).build().unwrap();
+        let arguments = json!({"text": "x".repeat(3000)}).to_string();
+        block_on(runtime.call(ToolCall::new("", "echo", arguments))).receipt.outcome
+    };
+    assert_eq!((call(16 << 20), call(1000)), (Outcome::Ok, Outcome::Trap));
+}
+
+#[test]
+fn arguments_over_the_cap_are_refused() {
+    let runtime = Runtime::builder().source(guest("echo")).build().unwrap();
+    let call = |bytes: usize| {
+        let arguments = format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
+        block_on(runtime.call(ToolCall::new("", "echo", arguments))).receipt.outcome
+    };
+    assert_eq!(call((4 << 20) + 1), Outcome::BadArguments);
+    assert_eq!(call(4 << 20), Outcome::OutputLimit, "taken, and too large an answer");
+}
+
+#[test]
+fn a_schema_that_multiplies_itself_is_stopped_at_the_deadline() {
+    let crib = Crib::with_guests(&["empty"]);
+    let mut definitions = json!({"d0": {"type": "object"}});
+    for level in 1..40 {
+        let below = json!({"$ref": format!("#/$defs/d{}", level - 1)});
+        definitions[format!("d{level}")] = json!({"allOf": [below.clone(), below]});
+    }
+    crib.manifest(&json!({"tools": [{
+        "name": "n", "command": ["./tools/bin/empty"], "timeoutSec": 1, "schema": {"$ref": "#/$defs/d39", "$defs": definitions}
+    }]}));
+    let started = Instant::now();
+    assert_eq!(crib.outcome("n", &json!({}), &[]), "deadline");
+    assert!(started.elapsed() < BOUND);
+}
+
+#[test]
+fn a_component_with_more_parts_than_a_slot_has_is_refused_at_load() {
+    let crib = Crib::new();
+    let component = |module: &str, instances: usize| {
+        let instances: String = (0..instances).map(|n| format!("(core instance $i{n} (instantiate $m))")).collect();
+        format!(
+            r#"(component (core module $m {module} (func (export "run") (result i32) i32.const 0)) {instances}
+                (func $run (result (result)) (canon lift (core func $i0 "run")))
+                (instance $exports (export "run" (func $run)))
+                (export "wasi:cli/run@0.2.0" (instance $exports)))"#
+        )
+    };
+    crib.install_wat("memories", &component("(memory 1)", 5));
+    crib.install_wat("instances", &component("", 33));
+    crib.install_wat("within", &component("(memory 1) (table 1 funcref)", 4));
+    let entry = |name: &str| json!({"name": name, "command": [format!("./tools/bin/{name}")]});
+    crib.manifest(&json!({"tools": [entry("memories"), entry("instances"), entry("within")]}));
+    let outcome = |name: &str| crib.outcome(name, &json!({}), &[]);
+    assert_eq!(
+        [outcome("memories"), outcome("instances"), outcome("within")],
+        ["bad-component", "bad-component", "ok"]
+    );
+}
+
+#[test]
+fn hung_calls_of_one_tool_leave_room_for_the_others() {
+    let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let limits = toolcrib::tool::Limits { deadline: Duration::from_secs(5), ..Default::default() };
+    let builder = Runtime::builder().source(guest("sleep")).source(guest("echo")).concurrency(4).limits(limits);
+    let runtime = builder.build().unwrap();
+    tokio.block_on(async {
+        runtime.prepare("echo").await.unwrap();
+        let hung = (0..20).map(|_| {
+            let runtime = runtime.clone();
+            tokio::spawn(async move { runtime.call(ToolCall::new("", "sleep", "{}")).await })
+        });
+        let hung: Vec<_> = hung.collect();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let started = Instant::now();
+        assert!(!runtime.call(ToolCall::new("", "echo", "{}")).await.is_error());
+        assert!(started.elapsed() < Duration::from_secs(2), "it waited for {:?}", started.elapsed());
+        for call in hung {
+            assert_eq!(call.await.unwrap().receipt.outcome, Outcome::Deadline, "waiting for a turn ends there too");
+        }
+    });
+}
+
+#[test]
+fn a_program_that_could_not_be_read_once_is_read_again() {
+    let crib = Crib::with_guests(&["echo"]);
+    let runtime = Runtime::builder().source(crib.path("tools.json")).build().unwrap();
+    let program = crib.path("tools/bin/echo.wasm");
+    fs::rename(&program, crib.path("away")).unwrap();
+    let outcome = || block_on(runtime.call(ToolCall::new("", "echo", "{}"))).receipt.outcome;
+    assert_eq!(outcome(), Outcome::BadComponent);
+    fs::rename(crib.path("away"), &program).unwrap();
+    assert_eq!(outcome(), Outcome::Ok);
+}
+
+#[test]
 fn an_absurd_request_to_the_host_is_a_trap() {
     ends("random_bytes", json!({}), &[], "trap");
 }
@@ -227,6 +331,10 @@ fn a_thousand_timeouts_leave_nothing_behind() {
         }
         assert!(descriptors() <= before + 4, "descriptors grew from {before} to {}", descriptors());
     });
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
 fn descriptors() -> usize {

@@ -84,8 +84,9 @@ impl Error {
             }
             Error::Duplicate { .. } => Some("rename one of the two, or load only one of the sources".into()),
             Error::UnknownTool { nearest: Some(nearest), .. } => Some(format!("did you mean `{nearest}`?")),
-            Error::Component { .. } => Some("compile the program for `wasm32-wasip2` or `wasm32-wasip1`".into()),
-            Error::Audit { .. } => Some("no call runs unlogged: free the disk or name another folder".into()),
+            Error::Audit { .. } => {
+                Some("no call runs unlogged: see that the folder can be written, or name another".into())
+            }
             _ => None,
         }
     }

@@ -29,10 +29,10 @@ pub mod error;
 pub mod hook;
 mod pipeline;
 pub mod policy;
-pub mod registry;
+mod registry;
 pub mod runtime;
 mod sandbox;
-pub mod schema;
+mod schema;
 pub mod source;
 pub mod tool;
 

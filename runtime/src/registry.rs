@@ -8,7 +8,7 @@ use crate::tool::Tool;
 
 /// Tools in the order in which they were loaded.
 #[derive(Debug, Default)]
-pub struct Registry {
+pub(crate) struct Registry {
     tools: Vec<Tool>,
     by_name: HashMap<String, usize>,
 }
@@ -19,7 +19,7 @@ impl Registry {
     /// # Errors
     ///
     /// [`Error::Duplicate`] where the name is taken.
-    pub fn add(&mut self, tool: Tool) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, tool: Tool) -> Result<(), Error> {
         if let Some(&first) = self.by_name.get(&tool.name) {
             return Err(Error::Duplicate {
                 name: tool.name,
@@ -33,7 +33,7 @@ impl Registry {
     }
 
     /// The tools in order.
-    pub fn tools(&self) -> &[Tool] {
+    pub(crate) fn tools(&self) -> &[Tool] {
         &self.tools
     }
 
@@ -42,7 +42,7 @@ impl Registry {
     /// # Errors
     ///
     /// [`Error::UnknownTool`], with the nearest name.
-    pub fn find(&self, name: &str) -> Result<usize, Error> {
+    pub(crate) fn find(&self, name: &str) -> Result<usize, Error> {
         self.by_name.get(name).copied().ok_or_else(|| Error::UnknownTool {
             name: name.to_owned(),
             nearest: nearest(name, self.by_name.keys().map(String::as_str)).map(str::to_owned),

@@ -20,7 +20,7 @@ pub(super) fn answer(exit: i32, stdout: Vec<u8>, stderr: Vec<u8>) -> Result<Stri
     }
     let bad = |message: String| ToolError::new(Outcome::BadResult, message);
     let text = String::from_utf8(stdout).map_err(|_| bad("tool answered with invalid UTF-8".into()))?;
-    let line = text.trim();
+    let line = text.trim_matches(schema::JSON_SPACE);
     if line.is_empty() {
         return Ok("{}".to_owned());
     }

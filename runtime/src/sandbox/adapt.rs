@@ -10,7 +10,7 @@ use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
 /// The largest program that is loaded.
-pub(super) const MOST_BYTES: usize = 64 << 20;
+pub(crate) const MOST_BYTES: usize = 64 << 20;
 
 /// The component that the bytes hold or become.
 ///
@@ -19,13 +19,13 @@ pub(super) const MOST_BYTES: usize = 64 << 20;
 /// A text that says why the bytes are no program for the sandbox.
 pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, String> {
     if bytes.len() > MOST_BYTES {
-        return Err(format!("{} bytes, more than the {MOST_BYTES} that are loaded", bytes.len()));
+        return Err(format!("more than the {MOST_BYTES} bytes that are loaded"));
     }
     if Parser::is_component(bytes) {
         return Ok(Cow::Borrowed(bytes));
     }
     if !Parser::is_core_wasm(bytes) {
-        return Err("not a WebAssembly component or module".into());
+        return Err("not a WebAssembly component or module; compile it for `wasm32-wasip2` or `wasm32-wasip1`".into());
     }
     let imports = imported_modules(bytes)?;
     if let Some(other) = imports.iter().find(|module| *module != WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME) {

@@ -11,6 +11,8 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 const KEY_FILE: &str = "key";
+/// Who compiled: another version may adapt programs in another way.
+const MADE_BY: &str = concat!("toolcrib ", env!("CARGO_PKG_VERSION"));
 const SEAL: usize = blake3::OUT_LEN;
 
 pub(super) struct Cache {
@@ -48,7 +50,7 @@ impl Cache {
     fn seal(&self, name: &str, code: &[u8]) -> Option<blake3::Hash> {
         let key = self.key.get_or_init(|| key(&self.folder).ok()).as_ref()?;
         let mut hasher = blake3::Hasher::new_keyed(key);
-        hasher.update(name.as_bytes()).update(b"\0").update(code);
+        hasher.update(MADE_BY.as_bytes()).update(b"\0").update(name.as_bytes()).update(b"\0").update(code);
         Some(hasher.finalize())
     }
 }

@@ -15,8 +15,11 @@ use super::ticker::{Ticker, Ticking};
 
 /// What a pooled slot keeps resident, where the kernel tells which pages were written.
 const KEEP_RESIDENT: usize = 256 << 10;
-/// A component holds several core instances, memories and tables: its program, its adapter, their shims.
-const PER_COMPONENT: u32 = 8;
+/// The most core instances, memories and tables of one component: its program, its adapter, their shims, and the shared
+/// libraries of an interpreter. A slot has room for all of them, so that no component takes another's.
+pub(super) const INSTANCES: u32 = 32;
+pub(super) const MEMORIES: u32 = 4;
+pub(super) const TABLES: u32 = 32;
 
 /// An engine with everything a guest may import.
 pub(super) struct Room {
@@ -84,9 +87,12 @@ fn config(counts_fuel: bool) -> Config {
 fn pool(slots: u32) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(slots)
-        .total_core_instances(slots * PER_COMPONENT)
-        .total_memories(slots * 2)
-        .total_tables(slots * PER_COMPONENT)
+        .max_core_instances_per_component(INSTANCES)
+        .max_memories_per_component(MEMORIES)
+        .max_tables_per_component(TABLES)
+        .total_core_instances(slots * INSTANCES)
+        .total_memories(slots * MEMORIES)
+        .total_tables(slots * TABLES)
         .total_stacks(slots)
         .table_elements(1 << 16)
         .max_memory_size(1 << 32);

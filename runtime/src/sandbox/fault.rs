@@ -57,11 +57,16 @@ pub(super) fn classify(error: &wasmtime::Error, meter: &Meter, limits: &Limits) 
     if error.is::<PoolConcurrencyLimitError>() {
         return fault(Outcome::Memory, "tool needs more memories or instances than a sandbox has".into());
     }
-    // A guest whose memory was refused ends itself in ways of its own.
-    if meter.memory_refused.load(Relaxed) {
+    if error.root_cause().to_string().contains("store handle limit exceeded") {
+        return fault(Outcome::Handles, format!("tool held more than {} open handles", limits.handles));
+    }
+    let trap = error.downcast_ref::<Trap>();
+    // A guest whose memory was refused ends itself: it aborts, or uses what it did not get.
+    let gave_up = matches!(trap, None | Some(Trap::UnreachableCodeReached | Trap::MemoryOutOfBounds));
+    if gave_up && meter.memory_refused.load(Relaxed) {
         return fault(Outcome::Memory, format!("tool ran out of memory (limit {})", Bytes(limits.memory)));
     }
-    match error.downcast_ref::<Trap>() {
+    match trap {
         Some(Trap::OutOfFuel) => {
             let fuel = limits.fuel.unwrap_or_default();
             fault(Outcome::Fuel, format!("tool used up its fuel (limit {fuel})"))
@@ -69,7 +74,7 @@ pub(super) fn classify(error: &wasmtime::Error, meter: &Meter, limits: &Limits) 
         Some(Trap::StackOverflow) => fault(Outcome::Stack, "tool recursed too deeply".into()),
         Some(Trap::MemoryOutOfBounds) if recursed(error) => fault(Outcome::Stack, "tool recursed too deeply".into()),
         Some(trap) => fault(Outcome::Trap, format!("tool crashed: {trap}")),
-        None => fault(Outcome::Trap, "tool crashed".into()),
+        None => fault(Outcome::Trap, "tool was stopped: the host refused what it asked for".into()),
     }
 }
 

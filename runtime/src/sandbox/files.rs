@@ -17,10 +17,14 @@ use crate::tool::Access;
 
 use super::meter::Meter;
 
+/// The most folders that one call lists at once: the engine keeps a whole listing in the host's memory.
+const MOST_LISTINGS: usize = 16;
+
 /// The files of one call.
 pub(super) struct Files<'a> {
     pub(super) inner: WasiFilesystemCtxView<'a>,
     pub(super) meter: Arc<Meter>,
+    pub(super) listings: &'a mut usize,
 }
 
 pub(super) struct GatedFiles;
@@ -43,11 +47,13 @@ impl Files<'_> {
     /// Refuses what is neither a regular file nor a folder. What is not there yet may be created.
     async fn refuse_special(&mut self, folder: u32, flags: PathFlags, path: &str) -> FsResult<()> {
         let found = self.inner.stat_at(Resource::new_borrow(folder), flags, path.to_owned()).await;
-        match found.map(|stat| stat.type_) {
-            Ok(DescriptorType::RegularFile | DescriptorType::Directory | DescriptorType::SymbolicLink) | Err(_) => {
-                Ok(())
-            }
-            Ok(_) => Err(ErrorCode::NotPermitted.into()),
+        match found {
+            Ok(stat) => match stat.type_ {
+                DescriptorType::RegularFile | DescriptorType::Directory | DescriptorType::SymbolicLink => Ok(()),
+                _ => Err(ErrorCode::NotPermitted.into()),
+            },
+            Err(error) if matches!(error.downcast_ref(), Some(ErrorCode::NoEntry)) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 }
@@ -74,6 +80,7 @@ impl HostDirectoryEntryStream for Files<'_> {
     }
 
     fn drop(&mut self, it: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
+        *self.listings = self.listings.saturating_sub(1);
         HostDirectoryEntryStream::drop(&mut self.inner, it)
     }
 }
@@ -220,7 +227,12 @@ impl HostDescriptor for Files<'_> {
     }
 
     async fn read_directory(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
-        self.inner.read_directory(fd).await
+        if *self.listings >= MOST_LISTINGS {
+            return Err(ErrorCode::InsufficientMemory.into());
+        }
+        let listing = self.inner.read_directory(fd).await?;
+        *self.listings += 1;
+        Ok(listing)
     }
 
     async fn stat(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorStat> {

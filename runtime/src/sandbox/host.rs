@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use wasmtime::component::ResourceTable;
+use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use super::files::Files;
@@ -15,14 +16,16 @@ pub(super) struct Host {
     pub(super) memory: MemoryBudget,
     pub(super) meter: Arc<Meter>,
     pub(super) deadline: Instant,
+    /// Folder listings that are open.
+    pub(super) listings: usize,
 }
 
 impl Host {
     /// The files of this call, behind the gate.
     pub(super) fn files(&mut self) -> Files<'_> {
-        use wasmtime_wasi::filesystem::WasiFilesystemView;
-        let meter = self.meter.clone();
-        Files { inner: self.filesystem(), meter }
+        let ctx = self.wasi.filesystem();
+        let inner = WasiFilesystemCtxView { ctx, table: &mut self.table };
+        Files { inner, meter: self.meter.clone(), listings: &mut self.listings }
     }
 
     pub(super) fn table(&mut self) -> &mut ResourceTable {

@@ -12,6 +12,8 @@ use wasmtime::ResourceLimiter;
 
 use crate::tool::Access;
 
+use super::engine;
+
 /// The most denials of one call that are kept.
 const MOST_DENIALS: usize = 16;
 /// The most bytes kept of a path that was denied.
@@ -52,6 +54,8 @@ impl Meter {
 #[derive(Debug)]
 pub(super) struct MemoryBudget {
     pub(super) used: usize,
+    /// What was taken last, given back if the growth then fails.
+    pub(super) last: usize,
     pub(super) cap: usize,
     pub(super) meter: std::sync::Arc<Meter>,
 }
@@ -60,26 +64,54 @@ impl MemoryBudget {
     fn take(&mut self, bytes: usize) -> bool {
         match self.used.checked_add(bytes).filter(|total| *total <= self.cap) {
             Some(total) => {
-                self.used = total;
+                (self.used, self.last) = (total, bytes);
                 self.meter.peak_memory.fetch_max(total as u64, Relaxed);
                 true
             }
             None => {
+                self.last = 0;
                 self.meter.memory_refused.store(true, Relaxed);
                 false
             }
         }
     }
+
+    /// The growth that was let through, or refused, did not happen.
+    fn give_back(&mut self) {
+        self.used = self.used.saturating_sub(std::mem::take(&mut self.last));
+    }
 }
 
 impl ResourceLimiter for MemoryBudget {
-    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        Ok(self.take(desired.saturating_sub(current)))
+    fn memory_growing(&mut self, now: usize, wanted: usize, most: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(most.is_none_or(|most| wanted <= most) && self.take(wanted.saturating_sub(now)))
     }
 
-    fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        let elements = desired.saturating_sub(current);
-        Ok(self.take(elements.saturating_mul(size_of::<usize>())))
+    fn memory_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
+        self.give_back();
+        Ok(())
+    }
+
+    fn table_growing(&mut self, now: usize, wanted: usize, most: Option<usize>) -> wasmtime::Result<bool> {
+        let elements = wanted.saturating_sub(now);
+        Ok(most.is_none_or(|most| wanted <= most) && self.take(elements.saturating_mul(size_of::<usize>())))
+    }
+
+    fn table_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
+        self.give_back();
+        Ok(())
+    }
+
+    fn instances(&self) -> usize {
+        engine::INSTANCES as usize
+    }
+
+    fn tables(&self) -> usize {
+        engine::TABLES as usize
+    }
+
+    fn memories(&self) -> usize {
+        engine::MEMORIES as usize
     }
 }
 

@@ -28,6 +28,7 @@ use crate::error::{Error, Outcome, ToolError};
 use crate::policy::Grant;
 use crate::tool::{Access, Limits};
 
+pub(crate) use adapt::MOST_BYTES as MOST_PROGRAM_BYTES;
 pub(crate) use meter::Meter;
 
 use cache::Cache;
@@ -36,6 +37,9 @@ use fault::DeadlinePassed;
 use host::Host;
 use meter::{MemoryBudget, Metered};
 use stdio::{Capped, OverCap};
+
+/// The most random bytes that one host call makes: they are made one by one, and no deadline looks between them.
+const MOST_RANDOM: u64 = 1 << 20;
 
 /// Engines, linkers and compiled code.
 pub(crate) struct Sandbox {
@@ -145,6 +149,7 @@ fn context(call: &Invocation<'_>, stdout: &Capped, stderr: &Capped) -> Result<Wa
     wasi.args(call.argv)
         .envs(call.grant.env())
         .initial_cwd("/")
+        .max_random_size(MOST_RANDOM)
         .stdin(MemoryInputPipe::new(call.stdin.clone()))
         .stdout(stdout.clone())
         .stderr(stderr.clone());
@@ -154,7 +159,7 @@ fn context(call: &Invocation<'_>, stdout: &Capped, stderr: &Capped) -> Result<Wa
             Access::Write => FsPerms::ReadWrite,
         };
         for name in &folder.guest {
-            wasi.preopened_dir(&folder.host, name, perms).map_err(|_| {
+            wasi.preopened_dir(folder.path(), name, perms).map_err(|_| {
                 ToolError::new(Outcome::Denied, format!("the granted folder `{name}` can no longer be opened"))
             })?;
         }
@@ -165,10 +170,11 @@ fn context(call: &Invocation<'_>, stdout: &Capped, stderr: &Capped) -> Result<Wa
 fn store(room: &Room, wasi: WasiCtx, limits: &Limits, meter: &Arc<Meter>, deadline: std::time::Instant) -> Store<Host> {
     let mut table = ResourceTable::new();
     table.set_max_capacity(limits.handles);
-    let memory = MemoryBudget { used: 0, cap: limits.memory, meter: meter.clone() };
-    let mut store = Store::new(&room.engine, Host { wasi, table, memory, meter: meter.clone(), deadline });
+    let memory = MemoryBudget { used: 0, last: 0, cap: limits.memory, meter: meter.clone() };
+    let mut store = Store::new(&room.engine, Host { wasi, table, memory, meter: meter.clone(), deadline, listings: 0 });
     store.limiter(|host| &mut host.memory);
     store.set_hostcall_fuel(limits.host_call);
+    store.set_max_component_handles(limits.handles);
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(|context| {
         if std::time::Instant::now() >= context.data().deadline {
@@ -184,13 +190,26 @@ fn store(room: &Room, wasi: WasiCtx, limits: &Limits, meter: &Arc<Meter>, deadli
     store
 }
 
+/// Links a component with what commands may import.
 fn linked(room: &Room, component: &Component) -> Result<CommandPre<Host>, String> {
-    let pre = room.linker.instantiate_pre(component).map_err(|error| format!("{error:#}"))?;
+    let pre = room.linker.instantiate_pre(component).map_err(|error| {
+        let imports = component.component_type();
+        let unknown: Vec<_> = imports
+            .imports(&room.engine)
+            .map(|(name, _)| name)
+            .filter(|name| !linker::INTERFACES.contains(&name.split('@').next().unwrap_or(name)))
+            .map(|name| format!("`{name}`"))
+            .collect();
+        match unknown.is_empty() {
+            true => format!("{error:#}"),
+            false => format!("it imports {}, which no tool is given; build it without", unknown.join(", ")),
+        }
+    })?;
     CommandPre::new(pre).map_err(|_| {
         let component = component.component_type();
         let exports: Vec<_> = component.exports(&room.engine).map(|(name, _)| format!("`{name}`")).collect();
         let exports = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
-        format!("a component that is no command: it exports {exports} and not `wasi:cli/run`")
+        format!("no command: it exports {exports}, and a command exports `wasi:cli/run`")
     })
 }
 

@@ -7,20 +7,26 @@ use serde_json::Value;
 
 use crate::error::{Outcome, ToolError};
 
-pub use strict::{check_line, parse};
+pub(crate) use strict::{check_line, parse};
 
 /// The most bytes of arguments that are read.
-pub const MOST_ARGUMENT_BYTES: usize = 4 << 20;
+pub(crate) const MOST_ARGUMENT_BYTES: usize = 4 << 20;
 /// The most bytes of a schema that is compiled.
-pub const MOST_SCHEMA_BYTES: usize = 1 << 20;
+pub(crate) const MOST_SCHEMA_BYTES: usize = 1 << 20;
+/// Arguments from here on are checked beside the calls and not among them.
+const LARGE: usize = 16 << 10;
 /// How many violations are told at once, and how long each may be.
 const MOST_VIOLATIONS: usize = 5;
 const LONGEST_VIOLATION: usize = 300;
 
+/// What JSON takes for white space.
+pub(crate) const JSON_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
+
 /// A compiled schema of arguments.
 #[derive(Debug)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     validator: Option<jsonschema::Validator>,
+    refers: bool,
 }
 
 impl Arguments {
@@ -29,9 +35,9 @@ impl Arguments {
     /// # Errors
     ///
     /// A text that says what is wrong with the schema.
-    pub fn compile(schema: Option<&Value>) -> Result<Self, String> {
+    pub(crate) fn compile(schema: Option<&Value>) -> Result<Self, String> {
         let Some(schema) = schema else {
-            return Ok(Self { validator: None });
+            return Ok(Self { validator: None, refers: false });
         };
         let bytes = serde_json::to_vec(schema).map_or(usize::MAX, |text| text.len());
         if bytes > MOST_SCHEMA_BYTES {
@@ -41,11 +47,15 @@ impl Arguments {
             return Err(format!("schema: `$ref` {reference:?} leads outside the schema; only `#…` is followed"));
         }
         let validator = jsonschema::options()
-            .with_draft(jsonschema::Draft::Draft202012)
             .with_pattern_options(jsonschema::PatternOptions::regex())
             .build(schema)
             .map_err(|error| format!("schema: {error}"))?;
-        Ok(Self { validator: Some(validator) })
+        Ok(Self { validator: Some(validator), refers: refers(schema) })
+    }
+
+    /// Whether a check may cost more than a call: the arguments are large, or the schema can multiply itself.
+    pub(crate) fn may_take_long(&self, text: &str) -> bool {
+        self.validator.is_some() && (self.refers || text.len() > LARGE)
     }
 
     /// Checks the text of a call's arguments and returns it trimmed, `{}` where it is empty.
@@ -53,13 +63,13 @@ impl Arguments {
     /// # Errors
     ///
     /// [`Outcome::BadArguments`], with every violation up to a bound.
-    pub fn check<'a>(&self, text: &'a str) -> Result<&'a str, ToolError> {
+    pub(crate) fn check<'a>(&self, text: &'a str) -> Result<&'a str, ToolError> {
         let bad = |message: String| ToolError::new(Outcome::BadArguments, message);
         if text.len() > MOST_ARGUMENT_BYTES {
             let message = format!("arguments are {} bytes, more than the {MOST_ARGUMENT_BYTES} allowed", text.len());
             return Err(bad(message));
         }
-        let text = match text.trim() {
+        let text = match text.trim_matches(JSON_SPACE) {
             "" => "{}",
             text => text,
         };
@@ -76,44 +86,51 @@ impl Arguments {
 
 fn violations(validator: &jsonschema::Validator, value: &Value) -> String {
     let mut told = Vec::new();
-    let mut more = 0;
+    let mut more = "";
     for error in validator.iter_errors(value) {
         if told.len() == MOST_VIOLATIONS {
-            more += 1;
-            continue;
+            more = "; and more";
+            break;
         }
         let mut text = error.to_string();
         if text.len() > LONGEST_VIOLATION {
             text = error.masked().to_string();
         }
         let at = error.instance_path().to_string();
-        told.push(if at.is_empty() { text } else { format!("{at}: {text}") });
+        let text = if at.is_empty() { text } else { format!("{at}: {text}") };
+        told.push(match text.char_indices().nth(LONGEST_VIOLATION) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text,
+        });
     }
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("invalid arguments: {}{more}", told.join("; "))
 }
 
-/// The first reference that leaves the schema. References are looked for wherever they could stand; one inside an
-/// `enum` or `const` is refused too, which costs nobody a sensible schema.
+/// The first reference that leaves the schema.
 fn outside_reference(schema: &Value) -> Option<&str> {
+    references(schema).find(|reference| !reference.starts_with('#'))
+}
+
+fn refers(schema: &Value) -> bool {
+    references(schema).next().is_some()
+}
+
+/// Every reference, wherever it could stand; one inside an `enum` or `const` counts too, which costs nobody a sensible
+/// schema.
+fn references(schema: &Value) -> impl Iterator<Item = &str> {
     let mut open = vec![schema];
+    let mut found = Vec::new();
     while let Some(value) = open.pop() {
         match value {
             Value::Array(items) => open.extend(items),
             Value::Object(fields) => {
-                for keyword in ["$ref", "$dynamicRef"] {
-                    if let Some(Value::String(reference)) = fields.get(keyword)
-                        && !reference.starts_with('#')
-                    {
-                        return Some(reference);
-                    }
-                }
+                found.extend(["$ref", "$dynamicRef"].iter().filter_map(|keyword| fields.get(*keyword)?.as_str()));
                 open.extend(fields.values());
             }
             _ => {}
         }
     }
-    None
+    found.into_iter()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value};
 /// # Errors
 ///
 /// Where the text is not JSON or breaks a rule above.
-pub fn parse(text: &str) -> serde_json::Result<Value> {
+pub(crate) fn parse(text: &str) -> serde_json::Result<Value> {
     serde_json::from_str::<Strict>(text).map(|strict| strict.0)
 }
 
@@ -20,7 +20,7 @@ pub fn parse(text: &str) -> serde_json::Result<Value> {
 /// # Errors
 ///
 /// Where the text is not JSON or breaks a rule above.
-pub fn check_line(text: &str) -> serde_json::Result<()> {
+pub(crate) fn check_line(text: &str) -> serde_json::Result<()> {
     serde_json::from_str::<Sound>(text).map(|_| ())
 }
 

@@ -9,8 +9,6 @@ pub struct Limits {
     pub deadline: Duration,
     /// Bytes of all linear memories and tables together.
     pub memory: usize,
-    /// Bytes of the guest's stack in the engine.
-    pub stack: usize,
     /// Bytes of standard output, and so of the result.
     pub stdout: usize,
     /// Bytes of standard error.
@@ -26,7 +24,7 @@ pub struct Limits {
 impl Limits {
     /// The longest deadline that any source may set: a day.
     pub const LONGEST_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
-    /// The engine's stack for guest frames, the same for every call.
+    /// Bytes of the engine's stack for guest frames, the same for every call.
     pub const STACK: usize = 512 * 1024;
 }
 
@@ -35,10 +33,9 @@ impl Default for Limits {
         Self {
             deadline: Duration::from_secs(30),
             memory: 128 << 20,
-            stack: Self::STACK,
             stdout: 1 << 20,
             stderr: 64 << 10,
-            handles: 256,
+            handles: 128,
             host_call: 16 << 20,
             fuel: None,
         }

@@ -34,6 +34,7 @@ pub struct Tool {
 
 /// What is executed when a tool is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Body {
     /// A program with the contract of a command: JSON on standard input, one line of JSON on standard output.
     Command {
@@ -81,6 +82,7 @@ impl Origin {
 /// The format of a source of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Format {
     /// An entry of a `tools.json`.
     Manifest,
