@@ -119,6 +119,22 @@ fn a_call_that_cannot_be_logged_is_refused() {
 }
 
 #[test]
+fn a_log_that_somebody_holds_locked_refuses_the_call_in_bound() {
+    let crib = Crib::new();
+    let runtime = Runtime::builder().source(guest("empty")).audit(Audit::folder(crib.path("audit"))).build().unwrap();
+    let call = || block_on(runtime.call(ToolCall::new("", "empty", "{}"))).receipt.outcome;
+    assert_eq!(call(), Outcome::Ok);
+    let file = fs::read_dir(crib.path("audit")).unwrap().next().unwrap().unwrap().path();
+    let held = fs::File::open(file).unwrap();
+    held.lock().unwrap();
+    let started = std::time::Instant::now();
+    assert_eq!(call(), Outcome::Unlogged);
+    assert!(started.elapsed() < Duration::from_secs(10));
+    held.unlock().unwrap();
+    assert_eq!(call(), Outcome::Ok);
+}
+
+#[test]
 fn a_full_disk_refuses_the_call_before_it_runs() {
     let crib = Crib::new();
     let full = crib.path("full");

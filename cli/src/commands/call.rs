@@ -49,6 +49,8 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let arguments = arguments(args.arguments.as_deref()).await?;
     let runtime = args.sources.runtime(args.tool_timeout.unwrap_or(args.timeout), [])?;
+    // The receipt is to show the call and not the compiler; what is wrong with the program, the call says itself.
+    let _ = runtime.prepare(&args.name).await;
     let id = format!("call_{:016x}", rand::random::<u64>());
     let result = runtime.call(ToolCall::new(id, &args.name, arguments)).await;
     if args.verbose && !result.log.is_empty() {

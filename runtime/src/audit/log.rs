@@ -1,7 +1,7 @@
 //! The files of the log. Several processes append to one file: each takes the file's lock, mends a torn tail, and writes
 //! its line whole or not at all.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,6 +16,10 @@ const RESERVE: u64 = 1 << 20;
 const RESERVE_AGAIN: u64 = 256 << 10;
 /// How often it is looked whether the open file is still the one at its path.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The longest wait for the file's lock, and how often it is tried.
+const LONGEST_LOCK: Duration = Duration::from_secs(2);
+const LOCK_AGAIN: Duration = Duration::from_micros(200);
 
 #[derive(Debug)]
 pub(super) struct Log {
@@ -47,22 +51,21 @@ impl Log {
         Self { folder, state: Mutex::default() }
     }
 
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Opens the day's file and makes sure that records still fit on the disk.
     pub(super) fn ready(&self, day: i64) -> Result<(), Error> {
         let mut state = self.state();
-        let ready = self.open(&mut state, day).and_then(Open::reserve);
+        let ready = self.with_open(&mut state, day, Open::reserve);
         ready.map_err(|error| self.fault(&mut state, day, &error))
     }
 
     /// Appends one line. On failure nothing of it stays in the file and the loss is counted.
     pub(super) fn append(&self, day: i64, line: &[u8]) -> Result<(), Error> {
         let mut state = self.state();
-        let mut appended = self.open(&mut state, day).and_then(|open| open.append(line));
-        if appended.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-            // Somebody deleted the file while it was open.
-            state.open = None;
-            appended = self.open(&mut state, day).and_then(|open| open.append(line));
-        }
+        let appended = self.with_open(&mut state, day, |open| open.append(line));
         appended.map_err(|error| {
             state.lost += 1;
             self.fault(&mut state, day, &error)
@@ -71,6 +74,22 @@ impl Log {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the day's file, and once more with a new one where somebody deleted it while it was open.
+    fn with_open(
+        &self,
+        state: &mut State,
+        day: i64,
+        act: impl Fn(&mut Open) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        match self.open(state, day).and_then(&act) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                state.open = None;
+                self.open(state, day).and_then(act)
+            }
+            done => done,
+        }
     }
 
     fn open<'a>(&self, state: &'a mut State, day: i64) -> std::io::Result<&'a mut Open> {
@@ -110,17 +129,19 @@ impl Open {
     }
 
     fn reserve(&mut self) -> std::io::Result<()> {
-        if self.end + RESERVE_AGAIN > self.reserved {
-            reserve(&self.file, self.end, RESERVE)?;
-            self.reserved = self.end + RESERVE;
+        let end = length(&self.file)?;
+        if end + RESERVE_AGAIN > self.reserved {
+            reserve(&self.file, end, RESERVE)?;
+            self.reserved = end + RESERVE;
         }
         Ok(())
     }
 
     fn append(&mut self, line: &[u8]) -> std::io::Result<()> {
-        self.file.lock()?;
+        lock(&self.file)?;
         let written = self.append_locked(line);
-        self.file.unlock()?;
+        // A lock that cannot be given back goes with the file; the record is in it.
+        let _ = self.file.unlock();
         written
     }
 
@@ -141,6 +162,21 @@ impl Open {
         }
         (self.end, self.whole) = (length + line.len() as u64, true);
         Ok(())
+    }
+}
+
+/// Takes the file's lock. Others hold it for microseconds; one that stands still must not stand in every call's way.
+fn lock(file: &File) -> std::io::Result<()> {
+    let until = Instant::now() + LONGEST_LOCK;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() >= until => {
+                return Err(std::io::Error::other("another process holds its lock"));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_AGAIN),
+        }
     }
 }
 

@@ -7,6 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 const MASK: &str = "***REDACTED***";
+/// The fields whose text comes from outside. The others are the host's own words and figures, and stay readable.
+const FREE_TEXT: [&str; 6] = ["callId", "tool", "argv", "cwd", "granted", "denied"];
 
 #[derive(Debug, Default)]
 pub(super) struct Redactions {
@@ -35,7 +37,9 @@ impl Redactions {
             serde_json::to_writer(&mut line, record)
         } else {
             serde_json::to_value(record).and_then(|mut value| {
-                self.mask(&mut value);
+                for field in FREE_TEXT {
+                    value.get_mut(field).into_iter().for_each(|text| self.mask(text));
+                }
                 serde_json::to_writer(&mut line, &value)
             })
         };
@@ -71,8 +75,8 @@ mod tests {
         let mut redactions = Redactions::default();
         redactions.add(["sk-[a-z]+".into(), "(broken".into(), String::new()]);
         redactions.add_literal(["a.c".into()]);
-        let line = redactions.line(&json!({"argv": ["sk-abc", "x(broken\"", "a.c", "abc"], "ms": 1}));
+        let line = redactions.line(&json!({"argv": ["sk-abc", "x(broken\"", "a.c", "abc"], "outcome": "sk-ok"}));
         let value: Value = serde_json::from_slice(&line).unwrap();
-        assert_eq!(value, json!({"argv": [MASK, format!("x{MASK}\""), MASK, "abc"], "ms": 1}));
+        assert_eq!(value, json!({"argv": [MASK, format!("x{MASK}\""), MASK, "abc"], "outcome": "sk-ok"}));
     }
 }
