@@ -59,7 +59,7 @@ fn calls_across_midnight_lie_in_two_files() {
         seconds.store(at, Relaxed);
         block_on(runtime.call(ToolCall::new("", "empty", "{}")));
     }
-    for (day, ts) in [("20260228", "2026-02-28T23:59:59Z"), ("20260301", "2026-03-01T00:00:01Z")] {
+    for (day, ts) in [("20260228", "2026-02-28T23:59:59.000Z"), ("20260301", "2026-03-01T00:00:01.000Z")] {
         let text = fs::read_to_string(crib.path(format!("audit/{day}.log"))).unwrap();
         let record: Value = serde_json::from_str(text.trim_end()).expect("one line");
         assert_eq!(record["ts"], ts);

@@ -91,7 +91,7 @@ impl Runtime {
     }
 
     /// Calls a tool. A wrong, refused or failed call is an answer too: there is always a result, and always one record.
-    /// Dropping the future stops the guest.
+    /// Dropping the future stops the guest. It runs on a tokio runtime with its timer enabled.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
         self.pipeline.call(call).await
     }

@@ -30,7 +30,7 @@ pub struct Audit {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Record<'a> {
     /// The end of the call, RFC 3339 in UTC.
-    pub(crate) ts: Timestamp,
+    pub(crate) ts: String,
     #[serde(flatten)]
     pub(crate) receipt: &'a Receipt,
     /// The guest's arguments.
@@ -93,9 +93,11 @@ impl Audit {
     /// [`Error::Audit`]: the record is lost, nothing of it is in the file.
     pub(crate) fn write(&self, receipt: &Receipt, argv: &[String], cwd: Option<String>) -> Result<(), Error> {
         let Some(log) = &self.log else { return Ok(()) };
-        let ts = self.now();
+        let now = self.now();
+        // Milliseconds always, so that records sort as text.
+        let ts = now.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
         let line = self.redactions.line(&Record { ts, receipt, argv, cwd });
-        log.append(day(ts), &line)
+        log.append(day(now), &line)
     }
 
     /// The time in whole milliseconds. A clock before 1970 stands at 1970.

@@ -8,7 +8,16 @@ use crate::tool::{Body, Capabilities, Format, LimitRequest, Origin, Tool};
 
 use super::{Problem, Severity};
 
-/// The components of a folder, by name.
+/// Whether a file's name says that it is a component.
+pub(super) fn is_component(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("wasm"))
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+/// The components of a folder, by name; hidden files are no tools.
 pub(super) fn read_folder(folder: &Path) -> (Vec<Tool>, Vec<Problem>) {
     let problem = |severity, message| Problem { severity, path: folder.to_path_buf(), message };
     let entries = match folder.read_dir() {
@@ -17,7 +26,7 @@ pub(super) fn read_folder(folder: &Path) -> (Vec<Tool>, Vec<Problem>) {
     };
     let mut files: Vec<_> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
+        .filter(|path| is_component(path) && !is_hidden(path))
         .collect();
     files.sort();
     if files.is_empty() {

@@ -93,7 +93,7 @@ fn read(path: &Path) -> (Vec<Tool>, Vec<Problem>) {
     if path.is_dir() {
         let manifest = path.join(MANIFEST);
         if manifest.is_file() { manifest::read(&manifest) } else { component::read_folder(path) }
-    } else if path.extension().is_some_and(|extension| extension == "wasm") {
+    } else if component::is_component(path) {
         component::read_file(path)
     } else {
         manifest::read(path)
