@@ -15,11 +15,6 @@ use super::ticker::{Ticker, Ticking};
 
 /// What a pooled slot keeps resident, where the kernel tells which pages were written.
 const KEEP_RESIDENT: usize = 256 << 10;
-/// The most core instances, memories and tables of one component: its program, its adapter, their shims, and the shared
-/// libraries of an interpreter. A slot has room for all of them, so that no component takes another's.
-pub(super) const INSTANCES: u32 = 32;
-pub(super) const MEMORIES: u32 = 4;
-pub(super) const TABLES: u32 = 32;
 
 /// An engine with everything a guest may import.
 pub(super) struct Room {
@@ -87,12 +82,12 @@ fn config(counts_fuel: bool) -> Config {
 fn pool(slots: u32) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(slots)
-        .max_core_instances_per_component(INSTANCES)
-        .max_memories_per_component(MEMORIES)
-        .max_tables_per_component(TABLES)
-        .total_core_instances(slots * INSTANCES)
-        .total_memories(slots * MEMORIES)
-        .total_tables(slots * TABLES)
+        .max_core_instances_per_component(Limits::INSTANCES)
+        .max_memories_per_component(Limits::MEMORIES)
+        .max_tables_per_component(Limits::TABLES)
+        .total_core_instances(slots * Limits::INSTANCES)
+        .total_memories(slots * Limits::MEMORIES)
+        .total_tables(slots * Limits::TABLES)
         .total_stacks(slots)
         .table_elements(1 << 16)
         .max_memory_size(1 << 32);

@@ -10,9 +10,7 @@ use std::time::Duration;
 
 use wasmtime::ResourceLimiter;
 
-use crate::tool::Access;
-
-use super::engine;
+use crate::tool::{Access, Limits};
 
 /// The most denials of one call that are kept.
 const MOST_DENIALS: usize = 16;
@@ -103,15 +101,15 @@ impl ResourceLimiter for MemoryBudget {
     }
 
     fn instances(&self) -> usize {
-        engine::INSTANCES as usize
+        Limits::INSTANCES as usize
     }
 
     fn tables(&self) -> usize {
-        engine::TABLES as usize
+        Limits::TABLES as usize
     }
 
     fn memories(&self) -> usize {
-        engine::MEMORIES as usize
+        Limits::MEMORIES as usize
     }
 }
 

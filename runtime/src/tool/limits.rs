@@ -26,6 +26,13 @@ impl Limits {
     pub const LONGEST_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
     /// Bytes of the engine's stack for guest frames, the same for every call.
     pub const STACK: usize = 512 * 1024;
+    /// The most core instances of one component: its program, its adapter, their shims, and the shared libraries of an
+    /// interpreter. The sandbox has room for all of them in each of its slots, so that no component takes another's.
+    pub const INSTANCES: u32 = 32;
+    /// The most memories of one component.
+    pub const MEMORIES: u32 = 4;
+    /// The most tables of one component.
+    pub const TABLES: u32 = 32;
 }
 
 impl Default for Limits {
