@@ -1,18 +1,24 @@
 //! The program `toolcrib`: parse what was asked, do it, say how it ended. Exit codes: 0 done, 1 the work failed, 2 wrong
-//! use, 130 interrupted. It knows the library's types and no dialect, no engine and no sandbox.
+//! use, 130 interrupted, 143 told to end. It knows the library's types and no dialect, no engine and no sandbox.
 
 mod agent;
 mod commands;
 mod interrupt;
+mod open_files;
 mod options;
 mod render;
 
+use std::pin::pin;
 use std::process::ExitCode;
+use std::task::Poll;
 
 use anyhow::Context;
 use clap::Parser;
+use tokio::runtime::{self, Runtime};
+use tokio::task::JoinError;
 
 use commands::Command;
+use render::Advice;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,7 +29,8 @@ Examples:
   toolcrib validate ./tools.json                   every problem, before an agent meets it
   toolcrib doctor                                  what is missing on this machine, and the cure
 
-Exit status: 0 done, 1 the work failed, 2 wrong use, 130 interrupted.";
+Exit status: 0 done, 1 the work failed, 2 wrong use, 130 interrupted, 143 told to end
+(SIGTERM).";
 
 /// Run tools that nobody has to trust.
 ///
@@ -42,22 +49,60 @@ struct Cli {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     render::use_color(cli.color);
+    open_files::allow_many();
     perform(cli.command).unwrap_or_else(|error| render::failure(&error))
 }
 
-/// Runs a command to its end or to the person's. An interrupted command is dropped, which stops its guests and records
-/// the calls that were under way.
+/// Runs a command to its end or to the person's. The command has threads of its own, so that nothing it is stuck in
+/// keeps this one from hearing a signal.
 fn perform(command: Command) -> anyhow::Result<ExitCode> {
-    let threads = tokio::runtime::Runtime::new().context("cannot start the threads of the program")?;
-    let end = threads.block_on(async {
+    const NO_THREADS: &str = "cannot start the threads of the program";
+    let threads = Runtime::new().context(NO_THREADS)?;
+    let listening = runtime::Builder::new_current_thread().enable_all().build().context(NO_THREADS)?;
+    let end = listening.block_on(async {
+        let mut interrupted = pin!(interrupt::requested());
+        // Whoever interrupts is listened to before anything is done.
+        if let Poll::Ready(code) = futures::poll!(&mut interrupted) {
+            return Ok(code.into());
+        }
+        let mut task = threads.spawn(command.run());
         tokio::select! {
-            // Whoever interrupts is listened to before anything is done.
             biased;
-            code = interrupt::requested() => Ok(code),
-            end = command.run() => end,
+            code = interrupted => {
+                interrupt::leave(code, task).await;
+                Ok(code.into())
+            }
+            end = &mut task => end.unwrap_or_else(|broken| Err(defect(broken))),
         }
     });
     // A thread may be stuck in a read of standard input: nobody waits for it.
     threads.shutdown_background();
     end
+}
+
+/// What is said of a command that broke where it should have failed.
+fn defect(broken: JoinError) -> anyhow::Error {
+    let said = broken.try_into_panic().ok().and_then(|panic| match panic.downcast::<String>() {
+        Ok(text) => Some(*text),
+        Err(panic) => panic.downcast_ref::<&str>().map(|text| (*text).to_owned()),
+    });
+    let message = format!("toolcrib itself has failed: {}", said.as_deref().unwrap_or("its task broke off"));
+    Advice::new(message, "this is a defect of the program and not of your use: please report it").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_a_command_is_told_as_an_error() {
+        let threads = Runtime::new().expect("threads");
+        for (task, said) in [
+            (threads.spawn(async { panic!("one of {}", 2) }), "toolcrib itself has failed: one of 2"),
+            (threads.spawn(async { panic!("plain") }), "toolcrib itself has failed: plain"),
+        ] {
+            let broken: Result<(), _> = threads.block_on(task);
+            assert_eq!(defect(broken.expect_err("a panic")).to_string(), said);
+        }
+    }
 }

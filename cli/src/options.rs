@@ -1,6 +1,7 @@
 //! The options that every command with tools shares: which tools, what they may use, how much, and where calls are
 //! signed for. They are turned into a runtime here and nowhere else.
 
+mod patterns;
 mod quantity;
 
 use std::io::{self, IsTerminal};
@@ -23,6 +24,8 @@ pub(crate) use quantity::{duration, size};
 pub(crate) const DEFAULT_SOURCE: &str = "./tools.json";
 /// Variables whose values never reach the audit log.
 pub(crate) const SECRETS: [&str; 2] = ["OAI_API_KEY", "OPENAI_API_KEY"];
+/// The shortest secret that is masked, in characters: masking a shorter one would garble every text.
+const SHORTEST_SECRET: usize = 4;
 const SLOW: Duration = Duration::from_secs(1);
 /// Stands for a denial of everything.
 const ALL: &str = "*";
@@ -77,7 +80,8 @@ pub(crate) struct Sources {
     /// Where every call is signed for [default: `toolcrib/audit` in your state folder]
     #[arg(long, value_name = "DIR", env = "TOOLCRIB_AUDIT_DIR", hide_env_values = true, help_heading = RECORDS)]
     audit_dir: Option<PathBuf>,
-    /// Mask this in records: regular expressions or plain texts, separated by `,` or `;`
+    /// Mask this in records: regular expressions or plain texts, separated by `;` or `,`; no separator is a `,` in
+    /// `{2,3}` or `[a,b]`, nor what follows a `\`
     #[arg(long, value_name = "LIST", env = "TOOLCRIB_REDACT", hide_env_values = true, help_heading = RECORDS)]
     redact: Option<String>,
     #[command(flatten)]
@@ -201,10 +205,16 @@ impl Sources {
     }
 
     fn audit(&self, secrets: impl IntoIterator<Item = String>) -> anyhow::Result<Audit> {
-        let patterns = self.redact.iter().flat_map(|list| list.split([',', ';'])).map(|item| item.trim().to_owned());
+        let patterns = self.redact.iter().flat_map(|list| patterns::listed(list)).map(str::to_owned);
         let secrets = SECRETS.iter().filter_map(|name| std::env::var(name).ok()).chain(secrets);
+        let secrets = secrets.map(|secret| secret.trim().to_owned()).filter(|secret| is_maskable(secret));
         Ok(Audit::folder(self.audit_folder()?).redact(patterns).redact_literal(secrets))
     }
+}
+
+/// Whether a secret is long enough to be masked.
+pub(crate) fn is_maskable(secret: &str) -> bool {
+    secret.chars().count() >= SHORTEST_SECRET
 }
 
 /// The process's own environment, of which tools get what they are granted.

@@ -90,7 +90,7 @@ pub(crate) fn print_json(line: &str) -> anyhow::Result<()> {
 }
 
 fn inert_json(line: &str) -> Cow<'_, str> {
-    rewritten(line, |c, text| {
+    rewritten(line, obeyed, |c, text| {
         let mut units = [0; 2];
         text.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
     })
@@ -191,17 +191,28 @@ fn to_stderr(text: &str) {
 /// Text from outside without power over a terminal or a reader: control, bidirectional and invisible characters are
 /// shown by their code. Line breaks and tabs stay.
 pub(crate) fn inert(text: &str) -> Cow<'_, str> {
-    rewritten(text, |c, safe| safe.extend(c.escape_unicode()))
+    rewritten(text, obeyed, |c, safe| safe.extend(c.escape_unicode()))
 }
 
-/// `text` with every character that would be obeyed written in another way.
-fn rewritten(text: &str, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
-    if !text.contains(obeyed) {
+/// [`inert`] text for reading: joiners stay, since emoji and several scripts are written with them, and line breaks lose
+/// their carriage return.
+pub(crate) fn legible(text: &str) -> Cow<'_, str> {
+    let escaped = |c| obeyed(c) && !matches!(c, '\u{200c}' | '\u{200d}');
+    let write = |c: char, safe: &mut String| safe.extend(c.escape_unicode());
+    match text.contains("\r\n") {
+        true => Cow::Owned(rewritten(&text.replace("\r\n", "\n"), escaped, write).into_owned()),
+        false => rewritten(text, escaped, write),
+    }
+}
+
+/// `text` with every such character written in another way.
+fn rewritten(text: &str, such: impl Fn(char) -> bool, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
+    if !text.contains(&such) {
         return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if obeyed(c) { write(c, &mut safe) } else { safe.push(c) }
+        if such(c) { write(c, &mut safe) } else { safe.push(c) }
     }
     Cow::Owned(safe)
 }
@@ -251,6 +262,15 @@ mod tests {
         assert_eq!(inert("a\u{1b}[2Jb\u{9b}c\u{202e}d\u{200b}\r"), r"a\u{1b}[2Jb\u{9b}c\u{202e}d\u{200b}\u{d}");
         assert!(matches!(inert("plain\n\ttext – ä 漢字"), Cow::Borrowed(_)));
         assert_eq!(one_line("a\n  b\u{7}"), r"a b\u{7}");
+    }
+
+    #[test]
+    fn an_answer_cannot_lead_a_terminal_or_an_eye_and_keeps_its_emoji() {
+        assert_eq!(legible("a\x1b[2Jb\u{9b}c\r\nd\re\0"), "a\\u{1b}[2Jb\\u{9b}c\nd\\u{d}e\\u{0}");
+        assert!(matches!(legible("👩\u{200d}💻\n\tžluť می\u{200c}خواهم"), Cow::Borrowed(_)));
+        for unseen in ['\u{200b}', '\u{2028}', '\u{2029}', '\u{feff}', '\u{61c}', '\u{202e}', '\u{2066}', '\u{e0041}'] {
+            assert_eq!(legible(&unseen.to_string()), unseen.escape_unicode().to_string());
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `toolcrib call` as a contract: one line on standard output whatever happens, and one record.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -117,6 +117,69 @@ fn records_go_to_the_state_folder_and_hold_no_key() {
     assert_eq!(line.lines().count(), 1);
     assert_eq!(line.matches("***REDACTED***").count(), 2, "{line}");
     assert!(!line.contains("sk-very-secret") && !line.contains("hush-12"), "{line}");
+}
+
+#[test]
+fn an_expression_with_a_comma_masks_and_a_short_key_masks_nothing() {
+    let crib = crib();
+    write(&crib, "tools.json", r#"{"tools":[{"name":"echo","command":["./tools/bin/echo","aab","x,y"]}]}"#);
+    let mut command = crib.toolcrib(&["call", "echo", "--redact", r"a{2,3},x\,y"]);
+    command.env("OAI_API_KEY", "o");
+    assert_eq!(Ran::from(command.output().expect("the program starts")).code, Some(0));
+    let [record] = crib.records().try_into().expect("one record");
+    assert_eq!(record["argv"], json!(["./tools/bin/echo", "***REDACTED***b", "***REDACTED***"]));
+    assert_eq!(record["tool"], "echo");
+}
+
+/// Waits until the program listens for an interrupt.
+#[cfg(target_os = "linux")]
+fn listens(process: u32) {
+    let begun = Instant::now();
+    let caught = |line: &str| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok();
+    loop {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
+        if status.lines().find_map(caught).is_some_and(|signals| signals & 2 != 0) {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "the program listens");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_ends_a_call_whose_record_cannot_be_written_for_now() {
+    let crib = crib();
+    crib.run(&["call", "nobody"]);
+    let file = fs::read_dir(crib.path("audit")).expect("a folder").next().expect("a day").expect("a day").path();
+    let log = File::open(file).expect("a log");
+    log.lock().expect("a lock");
+    let mut child =
+        crib.toolcrib(&["call", "nobody"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    listens(child.id());
+    std::thread::sleep(Duration::from_millis(100));
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
+    let begun = Instant::now();
+    assert!(sent.success());
+    assert_eq!(child.wait().expect("an end").code(), Some(130));
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn as_many_files_may_be_open_as_the_system_allows() {
+    let crib = crib();
+    let call = format!("ulimit -S -n 64; exec '{}' call echo -", crate::crib::TOOLCRIB);
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(call).current_dir(crib.path(".")).env("HOME", crib.path("home"));
+    let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a shell");
+    listens(child.id());
+    let limits = fs::read_to_string(format!("/proc/{}/limits", child.id())).expect("limits");
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
+    let words: Vec<&str> = files.split_whitespace().collect();
+    assert_eq!(words[3], words[4], "{files}");
+    drop(child.stdin.take());
+    child.wait().expect("an end");
 }
 
 #[test]

@@ -178,13 +178,34 @@ async fn wrong_calls_are_answered_and_no_guest_is_started() {
 
 #[tokio::test]
 async fn a_flood_of_calls_is_bounded_and_every_call_is_answered() {
-    let many: Vec<(&str, &str, &str)> = vec![("echo", "", "{\"n\":1}"); 1000];
-    let told = told_after(calls(&many), &["--quiet"]).await;
-    assert_eq!(told.len(), 1001);
+    let many: Vec<(&str, &str, &str)> = vec![("echo", "", "{\"n\":1}"); 513];
+    let told = told_after(calls(&many[1..]), &["--quiet"]).await;
+    assert_eq!(told.len(), 513);
     let executed = told[1..].iter().filter(|message| message["content"] == "{\"n\":1}").count();
     assert_eq!(executed, 128);
-    assert!(told[1000]["content"].as_str().expect("text").contains("too many calls in one step"));
-    assert_eq!(told[1000]["tool_call_id"], "call_1000");
+    assert!(told[512]["content"].as_str().expect("text").contains("too many calls in one step"));
+    assert_eq!(told[512]["tool_call_id"], "call_512");
+    let server = server([calls(&many)]).await;
+    let end = Place::new().ask(&base(&server), &["go"]).ended(1);
+    assert!(end.stderr.contains("the answer holds more than 512 calls"), "{}", end.stderr);
+    assert_eq!(bodies(&server).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_flood_of_fragments_and_lines_takes_no_longer_than_it_is_long() {
+    let began = std::time::Instant::now();
+    let fragment = |arguments: &str| {
+        let call = json!({ "index": 0, "id": "a", "function": { "name": "echo", "arguments": arguments } });
+        format!("data: {}\n\n", delta(json!({ "tool_calls": [call] })))
+    };
+    let fragments = fragment("{\"x\":\"") + &fragment(&"}".repeat(100)).repeat(40_000);
+    let identifier = format!("id: {}\n", "x".repeat(4 << 20));
+    for flood in [fragments, "x\n".repeat(6 << 20), identifier + &"data: {}\n\n".repeat(1 << 20), " ".repeat(15 << 20)]
+    {
+        let server = server([wiremock::ResponseTemplate::new(200).set_body_raw(flood, "text/event-stream")]).await;
+        Place::new().ask(&base(&server), &["go", "--stream", "--http-retries", "0"]).ended(1);
+    }
+    assert!(began.elapsed() < std::time::Duration::from_secs(30), "{:?}", began.elapsed());
 }
 
 #[tokio::test]

@@ -75,6 +75,22 @@ async fn a_file_that_cannot_be_written_is_known_before_anything_is_asked() {
     assert!(bodies(&server).await.is_empty());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_saved_conversation_is_its_owners_alone_and_a_failure_leaves_nothing() {
+    use std::os::unix::fs::MetadataExt;
+    let place = Place::new();
+    let script = place.script(json!([{ "content": "done" }]));
+    place.run(&["--script", &script, "--save-messages", "talk.json"]).ended(0);
+    assert_eq!(place.path("talk.json").metadata().expect("a file").mode() & 0o777, 0o600);
+    place.write("taken/by/a/folder", "");
+    let end = place.run(&["--script", &script, "--save-messages", "taken"]).ended(1);
+    assert!(end.stderr.contains("cannot save the messages in `taken`"), "{}", end.stderr);
+    let names = std::fs::read_dir(place.path("")).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+    let left: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with('.')).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains("toolcrib-")), "{left:?}");
+}
+
 #[tokio::test]
 async fn a_failed_run_keeps_what_was_said() {
     let server = server([calls(&[("echo", "a", "{}")]), wiremock::ResponseTemplate::new(500)]).await;

@@ -34,9 +34,15 @@ fn an_interrupt_stops_every_call_and_leaves_their_records() {
             { "content": "done" },
         ]));
         let child = place.start(&["--script", &script, "--json", "--save-messages", "talk.json", "--timeout", "10m"]);
-        let (code, took, events) = interrupted_after(child, signal, |event| event["type"] == "tool_result");
+        let begun = |event: &Value| {
+            let begun = event["type"] == "tool_result";
+            // What has not begun when the signal comes never does, and leaves no record: the others get their turn.
+            std::thread::sleep(Duration::from_millis(if begun { 300 } else { 0 }));
+            begun
+        };
+        let (code, took, events) = interrupted_after(child, signal, begun);
         assert!(took < Duration::from_secs(2), "{signal}: {took:?}");
-        assert!(code == Some(130) || (signal == "-TERM" && code == Some(143)), "{signal}: {code:?}");
+        assert_eq!(code, Some(if signal == "-INT" { 130 } else { 143 }), "{signal}");
         let last = events.last().expect("an event");
         assert_eq!((&last["type"], &last["reason"]), (&json!("end"), &json!("interrupted")), "{signal}");
         let mut ends = place.audited();
@@ -71,6 +77,21 @@ fn an_interrupt_ends_a_run_that_waits_for_its_prompt() {
     std::thread::sleep(Duration::from_secs(1));
     let (code, took) = interrupt(&mut child, "-INT");
     assert!(code == Some(130) && took < Duration::from_secs(2), "{code:?} {took:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_a_run_whose_thread_is_stuck() {
+    for (signal, wanted) in [("-INT", 130), ("-TERM", 143)] {
+        let place = Place::new();
+        assert!(Command::new("mkfifo").arg(place.path("pipe")).status().expect("`mkfifo` runs").success());
+        let mut child = place.start(&["--script", "pipe"]);
+        // Opens once the program reads the script, which it does without a turn for anything else, and keeps it waiting.
+        let writer = std::fs::OpenOptions::new().write(true).open(place.path("pipe")).expect("a pipe");
+        let (code, took) = interrupt(&mut child, signal);
+        assert!(code == Some(wanted) && took < Duration::from_secs(3), "{code:?} {took:?}");
+        drop(writer);
+    }
 }
 
 /// Interrupts a run once an event is told for which `when` holds; its exit code, how long it took, and its events.

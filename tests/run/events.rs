@@ -118,7 +118,9 @@ async fn a_trace_tells_each_call_and_what_would_have_allowed_it() {
 
 #[tokio::test]
 async fn what_comes_from_outside_has_no_power_over_a_terminal() {
-    let evil = "\u{1b}]0;title\u{7}\u{9b}2J\u{202e}";
+    let unseen = "\u{202e}\u{200b}\u{2028}\u{feff}\u{61c}\u{e0041}";
+    let evil = &format!("\u{1b}]0;title\u{7}\u{9b}2J{unseen}");
+    let leads = |c: char| (c.is_control() && c != '\n' && c != '\t') || unseen.contains(c);
     let first = message(json!({
         "content": format!("{evil}\nerror: no\n← ok"),
         "tool_calls": [
@@ -129,8 +131,7 @@ async fn what_comes_from_outside_has_no_power_over_a_terminal() {
     let server = server([first, says(&format!("done{evil}\n\tand tabbed"))]).await;
     let end = Place::new().ask(&base(&server), &["go", "--verbose"]).ended(0);
     for (name, text) in [("stdout", &end.stdout), ("stderr", &end.stderr)] {
-        let power = text.contains(|c: char| (c.is_control() && c != '\n' && c != '\t') || c == '\u{202e}');
-        assert!(!power, "{name}: {text:?}");
+        assert!(!text.contains(leads), "{name}: {text:?}");
     }
     assert!(end.stderr.contains("\n  error: no\n  ← ok\n"), "no text passes for a line of ours: {}", end.stderr);
     assert!(

@@ -187,6 +187,39 @@ fn wrong_use_is_told_apart_from_failure() {
     assert!(end.stderr.contains("OAI_HTTP_TIMEOUT"), "{}", end.stderr);
 }
 
+#[tokio::test]
+async fn a_key_in_the_address_is_shown_nowhere() {
+    let echo = wiremock::ResponseTemplate::new(503).set_body_string("not for CANARY, nor for CAN/ARY");
+    let server = server([echo]).await;
+    let address = format!("{}?api-key=CANARY&v=CAN%2FARY", base(&server));
+    let place = Place::new();
+    let end = place.run(&["--print-config", "--base-url", &address]).ended(0);
+    assert!(end.stdout.contains("?api-key=***&v=***"), "{}", end.stdout);
+    assert!(!end.stdout.contains("CAN"), "{}", end.stdout);
+    let end = place.ask(&address, &["go", "--debug"]).ended(1);
+    assert!(end.stderr.contains("not for ***, nor for ***") && !end.stderr.contains("CAN"), "{}", end.stderr);
+    for wrong in ["ftp://host/?api-key=CANARY", "host/?api-key=CANARY", "http://:x@/?CANARY"] {
+        let end = place.ask(wrong, &["go"]).ended(2);
+        assert!(end.stderr.contains("--base-url") && !end.stderr.contains("CANARY"), "{}", end.stderr);
+    }
+    let sent = server.received_requests().await.expect("requests are recorded");
+    assert_eq!(sent[0].url.query(), Some("api-key=CANARY&v=CAN%2FARY"), "the server gets it");
+}
+
+#[tokio::test]
+async fn a_server_that_echoes_the_key_does_not_show_it() {
+    let place = Place::new();
+    for (status, body) in
+        [(200, "you sent Bearer sk-secret-1"), (200, "data: Bearer sk-secret-1\n\n"), (403, "sk-secret-1")]
+    {
+        let server = server([wiremock::ResponseTemplate::new(status).set_body_string(body)]).await;
+        let end =
+            place.ask(&base(&server), &["go", "--api-key", "sk-secret-1", "--debug", "--http-retries", "0"]).ended(1);
+        assert!(!end.stderr.contains("sk-secret"), "{status}: {}", end.stderr);
+        assert_eq!(headers(&server, "authorization").await, ["Bearer sk-secret-1"]);
+    }
+}
+
 fn end_of(place: &Place, variable: &str, value: &str) -> End {
     end(place.command(&["a", "--model", "m", "--base-url", BASE]).env(variable, value)).ended(2)
 }

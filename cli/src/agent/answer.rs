@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::turn::{Call, Turn, Usage};
 
+/// The most calls that an answer may hold: more than any model makes, and few enough to look through for each fragment.
+pub(crate) const MOST_CALLS: usize = 512;
+
 /// Why an answer is none.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unusable {
@@ -13,6 +16,8 @@ pub(crate) enum Unusable {
     Cut,
     /// There is no message in it.
     Empty,
+    /// It holds more than [`MOST_CALLS`] calls.
+    Flood,
     /// The server reports an error in place of an answer.
     Error { code: Option<u16>, message: String },
 }
@@ -33,6 +38,16 @@ pub(crate) struct Answer {
 struct Partial {
     index: Option<u64>,
     call: Call,
+    object: Object,
+}
+
+/// How far the object has come that a call's arguments are, known without reading them anew with every fragment.
+#[derive(Debug, Default)]
+struct Object {
+    depth: u64,
+    in_text: bool,
+    escaped: bool,
+    ended: bool,
 }
 
 impl Answer {
@@ -51,35 +66,36 @@ impl Answer {
         }
         if let Some(delta) = choice["delta"].as_object() {
             self.begun = true;
-            self.add_message(delta, false);
+            self.add_message(delta, false)?;
         } else if let (Some(message), false) =
             (choice["message"].as_object().or(part["message"].as_object()), self.begun)
         {
             self.begun = true;
-            self.add_message(message, true);
+            self.add_message(message, true)?;
         } else if let (Some(text), false) = (choice["text"].as_str(), self.begun) {
             self.text.push_str(text);
         }
         Ok(&self.text[seen..])
     }
 
-    fn add_message(&mut self, message: &Map<String, Value>, whole: bool) {
+    fn add_message(&mut self, message: &Map<String, Value>, whole: bool) -> Result<(), Unusable> {
         let get = |field: &str| message.get(field).unwrap_or(&Value::Null);
         push_text(&mut self.text, get("content"));
         push_text(&mut self.refusal, get("refusal"));
         match get("tool_calls") {
-            Value::Array(calls) => calls.iter().enumerate().for_each(|(place, call)| self.add_call(call, place, whole)),
-            Value::Null => {
-                if let old @ Value::Object(_) = get("function_call") {
-                    self.add_call(&json!({ "index": 0, "function": old }), 0, whole);
-                }
+            Value::Array(calls) => {
+                calls.iter().enumerate().try_for_each(|(place, call)| self.add_call(call, place, whole))
             }
+            Value::Null => match get("function_call") {
+                old @ Value::Object(_) => self.add_call(&json!({ "index": 0, "function": old }), 0, whole),
+                _ => Ok(()),
+            },
             call => self.add_call(call, 0, whole),
         }
     }
 
     /// Adds a call or a fragment of one. Its place in its part counts only where the server gives no index.
-    fn add_call(&mut self, fragment: &Value, place: usize, whole: bool) {
+    fn add_call(&mut self, fragment: &Value, place: usize, whole: bool) -> Result<(), Unusable> {
         let function = if fragment["function"].is_object() { &fragment["function"] } else { fragment };
         let id = scalar(&fragment["id"]);
         let name = scalar(&function["name"]);
@@ -93,13 +109,18 @@ impl Answer {
         let opened = opened.filter(|at| {
             // Some servers number every call 0, or repeat an identifier: a second name with arguments of its own, where
             // the arguments so far are complete, is a second call.
-            let before = &self.calls[*at].call;
-            name.is_empty() || arguments.is_empty() || !is_object(&before.arguments)
+            name.is_empty() || arguments.is_empty() || !self.calls[*at].object.ended
         });
         match opened {
-            None => self.calls.push(Partial { index, call: Call { id, name, arguments } }),
+            None if self.calls.len() == MOST_CALLS => return Err(Unusable::Flood),
+            None => {
+                let mut object = Object::default();
+                object.read(&arguments);
+                self.calls.push(Partial { index, call: Call { id, name, arguments }, object });
+            }
             Some(at) => {
-                let call = &mut self.calls[at].call;
+                let Partial { call, object, .. } = &mut self.calls[at];
+                object.read(&arguments);
                 if call.id.is_empty() {
                     call.id = id;
                 }
@@ -109,6 +130,7 @@ impl Answer {
                 call.arguments.push_str(&arguments);
             }
         }
+        Ok(())
     }
 
     /// The call that a fragment continues, if it is not the first of a new one.
@@ -157,6 +179,25 @@ impl Answer {
         });
         let text = if self.text.is_empty() { self.refusal } else { self.text };
         Turn { text, calls: calls.collect(), finish: self.finish, usage: self.usage }
+    }
+}
+
+impl Object {
+    /// Reads on.
+    fn read(&mut self, text: &str) {
+        for byte in text.bytes() {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = self.in_text,
+                b'"' => self.in_text = !self.in_text,
+                b'{' if !self.in_text => self.depth += 1,
+                b'}' if !self.in_text => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.ended |= self.depth == 0;
+                }
+                _ => {}
+            }
+        }
     }
 }
 
@@ -222,10 +263,6 @@ fn scalar(value: &Value) -> String {
 
 fn is_json(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
-}
-
-fn is_object(text: &str) -> bool {
-    text.trim_start().starts_with('{') && is_json(text)
 }
 
 #[cfg(test)]
@@ -297,6 +334,29 @@ mod tests {
         ];
         let wanted = vec![call("", "one", r#"{"x":1}"#), call("", "one", r#"{"x":2}"#)];
         assert_eq!(streamed(&deltas), Ok(wanted));
+    }
+
+    #[test]
+    fn arguments_end_where_their_object_does() {
+        let ended = |fragments: &[&str]| {
+            let mut object = Object::default();
+            fragments.iter().for_each(|fragment| object.read(fragment));
+            object.ended
+        };
+        for whole in [&["{}"][..], &["{\"a\":{", "}", "}"], &["{\"", "}\\", "\"{\":[1]", "} "]] {
+            assert!(ended(whole), "{whole:?}");
+        }
+        for open in [&[""][..], &["{"], &["{\"a\":{}"], &["{\"a\":\"}"], &["{\"a\":\"\\", "\"}"]] {
+            assert!(!ended(open), "{open:?}");
+        }
+    }
+
+    #[test]
+    fn more_calls_than_any_model_makes_are_refused() {
+        let calls = |count: usize| vec![json!({ "function": { "name": "one", "arguments": "{}" } }); count];
+        let answer = |count| json!({ "choices": [{ "message": { "tool_calls": calls(count) } }] });
+        assert_eq!(Answer::default().add(&answer(MOST_CALLS)), Ok(""));
+        assert_eq!(Answer::default().add(&answer(MOST_CALLS + 1)), Err(Unusable::Flood));
     }
 
     #[test]

@@ -97,9 +97,13 @@ impl Batch {
 
     /// Stops what still runs, and waits until it has stopped: a call that is stopped leaves its record then.
     fn stop(&mut self) {
+        if self.tasks.is_empty() {
+            return;
+        }
         self.tasks.abort_all();
-        // Nothing is ever sent: this returns when the last task is gone.
-        let _ = self.gone.recv_timeout(DRAIN);
+        // Nothing is ever sent: this returns when the last task is gone. Meanwhile another thread takes this one's tasks,
+        // those that are to be gone among them.
+        let _ = tokio::task::block_in_place(|| self.gone.recv_timeout(DRAIN));
         while let Some(joined) = self.tasks.try_join_next() {
             if let Ok((index, result)) = joined {
                 self.replies[index] = Some(Reply::Result(Box::new(result)));

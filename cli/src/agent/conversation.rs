@@ -1,10 +1,9 @@
 //! The messages of a conversation, in the strict form that goes to a server and into a file. A file that was loaded is
 //! kept whole, fields that nobody here knows included; it is written whole or not at all. It decides nothing.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process;
 
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -177,19 +176,19 @@ impl Conversation {
     }
 }
 
+/// Puts `bytes` in the place of a file. The new file is its owner's alone, under a name that nobody could foresee until
+/// it is whole, and gone again where anything fails.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
-    let beside = path.with_file_name(format!(".{}.{}.new", name.to_string_lossy(), process::id()));
-    let write = || {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
+    let folder = match path.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+        Some(folder) => folder,
+        None => return Err(io::ErrorKind::IsADirectory.into()),
     };
-    write().inspect_err(|_| {
-        // The first failure is the one to report.
-        let _ = fs::remove_file(&beside);
-    })
+    let mut file = tempfile::Builder::new().prefix(".toolcrib-").suffix(".new").tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -10,8 +10,9 @@ use reqwest::Response;
 use serde_json::{Deserializer, Value};
 use tokio::time::Instant;
 
-use super::answer::{Answer, Unusable, message_of};
+use super::answer::{Answer, MOST_CALLS, Unusable, message_of};
 use super::event::Event;
+use super::lines::lines;
 use super::report::Report;
 use super::retry;
 use super::server::Fault;
@@ -20,6 +21,11 @@ use crate::render::{one_line, shortened};
 
 /// The largest answer that is read, in bytes, whole or as a stream.
 pub(crate) const LARGEST_ANSWER: usize = 16 << 20;
+/// The longest that a streamed answer is listened to, though it never falls silent for long. Where one part of it may
+/// take longer, all of it may.
+const LONGEST_STREAM: Duration = Duration::from_secs(30 * 60);
+/// What some servers put before their text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The most of a refusal that is read, in bytes.
 const LARGEST_REFUSAL: usize = 64 << 10;
 /// The most of an unreadable answer that is shown, in characters.
@@ -30,7 +36,8 @@ pub(crate) fn nothing_within(timeout: Duration) -> String {
     format!("no answer within {timeout:?}")
 }
 
-/// Reads an answer. `timeout` is for all of it, or between two parts where a stream was wished for.
+/// Reads an answer. `timeout` is for all of it, or between two parts where a stream was wished for: all of that is bounded
+/// by [`LONGEST_STREAM`].
 pub(crate) async fn read(
     response: Response,
     timeout: Duration,
@@ -40,16 +47,14 @@ pub(crate) async fn read(
 ) -> Result<Turn, Fault> {
     let mut bytes = pin!(bounded(response, timeout, streamed));
     let mut head = Vec::new();
-    let first = loop {
-        if let Some(first) = first_of(&head) {
-            break first;
-        }
+    // Not even the mark before the text, or only a part of it.
+    while head.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(&head) {
         match bytes.try_next().await? {
             Some(more) => head.extend_from_slice(&more),
             None => return Err(Fault::passing("the server's answer is empty")),
         }
-    };
-    head.drain(..head.len() - first.len());
+        head.drain(..head.len() - begun(&head).len());
+    }
     if head[0] == b'{' {
         while let Some(more) = bytes.try_next().await? {
             head.extend_from_slice(&more);
@@ -58,9 +63,9 @@ pub(crate) async fn read(
     } else {
         // An event ends with an empty line, which servers leave out after the last.
         let like_events = b":deir".contains(&head[0]);
-        let shown = one_line(&shortened(&String::from_utf8_lossy(&head), SHOWN));
+        let shown = one_line(&shortened(&report.masked(&String::from_utf8_lossy(&head)), SHOWN));
         let ended = stream::iter([Ok(head)]).chain(bytes).chain(stream::iter([Ok(b"\n\n".to_vec())]));
-        match events(ended, step, streamed, report).await? {
+        match events(lines(ended), step, streamed, report).await? {
             Some(turn) => Ok(turn),
             None if like_events => Err(fault(Unusable::Cut, report)),
             None => Err(Fault::lasting(format!("the answer is neither JSON nor a stream of events: {shown}"))),
@@ -84,13 +89,15 @@ pub(crate) async fn read_refusal(response: Response, timeout: Duration) -> Strin
 
 /// A response's bytes, no more than are read and no later than are waited for.
 fn bounded(response: Response, timeout: Duration, streamed: bool) -> impl Stream<Item = Result<Vec<u8>, Fault>> {
-    let deadline = Instant::now() + timeout;
+    let whole = if streamed { LONGEST_STREAM.max(timeout) } else { timeout };
+    let deadline = Instant::now() + whole;
     stream::try_unfold((response, 0), move |(mut response, read)| async move {
-        let until = if streamed { Instant::now() + timeout } else { deadline };
-        let chunk = tokio::time::timeout_at(until, response.chunk())
-            .await
-            .map_err(|_| Fault::passing(nothing_within(timeout)))?
-            .map_err(Fault::transport)?;
+        let chunk = match tokio::time::timeout_at(deadline.min(Instant::now() + timeout), response.chunk()).await {
+            // What is always ready never waits, and so is never late.
+            Ok(chunk) if Instant::now() < deadline => chunk.map_err(Fault::transport)?,
+            Err(_) if Instant::now() < deadline => return Err(Fault::passing(nothing_within(timeout))),
+            _ => return Err(unended(whole, streamed)),
+        };
         let Some(chunk) = chunk else { return Ok(None) };
         let read = read + chunk.len();
         if read > LARGEST_ANSWER {
@@ -100,11 +107,18 @@ fn bounded(response: Response, timeout: Duration, streamed: bool) -> impl Stream
     })
 }
 
-/// What follows white space and a byte order mark, if anything does yet.
-fn first_of(head: &[u8]) -> Option<&[u8]> {
-    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
-    let perhaps_mark = head.len() < 3 && b"\xef\xbb\xbf".starts_with(head);
-    (!perhaps_mark).then_some(head)
+/// What is said of an answer that does not end. A stream that has gone on for ever would do so again.
+fn unended(whole: Duration, streamed: bool) -> Fault {
+    match streamed {
+        true => Fault::lasting(format!("the answer has not ended within {whole:?}")),
+        false => Fault::passing(nothing_within(whole)),
+    }
+}
+
+/// What follows white space and a byte order mark.
+fn begun(head: &[u8]) -> &[u8] {
+    let head = head.trim_ascii_start();
+    head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start()
 }
 
 fn whole(text: &[u8], streamed: bool, step: u32, report: &mut Report) -> Result<Turn, Fault> {
@@ -120,13 +134,13 @@ fn whole(text: &[u8], streamed: bool, step: u32, report: &mut Report) -> Result<
 }
 
 /// The answer of a stream of events; `None` where there was no event at all.
-async fn events<B: AsRef<[u8]>>(
-    bytes: impl Stream<Item = Result<B, Fault>>,
+async fn events(
+    lines: impl Stream<Item = Result<String, Fault>>,
     step: u32,
     streamed: bool,
     report: &mut Report,
 ) -> Result<Option<Turn>, Fault> {
-    let mut events = pin!(bytes.eventsource());
+    let mut events = pin!(lines.eventsource());
     let mut answer = Answer::default();
     let (mut begun, mut done) = (false, false);
     while let (false, Some(event)) = (done, events.next().await) {
@@ -135,7 +149,7 @@ async fn events<B: AsRef<[u8]>>(
             // What was announced as complete is complete, however the connection ends.
             Err(_) if answer.is_finished() => break,
             Err(EventStreamError::Transport(fault)) => return Err(fault),
-            Err(_) => return Err(Fault::passing("the stream is not UTF-8 text")),
+            Err(_) => return Err(Fault::passing("the stream is not one of events")),
         };
         begun = true;
         report.debug(|| event.data.clone())?;
@@ -156,9 +170,10 @@ async fn events<B: AsRef<[u8]>>(
 fn add_event(answer: &mut Answer, data: &str, step: u32, streamed: bool, report: &mut Report) -> Result<bool, Fault> {
     let mut parts = Deserializer::from_str(data).into_iter::<Value>();
     loop {
-        let rest = data[parts.byte_offset()..].trim();
-        if rest.is_empty() || rest == "[DONE]" {
-            return Ok(!rest.is_empty());
+        let rest = data[parts.byte_offset()..].trim_start();
+        let done = rest.starts_with("[DONE]");
+        if done || rest.is_empty() {
+            return Ok(done);
         }
         let Some(Ok(part)) = parts.next() else {
             return Err(fault(Unusable::Cut, report));
@@ -174,9 +189,38 @@ fn fault(unusable: Unusable, report: &Report) -> Fault {
     match unusable {
         Unusable::Cut => Fault::passing("the stream was cut before the answer was complete"),
         Unusable::Empty => Fault::lasting("the server's answer holds no message"),
+        Unusable::Flood => Fault::lasting(format!("the answer holds more than {MOST_CALLS} calls")),
         Unusable::Error { code, message } => {
             let reason = format!("the server reports: {}", one_line(&shortened(&report.masked(&message), SHOWN)));
             if code.is_some_and(retry::is_passing) { Fault::passing(reason) } else { Fault::lasting(reason) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_before_an_answer_is_no_part_of_it() {
+        for (head, wanted) in [
+            ("", ""),
+            (" \r\n", ""),
+            ("{", "{"),
+            ("\n {\"a\": 1} ", "{\"a\": 1} "),
+            ("\u{feff} :x", ":x"),
+            (" \u{feff}", ""),
+        ] {
+            assert_eq!(begun(head.as_bytes()), wanted.as_bytes(), "{head:?}");
+        }
+        assert_eq!(begun(b"\xef\xbb"), b"\xef\xbb", "half a mark may become a whole one");
+    }
+
+    #[test]
+    fn a_stream_that_never_ends_is_given_up_and_never_asked_for_again() {
+        assert!(
+            matches!(unended(LONGEST_STREAM, true), Fault::Lasting { reason, .. } if reason.ends_with("within 1800s"))
+        );
+        assert!(matches!(unended(Duration::from_secs(1), false), Fault::Passing { .. }));
     }
 }

@@ -7,6 +7,7 @@ mod batch;
 pub(crate) mod conversation;
 pub(crate) mod event;
 mod incoming;
+mod lines;
 pub(crate) mod model;
 pub(crate) mod opening;
 pub(crate) mod report;

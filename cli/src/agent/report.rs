@@ -8,12 +8,11 @@ use anyhow::Context;
 use toolcrib::Outcome;
 
 use super::event::{Ending, Event, ToolResult, Totals};
-use crate::render::{self, Tone, one_line, paint, shortened};
+use crate::options::is_maskable;
+use crate::render::{self, Tone, legible, one_line, paint, shortened};
 
 /// How wide a line of the trace may be where standard error is no terminal, in characters.
 const WIDTH: usize = 160;
-/// The shortest secret that is masked: masking a shorter one would garble every text.
-const SHORTEST_SECRET: usize = 4;
 
 /// To whom a run is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +48,9 @@ pub(crate) struct Report {
 impl Report {
     /// A report to `audience`; with `debug`, requests and answers go to standard error, `secrets` masked.
     pub(crate) fn new(audience: Audience, debug: bool, secrets: Vec<String>) -> Self {
-        let secrets = secrets.into_iter().filter(|secret| secret.len() >= SHORTEST_SECRET).collect();
+        let mut secrets: Vec<String> = secrets.into_iter().filter(|secret| is_maskable(secret)).collect();
+        // A secret that holds another is masked whole.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self { audience, debug, secrets, streamed: false, line_open: false }
     }
 
@@ -229,38 +230,14 @@ fn milliseconds(ms: f64) -> String {
     if ms < 1000.0 { format!("{ms:.1} ms") } else { format!("{:.1} s", ms / 1e3) }
 }
 
-/// The answer as a person may see it anywhere: what a terminal would obey is shown by its code. Joiners stay, since
-/// emoji and several scripts are written with them.
-fn legible(text: &str) -> Cow<'_, str> {
-    let obeyed = |c: char| match c {
-        '\n' | '\t' => false,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        _ => c.is_control(),
-    };
-    if !text.contains(obeyed) {
-        return Cow::Borrowed(text);
-    }
-    let text = text.replace("\r\n", "\n");
-    let mut legible = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        if obeyed(c) { legible.extend(c.escape_unicode()) } else { legible.push(c) }
-    }
-    Cow::Owned(legible)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_cannot_move_a_cursor_and_keeps_its_emoji() {
-        assert_eq!(legible("a\x1b[2Jb\u{9b}c\r\nd\re\0"), "a\\u{1b}[2Jb\\u{9b}c\nd\\u{d}e\\u{0}");
-        assert!(matches!(legible("👩\u{200d}💻\n\tžluť می\u{200c}خواهم"), Cow::Borrowed(_)));
-    }
-
-    #[test]
     fn a_secret_is_masked_wherever_it_stands() {
-        let report = Report::new(Audience::Person(Detail::Trace), true, vec!["sk-123456".into(), "ab".into()]);
-        assert_eq!(report.masked("key sk-123456, abc"), "key ***, abc");
+        let report =
+            Report::new(Audience::Person(Detail::Trace), true, vec!["sk-1".into(), "sk-123456".into(), "ab".into()]);
+        assert_eq!(report.masked("key sk-123456, sk-1, abc"), "key ***, ***, abc");
     }
 }

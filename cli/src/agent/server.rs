@@ -211,14 +211,26 @@ impl Server {
     }
 }
 
-/// An address without its password.
+/// An address without its password, and without the values of its query, of which one may be a key.
 pub(crate) fn shown(url: &Url) -> String {
-    let mut url = url.clone();
+    let mut shown = url.clone();
     if url.password().is_some() {
         // It has a password, so it can be given another.
-        let _ = url.set_password(Some("***"));
+        let _ = shown.set_password(Some("***"));
     }
-    render::one_line(url.as_str())
+    if let Some(query) = url.query().filter(|query| !query.is_empty()) {
+        let masked = |part: &str| part.split_once('=').map_or("***".to_owned(), |(name, _)| format!("{name}=***"));
+        let parts: Vec<String> = query.split('&').map(masked).collect();
+        shown.set_query(Some(&parts.join("&")));
+    }
+    render::one_line(shown.as_str())
+}
+
+/// What in an address must never be shown, as it is written and as it is meant.
+pub(crate) fn secrets_in(url: &Url) -> impl Iterator<Item = String> {
+    let written = url.query().unwrap_or_default().split('&').map(|part| part.split_once('=').unwrap_or(("", part)).1);
+    let meant = url.query_pairs().map(|(_, value)| value.into_owned());
+    url.password().into_iter().chain(written).map(str::to_owned).chain(meant)
 }
 
 /// A key by which a server knows the repetitions of one request.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::request::Sampling;
 use super::retry::Retries;
-use super::server::{Server, shown};
+use super::server::{Server, secrets_in, shown};
 use crate::options::duration;
 
 const DEFAULT_URL: &str = "https://api.openai.com/v1";
@@ -158,8 +158,7 @@ impl Settings {
 
     /// What must never be shown.
     pub(crate) fn secrets(&self) -> Vec<String> {
-        let password = self.base_url.value.password().map(str::to_owned);
-        self.api_key.iter().map(|key| key.value.clone()).chain(password).collect()
+        self.api_key.iter().map(|key| key.value.clone()).chain(secrets_in(&self.base_url.value)).collect()
     }
 
     /// All of it for a person, secrets masked.
@@ -194,9 +193,13 @@ pub(crate) fn misuse(message: impl std::fmt::Display) -> anyhow::Error {
 }
 
 fn address(base: &Sourced<String>) -> anyhow::Result<Url> {
-    let wrong = |why: String| misuse(format!("{} `{}`: {why}; write it like `{DEFAULT_URL}`", base.source, base.value));
-    let url = Url::parse(&base.value).map_err(|error| wrong(error.to_string()))?;
-    if matches!(url.scheme(), "http" | "https") { Ok(url) } else { Err(wrong("neither http nor https".into())) }
+    let wrong = |what: String| misuse(format!("{}{what}; write it like `{DEFAULT_URL}`", base.source));
+    // What cannot be read cannot be masked, so it is not repeated.
+    let url = Url::parse(&base.value).map_err(|error| wrong(format!(": {error}")))?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        _ => Err(wrong(format!(" `{}`: neither http nor https", shown(&url)))),
+    }
 }
 
 /// A number from 0 to `MOST`.
