@@ -91,6 +91,18 @@ fn a_missing_or_broken_manifest_is_named() {
 }
 
 #[test]
+fn endless_files_are_not_read() {
+    let crib = Crib::with_guests(&["echo"]);
+    let manifest = crib.run(&["list", "--tools", "/dev/zero"]);
+    assert!(manifest.stderr.contains("/dev/zero: read manifest: not a regular file"), "{manifest:?}");
+    let arguments = crib.run(&["call", "echo", "@/dev/zero"]);
+    assert_eq!(arguments.code, Some(1));
+    assert!(arguments.stderr.contains("more than the 67108864 bytes that are read"), "{arguments:?}");
+    let script = crib.run(&["run", "--script", "/dev/zero"]);
+    assert!(script.stderr.contains("more than the 67108864 bytes that are read"), "{script:?}");
+}
+
+#[test]
 fn unknown_fields_are_kept_and_warned_about_with_the_nearest() {
     let crib = Crib::with_guests(&["echo"]);
     crib.manifest(&json!({"tools": [

@@ -11,8 +11,8 @@ const PARTING: Duration = Duration::from_millis(1500);
 /// When the program ends whatever it is stuck in.
 const END: Duration = Duration::from_secs(2);
 
-/// Returns once the person presses Ctrl-C (130) or the system asks the program to end (143). Where a signal cannot be
-/// listened for, it keeps its usual effect.
+/// Returns once the person presses Ctrl-C (130), closes the terminal (129), or the system asks the program to end (143).
+/// Where a signal cannot be listened for, it keeps its usual effect.
 pub(crate) async fn requested() -> u8 {
     let interrupted = async {
         if tokio::signal::ctrl_c().await.is_err() {
@@ -21,7 +21,7 @@ pub(crate) async fn requested() -> u8 {
     };
     tokio::select! {
         () = interrupted => 130,
-        () = system::terminated() => 143,
+        code = system::ended() => code,
     }
 }
 
@@ -42,8 +42,15 @@ pub(crate) async fn leave<T>(code: u8, command: JoinHandle<T>) {
 mod system {
     use tokio::signal::unix::{SignalKind, signal};
 
-    pub(super) async fn terminated() {
-        match signal(SignalKind::terminate()) {
+    pub(super) async fn ended() -> u8 {
+        tokio::select! {
+            () = received(SignalKind::hangup()) => 129,
+            () = received(SignalKind::terminate()) => 143,
+        }
+    }
+
+    async fn received(kind: SignalKind) {
+        match signal(kind) {
             Ok(mut stream) => drop(stream.recv().await),
             Err(_) => std::future::pending().await,
         }
@@ -52,7 +59,7 @@ mod system {
 
 #[cfg(not(unix))]
 mod system {
-    pub(super) async fn terminated() {
+    pub(super) async fn ended() -> u8 {
         std::future::pending().await
     }
 }

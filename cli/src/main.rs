@@ -3,6 +3,7 @@
 
 mod agent;
 mod commands;
+mod input;
 mod interrupt;
 mod open_files;
 mod options;

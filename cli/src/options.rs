@@ -204,7 +204,7 @@ impl Sources {
         LimitRequest { deadline: None, memory: self.max_memory, stdout: self.max_output, fuel: self.fuel }
     }
 
-    fn audit(&self, secrets: impl IntoIterator<Item = String>) -> anyhow::Result<Audit> {
+    pub(crate) fn audit(&self, secrets: impl IntoIterator<Item = String>) -> anyhow::Result<Audit> {
         let patterns = self.redact.iter().flat_map(|list| patterns::listed(list)).map(str::to_owned);
         let secrets = SECRETS.iter().filter_map(|name| std::env::var(name).ok()).chain(secrets);
         let secrets = secrets.map(|secret| secret.trim().to_owned()).filter(|secret| is_maskable(secret));

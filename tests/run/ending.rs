@@ -82,7 +82,7 @@ fn an_interrupt_ends_a_run_that_waits_for_its_prompt() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_a_run_whose_thread_is_stuck() {
-    for (signal, wanted) in [("-INT", 130), ("-TERM", 143)] {
+    for (signal, wanted) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
         let place = Place::new();
         assert!(Command::new("mkfifo").arg(place.path("pipe")).status().expect("`mkfifo` runs").success());
         let mut child = place.start(&["--script", "pipe"]);

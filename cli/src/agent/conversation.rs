@@ -1,18 +1,16 @@
 //! The messages of a conversation, in the strict form that goes to a server and into a file. A file that was loaded is
 //! kept whole, fields that nobody here knows included; it is written whole or not at all. It decides nothing.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::turn::{Call, Turn};
+use crate::input;
 
-/// The largest file that is loaded, in bytes.
-const LARGEST_FILE: u64 = 64 << 20;
 /// The longest function name that the Chat Completions API takes, in characters.
 const LONGEST_NAME: usize = 64;
 
@@ -117,10 +115,7 @@ impl Conversation {
     /// The conversation in a file: an array of messages.
     pub(crate) fn load(path: &Path) -> anyhow::Result<Self> {
         let place = path.display();
-        let file = File::open(path).with_context(|| format!("cannot read `{place}`"))?;
-        let length = file.metadata().with_context(|| format!("cannot read `{place}`"))?.len();
-        ensure!(length <= LARGEST_FILE, "`{place}` has {length} bytes; at most {LARGEST_FILE} are loaded");
-        let text = io::read_to_string(file).with_context(|| format!("cannot read `{place}`"))?;
+        let text = input::file(path).with_context(|| format!("cannot read `{place}`"))?;
         let parsed: Value = serde_json::from_str(&text).with_context(|| format!("`{place}` is not JSON"))?;
         let Value::Array(values) = parsed else {
             bail!("`{place}` is not an array of messages: load what `--save-messages` wrote");

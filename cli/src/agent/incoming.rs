@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 use super::answer::{Answer, MOST_CALLS, Unusable, message_of};
 use super::event::Event;
+use super::fault::Fault;
 use super::lines::lines;
 use super::report::Report;
 use super::retry;
-use super::server::Fault;
 use super::turn::Turn;
 use crate::render::{one_line, shortened};
 

@@ -5,7 +5,7 @@ use std::mem;
 
 use futures::{Stream, TryStreamExt, stream};
 
-use super::server::Fault;
+use super::fault::Fault;
 
 /// The lines of a stream, each with the character that ends it. What follows the last of these is dropped.
 pub(crate) fn lines(bytes: impl Stream<Item = Result<Vec<u8>, Fault>>) -> impl Stream<Item = Result<String, Fault>> {

@@ -6,6 +6,7 @@ mod answer;
 mod batch;
 pub(crate) mod conversation;
 pub(crate) mod event;
+mod fault;
 mod incoming;
 mod lines;
 pub(crate) mod model;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tokio::io::AsyncReadExt;
+use crate::input;
 
 use super::conversation::{Conversation, Message, Role};
 use super::script::Script;
@@ -111,10 +111,9 @@ impl OpeningOptions {
 
 /// A text from a file or from standard input, without the line break at its end.
 async fn read(file: &Path) -> anyhow::Result<String> {
-    let mut text = String::new();
     let read = match file.as_os_str() == "-" {
-        true => tokio::io::stdin().read_to_string(&mut text).await.map(|_| text),
-        false => tokio::fs::read_to_string(file).await,
+        true => input::stdin().await,
+        false => input::file(file),
     };
     let mut text = read.map_err(|error| misuse(format!("cannot read `{}`: {error}", file.display())))?;
     text.truncate(text.trim_end_matches(['\r', '\n']).len());

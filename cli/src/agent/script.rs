@@ -16,7 +16,7 @@
 //! refer to results: it says the same whatever the tools answer. Unknown fields are errors.
 
 use std::fmt::Display;
-use std::fs;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
@@ -27,6 +27,7 @@ use super::event::Event;
 use super::report::Report;
 use super::request::Request;
 use super::turn::Turn;
+use crate::input;
 
 /// A script, and how far it has been played.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ pub(crate) struct Script {
 impl Script {
     /// Reads and checks a script.
     pub(crate) fn load(path: &Path) -> anyhow::Result<Self> {
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read the script `{}`", path.display()))?;
+        let text = input::file(path).with_context(|| format!("cannot read the script `{}`", path.display()))?;
         Self::parse(&text, path)
     }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio::io::AsyncReadExt;
 use toolcrib::{Receipt, ToolCall, ToolResult};
 
+use crate::input;
 use crate::options::{Sources, duration};
 use crate::render;
 
@@ -65,15 +65,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 async fn arguments(given: Option<&str>) -> anyhow::Result<String> {
     match given {
         None => Ok(String::new()),
-        Some("-") => {
-            let mut text = String::new();
-            tokio::io::stdin().read_to_string(&mut text).await.context("cannot read arguments from standard input")?;
-            Ok(text)
-        }
+        Some("-") => input::stdin().await.context("cannot read arguments from standard input"),
         Some(given) => match given.strip_prefix('@') {
-            Some(file) => {
-                tokio::fs::read_to_string(file).await.with_context(|| format!("cannot read arguments from `{file}`"))
-            }
+            Some(file) => input::file(file).with_context(|| format!("cannot read arguments from `{file}`")),
             None => Ok(given.to_owned()),
         },
     }

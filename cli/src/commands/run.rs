@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use toolcrib::{Audit, Runtime};
+use toolcrib::Runtime;
 
 use crate::agent::conversation::Conversation;
 use crate::agent::event::Ending;
@@ -31,7 +31,7 @@ A script plays the model, without a server or a key: {"prompt": "…", "turns": 
 With --json every line of standard output is one event with a `type`: start, text, message, tool_call, tool_result,
 usage, retry, warning, and at the end `end` or `error`.
 
-Exit status: 0 the model has answered, 1 it has not, 2 wrong use, 130 interrupted."#;
+Exit status: 0 the model has answered, 1 it has not, 2 wrong use, 130 interrupted, 143 told to end."#;
 
 const OUTPUT: &str = "Output";
 const INSTEAD: &str = "Instead of a run";
@@ -143,7 +143,7 @@ fn runtime(sources: &Sources, settings: &Settings) -> anyhow::Result<Runtime> {
     if sources.tools.is_empty() && sources.paths().is_err() {
         render::warning("no tools: there is no `./tools.json` and no `--tools`; the model can only talk");
         return Runtime::builder()
-            .audit(Audit::folder(sources.audit_folder()?))
+            .audit(sources.audit(settings.secrets())?)
             .build()
             .context("cannot run without tools");
     }
