@@ -95,7 +95,7 @@ impl Audit {
         let Some(log) = &self.log else { return Ok(()) };
         let now = self.now();
         // Milliseconds always, so that records sort as text.
-        let ts = now.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
+        let ts = format!("{now:.3}");
         let line = self.redactions.line(&Record { ts, receipt, argv, cwd });
         log.append(day(now), &line)
     }
