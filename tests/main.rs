@@ -9,6 +9,7 @@ mod cli;
 mod contract;
 mod crib;
 mod grants;
+mod hooks;
 mod limits;
 mod manifest;
 mod programs;

@@ -82,9 +82,11 @@
 //! ```
 
 mod command;
+mod content;
 mod error;
 pub mod files;
 
 pub use command::command;
+pub use content::Encoding;
 pub use error::{Error, PathContext};
 pub use serde_json::{Value, json};

@@ -44,7 +44,7 @@ impl Folder {
     }
 }
 
-/// What one tool was granted. There is one way to make one, [`Grant::new`], and no way to widen it.
+/// What one tool was granted. It is made in one place, and nothing widens it.
 #[derive(Debug, Clone)]
 pub struct Grant {
     folders: Vec<Folder>,

@@ -1,13 +1,11 @@
 //! Appends to the end of a file.
 
-use std::borrow::Cow;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::process::ExitCode;
 
-use base64::prelude::{BASE64_STANDARD, Engine};
 use serde::{Deserialize, Serialize};
-use toolcrib_guest::{Error, PathContext, error};
+use toolcrib_guest::{Encoding, Error, PathContext, error};
 
 const MAX_BYTES: usize = 1024 * 1024;
 
@@ -20,15 +18,6 @@ struct Args {
     encoding: Encoding,
     #[serde(default)]
     must_exist: bool,
-}
-
-#[derive(Default, Deserialize)]
-enum Encoding {
-    #[default]
-    #[serde(rename = "utf-8")]
-    Utf8,
-    #[serde(rename = "base64")]
-    Base64,
 }
 
 #[derive(Serialize)]
@@ -46,12 +35,7 @@ fn main() -> ExitCode {
 
 fn run(args: Args) -> Result<Output, Error> {
     let Args { path, content, encoding, must_exist } = args;
-    let bytes = match encoding {
-        Encoding::Utf8 => Cow::Borrowed(content.as_bytes()),
-        Encoding::Base64 => {
-            BASE64_STANDARD.decode(&content).map_err(|error| error!("`content` is not base64: {error}"))?.into()
-        }
-    };
+    let bytes = encoding.decode("content", &content)?;
     if bytes.len() > MAX_BYTES {
         return Err(error!("`content` is {} bytes, over the limit of {MAX_BYTES}", bytes.len()));
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde::{Deserialize, Serialize};
-use toolcrib_guest::{Error, PathContext, error, files};
+use toolcrib_guest::{Encoding, Error, PathContext, error, files};
 
 const MAX_LIMIT: u64 = 128 * 1024;
 
@@ -23,15 +23,6 @@ struct Args {
 
 fn default_limit() -> u64 {
     32 * 1024
-}
-
-#[derive(Clone, Copy, Default, Deserialize, Serialize)]
-enum Encoding {
-    #[default]
-    #[serde(rename = "utf-8")]
-    Utf8,
-    #[serde(rename = "base64")]
-    Base64,
 }
 
 #[derive(Serialize)]

@@ -1,14 +1,12 @@
 //! Writes a whole file at once.
 
-use std::borrow::Cow;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use base64::prelude::{BASE64_STANDARD, Engine};
 use serde::{Deserialize, Serialize};
-use toolcrib_guest::{Error, PathContext, error, files};
+use toolcrib_guest::{Encoding, Error, PathContext, error, files};
 
 const MAX_BYTES: usize = 1024 * 1024;
 
@@ -29,15 +27,6 @@ fn yes() -> bool {
     true
 }
 
-#[derive(Default, Deserialize)]
-enum Encoding {
-    #[default]
-    #[serde(rename = "utf-8")]
-    Utf8,
-    #[serde(rename = "base64")]
-    Base64,
-}
-
 #[derive(Serialize)]
 struct Output {
     path: String,
@@ -52,12 +41,7 @@ fn main() -> ExitCode {
 
 fn run(args: Args) -> Result<Output, Error> {
     let Args { path, content, encoding, create_parents, overwrite } = args;
-    let bytes = match encoding {
-        Encoding::Utf8 => Cow::Borrowed(content.as_bytes()),
-        Encoding::Base64 => {
-            BASE64_STANDARD.decode(&content).map_err(|error| error!("`content` is not base64: {error}"))?.into()
-        }
-    };
+    let bytes = encoding.decode("content", &content)?;
     if bytes.len() > MAX_BYTES {
         return Err(error!("`content` is {} bytes, over the limit of {MAX_BYTES}", bytes.len()));
     }
