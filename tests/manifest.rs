@@ -80,6 +80,21 @@ fn validate_tells_every_problem_and_load_the_first() {
 }
 
 #[test]
+fn every_field_of_an_entry_is_checked_in_the_formats_order() {
+    let told = validate(json!([{
+        "name": "n", "command": ["../x"], "envPassthrough": ["1BAD"], "schema": [], "capabilities": [], "limits": {"fuel": 0},
+        "timeoutsec": 1
+    }]));
+    let places: Vec<_> =
+        ["envPassthrough[0]", "command[0] must not", "schema must be", "capabilities must be", "limits.fuel"]
+            .iter()
+            .map(|word| told.find(word).unwrap_or_else(|| panic!("{word} is not told: {told}")))
+            .collect();
+    assert!(places.is_sorted(), "{told}");
+    assert!(told.contains("unknown field `timeoutsec` is ignored; did you mean `timeoutSec`?"), "{told}");
+}
+
+#[test]
 fn a_missing_or_broken_manifest_is_named() {
     let crib = Crib::new();
     let absent = crib.run(&["list", "--tools", "absent.json"]);

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::tool::{Body, Format, Origin, Tool};
+use crate::tool::{Body, Format, LimitRequest, Origin, Tool};
 
 use super::program;
 use super::{Problem, Severity};
@@ -93,14 +93,14 @@ impl Reader<'_> {
         let mut names = HashSet::new();
         let mut tools = Vec::new();
         for (index, entry) in manifest.tools.unwrap_or_default().into_iter().enumerate() {
-            match self.tool(index, entry, &mut names, folder) {
-                Ok(mut tool) => {
-                    tool.origin.path = Arc::from(path.as_path());
-                    tool.origin.text = Some(text.clone());
-                    tools.push(tool);
-                }
-                Err(message) => self.error(message),
-            }
+            let origin = Origin {
+                format: Format::Manifest,
+                path: Arc::from(path.as_path()),
+                index: Some(index),
+                text: Some(text.clone()),
+                unknown: Map::new(),
+            };
+            tools.extend(self.tool(origin, index, entry, &mut names, folder));
         }
         if tools.is_empty() && self.problems.is_empty() {
             self.warn("`tools` is empty: there is nothing to call".into());
@@ -108,56 +108,59 @@ impl Reader<'_> {
         tools
     }
 
-    /// One entry, checked in the format's order: name, duplicate, command, environment, `command[0]`.
-    fn tool(&mut self, index: usize, entry: Entry, names: &mut HashSet<String>, folder: &Path) -> Result<Tool, String> {
+    /// One entry, checked in the format's order: name, duplicate, command, environment, `command[0]`, then what is ours.
+    /// Every field is checked, so that the first error is the format's and none stays untold.
+    fn tool(
+        &mut self,
+        origin: Origin,
+        index: usize,
+        entry: Entry,
+        names: &mut HashSet<String>,
+        folder: &Path,
+    ) -> Option<Tool> {
         let name = entry.name.unwrap_or_default();
-        if name.trim().is_empty() {
-            return Err(format!("tool[{index}]: name is required"));
-        }
-        let at = format!("tool[{index}] {name:?}");
-        if !names.insert(name.clone()) {
-            return Err(format!("{at}: duplicate name"));
-        }
-        let argv = entry.command.unwrap_or_default();
-        let Some(first) = argv.first() else {
-            return Err(format!("{at}: command must have at least program name"));
+        let at = match name.trim().is_empty() {
+            true => format!("tool[{index}]"),
+            false => format!("tool[{index}] {:?}", shortened(&name)),
         };
-        let in_entry = |message: String| format!("{at}: {message}");
-        let passthrough = environment::normalise("envPassthrough", entry.env_passthrough.unwrap_or_default());
-        let passthrough = passthrough.map_err(in_entry)?;
-        let program = command::resolve(first, folder).map_err(in_entry)?;
-
+        let mut entry_checks = Checks { reader: self, at: &at, sound: true };
+        let checks = &mut entry_checks;
+        checks.that(!name.trim().is_empty(), "name is required");
+        checks.that(name.trim().is_empty() || names.insert(name.clone()), "duplicate name");
+        let argv = entry.command.unwrap_or_default();
+        checks.that(!argv.is_empty(), "command must have at least program name");
+        let env = environment::normalise("envPassthrough", entry.env_passthrough.unwrap_or_default());
+        let env = checks.value(env).unwrap_or_default();
+        let program = argv.first().and_then(|first| checks.value(command::resolve(first, folder)));
         if let Some(schema) = entry.schema.as_ref().filter(|schema| !schema.is_object()) {
-            return Err(format!("{at}: schema must be an object, found {}", extension::kind(schema)));
+            checks.that(false, &format!("schema must be an object, found {}", extension::kind(schema)));
         }
-        let requested = extension::capabilities(entry.capabilities, passthrough, folder).map_err(in_entry)?;
-        let mut limits = extension::limits(entry.limits).map_err(in_entry)?;
-        match entry.timeout_sec {
-            Some(seconds @ 1..) => limits.deadline = Some(Duration::from_secs(seconds.unsigned_abs())),
-            Some(seconds @ ..=-1) => self.warn(format!("{at}: timeoutSec {seconds} is negative and is ignored")),
-            Some(0) | None => {}
+        let requested = checks.value(extension::capabilities(entry.capabilities, env, folder));
+        let limits = checks.value(extension::limits(entry.limits));
+        let length = name.chars().count();
+        checks.that(length <= LONGEST_NAME, &format!("name is longer than {LONGEST_NAME} characters"));
+        let sound = entry_checks.sound;
+
+        let in_entry = format!("{at}: ");
+        if let Some(seconds @ ..=-1) = entry.timeout_sec {
+            self.warn(format!("{in_entry}timeoutSec {seconds} is negative and is ignored"));
         }
-        if name.chars().count() > LONGEST_NAME {
-            return Err(format!("tool[{index}]: name is longer than {LONGEST_NAME} characters"));
+        if sound && !model_name(&name) {
+            self.warn(format!("{in_entry}model servers take names of 1 to 64 letters, digits, `_` and `-`"));
         }
-        if !model_name(&name) {
-            self.warn(format!("{at}: model servers take names of 1 to 64 letters, digits, `_` and `-`"));
-        }
-        self.warn_of_unknown(&format!("{at}: "), &entry.unknown, ENTRY_KEYS);
-        Ok(Tool {
+        self.warn_of_unknown(&in_entry, &entry.unknown, ENTRY_KEYS);
+        let (Some(program), Some(requested), Some(limits), true) = (program, requested, limits, sound) else {
+            return None;
+        };
+        let deadline = entry.timeout_sec.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
+        Some(Tool {
             name,
             description: entry.description,
             parameters: entry.schema,
             body: Body::Command { program: program::locate(&program), argv: command::guest_argv(argv) },
             requested,
-            limits,
-            origin: Origin {
-                format: Format::Manifest,
-                path: Arc::from(Path::new("")),
-                index: Some(index),
-                text: None,
-                unknown: entry.unknown,
-            },
+            limits: LimitRequest { deadline: deadline.map(Duration::from_secs), ..limits },
+            origin: Origin { unknown: entry.unknown, ..origin },
         })
     }
 
@@ -168,6 +171,31 @@ impl Reader<'_> {
             self.warn(format!("{at}unknown field `{key}` is ignored{hint}"));
         }
     }
+}
+
+/// The checks of one entry: each failure is a problem of the manifest, and the entry is no tool then.
+struct Checks<'a, 'b> {
+    reader: &'a mut Reader<'b>,
+    at: &'a str,
+    sound: bool,
+}
+
+impl Checks<'_, '_> {
+    fn that(&mut self, holds: bool, otherwise: &str) {
+        if !holds {
+            self.sound = false;
+            self.reader.error(format!("{}: {otherwise}", self.at));
+        }
+    }
+
+    fn value<T>(&mut self, value: Result<T, String>) -> Option<T> {
+        value.map_err(|wrong| self.that(false, &wrong)).ok()
+    }
+}
+
+/// As much of a name as a message can hold.
+fn shortened(name: &str) -> String {
+    name.chars().take(LONGEST_NAME).collect()
 }
 
 fn read_text(path: &Path) -> std::io::Result<String> {
