@@ -192,7 +192,7 @@ fn no_grant_reaches_the_audit_log_or_the_compile_cache() {
 fn a_denial_of_what_is_not_there_yet_holds_through_a_link() {
     let crib = crib();
     symlink("work", crib.path("link")).unwrap();
-    for denied in ["link/fresh", "work/fresh", "link/../work/fresh", "link/a/b"] {
+    for denied in ["link/fresh", "work/fresh", "link/a/../fresh", "link/a/b"] {
         let ran = crib.run(&["call", "file_io", "{}", "--allow-write=link", &format!("--deny-write={denied}")]);
         assert!(ran.stderr.contains("lies inside the granted"), "{denied}: {ran:?}");
     }
