@@ -45,6 +45,32 @@ fn a_hook_that_blocks_is_named_and_the_guest_is_not_started() {
     assert_eq!(crib.records()[0]["outcome"], "denied");
 }
 
+/// A hook with a defect of its own.
+struct Panics;
+
+impl Hook for Panics {
+    fn name(&self) -> &str {
+        "panics"
+    }
+
+    fn before<'a>(&'a self, _: &'a Tool, _: &'a ToolCall) -> BoxFuture<'a, Result<Verdict, String>> {
+        async { panic!("a defect of the host") }.boxed()
+    }
+}
+
+#[test]
+fn a_panic_in_the_host_ends_one_call_with_one_record() {
+    let crib = Crib::new();
+    let builder = Runtime::builder().source(guest("echo")).audit(Audit::folder(crib.path("audit")));
+    let runtime = builder.hook(Arc::new(Panics)).build().unwrap();
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for _ in 0..2 {
+        let result = tokio.block_on(runtime.call(ToolCall::new("", "echo", "{}")));
+        assert_eq!(result.content(), r#"{"error":"the call broke off inside the host"}"#);
+    }
+    assert_eq!(crib.records().len(), 2);
+}
+
 #[test]
 fn a_hook_that_fails_blocks() {
     let result = call(&Crib::new(), vec![Err("no answer".into())]);

@@ -98,12 +98,18 @@ fn memories_and_tables_count_together() {
     let table = r#"(table 1 funcref) (func (export "run") (result i32)
         (i32.eq (table.grow (ref.null func) (i32.const 60000)) (i32.const -1)))"#;
     crib.install_wat("table", &component(table, 1));
+    let both = r#"(memory 0) (table 1 funcref) (func (export "run") (result i32)
+        (if (i32.eq (memory.grow (i32.const 9)) (i32.const -1)) (then unreachable))
+        (i32.eq (table.grow (ref.null func) (i32.const 60000)) (i32.const -1)))"#;
+    crib.install_wat("both", &component(both, 1));
     let entry = |name: &str| json!({"name": name, "command": [format!("./tools/bin/{name}")]});
-    crib.manifest(&json!({"tools": [entry("one"), entry("two"), entry("table")]}));
+    crib.manifest(&json!({"tools": [entry("one"), entry("two"), entry("table"), entry("both")]}));
     // Nine pages are 576 KiB: one memory fits into a MiB, two do not; 60,000 elements of 8 bytes are 469 KiB.
     assert_eq!(crib.outcome("one", &json!({}), &["--max-memory", "1MiB"]), "ok");
     assert_eq!(crib.outcome("two", &json!({}), &["--max-memory", "1MiB"]), "memory");
     assert_eq!(crib.outcome("two", &json!({}), &["--max-memory", "2MiB"]), "ok");
+    assert_eq!(crib.call("both", &json!({}), &["--max-memory", "1MiB"])["receipt"]["exit"], 1, "the table is refused");
+    assert_eq!(crib.call("both", &json!({}), &["--max-memory", "2MiB"])["receipt"]["exit"], 0);
     assert_eq!(crib.call("table", &json!({}), &[])["receipt"]["exit"], 0);
     assert_eq!(crib.call("table", &json!({}), &["--max-memory", "256KiB"])["receipt"]["exit"], 1);
 }
@@ -150,6 +156,27 @@ fn a_flood_of_handles_is_refused() {
     let crib = Crib::with_guests(&["open_many"]);
     fs::write(crib.path("work/f"), "x").unwrap();
     assert_eq!(crib.outcome("open_many", &json!({"path": "f"}), &["--allow-read=work"]), "handles");
+}
+
+#[test]
+fn handles_of_the_guests_own_resources_count_too() {
+    let crib = Crib::new();
+    crib.install_wat(
+        "own",
+        r#"(component
+            (type $r (resource (rep i32)))
+            (core func $new (canon resource.new $r))
+            (core module $m
+                (import "host" "new" (func $new (param i32) (result i32)))
+                (func (export "run") (result i32) (loop $more (drop (call $new (i32.const 1))) (br $more)) i32.const 0))
+            (core instance $i (instantiate $m (with "host" (instance (export "new" (func $new))))))
+            (func $run (result (result)) (canon lift (core func $i "run")))
+            (instance $exports (export "run" (func $run)))
+            (export "wasi:cli/run@0.2.0" (instance $exports)))"#,
+    );
+    crib.manifest(&json!({"tools": [{"name": "own", "command": ["./tools/bin/own"]}]}));
+    let line = crib.call("own", &json!({}), &[]);
+    assert_eq!(line["receipt"]["outcome"], "handles", "{line}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The program `toolcrib`: parse what was asked, do it, say how it ended. Exit codes: 0 done, 1 the work failed, 2 wrong
-//! use, 130 interrupted, 143 told to end. It knows the library's types and no dialect, no engine and no sandbox.
+//! use, 130 interrupted, 129 or 143 told to end. It knows the library's types and no dialect, no engine and no sandbox.
 
 mod agent;
 mod commands;
@@ -30,7 +30,7 @@ Examples:
   toolcrib validate ./tools.json                   every problem, before an agent meets it
   toolcrib doctor                                  what is missing on this machine, and the cure
 
-Exit status: 0 done, 1 the work failed, 2 wrong use, 130 interrupted, 143 told to end
+Exit status: 0 done, 1 the work failed, 2 wrong use, 130 interrupted, 129 or 143 told to end
 (SIGTERM).";
 
 /// Run tools that nobody has to trust.

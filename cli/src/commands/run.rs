@@ -31,7 +31,7 @@ A script plays the model, without a server or a key: {"prompt": "…", "turns": 
 With --json every line of standard output is one event with a `type`: start, text, message, tool_call, tool_result,
 usage, retry, warning, and at the end `end` or `error`.
 
-Exit status: 0 the model has answered, 1 it has not, 2 wrong use, 130 interrupted, 143 told to end."#;
+Exit status: 0 the model has answered, 1 it has not, 2 wrong use, 130 interrupted, 129 or 143 told to end."#;
 
 const OUTPUT: &str = "Output";
 const INSTEAD: &str = "Instead of a run";
