@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::tool::{Body, Capabilities, Format, LimitRequest, Origin, Tool};
+use crate::tool::{Body, Capabilities, Format, Interface, LimitRequest, Origin, Tool};
 
 use super::{Problem, Severity};
 
@@ -56,6 +56,7 @@ pub(super) fn read_file(path: &Path) -> (Vec<Tool>, Vec<Problem>) {
         body: Body::Command { program: path.to_path_buf(), argv: vec![name.to_owned()] },
         requested: Capabilities::default(),
         limits: LimitRequest::default(),
+        interface: Interface::default(),
         origin: Origin {
             format: Format::Component,
             path: Arc::from(path),

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::tool::{Body, Format, LimitRequest, Origin, Tool};
+use crate::tool::{Body, Format, Interface, LimitRequest, Origin, Tool};
 
 use super::program;
 use super::{Problem, Severity};
@@ -160,6 +160,7 @@ impl Reader<'_> {
             body: Body::Command { program: program::locate(&program), argv: command::guest_argv(argv) },
             requested,
             limits: LimitRequest { deadline: deadline.map(Duration::from_secs), ..limits },
+            interface: Interface::default(),
             origin: Origin { unknown: entry.unknown, ..origin },
         })
     }

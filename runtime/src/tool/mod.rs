@@ -2,7 +2,11 @@
 //! what it was made from, so that nothing a source said is lost. It knows no dialect.
 
 mod capability;
+mod fact;
+mod interface;
 mod limits;
+mod resource;
+mod word;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +15,13 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use capability::{Access, Capabilities, FileRequest, FolderRequest};
+pub use fact::{Basis, Fact, Row};
+pub use interface::{
+    Availability, Discovery, EmptyResult, Execution, Identity, Interface, Interrupt, Permission, Persistence,
+    Rendering, ResultRules, Risk, Safety, Schemas, SiblingFailure, Validation, Visibility,
+};
 pub use limits::{LimitRequest, Limits};
+pub use resource::{Comparison, Operand, Resource, Use, ValueRule};
 
 /// A tool: what the model sees, what runs, what it asks for, and where it came from.
 #[derive(Debug, Clone)]
@@ -28,6 +38,8 @@ pub struct Tool {
     pub requested: Capabilities,
     /// The limits it sets for itself.
     pub limits: LimitRequest,
+    /// How it behaves.
+    pub interface: Interface,
     /// Where it came from.
     pub origin: Origin,
 }
