@@ -102,8 +102,12 @@ pub enum Outcome {
     Failed,
     /// The model's call was wrong; the guest was not started.
     BadArguments,
-    /// A grant, rule or hook refused the call.
+    /// A grant, rule, person or hook refused the call.
     Denied,
+    /// The model has to search for the tool before it calls it.
+    SchemaNotLoaded,
+    /// Too many calls wait already.
+    Busy,
     /// The tool broke its contract: its answer is not one line of JSON.
     BadResult,
     /// The wall-clock deadline passed.
@@ -122,7 +126,7 @@ pub enum Outcome {
     Trap,
     /// The program cannot be run as a tool.
     BadComponent,
-    /// The caller went away before the call ended.
+    /// The caller went away, or a call of its step failed, before it ended.
     Cancelled,
     /// The call could not be written to the audit log and was refused.
     Unlogged,
@@ -136,6 +140,8 @@ impl Outcome {
             Outcome::Failed => "failed",
             Outcome::BadArguments => "bad-arguments",
             Outcome::Denied => "denied",
+            Outcome::SchemaNotLoaded => "schema-not-loaded",
+            Outcome::Busy => "busy",
             Outcome::BadResult => "bad-result",
             Outcome::Deadline => "deadline",
             Outcome::Fuel => "fuel",

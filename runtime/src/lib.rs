@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The modules stand in the order in which they may import one another: `error`, `tool`, `call`, `schema`, `source`,
-//! `registry`, `policy`, `hook`, `audit`, `sandbox`, `pipeline`, `runtime`. A dialect is known in [`source`] alone, the
+//! `registry`, `policy`, `hook`, `observe`, `audit`, `sandbox`, `pipeline`, `runtime`. A dialect is known in [`source`] alone, the
 //! engine in the private `sandbox` alone, and only the private `pipeline` reaches the sandbox. Nothing here touches a
 //! terminal, the process's environment or a home directory: an embedder passes in what may be used.
 
@@ -27,6 +27,7 @@ pub mod audit;
 pub mod call;
 pub mod error;
 pub mod hook;
+pub mod observe;
 mod pipeline;
 pub mod policy;
 mod registry;

@@ -10,8 +10,9 @@ use crate::audit::Audit;
 use crate::call::{ToolCall, ToolResult};
 use crate::error::Error;
 use crate::hook::Hook;
+use crate::observe::Observer;
 use crate::pipeline::{Pipeline, Ready};
-use crate::policy::{self, Allowed, Grant, Policy};
+use crate::policy::{self, Allowed, Approval, Approver, Grant, Policy};
 use crate::registry::Registry;
 use crate::sandbox::Sandbox;
 use crate::schema::Arguments;
@@ -36,6 +37,9 @@ pub struct Builder {
     compile_cache: Option<PathBuf>,
     concurrency: u32,
     hooks: Vec<Arc<dyn Hook>>,
+    observers: Vec<Arc<dyn Observer>>,
+    approver: Option<Arc<dyn Approver>>,
+    approvals: Vec<Approval>,
 }
 
 impl Runtime {
@@ -51,6 +55,9 @@ impl Runtime {
             compile_cache: None,
             concurrency: 32,
             hooks: Vec::new(),
+            observers: Vec::new(),
+            approver: None,
+            approvals: Vec::new(),
         }
     }
 
@@ -154,10 +161,31 @@ impl Builder {
         self
     }
 
-    /// Adds something that may block a call.
+    /// Adds something that may block a call or change it.
     #[must_use]
     pub fn hook(mut self, hook: Arc<dyn Hook>) -> Self {
         self.hooks.push(hook);
+        self
+    }
+
+    /// Adds somebody who watches every call.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observers.push(observer);
+        self
+    }
+
+    /// Who is asked where a rule says so. Without one the answer is no.
+    #[must_use]
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = Some(approver);
+        self
+    }
+
+    /// What a person agreed to earlier, for always.
+    #[must_use]
+    pub fn approvals(mut self, approvals: impl IntoIterator<Item = Approval>) -> Self {
+        self.approvals.extend(approvals);
         self
     }
 

@@ -86,9 +86,17 @@ impl Pipeline {
         let Body::Command { argv, .. } = &tool.body;
         ticket.permit(&ready.grant, argv);
         let arguments = ready.check(&call.arguments).await?;
+        let value = serde_json::Value::Null;
         for hook in &self.hooks {
-            let refusal = match hook.before(tool, call).await {
-                Ok(Verdict::Allow) => continue,
+            let proposed = crate::hook::Proposed {
+                invocation: "",
+                call_id: &call.id,
+                tool,
+                model_input: &call.arguments,
+                arguments: &value,
+            };
+            let refusal = match hook.before(proposed).await {
+                Ok(Verdict::Modify(_) | Verdict::Allow | Verdict::Pass) => continue,
                 Ok(Verdict::Block(reason)) => format!("blocked by hook {:?}: {reason}", hook.name()),
                 Err(error) => format!("blocked by hook {:?}, which failed: {error}", hook.name()),
             };

@@ -36,9 +36,15 @@ impl Ticket {
     pub(super) fn new(audit: Arc<Audit>, call: &ToolCall) -> Self {
         let receipt = Receipt {
             call_id: clip(&call.id),
+            invocation: String::new(),
             tool: clip(&call.name),
             digest: None,
             outcome: Outcome::Cancelled,
+            decision: None,
+            mutations: Vec::new(),
+            waited_ms: 0.0,
+            written: None,
+            persisted: None,
             exit: None,
             ms: 0.0,
             cpu_ms: 0.0,
@@ -114,7 +120,7 @@ impl Ticket {
         };
         let log = std::mem::take(&mut self.log);
         let fault = self.fault.take();
-        ToolResult { call_id: call.id, name: call.name, outcome, log, fault, receipt }
+        ToolResult { call_id: call.id, name: call.name, outcome, display: None, transcript: None, log, fault, receipt }
     }
 
     /// Keeps a fault of the host for the operator and gives what the model is told of it.
