@@ -82,6 +82,11 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     to_stdout(&[text.as_bytes(), b"\n"])
 }
 
+/// Writes content from outside to standard output, byte for byte. On a terminal it is [`legible`] text and ends its line.
+pub(crate) fn print_content(content: &[u8]) -> anyhow::Result<()> {
+    if io::stdout().is_terminal() { print(&legible(&String::from_utf8_lossy(content))) } else { to_stdout(&[content]) }
+}
+
 fn to_stdout(parts: &[&[u8]]) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     let written = parts.iter().try_for_each(|part| out.write_all(part)).and_then(|()| out.flush());
