@@ -17,7 +17,8 @@ Examples:
   toolcrib result remove --all
 
 A result larger than a model is told at once is kept whole under a reference, such as
-res_0123456789abcdef0123456789abcdef: at most 7 days, 1,000 results and 256 MiB; the oldest go first.";
+res_0123456789abcdef0123456789abcdef: for 7 days, and no more than 1,000 results and 256 MiB. The
+oldest go first.";
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
@@ -25,8 +26,8 @@ Examples:
   toolcrib result show REF --limit 64KiB           the beginning; a hint says how to go on
   toolcrib result show REF --json | jq -r .text
 
-A part begins and ends between UTF-8 characters. With --json, `text` is the part and `next` the offset
-of the one after it; bytes that are not UTF-8 are replaced there.";
+A part begins and ends between UTF-8 characters. With --json, `text` is the part, in which bytes that
+are not UTF-8 are replaced, and `next` the offset of the part after it.";
 
 const LIST_EXAMPLES: &str = "\
 Examples:
