@@ -13,5 +13,6 @@ mod hooks;
 mod limits;
 mod manifest;
 mod programs;
+mod results;
 mod run;
 mod toolbox;

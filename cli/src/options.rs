@@ -3,6 +3,7 @@
 
 mod patterns;
 mod quantity;
+mod results;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use toolcrib::{Audit, Runtime};
 use crate::render::{self, Advice};
 
 pub(crate) use quantity::{duration, size};
+pub(crate) use results::ResultsFolder;
 
 /// The source that is used where none is named.
 pub(crate) const DEFAULT_SOURCE: &str = "./tools.json";
@@ -179,11 +181,7 @@ impl Sources {
 
     /// Where calls are signed for.
     pub(crate) fn audit_folder(&self) -> anyhow::Result<PathBuf> {
-        let default = || {
-            let user = user_folders()?;
-            Some(user.state_dir().unwrap_or(user.data_local_dir()).join("audit"))
-        };
-        self.audit_dir.clone().or_else(default).ok_or_else(|| {
+        self.audit_dir.clone().or_else(|| state_folder("audit")).ok_or_else(|| {
             Advice::new("no folder for the audit log: you have no home folder", "name one with `--audit-dir DIR`")
                 .into()
         })
@@ -224,4 +222,10 @@ fn environment() -> impl Iterator<Item = (String, String)> {
 
 fn user_folders() -> Option<ProjectDirs> {
     ProjectDirs::from("", "", "toolcrib")
+}
+
+/// A folder of this name for what outlives a run, beside the others of its kind.
+fn state_folder(name: &str) -> Option<PathBuf> {
+    let user = user_folders()?;
+    Some(user.state_dir().unwrap_or(user.data_local_dir()).join(name))
 }

@@ -18,10 +18,11 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The modules stand in the order in which they may import one another: `error`, `tool`, `call`, `schema`, `source`,
-//! `registry`, `policy`, `hook`, `observe`, `audit`, `sandbox`, `pipeline`, `runtime`. A dialect is known in [`source`] alone, the
-//! engine in the private `sandbox` alone, and only the private `pipeline` reaches the sandbox. Nothing here touches a
-//! terminal, the process's environment or a home directory: an embedder passes in what may be used.
+//! The modules stand in the order in which they may import one another: `error`, `private`, `tool`, `call`, `schema`,
+//! `source`, `registry`, `policy`, `hook`, `observe`, `audit`, `results`, `sandbox`, `pipeline`, `runtime`. A dialect is
+//! known in [`source`] alone, the engine in the private `sandbox` alone, and only the private `pipeline` reaches the
+//! sandbox. Nothing here touches a terminal, the process's environment or a home directory: an embedder passes in what
+//! may be used.
 
 pub mod audit;
 pub mod call;
@@ -30,7 +31,9 @@ pub mod hook;
 pub mod observe;
 mod pipeline;
 pub mod policy;
+mod private;
 mod registry;
+pub mod results;
 pub mod runtime;
 mod sandbox;
 mod schema;
@@ -41,5 +44,6 @@ pub use audit::Audit;
 pub use call::{Receipt, ToolCall, ToolResult};
 pub use error::{Error, Outcome, ToolError};
 pub use policy::Policy;
+pub use results::Results;
 pub use runtime::{Builder, Runtime};
 pub use tool::Tool;
