@@ -29,6 +29,8 @@ pub(crate) const SECRETS: [&str; 2] = ["OAI_API_KEY", "OPENAI_API_KEY"];
 /// The shortest secret that is masked, in characters: masking a shorter one would garble every text.
 const SHORTEST_SECRET: usize = 4;
 const SLOW: Duration = Duration::from_secs(1);
+/// How many calls run at once where nobody says.
+const DEFAULT_CONCURRENCY: u16 = 32;
 /// Stands for a denial of everything.
 const ALL: &str = "*";
 
@@ -203,10 +205,21 @@ impl Sources {
     }
 
     pub(crate) fn audit(&self, secrets: impl IntoIterator<Item = String>) -> anyhow::Result<Audit> {
+        let (patterns, texts) = self.masks(secrets);
+        Ok(Audit::folder(self.audit_folder()?).redact(patterns).redact_literal(texts))
+    }
+
+    /// What is masked wherever something is kept: patterns, and texts letter for letter.
+    fn masks(&self, secrets: impl IntoIterator<Item = String>) -> (Vec<String>, Vec<String>) {
         let patterns = self.redact.iter().flat_map(|list| patterns::listed(list)).map(str::to_owned);
         let secrets = SECRETS.iter().filter_map(|name| std::env::var(name).ok()).chain(secrets);
-        let secrets = secrets.map(|secret| secret.trim().to_owned()).filter(|secret| is_maskable(secret));
-        Ok(Audit::folder(self.audit_folder()?).redact(patterns).redact_literal(secrets))
+        let texts = secrets.map(|secret| secret.trim().to_owned()).filter(|secret| is_maskable(secret));
+        (patterns.collect(), texts.collect())
+    }
+
+    /// How many calls run at once.
+    pub(crate) fn at_once(&self) -> usize {
+        self.concurrency.unwrap_or(DEFAULT_CONCURRENCY).into()
     }
 }
 

@@ -70,6 +70,14 @@ pub enum Error {
         /// What the system answered.
         reason: String,
     },
+    /// The records of calls cannot be written.
+    #[error("records {}: {reason}", path.display())]
+    Records {
+        /// The folder of the records.
+        path: PathBuf,
+        /// What the system answered.
+        reason: String,
+    },
     /// Results cannot be kept, or one is not as it was kept.
     #[error("kept results {}: {reason}", path.display())]
     Results {
@@ -103,6 +111,7 @@ impl Error {
             Error::Audit { .. } => {
                 Some("no call runs unlogged: see that the folder can be written, or name another".into())
             }
+            Error::Records { .. } => Some("see that the folder is yours alone, can be written and has room".into()),
             Error::Results { .. } => {
                 Some("see that the folder is yours alone, can be written and has room, or name another".into())
             }

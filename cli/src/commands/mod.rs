@@ -3,6 +3,7 @@
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod list;
 pub(crate) mod result;
 pub(crate) mod run;
@@ -20,6 +21,7 @@ pub(crate) enum Command {
     Result(result::Args),
     Schema(schema::Args),
     Validate(validate::Args),
+    Export(export::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
 }
@@ -33,6 +35,7 @@ impl Command {
             Command::Result(args) => result::run(args),
             Command::Schema(args) => schema::run(args).await,
             Command::Validate(args) => validate::run(args).await,
+            Command::Export(args) => export::run(args),
             Command::Doctor(args) => doctor::run(args),
             Command::Completions(args) => completions::run(args),
         }

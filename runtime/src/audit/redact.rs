@@ -11,12 +11,12 @@ const MASK: &str = "***REDACTED***";
 const FREE_TEXT: [&str; 6] = ["callId", "tool", "argv", "cwd", "granted", "denied"];
 
 #[derive(Debug, Default)]
-pub(super) struct Redactions {
+pub(crate) struct Redactions {
     patterns: Vec<Regex>,
 }
 
 impl Redactions {
-    pub(super) fn add(&mut self, patterns: impl IntoIterator<Item = String>) {
+    pub(crate) fn add(&mut self, patterns: impl IntoIterator<Item = String>) {
         for pattern in patterns.into_iter().filter(|pattern| !pattern.is_empty()) {
             match Regex::new(&pattern) {
                 Ok(regex) => self.patterns.push(regex),
@@ -25,9 +25,14 @@ impl Redactions {
         }
     }
 
-    pub(super) fn add_literal(&mut self, texts: impl IntoIterator<Item = String>) {
+    pub(crate) fn add_literal(&mut self, texts: impl IntoIterator<Item = String>) {
         let literals = texts.into_iter().filter(|text| !text.is_empty());
         self.patterns.extend(literals.filter_map(|text| Regex::new(&regex::escape(&text)).ok()));
+    }
+
+    /// Whether nothing is masked.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
     }
 
     /// One line of JSON, ended by a newline, with every string masked.
@@ -48,7 +53,8 @@ impl Redactions {
         line
     }
 
-    fn mask(&self, value: &mut Value) {
+    /// Masks every string of a value.
+    pub(crate) fn mask(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
                 for pattern in &self.patterns {
