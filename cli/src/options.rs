@@ -87,6 +87,11 @@ pub(crate) struct Sources {
     #[arg(long, value_name = "LIST", env = "TOOLCRIB_REDACT", hide_env_values = true, help_heading = RECORDS)]
     redact: Option<String>,
     #[command(flatten)]
+    results: ResultsFolder,
+    /// Give a model at most this many characters of an answer; the whole is kept, and a reference to it told
+    #[arg(long, value_name = "CHARS", value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
+    max_inline: Option<u32>,
+    #[command(flatten)]
     pub(crate) cache: Cache,
 }
 
@@ -118,12 +123,16 @@ impl Sources {
             .audit(self.audit(secrets)?)
             .limits(Limits { deadline: default_deadline, ..Limits::default() })
             .ceiling(self.ceiling())
-            .environment(environment());
+            .environment(environment())
+            .results(self.results.results()?);
         for source in self.paths()? {
             builder = builder.source(source);
         }
         if let Some(folder) = self.cache.folder() {
             builder = builder.compile_cache(folder);
+        }
+        if let Some(characters) = self.max_inline {
+            builder = builder.most_inline(characters as usize);
         }
         if let Some(calls) = self.concurrency {
             builder = builder.concurrency(calls.into());
