@@ -3,16 +3,19 @@
 
 mod patterns;
 mod quantity;
+mod records;
 mod results;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use directories::ProjectDirs;
 use futures::stream::{StreamExt, TryStreamExt};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use toolcrib::observe::Observer;
 use toolcrib::policy::{Permission, Policy};
 use toolcrib::tool::{LimitRequest, Limits};
 use toolcrib::{Audit, Runtime};
@@ -20,6 +23,7 @@ use toolcrib::{Audit, Runtime};
 use crate::render::{self, Advice};
 
 pub(crate) use quantity::{duration, size};
+pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use results::ResultsFolder;
 
 /// The source that is used where none is named.
@@ -89,6 +93,11 @@ pub(crate) struct Sources {
     #[arg(long, value_name = "LIST", env = "TOOLCRIB_REDACT", hide_env_values = true, help_heading = RECORDS)]
     redact: Option<String>,
     #[command(flatten)]
+    results: ResultsFolder,
+    /// Give a model at most this many characters of an answer; the whole is kept, and a reference to it told
+    #[arg(long, value_name = "CHARS", value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
+    max_inline: Option<u32>,
+    #[command(flatten)]
     pub(crate) cache: Cache,
 }
 
@@ -115,20 +124,37 @@ impl Sources {
         default_deadline: Duration,
         secrets: impl IntoIterator<Item = String>,
     ) -> anyhow::Result<Runtime> {
+        self.observed(default_deadline, secrets, None)
+    }
+
+    /// The same, with somebody who watches the calls.
+    pub(crate) fn observed(
+        &self,
+        default_deadline: Duration,
+        secrets: impl IntoIterator<Item = String>,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> anyhow::Result<Runtime> {
         let mut builder = Runtime::builder()
             .policy(self.policy())
             .audit(self.audit(secrets)?)
             .limits(Limits { deadline: default_deadline, ..Limits::default() })
             .ceiling(self.ceiling())
-            .environment(environment());
+            .environment(environment())
+            .results(self.results.results()?);
         for source in self.paths()? {
             builder = builder.source(source);
         }
         if let Some(folder) = self.cache.folder() {
             builder = builder.compile_cache(folder);
         }
+        if let Some(characters) = self.max_inline {
+            builder = builder.most_inline(characters as usize);
+        }
         if let Some(calls) = self.concurrency {
             builder = builder.concurrency(calls.into());
+        }
+        if let Some(observer) = observer {
+            builder = builder.observer(observer);
         }
         let runtime = builder.build()?;
         for problem in runtime.warnings() {

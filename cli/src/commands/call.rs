@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolcrib::{Receipt, ToolCall, ToolResult};
 
+use crate::calls::Calls;
 use crate::input;
-use crate::options::{Sources, duration};
+use crate::interrupt;
+use crate::options::{RecordsFolder, Sources, duration};
 use crate::render;
 
 const EXAMPLES: &str = "\
@@ -18,6 +20,7 @@ Examples:
   toolcrib call fs_list_dir --allow-read=.
   echo '{\"path\":\"notes.md\"}' | toolcrib call fs_read_file - --allow-read=./docs
   toolcrib call text_diff @arguments.json --json | jq .receipt.peakMemoryBytes
+  toolcrib call get_time --records ./records && jq .status ./records/invocations.ndjson
 
 Standard output is exactly one line; a failed call is an object with `error`, and exit status 1.";
 
@@ -43,22 +46,30 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", help_heading = "Limits")]
     timeout: Duration,
     #[command(flatten)]
+    records: RecordsFolder,
+    #[command(flatten)]
     sources: Sources,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let arguments = arguments(args.arguments.as_deref()).await?;
-    let runtime = args.sources.runtime(args.tool_timeout.unwrap_or(args.timeout), [])?;
+    let records = args.records.open(&args.sources, [])?;
+    let deadline = args.tool_timeout.unwrap_or(args.timeout);
+    let runtime = args.sources.observed(deadline, [], records.observer())?;
+    records.keep_apart(&runtime)?;
     // The receipt is to show the call and not the compiler; what is wrong with the program, the call says itself.
     let _ = runtime.prepare(&args.name).await;
     let id = format!("call_{:016x}", rand::random::<u64>());
-    let result = runtime.call(ToolCall::new(id, &args.name, arguments)).await;
+    let _hold = interrupt::hold();
+    let mut calls = Calls::start(&runtime.open_session(), vec![ToolCall::new(id, &args.name, arguments)]);
+    let result = calls.next().await.context("the call broke off")?;
     if args.verbose && !result.log.is_empty() {
         render::aside(&result.log);
     }
     advise(&result, args.verbose);
     let line = if args.json { with_receipt(&result)? } else { result.content().into_owned() };
     render::print_json(&line)?;
+    records.finish()?;
     Ok(if result.is_error() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -7,9 +7,9 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use serde_json::Value;
-use toolcrib::record::{Crib, Entry, Standing, digest};
+use toolcrib::record::{Crib, Entry, Order, Standing, digest};
 use toolcrib::tool::Limits;
-use toolcrib::{Runtime, Tool};
+use toolcrib::{Runtime, Tool, runtime};
 
 use crate::options::Sources;
 use crate::render;
@@ -22,6 +22,9 @@ Examples:
 Without --out, one JSON object on standard output, with an array for each kind of record. With it, one file a kind, one
 record a line: declarations.ndjson, interfaces.ndjson, execution-profiles.ndjson, permission-profiles.ndjson,
 scheduler-policies.ndjson, deferred-tools.ndjson, surfaces.ndjson. What the flags allow is what the profiles say.";
+
+/// What the host does itself, where there is a need for it.
+const BUILTINS: [&str; 2] = ["tool_search", "read_result"];
 
 /// Write the tools as records of a standard.
 #[derive(clap::Args)]
@@ -58,24 +61,23 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn records(runtime: &Runtime, at_once: usize) -> Crib {
-    Crib::of(runtime.tools().filter_map(|tool| entry(runtime, tool)), at_once, SystemTime::now())
+    let scheduler = runtime.scheduler();
+    let order = Order { at_once, most_calls: scheduler.calls, sibling_failure: scheduler.sibling_failure };
+    let tools = runtime.tools().chain(BUILTINS.into_iter().filter_map(|name| runtime.tool(name)));
+    Crib::of(tools.filter_map(|tool| entry(runtime, tool)), order, SystemTime::now())
 }
 
 fn entry<'a>(runtime: &'a Runtime, tool: &'a Tool) -> Option<Entry<'a>> {
     let (grant, limits) = (runtime.grant(&tool.name)?, runtime.limits(&tool.name)?);
-    let digest = fs::read(tool.body.program()).ok().map(digest);
-    Some(Entry { tool, grant, limits, digest, standing: standing(tool) })
-}
-
-fn standing(tool: &Tool) -> Standing {
-    let (availability, discovery) = (&tool.interface.availability, &tool.interface.discovery);
-    if !availability.is_enabled.value || availability.requires_setup.value.is_some() {
-        Standing::Disabled
-    } else if discovery.should_defer.value && !discovery.always_load.value {
-        Standing::Deferred
-    } else {
-        Standing::Loaded
-    }
+    let digest = tool.body.program().and_then(|program| fs::read(program).ok()).map(digest);
+    let standing = match runtime.standing(&tool.name)? {
+        runtime::Standing::Deferred => Standing::Deferred,
+        runtime::Standing::Closed { decision, why } => {
+            Standing::Closed { decision: decision.clone(), why: why.to_owned() }
+        }
+        _ => Standing::Loaded,
+    };
+    Some(Entry { tool, grant, limits, digest, standing })
 }
 
 fn write(folder: &Path, kind: &str, records: &[Value]) -> anyhow::Result<()> {

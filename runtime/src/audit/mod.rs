@@ -14,7 +14,6 @@ use crate::call::Receipt;
 use crate::error::Error;
 
 use log::Log;
-
 pub(crate) use redact::Redactions;
 
 type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 const MASK: &str = "***REDACTED***";
 /// The fields whose text comes from outside. The others are the host's own words and figures, and stay readable.
-const FREE_TEXT: [&str; 6] = ["callId", "tool", "argv", "cwd", "granted", "denied"];
+const FREE_TEXT: [&str; 9] = ["callId", "tool", "argv", "cwd", "granted", "denied", "decision", "mutations", "hooks"];
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Redactions {
     patterns: Vec<Regex>,
 }
@@ -28,11 +28,6 @@ impl Redactions {
     pub(crate) fn add_literal(&mut self, texts: impl IntoIterator<Item = String>) {
         let literals = texts.into_iter().filter(|text| !text.is_empty());
         self.patterns.extend(literals.filter_map(|text| Regex::new(&regex::escape(&text)).ok()));
-    }
-
-    /// Whether nothing is masked.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.patterns.is_empty()
     }
 
     /// One line of JSON, ended by a newline, with every string masked.
@@ -53,7 +48,12 @@ impl Redactions {
         line
     }
 
-    /// Masks every string of a value.
+    /// Whether it masks nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    /// Masks every string in a value.
     pub(crate) fn mask(&self, value: &mut Value) {
         match value {
             Value::String(text) => {

@@ -1,10 +1,12 @@
 //! One call, from what is told of its way to its records. It keeps what a later record links to.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
 use crate::call::{Behavior, Decision, Mutation, Persisted, ToolResult, Written};
+use crate::error::{Outcome, ToolError};
 use crate::hook::Moment;
 use crate::observe::{Event, Hooked, What};
 use crate::tool::{Interface, Tool, Use};
@@ -13,6 +15,9 @@ use super::shown::{Shown, digest};
 use super::word::{Circumstances, End, EventType, State, authority};
 use super::writer::Kind;
 use super::{SCHEDULER, record, time, tool_id};
+
+/// What the host says of a call that the failure of another has ended.
+const BY_SIBLING: &str = "failed, and this call";
 
 /// A record and the file that it goes to.
 pub(super) type Line = (Kind, Value);
@@ -28,9 +33,10 @@ pub(super) struct Call {
     transitions: Vec<Value>,
     created: SystemTime,
     started: Option<SystemTime>,
-    model: Value,
-    model_bytes: usize,
-    model_digest: String,
+    /// What the model sent.
+    model: String,
+    /// What is masked, where the call holds sensitive values.
+    own: Option<Arc<Shown>>,
     inputs: Inputs,
     /// How often the arguments have been changed.
     version: usize,
@@ -40,6 +46,8 @@ pub(super) struct Call {
     mutations: usize,
     progress: usize,
     persistence: Option<String>,
+    /// The hooks that were heard about the answer: whether the tool gave one is known at the end.
+    heard_after: Vec<Value>,
     withheld: bool,
 }
 
@@ -57,7 +65,7 @@ struct Known {
     id: String,
     native_ids: Option<Value>,
     interface: Interface,
-    hides: bool,
+    sensitive: Vec<String>,
 }
 
 impl Call {
@@ -72,9 +80,8 @@ impl Call {
             transitions: Vec::new(),
             created: event.at,
             started: None,
-            model: Value::Null,
-            model_bytes: 0,
-            model_digest: String::new(),
+            model: String::new(),
+            own: None,
             inputs: Inputs::default(),
             version: 0,
             decisions: Vec::new(),
@@ -83,6 +90,7 @@ impl Call {
             mutations: 0,
             progress: 0,
             persistence: None,
+            heard_after: Vec::new(),
             withheld: false,
         }
     }
@@ -91,14 +99,22 @@ impl Call {
     pub(super) fn note(&mut self, event: &Event<'_>, shown: &Shown) -> Vec<Line> {
         if let (None, Some(tool)) = (&self.tool, event.tool) {
             self.tool = Some(Known::new(tool));
+            // Whatever comes of the call, nobody repeats them in a record.
+            self.hide(|call| serde_json::from_str(&call.model).unwrap_or_default(), shown);
         }
+        if let What::Judging(value) | What::Started(value) = event.what
+            && self.version > 0
+        {
+            self.hide(|_| value.clone(), shown);
+        }
+        let own = self.own.clone();
+        let shown = own.as_deref().unwrap_or(shown);
         let at = event.at;
         match &event.what {
             What::Received(text) => {
-                self.model = json!(shown.text(text).text);
-                (self.model_bytes, self.model_digest) = (text.len(), digest(text));
+                self.model = (*text).to_owned();
                 self.turn(State::Planned, at);
-                vec![self.event(EventType::Planned, at, json!({ "name": self.name, "bytes": self.model_bytes }))]
+                vec![self.event(EventType::Planned, at, json!({ "name": self.name, "bytes": text.len() }))]
             }
             What::Resolved => {
                 self.turn(State::Selected, at);
@@ -115,7 +131,7 @@ impl Call {
             What::Hooked(hooked) => self.hooked(hooked, at, shown),
             What::Mutated(mutation) => vec![self.mutated(mutation, at, shown)],
             What::Judging(value) => {
-                self.inputs.permission = Some((self.hidden(value, shown), self.input(self.version)));
+                self.inputs.permission = Some((shown.value(value), self.input(self.version)));
                 Vec::new()
             }
             What::Asking(decision) => {
@@ -140,9 +156,8 @@ impl Call {
                 self.turn(State::Queued, at);
                 vec![self.event(EventType::Queued, at, Value::Null), self.progress("queued", at, Value::Null)]
             }
-            What::Started(text) => {
-                let value = serde_json::from_str(text).unwrap_or(Value::Null);
-                self.inputs.call = Some((self.hidden(&value, shown), self.input(self.version)));
+            What::Started(value) => {
+                self.inputs.call = Some((shown.value(value), self.input(self.version)));
                 self.started = Some(at);
                 self.turn(State::Running, at);
                 vec![self.event(EventType::Started, at, Value::Null), self.progress("started", at, Value::Null)]
@@ -158,8 +173,8 @@ impl Call {
     }
 
     /// The invocation of a call of which nobody told the end.
-    pub(super) fn left(&self) -> Line {
-        self.invocation(None)
+    pub(super) fn left(&self, shown: &Shown) -> Line {
+        self.invocation(None, self.own.as_deref().unwrap_or(shown))
     }
 
     fn turn(&mut self, state: State, at: SystemTime) {
@@ -172,9 +187,11 @@ impl Call {
         format!("{}/input/{version}", self.id)
     }
 
-    /// Arguments without what the tool's schema marks as sensitive.
-    fn hidden(&self, value: &Value, shown: &Shown) -> Value {
-        shown.value(value)
+    /// Remembers the sensitive values of arguments, so that no text that repeats them stands in a record.
+    fn hide(&mut self, arguments: impl FnOnce(&Self) -> Value, shown: &Shown) {
+        let Some(tool) = self.tool.as_ref().filter(|tool| !tool.sensitive.is_empty()) else { return };
+        let shown = self.own.as_deref().unwrap_or(shown);
+        self.own = Some(Arc::new(shown.without(&tool.sensitive, &arguments(self))));
     }
 
     fn tool_id(&self) -> String {
@@ -238,14 +255,14 @@ impl Call {
             "outputs": [{ "type": hooked.said, "reason": reason }],
             "permission_result": behavior.map(|behavior| json!({ "behavior": behavior })),
             "stop": stops.then(|| json!({ "reason": reason })),
-            "updated_input_ref": (hooked.said == "modify").then(|| self.input(self.version + 1)),
             "ended_at": time(at),
         }));
         self.hooks.push(id.clone());
-        let mut lines = vec![
-            (Kind::Hook, hook),
-            self.event(event, at, json!({ "hook_id": id, "name": hooked.hook, "said": hooked.said })),
-        ];
+        let mut lines = vec![self.event(event, at, json!({ "hook_id": id, "name": hooked.hook, "said": hooked.said }))];
+        match hooked.moment {
+            Moment::Before => lines.push((Kind::Hook, hook)),
+            Moment::After => self.heard_after.push(hook),
+        }
         if stops && hooked.moment == Moment::After {
             self.withheld = true;
             lines.push(self.event(EventType::Redacted, at, json!({ "hook_id": id })));
@@ -318,16 +335,23 @@ impl Call {
     }
 
     fn ended(&mut self, result: &ToolResult, at: SystemTime, shown: &Shown) -> Vec<Line> {
-        let end = End::of(
-            result.receipt.outcome,
-            &Circumstances {
-                found: self.tool.is_some(),
-                started: self.started.is_some(),
-                decision: result.receipt.decision.as_ref(),
-            },
-        );
+        // No tool's own words are in an error of this outcome.
+        let by_sibling = |error: &ToolError| error.outcome == Outcome::Cancelled && error.message.contains(BY_SIBLING);
+        let circumstances = Circumstances {
+            found: self.tool.is_some(),
+            started: self.started.is_some(),
+            by_sibling: result.outcome.as_ref().is_err_and(by_sibling),
+            decision: result.receipt.decision.as_ref(),
+        };
+        let end = End::of(result.receipt.outcome, &circumstances);
         self.turn(end.state, at);
         let mut lines = vec![self.result(result, &end, at, shown)];
+        for mut hook in std::mem::take(&mut self.heard_after) {
+            if result.receipt.written.is_none() {
+                hook["hook_event"] = json!("post_tool_use_failure");
+            }
+            lines.push((Kind::Hook, hook));
+        }
         if self.started.is_some() {
             let (status, more) = match end.state {
                 State::Succeeded => ("completed", json!({ "percent": 100 })),
@@ -339,7 +363,7 @@ impl Call {
         let data = json!({ "result_id": self.result_id(), "status": end.status });
         lines.push(self.event(EventType::ResultCreated, at, data));
         lines.push(self.event(end.event(), at, json!({ "outcome": result.receipt.outcome })));
-        lines.push(self.invocation(Some((result, at))));
+        lines.push(self.invocation(Some((result, at)), shown));
         lines
     }
 
@@ -421,9 +445,10 @@ impl Call {
         named.collect()
     }
 
-    fn invocation(&self, end: Option<(&ToolResult, SystemTime)>) -> Line {
+    fn invocation(&self, end: Option<(&ToolResult, SystemTime)>, shown: &Shown) -> Line {
         // What a tool marks as sensitive cannot be told from the rest in a text that was not checked.
-        let is_open = self.tool.as_ref().is_some_and(|tool| !tool.hides);
+        let is_open = self.tool.as_ref().is_some_and(|tool| tool.sensitive.is_empty());
+        let model = is_open.then(|| shown.text(&self.model));
         let input = |input: &Option<(Value, String)>| input.clone().unzip();
         let (observable, observable_ref) = input(&self.inputs.observable);
         let (permission, permission_ref) = input(&self.inputs.permission);
@@ -435,10 +460,10 @@ impl Call {
             "native_call_id": self.native_call_id,
             "native_ids": self.tool.as_ref().and_then(|tool| tool.native_ids.as_ref()),
             "status": self.state,
-            "model_input": is_open.then_some(&self.model),
+            "model_input": model.map(|model| model.text),
             "model_input_ref": self.input(0),
-            "model_input_bytes": self.model_bytes,
-            "model_input_digest": is_open.then_some(&self.model_digest),
+            "model_input_bytes": self.model.len(),
+            "model_input_digest": is_open.then(|| digest(&self.model)),
             "observable_input": observable,
             "observable_input_ref": observable_ref,
             "permission_input": permission,
@@ -466,7 +491,7 @@ impl Known {
             id: tool_id(tool),
             native_ids: tool.interface.identity.native_ids.value.clone(),
             interface: tool.interface.clone(),
-            hides: false,
+            sensitive: tool.sensitive_names(),
         }
     }
 }

@@ -1,16 +1,18 @@
 //! What tools there are: the records of a crib. A fact says where it is from, and a grant is told without the host's paths.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::time::SystemTime;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::call::{Decision, Reason};
 use crate::policy::Grant;
-use crate::tool::{Access, FileRequest, Limits, Tool};
+use crate::tool::{Access, FileRequest, Limits, SiblingFailure, Tool};
 
 use super::shown::digest;
-use super::{PRODUCER, SCHEDULER, record, time, tool_id};
+use super::{PRODUCER, SCHEDULER, compact, record, time, tool_id};
 
 /// A tool with all that its records say.
 #[derive(Debug)]
@@ -28,17 +30,31 @@ pub struct Entry<'a> {
 }
 
 /// Whether a model can call a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Standing {
     /// It can: the model is shown it from the start.
     Loaded,
     /// It can after a search.
     Deferred,
-    /// It cannot: a rule is against it, told in these words.
-    Blocked(String),
-    /// It cannot: it is switched off, or has to be set up.
-    Disabled,
+    /// It cannot.
+    Closed {
+        /// Who decided that.
+        decision: Decision,
+        /// Why, in words.
+        why: String,
+    },
+}
+
+/// How the calls of a step are put in order.
+#[derive(Debug, Clone, Copy)]
+pub struct Order {
+    /// How many calls run at once.
+    pub at_once: usize,
+    /// The most calls of a step.
+    pub most_calls: usize,
+    /// What the failure of a call means to the others, where its tool does not say.
+    pub sibling_failure: SiblingFailure,
 }
 
 /// The records of a crib, by kind.
@@ -61,8 +77,8 @@ pub struct Crib {
 }
 
 impl Crib {
-    /// The records of these tools in a runtime that runs at most `at_once` calls, made at a time.
-    pub fn of<'a>(entries: impl IntoIterator<Item = Entry<'a>>, at_once: usize, at: SystemTime) -> Self {
+    /// The records of these tools, made at a time.
+    pub fn of<'a>(entries: impl IntoIterator<Item = Entry<'a>>, order: Order, at: SystemTime) -> Self {
         let entries: Vec<_> = entries.into_iter().collect();
         let mut crib = Self::default();
         let mut profiles = Profiles::default();
@@ -84,11 +100,11 @@ impl Crib {
             let refs = Refs { tool: id, execution, permission };
             crib.declarations.push(declaration(entry, &refs));
             crib.interfaces.push(interface(entry, &refs));
-            if entry.standing == Standing::Deferred {
+            if matches!(entry.standing, Standing::Deferred) {
                 crib.deferred_tools.push(deferred(entry));
             }
         }
-        crib.scheduler_policies.push(scheduler(&entries, at_once));
+        crib.scheduler_policies.push(scheduler(&entries, order));
         crib.surfaces.push(surface(&entries, at));
         crib
     }
@@ -158,12 +174,11 @@ impl Profiles {
 fn declaration(entry: &Entry<'_>, refs: &Refs) -> Value {
     let Entry { tool, standing, .. } = entry;
     let facts = &tool.interface;
-    let is_set_up = facts.availability.requires_setup.value.is_none();
     let lifecycle = match standing {
-        Standing::Disabled if !is_set_up => "requires_setup",
-        Standing::Disabled => "disabled",
+        Standing::Closed { .. } if !facts.availability.is_enabled.value => "disabled",
+        Standing::Closed { decision, .. } if decision.reason == Reason::Record => "requires_setup",
         Standing::Deferred => "deferred",
-        Standing::Loaded | Standing::Blocked(_) => "available",
+        Standing::Loaded | Standing::Closed { .. } => "available",
     };
     let kind = match tool.origin.unknown.get("tool_kind") {
         Some(Value::String(kind)) => kind.as_str(),
@@ -185,14 +200,15 @@ fn declaration(entry: &Entry<'_>, refs: &Refs) -> Value {
             "argument_mode": "json",
             "strict": facts.schemas.strict.value,
             "model_input_schema": model_schema(tool),
+            "sensitive_fields": tool.sensitive_names(),
             "mutation_policy": "hooks",
         },
-        "output_contract": {
+        "output_contract": compact(json!({
             "structured_schema": facts.schemas.output_schema.value,
             "content_types": ["text"],
             "max_inline_chars": facts.result.max_inline_chars.value,
             "persistence_policy_ref": facts.result.persistence_policy_ref.value,
-        },
+        })),
         "interface_ref": refs.interface(),
         "execution_profile_ref": refs.execution,
         "permission_profile_ref": refs.permission,
@@ -210,18 +226,15 @@ fn basis(tool: &Tool) -> Map<String, Value> {
 fn mappings(entry: &Entry<'_>) -> Vec<Value> {
     let Entry { tool, digest: program, .. } = entry;
     let name = |path: &std::path::Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let mut source = record(json!({
+    let source = compact(json!({
         "native_source": "toolcrib",
         "format": tool.origin.format,
         "file": name(&tool.origin.path),
         "index": tool.origin.index,
         "digest": tool.origin.text.as_ref().map(|text| digest(text.as_bytes())),
-        "program": name(tool.body.program()),
+        "program": tool.body.program().and_then(name),
         "program_digest": program,
     }));
-    if let Some(source) = source.as_object_mut() {
-        source.shift_remove("schema_version");
-    }
     let mut mappings = vec![source];
     if let Some(Value::Object(natives)) = &tool.interface.identity.native_ids.value {
         mappings.extend(natives.iter().map(|(system, id)| json!({ "native_source": system, "native_id": id })));
@@ -233,9 +246,7 @@ fn mappings(entry: &Entry<'_>) -> Vec<Value> {
 }
 
 fn model_schema(tool: &Tool) -> Value {
-    let schemas = &tool.interface.schemas;
-    let stated = schemas.model_input_schema.value.as_ref().or(tool.parameters.as_ref());
-    stated.cloned().unwrap_or_else(|| json!({ "type": "object", "properties": {} }))
+    tool.model_input_schema().map_or_else(|| json!({ "type": "object", "properties": {} }), Cow::into_owned)
 }
 
 /// Every fact of the ten partitions under its own name; those of how a call is shown stand together.
@@ -281,7 +292,7 @@ fn execution(entry: &Entry<'_>) -> Value {
         "timeout_ms": millis(limits),
         "abort_semantics": facts.execution.abort_semantics.value,
         "interrupt_behavior": facts.execution.interrupt_behavior.value,
-        "limits": {
+        "limits": compact(json!({
             "memory_bytes": limits.memory,
             "stack_bytes": Limits::STACK,
             "stdout_bytes": limits.stdout,
@@ -289,7 +300,7 @@ fn execution(entry: &Entry<'_>) -> Value {
             "handles": limits.handles,
             "host_call_bytes": limits.host_call,
             "fuel": limits.fuel,
-        },
+        })),
     })
 }
 
@@ -339,16 +350,17 @@ fn deferred(entry: &Entry<'_>) -> Value {
     }))
 }
 
-fn scheduler(entries: &[Entry<'_>], at_once: usize) -> Value {
+fn scheduler(entries: &[Entry<'_>], order: Order) -> Value {
     let alone = entries.iter().filter(|entry| !entry.tool.interface.safety.is_concurrency_safe.value);
     record(json!({
         "scheduler_policy_id": SCHEDULER,
         "scope": "step",
-        "max_parallel": at_once,
+        "max_parallel": order.at_once,
+        "max_calls": order.most_calls,
         "ordering_policy": "preserve_terminal_order",
         "yield_policy": "progress_immediate_results_ordered",
-        "interrupt_behavior": "cancel",
-        "sibling_failure_policy": "ignore",
+        "interrupt_behavior": "block",
+        "sibling_failure_policy": order.sibling_failure,
         "context_modifier_policy": "forbid",
         "resource_locks": alone.map(|entry| json!({ "tool_id": tool_id(entry.tool), "mode": "exclusive" })).collect::<Vec<_>>(),
     }))
@@ -358,17 +370,21 @@ fn surface(entries: &[Entry<'_>], at: SystemTime) -> Value {
     let (mut loaded, mut deferred, mut blocked, mut excluded) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for entry in entries {
         let id = tool_id(entry.tool);
-        let setup = &entry.tool.interface.availability.requires_setup.value;
         match &entry.standing {
             Standing::Loaded => loaded.push(id),
             Standing::Deferred => deferred.push(id),
-            Standing::Blocked(rule) => {
-                blocked.push(json!({ "tool_id": id, "reason": "policy_blocked", "message": rule }));
+            Standing::Closed { decision, why } => {
+                let (place, reason) = match (decision.reason, decision.rests_on.as_deref()) {
+                    (Reason::Record, Some("requires_setup")) => (&mut excluded, "setup_required"),
+                    (Reason::Record, Some("required_credentials")) => (&mut excluded, "credential_missing"),
+                    (Reason::Record, _) => (&mut excluded, "feature_disabled"),
+                    _ => (&mut blocked, "policy_blocked"),
+                };
+                // A rule ends with the place at which it was written, which may tell a folder of the host.
+                let rule =
+                    decision.rests_on.as_deref().map(|rule| rule.rsplit_once(" (").map_or(rule, |(rule, _)| rule));
+                place.push(compact(json!({ "tool_id": id, "reason": reason, "message": why, "rests_on": rule })));
             }
-            Standing::Disabled => excluded.push(match setup {
-                Some(setup) => json!({ "tool_id": id, "reason": "setup_required", "message": setup }),
-                None => json!({ "tool_id": id, "reason": "feature_disabled" }),
-            }),
         }
     }
     let shown = json!([loaded, deferred, blocked, excluded]).to_string();

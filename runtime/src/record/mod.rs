@@ -1,6 +1,6 @@
 //! The records of the Agent Tool standard, version 0.2.0: [`Crib`] tells what tools there are, [`Records`] what became of
 //! their calls. The words that they use stand in [`State`], [`Status`], [`ErrorClass`] and [`EventType`]. A record says
-//! nothing that did not happen and holds no path of the host.
+//! nothing that did not happen. None holds a path of the host, but for the place at which an operator wrote a rule.
 //!
 //! # Identifiers
 //!
@@ -11,8 +11,8 @@
 //!
 //! # What is not in them
 //!
-//! Values that a schema marks as sensitive, and what the operator's masks match. Where a tool marks anything as sensitive,
-//! or was not found, what the model sent is told by its size alone. A text of more than 64 KiB is told by its first 2 KiB,
+//! Values that a schema marks as sensitive, wherever they are repeated, and what the operator's masks match. Where a tool
+//! marks anything as sensitive, or was not found, what the model sent is told by its size alone. A text of more than 64 KiB is told by its first 2 KiB,
 //! its size and its digest.
 
 mod call;
@@ -37,7 +37,7 @@ use call::{Call, Line};
 use shown::Shown;
 use writer::Writer;
 
-pub use crib::{Crib, Entry, Standing};
+pub use crib::{Crib, Entry, Order, Standing};
 pub use shown::digest;
 pub use word::{ErrorClass, EventType, Recoverability, State, Status};
 
@@ -129,7 +129,7 @@ impl Drop for Records {
     fn drop(&mut self) {
         let calls = std::mem::take(self.calls.get_mut().unwrap_or_else(PoisonError::into_inner));
         for call in calls.into_values() {
-            let left = call.lock().unwrap_or_else(PoisonError::into_inner).left();
+            let left = call.lock().unwrap_or_else(PoisonError::into_inner).left(&self.shown);
             self.write(left);
         }
     }
@@ -144,18 +144,21 @@ pub fn tool_id(tool: &Tool) -> String {
     }
 }
 
-/// A record of these fields. What is null or an empty list or object is left out.
+/// A record of these fields.
 fn record(fields: Value) -> Value {
     let mut record = json!({ "schema_version": SCHEMA_VERSION });
-    if let (Value::Object(record), Value::Object(fields)) = (&mut record, fields) {
-        let is_empty = |value: &Value| match value {
-            Value::Null => true,
-            Value::Array(items) => items.is_empty(),
-            _ => false,
-        };
-        record.extend(fields.into_iter().filter(|(_, value)| !is_empty(value)));
+    if let (Value::Object(record), Value::Object(fields)) = (&mut record, compact(fields)) {
+        record.extend(fields);
     }
     record
+}
+
+/// An object without what is null or an empty list.
+fn compact(mut object: Value) -> Value {
+    if let Value::Object(fields) = &mut object {
+        fields.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty()));
+    }
+    object
 }
 
 /// A time in UTC as RFC 3339 writes it, with milliseconds always, so that records sort as text.

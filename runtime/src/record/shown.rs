@@ -5,18 +5,27 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::audit::Redactions;
+use crate::tool::masked;
 
 /// The longest text or value that stands in a record whole, in bytes.
 const MOST: usize = 64 << 10;
 /// What stands in its place of one that is longer.
 const PREVIEW: usize = 2 << 10;
+/// Stands in the place of a sensitive value that somebody repeats.
+const MASK: &str = "***";
+/// The shortest secret that is masked where it is repeated, in characters: masking a shorter one would garble every text.
+const SHORTEST_SECRET: usize = 4;
 /// The most characters of a name or an identifier from outside.
 const LONGEST_WORD: usize = 256;
 
-/// The masks of the operator.
-#[derive(Debug, Default)]
+/// What is masked: what the operator says, and for one call what its tool marks as sensitive.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Shown {
     pub(super) redactions: Redactions,
+    /// The names of sensitive arguments.
+    names: Vec<String>,
+    /// Their values, wherever somebody repeats them.
+    secrets: Vec<String>,
 }
 
 /// A text as it may be shown.
@@ -29,6 +38,15 @@ pub(super) struct Text {
 }
 
 impl Shown {
+    /// The same for a call with these arguments, those of these names sensitive.
+    pub(super) fn without(&self, names: &[String], arguments: &Value) -> Self {
+        let mut shown = self.clone();
+        shown.names = names.to_vec();
+        let long_enough = |secret: &String| secret.chars().count() >= SHORTEST_SECRET;
+        shown.secrets.extend(secrets(arguments, names).into_iter().filter(long_enough));
+        shown
+    }
+
     /// A name or an identifier.
     pub(super) fn word(&self, word: &str) -> String {
         self.masked(Value::String(word.chars().take(LONGEST_WORD).collect())).as_str().unwrap_or_default().to_owned()
@@ -46,8 +64,9 @@ impl Shown {
 
     /// A text. Where it is JSON, masks are laid over its strings, so that it stays JSON.
     pub(super) fn text(&self, text: &str) -> Text {
+        let is_open = self.redactions.is_empty() && self.names.is_empty();
         let masked = match serde_json::from_str::<Value>(text) {
-            _ if self.redactions.is_empty() => text.to_owned(),
+            _ if is_open => text.to_owned(),
             Ok(value) => match self.masked(value.clone()) {
                 masked if masked == value => text.to_owned(),
                 masked => masked.to_string(),
@@ -62,7 +81,49 @@ impl Shown {
 
     fn masked(&self, mut value: Value) -> Value {
         self.redactions.mask(&mut value);
+        if !self.names.is_empty() {
+            value = masked(&value, &self.names);
+            self.replace(&mut value);
+        }
         value
+    }
+
+    fn replace(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                for secret in self.secrets.iter().filter(|secret| text.contains(*secret)).collect::<Vec<_>>() {
+                    *text = text.replace(secret, MASK);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.replace(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.replace(field)),
+            _ => {}
+        }
+    }
+}
+
+/// The texts in the members of these names, at any depth.
+fn secrets(value: &Value, names: &[String]) -> Vec<String> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(|item| secrets(item, names)).collect(),
+        Value::Object(fields) => {
+            let of = |(name, value): (&String, &Value)| match names.contains(name) {
+                true => leaves(value),
+                false => secrets(value, names),
+            };
+            fields.iter().flat_map(of).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn leaves(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => items.iter().flat_map(leaves).collect(),
+        Value::Object(fields) => fields.values().flat_map(leaves).collect(),
+        Value::Null | Value::Bool(_) => Vec::new(),
+        Value::Number(number) => vec![number.to_string()],
     }
 }
 
@@ -101,6 +162,15 @@ mod tests {
         let told = shown.text(r#"{"key":"a\"b"}"#);
         assert_eq!(told.text, r#"{"key":"***REDACTED***"}"#);
         assert!(!shown.text("{\"key\": 1}").masked, "what no mask touches stays as it was written");
+    }
+
+    #[test]
+    fn a_sensitive_value_is_masked_by_its_name_and_wherever_it_is_repeated() {
+        let names = ["token".to_owned()];
+        let shown = Shown::default().without(&names, &json!({ "token": ["hunter22", 4711], "user": "ada" }));
+        let told = shown.text(r#"{"user":"ada","token":1,"log":"hunter22 at 4711"}"#);
+        assert_eq!(told.text, r#"{"user":"ada","token":"***","log":"*** at ***"}"#);
+        assert_eq!(shown.text("no hunter22 here").text, "no *** here");
     }
 
     #[test]

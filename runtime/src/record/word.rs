@@ -81,6 +81,10 @@ pub enum ErrorClass {
     SchemaNotLoaded,
     /// The grant or the tool's own record is against it.
     PermissionDenied,
+    /// The tool has to be set up first.
+    SetupRequired,
+    /// The tool is not granted a variable without which it cannot work.
+    CredentialMissing,
     /// A rule of the operator's is against it.
     PolicyBlocked,
     /// A person said no, or there was nobody to ask.
@@ -188,6 +192,8 @@ pub enum EventType {
 pub(super) struct Circumstances<'a> {
     pub(super) found: bool,
     pub(super) started: bool,
+    /// Whether the failure of another call ended this one.
+    pub(super) by_sibling: bool,
     pub(super) decision: Option<&'a Decision>,
 }
 
@@ -224,6 +230,11 @@ impl End {
                 (State::Failed, Status::TooLarge, Some((Class::ResultTooLarge, Recoverability::ChangeArguments)))
             }
             Outcome::BadComponent => failed(Class::DependencyUnavailable, Recoverability::None),
+            Outcome::Cancelled if at.by_sibling => (
+                State::Canceled,
+                if at.started { Status::Canceled } else { Status::SyntheticError },
+                Some((Class::SiblingCanceled, Recoverability::Retry)),
+            ),
             Outcome::Cancelled => (State::Canceled, Status::Canceled, Some((Class::Canceled, Recoverability::Retry))),
             Outcome::Unlogged => blocked(Class::DependencyUnavailable, Recoverability::None),
             Outcome::BadResult | Outcome::Trap => failed(Class::ExecutionFailed, Recoverability::None),
@@ -246,6 +257,14 @@ impl End {
             }
             Some(Reason::Hook | Reason::HookFailed) => {
                 (State::Blocked, Status::Denied, Some((Class::HookBlocked, ChangeArgumentsOrPolicy)))
+            }
+            Some(Reason::Record) => {
+                let class = match at.decision.and_then(|decision| decision.rests_on.as_deref()) {
+                    Some("requires_setup") => Class::SetupRequired,
+                    Some("required_credentials") => Class::CredentialMissing,
+                    _ => Class::PermissionDenied,
+                };
+                (State::Denied, Status::Denied, Some((class, None)))
             }
             _ => (State::Denied, Status::Denied, Some((Class::PermissionDenied, ChangeArgumentsOrPolicy))),
         }
