@@ -36,6 +36,14 @@ macro_rules! partitions {
             /// The names of the fields that can be stated.
             pub const FIELDS: &'static [&'static str] = &[$($(stringify!($field),)*)*];
 
+            /// The partition that a field belongs to, if there is such a field.
+            pub fn partition(field: &str) -> Option<&'static str> {
+                match field {
+                    $($(stringify!($field) => Some(stringify!($partition)),)*)*
+                    _ => None,
+                }
+            }
+
             /// States a field; `Ok(false)` where no field has this name.
             ///
             /// # Errors
