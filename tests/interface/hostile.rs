@@ -131,3 +131,24 @@ fn a_size_that_lies_is_not_believed() {
     let sections = [COMPONENT, &[0, 1, 0].repeat(200_000)].concat();
     assert!(!tells(&crib, &sections), "more sections than any program has");
 }
+
+#[test]
+fn types_and_components_nested_without_end_are_refused_and_the_host_stands() {
+    let deep = |levels: usize| {
+        let body = [&[1, 0x42, 1][..], &[1, 0x42, 1].repeat(levels), &[1, 0x42, 0]].concat();
+        [COMPONENT, &section(7, &body)].concat()
+    };
+    let mut nested = COMPONENT.to_vec();
+    for _ in 0..500 {
+        nested = [COMPONENT, &section(4, &nested)].concat();
+    }
+    let world = [text("component-type:x"), deep(100_000)].concat();
+    let crib = Crib::new();
+    for (bytes, read) in [(deep(100_000), false), (nested, true), ([MODULE, &section(0, &world)].concat(), true)] {
+        assert_eq!(tells(&crib, &bytes), read);
+        let (code, told) = validate(&crib, "tools/bin/n.wasm");
+        assert_eq!(code, Some(1), "{told}");
+        assert!(told.contains("its types or components are nested deeper than 100 levels"), "{told}");
+    }
+    assert!(tells(&crib, &deep(20)));
+}

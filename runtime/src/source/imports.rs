@@ -14,6 +14,8 @@ use wasmparser::{
 
 use crate::tool::Import;
 
+pub(crate) use types::check_nesting;
+
 /// The most bytes of sections that are read.
 const MOST_BYTES: u64 = 4 << 20;
 /// The most sections of a program.

@@ -24,6 +24,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::tool::Tool;
 
+pub(crate) use imports::check_nesting;
 pub(crate) use report::nearest;
 
 /// The file name of a manifest, looked for in a folder.

@@ -3,7 +3,7 @@
 
 use wasmparser::{
     BinaryReader, ComponentAlias, ComponentExternalKind, ComponentOuterAliasKind, ComponentType,
-    ComponentTypeDeclaration, ComponentTypeRef,
+    ComponentTypeDeclaration, ComponentTypeRef, Parser, Payload,
 };
 
 /// The deepest that types or components may be nested, which is the parser's own bound for what it accepts.
@@ -29,6 +29,39 @@ pub(super) fn is_alias(alias: &ComponentAlias<'_>) -> bool {
         ComponentAlias::InstanceExport { kind: ComponentExternalKind::Type, .. }
             | ComponentAlias::Outer { kind: ComponentOuterAliasKind::Type, .. }
     )
+}
+
+/// Refuses a program whose types or components are nested so deep that to read them could exhaust the host's stack.
+///
+/// # Errors
+///
+/// A text that says so, or why the bytes cannot be parsed.
+pub(crate) fn check_nesting(program: &[u8]) -> Result<(), String> {
+    let mut worlds = Vec::new();
+    walk(program, &mut worlds)?;
+    // Where a world cannot be parsed, whoever reads it will say so.
+    let deep =
+        worlds.into_iter().find_map(|world| walk(world, &mut Vec::new()).err().filter(|text| *text == too_deep()));
+    deep.map_or(Ok(()), Err)
+}
+
+/// Walks all types of a program, and gathers what it says of the worlds it is for: components of types alone.
+fn walk<'a>(program: &'a [u8], worlds: &mut Vec<&'a [u8]>) -> Result<(), String> {
+    let mut depth = 0;
+    for payload in Parser::new(0).parse_all(program) {
+        match payload.map_err(told)? {
+            Payload::ComponentTypeSection(section) => {
+                let body = program.get(section.range()).unwrap_or_default();
+                read(BinaryReader::new(body, section.range().start))?;
+            }
+            Payload::ComponentSection { .. } if depth == DEEPEST => return Err(too_deep()),
+            Payload::ComponentSection { .. } | Payload::ModuleSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::CustomSection(custom) if custom.name().starts_with("component-type") => worlds.push(custom.data()),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn one(section: &mut BinaryReader<'_>, depth: usize) -> Result<Option<Vec<String>>, String> {
