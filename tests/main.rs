@@ -14,6 +14,8 @@ mod interface;
 mod limits;
 mod manifest;
 mod programs;
+mod records;
 mod results;
 mod run;
+mod scenarios;
 mod toolbox;

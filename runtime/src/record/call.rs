@@ -14,7 +14,7 @@ use crate::tool::{Interface, Tool, Use};
 use super::shown::{Shown, digest};
 use super::word::{Circumstances, End, EventType, State, authority};
 use super::writer::Kind;
-use super::{SCHEDULER, record, time, tool_id};
+use super::{SCHEDULER, compact, record, time, tool_id};
 
 /// What the host says of a call that the failure of another has ended.
 const BY_SIBLING: &str = "failed, and this call";
@@ -252,7 +252,7 @@ impl Call {
             "invocation_id": self.id,
             "tool_id": self.tool_id(),
             "name": hooked.hook,
-            "outputs": [{ "type": hooked.said, "reason": reason }],
+            "outputs": [compact(json!({ "type": hooked.said, "reason": reason }))],
             "permission_result": behavior.map(|behavior| json!({ "behavior": behavior })),
             "stop": stops.then(|| json!({ "reason": reason })),
             "ended_at": time(at),
@@ -299,7 +299,7 @@ impl Call {
             "invocation_id": self.id,
             "behavior": decision.behavior,
             "source": source,
-            "reason": { "type": kind, "code": decision.reason, "message": rests_on },
+            "reason": compact(json!({ "type": kind, "code": decision.reason, "message": rests_on })),
             "rule_refs": rests_on.iter().collect::<Vec<_>>(),
             "permission_input_ref": self.inputs.permission.as_ref().map(|(_, reference)| reference),
             "user_modified": false,
@@ -399,7 +399,7 @@ impl Call {
             "invocation_id": self.id,
             "status": end.status,
             "is_error": result.is_error(),
-            "model_facing_content": [{ "type": "text", "text": told.text, "cut": bytes.is_some(), "bytes": bytes, "digest": digest }],
+            "model_facing_content": [compact(json!({ "type": "text", "text": told.text, "cut": bytes.map(|_| true), "bytes": bytes, "digest": digest }))],
             "structured_content": structured,
             "ui_facing_summary": result.display.as_ref().map(|line| shown.text(line).text),
             "transcript_search_text": result.transcript.as_ref().map(|words| shown.text(words).text),

@@ -81,7 +81,7 @@ impl Crib {
     pub fn of<'a>(entries: impl IntoIterator<Item = Entry<'a>>, order: Order, at: SystemTime) -> Self {
         let entries: Vec<_> = entries.into_iter().collect();
         let mut crib = Self::default();
-        let mut profiles = Profiles::default();
+        let (mut profiles, mut interfaces) = (Profiles::default(), Interfaces::default());
         for entry in &entries {
             let id = tool_id(entry.tool);
             let stated = &entry.tool.interface;
@@ -97,7 +97,8 @@ impl Crib {
                 (&stated.permission.permission_profile_ref.value, &id, "permission"),
                 permission(entry),
             );
-            let refs = Refs { tool: id, execution, permission };
+            let known_as = interfaces.add(entry.tool, &id);
+            let refs = Refs { tool: id, interface: known_as, execution, permission };
             crib.declarations.push(declaration(entry, &refs));
             crib.interfaces.push(interface(entry, &refs));
             if matches!(entry.standing, Standing::Deferred) {
@@ -126,13 +127,21 @@ impl Crib {
 /// The identifiers by which a tool's records refer to one another.
 struct Refs {
     tool: String,
+    interface: String,
     execution: String,
     permission: String,
 }
 
-impl Refs {
-    fn interface(&self) -> String {
-        format!("{}/interface", self.tool)
+/// The identifiers of interfaces that are taken.
+#[derive(Default)]
+struct Interfaces(HashSet<String>);
+
+impl Interfaces {
+    /// The identifier that the tool's source gives, unless it is taken.
+    fn add(&mut self, tool: &Tool, id: &str) -> String {
+        let stated = tool.origin.unknown.get("interface_id").and_then(Value::as_str);
+        let stated = stated.filter(|stated| self.0.insert((*stated).to_owned()));
+        stated.map_or_else(|| format!("{id}/interface"), str::to_owned)
     }
 }
 
@@ -209,7 +218,7 @@ fn declaration(entry: &Entry<'_>, refs: &Refs) -> Value {
             "max_inline_chars": facts.result.max_inline_chars.value,
             "persistence_policy_ref": facts.result.persistence_policy_ref.value,
         })),
-        "interface_ref": refs.interface(),
+        "interface_ref": refs.interface,
         "execution_profile_ref": refs.execution,
         "permission_profile_ref": refs.permission,
         "external_mappings": mappings(entry),
@@ -252,7 +261,7 @@ fn model_schema(tool: &Tool) -> Value {
 /// Every fact of the ten partitions under its own name; those of how a call is shown stand together.
 fn interface(entry: &Entry<'_>, refs: &Refs) -> Value {
     let tool = entry.tool;
-    let mut fields = Map::from_iter([("interface_id".to_owned(), json!(refs.interface()))]);
+    let mut fields = Map::from_iter([("interface_id".to_owned(), json!(refs.interface))]);
     let mut rendering = Map::new();
     for row in tool.interface.rows().into_iter().filter(|row| !row.value.is_null()) {
         let place = if row.partition == "rendering" { &mut rendering } else { &mut fields };

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::private;
 
 /// The most lines that wait to be written; a call that brings another waits.
-const QUEUE: usize = 1024;
+const QUEUE: usize = 256;
 /// The longest wait for a file that another process is writing to.
 const LONGEST_LOCK: Duration = Duration::from_secs(2);
 
