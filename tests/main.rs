@@ -16,4 +16,5 @@ mod manifest;
 mod programs;
 mod results;
 mod run;
+mod schedule;
 mod toolbox;
