@@ -1,6 +1,8 @@
 //! How things are written: results to standard output, `error:`, `cause:`, `hint:` and `warning:` to standard error, and
 //! nothing from outside in a form that a terminal would obey. It knows no command.
 
+mod table;
+
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
@@ -10,6 +12,8 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use toolcrib::call::Denial;
+
+pub(crate) use table::table;
 
 static COLOR: OnceLock<Color> = OnceLock::new();
 
@@ -81,6 +85,11 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
         ErrorKind::BrokenPipe => OutputClosed.into(),
         _ => anyhow::Error::new(error).context("cannot write to standard output"),
     })
+}
+
+/// The columns of the terminal that standard output is, if it is one.
+pub(crate) fn width() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
 }
 
 /// Writes one line of JSON to standard output. On a terminal, characters that it would obey become JSON escapes: the
