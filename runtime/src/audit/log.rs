@@ -259,4 +259,25 @@ mod tests {
         assert!(log.append(second, &vec![b' '; LONGEST_LINE]).is_err(), "nor one that is too long");
         assert_eq!(line(second), wanted);
     }
+
+    #[test]
+    fn writers_on_both_sides_of_midnight_make_one_chain() {
+        let dir = tempfile::tempdir().unwrap();
+        let days = [b"20260228", b"20260301", b"20260302"].map(|digits| Day::of_digits(digits).unwrap());
+        std::thread::scope(|scope| {
+            for writer in 0..6 {
+                let log = Log::new(dir.path().to_path_buf());
+                scope.spawn(move || {
+                    for n in 0..150 {
+                        log.append(days[(n + 10 * writer) / 80], b"{\"ts\":\"\",\"tool\":\"t\"}").unwrap();
+                    }
+                });
+            }
+        });
+        let mut verification = crate::audit::verify(dir.path()).unwrap();
+        let problems: Vec<_> = verification.by_ref().collect();
+        assert!(problems.is_empty(), "{problems:?}");
+        let summary = verification.summary();
+        assert_eq!((summary.files, summary.records, summary.last), (3, 900, Some(900)));
+    }
 }

@@ -29,14 +29,19 @@
 //! do not close the gap.
 //!
 //! Nothing here is secret: whoever may write the folder may write a new log with a chain of its own. What stands against
-//! that is a chain value that was noted elsewhere, for it never occurs in another log.
+//! that is a chain value that was noted elsewhere, for it never occurs in another log. [`verify`] finds all this.
 
 mod chain;
 mod day;
 mod file;
 mod head;
 mod log;
+mod problem;
+mod records;
 mod redact;
+mod standing;
+mod verify;
+mod walk;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,6 +55,9 @@ use crate::error::Error;
 
 pub use chain::{Chain, NoChain};
 pub use day::{Day, NoDay};
+pub use problem::{Found, Problem, Severity};
+pub use records::{Entry, Records, records};
+pub use verify::{Summary, Verification, verify};
 
 use log::Log;
 use redact::Redactions;
