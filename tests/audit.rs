@@ -1,5 +1,8 @@
 //! The audit log: one whole line a call, whatever happened and whoever else writes.
 
+mod chain;
+mod show;
+
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
@@ -89,6 +92,8 @@ fn sixteen_processes_tear_no_line() {
     names.sort();
     names.dedup();
     assert_eq!(names.len(), 1 + 16 * 5, "every record is there, whole");
+    let verified = crib.run(&["audit", "verify"]);
+    assert!(verified.stdout.starts_with("1 file, 81 records, seq 1 to 81, head "), "{verified:?}");
 }
 
 #[test]
