@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module of the library may import only from those before it.
-const ORDER: [&str; 12] = [
-    "error", "tool", "call", "schema", "source", "registry", "policy", "hook", "audit", "sandbox", "pipeline",
-    "runtime",
+const ORDER: [&str; 15] = [
+    "error", "private", "tool", "call", "schema", "source", "registry", "policy", "hook", "observe", "audit",
+    "results", "sandbox", "pipeline", "runtime",
 ];
 
 fn root() -> PathBuf {

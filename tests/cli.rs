@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-const COMMANDS: [&str; 7] = ["run", "call", "list", "schema", "validate", "doctor", "completions"];
+const COMMANDS: [&str; 8] = ["run", "call", "list", "result", "schema", "validate", "doctor", "completions"];
 
 /// Reads standard input to its end and writes the same to standard output.
 const ECHO: &str = r#"(module

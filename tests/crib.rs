@@ -82,7 +82,8 @@ impl Crib {
             .env_clear()
             .env("HOME", self.path("home"))
             .env("TOOLCRIB_CACHE_DIR", target().join("test-cache"))
-            .env("TOOLCRIB_AUDIT_DIR", self.path("audit"));
+            .env("TOOLCRIB_AUDIT_DIR", self.path("audit"))
+            .env("TOOLCRIB_RESULTS_DIR", self.path("results"));
         command
     }
 

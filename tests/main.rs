@@ -14,5 +14,6 @@ mod interface;
 mod limits;
 mod manifest;
 mod programs;
+mod results;
 mod run;
 mod toolbox;

@@ -3,6 +3,7 @@
 
 mod patterns;
 mod quantity;
+mod results;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use toolcrib::{Audit, Runtime};
 use crate::render::{self, Advice};
 
 pub(crate) use quantity::{duration, size};
+pub(crate) use results::ResultsFolder;
 
 /// The source that is used where none is named.
 pub(crate) const DEFAULT_SOURCE: &str = "./tools.json";
@@ -85,6 +87,11 @@ pub(crate) struct Sources {
     #[arg(long, value_name = "LIST", env = "TOOLCRIB_REDACT", hide_env_values = true, help_heading = RECORDS)]
     redact: Option<String>,
     #[command(flatten)]
+    results: ResultsFolder,
+    /// Give a model at most this many characters of an answer; the whole is kept, and a reference to it told
+    #[arg(long, value_name = "CHARS", value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
+    max_inline: Option<u32>,
+    #[command(flatten)]
     pub(crate) cache: Cache,
 }
 
@@ -116,12 +123,16 @@ impl Sources {
             .audit(self.audit(secrets)?)
             .limits(Limits { deadline: default_deadline, ..Limits::default() })
             .ceiling(self.ceiling())
-            .environment(environment());
+            .environment(environment())
+            .results(self.results.results()?);
         for source in self.paths()? {
             builder = builder.source(source);
         }
         if let Some(folder) = self.cache.folder() {
             builder = builder.compile_cache(folder);
+        }
+        if let Some(characters) = self.max_inline {
+            builder = builder.most_inline(characters as usize);
         }
         if let Some(calls) = self.concurrency {
             builder = builder.concurrency(calls.into());
@@ -179,11 +190,7 @@ impl Sources {
 
     /// Where calls are signed for.
     pub(crate) fn audit_folder(&self) -> anyhow::Result<PathBuf> {
-        let default = || {
-            let user = user_folders()?;
-            Some(user.state_dir().unwrap_or(user.data_local_dir()).join("audit"))
-        };
-        self.audit_dir.clone().or_else(default).ok_or_else(|| {
+        self.audit_dir.clone().or_else(|| state_folder("audit")).ok_or_else(|| {
             Advice::new("no folder for the audit log: you have no home folder", "name one with `--audit-dir DIR`")
                 .into()
         })
@@ -224,4 +231,10 @@ fn environment() -> impl Iterator<Item = (String, String)> {
 
 fn user_folders() -> Option<ProjectDirs> {
     ProjectDirs::from("", "", "toolcrib")
+}
+
+/// A folder of this name for what outlives a run, beside the others of its kind.
+fn state_folder(name: &str) -> Option<PathBuf> {
+    let user = user_folders()?;
+    Some(user.state_dir().unwrap_or(user.data_local_dir()).join(name))
 }

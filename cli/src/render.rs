@@ -1,6 +1,8 @@
 //! How things are written: results to standard output, `error:`, `cause:`, `hint:` and `warning:` to standard error, and
 //! nothing from outside in a form that a terminal would obey. It knows no command.
 
+mod table;
+
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
@@ -10,6 +12,8 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use toolcrib::call::Denial;
+
+pub(crate) use table::table;
 
 static COLOR: OnceLock<Color> = OnceLock::new();
 
@@ -75,8 +79,17 @@ impl Error for OutputClosed {}
 
 /// Writes `text` and a line break to standard output, at once.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    to_stdout(&[text.as_bytes(), b"\n"])
+}
+
+/// Writes content from outside to standard output, byte for byte. On a terminal it is [`legible`] text and ends its line.
+pub(crate) fn print_content(content: &[u8]) -> anyhow::Result<()> {
+    if io::stdout().is_terminal() { print(&legible(&String::from_utf8_lossy(content))) } else { to_stdout(&[content]) }
+}
+
+fn to_stdout(parts: &[&[u8]]) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+    let written = parts.iter().try_for_each(|part| out.write_all(part)).and_then(|()| out.flush());
     written.map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => OutputClosed.into(),
         _ => anyhow::Error::new(error).context("cannot write to standard output"),

@@ -70,6 +70,22 @@ pub enum Error {
         /// What the system answered.
         reason: String,
     },
+    /// Results cannot be kept, or one is not as it was kept.
+    #[error("kept results {}: {reason}", path.display())]
+    Results {
+        /// The folder of the results, or the file of one.
+        path: PathBuf,
+        /// What the system answered or what was found.
+        reason: String,
+    },
+    /// A reference names no result.
+    #[error("no result `{reference}`: {reason}")]
+    NoResult {
+        /// The reference, or the beginning of what is none.
+        reference: String,
+        /// Why it names nothing.
+        reason: String,
+    },
     /// The engine could not be set up.
     #[error("engine: {0}")]
     Engine(String),
@@ -87,6 +103,10 @@ impl Error {
             Error::Audit { .. } => {
                 Some("no call runs unlogged: see that the folder can be written, or name another".into())
             }
+            Error::Results { .. } => {
+                Some("see that the folder is yours alone, can be written and has room, or name another".into())
+            }
+            Error::NoResult { .. } => Some("results are kept for a while only: call the tool again".into()),
             _ => None,
         }
     }
@@ -102,8 +122,12 @@ pub enum Outcome {
     Failed,
     /// The model's call was wrong; the guest was not started.
     BadArguments,
-    /// A grant, rule or hook refused the call.
+    /// A grant, rule, person or hook refused the call.
     Denied,
+    /// The model has to search for the tool before it calls it.
+    SchemaNotLoaded,
+    /// Too many calls wait already.
+    Busy,
     /// The tool broke its contract: its answer is not one line of JSON.
     BadResult,
     /// The wall-clock deadline passed.
@@ -122,7 +146,7 @@ pub enum Outcome {
     Trap,
     /// The program cannot be run as a tool.
     BadComponent,
-    /// The caller went away before the call ended.
+    /// The caller went away, or a call of its step failed, before it ended.
     Cancelled,
     /// The call could not be written to the audit log and was refused.
     Unlogged,
@@ -136,6 +160,8 @@ impl Outcome {
             Outcome::Failed => "failed",
             Outcome::BadArguments => "bad-arguments",
             Outcome::Denied => "denied",
+            Outcome::SchemaNotLoaded => "schema-not-loaded",
+            Outcome::Busy => "busy",
             Outcome::BadResult => "bad-result",
             Outcome::Deadline => "deadline",
             Outcome::Fuel => "fuel",
@@ -184,7 +210,7 @@ impl ToolError {
     /// What the model is told of a fault of the host: what concerns its call, and nothing of where things lie.
     pub(crate) fn of_fault(fault: &Error) -> Self {
         match fault {
-            Error::UnknownTool { .. } => Self::new(Outcome::BadArguments, fault.to_string()),
+            Error::UnknownTool { .. } | Error::NoResult { .. } => Self::new(Outcome::BadArguments, fault.to_string()),
             Error::Component { reason, .. } => Self::new(Outcome::BadComponent, reason.clone()),
             Error::Audit { .. } => Self::new(Outcome::Unlogged, "refused: the call cannot be written to the audit log"),
             _ => Self::new(Outcome::BadComponent, "the tool cannot be run on this host"),

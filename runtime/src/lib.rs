@@ -18,18 +18,22 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The modules stand in the order in which they may import one another: `error`, `tool`, `call`, `schema`, `source`,
-//! `registry`, `policy`, `hook`, `audit`, `sandbox`, `pipeline`, `runtime`. A dialect is known in [`source`] alone, the
-//! engine in the private `sandbox` alone, and only the private `pipeline` reaches the sandbox. Nothing here touches a
-//! terminal, the process's environment or a home directory: an embedder passes in what may be used.
+//! The modules stand in the order in which they may import one another: `error`, `private`, `tool`, `call`, `schema`,
+//! `source`, `registry`, `policy`, `hook`, `observe`, `audit`, `results`, `sandbox`, `pipeline`, `runtime`. A dialect is
+//! known in [`source`] alone, the engine in the private `sandbox` alone, and only the private `pipeline` reaches the
+//! sandbox. Nothing here touches a terminal, the process's environment or a home directory: an embedder passes in what
+//! may be used.
 
 pub mod audit;
 pub mod call;
 pub mod error;
 pub mod hook;
+pub mod observe;
 mod pipeline;
 pub mod policy;
+mod private;
 mod registry;
+pub mod results;
 pub mod runtime;
 mod sandbox;
 mod schema;
@@ -39,6 +43,8 @@ pub mod tool;
 pub use audit::Audit;
 pub use call::{Receipt, ToolCall, ToolResult};
 pub use error::{Error, Outcome, ToolError};
+pub use pipeline::{Scheduler, Session, Step};
 pub use policy::Policy;
-pub use runtime::{Builder, Runtime};
+pub use results::Results;
+pub use runtime::{Builder, Runtime, Standing};
 pub use tool::Tool;

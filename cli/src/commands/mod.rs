@@ -4,6 +4,7 @@ pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod list;
+pub(crate) mod result;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod validate;
@@ -16,6 +17,7 @@ pub(crate) enum Command {
     Run(run::Args),
     Call(call::Args),
     List(list::Args),
+    Result(result::Args),
     Schema(schema::Args),
     Validate(validate::Args),
     Doctor(doctor::Args),
@@ -28,6 +30,7 @@ impl Command {
             Command::Run(args) => run::run(args).await,
             Command::Call(args) => call::run(args).await,
             Command::List(args) => list::run(args),
+            Command::Result(args) => result::run(args),
             Command::Schema(args) => schema::run(args).await,
             Command::Validate(args) => validate::run(args).await,
             Command::Doctor(args) => doctor::run(args),

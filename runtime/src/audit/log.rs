@@ -1,13 +1,14 @@
 //! The files of the log. Several processes append to one file: each takes the file's lock, mends a torn tail, and writes
 //! its line whole or not at all.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
+use crate::private;
 
 /// Seconds of a day.
 pub(super) const DAY: i64 = 24 * 60 * 60;
@@ -17,9 +18,8 @@ const RESERVE_AGAIN: u64 = 256 << 10;
 /// How often it is looked whether the open file is still the one at its path.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// The longest wait for the file's lock, and how often it is tried.
+/// The longest wait for the file's lock: one that stands still must not stand in every call's way.
 const LONGEST_LOCK: Duration = Duration::from_secs(2);
-const LOCK_AGAIN: Duration = Duration::from_micros(200);
 
 #[derive(Debug)]
 pub(super) struct Log {
@@ -138,7 +138,7 @@ impl Open {
     }
 
     fn append(&mut self, line: &[u8]) -> std::io::Result<()> {
-        lock(&self.file)?;
+        private::lock(&self.file, LONGEST_LOCK)?;
         let written = self.append_locked(line);
         // A lock that cannot be given back goes with the file; the record is in it.
         let _ = self.file.unlock();
@@ -165,46 +165,9 @@ impl Open {
     }
 }
 
-/// Takes the file's lock. Others hold it for microseconds; one that stands still must not stand in every call's way.
-fn lock(file: &File) -> std::io::Result<()> {
-    let until = Instant::now() + LONGEST_LOCK;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) if Instant::now() >= until => {
-                return Err(std::io::Error::other("another process holds its lock"));
-            }
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_AGAIN),
-        }
-    }
-}
-
 fn open(folder: &Path, path: &Path) -> std::io::Result<File> {
-    make_folder(folder)?;
-    private(OpenOptions::new().read(true).append(true).create(true)).open(path)
-}
-
-#[cfg(unix)]
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    use std::os::unix::fs::OpenOptionsExt;
-    options.mode(0o600)
-}
-
-#[cfg(not(unix))]
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    options
-}
-
-#[cfg(unix)]
-fn make_folder(folder: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-#[cfg(not(unix))]
-fn make_folder(folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)
+    private::make_folder(folder)?;
+    private::options().read(true).append(true).create(true).open(path)
 }
 
 #[cfg(unix)]

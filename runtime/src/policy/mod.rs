@@ -1,15 +1,20 @@
 //! What the operator allows, and the [`Grant`] that a tool gets: what it asks for and the operator allows, no more.
 //! Nothing is allowed by default, a denial wins over every allowance, and a guest can change neither.
 
+mod approval;
 mod folder;
 mod grant;
 mod resolved;
+mod rule;
 
 use std::path::PathBuf;
 
+pub use approval::{Answer, Approval, Approver, Question};
 pub(crate) use folder::{overlap, real_path};
 pub use grant::{Folder, Grant};
 pub(crate) use resolved::Allowed;
+pub(crate) use rule::Rules;
+pub use rule::{Pattern, Rule};
 
 /// One permission, as an operator writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +33,7 @@ pub enum Permission {
 pub struct Policy {
     allowed: Vec<Permission>,
     denied: Vec<Permission>,
+    rules: Rules,
 }
 
 impl Policy {
@@ -36,6 +42,18 @@ impl Policy {
     pub fn allow(mut self, permission: Permission) -> Self {
         self.allowed.push(permission);
         self
+    }
+
+    /// Adds a rule over calls.
+    #[must_use]
+    pub fn rule(mut self, rule: Rule) -> Self {
+        self.rules.add(rule);
+        self
+    }
+
+    /// The rules over calls.
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// Adds a denial, which wins over every allowance.

@@ -10,6 +10,8 @@ use tempfile::NamedTempFile;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use crate::private;
+
 const KEY_FILE: &str = "key";
 /// Who compiled: another version may adapt programs in another way.
 const MADE_BY: &str = concat!("toolcrib ", env!("CARGO_PKG_VERSION"));
@@ -66,7 +68,8 @@ fn name(engine: &Engine, digest: &str) -> String {
 
 /// The folder's key, made at first use. A folder or key that others may write is not trusted.
 fn key(folder: &Path) -> io::Result<[u8; blake3::KEY_LEN]> {
-    make_private(folder)?;
+    private::make_folder(folder)?;
+    private::refuse_shared(folder)?;
     let path = folder.join(KEY_FILE);
     if !path.exists() {
         let mut fresh = [0; blake3::KEY_LEN];
@@ -76,7 +79,7 @@ fn key(folder: &Path) -> io::Result<[u8; blake3::KEY_LEN]> {
         // Where another process was faster, its key is the folder's key.
         let _ = file.persist_noclobber(&path);
     }
-    refuse_shared(&path)?;
+    private::refuse_shared(&path)?;
     let mut key = [0; blake3::KEY_LEN];
     File::open(&path)?.read_exact(&mut key)?;
     Ok(key)
@@ -88,34 +91,5 @@ fn write_whole(folder: &Path, name: &str, parts: &[&[u8]]) -> io::Result<()> {
         file.write_all(part)?;
     }
     file.persist(folder.join(name))?;
-    Ok(())
-}
-
-#[cfg(unix)]
-fn make_private(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    refuse_shared(folder)
-}
-
-#[cfg(not(unix))]
-fn make_private(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)
-}
-
-#[cfg(unix)]
-fn refuse_shared(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::MetadataExt;
-    let metadata = fs::symlink_metadata(path)?;
-    let ours = metadata.uid() == rustix::process::geteuid().as_raw();
-    if ours && metadata.mode() & 0o022 == 0 && !metadata.is_symlink() {
-        Ok(())
-    } else {
-        Err(io::Error::other("the compile cache belongs to or can be written by someone else"))
-    }
-}
-
-#[cfg(not(unix))]
-fn refuse_shared(_: &Path) -> io::Result<()> {
     Ok(())
 }

@@ -27,7 +27,7 @@ pub(super) fn read(folder: &Path) -> (Vec<Tool>, Vec<Problem>) {
     let mut tools = Vec::new();
     let mut problems = Vec::new();
     let mut add = |(mut found, mut wrong): (Vec<Tool>, Vec<Problem>)| -> Vec<PathBuf> {
-        let programs = found.iter().filter_map(|tool| tool.body.program().canonicalize().ok()).collect();
+        let programs = found.iter().filter_map(|tool| tool.body.program()?.canonicalize().ok()).collect();
         tools.append(&mut found);
         problems.append(&mut wrong);
         programs

@@ -121,7 +121,7 @@ fn read(path: &Path) -> (Vec<Tool>, Vec<Problem>) {
         document::read(path)
     };
     for tool in &mut tools {
-        tool.imports = imports::read(tool.body.program());
+        tool.imports = tool.body.program().and_then(imports::read);
         inference::infer(tool);
     }
     (tools, problems)

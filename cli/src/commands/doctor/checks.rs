@@ -13,8 +13,15 @@ use crate::options::{SECRETS, Sources};
 use super::{Finding, Status};
 
 const TARGET: &str = "wasm32-wasip2";
-const VARIABLES: [&str; 6] =
-    ["TOOLCRIB_AUDIT_DIR", "TOOLCRIB_CACHE_DIR", "TOOLCRIB_REDACT", "OAI_BASE_URL", "OAI_MODEL", "NO_COLOR"];
+const VARIABLES: [&str; 7] = [
+    "TOOLCRIB_AUDIT_DIR",
+    "TOOLCRIB_RESULTS_DIR",
+    "TOOLCRIB_CACHE_DIR",
+    "TOOLCRIB_REDACT",
+    "OAI_BASE_URL",
+    "OAI_MODEL",
+    "NO_COLOR",
+];
 
 pub(super) fn all(sources: &Sources) -> Vec<Finding> {
     let mut findings = vec![version(), target(), cache(sources.cache.folder())];

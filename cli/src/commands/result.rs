@@ -1,0 +1,166 @@
+//! `toolcrib result`: what was too large to be told to a model whole, to be read, listed and removed.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+use toolcrib::Results;
+use toolcrib::results::Kept;
+
+use crate::options::{ResultsFolder, size};
+use crate::render;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib result list                             what is kept, newest first
+  toolcrib result show REF > whole.json            byte for byte
+  toolcrib result show REF --offset 4096 --limit 4KiB
+  toolcrib result remove --all
+
+A result larger than a model is told at once is kept whole under a reference, such as
+res_0123456789abcdef0123456789abcdef: for 7 days, and no more than 1,000 results and 256 MiB. The
+oldest go first.";
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  toolcrib result show REF | jq .
+  toolcrib result show REF --limit 64KiB           the beginning; a hint says how to go on
+  toolcrib result show REF --json | jq -r .text
+
+A part begins and ends between UTF-8 characters. With --json, `text` is the part, in which bytes that
+are not UTF-8 are replaced, and `next` the offset of the part after it.";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  toolcrib result list
+  toolcrib result list --json | jq -r '.[0].reference'";
+
+const REMOVE_EXAMPLES: &str = "\
+Examples:
+  toolcrib result remove REF REF
+  toolcrib result remove --all";
+
+const HEADINGS: [&str; 5] = ["REFERENCE", "BYTES", "CREATED", "TOOL", "INVOCATION"];
+
+/// Open results that were too large for a model.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+/// What can be done with what is kept.
+#[derive(clap::Subcommand)]
+enum Action {
+    Show(Show),
+    List(List),
+    Remove(Remove),
+}
+
+/// Print a result, or a part of it.
+#[derive(clap::Args)]
+#[command(after_help = SHOW_EXAMPLES)]
+struct Show {
+    /// The result's reference
+    #[arg(value_name = "REF")]
+    reference: String,
+    /// Begin at this byte
+    #[arg(long, value_name = "BYTES", default_value_t)]
+    offset: u64,
+    /// Print at most so much, such as `64KiB` [default: all]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    limit: Option<usize>,
+    /// Print one object: the part as `text`, and what is known of the whole
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    folder: ResultsFolder,
+}
+
+/// List the results, newest first.
+#[derive(clap::Args)]
+#[command(after_help = LIST_EXAMPLES)]
+struct List {
+    /// Print a JSON array, one object a result
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    folder: ResultsFolder,
+}
+
+/// Remove results.
+#[derive(clap::Args)]
+#[command(after_help = REMOVE_EXAMPLES)]
+struct Remove {
+    /// The references of the results
+    #[arg(value_name = "REF", required_unless_present = "all", conflicts_with = "all")]
+    references: Vec<String>,
+    /// Remove every result
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    folder: ResultsFolder,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.action {
+        Action::Show(args) => show(&args.folder.results()?, &args),
+        Action::List(args) => list(&args.folder.results()?, args.json),
+        Action::Remove(args) => remove(&args.folder.results()?, &args),
+    }
+}
+
+fn show(results: &Results, args: &Show) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        #[serde(flatten)]
+        kept: &'a Kept,
+        offset: u64,
+        next: Option<u64>,
+        text: &'a str,
+    }
+    let end = args.limit.map_or(u64::MAX, |limit| args.offset.saturating_add(limit as u64));
+    let part = results.open(&args.reference, args.offset..end)?;
+    if args.json {
+        let line = Line { kept: &part.kept, offset: part.offset, next: part.next, text: &part.text() };
+        render::print_json(&serde_json::to_string(&line)?)?;
+    } else {
+        render::print_content(&part.content)?;
+        if let Some(next) = part.next {
+            render::hint(&format!("there are {} bytes: `--offset {next}` goes on", part.kept.bytes));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(results: &Results, json: bool) -> anyhow::Result<ExitCode> {
+    let kept = results.list()?;
+    if json {
+        render::print_json(&serde_json::to_string(&kept)?)?;
+    } else {
+        render::print(&render::table(HEADINGS, kept.iter().map(row)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(kept: &Kept) -> [String; 5] {
+    [
+        kept.reference.clone(),
+        kept.bytes.to_string(),
+        format!("{:.0}", kept.created),
+        render::one_line(&kept.tool),
+        render::one_line(&kept.invocation),
+    ]
+}
+
+/// Removes what can be removed and says of the rest why not.
+fn remove(results: &Results, args: &Remove) -> anyhow::Result<ExitCode> {
+    if args.all {
+        render::aside(&format!("results removed: {}", results.clear()?));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let failed: Vec<_> = args.references.iter().filter_map(|reference| results.remove(reference).err()).collect();
+    let code = if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    failed.into_iter().for_each(|error| render::explain(&error.into()));
+    Ok(code)
+}

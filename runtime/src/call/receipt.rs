@@ -1,0 +1,161 @@
+//! What a call leaves: the figures, decisions and changes that go to the caller and into the audit log.
+
+use serde::Serialize;
+
+use crate::error::Outcome;
+use crate::tool::Persistence;
+
+use super::decision::Decision;
+
+/// What a call used, was granted and was denied. The same figures go to the caller and to the audit log.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Receipt {
+    /// The identifier of the call.
+    pub call_id: String,
+    /// The identifier of the call in every record; no other call has it.
+    pub invocation: String,
+    /// The tool's name; where there is no such tool, the name that was called.
+    pub tool: String,
+    /// SHA-256 of the program, as `sha256:HEX`, where one was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// How the call ended.
+    pub outcome: Outcome,
+    /// Who decided that the call may run or not, where it came so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    /// The changes of its arguments, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mutations: Vec<Mutation>,
+    /// The hooks that had something to say, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookNote>,
+    /// Milliseconds that it waited for its turn, its slot and people's answers.
+    pub waited_ms: f64,
+    /// What the tool wrote, where it succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written: Option<Written>,
+    /// What became of the answer, where it was too long to be told whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub persisted: Option<Persisted>,
+    /// The program's exit code, where it ran to an end.
+    pub exit: Option<i32>,
+    /// Wall-clock milliseconds, from the door's call to the end.
+    pub ms: f64,
+    /// Milliseconds of processor time that the guest and its host calls used on the calling thread.
+    pub cpu_ms: f64,
+    /// Units of fuel used, where they were counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fuel: Option<u64>,
+    /// The most bytes that memories and tables held together.
+    pub peak_memory_bytes: u64,
+    /// Bytes of arguments given to the guest.
+    pub stdin_bytes: u64,
+    /// Bytes that the guest wrote to standard output, up to the cap.
+    pub stdout_bytes: u64,
+    /// Bytes that the guest wrote to standard error, up to the cap.
+    pub stderr_bytes: u64,
+    /// Whether output was cut at its cap.
+    pub truncated: bool,
+    /// Names of the environment variables passed on; never their values.
+    pub env_keys: Vec<String>,
+    /// What was granted, as `read:FOLDER` or `write:FOLDER`.
+    pub granted: Vec<String>,
+    /// What was asked for or tried and not granted.
+    pub denied: Vec<Denial>,
+}
+
+impl Receipt {
+    /// The receipt of a call that has only begun.
+    pub(crate) fn begun(call_id: String, invocation: String, tool: String) -> Self {
+        Self {
+            call_id,
+            invocation,
+            tool,
+            digest: None,
+            outcome: Outcome::Cancelled,
+            decision: None,
+            mutations: Vec::new(),
+            hooks: Vec::new(),
+            waited_ms: 0.0,
+            written: None,
+            persisted: None,
+            exit: None,
+            ms: 0.0,
+            cpu_ms: 0.0,
+            fuel: None,
+            peak_memory_bytes: 0,
+            stdin_bytes: 0,
+            stdout_bytes: 0,
+            stderr_bytes: 0,
+            truncated: false,
+            env_keys: Vec::new(),
+            granted: Vec::new(),
+            denied: Vec::new(),
+        }
+    }
+}
+
+/// Something that a tool asked for or tried and did not get.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Denial {
+    /// The capability, as `read:PATH`, `write:PATH` or `env:NAME`; a path is the guest's own.
+    pub capability: String,
+    /// The flag that would have allowed it, where one would.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flag: Option<String>,
+}
+
+/// What a tool that succeeded wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Written {
+    /// A value.
+    Value,
+    /// A value that holds nothing: `{}`, `[]`, `""` or `null`. It did its work and there is nothing to say.
+    Empty,
+    /// Nothing: it did not answer at all.
+    Missing,
+}
+
+/// A change of a call's arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Mutation {
+    /// Who changed them: a hook, by its name.
+    pub by: String,
+    /// Where the values are from, where that was said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mutation_source: Option<String>,
+    /// The arguments that are new, other or gone, by name.
+    pub fields: Vec<String>,
+    /// Why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What became of an answer that was too long to be told whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Persisted {
+    /// The rule that was followed.
+    pub strategy: Persistence,
+    /// The reference under which the whole is kept, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// Bytes of the whole.
+    pub bytes: u64,
+    /// Bytes that the model was told.
+    pub shown_bytes: u64,
+}
+
+/// A hook that had something to say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HookNote {
+    /// Its name.
+    pub hook: String,
+    /// `allow`, `block`, `modify`, `replace` or `failed`.
+    pub said: &'static str,
+}

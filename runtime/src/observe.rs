@@ -1,0 +1,88 @@
+//! What happens in a call, told step by step to whoever watches: for records, traces and progress. Watching costs a call
+//! nothing where nobody does, and changes nothing where somebody does.
+
+use std::time::SystemTime;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::call::{Decision, Mutation, Persisted, ToolResult};
+use crate::hook::Moment;
+use crate::tool::Tool;
+
+/// Watches calls. It is called on the path of the call: it hands work on rather than doing it.
+pub trait Observer: Send + Sync {
+    /// Something has happened.
+    fn observe(&self, event: &Event<'_>);
+}
+
+/// One thing that happened in a call.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Event<'a> {
+    /// The call's identifier in every record.
+    pub invocation: &'a str,
+    /// The caller's identifier.
+    pub call_id: &'a str,
+    /// The name that was called.
+    pub name: &'a str,
+    /// The tool, once it was found.
+    pub tool: Option<&'a Tool>,
+    /// When.
+    pub at: SystemTime,
+    /// What.
+    pub what: What<'a>,
+}
+
+/// What can happen in a call, in this order.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum What<'a> {
+    /// A door handed it in; the text is what the model sent.
+    Received(&'a str),
+    /// Its tool was found and is loaded.
+    Resolved,
+    /// Its arguments fit the schema, and its values the rules.
+    Validated,
+    /// The arguments as hooks' logs, traces and transcripts may show them: sensitive values masked.
+    Observable(&'a Value),
+    /// A hook was heard.
+    Hooked(Hooked<'a>),
+    /// The arguments were changed.
+    Mutated(&'a Mutation),
+    /// The arguments about which rules and people are asked.
+    Judging(&'a Value),
+    /// A person is being asked.
+    Asking(&'a Decision),
+    /// It was decided.
+    Decided(&'a Decision),
+    /// It waits for its turn.
+    Queued,
+    /// The tool starts, with these arguments.
+    Started(&'a Value),
+    /// It has written an answer of so many bytes.
+    Progress {
+        /// Bytes written so far.
+        bytes: u64,
+    },
+    /// Its answer was mapped.
+    Mapped,
+    /// The answer was too long, and this became of it.
+    Persisted(&'a Persisted),
+    /// It has ended, with the arguments it got where it got any.
+    Ended(&'a ToolResult),
+}
+
+/// What a hook said.
+#[derive(Debug, Clone, Serialize)]
+pub struct Hooked<'a> {
+    /// The hook.
+    pub hook: &'a str,
+    /// When it was heard.
+    #[serde(skip)]
+    pub moment: Moment,
+    /// `pass`, `allow`, `block`, `modify`, `replace` or `failed`.
+    pub said: &'static str,
+    /// Why, where it said why.
+    pub reason: Option<&'a str>,
+}

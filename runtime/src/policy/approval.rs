@@ -1,0 +1,56 @@
+//! Asking a person about a call.
+
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+
+use crate::tool::Tool;
+
+/// Somebody who can be asked about a call.
+pub trait Approver: Send + Sync {
+    /// Asks. The call waits, under its own invocation id, until this answers; other calls go on.
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer>;
+}
+
+/// What a person is asked. All of it but the rule comes from outside and may try to deceive.
+#[derive(Debug)]
+pub struct Question<'a> {
+    /// The call's identifier in every record.
+    pub invocation: &'a str,
+    /// The tool, with its facts and its risk.
+    pub tool: &'a Tool,
+    /// The arguments that it would get, as JSON text.
+    pub arguments: &'a str,
+    /// What it is granted.
+    pub granted: &'a [String],
+    /// Why the question is asked.
+    pub rests_on: &'a str,
+    /// What an answer for longer than this call would be about.
+    pub approval: &'a Approval,
+}
+
+/// What a person agreed to for longer than one call: calls of one program that one rule asks about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Approval {
+    /// The tool's name.
+    pub tool: String,
+    /// The digest of its program: a changed program is asked about again.
+    pub digest: String,
+    /// The rule that asks, as it was written.
+    pub rule: String,
+}
+
+/// What a person answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// This call may run.
+    Once,
+    /// It and others like it may run in this session.
+    Session,
+    /// It and others like it may run, now and later. Whoever answers this remembers it; see
+    /// [`Builder::approvals`](crate::Builder::approvals).
+    Always,
+    /// No.
+    No,
+    /// There is nobody.
+    Nobody,
+}
