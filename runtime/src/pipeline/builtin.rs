@@ -61,10 +61,10 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
         description: Some(description.to_owned()),
         parameters: Some(parameters),
         body: Body::Builtin(builtin),
+        imports: None,
         requested: Capabilities { stated: true, ..Capabilities::default() },
         limits: LimitRequest::default(),
         interface,
-        imports: Some(Vec::new()),
         origin: Origin {
             format: Format::Builtin,
             path: Arc::from(Path::new("toolcrib")),

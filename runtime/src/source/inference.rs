@@ -109,7 +109,9 @@ pub(super) fn infer(tool: &mut Tool) {
         interface.safety.is_read_only.infer(true);
     }
     // A tool that declares that it only reads is granted nothing to write, so the rest follows either way.
-    interface.take_from_grant(interface.safety.is_read_only.value);
+    if interface.safety.is_read_only.value {
+        interface.infer_read_only();
+    }
 }
 
 /// What a source declares against what is known, each in a sentence.

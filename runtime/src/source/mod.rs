@@ -102,7 +102,7 @@ pub fn check(path: &Path) -> Vec<Problem> {
                     path: path.clone(),
                     message: format!("tool {:?}: {message}", tool.name),
                 };
-                let schema = crate::schema::Arguments::compile(tool.parameters.as_ref());
+                let schema = crate::schema::Input::compile(tool);
                 problems.extend(schema.err().map(|error| about(Severity::Error, error)));
                 problems.extend(inference::contradictions(tool).into_iter().map(|text| about(Severity::Warning, text)));
             }

@@ -121,8 +121,8 @@ pub enum Format {
     Manifest,
     /// A component by itself.
     Component,
-    /// A record of the Agent Tool standard.
-    Record,
     /// The host itself.
     Builtin,
+    /// A record of the Agent Tool standard.
+    Record,
 }

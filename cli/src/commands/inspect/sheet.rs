@@ -49,6 +49,7 @@ fn head(known: &Known<'_>) -> Option<String> {
 }
 
 fn imports(known: &Known<'_>) -> Option<String> {
+    known.program.as_ref()?;
     let imports = match &known.tool.imports {
         None => return Some("What it imports cannot be read from its bytes, so nothing is inferred from them.".into()),
         Some(imports) if imports.is_empty() => return None,
