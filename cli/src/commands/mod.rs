@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod inspect;
 pub(crate) mod list;
 pub(crate) mod result;
 pub(crate) mod run;
@@ -18,6 +19,7 @@ pub(crate) enum Command {
     Run(run::Args),
     Call(call::Args),
     List(list::Args),
+    Inspect(inspect::Args),
     Result(result::Args),
     Schema(schema::Args),
     Validate(validate::Args),
@@ -32,6 +34,7 @@ impl Command {
             Command::Run(args) => run::run(args).await,
             Command::Call(args) => call::run(args).await,
             Command::List(args) => list::run(args),
+            Command::Inspect(args) => inspect::run(args).await,
             Command::Result(args) => result::run(args),
             Command::Schema(args) => schema::run(args).await,
             Command::Validate(args) => validate::run(args).await,
