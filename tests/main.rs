@@ -18,4 +18,5 @@ mod records;
 mod results;
 mod run;
 mod scenarios;
+mod schedule;
 mod toolbox;

@@ -1,10 +1,8 @@
 //! Answers, and what can be known of a call afterwards: scenarios 12 to 15 and 17.
 
-use std::fs;
-
 use serde_json::{Value, json};
 use toolcrib::policy::{Permission, Policy};
-use toolcrib::record::digest;
+use toolcrib::source::fingerprint;
 use toolcrib::{Audit, Results};
 
 use super::crib;
@@ -68,7 +66,7 @@ fn scenario_15_the_record_shows_which_tool_ran_under_which_native_id_and_why_its
     let (invocation, audited) = (run.only("invocations"), &crib.records()[0]);
     assert_eq!((&invocation["tool_id"], &invocation["native_call_id"]), (&json!("vendor.say"), &json!("say")));
     assert_eq!(invocation["native_ids"], json!({"mcp": "server/say"}));
-    let program = digest(fs::read(crib.path("tools/bin/echo.wasm")).unwrap());
+    let program = fingerprint(&crib.path("tools/bin/echo.wasm")).unwrap().digest;
     let evidence = invocation["evidence_refs"].as_array().unwrap();
     assert!(evidence.contains(&json!(format!("program:{program}"))), "{evidence:?}");
     assert!(evidence.contains(&json!(format!("audit:{}", audited["invocation"].as_str().unwrap()))), "{evidence:?}");

@@ -7,9 +7,9 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use serde_json::Value;
-use toolcrib::record::{Crib, Entry, Order, Standing, digest};
+use toolcrib::record::{Crib, Entry, Order, Standing};
 use toolcrib::tool::Limits;
-use toolcrib::{Runtime, Tool, runtime};
+use toolcrib::{Runtime, Tool, runtime, source};
 
 use crate::options::Sources;
 use crate::render;
@@ -69,7 +69,7 @@ fn records(runtime: &Runtime, at_once: usize) -> Crib {
 
 fn entry<'a>(runtime: &'a Runtime, tool: &'a Tool) -> Option<Entry<'a>> {
     let (grant, limits) = (runtime.grant(&tool.name)?, runtime.limits(&tool.name)?);
-    let digest = tool.body.program().and_then(|program| fs::read(program).ok()).map(digest);
+    let program = tool.body.program().and_then(|program| source::fingerprint(program).ok());
     let standing = match runtime.standing(&tool.name)? {
         runtime::Standing::Deferred => Standing::Deferred,
         runtime::Standing::Closed { decision, why } => {
@@ -77,7 +77,7 @@ fn entry<'a>(runtime: &'a Runtime, tool: &'a Tool) -> Option<Entry<'a>> {
         }
         _ => Standing::Loaded,
     };
-    Some(Entry { tool, grant, limits, digest, standing })
+    Some(Entry { tool, grant, limits, digest: program.map(|program| program.digest), standing })
 }
 
 fn write(folder: &Path, kind: &str, records: &[Value]) -> anyhow::Result<()> {

@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use crate::call::{Decision, Reason};
 use crate::policy::Grant;
+use crate::source::digest;
 use crate::tool::{Access, FileRequest, Limits, SiblingFailure, Tool};
 
-use super::shown::digest;
 use super::{PRODUCER, SCHEDULER, compact, record, time, tool_id};
 
 /// A tool with all that its records say.
@@ -398,7 +398,7 @@ fn surface(entries: &[Entry<'_>], at: SystemTime) -> Value {
     }
     let shown = json!([loaded, deferred, blocked, excluded]).to_string();
     record(json!({
-        "surface_id": format!("toolcrib.surface/{}", digest(shown)),
+        "surface_id": format!("toolcrib.surface/{}", digest(shown.as_bytes())),
         "scope": "session",
         "created_at": time(at),
         "producer": PRODUCER,

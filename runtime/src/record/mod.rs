@@ -38,7 +38,6 @@ use shown::Shown;
 use writer::Writer;
 
 pub use crib::{Crib, Entry, Order, Standing};
-pub use shown::digest;
 pub use word::{ErrorClass, EventType, Recoverability, State, Status};
 
 /// The version of the standard that every record follows.

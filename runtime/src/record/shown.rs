@@ -2,9 +2,9 @@
 //! is long is cut, with its size and digest told.
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::audit::Redactions;
+use crate::source::digest;
 use crate::tool::masked;
 
 /// The longest text or value that stands in a record whole, in bytes.
@@ -127,14 +127,8 @@ fn leaves(value: &Value) -> Vec<String> {
     }
 }
 
-/// SHA-256 in the form of every record.
-pub fn digest(bytes: impl AsRef<[u8]>) -> String {
-    let hash = Sha256::digest(bytes.as_ref());
-    hash.iter().fold("sha256:".to_owned(), |text, byte| text + &format!("{byte:02x}"))
-}
-
 fn cut(text: &str) -> Option<(usize, String)> {
-    (text.len() > MOST).then(|| (text.len(), digest(text)))
+    (text.len() > MOST).then(|| (text.len(), digest(text.as_bytes())))
 }
 
 fn start(text: &str) -> &str {
