@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::call::Denial;
 use crate::error::Error;
-use crate::tool::{Access, Basis, FileRequest, Tool};
+use crate::tool::{Access, FileRequest, Tool};
 
 use super::folder::RealFolder;
 use super::resolved::Allowed;
@@ -62,9 +62,8 @@ impl Grant {
     pub(crate) fn new(tool: &Tool, allowed: &Allowed, environment: &HashMap<String, String>) -> Result<Self, Error> {
         let mut denied = Vec::new();
         let mut folders = name_folders(granted_folders(tool, allowed, &mut denied)?)?;
-        let read_only = &tool.interface.safety.is_read_only;
-        if read_only.value && read_only.basis == Basis::Declared {
-            // Its own word is kept for it.
+        if tool.interface.safety.is_read_only.value {
+            // Its own word is kept for it, and what its bytes proved holds for whatever takes their place.
             folders.iter_mut().for_each(|folder| folder.access = Access::Read);
         }
         let mut env = Vec::from(GUEST_ENV.map(|(name, value)| (name.to_owned(), value.to_owned())));
