@@ -3,10 +3,12 @@
 
 mod agent;
 mod commands;
+mod config;
 mod input;
 mod interrupt;
 mod open_files;
 mod options;
+mod permission;
 mod render;
 
 use std::pin::pin;
