@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// Each module of the library may import only from those before it.
 const ORDER: [&str; 15] = [
-    "error", "private", "tool", "call", "schema", "source", "registry", "policy", "hook", "observe", "audit", "results",
-    "sandbox", "pipeline", "runtime",
+    "error", "private", "tool", "call", "schema", "source", "registry", "policy", "hook", "observe", "audit",
+    "results", "sandbox", "pipeline", "runtime",
 ];
 
 fn root() -> PathBuf {

@@ -34,6 +34,7 @@ use request::{Request, Sampling, Streamed};
 use turn::{Call, Identifiers, Turn, Usage};
 
 use crate::commands::schema::openai_chat;
+use crate::permission::hint;
 
 /// What is wished for in every request of a run.
 #[derive(Debug)]
@@ -170,6 +171,7 @@ impl Agent {
             self.totals.failed_calls += u64::from(reply.is_error());
             let (receipt, log) = reply.result().map(|result| (&result.receipt, result.log.as_str())).unzip();
             let (id, name, content) = (&call.id, &call.name, &reply.content());
+            let hint = receipt.and_then(|receipt| hint(receipt, self.runtime.tool(name), &call.arguments));
             let (is_error, log) = (reply.is_error(), log.unwrap_or_default());
             self.report.emit(&Event::ToolResult(ToolResult {
                 step,
@@ -179,6 +181,7 @@ impl Agent {
                 content,
                 receipt,
                 log,
+                hint: hint.as_deref(),
                 alone,
             }))?;
         }

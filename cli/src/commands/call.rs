@@ -10,6 +10,7 @@ use toolcrib::{Receipt, ToolCall, ToolResult};
 
 use crate::input;
 use crate::options::{Sources, duration};
+use crate::permission::hint;
 use crate::render;
 
 const EXAMPLES: &str = "\
@@ -52,11 +53,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     // The receipt is to show the call and not the compiler; what is wrong with the program, the call says itself.
     let _ = runtime.prepare(&args.name).await;
     let id = format!("call_{:016x}", rand::random::<u64>());
-    let result = runtime.call(ToolCall::new(id, &args.name, arguments)).await;
+    let result = runtime.call(ToolCall::new(id, &args.name, &arguments)).await;
     if args.verbose && !result.log.is_empty() {
         render::aside(&result.log);
     }
     advise(&result, args.verbose);
+    if let Some(hint) = hint(&result.receipt, runtime.tool(&args.name), &arguments) {
+        render::hint(&hint);
+    }
     let line = if args.json { with_receipt(&result)? } else { result.content().into_owned() };
     render::print_json(&line)?;
     Ok(if result.is_error() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
