@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt, ready};
-use toolcrib::hook::{Hook, Verdict};
-use toolcrib::{Audit, Outcome, Runtime, Tool, ToolCall, ToolResult};
+use toolcrib::hook::{Hook, Proposed, Verdict};
+use toolcrib::{Audit, Outcome, Runtime, ToolCall, ToolResult};
 
 use crate::crib::{Crib, guest};
 
@@ -16,7 +16,7 @@ impl Hook for Always {
         "always"
     }
 
-    fn before<'a>(&'a self, _: &'a Tool, _: &'a ToolCall) -> BoxFuture<'a, Result<Verdict, String>> {
+    fn before<'a>(&'a self, _: Proposed<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
         ready(self.0.clone()).boxed()
     }
 }
@@ -32,14 +32,14 @@ fn call(crib: &Crib, hooks: Vec<Result<Verdict, String>>) -> ToolResult {
 
 #[test]
 fn a_hook_that_allows_changes_nothing() {
-    let result = call(&Crib::new(), vec![Ok(Verdict::Allow), Ok(Verdict::Allow)]);
+    let result = call(&Crib::new(), vec![Ok(Verdict::Pass), Ok(Verdict::Pass)]);
     assert_eq!(result.outcome.unwrap(), "{\"a\":1}");
 }
 
 #[test]
 fn a_hook_that_blocks_is_named_and_the_guest_is_not_started() {
     let crib = Crib::new();
-    let result = call(&crib, vec![Ok(Verdict::Allow), Ok(Verdict::Block("not today".into()))]);
+    let result = call(&crib, vec![Ok(Verdict::Pass), Ok(Verdict::Block("not today".into()))]);
     assert_eq!(result.content(), r#"{"error":"blocked by hook \"always\": not today"}"#);
     assert_eq!((result.receipt.outcome, result.receipt.cpu_ms), (Outcome::Denied, 0.0));
     assert_eq!(crib.records()[0]["outcome"], "denied");
@@ -53,7 +53,7 @@ impl Hook for Panics {
         "panics"
     }
 
-    fn before<'a>(&'a self, _: &'a Tool, _: &'a ToolCall) -> BoxFuture<'a, Result<Verdict, String>> {
+    fn before<'a>(&'a self, _: Proposed<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
         async { panic!("a defect of the host") }.boxed()
     }
 }

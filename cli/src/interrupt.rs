@@ -1,15 +1,69 @@
-//! Waits for someone to end the program from outside, names the exit code for it, and sees to it that the program ends.
+//! Waits for someone to end the program from outside, names the exit code for it, and sees to it that the program ends:
+//! at once, or, where a person presses Ctrl-C for the first time, when what must not be cut off has ended.
 
 use std::process;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+/// The exit code of a program that was interrupted.
+pub(crate) const INTERRUPTED: u8 = 130;
 /// How long an interrupted command may take to stop its guests, sign for their calls and save what was said.
 const PARTING: Duration = Duration::from_millis(1500);
 /// When the program ends whatever it is stuck in.
 const END: Duration = Duration::from_secs(2);
+
+/// How much the program is wanted to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Wish {
+    None,
+    /// When what must not be cut off has ended.
+    Soon,
+    Now,
+}
+
+static WISH: LazyLock<watch::Sender<Wish>> = LazyLock::new(|| watch::Sender::new(Wish::None));
+/// Commands that end by themselves when they are asked to.
+static HOLDS: AtomicUsize = AtomicUsize::new(0);
+
+/// As long as it lives, the command is asked to end and not dropped.
+pub(crate) struct Hold(());
+
+/// Says that the command listens to [`asked`] and [`insisted`].
+pub(crate) fn hold() -> Hold {
+    HOLDS.fetch_add(1, SeqCst);
+    Hold(())
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        HOLDS.fetch_sub(1, SeqCst);
+    }
+}
+
+/// Returns once somebody wants the program to end.
+pub(crate) async fn asked() {
+    wished(Wish::Soon).await;
+}
+
+/// Returns once somebody wants the program to end without waiting for anything.
+pub(crate) async fn insisted() {
+    wished(Wish::Now).await;
+}
+
+/// Whether somebody wants the program to end.
+pub(crate) fn is_asked() -> bool {
+    *WISH.borrow() >= Wish::Soon
+}
+
+async fn wished(least: Wish) {
+    // The sender lives as long as the program.
+    let _ = WISH.subscribe().wait_for(|wish| *wish >= least).await;
+}
 
 /// Returns once the person presses Ctrl-C (130), closes the terminal (129), or the system asks the program to end (143).
 /// Where a signal cannot be listened for, it keeps its usual effect.
@@ -20,22 +74,34 @@ pub(crate) async fn requested() -> u8 {
         }
     };
     tokio::select! {
-        () = interrupted => 130,
+        () = interrupted => INTERRUPTED,
         code = system::ended() => code,
     }
 }
 
-/// Drops the command, and waits a moment until that is done. Should the program not have ended by itself soon after, it
-/// ends with `code` here.
-pub(crate) async fn leave<T>(code: u8, command: JoinHandle<T>) {
+/// Ends the command: asks it to, and where it does not listen or somebody insists, drops it. Should the program not have
+/// ended by itself soon after, it ends with `code` here.
+pub(crate) async fn leave<T>(code: u8, mut command: JoinHandle<T>) {
+    if code == INTERRUPTED && HOLDS.load(SeqCst) > 0 {
+        WISH.send_replace(Wish::Soon);
+        tokio::select! {
+            _ = &mut command => return,
+            _ = requested() => {}
+        }
+    }
     // Without this thread the wait below is still bounded.
     let _ = thread::Builder::new().spawn(move || {
         thread::sleep(END);
         process::exit(code.into());
     });
-    command.abort();
+    WISH.send_replace(Wish::Now);
+    if HOLDS.load(SeqCst) == 0 {
+        command.abort();
+    }
     // However it ends, it has ended.
-    let _ = tokio::time::timeout(PARTING, command).await;
+    if tokio::time::timeout(PARTING, &mut command).await.is_err() {
+        command.abort();
+    }
 }
 
 #[cfg(unix)]

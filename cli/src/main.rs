@@ -2,6 +2,7 @@
 //! use, 130 interrupted, 129 or 143 told to end. It knows the library's types and no dialect, no engine and no sandbox.
 
 mod agent;
+mod calls;
 mod commands;
 mod config;
 mod input;

@@ -1,10 +1,10 @@
 //! The options that every command with tools shares: which tools, what they may use, how much, and where calls are
 //! signed for. They are turned into a runtime here and nowhere else.
 
-mod calls;
 mod patterns;
 mod quantity;
 mod results;
+mod rules;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -23,9 +23,9 @@ use crate::config::Config;
 use crate::permission::Person;
 use crate::render::{self, Advice};
 
-pub(crate) use calls::{Calls, Kept};
 pub(crate) use quantity::{duration, size};
 pub(crate) use results::ResultsFolder;
+pub(crate) use rules::{Kept, Rules};
 
 /// The source that is used where none is named.
 pub(crate) const DEFAULT_SOURCE: &str = "./tools.json";
@@ -72,7 +72,7 @@ pub(crate) struct Sources {
     deny_env: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) calls: Calls,
+    pub(crate) rules: Rules,
 
     /// The most memory of one call, such as `64MiB`
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]
@@ -94,6 +94,11 @@ pub(crate) struct Sources {
     /// `{2,3}` or `[a,b]`, nor what follows a `\`
     #[arg(long, value_name = "LIST", env = "TOOLCRIB_REDACT", hide_env_values = true, help_heading = RECORDS)]
     redact: Option<String>,
+    #[command(flatten)]
+    results: ResultsFolder,
+    /// Give a model at most this many characters of an answer; the whole is kept, and a reference to it told
+    #[arg(long, value_name = "CHARS", value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
+    max_inline: Option<u32>,
     #[command(flatten)]
     pub(crate) cache: Cache,
 }
@@ -121,8 +126,8 @@ impl Sources {
         default_deadline: Duration,
         secrets: impl IntoIterator<Item = String>,
     ) -> anyhow::Result<Runtime> {
-        let config = self.calls.config()?;
-        let approvals = self.calls.kept.file();
+        let config = self.rules.config()?;
+        let approvals = self.rules.kept.file();
         let agreed = approvals.as_ref().map_or(Ok(Vec::new()), Approvals::read)?;
         let mut builder = Runtime::builder()
             .policy(self.policy(&config))
@@ -131,18 +136,22 @@ impl Sources {
             .audit(self.audit(secrets)?)
             .limits(Limits { deadline: default_deadline, ..Limits::default() })
             .ceiling(self.ceiling())
-            .environment(environment());
+            .environment(environment())
+            .results(self.results.results()?);
         for source in self.paths()? {
             builder = builder.source(source);
         }
         if let Some(folder) = self.cache.folder() {
             builder = builder.compile_cache(folder);
         }
+        if let Some(characters) = self.max_inline {
+            builder = builder.most_inline(characters as usize);
+        }
         if let Some(calls) = self.concurrency {
             builder = builder.concurrency(calls.into());
         }
         let runtime = builder.build()?;
-        calls::keep_apart(&runtime, approvals.as_ref(), &config)?;
+        rules::keep_apart(&runtime, approvals.as_ref(), &config)?;
         for problem in runtime.warnings() {
             render::warning(&format!("{}: {problem}", render::from_here(&problem.path).display()));
         }
@@ -210,7 +219,7 @@ impl Sources {
             .chain(self.deny_write.iter().map(everywhere).map(Permission::Write))
             .chain(self.deny_env.iter().cloned().map(Permission::Env));
         let policy = denied.fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny);
-        self.calls.rule(policy, config)
+        self.rules.rule(policy, config)
     }
 
     fn ceiling(&self) -> LimitRequest {

@@ -59,7 +59,7 @@ pub enum What<'a> {
     /// It waits for its turn.
     Queued,
     /// The tool starts, with these arguments.
-    Started(&'a str),
+    Started(&'a Value),
     /// It has written an answer of so many bytes.
     Progress {
         /// Bytes written so far.

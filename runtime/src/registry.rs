@@ -1,4 +1,4 @@
-//! The tools of a runtime by name. One name means one tool: a second is an error that names both sources.
+//! The tools of a runtime by name and by alias. One name means one tool: a second is an error that names both sources.
 
 use std::collections::HashMap;
 
@@ -20,14 +20,16 @@ impl Registry {
     ///
     /// [`Error::Duplicate`] where the name is taken.
     pub(crate) fn add(&mut self, tool: Tool) -> Result<(), Error> {
-        if let Some(&first) = self.by_name.get(&tool.name) {
-            return Err(Error::Duplicate {
-                name: tool.name,
-                first: self.tools[first].origin.describe(),
-                second: tool.origin.describe(),
-            });
+        for name in std::iter::once(&tool.name).chain(&tool.interface.identity.aliases.value) {
+            if let Some(first) = self.by_name.insert(name.clone(), self.tools.len()) {
+                let known = if first == self.tools.len() { &tool } else { &self.tools[first] };
+                return Err(Error::Duplicate {
+                    name: name.clone(),
+                    first: known.origin.describe(),
+                    second: tool.origin.describe(),
+                });
+            }
         }
-        self.by_name.insert(tool.name.clone(), self.tools.len());
         self.tools.push(tool);
         Ok(())
     }

@@ -200,7 +200,7 @@ fn an_interrupted_call_is_exit_130_and_still_signed_for() {
     assert!(begun.elapsed() < Duration::from_secs(5));
     let mut said = String::new();
     child.stdout.take().expect("a pipe").read_to_string(&mut said).expect("UTF-8");
-    assert_eq!(said, "");
+    assert_eq!(said, "{\"error\":\"interrupted before the call ended\"}\n");
     let outcomes: Vec<Value> = crib.records().iter().map(|record| record["outcome"].clone()).collect();
     assert_eq!(outcomes, ["cancelled"]);
 }

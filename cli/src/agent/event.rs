@@ -7,7 +7,7 @@
 //! | `text` | a part of the model's text, where the answer is streamed |
 //! | `message` | the whole text of an answer; `final` where it calls nothing and so ends the run |
 //! | `tool_call` | a call, before it runs; the calls of one step come together, in their order |
-//! | `tool_result` | its end, in the order of the calls, with `receipt` where the tool's runtime made one |
+//! | `tool_result` | its end, in the order of the calls, with its `receipt` |
 //! | `usage` | after an answer, where the server counts tokens |
 //! | `retry` | a request is repeated; the `text` of this step so far is void |
 //! | `warning` | something was not as asked for |
@@ -84,8 +84,10 @@ pub(crate) struct ToolResult<'a> {
     pub(crate) name: &'a str,
     pub(crate) is_error: bool,
     pub(crate) content: &'a str,
+    /// The call and its end in one line, for people, where the tool's record says how.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) receipt: Option<&'a Receipt>,
+    pub(crate) display: Option<&'a str>,
+    pub(crate) receipt: &'a Receipt,
     /// What the tool wrote to standard error; for people.
     pub(crate) log: &'a str,
     /// What a person can do about a refusal.

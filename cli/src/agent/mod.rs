@@ -23,7 +23,7 @@ use std::time::Instant;
 
 use anyhow::bail;
 use serde_json::Value;
-use toolcrib::Runtime;
+use toolcrib::Session;
 
 use batch::Batch;
 use conversation::{Conversation, Message};
@@ -34,6 +34,7 @@ use request::{Request, Sampling, Streamed};
 use turn::{Call, Identifiers, Turn, Usage};
 
 use crate::commands::schema::openai_chat;
+use crate::interrupt;
 use crate::permission::hint;
 
 /// What is wished for in every request of a run.
@@ -53,15 +54,14 @@ impl Wishes {
     }
 }
 
-/// The tools of a runtime as a model is shown them.
-pub(crate) fn definitions(runtime: &Runtime) -> Vec<Value> {
-    runtime.tools().map(openai_chat).collect()
+/// The tools of a conversation as a model is shown them now.
+pub(crate) fn definitions(session: &Session) -> Vec<Value> {
+    session.tools().into_iter().map(openai_chat).collect()
 }
 
 /// One run. Dropping it before its end stops its calls and keeps what was said so far.
 pub(crate) struct Agent {
-    runtime: Runtime,
-    tools: Vec<Value>,
+    session: Session,
     model: Model,
     wishes: Wishes,
     conversation: Conversation,
@@ -74,18 +74,17 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// An agent with every tool of `runtime`, about to continue `conversation`.
+    /// An agent with the tools of `session`, about to continue `conversation`.
     pub(crate) fn new(
-        runtime: Runtime,
+        session: Session,
         model: Model,
         wishes: Wishes,
         conversation: Conversation,
         report: Report,
     ) -> Self {
         Self {
-            tools: definitions(&runtime),
             identifiers: Identifiers::knowing(conversation.call_ids()),
-            runtime,
+            session,
             model,
             wishes,
             conversation,
@@ -99,13 +98,18 @@ impl Agent {
 
     /// Runs to the end. A failure is told too, and returned.
     pub(crate) async fn run(mut self) -> anyhow::Result<Ending> {
+        let _hold = interrupt::hold();
         let end = self.steps().await;
         self.ended = true;
         let kept = self.keep();
         match end {
             Ok((ending, answer)) => {
                 kept?;
-                let exit_code = u8::from(ending != Ending::Answer);
+                let exit_code = match ending {
+                    Ending::Answer => 0,
+                    Ending::MaxSteps => 1,
+                    Ending::Interrupted => interrupt::INTERRUPTED,
+                };
                 let event = Event::End { reason: ending, answer: answer.as_deref(), totals: self.totals(), exit_code };
                 self.report.emit(&event)?;
                 Ok(ending)
@@ -119,25 +123,33 @@ impl Agent {
     }
 
     async fn steps(&mut self) -> anyhow::Result<(Ending, Option<String>)> {
-        let tools = self.runtime.tools().map(|tool| tool.name.as_str()).collect();
+        let tools = self.session.tools().into_iter().map(|tool| tool.name.as_str()).collect();
         let Wishes { model, max_steps, stream, .. } = &self.wishes;
         self.report.emit(&Event::Start { model, tools, max_steps: *max_steps, stream: *stream })?;
         self.conversation.save()?;
         for step in 1..=self.wishes.max_steps {
-            let turn = self.ask(step).await?;
+            let turn = tokio::select! {
+                biased;
+                () = interrupt::asked() => return Ok((Ending::Interrupted, None)),
+                turn = self.ask(step) => turn?,
+            };
             self.conversation.push(Message::assistant(&turn));
             let Turn { text, calls, .. } = turn;
             if calls.is_empty() {
                 return Ok((Ending::Answer, Some(text)));
             }
             self.call(step, calls).await?;
+            if interrupt::is_asked() {
+                return Ok((Ending::Interrupted, None));
+            }
             self.keep()?;
         }
         Ok((Ending::MaxSteps, None))
     }
 
     async fn ask(&mut self, step: u32) -> anyhow::Result<Turn> {
-        let request = self.wishes.request(&self.conversation, &self.tools);
+        let tools = definitions(&self.session);
+        let request = self.wishes.request(&self.conversation, &tools);
         let mut turn = self.model.answer(request, step, &mut self.report).await?;
         self.identifiers.settle(&mut turn.calls);
         self.totals.steps = step;
@@ -164,23 +176,22 @@ impl Agent {
         for Call { id, name, arguments } in &calls {
             self.report.emit(&Event::ToolCall { step, id, name, arguments })?;
         }
-        let batch = self.batch.insert(Batch::start(&self.runtime, calls));
+        let batch = self.batch.insert(Batch::start(&self.session, calls));
         let alone = batch.len() == 1;
-        while let Some((call, reply)) = batch.next().await {
+        while let Some((call, result)) = batch.next().await {
             self.totals.calls += 1;
-            self.totals.failed_calls += u64::from(reply.is_error());
-            let (receipt, log) = reply.result().map(|result| (&result.receipt, result.log.as_str())).unzip();
-            let (id, name, content) = (&call.id, &call.name, &reply.content());
-            let hint = receipt.and_then(|receipt| hint(receipt, self.runtime.tool(name), &call.arguments));
-            let (is_error, log) = (reply.is_error(), log.unwrap_or_default());
+            self.totals.failed_calls += u64::from(result.is_error());
+            let tool = self.session.tools().into_iter().find(|tool| tool.name == result.receipt.tool);
+            let hint = hint(&result.receipt, tool, &call.arguments);
             self.report.emit(&Event::ToolResult(ToolResult {
                 step,
-                id,
-                name,
-                is_error,
-                content,
-                receipt,
-                log,
+                id: &call.id,
+                name: &call.name,
+                is_error: result.is_error(),
+                content: &result.content(),
+                display: result.display.as_deref(),
+                receipt: &result.receipt,
+                log: &result.log,
                 hint: hint.as_deref(),
                 alone,
             }))?;
@@ -190,8 +201,8 @@ impl Agent {
 
     /// Puts the results of the calls into the conversation, stops calls that have none, and saves it.
     fn keep(&mut self) -> anyhow::Result<()> {
-        if let Some(mut batch) = self.batch.take() {
-            batch.replies().for_each(|(call, content)| self.conversation.push(Message::result(call, content)));
+        if let Some(batch) = self.batch.take() {
+            batch.replies().for_each(|(call, content)| self.conversation.push(Message::result(&call, content)));
         }
         self.conversation.save()
     }
@@ -210,6 +221,11 @@ impl Drop for Agent {
         // Nobody is left to be told of a failure.
         let _ = self.keep();
         let totals = self.totals();
-        let _ = self.report.emit(&Event::End { reason: Ending::Interrupted, answer: None, totals, exit_code: 130 });
+        let _ = self.report.emit(&Event::End {
+            reason: Ending::Interrupted,
+            answer: None,
+            totals,
+            exit_code: interrupt::INTERRUPTED,
+        });
     }
 }

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
-use toolcrib::Outcome;
 
 use super::event::{Ending, Event, ToolResult, Totals};
 use crate::options::is_maskable;
@@ -158,12 +157,8 @@ impl Report {
 }
 
 fn told(result: &ToolResult<'_>, detail: Detail) {
-    let outcome = match (result.receipt, result.is_error) {
-        (Some(receipt), _) => receipt.outcome.as_str(),
-        (None, true) => Outcome::Cancelled.as_str(),
-        (None, false) => Outcome::Ok.as_str(),
-    };
-    let took = result.receipt.map(|receipt| format!(" {}", milliseconds(receipt.ms))).unwrap_or_default();
+    let outcome = result.receipt.outcome.as_str();
+    let took = format!(" {}", milliseconds(result.receipt.ms));
     let name = if result.alone { String::new() } else { format!("{} ", one_line(result.name)) };
     let tone = if result.is_error { Tone::Bad } else { Tone::Good };
     let painted = paint(tone, outcome, io::stderr().is_terminal());
@@ -174,7 +169,7 @@ fn told(result: &ToolResult<'_>, detail: Detail) {
         quoted("|", result.log);
     }
     if result.is_error || detail == Detail::Verbose {
-        render::denials(result.receipt.map_or(&[], |receipt| &receipt.denied));
+        render::denials(&result.receipt.denied);
     }
     if let Some(hint) = result.hint {
         render::hint(hint);

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolcrib::{Receipt, ToolCall, ToolResult};
 
+use crate::calls::Calls;
 use crate::input;
+use crate::interrupt;
 use crate::options::{Sources, duration};
 use crate::permission::hint;
 use crate::render;
@@ -53,12 +55,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     // The receipt is to show the call and not the compiler; what is wrong with the program, the call says itself.
     let _ = runtime.prepare(&args.name).await;
     let id = format!("call_{:016x}", rand::random::<u64>());
-    let result = runtime.call(ToolCall::new(id, &args.name, &arguments)).await;
+    let _hold = interrupt::hold();
+    let mut calls = Calls::start(&runtime.open_session(), vec![ToolCall::new(id, &args.name, &arguments)]);
+    let result = calls.next().await.context("the call broke off")?;
     if args.verbose && !result.log.is_empty() {
         render::aside(&result.log);
     }
     advise(&result, args.verbose);
-    if let Some(hint) = hint(&result.receipt, runtime.tool(&args.name), &arguments) {
+    if let Some(hint) = hint(&result.receipt, runtime.tool(&result.receipt.tool), &arguments) {
         render::hint(&hint);
     }
     let line = if args.json { with_receipt(&result)? } else { result.content().into_owned() };

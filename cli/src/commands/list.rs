@@ -42,7 +42,7 @@ fn record(runtime: &Runtime, tool: &Tool) -> Value {
         "name": tool.name,
         "description": tool.description,
         "source": { "format": tool.origin.format, "path": tool.origin.path.to_string_lossy(), "index": tool.origin.index },
-        "program": tool.body.program().to_string_lossy(),
+        "program": tool.body.program().map(|program| program.to_string_lossy()),
         "granted": granted(runtime, tool),
     })
 }

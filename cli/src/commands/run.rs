@@ -106,7 +106,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         report.warn(warning)?;
     }
     if args.dry_run {
-        print_request(&wishes, &conversation, &definitions(&runtime))?;
+        print_request(&wishes, &conversation, &definitions(&runtime.session()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let model = match script {
@@ -114,7 +114,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => Model::Server(Box::new(settings.server()?)),
     };
     args.sources.prepare(&runtime).await?;
-    match Agent::new(runtime, model, wishes, conversation, report).run().await? {
+    match Agent::new(runtime.session(), model, wishes, conversation, report).run().await? {
         Ending::Answer => Ok(ExitCode::SUCCESS),
         Ending::MaxSteps | Ending::Interrupted => Ok(ExitCode::FAILURE),
     }

@@ -1,5 +1,6 @@
 //! `toolcrib schema`: the tools as a model's API wants them. The one mapping of a tool to such a definition stands here.
 
+use std::borrow::Cow;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
@@ -51,12 +52,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A tool as the chat completions API wants it: the schema as its source gave it, member for member.
+/// A tool as the chat completions API wants it: the schema as its source gave it, member for member, without what is
+/// not for a model.
 pub(crate) fn openai_chat(tool: &Tool) -> Value {
     let mut function = json!({ "name": tool.name });
     if let Some(description) = &tool.description {
         function["description"] = json!(description);
     }
-    function["parameters"] = tool.parameters.clone().unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
+    let empty = || json!({ "type": "object", "properties": {} });
+    function["parameters"] = tool.model_input_schema().map_or_else(empty, Cow::into_owned);
     json!({ "type": "function", "function": function })
 }

@@ -1,7 +1,7 @@
 //! The person at the terminal, who is asked one question at a time. Only a line typed after the question was shown
 //! answers it; without a terminal there is nobody.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io::{self, IsTerminal, Write};
 
 use futures::FutureExt;
@@ -30,7 +30,7 @@ pub(crate) struct Person {
 struct Turn {
     keyboard: Keyboard,
     /// What was agreed to for longer than one call: a question that waited for its turn may be about the same.
-    agreed: HashSet<Approval>,
+    agreed: HashMap<Approval, Answer>,
 }
 
 impl Person {
@@ -44,17 +44,18 @@ impl Person {
             return Answer::Nobody;
         }
         let mut turn = self.turn.lock().await;
-        if turn.agreed.contains(question.approval) {
-            return Answer::Session;
+        if let Some(answer) = turn.agreed.get(question.approval) {
+            return *answer;
         }
         let answer = ask(&mut turn.keyboard, &question, self.approvals.is_some()).await;
-        if matches!(answer, Answer::Session | Answer::Always) {
-            turn.agreed.insert(question.approval.clone());
-        }
-        match (answer, &self.approvals) {
+        let answer = match (answer, &self.approvals) {
             (Answer::Always, Some(approvals)) => keep(approvals.clone(), question.approval.clone()).await,
             (answer, _) => answer,
+        };
+        if matches!(answer, Answer::Session | Answer::Always) {
+            turn.agreed.insert(question.approval.clone(), answer);
         }
+        answer
     }
 }
 

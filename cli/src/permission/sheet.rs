@@ -37,6 +37,9 @@ impl Sheet {
         let granted = question.granted.iter().map(|granted| one_line(granted)).collect::<Vec<_>>().join("\n");
         sheet.row("may use", if granted.is_empty() { "nothing" } else { &granted });
         sheet.row("asked by", &one_line(question.rests_on));
+        if let Some(reason) = &tool.interface.permission.approval_reason.value {
+            sheet.row("because", &one_line(reason));
+        }
         let covered = "that `{rule}` asks about, as long as the program stays the same";
         let covered = covered.replace("{rule}", &one_line(&approval.rule));
         sheet.row(
@@ -70,8 +73,8 @@ impl Sheet {
 /// Where a tool and its program are from.
 fn from(tool: &Tool) -> String {
     let index = tool.origin.index.map(|index| format!(" (tool[{index}])")).unwrap_or_default();
-    let (source, program) = (from_here(&tool.origin.path), from_here(tool.body.program()));
-    format!("{}{index}, program {}", source.display(), program.display())
+    let program = tool.body.program().map(|program| format!(", program {}", from_here(program).display()));
+    format!("{}{index}{}", from_here(&tool.origin.path).display(), program.unwrap_or_default())
 }
 
 fn facts(tool: &Tool) -> String {

@@ -14,7 +14,7 @@ use crate::call::Receipt;
 use crate::error::Error;
 
 use log::Log;
-use redact::Redactions;
+pub(crate) use redact::Redactions;
 
 type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 

@@ -8,15 +8,15 @@ use serde_json::Value;
 
 const MASK: &str = "***REDACTED***";
 /// The fields whose text comes from outside. The others are the host's own words and figures, and stay readable.
-const FREE_TEXT: [&str; 6] = ["callId", "tool", "argv", "cwd", "granted", "denied"];
+const FREE_TEXT: [&str; 9] = ["callId", "tool", "argv", "cwd", "granted", "denied", "decision", "mutations", "hooks"];
 
 #[derive(Debug, Default)]
-pub(super) struct Redactions {
+pub(crate) struct Redactions {
     patterns: Vec<Regex>,
 }
 
 impl Redactions {
-    pub(super) fn add(&mut self, patterns: impl IntoIterator<Item = String>) {
+    pub(crate) fn add(&mut self, patterns: impl IntoIterator<Item = String>) {
         for pattern in patterns.into_iter().filter(|pattern| !pattern.is_empty()) {
             match Regex::new(&pattern) {
                 Ok(regex) => self.patterns.push(regex),
@@ -48,7 +48,13 @@ impl Redactions {
         line
     }
 
-    fn mask(&self, value: &mut Value) {
+    /// Whether it masks nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    /// Masks every string in a value.
+    pub(crate) fn mask(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
                 for pattern in &self.patterns {

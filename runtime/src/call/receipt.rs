@@ -28,6 +28,9 @@ pub struct Receipt {
     /// The changes of its arguments, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mutations: Vec<Mutation>,
+    /// The hooks that had something to say, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookNote>,
     /// Milliseconds that it waited for its turn, its slot and people's answers.
     pub waited_ms: f64,
     /// What the tool wrote, where it succeeded.
@@ -61,6 +64,37 @@ pub struct Receipt {
     pub granted: Vec<String>,
     /// What was asked for or tried and not granted.
     pub denied: Vec<Denial>,
+}
+
+impl Receipt {
+    /// The receipt of a call that has only begun.
+    pub(crate) fn begun(call_id: String, invocation: String, tool: String) -> Self {
+        Self {
+            call_id,
+            invocation,
+            tool,
+            digest: None,
+            outcome: Outcome::Cancelled,
+            decision: None,
+            mutations: Vec::new(),
+            hooks: Vec::new(),
+            waited_ms: 0.0,
+            written: None,
+            persisted: None,
+            exit: None,
+            ms: 0.0,
+            cpu_ms: 0.0,
+            fuel: None,
+            peak_memory_bytes: 0,
+            stdin_bytes: 0,
+            stdout_bytes: 0,
+            stderr_bytes: 0,
+            truncated: false,
+            env_keys: Vec::new(),
+            granted: Vec::new(),
+            denied: Vec::new(),
+        }
+    }
 }
 
 /// Something that a tool asked for or tried and did not get.
@@ -115,4 +149,13 @@ pub struct Persisted {
     pub bytes: u64,
     /// Bytes that the model was told.
     pub shown_bytes: u64,
+}
+
+/// A hook that had something to say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HookNote {
+    /// Its name.
+    pub hook: String,
+    /// `allow`, `block`, `modify`, `replace` or `failed`.
+    pub said: &'static str,
 }

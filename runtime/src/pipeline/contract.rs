@@ -9,12 +9,12 @@ use crate::schema;
 /// The most characters of a plain error text that are passed on.
 const LONGEST_ERROR: usize = 4096;
 
-/// Maps the end of a command.
+/// Maps the end of a command: its answer, `None` where it wrote nothing.
 ///
 /// # Errors
 ///
 /// [`Outcome::Failed`] for a non-zero exit, [`Outcome::BadResult`] where standard output is not one line of JSON.
-pub(super) fn answer(exit: i32, stdout: Vec<u8>, stderr: Vec<u8>) -> Result<String, ToolError> {
+pub(super) fn answer(exit: i32, stdout: Vec<u8>, stderr: Vec<u8>) -> Result<Option<String>, ToolError> {
     if exit != 0 {
         return Err(failure(exit, &stderr));
     }
@@ -22,13 +22,13 @@ pub(super) fn answer(exit: i32, stdout: Vec<u8>, stderr: Vec<u8>) -> Result<Stri
     let text = String::from_utf8(stdout).map_err(|_| bad("tool answered with invalid UTF-8".into()))?;
     let line = text.trim_matches(schema::JSON_SPACE);
     if line.is_empty() {
-        return Ok("{}".to_owned());
+        return Ok(None);
     }
     if line.contains(['\n', '\r']) {
         return Err(bad("tool answered with several lines where one line of JSON is required".into()));
     }
     schema::check_line(line).map_err(|error| bad(format!("tool answered with something other than JSON: {error}")))?;
-    Ok(if line.len() == text.len() { text } else { line.to_owned() })
+    Ok(Some(if line.len() == text.len() { text } else { line.to_owned() }))
 }
 
 fn failure(exit: i32, stderr: &[u8]) -> ToolError {
@@ -61,16 +61,16 @@ fn own_error(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn ok(stdout: &str) -> Result<String, String> {
+    fn ok(stdout: &str) -> Result<Option<String>, String> {
         answer(0, stdout.into(), vec![]).map_err(|error| error.message)
     }
 
     #[test]
     fn one_line_is_kept_byte_for_byte() {
         let line = "{\"a\":  \"x  y\\n\\u001b\"}";
-        assert_eq!(ok(&format!("{line}\n")).unwrap(), line);
-        assert_eq!(ok("").unwrap(), "{}");
-        assert_eq!(ok(" \n").unwrap(), "{}");
+        assert_eq!(ok(&format!("{line}\n")).unwrap().unwrap(), line);
+        assert_eq!(ok("").unwrap(), None);
+        assert_eq!(ok(" \n").unwrap(), None);
     }
 
     #[test]

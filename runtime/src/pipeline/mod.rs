@@ -1,152 +1,203 @@
-//! The one way of a call: resolve, validate, hooks, permit, execute, map, audit. Nothing goes round it.
+//! The one way of a call. Nothing goes round it:
+//!
+//! resolve → check the arguments' schema → check their values → what may be shown of them → hooks → permit → schedule →
+//! execute → map the answer → hooks → keep what is too long → sign.
+//!
+//! Four inputs are kept apart: what the model sent is never changed; what may be shown is a masked copy; what is judged and
+//! what the tool gets are what the hooks made of it.
 
+mod answer;
+pub(crate) mod builtin;
 mod contract;
+mod gate;
+mod hear;
+mod permit;
+mod ready;
+mod run;
+mod session;
+mod show;
+mod step;
 mod ticket;
 
-use std::fs::File;
-use std::io::Read;
+use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
-use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use bytes::Bytes;
 use futures::FutureExt;
-use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 
 use crate::audit::Audit;
 use crate::call::{ToolCall, ToolResult};
-use crate::error::{Error, Outcome, ToolError};
-use crate::hook::{Hook, Verdict};
-use crate::policy::Grant;
+use crate::error::{Outcome, ToolError};
+use crate::observe::{Observer, What};
+use crate::policy::{Approval, Approver, Rules};
 use crate::registry::Registry;
-use crate::sandbox::{self, Finished, Invocation, Program, Sandbox};
-use crate::schema::Arguments;
-use crate::tool::{Body, Limits};
+use crate::results::Results;
+use crate::sandbox::Sandbox;
+use crate::tool::{Body, Tool};
 
+pub use gate::Scheduler;
+pub(crate) use gate::Turn;
+pub(crate) use hear::Hooks;
+pub(crate) use ready::Ready;
+pub(crate) use session::Memory;
+pub use session::Session;
+pub use step::Step;
+
+use permit::Case;
+use run::Work;
 use ticket::Ticket;
+
+/// The most characters of a caller's words that go into a record.
+const LONGEST_WORD: usize = 256;
 
 /// Everything a call passes through.
 pub(crate) struct Pipeline {
     pub(crate) registry: Registry,
     /// One for each tool of the registry, in its order.
     pub(crate) ready: Vec<Ready>,
-    pub(crate) hooks: Vec<Arc<dyn Hook>>,
+    pub(crate) rules: Rules,
+    pub(crate) approved: HashSet<Approval>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) hooks: Hooks,
+    pub(crate) observers: Vec<Arc<dyn Observer>>,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) results: Option<Results>,
+    /// The most characters of an answer that a model is told whole, where its tool names more.
+    pub(crate) most_inline: Option<usize>,
     pub(crate) audit: Arc<Audit>,
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) slots: Semaphore,
+    pub(crate) waiting: AtomicUsize,
+    /// Tells the calls of this pipeline from those of every other, and one from the next.
+    pub(crate) seed: u64,
+    pub(crate) calls: AtomicU64,
 }
 
-/// What was settled for a tool before its first call.
-pub(crate) struct Ready {
-    pub(crate) arguments: Arc<Arguments>,
-    pub(crate) grant: Grant,
-    pub(crate) limits: Limits,
-    slots: Semaphore,
-    program: OnceCell<Result<Arc<Program>, String>>,
-}
-
-impl Ready {
-    /// `slots` is how many calls of this tool may run at once.
-    pub(crate) fn new(arguments: Arguments, grant: Grant, limits: Limits, slots: usize) -> Self {
-        Self { arguments: Arc::new(arguments), grant, limits, slots: Semaphore::new(slots), program: OnceCell::new() }
-    }
-
-    /// Checks arguments; where that may take long, elsewhere and until the deadline.
-    async fn check(&self, text: &str) -> Result<String, ToolError> {
-        if !self.arguments.may_take_long(text) {
-            return self.arguments.check(text).map(str::to_owned);
-        }
-        let (arguments, text) = (self.arguments.clone(), text.to_owned());
-        let checked = tokio::task::spawn_blocking(move || arguments.check(&text).map(str::to_owned));
-        match tokio::time::timeout(self.limits.deadline, checked).await {
-            Ok(Ok(checked)) => checked,
-            Ok(Err(_)) => Err(ToolError::new(Outcome::BadArguments, "arguments could not be checked")),
-            Err(_) => Err(ToolError::new(Outcome::Deadline, "tool timed out while its arguments were checked")),
-        }
-    }
+/// What surrounds a call: its conversation, and its place in a step.
+pub(crate) struct Context<'a> {
+    pub(crate) memory: &'a Memory,
+    pub(crate) turn: Option<&'a Turn>,
 }
 
 impl Pipeline {
     /// Takes a call from its door to its record. It always answers, and dropping it stops the guest and leaves a record.
-    pub(crate) async fn call(&self, call: ToolCall) -> ToolResult {
-        let mut ticket = Ticket::new(self.audit.clone(), &call);
+    pub(crate) async fn call(&self, call: ToolCall, context: Context<'_>) -> ToolResult {
+        let mut ticket = self.ticket(&call);
         let ended = match self.audit.ready() {
             Ok(()) => {
-                let passed = AssertUnwindSafe(self.pass(&call, &mut ticket)).catch_unwind().await;
+                let passed = AssertUnwindSafe(self.pass(&call, &context, &mut ticket)).catch_unwind().await;
                 passed.unwrap_or_else(|_| Err(ToolError::new(Outcome::Trap, "the call broke off inside the host")))
             }
             Err(fault) => Err(ticket.fault(fault)),
         };
+        if let Some(turn) = context.turn {
+            turn.end(ended.as_ref().is_err_and(|error| error.outcome != Outcome::Cancelled));
+        }
         ticket.close(call, ended)
     }
 
-    async fn pass(&self, call: &ToolCall, ticket: &mut Ticket) -> Result<String, ToolError> {
+    /// Signs for a call that its step has no room for.
+    pub(crate) fn refuse_crowded(&self, call: ToolCall) -> ToolResult {
+        let most = self.scheduler.calls;
+        let full = ToolError::new(Outcome::Busy, format!("too many calls in one step: at most {most} are executed"));
+        self.ticket(&call).close(call, Err(full))
+    }
+
+    fn ticket(&self, call: &ToolCall) -> Ticket<'_> {
+        let invocation = format!("inv_{:016x}_{}", self.seed, self.calls.fetch_add(1, Relaxed) + 1);
+        Ticket::new(&self.audit, &self.observers, invocation, call)
+    }
+
+    async fn pass<'p>(
+        &'p self,
+        call: &ToolCall,
+        context: &Context<'_>,
+        ticket: &mut Ticket<'p>,
+    ) -> Result<String, ToolError> {
         let index = self.registry.find(&call.name).map_err(|fault| ticket.fault(fault))?;
         let (tool, ready) = (&self.registry.tools()[index], &self.ready[index]);
-        let Body::Command { argv, .. } = &tool.body;
-        ticket.permit(&ready.grant, argv);
-        let arguments = ready.check(&call.arguments).await?;
-        let value = serde_json::Value::Null;
-        for hook in &self.hooks {
-            let proposed = crate::hook::Proposed {
-                invocation: "",
-                call_id: &call.id,
-                tool,
-                model_input: &call.arguments,
-                arguments: &value,
-            };
-            let refusal = match hook.before(proposed).await {
-                Ok(Verdict::Modify(_) | Verdict::Allow | Verdict::Pass) => continue,
-                Ok(Verdict::Block(reason)) => format!("blocked by hook {:?}: {reason}", hook.name()),
-                Err(error) => format!("blocked by hook {:?}, which failed: {error}", hook.name()),
-            };
-            return Err(ToolError::new(Outcome::Denied, refusal));
+        ticket.permit(tool, &ready.grant);
+        if let Some((decision, why)) = &ready.closed {
+            ticket.decide(decision.clone());
+            return Err(ToolError::new(Outcome::Denied, why.clone()));
         }
-        let program = self.program(index).await.map_err(|fault| ticket.fault(fault))?;
-        ticket.program(&program.digest, arguments.len());
-        let slots = tokio::time::timeout(ready.limits.deadline, self.slots(ready)).await;
-        let slots = slots.map_err(|_| ToolError::new(Outcome::Deadline, "tool timed out waiting for its turn"))?;
-        let stdin = Bytes::from(arguments);
-        let invocation = Invocation { argv, stdin, grant: &ready.grant, limits: &ready.limits };
-        let Finished { exit, stdout, stderr } = self.sandbox.run(&program, invocation, &ticket.meter).await;
-        drop(slots);
-        ticket.log(&stderr);
-        let exit = exit?;
-        ticket.exited(exit);
-        contract::answer(exit, stdout, stderr)
+        if ready.deferred && !context.memory.has_loaded(index) {
+            let name = &tool.name;
+            let message = format!("schema_not_loaded: call `tool_search` with `select:{name}` first, then `{name}`");
+            return Err(ToolError::new(Outcome::SchemaNotLoaded, message));
+        }
+        let mut checked = ready.check(&call.arguments).await?;
+        let program = match &tool.body {
+            Body::Command { .. } => Some(self.program(index).await.map_err(|fault| ticket.fault(fault))?),
+            Body::Builtin(_) => None,
+        };
+        let work = Work { tool, ready, program: program.as_deref() };
+        self.check_by_tool(&work, &checked.text, ticket).await?;
+        ticket.tell(What::Validated);
+        if ticket.shows() {
+            ticket.observable(ready.input.observable(&checked.value));
+        }
+        let hook = self.hooks.before(tool, call, &ready.input, &mut checked, ticket).await?;
+        let changed = ticket.is_mutated();
+        ready.input.recheck(&checked.value, changed)?;
+        if changed {
+            self.check_by_tool(&work, &checked.text, ticket).await?;
+        }
+        let digest = work.digest();
+        self.permit(Case { tool, ready, checked: &checked, digest, hook }, context, ticket).await?;
+        let answer = self.execute(&work, &checked, context, ticket).await;
+        ticket.tell(What::Mapped);
+        let answer = self.hooks.after(tool, call, &checked.value, answer, ticket).await?;
+        self.keep(tool, answer, context, ticket).await
     }
 
-    /// A slot of the tool's own and one of all: calls of a tool that hangs leave slots to the others.
-    async fn slots<'a>(&'a self, ready: &'a Ready) -> [Option<SemaphorePermit<'a>>; 2] {
-        // Neither semaphore is ever closed, which is all that can fail here.
-        [ready.slots.acquire().await.ok(), self.slots.acquire().await.ok()]
-    }
-
-    /// The compiled program of a tool, made at most once.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Component`] where the program cannot be run.
-    pub(crate) async fn program(&self, index: usize) -> Result<Arc<Program>, Error> {
-        let ready = &self.ready[index];
-        let path = self.registry.tools()[index].body.program();
-        let made = ready.program.get_or_try_init(|| async {
-            let (sandbox, path) = (self.sandbox.clone(), path.to_path_buf());
-            let counts_fuel = ready.limits.fuel.is_some();
-            let made = tokio::task::spawn_blocking(move || prepare(&sandbox, &path, counts_fuel)).await;
-            made.unwrap_or_else(|_| Ok(Err("the program could not be compiled".to_owned())))
-        });
-        let bad = |reason: String| Error::Component { path: path.to_path_buf(), reason };
-        // A file that cannot be read now may be read later; what is wrong with its bytes stays wrong.
-        made.await.map_err(bad)?.clone().map_err(bad)
+    /// Frames an answer, and keeps the whole of it where it is too long to be told.
+    async fn keep(
+        &self,
+        tool: &Tool,
+        answer: String,
+        context: &Context<'_>,
+        ticket: &mut Ticket<'_>,
+    ) -> Result<String, ToolError> {
+        if let Body::Builtin(_) = tool.body {
+            return Ok(answer);
+        }
+        let most = tool.interface.result.max_inline_chars.value;
+        let most = self.most_inline.map_or(most, |cap| most.min(cap));
+        let answer = answer::quoted(answer);
+        if answer.len() <= most {
+            return Ok(answer);
+        }
+        let (tool, invocation, results) = (tool.clone(), ticket.invocation().to_owned(), self.results.clone());
+        let cut = move || answer::shortened(&tool, &invocation, most, answer, results.as_ref());
+        let cut = tokio::task::spawn_blocking(cut).await;
+        let lost = || ToolError::new(Outcome::BadResult, "the answer is too long and could not be kept");
+        let (told, persisted) = cut.map_err(|_| lost())?.map_err(|fault| {
+            ticket.fault(fault);
+            lost()
+        })?;
+        if let Some(persisted) = persisted {
+            context.memory.has_kept.fetch_or(persisted.reference.is_some(), Relaxed);
+            ticket.persisted(persisted);
+        }
+        Ok(told)
     }
 }
 
-/// Reads and compiles a program. The outer error is the system's, the inner one the program's own.
-fn prepare(sandbox: &Sandbox, path: &Path, counts_fuel: bool) -> Result<Result<Arc<Program>, String>, String> {
-    let unreadable = |error: std::io::Error| format!("the program cannot be read: {}", error.kind());
-    let mut bytes = Vec::new();
-    let most = sandbox::MOST_PROGRAM_BYTES as u64 + 1;
-    File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(unreadable)?;
-    Ok(sandbox.prepare(&bytes, counts_fuel).map(Arc::new))
+/// The end of `future`, or why its turn was cancelled before.
+async fn unless_cancelled<T>(turn: Option<&Turn>, future: impl Future<Output = T>) -> Result<T, ToolError> {
+    let Some(turn) = turn else { return Ok(future.await) };
+    tokio::select! {
+        biased;
+        why = turn.cancelled() => Err(why),
+        end = future => Ok(end),
+    }
+}
+
+/// As much of a caller's words as goes into a record.
+fn clip(word: &str) -> String {
+    word.chars().take(LONGEST_WORD).collect()
 }

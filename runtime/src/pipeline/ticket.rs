@@ -1,108 +1,172 @@
-//! What a call is signed for with: it gathers the receipt while the call runs, and writes exactly one record when the
-//! call ends, also when its future is dropped.
+//! What a call is signed for with: it gathers the receipt while the call runs, tells whoever watches, and writes exactly
+//! one record when the call ends, also when its future is dropped.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::Value;
 
 use crate::audit::Audit;
-use crate::call::{Denial, Receipt, ToolCall, ToolResult};
+use crate::call::{Decision, Denial, HookNote, Mutation, Persisted, Receipt, ToolCall, ToolResult, Written};
 use crate::error::{Error, Outcome, ToolError};
+use crate::observe::{Event, Observer, What};
 use crate::policy::{Grant, real_path};
 use crate::sandbox::Meter;
-use crate::tool::Access;
+use crate::tool::{Access, Body, Tool};
 
-/// The most characters of a caller's words that go into a record.
-const LONGEST_WORD: usize = 256;
+use super::clip;
 
-pub(super) struct Ticket {
+pub(super) struct Ticket<'p> {
     pub(super) meter: Arc<Meter>,
-    audit: Arc<Audit>,
+    audit: &'p Audit,
+    observers: &'p [Arc<dyn Observer>],
     started: Instant,
+    waited: Duration,
     receipt: Option<Receipt>,
-    argv: Vec<String>,
+    tool: Option<&'p Tool>,
     /// The host's folder behind the guest's `/`.
     cwd: Option<String>,
     /// That folder where it is the only one, so that a path of the guest's has one meaning.
     folder: Option<(PathBuf, Access)>,
     /// Whether the operator denied something that was asked for.
     stated_denial: bool,
+    /// The arguments as they may be shown, where somebody wants to see them.
+    observable: Option<Value>,
     log: String,
     fault: Option<Error>,
 }
 
-impl Ticket {
-    pub(super) fn new(audit: Arc<Audit>, call: &ToolCall) -> Self {
-        let receipt = Receipt {
-            call_id: clip(&call.id),
-            invocation: String::new(),
-            tool: clip(&call.name),
-            digest: None,
-            outcome: Outcome::Cancelled,
-            decision: None,
-            mutations: Vec::new(),
-            waited_ms: 0.0,
-            written: None,
-            persisted: None,
-            exit: None,
-            ms: 0.0,
-            cpu_ms: 0.0,
-            fuel: None,
-            peak_memory_bytes: 0,
-            stdin_bytes: 0,
-            stdout_bytes: 0,
-            stderr_bytes: 0,
-            truncated: false,
-            env_keys: Vec::new(),
-            granted: Vec::new(),
-            denied: Vec::new(),
-        };
-        Self {
+impl<'p> Ticket<'p> {
+    pub(super) fn new(
+        audit: &'p Audit,
+        observers: &'p [Arc<dyn Observer>],
+        invocation: String,
+        call: &ToolCall,
+    ) -> Self {
+        let ticket = Self {
             meter: Arc::default(),
             audit,
+            observers,
             started: Instant::now(),
-            receipt: Some(receipt),
-            argv: Vec::new(),
+            waited: Duration::ZERO,
+            receipt: Some(Receipt::begun(clip(&call.id), invocation, clip(&call.name))),
+            tool: None,
             cwd: None,
             folder: None,
             stated_denial: false,
+            observable: None,
             log: String::new(),
             fault: None,
-        }
+        };
+        ticket.tell(What::Received(&call.arguments));
+        ticket
     }
 
-    /// Notes what the tool was granted.
-    pub(super) fn permit(&mut self, grant: &Grant, argv: &[String]) {
-        self.argv = argv.to_vec();
+    /// The call's identifier in every record.
+    pub(super) fn invocation(&self) -> &str {
+        self.receipt.as_ref().map_or("", |receipt| &receipt.invocation)
+    }
+
+    /// Tells whoever watches.
+    pub(super) fn tell(&self, what: What<'_>) {
+        let (false, Some(receipt)) = (self.observers.is_empty(), &self.receipt) else { return };
+        self.tell_of(receipt, what);
+    }
+
+    fn tell_of(&self, receipt: &Receipt, what: What<'_>) {
+        let Receipt { invocation, call_id, tool: name, .. } = receipt;
+        let event = Event { invocation, call_id, name, tool: self.tool, at: SystemTime::now(), what };
+        self.observers.iter().for_each(|observer| observer.observe(&event));
+    }
+
+    /// Notes the tool that was found, and what it is granted.
+    pub(super) fn permit(&mut self, tool: &'p Tool, grant: &Grant) {
+        self.tool = Some(tool);
         if let [only] = grant.folders() {
             self.folder = Some((only.host.clone(), only.access));
         }
         self.stated_denial = grant.denied().iter().any(|denial| denial.flag.is_none());
         self.cwd = grant.folders().first().map(|folder| folder.host.display().to_string());
-        if let Some(receipt) = &mut self.receipt {
+        self.note(|receipt| {
+            if receipt.tool != tool.name {
+                receipt.tool = tool.name.clone();
+            }
             receipt.env_keys = grant.env_keys().map(str::to_owned).collect();
             receipt.granted = grant.granted();
             receipt.denied = grant.denied().to_vec();
+        });
+        self.tell(What::Resolved);
+    }
+
+    fn note(&mut self, write: impl FnOnce(&mut Receipt)) {
+        if let Some(receipt) = &mut self.receipt {
+            write(receipt);
         }
+    }
+
+    /// Whether the arguments are wanted as they may be shown.
+    pub(super) fn shows(&self) -> bool {
+        let rendering = self.tool.map(|tool| &tool.interface.rendering);
+        !self.observers.is_empty() || rendering.is_some_and(super::show::has_any)
+    }
+
+    pub(super) fn observable(&mut self, arguments: Value) {
+        self.tell(What::Observable(&arguments));
+        self.observable = Some(arguments);
+    }
+
+    pub(super) fn decide(&mut self, decision: Decision) {
+        self.tell(What::Decided(&decision));
+        self.note(|receipt| receipt.decision = Some(decision));
+    }
+
+    pub(super) fn denied(&mut self, denial: Denial) {
+        self.note(|receipt| receipt.denied.push(denial));
+    }
+
+    pub(super) fn heard(&mut self, hook: HookNote) {
+        self.note(|receipt| receipt.hooks.push(hook));
+    }
+
+    pub(super) fn mutated(&mut self, mutation: Mutation) {
+        self.tell(What::Mutated(&mutation));
+        self.note(|receipt| receipt.mutations.push(mutation));
+    }
+
+    /// Whether a hook has changed the arguments.
+    pub(super) fn is_mutated(&self) -> bool {
+        self.receipt.as_ref().is_some_and(|receipt| !receipt.mutations.is_empty())
+    }
+
+    pub(super) fn waited(&mut self, since: Instant) {
+        self.waited += since.elapsed();
     }
 
     /// Notes the program that is about to run.
-    pub(super) fn program(&mut self, digest: &str, stdin: usize) {
-        if let Some(receipt) = &mut self.receipt {
+    pub(super) fn program(&mut self, digest: &str, arguments: usize) {
+        self.note(|receipt| {
             receipt.digest = Some(digest.to_owned());
-            receipt.stdin_bytes = stdin as u64;
-        }
+            receipt.stdin_bytes = arguments as u64;
+        });
     }
 
     pub(super) fn exited(&mut self, code: i32) {
-        if let Some(receipt) = &mut self.receipt {
-            receipt.exit = Some(code);
-        }
+        self.note(|receipt| receipt.exit = Some(code));
     }
 
     pub(super) fn log(&mut self, stderr: &[u8]) {
         self.log = String::from_utf8_lossy(stderr).into_owned();
+    }
+
+    pub(super) fn written(&mut self, written: Written) {
+        self.note(|receipt| receipt.written = Some(written));
+    }
+
+    pub(super) fn persisted(&mut self, persisted: Persisted) {
+        self.tell(What::Persisted(&persisted));
+        self.note(|receipt| receipt.persisted = Some(persisted));
     }
 
     /// Writes the record and makes the result. An answer that cannot be signed for is not given.
@@ -110,7 +174,7 @@ impl Ticket {
         let mut receipt = self.settle(ended.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok));
         let outcome = match ended {
             Err(error) if error.outcome == Outcome::Unlogged => Err(error),
-            ended => match self.audit.write(&receipt, &self.argv, self.cwd.take()) {
+            ended => match self.write(&receipt) {
                 Ok(()) => ended,
                 Err(error) => {
                     receipt.outcome = Outcome::Unlogged;
@@ -118,9 +182,35 @@ impl Ticket {
                 }
             },
         };
-        let log = std::mem::take(&mut self.log);
-        let fault = self.fault.take();
-        ToolResult { call_id: call.id, name: call.name, outcome, display: None, transcript: None, log, fault, receipt }
+        let result = self.result(call.id, call.name, outcome, receipt);
+        if !self.observers.is_empty() {
+            self.tell_of(&result.receipt, What::Ended(&result));
+        }
+        result
+    }
+
+    fn write(&mut self, receipt: &Receipt) -> Result<(), Error> {
+        let argv = match self.tool.map(|tool| &tool.body) {
+            Some(Body::Command { argv, .. }) => argv.as_slice(),
+            _ => &[],
+        };
+        self.audit.write(receipt, argv, self.cwd.take())
+    }
+
+    fn result(
+        &mut self,
+        call_id: String,
+        name: String,
+        outcome: Result<String, ToolError>,
+        receipt: Receipt,
+    ) -> ToolResult {
+        let shown = self.tool.zip(self.observable.as_ref());
+        let (display, transcript) = shown.map_or((None, None), |(tool, arguments)| {
+            let rendering = &tool.interface.rendering;
+            (super::show::display(rendering, receipt.outcome, arguments), super::show::transcript(rendering, arguments))
+        });
+        let (log, fault) = (std::mem::take(&mut self.log), self.fault.take());
+        ToolResult { call_id, name, outcome, display, transcript, log, fault, receipt }
     }
 
     /// Keeps a fault of the host for the operator and gives what the model is told of it.
@@ -135,8 +225,9 @@ impl Ticket {
         let mut receipt = self.receipt.take().expect("a ticket is closed once");
         let meter = &self.meter;
         receipt.outcome = outcome;
-        receipt.ms = round(self.started.elapsed().as_secs_f64() * 1e3);
-        receipt.cpu_ms = round(meter.processor_nanos.load(Relaxed) as f64 / 1e6);
+        receipt.ms = round(self.started.elapsed());
+        receipt.waited_ms = round(self.waited);
+        receipt.cpu_ms = round(Duration::from_nanos(meter.processor_nanos.load(Relaxed)));
         receipt.fuel = Some(meter.fuel.load(Relaxed)).filter(|fuel| *fuel > 0);
         receipt.peak_memory_bytes = meter.peak_memory.load(Relaxed);
         receipt.stdout_bytes = meter.stdout.load(Relaxed);
@@ -148,7 +239,7 @@ impl Ticket {
 
     /// A refused path with the flag that would have allowed it: writing inside a folder that is granted for reading
     /// needs that folder, a path outside needs the folder it leads to. Where the path alone does not tell, there is none.
-    fn denial(&self, access: Access, path: &str) -> Denial {
+    pub(super) fn denial(&self, access: Access, path: &str) -> Denial {
         let word = access.as_str();
         let flag = self.folder.as_ref().and_then(|(folder, granted)| {
             let wanted = real_path(&folder.join(path.trim_start_matches('/')));
@@ -165,21 +256,24 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for Ticket<'_> {
     /// A call whose future was dropped has no caller left, but it has a record.
     fn drop(&mut self) {
-        if self.receipt.is_some() {
-            let receipt = self.settle(Outcome::Cancelled);
-            let _ = self.audit.write(&receipt, &self.argv, self.cwd.take());
+        if self.receipt.is_none() {
+            return;
+        }
+        let receipt = self.settle(Outcome::Cancelled);
+        let _ = self.write(&receipt);
+        if !self.observers.is_empty() {
+            let (id, name) = (receipt.call_id.clone(), receipt.tool.clone());
+            let gone = ToolError::new(Outcome::Cancelled, "the caller went away");
+            let result = self.result(id, name, Err(gone), receipt);
+            self.tell_of(&result.receipt, What::Ended(&result));
         }
     }
 }
 
-fn clip(word: &str) -> String {
-    word.chars().take(LONGEST_WORD).collect()
-}
-
-/// Microseconds are as fine as these clocks are worth.
-fn round(ms: f64) -> f64 {
-    (ms * 1e3).round() / 1e3
+/// Milliseconds, as fine as these clocks are worth: to the microsecond.
+fn round(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::call::Denial;
 use crate::error::Error;
-use crate::tool::{Access, FileRequest, Tool};
+use crate::tool::{Access, Basis, FileRequest, Tool};
 
 use super::folder::{RealFolder, real_path};
 use super::resolved::Allowed;
@@ -61,7 +61,12 @@ impl Grant {
     /// [`Error::Permission`] where a folder is missing or a denial cannot be honoured.
     pub(crate) fn new(tool: &Tool, allowed: &Allowed, environment: &HashMap<String, String>) -> Result<Self, Error> {
         let mut denied = Vec::new();
-        let folders = name_folders(granted_folders(tool, allowed, &mut denied)?)?;
+        let mut folders = name_folders(granted_folders(tool, allowed, &mut denied)?)?;
+        let read_only = &tool.interface.safety.is_read_only;
+        if read_only.value && read_only.basis == Basis::Declared {
+            // Its own word is kept for it.
+            folders.iter_mut().for_each(|folder| folder.access = Access::Read);
+        }
         let mut env = Vec::from(GUEST_ENV.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let by_flag: &[String] = if tool.requested.stated { &[] } else { &allowed.env };
         let mut seen = HashSet::from(GUEST_ENV.map(|(name, _)| name));
@@ -83,6 +88,39 @@ impl Grant {
         &self.folders
     }
 
+    /// Whether a path of the guest's lies in what is granted, by its name alone: what links make of it, the sandbox
+    /// judges when it is used.
+    ///
+    /// # Errors
+    ///
+    /// Why it does not, in words for the model.
+    pub(crate) fn reaches(&self, path: &str, access: Access) -> Result<(), &'static str> {
+        let Some(root) = self.folders.first() else {
+            return Err("no folder is granted");
+        };
+        let mut parts: Vec<&str> = Vec::new();
+        for part in path.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => {
+                    parts.pop().ok_or("permission denied by the grant")?;
+                }
+                part => parts.push(part),
+            }
+        }
+        let named = |folder: &&Folder| match (folder.guest.last(), parts.first()) {
+            (Some(name), Some(first)) => name.strip_prefix('/') == Some(first),
+            _ => false,
+        };
+        let folder = self.folders.iter().find(named).unwrap_or(root);
+        if access > folder.access { Err("permission denied by the grant") } else { Ok(()) }
+    }
+
+    /// Whether nothing can be written with it.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.folders.iter().all(|folder| folder.access == Access::Read)
+    }
+
     /// Every variable of the guest's environment.
     pub(crate) fn env(&self) -> &[(String, String)] {
         &self.env
@@ -100,7 +138,7 @@ impl Grant {
     }
 
     /// The folder in which a path of the host lies, whether or not there is something.
-    pub fn reach(&self, path: &Path) -> Option<&Folder> {
+    pub fn folder_of(&self, path: &Path) -> Option<&Folder> {
         let path = real_path(path);
         self.folders.iter().find(|folder| path.starts_with(&folder.host))
     }

@@ -3,6 +3,7 @@
 
 mod adapt;
 mod cache;
+mod check;
 mod engine;
 mod fault;
 mod files;
@@ -18,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use wasmtime::component::{Component, ResourceTable};
+use wasmtime::component::{Component, ComponentExportIndex, ResourceTable};
 use wasmtime::{Store, UpdateDeadline};
 use wasmtime_wasi::p2::bindings::CommandPre;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
@@ -50,6 +51,8 @@ pub(crate) struct Sandbox {
 /// A command, compiled and linked: all that a call needs but its store.
 pub(crate) struct Program {
     pre: CommandPre<Host>,
+    /// The export by which it checks arguments, where it has one.
+    check: Option<ComponentExportIndex>,
     counts_fuel: bool,
     /// SHA-256 of the file, as `sha256:HEX`.
     pub(crate) digest: String,
@@ -87,7 +90,7 @@ impl Sandbox {
         let room = self.rooms.room(counts_fuel).map_err(|error| error.to_string())?;
         let component = self.component(room, bytes, &digest)?;
         let pre = linked(room, &component)?;
-        Ok(Program { pre, counts_fuel, digest })
+        Ok(Program { pre, check: check::export(&component), counts_fuel, digest })
     }
 
     fn component(&self, room: &Room, bytes: &[u8], digest: &str) -> Result<Component, String> {
@@ -120,26 +123,38 @@ impl Sandbox {
         limits: &Limits,
         meter: &Arc<Meter>,
     ) -> Result<i32, ToolError> {
+        let ended = self.within(program, wasi, limits, meter, async |store| {
+            let command = program.pre.instantiate_async(&mut *store).await?;
+            command.wasi_cli_run().call_run(store).await
+        });
+        match ended.await? {
+            Ok(Ok(())) => Ok(0),
+            Ok(Err(())) => Ok(1),
+            Err(error) => fault::classify(&error, meter, limits),
+        }
+    }
+
+    /// Does something in a store of its own, within the limits of a call.
+    async fn within<T>(
+        &self,
+        program: &Program,
+        wasi: WasiCtx,
+        limits: &Limits,
+        meter: &Arc<Meter>,
+        act: impl AsyncFnOnce(&mut Store<Host>) -> wasmtime::Result<T>,
+    ) -> Result<wasmtime::Result<T>, ToolError> {
         let room =
             self.rooms.room(program.counts_fuel).map_err(|error| ToolError::new(Outcome::Trap, error.to_string()))?;
         let _ticking = room.tick();
         let deadline = fault::deadline(limits);
         let mut store = store(room, wasi, limits, meter, deadline);
-        let call = async {
-            let command = program.pre.instantiate_async(&mut store).await?;
-            command.wasi_cli_run().call_run(&mut store).await
-        };
         // The epoch stops a guest that computes; the time-out one that waits in a host call.
-        let ended = tokio::time::timeout_at(deadline.into(), Metered { inner: Box::pin(call), meter }).await;
+        let acting = Metered { inner: Box::pin(act(&mut store)), meter };
+        let ended = tokio::time::timeout_at(deadline.into(), acting).await;
         if let Some(given) = limits.fuel {
             meter.fuel.store(given.saturating_sub(store.get_fuel().unwrap_or_default()), Relaxed);
         }
-        match ended {
-            Ok(Ok(Ok(()))) => Ok(0),
-            Ok(Ok(Err(()))) => Ok(1),
-            Ok(Err(error)) => fault::classify(&error, meter, limits),
-            Err(_) => Err(fault::timed_out()),
-        }
+        ended.map_err(|_| fault::timed_out())
     }
 }
 

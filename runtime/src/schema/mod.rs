@@ -1,12 +1,15 @@
 //! Arguments against a schema, before anything runs. A schema is JSON Schema 2020-12, refers only to itself, and its
 //! patterns are matched in linear time.
 
+mod input;
 mod strict;
+mod values;
 
 use serde_json::Value;
 
 use crate::error::{Outcome, ToolError};
 
+pub(crate) use input::{Checked, Input};
 pub(crate) use strict::{check_line, parse};
 
 /// The most bytes of arguments that are read.
@@ -58,30 +61,48 @@ impl Arguments {
         self.validator.is_some() && (self.refers || text.len() > LARGE)
     }
 
-    /// Checks the text of a call's arguments and returns it trimmed, `{}` where it is empty.
+    /// Reads the text of a call's arguments, `{}` where it is empty, and checks it.
     ///
     /// # Errors
     ///
     /// [`Outcome::BadArguments`], with every violation up to a bound.
-    pub(crate) fn check<'a>(&self, text: &'a str) -> Result<&'a str, ToolError> {
-        let bad = |message: String| ToolError::new(Outcome::BadArguments, message);
+    pub(crate) fn check(&self, text: &str) -> Result<Checked, ToolError> {
         if text.len() > MOST_ARGUMENT_BYTES {
-            let message = format!("arguments are {} bytes, more than the {MOST_ARGUMENT_BYTES} allowed", text.len());
-            return Err(bad(message));
+            return Err(bad(format!(
+                "arguments are {} bytes, more than the {MOST_ARGUMENT_BYTES} allowed",
+                text.len()
+            )));
         }
         let text = match text.trim_matches(JSON_SPACE) {
             "" => "{}",
             text => text,
         };
         let value = parse(text).map_err(|error| bad(format!("arguments are not valid JSON: {error}")))?;
+        self.check_value(&value)?;
+        Ok(Checked { text: text.to_owned(), value })
+    }
+
+    /// Checks arguments that were read already.
+    ///
+    /// # Errors
+    ///
+    /// See [`Arguments::check`].
+    pub(crate) fn check_value(&self, value: &Value) -> Result<(), ToolError> {
         if !value.is_object() {
             return Err(bad("arguments must be a JSON object".into()));
         }
-        match &self.validator {
-            Some(validator) if !validator.is_valid(&value) => Err(bad(violations(validator, &value))),
-            _ => Ok(text),
-        }
+        self.violations(value).map_or(Ok(()), |violations| Err(bad(format!("invalid arguments: {violations}"))))
     }
+
+    /// What breaks the schema in a value, if anything does.
+    pub(crate) fn violations(&self, value: &Value) -> Option<String> {
+        let validator = self.validator.as_ref().filter(|validator| !validator.is_valid(value))?;
+        Some(violations(validator, value))
+    }
+}
+
+fn bad(message: String) -> ToolError {
+    ToolError::new(Outcome::BadArguments, message)
 }
 
 fn violations(validator: &jsonschema::Validator, value: &Value) -> String {
@@ -97,13 +118,16 @@ fn violations(validator: &jsonschema::Validator, value: &Value) -> String {
             text = error.masked().to_string();
         }
         let at = error.instance_path().to_string();
+        if matches!(error.kind(), jsonschema::error::ValidationErrorKind::FalseSchema) {
+            text = "only the host may set this field".to_owned();
+        }
         let text = if at.is_empty() { text } else { format!("{at}: {text}") };
         told.push(match text.char_indices().nth(LONGEST_VIOLATION) {
             Some((end, _)) => format!("{}…", &text[..end]),
             None => text,
         });
     }
-    format!("invalid arguments: {}{more}", told.join("; "))
+    format!("{}{more}", told.join("; "))
 }
 
 /// The first reference that leaves the schema.
@@ -141,7 +165,7 @@ mod tests {
 
     fn check(schema: Value, text: &str) -> Result<String, String> {
         let arguments = Arguments::compile(Some(&schema)).unwrap();
-        arguments.check(text).map(str::to_owned).map_err(|error| error.message)
+        arguments.check(text).map(|checked| checked.text).map_err(|error| error.message)
     }
 
     #[test]

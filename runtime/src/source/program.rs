@@ -25,7 +25,7 @@ pub(super) fn locate(path: &Path) -> PathBuf {
 
 /// Fails where the tool's program is missing or is no WebAssembly.
 pub(super) fn available(tool: &Tool) -> Result<(), Error> {
-    let program = tool.body.program();
+    let Some(program) = tool.body.program() else { return Ok(()) };
     let reason = match is_wasm(program) {
         Ok(true) => return Ok(()),
         Ok(false) => "not a WebAssembly component or module".to_owned(),

@@ -272,6 +272,20 @@ words! {
     }
 }
 
+impl Interface {
+    /// Takes what follows from a grant: a tool that can write nothing changes nothing, so its calls can run together and
+    /// be cut off anywhere.
+    pub(crate) fn take_from_grant(&mut self, is_read_only: bool) {
+        if is_read_only {
+            self.safety.is_read_only.infer(true);
+            self.safety.is_destructive.infer(false);
+            self.safety.is_concurrency_safe.infer(true);
+            self.execution.interrupt_behavior.infer(Interrupt::Cancel);
+            self.permission.risk_level.infer(Risk::Low);
+        }
+    }
+}
+
 /// The start of a long text.
 fn clip(text: &str) -> String {
     const MOST: usize = 60;

@@ -6,6 +6,7 @@ mod fact;
 mod interface;
 mod limits;
 mod resource;
+mod shape;
 mod word;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ pub use interface::{
 };
 pub use limits::{LimitRequest, Limits};
 pub use resource::{Comparison, Operand, Resource, Use, ValueRule};
+pub(crate) use shape::masked;
 
 /// A tool: what the model sees, what runs, what it asks for, and where it came from.
 #[derive(Debug, Clone)]
@@ -55,13 +57,26 @@ pub enum Body {
         /// The guest's arguments; the first is the program's name as its source wrote it.
         argv: Vec<String>,
     },
+    /// Something that the host does itself, with no program and no grant.
+    Builtin(Builtin),
+}
+
+/// What the host can do itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Builtin {
+    /// Open a part of an answer that was too long to be told whole.
+    ReadResult,
+    /// Find tools that the model was not shown, and load them.
+    ToolSearch,
 }
 
 impl Body {
-    /// The file that holds the program.
-    pub fn program(&self) -> &Path {
+    /// The file that holds the program, where there is one.
+    pub fn program(&self) -> Option<&Path> {
         match self {
-            Body::Command { program, .. } => program,
+            Body::Command { program, .. } => Some(program),
+            Body::Builtin(_) => None,
         }
     }
 }
@@ -100,4 +115,6 @@ pub enum Format {
     Manifest,
     /// A component by itself.
     Component,
+    /// The host itself.
+    Builtin,
 }

@@ -36,7 +36,7 @@ pub(super) fn all(sources: &Sources) -> Vec<Finding> {
         }
     });
     findings.push(config(sources));
-    findings.extend(sources.calls.kept.file().map(|approvals| agreed(&approvals)));
+    findings.extend(sources.rules.kept.file().map(|approvals| agreed(&approvals)));
     match sources.paths() {
         Ok(paths) => findings.extend(paths.iter().map(|path| tools(path))),
         Err(error) => {
@@ -111,7 +111,7 @@ fn audit(folder: &Path) -> Finding {
 
 fn config(sources: &Sources) -> Finding {
     const CHECK: &str = "config";
-    match sources.calls.config() {
+    match sources.rules.config() {
         Ok(Config { path: None, .. }) => {
             Finding::ok(CHECK, format!("none: there is no `{DEFAULT_FILE}` in this folder"))
         }

@@ -14,22 +14,22 @@ use crate::render;
 
 use super::state_folder;
 
-const CALLS: &str = "Which calls may run";
+const RULES: &str = "Which calls may run";
 
 /// Rules over calls, and where more of them are.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Calls {
+pub(crate) struct Rules {
     /// Let calls run without a question; PATTERN is like `fs_*` or `fs_write_file(path=out/*)`
-    #[arg(long, value_name = "PATTERN", help_heading = CALLS)]
+    #[arg(long, value_name = "PATTERN", help_heading = RULES)]
     allow_tool: Vec<Patterns>,
     /// Ask before these calls; without a terminal the answer is no
-    #[arg(long, value_name = "PATTERN", help_heading = CALLS)]
+    #[arg(long, value_name = "PATTERN", help_heading = RULES)]
     ask_tool: Vec<Patterns>,
     /// Refuse these calls; wins over any allowance
-    #[arg(long, value_name = "PATTERN", help_heading = CALLS)]
+    #[arg(long, value_name = "PATTERN", help_heading = RULES)]
     deny_tool: Vec<Patterns>,
     /// More rules and settings; the file is trusted like a manifest of your own [default: ./toolcrib.toml, if there]
-    #[arg(long, value_name = "FILE", env = "TOOLCRIB_CONFIG", hide_env_values = true, help_heading = CALLS)]
+    #[arg(long, value_name = "FILE", env = "TOOLCRIB_CONFIG", hide_env_values = true, help_heading = RULES)]
     config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) kept: Kept,
@@ -39,11 +39,11 @@ pub(crate) struct Calls {
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Kept {
     /// Where it is kept what you agreed to for always [default: `toolcrib/approvals.json` in your state folder]
-    #[arg(long, value_name = "FILE", env = "TOOLCRIB_APPROVALS", hide_env_values = true, help_heading = CALLS)]
+    #[arg(long, value_name = "FILE", env = "TOOLCRIB_APPROVALS", hide_env_values = true, help_heading = RULES)]
     approvals: Option<PathBuf>,
 }
 
-impl Calls {
+impl Rules {
     /// What the `toolcrib.toml` says.
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
         Config::load(self.config.as_deref())
@@ -67,7 +67,7 @@ impl Calls {
 pub(super) fn keep_apart(runtime: &Runtime, approvals: Option<&Approvals>, config: &Config) -> Result<(), Error> {
     let writable = |path: &Path| {
         let mut grants = runtime.tools().filter_map(|tool| runtime.grant(&tool.name));
-        grants.find_map(|grant| grant.reach(path).filter(|folder| folder.access == Access::Write).cloned())
+        grants.find_map(|grant| grant.folder_of(path).filter(|folder| folder.access == Access::Write).cloned())
     };
     if let Some((path, folder)) = approvals.and_then(|approvals| Some((approvals.path(), writable(approvals.path())?)))
     {

@@ -1,0 +1,181 @@
+//! What the host does itself when a model calls it: search for tools that were not shown, and open answers that were too
+//! long. Both go the way of every call, under its rules and into its log.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::{Outcome, ToolError};
+use crate::tool::{Body, Builtin, Capabilities, Format, Interface, LimitRequest, Origin, Tool};
+
+use super::Pipeline;
+use super::answer::FRAME;
+use super::session::Memory;
+
+/// How many tools a search finds at most.
+const MOST_FOUND: usize = 20;
+/// The most bytes of an answer that are opened at once.
+const MOST_OPENED: u64 = 32 << 10;
+
+/// The record of a built-in tool.
+pub(crate) fn tool(builtin: Builtin) -> Tool {
+    let (name, description, parameters) = match builtin {
+        Builtin::ToolSearch => (
+            "tool_search",
+            "Find tools that are not listed, and load them so that they can be called. `query` is `select:NAME,NAME` for \
+             exact names, or a few words.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "query": {"type": "string", "minLength": 1, "maxLength": 1000, "description": "Exact names or words"},
+                    "max_results": {"type": "integer", "minimum": 1, "maximum": MOST_FOUND, "default": 5},
+                },
+                "required": ["query"],
+                "additionalProperties": false,
+            }),
+        ),
+        Builtin::ReadResult => (
+            "read_result",
+            "Open a part of an answer that was too long to be told whole, by the reference that its preview gives.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "reference": {"type": "string", "maxLength": 100, "description": "The reference, `res_…`"},
+                    "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "Byte to start at"},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": MOST_OPENED, "default": MOST_OPENED, "description": "Most bytes to open"},
+                },
+                "required": ["reference"],
+                "additionalProperties": false,
+            }),
+        ),
+    };
+    let mut interface = Interface::default();
+    interface.discovery.always_load.prove(true);
+    interface.safety.is_read_only.prove(true);
+    interface.safety.is_open_world.prove(false);
+    interface.safety.is_concurrency_safe.prove(true);
+    Tool {
+        name: name.to_owned(),
+        description: Some(description.to_owned()),
+        parameters: Some(parameters),
+        body: Body::Builtin(builtin),
+        requested: Capabilities { stated: true, ..Capabilities::default() },
+        limits: LimitRequest::default(),
+        interface,
+        origin: Origin {
+            format: Format::Builtin,
+            path: Arc::from(Path::new("toolcrib")),
+            index: None,
+            text: None,
+            unknown: Default::default(),
+        },
+    }
+}
+
+#[derive(Deserialize)]
+struct Search {
+    query: String,
+    max_results: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct Open {
+    reference: String,
+    #[serde(default)]
+    offset: u64,
+    limit: Option<u64>,
+}
+
+impl Pipeline {
+    pub(super) async fn perform(
+        &self,
+        builtin: Builtin,
+        arguments: &Value,
+        memory: &Memory,
+    ) -> Result<String, ToolError> {
+        let wrong = |error: serde_json::Error| ToolError::new(Outcome::BadArguments, error.to_string());
+        match builtin {
+            Builtin::ToolSearch => Ok(self.search(Search::deserialize(arguments).map_err(wrong)?, memory)),
+            Builtin::ReadResult => self.open(Open::deserialize(arguments).map_err(wrong)?).await,
+        }
+    }
+
+    /// Finds deferred tools, and loads what it found.
+    fn search(&self, search: Search, memory: &Memory) -> String {
+        let most = search.max_results.unwrap_or(5);
+        let query = search.query.trim();
+        let exact = query.strip_prefix("select:").map(|names| names.split(',').map(str::trim).collect::<Vec<_>>());
+        let mut found: Vec<(u32, usize)> = Vec::new();
+        for (index, tool) in self.registry.tools().iter().enumerate() {
+            if !self.ready[index].deferred || self.ready[index].closed.is_some() {
+                continue;
+            }
+            let score = match &exact {
+                Some(names) => u32::from(names.iter().any(|name| is_named(tool, name))),
+                None => score(tool, query),
+            };
+            if score > 0 {
+                found.push((score, index));
+            }
+        }
+        found.sort_by_key(|(score, index)| (std::cmp::Reverse(*score), *index));
+        found.truncate(if exact.is_some() { MOST_FOUND } else { most });
+        let tools: Vec<Value> = found
+            .iter()
+            .map(|(_, index)| {
+                memory.load(*index);
+                let tool = &self.registry.tools()[*index];
+                json!({"name": tool.name, "description": tool.description, "parameters": tool.model_input_schema()})
+            })
+            .collect();
+        let hidden = (0..self.ready.len()).filter(|index| self.ready[*index].deferred && !memory.has_loaded(*index));
+        json!({ FRAME: {"kind": "tools", "loaded": tools.len(), "stillHidden": hidden.count()}, "tools": tools })
+            .to_string()
+    }
+
+    async fn open(&self, open: Open) -> Result<String, ToolError> {
+        let Open { reference, offset, limit } = open;
+        let Some(results) = self.results.clone() else {
+            return Err(ToolError::new(Outcome::Failed, "no answers are kept"));
+        };
+        let end = offset.saturating_add(limit.unwrap_or(MOST_OPENED));
+        let opened = tokio::task::spawn_blocking(move || results.open(&reference, offset..end));
+        let broken = |_| ToolError::new(Outcome::Failed, "the answer could not be opened");
+        let part = opened.await.map_err(broken)?.map_err(|fault| ToolError::of_fault(&fault))?;
+        let words = json!({
+            "kind": "part",
+            "reference": part.kept.reference,
+            "bytes": part.kept.bytes,
+            "offset": part.offset,
+            "nextOffset": part.next,
+        });
+        Ok(json!({ FRAME: words, "text": part.text() }).to_string())
+    }
+}
+
+fn is_named(tool: &Tool, name: &str) -> bool {
+    tool.name == name || tool.interface.identity.aliases.value.iter().any(|alias| alias == name)
+}
+
+/// How well a tool fits words: its name counts most, then what its record says for searches, then its description.
+fn score(tool: &Tool, query: &str) -> u32 {
+    if is_named(tool, query) {
+        return u32::MAX;
+    }
+    let words = query.to_lowercase();
+    let lower = |text: Option<&str>| text.unwrap_or_default().to_lowercase();
+    let name = format!("{} {}", tool.name, tool.interface.identity.aliases.value.join(" ")).to_lowercase();
+    let hint = lower(tool.interface.discovery.search_hint.value.as_deref());
+    let description = lower(tool.description.as_deref());
+    words
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(|word| {
+            4 * u32::from(name.contains(word))
+                + 3 * u32::from(hint.contains(word))
+                + u32::from(description.contains(word))
+        })
+        .sum()
+}

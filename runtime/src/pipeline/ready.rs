@@ -1,0 +1,59 @@
+//! What is settled for a tool before its first call: its checks, its grant, its limits, whether it can be called at all,
+//! and, once it was compiled, its program.
+
+use std::sync::Arc;
+
+use tokio::sync::{OnceCell, Semaphore};
+
+use crate::audit::Redactions;
+use crate::call::Decision;
+use crate::error::{Outcome, ToolError};
+use crate::policy::Grant;
+use crate::sandbox::Program;
+use crate::schema::{Checked, Input};
+use crate::tool::Limits;
+
+/// Everything about a tool that does not change from call to call.
+pub(crate) struct Ready {
+    pub(crate) input: Arc<Input>,
+    pub(crate) grant: Grant,
+    pub(crate) limits: Limits,
+    /// Why the tool cannot be called, whatever the arguments.
+    pub(crate) closed: Option<(Decision, String)>,
+    /// Whether a model has to search for it first.
+    pub(crate) deferred: bool,
+    /// What its answers are masked by.
+    pub(crate) masks: Redactions,
+    pub(super) slots: Semaphore,
+    pub(super) program: OnceCell<Result<Arc<Program>, String>>,
+}
+
+impl Ready {
+    /// `slots` is how many calls of this tool may run at once.
+    pub(crate) fn new(input: Input, grant: Grant, limits: Limits, slots: usize) -> Self {
+        Self {
+            input: Arc::new(input),
+            grant,
+            limits,
+            closed: None,
+            deferred: false,
+            masks: Redactions::default(),
+            slots: Semaphore::new(slots),
+            program: OnceCell::new(),
+        }
+    }
+
+    /// Checks arguments; where that may take long, elsewhere and until the deadline.
+    pub(super) async fn check(&self, text: &str) -> Result<Checked, ToolError> {
+        if !self.input.may_take_long(text) {
+            return self.input.check(text);
+        }
+        let (input, text) = (self.input.clone(), text.to_owned());
+        let checked = tokio::task::spawn_blocking(move || input.check(&text));
+        match tokio::time::timeout(self.limits.deadline, checked).await {
+            Ok(Ok(checked)) => checked,
+            Ok(Err(_)) => Err(ToolError::new(Outcome::BadArguments, "arguments could not be checked")),
+            Err(_) => Err(ToolError::new(Outcome::Deadline, "tool timed out while its arguments were checked")),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! A tool's own check of its arguments, `toolcrib:tool/validate`: run in a store of its own, with no file, no variable and
+//! nothing to read, under the limits of the call.
+
+use std::sync::Arc;
+
+use wasmtime::component::{Component, ComponentExportIndex};
+use wasmtime_wasi::WasiCtx;
+
+use crate::error::{Outcome, ToolError};
+use crate::tool::Limits;
+
+use super::{MOST_RANDOM, Meter, Program, Sandbox, fault};
+
+/// The interface and the function in it.
+const INTERFACE: &str = "toolcrib:tool/validate@0.1.0";
+const FUNCTION: &str = "check";
+/// The most characters of a tool's words that are passed on.
+const LONGEST_WORDS: usize = 2000;
+
+/// The check that a component exports, if it does.
+pub(super) fn export(component: &Component) -> Option<ComponentExportIndex> {
+    let interface = component.get_export_index(None, INTERFACE)?;
+    component.get_export_index(Some(&interface), FUNCTION)
+}
+
+impl Program {
+    /// Whether it checks arguments itself.
+    pub(crate) fn checks(&self) -> bool {
+        self.check.is_some()
+    }
+}
+
+impl Sandbox {
+    /// Lets a program check arguments, if it can.
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::BadArguments`] with the program's words, or how its check ended.
+    pub(crate) async fn check(
+        &self,
+        program: &Program,
+        arguments: &str,
+        limits: &Limits,
+        meter: &Arc<Meter>,
+    ) -> Result<(), ToolError> {
+        let Some(check) = program.check else { return Ok(()) };
+        let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).build();
+        let ended = self.within(program, wasi, limits, meter, async |store| {
+            let instance = program.pre.instance_pre().instantiate_async(&mut *store).await?;
+            let check = instance.get_typed_func::<(&str,), (Result<(), String>,)>(&mut *store, check)?;
+            let (judged,) = check.call_async(&mut *store, (arguments,)).await?;
+            Ok(judged)
+        });
+        match ended.await? {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(why)) => {
+                let why: String = why.chars().take(LONGEST_WORDS).collect();
+                Err(ToolError::new(Outcome::BadArguments, format!("invalid values: {why}")))
+            }
+            Err(error) => match fault::classify(&error, meter, limits) {
+                Err(error) => Err(error),
+                Ok(_) => Err(ToolError::new(Outcome::BadArguments, "the tool left while it checked its arguments")),
+            },
+        }
+    }
+}
