@@ -12,6 +12,7 @@ mod grants;
 mod hooks;
 mod limits;
 mod manifest;
+mod permissions;
 mod programs;
 mod results;
 mod run;

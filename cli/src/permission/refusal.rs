@@ -80,7 +80,8 @@ fn globs_of(value: &Value) -> Option<Vec<String>> {
         Value::Object(_) => return None,
         other => other.to_string(),
     };
-    let quoted = |glob: &str| format!("\"{}\"", safe(glob, "\"'"));
+    // A `\` separates the parts of a path as a `/` does.
+    let quoted = |glob: &str| format!("\"{}\"", safe(glob, "\"'\\"));
     let plain = |glob: &str| match glob.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:@+*".contains(c)) {
         true if !glob.is_empty() => glob.to_owned(),
         _ => quoted(glob),

@@ -138,19 +138,27 @@ fn pretty(json: &str) -> String {
     text
 }
 
-/// `line` in parts of at most so many columns. A character beyond ASCII counts as two, the most that one takes.
+/// `line` in parts of at most so many columns, after a space where there is one in the second half of a part.
 fn wrapped(line: &str, columns: usize) -> Vec<&str> {
-    let (mut parts, mut start, mut used) = (Vec::new(), 0, 0);
-    for (at, c) in line.char_indices() {
-        let wide = if c.is_ascii() { 1 } else { 2 };
-        if used + wide > columns {
-            parts.push(&line[start..at]);
-            (start, used) = (at, 0);
-        }
-        used += wide;
+    let (mut parts, mut rest) = (Vec::new(), line);
+    while let Some(full) = longest(rest, columns) {
+        let space = rest[..full].rfind(' ').map(|space| space + 1).filter(|space| *space > full / 2);
+        let (part, more) = rest.split_at(space.unwrap_or(full));
+        parts.push(part);
+        rest = more;
     }
-    parts.push(&line[start..]);
+    parts.push(rest);
     parts
+}
+
+/// Where `line` has to be cut to fit; `None` where it fits. A character beyond ASCII counts as two columns, the most that
+/// one takes.
+fn longest(line: &str, columns: usize) -> Option<usize> {
+    let mut used = 0;
+    line.find(|c: char| {
+        used += if c.is_ascii() { 1 } else { 2 };
+        used > columns
+    })
 }
 
 #[cfg(test)]
