@@ -10,6 +10,7 @@ mod contract;
 mod crib;
 mod grants;
 mod hooks;
+mod interface;
 mod limits;
 mod manifest;
 mod permissions;
