@@ -142,11 +142,20 @@ fn a_file_of_approvals_that_is_not_understood_stops_everything_and_stays() {
 }
 
 #[test]
-fn no_tool_may_write_where_approvals_are_kept() {
+fn no_tool_may_write_the_rules_or_what_was_agreed_to() {
     let crib = crib();
-    let ran = crib.run(&["call", "echo", "{}", "--allow-write=work", "--approvals=work/agreed.json"]);
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("would let a tool agree to its own calls"), "{ran:?}");
-    let ran = crib.run(&["call", "echo", "{}", "--allow-read=work", "--approvals=work/agreed.json"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    fs::write(crib.path("work/toolcrib.toml"), "").unwrap();
+    for (file, said) in [
+        (
+            "--approvals=work/agreed.json",
+            "would let a tool agree to its own calls in work/agreed.json; keep the two apart",
+        ),
+        ("--config=work/toolcrib.toml", "would let a tool change its rules in work/toolcrib.toml; keep the two apart"),
+    ] {
+        let ran = crib.run(&["call", "echo", "{}", "--allow-write=work", file]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(ran.stderr.contains(said), "{ran:?}");
+        let ran = crib.run(&["call", "echo", "{}", "--allow-read=work", file]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
 }

@@ -50,7 +50,7 @@ fn a_question_says_what_would_run_and_is_about_this_very_call() {
         "     tool | echo\n",
         "     from | tools.json (tool[0]), program tools/bin/echo.wasm\n",
         "     with | {\n          |   \"path\": \"out/x\",\n          |   \"n\": 1.0\n          | }\n",
-        "    it is | read-only (inferred), not destructive (inferred), open-world (default), low risk \n",
+        "    it is | read-only (inferred), not destructive (inferred), ",
         "  may use | nothing\n",
         " asked by | ask echo (--ask-tool)\n",
         "  s and a | cover calls of `echo` that `ask echo (--ask-tool)` asks about, as long as the program",

@@ -71,15 +71,3 @@ fn a_slip_stops_every_command_with_its_line_and_what_to_do() {
     }
     assert_eq!(crib.records(), [] as [serde_json::Value; 0], "nothing ran");
 }
-
-#[test]
-fn a_file_that_a_tool_could_change_is_told() {
-    let crib = crib();
-    fs::write(crib.path("work/toolcrib.toml"), "").unwrap();
-    let said = "a tool could change the rules of the next run";
-    let flags = ["call", "echo", "{}", "--config=work/toolcrib.toml"];
-    let ran = crib.run(&[&flags[..], &["--allow-write=work"]].concat());
-    assert!(ran.code == Some(0) && ran.stderr.contains(said), "{ran:?}");
-    let ran = crib.run(&[&flags[..], &["--allow-read=work"]].concat());
-    assert!(ran.code == Some(0) && !ran.stderr.contains(said), "{ran:?}");
-}

@@ -20,6 +20,7 @@ Examples:
   toolcrib call get_time '{\"timezone\":\"Europe/Helsinki\"}'
   toolcrib call fs_list_dir --allow-read=.
   echo '{\"path\":\"notes.md\"}' | toolcrib call fs_read_file - --allow-read=./docs
+  toolcrib call fs_rm '{\"path\":\"x\"}' --allow-write=out --ask-tool='fs_*'
   toolcrib call text_diff @arguments.json --json | jq .receipt.peakMemoryBytes
 
 Standard output is exactly one line; a failed call is an object with `error`, and exit status 1.";

@@ -1,7 +1,7 @@
 //! The options that say which calls may run, which need a person's yes, and where both are kept: rules on the command
 //! line and in a `toolcrib.toml`, and what was agreed to for always.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use toolcrib::call::Behavior;
@@ -10,7 +10,6 @@ use toolcrib::tool::Access;
 use toolcrib::{Error, Policy, Runtime};
 
 use crate::config::Config;
-use crate::render;
 
 use super::state_folder;
 
@@ -63,22 +62,17 @@ impl Rules {
     }
 }
 
-/// No tool may write what was agreed to: it could agree to its own calls. That it may write the settings is told.
+/// No tool may write what was agreed to, or the rules: it could allow its own calls.
 pub(super) fn keep_apart(runtime: &Runtime, approvals: Option<&Approvals>, config: &Config) -> Result<(), Error> {
-    let writable = |path: &Path| {
+    let own =
+        [("agree to its own calls", approvals.map(Approvals::path)), ("change its rules", config.path.as_deref())];
+    for (what, path) in own.into_iter().filter_map(|(what, path)| Some((what, path?))) {
         let mut grants = runtime.tools().filter_map(|tool| runtime.grant(&tool.name));
-        grants.find_map(|grant| grant.folder_of(path).filter(|folder| folder.access == Access::Write).cloned())
-    };
-    if let Some((path, folder)) = approvals.and_then(|approvals| Some((approvals.path(), writable(approvals.path())?)))
-    {
-        let reason = format!("would let a tool agree to its own calls in {}; keep the two apart", path.display());
-        return Err(Error::Permission { permission: format!("write:{}", folder.host.display()), reason });
-    }
-    if let Some((path, folder)) = config.path.as_deref().and_then(|path| Some((path, writable(path)?))) {
-        let (path, folder) = (render::from_here(path).display(), folder.host.display());
-        render::warning(&format!(
-            "`{path}` lies in the writable {folder}: a tool could change the rules of the next run"
-        ));
+        let writable = grants.find_map(|grant| grant.folder_of(path).filter(|folder| folder.access == Access::Write));
+        if let Some(folder) = writable {
+            let reason = format!("would let a tool {what} in {}; keep the two apart", path.display());
+            return Err(Error::Permission { permission: format!("write:{}", folder.host.display()), reason });
+        }
     }
     Ok(())
 }
