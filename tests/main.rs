@@ -17,4 +17,5 @@ mod permissions;
 mod programs;
 mod results;
 mod run;
+mod schedule;
 mod toolbox;

@@ -87,9 +87,8 @@ pub(crate) struct Sources {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = LIMITS)]
     concurrency: Option<u16>,
 
-    /// Where every call is signed for [default: `toolcrib/audit` in your state folder]
-    #[arg(long, value_name = "DIR", env = "TOOLCRIB_AUDIT_DIR", hide_env_values = true, help_heading = RECORDS)]
-    audit_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) log: AuditLog,
     /// Mask this in records: regular expressions or plain texts, separated by `;` or `,`; no separator is a `,` in
     /// `{2,3}` or `[a,b]`, nor what follows a `\`
     #[arg(long, value_name = "LIST", env = "TOOLCRIB_REDACT", hide_env_values = true, help_heading = RECORDS)]
@@ -109,6 +108,28 @@ pub(crate) struct Cache {
     /// Where compiled tools are kept [default: `toolcrib` in your cache folder]
     #[arg(long, value_name = "DIR", env = "TOOLCRIB_CACHE_DIR", hide_env_values = true, help_heading = RECORDS)]
     cache_dir: Option<PathBuf>,
+}
+
+/// Where the audit log lies.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct AuditLog {
+    /// Where every call is signed for [default: `toolcrib/audit` in your state folder]
+    #[arg(long, value_name = "DIR", env = "TOOLCRIB_AUDIT_DIR", hide_env_values = true, help_heading = RECORDS)]
+    audit_dir: Option<PathBuf>,
+}
+
+impl AuditLog {
+    /// The folder.
+    pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
+        let default = || {
+            let user = user_folders()?;
+            Some(user.state_dir().unwrap_or(user.data_local_dir()).join("audit"))
+        };
+        self.audit_dir.clone().or_else(default).ok_or_else(|| {
+            Advice::new("no folder for the audit log: you have no home folder", "name one with `--audit-dir DIR`")
+                .into()
+        })
+    }
 }
 
 impl Cache {
@@ -202,14 +223,6 @@ impl Sources {
         Ok(vec![default])
     }
 
-    /// Where calls are signed for.
-    pub(crate) fn audit_folder(&self) -> anyhow::Result<PathBuf> {
-        self.audit_dir.clone().or_else(|| state_folder("audit")).ok_or_else(|| {
-            Advice::new("no folder for the audit log: you have no home folder", "name one with `--audit-dir DIR`")
-                .into()
-        })
-    }
-
     fn policy(&self, config: &Config) -> Policy {
         let everywhere = |path: &PathBuf| if path.as_os_str() == ALL { PathBuf::from("/") } else { path.clone() };
         let allowed = (self.allow_read.iter().cloned().map(Permission::Read))
@@ -230,7 +243,7 @@ impl Sources {
         let patterns = self.redact.iter().flat_map(|list| patterns::listed(list)).map(str::to_owned);
         let secrets = SECRETS.iter().filter_map(|name| std::env::var(name).ok()).chain(secrets);
         let secrets = secrets.map(|secret| secret.trim().to_owned()).filter(|secret| is_maskable(secret));
-        Ok(Audit::folder(self.audit_folder()?).redact(patterns).redact_literal(secrets))
+        Ok(Audit::folder(self.log.folder()?).redact(patterns).redact_literal(secrets))
     }
 }
 

@@ -94,6 +94,14 @@ pub enum Error {
         /// Why it names nothing.
         reason: String,
     },
+    /// The audit log cannot be read.
+    #[error("audit log {} cannot be read: {reason}", path.display())]
+    AuditUnread {
+        /// The log's folder or file.
+        path: PathBuf,
+        /// What the system answered.
+        reason: String,
+    },
     /// The engine could not be set up.
     #[error("engine: {0}")]
     Engine(String),
@@ -165,6 +173,27 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Every outcome there is.
+    pub const ALL: [Self; Self::Unlogged as usize + 1] = [
+        Self::Ok,
+        Self::Failed,
+        Self::BadArguments,
+        Self::Denied,
+        Self::SchemaNotLoaded,
+        Self::Busy,
+        Self::BadResult,
+        Self::Deadline,
+        Self::Fuel,
+        Self::Memory,
+        Self::Stack,
+        Self::Handles,
+        Self::OutputLimit,
+        Self::Trap,
+        Self::BadComponent,
+        Self::Cancelled,
+        Self::Unlogged,
+    ];
+
     /// The name used in receipts and in the audit log.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -30,7 +30,7 @@ impl Redactions {
         self.patterns.extend(literals.filter_map(|text| Regex::new(&regex::escape(&text)).ok()));
     }
 
-    /// One line of JSON, ended by a newline, with every string masked.
+    /// One JSON object on one line, with every string masked.
     pub(super) fn line(&self, record: &impl Serialize) -> Vec<u8> {
         let mut line = Vec::with_capacity(512);
         let written = if self.patterns.is_empty() {
@@ -44,7 +44,6 @@ impl Redactions {
             })
         };
         debug_assert!(written.is_ok(), "a record is plain data");
-        line.push(b'\n');
         line
     }
 

@@ -285,6 +285,10 @@ impl Interface {
     /// anywhere.
     pub(crate) fn infer_read_only(&mut self) {
         self.safety.is_read_only.infer(true);
+        if !self.safety.is_read_only.value {
+            // Its source knows of something that it changes.
+            return;
+        }
         self.safety.is_destructive.infer(false);
         self.safety.is_concurrency_safe.infer(true);
         self.execution.interrupt_behavior.infer(Interrupt::Cancel);

@@ -29,7 +29,7 @@ const VARIABLES: [&str; 9] = [
 
 pub(super) fn all(sources: &Sources) -> Vec<Finding> {
     let mut findings = vec![version(), target(), cache(sources.cache.folder())];
-    findings.push(match sources.audit_folder() {
+    findings.push(match sources.log.folder() {
         Ok(folder) => audit(&folder),
         Err(error) => {
             Finding::wrong("audit log", Status::Fail, error.to_string(), "name a folder with `--audit-dir DIR`")
