@@ -16,6 +16,7 @@ mod inputs;
 mod interface;
 mod limits;
 mod manifest;
+mod permissions;
 mod programs;
 mod results;
 mod run;

@@ -1,5 +1,6 @@
 //! The commands, one file each: its arguments, then one call into the library. This file only lists them.
 
+pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod completions;
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Result(result::Args),
     Schema(schema::Args),
     Validate(validate::Args),
+    Approvals(approvals::Args),
     Audit(audit::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
@@ -38,6 +40,7 @@ impl Command {
             Command::Result(args) => result::run(args),
             Command::Schema(args) => schema::run(args).await,
             Command::Validate(args) => validate::run(args).await,
+            Command::Approvals(args) => approvals::run(args),
             Command::Audit(args) => audit::run(args),
             Command::Doctor(args) => doctor::run(args),
             Command::Completions(args) => completions::run(args),

@@ -9,7 +9,7 @@ use crate::call::Denial;
 use crate::error::Error;
 use crate::tool::{Access, FileRequest, Tool};
 
-use super::folder::RealFolder;
+use super::folder::{RealFolder, real_path};
 use super::resolved::Allowed;
 
 /// Variables that the guest always has, with values of its own: the host's would tell a path and a user.
@@ -134,6 +134,12 @@ impl Grant {
     pub fn granted(&self) -> Vec<String> {
         let folders = self.folders.iter().map(|folder| format!("{}:{}", folder.access.as_str(), folder.host.display()));
         folders.chain(self.env_keys().map(|name| format!("env:{name}"))).collect()
+    }
+
+    /// The folder in which a path of the host lies, whether or not there is something.
+    pub fn folder_of(&self, path: &Path) -> Option<&Folder> {
+        let path = real_path(path);
+        self.folders.iter().find(|folder| path.starts_with(&folder.host))
     }
 
     /// What was asked for and is not granted.
