@@ -83,7 +83,8 @@ impl Crib {
             .env("HOME", self.path("home"))
             .env("TOOLCRIB_CACHE_DIR", target().join("test-cache"))
             .env("TOOLCRIB_AUDIT_DIR", self.path("audit"))
-            .env("TOOLCRIB_RESULTS_DIR", self.path("results"));
+            .env("TOOLCRIB_RESULTS_DIR", self.path("results"))
+            .env("TOOLCRIB_APPROVALS", self.path("approvals.json"));
         command
     }
 

@@ -4,10 +4,12 @@
 mod agent;
 mod calls;
 mod commands;
+mod config;
 mod input;
 mod interrupt;
 mod open_files;
 mod options;
+mod permission;
 mod render;
 
 use std::pin::pin;

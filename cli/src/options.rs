@@ -5,6 +5,7 @@ mod patterns;
 mod quantity;
 mod records;
 mod results;
+mod rules;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -16,15 +17,18 @@ use directories::ProjectDirs;
 use futures::stream::{StreamExt, TryStreamExt};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use toolcrib::observe::Observer;
-use toolcrib::policy::{Permission, Policy};
+use toolcrib::policy::{Approvals, Given, Permission, Policy};
 use toolcrib::tool::{LimitRequest, Limits};
 use toolcrib::{Audit, Runtime};
 
+use crate::config::Config;
+use crate::permission::Person;
 use crate::render::{self, Advice};
 
 pub(crate) use quantity::{duration, size};
 pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use results::ResultsFolder;
+pub(crate) use rules::{Kept, Rules};
 
 /// The source that is used where none is named.
 pub(crate) const DEFAULT_SOURCE: &str = "./tools.json";
@@ -71,6 +75,9 @@ pub(crate) struct Sources {
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
     deny_env: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) rules: Rules,
 
     /// The most memory of one call, such as `64MiB`
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]
@@ -155,8 +162,13 @@ impl Sources {
         secrets: impl IntoIterator<Item = String>,
         observer: Option<Arc<dyn Observer>>,
     ) -> anyhow::Result<Runtime> {
+        let config = self.rules.config()?;
+        let approvals = self.rules.kept.file();
+        let agreed = approvals.as_ref().map_or(Ok(Vec::new()), Approvals::read)?;
         let mut builder = Runtime::builder()
-            .policy(self.policy())
+            .policy(self.policy(&config))
+            .approvals(agreed.iter().map(Given::approval))
+            .approver(Arc::new(Person::new(approvals.clone())))
             .audit(self.audit(secrets)?)
             .limits(Limits { deadline: default_deadline, ..Limits::default() })
             .ceiling(self.ceiling())
@@ -178,6 +190,7 @@ impl Sources {
             builder = builder.observer(observer);
         }
         let runtime = builder.build()?;
+        rules::keep_apart(&runtime, approvals.as_ref(), &config)?;
         for problem in runtime.warnings() {
             render::warning(&format!("{}: {problem}", render::from_here(&problem.path).display()));
         }
@@ -228,7 +241,7 @@ impl Sources {
         Ok(vec![default])
     }
 
-    fn policy(&self) -> Policy {
+    fn policy(&self, config: &Config) -> Policy {
         let everywhere = |path: &PathBuf| if path.as_os_str() == ALL { PathBuf::from("/") } else { path.clone() };
         let allowed = (self.allow_read.iter().cloned().map(Permission::Read))
             .chain(self.allow_write.iter().cloned().map(Permission::Write))
@@ -236,7 +249,8 @@ impl Sources {
         let denied = (self.deny_read.iter().map(everywhere).map(Permission::Read))
             .chain(self.deny_write.iter().map(everywhere).map(Permission::Write))
             .chain(self.deny_env.iter().cloned().map(Permission::Env));
-        denied.fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny)
+        let policy = denied.fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny);
+        self.rules.rule(policy, config)
     }
 
     fn ceiling(&self) -> LimitRequest {

@@ -78,6 +78,14 @@ pub enum Error {
         /// What the system answered.
         reason: String,
     },
+    /// What was agreed to for always cannot be read or kept.
+    #[error("approvals {}: {reason}", path.display())]
+    Approvals {
+        /// The file of the approvals.
+        path: PathBuf,
+        /// What the system answered or what was found.
+        reason: String,
+    },
     /// Results cannot be kept, or one is not as it was kept.
     #[error("kept results {}: {reason}", path.display())]
     Results {
@@ -120,6 +128,10 @@ impl Error {
                 Some("no call runs unlogged: see that the folder can be written, or name another".into())
             }
             Error::Records { .. } => Some("see that the folder is yours alone, can be written and has room".into()),
+            Error::Approvals { .. } => Some(
+                "nothing was changed: see that the file is yours alone, and repair it, or delete it and be asked again"
+                    .into(),
+            ),
             Error::Results { .. } => {
                 Some("see that the folder is yours alone, can be written and has room, or name another".into())
             }

@@ -104,7 +104,13 @@ fn a_fact_says_where_it_is_from_and_the_surface_why_a_tool_is_not_shown() {
 #[test]
 fn an_export_tells_no_folder_of_the_host() {
     let crib = varied();
-    let text = export(&crib, &["--allow-write=work", "--deny-read=home"]).to_string();
+    let rules = crib.path("rules (mine).toml");
+    fs::write(&rules, "[permissions]\ndeny = ['plain']\n").unwrap();
+    let config = format!("--config={}", rules.display());
+    let exported = export(&crib, &["--allow-write=work", "--deny-read=home", &config]);
+    let blocked = &exported["surfaces"][0]["blocked_tools"][0];
+    assert_eq!((&blocked["reason"], &blocked["rests_on"]), (&json!("policy_blocked"), &json!("deny plain")));
+    let text = exported.to_string();
     let place = crib.dir.path().file_name().unwrap().to_str().unwrap();
     assert!(!text.contains(place) && text.contains("\"file\":\"tools.json\""), "{text}");
 }

@@ -8,7 +8,7 @@ use anyhow::Context;
 
 use super::event::{Ending, Event, ToolResult, Totals};
 use crate::options::is_maskable;
-use crate::render::{self, Tone, legible, one_line, paint, shortened};
+use crate::render::{self, Tone, legible, one_line, ours, paint, shortened};
 
 /// How wide a line of the trace may be where standard error is no terminal, in characters.
 const WIDTH: usize = 160;
@@ -171,6 +171,9 @@ fn told(result: &ToolResult<'_>, detail: Detail) {
     if result.is_error || detail == Detail::Verbose {
         render::denials(&result.receipt.denied);
     }
+    if let Some(hint) = result.hint {
+        render::hint(hint);
+    }
 }
 
 /// As much of `text` as fits on one line beside `width` characters.
@@ -189,12 +192,6 @@ fn quoted(mark: &str, text: &str) {
 
 fn line_width() -> usize {
     terminal_size::terminal_size_of(io::stderr()).map_or(WIDTH, |(width, _)| usize::from(width.0))
-}
-
-/// One line of our own words, with our own colours.
-fn ours(line: &str) {
-    // Where standard error is closed there is nowhere to say so.
-    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
 fn quiet(text: &str) -> Cow<'_, str> {

@@ -12,6 +12,7 @@ use crate::calls::Calls;
 use crate::input;
 use crate::interrupt;
 use crate::options::{RecordsFolder, Sources, duration};
+use crate::permission::hint;
 use crate::render;
 
 const EXAMPLES: &str = "\
@@ -19,6 +20,7 @@ Examples:
   toolcrib call get_time '{\"timezone\":\"Europe/Helsinki\"}'
   toolcrib call fs_list_dir --allow-read=.
   echo '{\"path\":\"notes.md\"}' | toolcrib call fs_read_file - --allow-read=./docs
+  toolcrib call fs_rm '{\"path\":\"x\"}' --allow-write=out --ask-tool='fs_*'
   toolcrib call text_diff @arguments.json --json | jq .receipt.peakMemoryBytes
   toolcrib call get_time --records ./records && jq .status ./records/invocations.ndjson
 
@@ -61,12 +63,15 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let _ = runtime.prepare(&args.name).await;
     let id = format!("call_{:016x}", rand::random::<u64>());
     let _hold = interrupt::hold();
-    let mut calls = Calls::start(&runtime.open_session(), vec![ToolCall::new(id, &args.name, arguments)]);
+    let mut calls = Calls::start(&runtime.open_session(), vec![ToolCall::new(id, &args.name, &arguments)]);
     let result = calls.next().await.context("the call broke off")?;
     if args.verbose && !result.log.is_empty() {
         render::aside(&result.log);
     }
     advise(&result, args.verbose);
+    if let Some(hint) = hint(&result.receipt, runtime.tool(&result.receipt.tool), &arguments) {
+        render::hint(&hint);
+    }
     let line = if args.json { with_receipt(&result)? } else { result.content().into_owned() };
     render::print_json(&line)?;
     records.finish()?;

@@ -1,5 +1,6 @@
 //! The commands, one file each: its arguments, then one call into the library. This file only lists them.
 
+pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod completions;
@@ -25,6 +26,7 @@ pub(crate) enum Command {
     Schema(schema::Args),
     Validate(validate::Args),
     Export(export::Args),
+    Approvals(approvals::Args),
     Audit(audit::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
@@ -41,6 +43,7 @@ impl Command {
             Command::Schema(args) => schema::run(args).await,
             Command::Validate(args) => validate::run(args).await,
             Command::Export(args) => export::run(args),
+            Command::Approvals(args) => approvals::run(args),
             Command::Audit(args) => audit::run(args),
             Command::Doctor(args) => doctor::run(args),
             Command::Completions(args) => completions::run(args),

@@ -389,9 +389,10 @@ fn surface(entries: &[Entry<'_>], at: SystemTime) -> Value {
                     (Reason::Record, _) => (&mut excluded, "feature_disabled"),
                     _ => (&mut blocked, "policy_blocked"),
                 };
-                // A rule ends with the place at which it was written, which may tell a folder of the host.
+                // A rule about every call of a tool has no arguments, but ends with the place at which it was written: which may
+                // tell a folder of the host.
                 let rule =
-                    decision.rests_on.as_deref().map(|rule| rule.rsplit_once(" (").map_or(rule, |(rule, _)| rule));
+                    decision.rests_on.as_deref().map(|rule| rule.split_once(" (").map_or(rule, |(rule, _)| rule));
                 place.push(compact(json!({ "tool_id": id, "reason": reason, "message": why, "rests_on": rule })));
             }
         }
