@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_long_value_is_told_by_its_beginning() {
-        let told = Shown::default().value(&json!({ "content": "é".repeat(MOST) }));
+        let told = Shown::default().value(&json!({ "text": "é".repeat(MOST) }));
         assert_eq!((&told["cut"], told["preview"].as_str().map(str::len)), (&json!(true), Some(PREVIEW - 1)));
     }
 }
