@@ -3,6 +3,7 @@
 
 mod patterns;
 mod quantity;
+mod records;
 mod results;
 mod rules;
 
@@ -15,6 +16,7 @@ use anyhow::Context;
 use directories::ProjectDirs;
 use futures::stream::{StreamExt, TryStreamExt};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use toolcrib::observe::Observer;
 use toolcrib::policy::{Approvals, Given, Permission, Policy};
 use toolcrib::tool::{LimitRequest, Limits};
 use toolcrib::{Audit, Runtime};
@@ -24,6 +26,7 @@ use crate::permission::Person;
 use crate::render::{self, Advice};
 
 pub(crate) use quantity::{duration, size};
+pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use results::ResultsFolder;
 pub(crate) use rules::{Kept, Rules};
 
@@ -34,6 +37,8 @@ pub(crate) const SECRETS: [&str; 2] = ["OAI_API_KEY", "OPENAI_API_KEY"];
 /// The shortest secret that is masked, in characters: masking a shorter one would garble every text.
 const SHORTEST_SECRET: usize = 4;
 const SLOW: Duration = Duration::from_secs(1);
+/// How many calls run at once where nobody says.
+const DEFAULT_CONCURRENCY: u16 = 32;
 /// Stands for a denial of everything.
 const ALL: &str = "*";
 
@@ -147,6 +152,16 @@ impl Sources {
         default_deadline: Duration,
         secrets: impl IntoIterator<Item = String>,
     ) -> anyhow::Result<Runtime> {
+        self.observed(default_deadline, secrets, None)
+    }
+
+    /// The same, with somebody who watches the calls.
+    pub(crate) fn observed(
+        &self,
+        default_deadline: Duration,
+        secrets: impl IntoIterator<Item = String>,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> anyhow::Result<Runtime> {
         let config = self.rules.config()?;
         let approvals = self.rules.kept.file();
         let agreed = approvals.as_ref().map_or(Ok(Vec::new()), Approvals::read)?;
@@ -170,6 +185,9 @@ impl Sources {
         }
         if let Some(calls) = self.concurrency {
             builder = builder.concurrency(calls.into());
+        }
+        if let Some(observer) = observer {
+            builder = builder.observer(observer);
         }
         let runtime = builder.build()?;
         rules::keep_apart(&runtime, approvals.as_ref(), &config)?;
@@ -240,10 +258,21 @@ impl Sources {
     }
 
     pub(crate) fn audit(&self, secrets: impl IntoIterator<Item = String>) -> anyhow::Result<Audit> {
+        let (patterns, texts) = self.masks(secrets);
+        Ok(Audit::folder(self.log.folder()?).redact(patterns).redact_literal(texts))
+    }
+
+    /// What is masked wherever something is kept: patterns, and texts letter for letter.
+    fn masks(&self, secrets: impl IntoIterator<Item = String>) -> (Vec<String>, Vec<String>) {
         let patterns = self.redact.iter().flat_map(|list| patterns::listed(list)).map(str::to_owned);
         let secrets = SECRETS.iter().filter_map(|name| std::env::var(name).ok()).chain(secrets);
-        let secrets = secrets.map(|secret| secret.trim().to_owned()).filter(|secret| is_maskable(secret));
-        Ok(Audit::folder(self.log.folder()?).redact(patterns).redact_literal(secrets))
+        let texts = secrets.map(|secret| secret.trim().to_owned()).filter(|secret| is_maskable(secret));
+        (patterns.collect(), texts.collect())
+    }
+
+    /// How many calls run at once.
+    pub(crate) fn at_once(&self) -> usize {
+        self.concurrency.unwrap_or(DEFAULT_CONCURRENCY).into()
     }
 }
 

@@ -11,7 +11,7 @@ use toolcrib::{Receipt, ToolCall, ToolResult};
 use crate::calls::Calls;
 use crate::input;
 use crate::interrupt;
-use crate::options::{Sources, duration};
+use crate::options::{RecordsFolder, Sources, duration};
 use crate::permission::hint;
 use crate::render;
 
@@ -22,6 +22,7 @@ Examples:
   echo '{\"path\":\"notes.md\"}' | toolcrib call fs_read_file - --allow-read=./docs
   toolcrib call fs_rm '{\"path\":\"x\"}' --allow-write=out --ask-tool='fs_*'
   toolcrib call text_diff @arguments.json --json | jq .receipt.peakMemoryBytes
+  toolcrib call get_time --records ./records && jq .status ./records/invocations.ndjson
 
 Standard output is exactly one line; a failed call is an object with `error`, and exit status 1.";
 
@@ -47,12 +48,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", help_heading = "Limits")]
     timeout: Duration,
     #[command(flatten)]
+    records: RecordsFolder,
+    #[command(flatten)]
     sources: Sources,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let arguments = arguments(args.arguments.as_deref()).await?;
-    let runtime = args.sources.runtime(args.tool_timeout.unwrap_or(args.timeout), [])?;
+    let records = args.records.open(&args.sources, [])?;
+    let deadline = args.tool_timeout.unwrap_or(args.timeout);
+    let runtime = args.sources.observed(deadline, [], records.observer())?;
+    records.keep_apart(&runtime)?;
     // The receipt is to show the call and not the compiler; what is wrong with the program, the call says itself.
     let _ = runtime.prepare(&args.name).await;
     let id = format!("call_{:016x}", rand::random::<u64>());
@@ -68,6 +74,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let line = if args.json { with_receipt(&result)? } else { result.content().into_owned() };
     render::print_json(&line)?;
+    records.finish()?;
     Ok(if result.is_error() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

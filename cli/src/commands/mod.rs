@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod list;
 pub(crate) mod result;
@@ -26,6 +27,7 @@ pub(crate) enum Command {
     Validate(validate::Args),
     Approvals(approvals::Args),
     Audit(audit::Args),
+    Export(export::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
 }
@@ -42,6 +44,7 @@ impl Command {
             Command::Validate(args) => validate::run(args).await,
             Command::Approvals(args) => approvals::run(args),
             Command::Audit(args) => audit::run(args),
+            Command::Export(args) => export::run(args),
             Command::Doctor(args) => doctor::run(args),
             Command::Completions(args) => completions::run(args),
         }

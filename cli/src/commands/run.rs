@@ -2,10 +2,12 @@
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::{Value, json};
 use toolcrib::Runtime;
+use toolcrib::observe::Observer;
 
 use crate::agent::conversation::Conversation;
 use crate::agent::event::Ending;
@@ -15,7 +17,7 @@ use crate::agent::report::{Audience, Detail, Report};
 use crate::agent::script::Script;
 use crate::agent::settings::{ModelOptions, Settings};
 use crate::agent::{Agent, Wishes, definitions};
-use crate::options::Sources;
+use crate::options::{Recording, RecordsFolder, Sources};
 use crate::render;
 
 const EXAMPLES: &str = r#"Examples:
@@ -81,6 +83,8 @@ pub(crate) struct Args {
     print_config: bool,
 
     #[command(flatten)]
+    records: RecordsFolder,
+    #[command(flatten)]
     sources: Sources,
 }
 
@@ -91,13 +95,15 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if args.capabilities {
-        print_capabilities(&runtime(&args.sources, &settings)?, args.json)?;
+        print_capabilities(&runtime(&args.sources, &settings, None)?, args.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let script = args.model.script.as_deref().map(Script::load).transpose()?;
     let conversation = args.opening.conversation(script.as_ref()).await?;
     let wishes = args.wishes(&settings, script.is_some())?;
-    let runtime = runtime(&args.sources, &settings)?;
+    let records = args.recording(&settings)?;
+    let runtime = runtime(&args.sources, &settings, records.observer())?;
+    records.keep_apart(&runtime)?;
     if args.print_messages {
         render::aside(&serde_json::to_string_pretty(conversation.messages())?);
     }
@@ -114,7 +120,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => Model::Server(Box::new(settings.server()?)),
     };
     args.sources.prepare(&runtime).await?;
-    match Agent::new(runtime.session(), model, wishes, conversation, report).run().await? {
+    let end = Agent::new(runtime.session(), model, wishes, conversation, report).run().await;
+    let written = records.finish();
+    let end = end?;
+    written?;
+    match end {
         Ending::Answer => Ok(ExitCode::SUCCESS),
         Ending::MaxSteps | Ending::Interrupted => Ok(ExitCode::FAILURE),
     }
@@ -125,6 +135,14 @@ impl Args {
         let model = if scripted { "script".to_owned() } else { settings.model()? };
         let stream = self.stream || (!self.no_stream && !self.json && io::stdout().is_terminal());
         Ok(Wishes { model, sampling: settings.sampling, stream, max_steps: self.model.max_steps })
+    }
+
+    /// What becomes of the records; a request that is not sent leaves none.
+    fn recording(&self, settings: &Settings) -> anyhow::Result<Recording> {
+        match self.dry_run {
+            true => Ok(Recording::default()),
+            false => self.records.open(&self.sources, settings.secrets()),
+        }
     }
 
     fn report(&self, settings: &Settings) -> Report {
@@ -139,15 +157,14 @@ impl Args {
 }
 
 /// The tools that were named, those of the default source, or none: a model can also just talk.
-fn runtime(sources: &Sources, settings: &Settings) -> anyhow::Result<Runtime> {
+fn runtime(sources: &Sources, settings: &Settings, observer: Option<Arc<dyn Observer>>) -> anyhow::Result<Runtime> {
     if sources.tools.is_empty() && sources.paths().is_err() {
         render::warning("no tools: there is no `./tools.json` and no `--tools`; the model can only talk");
-        return Runtime::builder()
-            .audit(sources.audit(settings.secrets())?)
-            .build()
-            .context("cannot run without tools");
+        let builder = Runtime::builder().audit(sources.audit(settings.secrets())?);
+        let builder = observer.into_iter().fold(builder, toolcrib::Builder::observer);
+        return builder.build().context("cannot run without tools");
     }
-    sources.runtime(settings.tool_timeout.value, settings.secrets())
+    sources.observed(settings.tool_timeout.value, settings.secrets(), observer)
 }
 
 fn print_request(wishes: &Wishes, conversation: &Conversation, tools: &[Value]) -> anyhow::Result<()> {
