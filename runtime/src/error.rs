@@ -70,20 +70,20 @@ pub enum Error {
         /// What the system answered.
         reason: String,
     },
-    /// The records of calls cannot be written.
-    #[error("records {}: {reason}", path.display())]
-    Records {
-        /// The folder of the records.
-        path: PathBuf,
-        /// What the system answered.
-        reason: String,
-    },
     /// What was agreed to for always cannot be read or kept.
     #[error("approvals {}: {reason}", path.display())]
     Approvals {
         /// The file of the approvals.
         path: PathBuf,
         /// What the system answered or what was found.
+        reason: String,
+    },
+    /// The records of calls cannot be written.
+    #[error("records {}: {reason}", path.display())]
+    Records {
+        /// The folder of the records.
+        path: PathBuf,
+        /// What the system answered.
         reason: String,
     },
     /// Results cannot be kept, or one is not as it was kept.
@@ -127,11 +127,11 @@ impl Error {
             Error::Audit { .. } => {
                 Some("no call runs unlogged: see that the folder can be written, or name another".into())
             }
-            Error::Records { .. } => Some("see that the folder is yours alone, can be written and has room".into()),
             Error::Approvals { .. } => Some(
                 "nothing was changed: see that the file is yours alone, and repair it, or delete it and be asked again"
                     .into(),
             ),
+            Error::Records { .. } => Some("see that the folder is yours alone, can be written and has room".into()),
             Error::Results { .. } => {
                 Some("see that the folder is yours alone, can be written and has room, or name another".into())
             }

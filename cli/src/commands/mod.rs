@@ -25,9 +25,9 @@ pub(crate) enum Command {
     Result(result::Args),
     Schema(schema::Args),
     Validate(validate::Args),
-    Export(export::Args),
     Approvals(approvals::Args),
     Audit(audit::Args),
+    Export(export::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
 }
@@ -42,9 +42,9 @@ impl Command {
             Command::Result(args) => result::run(args),
             Command::Schema(args) => schema::run(args).await,
             Command::Validate(args) => validate::run(args).await,
-            Command::Export(args) => export::run(args),
             Command::Approvals(args) => approvals::run(args),
             Command::Audit(args) => audit::run(args),
+            Command::Export(args) => export::run(args),
             Command::Doctor(args) => doctor::run(args),
             Command::Completions(args) => completions::run(args),
         }
