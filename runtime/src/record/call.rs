@@ -309,6 +309,7 @@ impl Call {
 
     fn persisted(&mut self, persisted: &Persisted, at: SystemTime) -> Vec<Line> {
         let id = format!("{}/persistence", self.id);
+        // An operator may have named fewer.
         let most = self.tool.as_ref().map(|tool| tool.interface.result.max_inline_chars.value);
         let data = json!({ "decision_id": id, "strategy": persisted.strategy, "bytes": persisted.bytes });
         let decided = record(json!({
@@ -316,7 +317,7 @@ impl Call {
             "invocation_id": self.id,
             "result_id": self.result_id(),
             "strategy": persisted.strategy,
-            "threshold": most.map(|most| json!({ "max_inline_chars": most })),
+            "threshold": most.map(|most| json!({ "at_most_chars": most })),
             "original_size_bytes": persisted.bytes,
             "preview_size_bytes": persisted.shown_bytes,
             "persisted_ref": persisted.reference.as_ref().map(|reference| json!({ "ref": reference, "kind": "toolcrib-result" })),

@@ -55,12 +55,10 @@ impl Call {
     fn result(&self, result: &ToolResult, end: &End, at: SystemTime, shown: &Shown) -> Line {
         let content = result.content();
         let told = shown.text(&content);
-        let structured = match &told.cut {
-            None => {
-                serde_json::from_str::<Value>(&told.text).ok().filter(|value| value.is_object() || value.is_array())
-            }
-            Some(_) => None,
-        };
+        // A preview is the host's word, and half a value is none.
+        let is_whole = told.cut.is_none() && result.receipt.persisted.is_none();
+        let structured = is_whole.then(|| serde_json::from_str::<Value>(&told.text).ok()).flatten();
+        let structured = structured.filter(|value| value.is_object() || value.is_array());
         let error = end.error.map(|(class, help)| {
             json!({
                 "error_code": result.receipt.outcome,
