@@ -90,6 +90,11 @@ fn a_flag_that_is_offered_is_about_this_call_alone() {
     let crib = crib();
     let ran = crib.run(&["call", "echo", r#"{"path":"out/x"}"#, "--ask-tool=echo"]);
     assert!(ran.stderr.contains("`--allow-tool='echo(path=out/x)'`"), "{ran:?}");
+    let crib_of_all = crate::crib::toolbox();
+    let flags = ["--tools", crib_of_all.to_str().unwrap(), "--ask-tool=*", "--allow-write=work"];
+    let write = r#"{"path":"x","content":"text"}"#;
+    let ran = crib.run(&[&["call", "fs_write_file", write][..], &flags].concat());
+    assert!(ran.stderr.contains("`--allow-tool='fs_write_file(path=x)'`"), "what its record names: {ran:?}");
     let ran = crib.run(&["call", "echo", r#"{"path":"a/../x"}"#, "--ask-tool=echo"]);
     assert_eq!(ran.stderr, "hint: `echo` needs a yes: run it on a terminal\n", "no narrow flag means this path");
 }
@@ -143,7 +148,7 @@ fn a_file_of_approvals_that_is_not_understood_stops_everything_and_stays() {
 
 #[test]
 fn no_tool_may_write_the_rules_or_what_was_agreed_to() {
-    let crib = crib();
+    let crib = Crib::with_guests(&["file_io"]);
     fs::write(crib.path("work/toolcrib.toml"), "").unwrap();
     for (file, said) in [
         (
@@ -152,10 +157,10 @@ fn no_tool_may_write_the_rules_or_what_was_agreed_to() {
         ),
         ("--config=work/toolcrib.toml", "would let a tool change its rules in work/toolcrib.toml; keep the two apart"),
     ] {
-        let ran = crib.run(&["call", "echo", "{}", "--allow-write=work", file]);
+        let ran = crib.run(&["call", "file_io", r#"{"op":"roots"}"#, "--allow-write=work", file]);
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert!(ran.stderr.contains(said), "{ran:?}");
-        let ran = crib.run(&["call", "echo", "{}", "--allow-read=work", file]);
+        let ran = crib.run(&["call", "file_io", r#"{"op":"roots"}"#, "--allow-read=work", file]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
     }
 }

@@ -54,11 +54,12 @@ fn flag(tool: &Tool, arguments: &str) -> Option<String> {
 fn named<'a>(tool: &'a Tool, arguments: &'a Value) -> Vec<(&'a str, &'a Value)> {
     let matcher = tool.interface.permission.permission_matcher.value.as_deref();
     let resources = tool.interface.validation.io_preflight_validation.value.iter().map(|one| one.field.as_str());
-    let value = |name: &'a str| match name.starts_with('/') {
-        true => arguments.pointer(name),
-        false => arguments.get(name),
+    let found = |name: &'a str| match name.strip_prefix('/') {
+        Some(key) if !key.contains(['/', '~']) => Some((key, arguments.get(key)?)),
+        Some(_) => Some((name, arguments.pointer(name)?)),
+        None => Some((name, arguments.get(name)?)),
     };
-    let stated: Vec<_> = matcher.into_iter().chain(resources).filter_map(|name| Some((name, value(name)?))).collect();
+    let stated: Vec<_> = matcher.into_iter().chain(resources).filter_map(found).collect();
     if !stated.is_empty() {
         return stated;
     }

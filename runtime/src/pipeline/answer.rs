@@ -43,7 +43,7 @@ pub(super) fn map(tool: &Tool, ready: &Ready, line: Option<String>) -> Result<(S
         line = value.to_string();
     }
     let written = if matches!(line.as_str(), "{}" | "[]" | "\"\"" | "null") { Written::Empty } else { Written::Value };
-    Ok((line, written))
+    Ok((quoted(line), written))
 }
 
 /// Masks and frames an error that a tool worded itself.
@@ -62,7 +62,7 @@ pub(super) fn framed_error(mut error: ToolError, masks: &Redactions) -> ToolErro
 }
 
 /// An answer in which nothing but the host speaks for the host.
-pub(super) fn quoted(line: String) -> String {
+fn quoted(line: String) -> String {
     if !speaks_for_the_host(&line) {
         return line;
     }

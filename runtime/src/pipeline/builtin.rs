@@ -12,6 +12,7 @@ use crate::tool::{Body, Builtin, Capabilities, Format, Interface, LimitRequest, 
 
 use super::Pipeline;
 use super::answer::FRAME;
+use super::ready::Ready;
 use super::session::Memory;
 
 /// How many tools a search finds at most.
@@ -131,7 +132,10 @@ impl Pipeline {
                 json!({"name": tool.name, "description": tool.description, "parameters": tool.model_input_schema()})
             })
             .collect();
-        let hidden = (0..self.ready.len()).filter(|index| self.ready[*index].deferred && !memory.has_loaded(*index));
+        let is_hidden = |(index, ready): &(usize, &Ready)| {
+            ready.deferred && ready.closed.is_none() && !memory.has_loaded(*index)
+        };
+        let hidden = self.ready.iter().enumerate().filter(is_hidden);
         json!({ FRAME: {"kind": "tools", "loaded": tools.len(), "stillHidden": hidden.count()}, "tools": tools })
             .to_string()
     }

@@ -154,7 +154,7 @@ impl Pipeline {
         self.keep(tool, answer, context, ticket).await
     }
 
-    /// Frames an answer, and keeps the whole of it where it is too long to be told.
+    /// Keeps the whole of an answer that is too long to be told.
     async fn keep(
         &self,
         tool: &Tool,
@@ -167,7 +167,6 @@ impl Pipeline {
         }
         let most = tool.interface.result.max_inline_chars.value;
         let most = self.most_inline.map_or(most, |cap| most.min(cap));
-        let answer = answer::quoted(answer);
         if answer.len() <= most {
             return Ok(answer);
         }

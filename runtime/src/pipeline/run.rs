@@ -147,7 +147,7 @@ struct Waiting<'a>(&'a AtomicUsize);
 impl<'a> Waiting<'a> {
     fn among(waiting: &'a AtomicUsize, most: usize) -> Option<Self> {
         let place = waiting.fetch_update(Relaxed, Relaxed, |count| (count < most).then_some(count + 1));
-        place.is_ok().then_some(Self(waiting))
+        place.is_ok().then(|| Self(waiting))
     }
 }
 
