@@ -4,6 +4,7 @@
 mod agent;
 mod calls;
 mod commands;
+mod http;
 mod input;
 mod interrupt;
 mod open_files;

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::request::Sampling;
 use super::retry::Retries;
-use super::server::{Server, secrets_in, shown};
+use super::server::Server;
+use crate::http::{secrets_in, shown};
 use crate::options::duration;
 
 const DEFAULT_URL: &str = "https://api.openai.com/v1";
