@@ -17,6 +17,16 @@ pub(crate) fn client() -> anyhow::Result<Client> {
         .context("cannot set up the HTTP client")
 }
 
+/// The address that `text` is, from the flag or variable `name`; written wrong, the message shows one `like` it should be.
+pub(crate) fn address(name: &str, text: &str, like: &str) -> Result<Url, String> {
+    // What cannot be read cannot be masked, so it is not repeated.
+    let url = Url::parse(text).map_err(|error| format!("{name}: {error}; write it like `{like}`"))?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        _ => Err(format!("{name} `{}`: neither http nor https; write it like `{like}`", shown(&url))),
+    }
+}
+
 /// The address at these segments below `base`.
 pub(crate) fn below<const N: usize>(base: &Url, segments: [&str; N]) -> anyhow::Result<Url> {
     let mut url = base.clone();

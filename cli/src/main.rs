@@ -10,6 +10,7 @@ mod interrupt;
 mod open_files;
 mod options;
 mod render;
+mod telemetry;
 
 use std::pin::pin;
 use std::process::ExitCode;

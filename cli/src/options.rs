@@ -7,15 +7,17 @@ mod results;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use directories::ProjectDirs;
 use futures::stream::{StreamExt, TryStreamExt};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use toolcrib::observe::Observer;
 use toolcrib::policy::{Permission, Policy};
 use toolcrib::tool::{LimitRequest, Limits};
-use toolcrib::{Audit, Runtime};
+use toolcrib::{Audit, Builder, Runtime};
 
 use crate::render::{self, Advice};
 
@@ -35,7 +37,7 @@ const ALL: &str = "*";
 const TOOLS: &str = "Tools";
 const PERMISSIONS: &str = "What tools may use (nothing, unless allowed here or by a manifest of your own)";
 const LIMITS: &str = "Limits";
-const RECORDS: &str = "Records";
+pub(crate) const RECORDS: &str = "Records";
 
 /// Which tools, with which permissions, limits and records.
 #[derive(Debug, Clone, clap::Args)]
@@ -118,6 +120,16 @@ impl Sources {
         default_deadline: Duration,
         secrets: impl IntoIterator<Item = String>,
     ) -> anyhow::Result<Runtime> {
+        self.observed(default_deadline, secrets, None)
+    }
+
+    /// The same, with somebody who watches the calls.
+    pub(crate) fn observed(
+        &self,
+        default_deadline: Duration,
+        secrets: impl IntoIterator<Item = String>,
+        observers: impl IntoIterator<Item = Arc<dyn Observer>>,
+    ) -> anyhow::Result<Runtime> {
         let mut builder = Runtime::builder()
             .policy(self.policy())
             .audit(self.audit(secrets)?)
@@ -137,7 +149,7 @@ impl Sources {
         if let Some(calls) = self.concurrency {
             builder = builder.concurrency(calls.into());
         }
-        let runtime = builder.build()?;
+        let runtime = observers.into_iter().fold(builder, Builder::observer).build()?;
         for problem in runtime.warnings() {
             render::warning(&format!("{}: {problem}", render::from_here(&problem.path).display()));
         }

@@ -56,7 +56,10 @@ impl Server {
             if !self.takes_temperature {
                 request.sampling.temperature = None;
             }
-            let fault = match self.attempt(&request, &once_key, step, report).await {
+            report.asked(step, Some(&self.url));
+            let end = self.attempt(&request, &once_key, step, report).await;
+            report.answered(end.as_ref().map_err(Fault::kind));
+            let fault = match end {
                 Ok(turn) => return Ok(turn),
                 Err(fault) => fault,
             };
@@ -67,7 +70,7 @@ impl Server {
                     once_key = self::once_key();
                     report.warn(&format!("the model `{}` takes no temperature; asking without it", request.model))?;
                 }
-                Fault::Passing { reason, asked } if attempt < attempts => {
+                Fault::Passing { reason, asked, .. } if attempt < attempts => {
                     let wait = self.retries.wait(attempt, asked);
                     attempt += 1;
                     let wait_ms = wait.as_millis().try_into().unwrap_or(u64::MAX);
@@ -75,7 +78,7 @@ impl Server {
                     tokio::time::sleep(wait).await;
                 }
                 Fault::Passing { reason, .. } => return Err(self.gave_up(&reason, None, attempt)),
-                Fault::Lasting { reason, hint } => return Err(self.gave_up(&reason, hint, attempt)),
+                Fault::Lasting { reason, hint, .. } => return Err(self.gave_up(&reason, hint, attempt)),
                 Fault::Output(error) => return Err(error),
             }
         }
@@ -116,7 +119,7 @@ impl Server {
         }
         let response = tokio::time::timeout(self.timeout, sent.send())
             .await
-            .map_err(|_| Fault::passing(incoming::nothing_within(self.timeout)))?
+            .map_err(|_| Fault::late(self.timeout))?
             .map_err(Fault::transport)?;
         let status = response.status();
         report.debug(|| format!("{status}"))?;
@@ -148,20 +151,16 @@ impl Server {
         let reason = if said.is_empty() { status.to_string() } else { format!("{status}: {said}") };
         let about_temperature =
             request.sampling.temperature.is_some() && text.to_ascii_lowercase().contains("temperature");
-        Ok(match status.as_u16() {
-            400 if about_temperature => Fault::Temperature,
-            passing if retry::is_passing(passing) => Fault::Passing { reason, asked },
-            401 if self.key.is_none() => {
-                Fault::Lasting { reason, hint: Some("set `OAI_API_KEY`, or give `--api-key`") }
-            }
-            301 | 302 | 307 | 308 => {
-                Fault::Lasting { reason, hint: Some("redirects are not followed: correct `--base-url`") }
-            }
-            404 => {
-                Fault::Lasting { reason, hint: Some("check `--base-url`, which often ends with `/v1`, and `--model`") }
-            }
-            _ => Fault::lasting(reason),
-        })
+        let kind = status.as_str().to_owned();
+        let hint = match status.as_u16() {
+            400 if about_temperature => return Ok(Fault::Temperature),
+            passing if retry::is_passing(passing) => return Ok(Fault::Passing { kind, reason, asked }),
+            401 if self.key.is_none() => Some("set `OAI_API_KEY`, or give `--api-key`"),
+            301 | 302 | 307 | 308 => Some("redirects are not followed: correct `--base-url`"),
+            404 => Some("check `--base-url`, which often ends with `/v1`, and `--model`"),
+            _ => None,
+        };
+        Ok(Fault::Lasting { kind, reason, hint })
     }
 }
 

@@ -13,6 +13,7 @@ use crate::input;
 use crate::interrupt;
 use crate::options::{Sources, duration};
 use crate::render;
+use crate::telemetry::{Root, TelemetryOptions};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,12 +46,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", help_heading = "Limits")]
     timeout: Duration,
     #[command(flatten)]
+    telemetry: TelemetryOptions,
+    #[command(flatten)]
     sources: Sources,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let arguments = arguments(args.arguments.as_deref()).await?;
-    let runtime = args.sources.runtime(args.tool_timeout.unwrap_or(args.timeout), [])?;
+    let telemetry = args.telemetry.start(Root::Call)?;
+    let deadline = args.tool_timeout.unwrap_or(args.timeout);
+    let runtime = args.sources.observed(deadline, [], telemetry.observer())?;
     // The receipt is to show the call and not the compiler; what is wrong with the program, the call says itself.
     let _ = runtime.prepare(&args.name).await;
     let id = format!("call_{:016x}", rand::random::<u64>());
@@ -62,7 +67,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     advise(&result, args.verbose);
     let line = if args.json { with_receipt(&result)? } else { result.content().into_owned() };
-    render::print_json(&line)?;
+    let printed = render::print_json(&line);
+    telemetry.finish().await;
+    printed?;
     Ok(if result.is_error() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

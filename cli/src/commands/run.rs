@@ -2,10 +2,12 @@
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use toolcrib::Runtime;
+use toolcrib::observe::Observer;
+use toolcrib::{Builder, Runtime};
 
 use crate::agent::conversation::Conversation;
 use crate::agent::event::Ending;
@@ -17,6 +19,7 @@ use crate::agent::settings::{ModelOptions, Settings};
 use crate::agent::{Agent, Wishes, definitions};
 use crate::options::Sources;
 use crate::render;
+use crate::telemetry::{Root, TelemetryOptions};
 
 const EXAMPLES: &str = r#"Examples:
   toolcrib run "what is in this folder?" --model gpt-5-mini --allow-read=.
@@ -81,6 +84,8 @@ pub(crate) struct Args {
     print_config: bool,
 
     #[command(flatten)]
+    telemetry: TelemetryOptions,
+    #[command(flatten)]
     sources: Sources,
 }
 
@@ -91,17 +96,18 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if args.capabilities {
-        print_capabilities(&runtime(&args.sources, &settings)?, args.json)?;
+        print_capabilities(&runtime(&args.sources, &settings, None)?, args.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let script = args.model.script.as_deref().map(Script::load).transpose()?;
     let conversation = args.opening.conversation(script.as_ref()).await?;
     let wishes = args.wishes(&settings, script.is_some())?;
-    let runtime = runtime(&args.sources, &settings)?;
+    let telemetry = args.telemetry.start(Root::Agent)?;
+    let runtime = runtime(&args.sources, &settings, telemetry.observer())?;
     if args.print_messages {
         render::aside(&serde_json::to_string_pretty(conversation.messages())?);
     }
-    let mut report = args.report(&settings);
+    let mut report = args.report(&settings).traced(telemetry.agent());
     if let Some(warning) = settings.warning {
         report.warn(warning)?;
     }
@@ -114,7 +120,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => Model::Server(Box::new(settings.server()?)),
     };
     args.sources.prepare(&runtime).await?;
-    match Agent::new(runtime.session(), model, wishes, conversation, report).run().await? {
+    let end = Agent::new(runtime.session(), model, wishes, conversation, report).run().await;
+    telemetry.finish().await;
+    match end? {
         Ending::Answer => Ok(ExitCode::SUCCESS),
         Ending::MaxSteps | Ending::Interrupted => Ok(ExitCode::FAILURE),
     }
@@ -139,15 +147,14 @@ impl Args {
 }
 
 /// The tools that were named, those of the default source, or none: a model can also just talk.
-fn runtime(sources: &Sources, settings: &Settings) -> anyhow::Result<Runtime> {
+fn runtime(sources: &Sources, settings: &Settings, observer: Option<Arc<dyn Observer>>) -> anyhow::Result<Runtime> {
     if sources.tools.is_empty() && sources.paths().is_err() {
         render::warning("no tools: there is no `./tools.json` and no `--tools`; the model can only talk");
-        return Runtime::builder()
-            .audit(sources.audit(settings.secrets())?)
-            .build()
-            .context("cannot run without tools");
+        let builder = Runtime::builder().audit(sources.audit(settings.secrets())?);
+        let builder = observer.into_iter().fold(builder, Builder::observer);
+        return builder.build().context("cannot run without tools");
     }
-    sources.runtime(settings.tool_timeout.value, settings.secrets())
+    sources.observed(settings.tool_timeout.value, settings.secrets(), observer)
 }
 
 fn print_request(wishes: &Wishes, conversation: &Conversation, tools: &[Value]) -> anyhow::Result<()> {
