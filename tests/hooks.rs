@@ -1,48 +1,219 @@
-//! The seam before a call: what blocks there keeps the guest from starting, and a hook that fails blocks too.
+//! What hooks do to a call: they are heard in order, block, allow what needs a question, change arguments, withhold
+//! answers; and one that fails blocks.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures::future::{BoxFuture, FutureExt, ready};
-use toolcrib::hook::{Hook, Proposed, Verdict};
-use toolcrib::{Audit, Outcome, Runtime, ToolCall, ToolResult};
+use serde_json::{Value, json};
+use toolcrib::call::Behavior;
+use toolcrib::hook::{Ended, Hook, Modification, Moment, Proposed, Review, Verdict};
+use toolcrib::policy::{Policy, Rule};
+use toolcrib::{Audit, Builder, Outcome, Runtime, Tool, ToolCall, ToolResult};
 
-use crate::crib::{Crib, guest};
+use crate::crib::Crib;
 
-/// A hook that always says the same.
-struct Always(Result<Verdict, String>);
+/// A hook that always says the same, and writes down what it saw.
+struct Always {
+    name: &'static str,
+    priority: i32,
+    before: Result<Verdict, String>,
+    after: Result<Review, String>,
+    saw: Arc<Mutex<Vec<String>>>,
+}
 
 impl Hook for Always {
     fn name(&self) -> &str {
-        "always"
+        self.name
     }
 
-    fn before<'a>(&'a self, _: Proposed<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
-        ready(self.0.clone()).boxed()
+    fn priority(&self) -> i32 {
+        self.priority
+    }
+
+    fn applies(&self, tool: &Tool, _: Moment) -> bool {
+        tool.name != "untouched"
+    }
+
+    fn before<'a>(&'a self, call: Proposed<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+        self.saw.lock().unwrap().push(format!("{} {} {}", self.name, call.model_input, call.arguments));
+        ready(self.before.clone()).boxed()
+    }
+
+    fn after<'a>(&'a self, call: Ended<'a>) -> BoxFuture<'a, Result<Review, String>> {
+        self.saw.lock().unwrap().push(format!("{} {:?}", self.name, call.answer.map_err(|error| error.outcome)));
+        ready(self.after.clone()).boxed()
     }
 }
 
-/// A call under these hooks.
-fn call(crib: &Crib, hooks: Vec<Result<Verdict, String>>) -> ToolResult {
-    let builder = Runtime::builder().source(guest("echo")).audit(Audit::folder(crib.path("audit")));
-    let runtime =
-        hooks.into_iter().fold(builder, |builder, says| builder.hook(Arc::new(Always(says)))).build().unwrap();
+#[derive(Default)]
+struct Hooks(Vec<Arc<dyn Hook>>, Arc<Mutex<Vec<String>>>);
+
+impl Hooks {
+    fn with(
+        mut self,
+        name: &'static str,
+        priority: i32,
+        before: Result<Verdict, String>,
+        after: Result<Review, String>,
+    ) -> Self {
+        self.0.push(Arc::new(Always { name, priority, before, after, saw: self.1.clone() }));
+        self
+    }
+
+    fn before(self, name: &'static str, verdict: Result<Verdict, String>) -> Self {
+        self.with(name, 0, verdict, Ok(Review::Pass))
+    }
+
+    fn after(self, name: &'static str, review: Result<Review, String>) -> Self {
+        self.with(name, 0, Ok(Verdict::Pass), review)
+    }
+}
+
+/// A crib whose tools echo; `user` is a field that only the host sets.
+fn crib() -> Crib {
+    let crib = Crib::with_guests(&["echo"]);
+    let schema = json!({"type": "object", "properties": {
+        "a": {"type": "integer"}, "user": {"type": "string", "visibility": "internal"},
+    }});
+    let tool = |name: &str| json!({"name": name, "command": ["./tools/bin/echo"], "schema": schema});
+    crib.manifest(&json!({"tools": [tool("echo"), tool("untouched")]}));
+    crib
+}
+
+fn call_with(crib: &Crib, hooks: Hooks, name: &str, with: impl FnOnce(Builder) -> Builder) -> ToolResult {
+    let builder = Runtime::builder().source(crib.path("tools.json")).audit(Audit::folder(crib.path("audit")));
+    let runtime = hooks.0.into_iter().fold(with(builder), Builder::hook).build().unwrap();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    tokio.block_on(runtime.call(ToolCall::new("", "echo", "{\"a\":1}")))
+    tokio.block_on(runtime.call(ToolCall::new("c", name, "{\"a\":1}")))
+}
+
+fn call(crib: &Crib, hooks: Hooks) -> ToolResult {
+    call_with(crib, hooks, "echo", |builder| builder)
+}
+
+fn modify(arguments: Value, source: Option<&str>) -> Result<Verdict, String> {
+    let mutation_source = source.map(str::to_owned);
+    Ok(Verdict::Modify(Modification { arguments, mutation_source, reason: Some("for the test".into()) }))
 }
 
 #[test]
-fn a_hook_that_allows_changes_nothing() {
-    let result = call(&Crib::new(), vec![Ok(Verdict::Pass), Ok(Verdict::Pass)]);
-    assert_eq!(result.outcome.unwrap(), "{\"a\":1}");
+fn a_hook_that_passes_changes_nothing() {
+    let crib = crib();
+    let result = call(&crib, Hooks::default().before("one", Ok(Verdict::Pass)));
+    assert_eq!(result.content(), "{\"a\":1}");
+    assert!(crib.records()[0].get("hooks").is_none());
 }
 
 #[test]
 fn a_hook_that_blocks_is_named_and_the_guest_is_not_started() {
-    let crib = Crib::new();
-    let result = call(&crib, vec![Ok(Verdict::Pass), Ok(Verdict::Block("not today".into()))]);
-    assert_eq!(result.content(), r#"{"error":"blocked by hook \"always\": not today"}"#);
+    let crib = crib();
+    let hooks = Hooks::default().before("one", Ok(Verdict::Pass)).before("two", Ok(Verdict::Block("not today".into())));
+    let result = call(&crib, hooks.before("three", Ok(Verdict::Pass)));
+    assert_eq!(result.content(), r#"{"error":"blocked by hook \"two\": not today"}"#);
     assert_eq!((result.receipt.outcome, result.receipt.cpu_ms), (Outcome::Denied, 0.0));
-    assert_eq!(crib.records()[0]["outcome"], "denied");
+    let record = &crib.records()[0];
+    assert_eq!(record["decision"], json!({"behavior": "deny", "reason": "hook", "restsOn": "two"}));
+    assert_eq!(record["hooks"], json!([{"hook": "two", "said": "block"}]), "the third is not heard");
+}
+
+#[test]
+fn a_hook_that_fails_blocks() {
+    let crib = crib();
+    let result = call(&crib, Hooks::default().before("one", Err("no answer".into())));
+    assert_eq!(result.content(), r#"{"error":"blocked by hook \"one\", which failed: no answer"}"#);
+    assert_eq!(crib.records()[0]["decision"]["reason"], "hook-failed");
+}
+
+#[test]
+fn hooks_are_heard_by_priority_and_only_about_what_they_apply_to() {
+    let crib = crib();
+    let hooks = || {
+        let pass = || (Ok(Verdict::Pass), Ok(Review::Pass));
+        let (one, two, three) = (pass(), pass(), pass());
+        Hooks::default().with("late", 9, one.0, one.1).with("early", -1, two.0, two.1).with("mid", 0, three.0, three.1)
+    };
+    let heard = hooks();
+    let saw = heard.1.clone();
+    call(&crib, heard);
+    let order: Vec<_> = saw.lock().unwrap().iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    assert_eq!(order, ["early", "mid", "late", "early", "mid", "late"], "before and after");
+    let unheard = hooks();
+    let saw = unheard.1.clone();
+    call_with(&crib, unheard, "untouched", |builder| builder);
+    assert!(saw.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_hook_that_changes_arguments_leaves_the_models_own_untouched() {
+    let crib = crib();
+    let hooks = Hooks::default().before("add", modify(json!({"a": 2, "b": 3}), None)).before("look", Ok(Verdict::Pass));
+    let saw = hooks.1.clone();
+    let result = call(&crib, hooks);
+    assert_eq!(result.content(), r#"{"a":2,"b":3}"#, "the tool got the new ones");
+    assert_eq!(saw.lock().unwrap()[1], r#"look {"a":1} {"a":2,"b":3}"#, "the next hook sees both");
+    let record = &crib.records()[0];
+    assert_eq!(record["mutations"], json!([{"by": "add", "fields": ["a", "b"], "reason": "for the test"}]));
+    assert_eq!(record["hooks"], json!([{"hook": "add", "said": "modify"}]));
+}
+
+#[test]
+fn changed_arguments_are_checked_like_any() {
+    let result = call(&crib(), Hooks::default().before("one", modify(json!({"a": "x"}), None)));
+    assert_eq!(result.receipt.outcome, Outcome::Denied);
+    assert!(result.content().contains("which failed: its arguments are wrong"), "{}", result.content());
+}
+
+#[test]
+fn a_field_of_the_hosts_needs_a_named_source() {
+    let crib = crib();
+    let refused = call(&crib, Hooks::default().before("one", modify(json!({"a": 1, "user": "ada"}), None)));
+    assert!(refused.content().contains("names no source for it"), "{}", refused.content());
+    let set = call(&crib, Hooks::default().before("one", modify(json!({"a": 1, "user": "ada"}), Some("login"))));
+    assert_eq!(set.content(), r#"{"a":1,"user":"ada"}"#);
+    let record = &crib.records()[1];
+    assert_eq!(record["mutations"][0]["mutationSource"], "login");
+    assert_eq!(record["mutations"][0]["fields"], json!(["user"]));
+}
+
+#[test]
+fn a_hooks_allow_answers_a_question_and_never_beats_a_denial() {
+    let rule = |behavior| Policy::default().rule(Rule::new(behavior, "echo".parse().unwrap(), "test"));
+    let allow = || Hooks::default().before("kind", Ok(Verdict::Allow));
+    let crib = crib();
+    let asked = call_with(&crib, allow(), "echo", |builder| builder.policy(rule(Behavior::Ask)));
+    assert_eq!(asked.receipt.outcome, Outcome::Ok);
+    let denied = call_with(&crib, allow(), "echo", |builder| {
+        let pattern = "echo(a=1)".parse().unwrap();
+        builder.policy(Policy::default().rule(Rule::new(Behavior::Deny, pattern, "test")))
+    });
+    assert_eq!(denied.receipt.outcome, Outcome::Denied);
+    let records = crib.records();
+    assert_eq!(records[0]["decision"], json!({"behavior": "allow", "reason": "hook", "restsOn": "kind"}));
+    assert_eq!(
+        records[1]["decision"],
+        json!({"behavior": "deny", "reason": "rule", "restsOn": "deny echo(a=1) (test)"})
+    );
+    assert_eq!(records[1]["hooks"], json!([{"hook": "kind", "said": "allow"}]), "what it said is kept");
+}
+
+#[test]
+fn an_answer_is_withheld_by_a_hook_that_blocks_or_fails() {
+    let crib = crib();
+    let blocked = call(&crib, Hooks::default().after("one", Ok(Review::Block("secret".into()))));
+    assert_eq!(blocked.content(), r#"{"error":"the answer is withheld by hook \"one\": secret"}"#);
+    let failed = call(&crib, Hooks::default().after("one", Err("broken".into())));
+    assert_eq!(failed.content(), r#"{"error":"the answer is withheld by hook \"one\", which failed: broken"}"#);
+    assert!(crib.records().iter().all(|record| record["outcome"] == "denied" && record["exit"] == 0));
+}
+
+#[test]
+fn an_answer_is_replaced_and_a_failure_stays_one() {
+    let replace = || Hooks::default().after("one", Ok(Review::Replace(json!({"masked": true}))));
+    let crib = crib();
+    assert_eq!(call(&crib, replace()).content(), r#"{"masked":true}"#);
+    let guests = Crib::with_guests(&["not_json"]);
+    let failed = call_with(&guests, replace(), "not_json", |builder| builder);
+    assert_eq!((failed.receipt.outcome, failed.content().as_ref()), (Outcome::BadResult, r#"{"masked":true}"#));
 }
 
 /// A hook with a defect of its own.
@@ -60,20 +231,10 @@ impl Hook for Panics {
 
 #[test]
 fn a_panic_in_the_host_ends_one_call_with_one_record() {
-    let crib = Crib::new();
-    let builder = Runtime::builder().source(guest("echo")).audit(Audit::folder(crib.path("audit")));
-    let runtime = builder.hook(Arc::new(Panics)).build().unwrap();
-    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let crib = crib();
     for _ in 0..2 {
-        let result = tokio.block_on(runtime.call(ToolCall::new("", "echo", "{}")));
+        let result = call(&crib, Hooks(vec![Arc::new(Panics)], Arc::default()));
         assert_eq!(result.content(), r#"{"error":"the call broke off inside the host"}"#);
     }
     assert_eq!(crib.records().len(), 2);
-}
-
-#[test]
-fn a_hook_that_fails_blocks() {
-    let result = call(&Crib::new(), vec![Err("no answer".into())]);
-    assert_eq!(result.content(), r#"{"error":"blocked by hook \"always\", which failed: no answer"}"#);
-    assert_eq!(result.receipt.outcome, Outcome::Denied);
 }

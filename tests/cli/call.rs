@@ -173,11 +173,17 @@ fn as_many_files_may_be_open_as_the_system_allows() {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(call).current_dir(crib.path(".")).env("HOME", crib.path("home"));
     let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a shell");
-    listens(child.id());
-    let limits = fs::read_to_string(format!("/proc/{}/limits", child.id())).expect("limits");
-    let files = limits.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
-    let words: Vec<&str> = files.split_whitespace().collect();
-    assert_eq!(words[3], words[4], "{files}");
+    let raised = || {
+        let limits = fs::read_to_string(format!("/proc/{}/limits", child.id())).expect("limits");
+        let files = limits.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
+        let words: Vec<&str> = files.split_whitespace().collect();
+        words[3] == words[4]
+    };
+    let begun = Instant::now();
+    while !raised() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the limit is raised");
+        std::thread::sleep(Duration::from_millis(10));
+    }
     drop(child.stdin.take());
     child.wait().expect("an end");
 }

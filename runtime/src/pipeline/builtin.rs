@@ -61,6 +61,7 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
         description: Some(description.to_owned()),
         parameters: Some(parameters),
         body: Body::Builtin(builtin),
+        imports: None,
         requested: Capabilities { stated: true, ..Capabilities::default() },
         limits: LimitRequest::default(),
         interface,

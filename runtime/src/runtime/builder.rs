@@ -258,7 +258,9 @@ impl Builder {
         }
         let grant = Grant::new(tool, allowed, &self.environment)?;
         self.refuse_reach(&grant)?;
-        tool.interface.take_from_grant(grant.is_read_only());
+        if grant.is_read_only() {
+            tool.interface.infer_read_only();
+        }
         let limits = self.ceiling.cap(tool.limits.over(self.limits));
         let discovery = &tool.interface.discovery;
         let deferred = discovery.should_defer.value

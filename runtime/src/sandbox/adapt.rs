@@ -9,6 +9,8 @@ use wasi_preview1_component_adapter_provider::{
 use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
+use crate::source::check_nesting;
+
 /// The largest program that is loaded.
 pub(crate) const MOST_BYTES: usize = 64 << 20;
 
@@ -22,11 +24,13 @@ pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, String> {
         return Err(format!("more than the {MOST_BYTES} bytes that are loaded"));
     }
     if Parser::is_component(bytes) {
+        check_nesting(bytes)?;
         return Ok(Cow::Borrowed(bytes));
     }
     if !Parser::is_core_wasm(bytes) {
         return Err("not a WebAssembly component or module; compile it for `wasm32-wasip2` or `wasm32-wasip1`".into());
     }
+    check_nesting(bytes)?;
     let imports = imported_modules(bytes)?;
     if let Some(other) = imports.iter().find(|module| *module != WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME) {
         return Err(format!(

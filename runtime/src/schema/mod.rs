@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::error::{Outcome, ToolError};
 
 pub(crate) use input::{Checked, Input};
-pub(crate) use strict::{check_line, parse};
+pub(crate) use strict::{Strict, check_line, parse};
 
 /// The most bytes of arguments that are read.
 pub(crate) const MOST_ARGUMENT_BYTES: usize = 4 << 20;

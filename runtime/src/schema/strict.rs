@@ -24,7 +24,15 @@ pub(crate) fn check_line(text: &str) -> serde_json::Result<()> {
     serde_json::from_str::<Sound>(text).map(|_| ())
 }
 
-struct Strict(Value);
+/// A value that was read by these rules, alone or as a part of something else.
+pub(crate) struct Strict(Value);
+
+impl Strict {
+    /// The value.
+    pub(crate) fn value(self) -> Value {
+        self.0
+    }
+}
 
 impl<'de> Deserialize<'de> for Strict {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -2,8 +2,19 @@
 //! `Tool`. A source is read, never executed.
 
 mod component;
+mod document;
+mod environment;
+mod extension;
+mod folder;
+mod imports;
+mod inference;
+mod interface;
 mod manifest;
+mod name;
 mod program;
+mod record;
+mod report;
+mod shape;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +24,8 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::tool::Tool;
 
-pub(crate) use manifest::nearest;
+pub(crate) use imports::check_nesting;
+pub(crate) use report::nearest;
 
 /// The file name of a manifest, looked for in a folder.
 pub const MANIFEST: &str = "tools.json";
@@ -54,7 +66,8 @@ pub enum Severity {
     Warning,
 }
 
-/// Reads the tools of a manifest, of a folder (its `tools.json`, else its components) or of a component.
+/// Reads the tools of a manifest, of a record, of a component, or of a folder: its `tools.json`, else its records and
+/// components.
 ///
 /// # Errors
 ///
@@ -81,21 +94,35 @@ pub fn check(path: &Path) -> Vec<Problem> {
         let path = tool.origin.path.to_path_buf();
         match program::available(tool) {
             Err(error) => problems.push(Problem { severity: Severity::Error, path, message: error.to_string() }),
-            Ok(()) => problems.extend(crate::schema::Arguments::compile(tool.parameters.as_ref()).err().map(|error| {
-                Problem { severity: Severity::Error, path, message: format!("tool {:?}: {error}", tool.name) }
-            })),
+            Ok(()) => {
+                let about = |severity, message| Problem {
+                    severity,
+                    path: path.clone(),
+                    message: format!("tool {:?}: {message}", tool.name),
+                };
+                let schema = crate::schema::Input::compile(tool);
+                problems.extend(schema.err().map(|error| about(Severity::Error, error)));
+                problems.extend(inference::contradictions(tool).into_iter().map(|text| about(Severity::Warning, text)));
+            }
         }
     }
     problems
 }
 
 fn read(path: &Path) -> (Vec<Tool>, Vec<Problem>) {
-    if path.is_dir() {
-        let manifest = path.join(MANIFEST);
-        if manifest.is_file() { manifest::read(&manifest) } else { component::read_folder(path) }
+    let manifest = path.join(MANIFEST);
+    let (mut tools, problems) = if manifest.is_file() {
+        document::read(&manifest)
+    } else if path.is_dir() {
+        folder::read(path)
     } else if component::is_component(path) {
         component::read_file(path)
     } else {
-        manifest::read(path)
+        document::read(path)
+    };
+    for tool in &mut tools {
+        tool.imports = tool.body.program().and_then(imports::read);
+        inference::infer(tool);
     }
+    (tools, problems)
 }

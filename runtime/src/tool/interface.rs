@@ -36,6 +36,14 @@ macro_rules! partitions {
             /// The names of the fields that can be stated.
             pub const FIELDS: &'static [&'static str] = &[$($(stringify!($field),)*)*];
 
+            /// The partition that a field belongs to, if there is such a field.
+            pub fn partition(field: &str) -> Option<&'static str> {
+                match field {
+                    $($(stringify!($field) => Some(stringify!($partition)),)*)*
+                    _ => None,
+                }
+            }
+
             /// States a field; `Ok(false)` where no field has this name.
             ///
             /// # Errors
@@ -273,16 +281,18 @@ words! {
 }
 
 impl Interface {
-    /// Takes what follows from a grant: a tool that can write nothing changes nothing, so its calls can run together and
-    /// be cut off anywhere.
-    pub(crate) fn take_from_grant(&mut self, is_read_only: bool) {
-        if is_read_only {
-            self.safety.is_read_only.infer(true);
-            self.safety.is_destructive.infer(false);
-            self.safety.is_concurrency_safe.infer(true);
-            self.execution.interrupt_behavior.infer(Interrupt::Cancel);
-            self.permission.risk_level.infer(Risk::Low);
+    /// Takes what follows from a proof that the tool can change nothing: its calls can run together and be cut off
+    /// anywhere.
+    pub(crate) fn infer_read_only(&mut self) {
+        self.safety.is_read_only.infer(true);
+        if !self.safety.is_read_only.value {
+            // Its source knows of something that it changes.
+            return;
         }
+        self.safety.is_destructive.infer(false);
+        self.safety.is_concurrency_safe.infer(true);
+        self.execution.interrupt_behavior.infer(Interrupt::Cancel);
+        self.permission.risk_level.infer(Risk::Low);
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod capability;
 mod fact;
+mod import;
 mod interface;
 mod limits;
 mod resource;
@@ -16,7 +17,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use capability::{Access, Capabilities, FileRequest, FolderRequest};
+pub(crate) use fact::Stated;
 pub use fact::{Basis, Fact, Row};
+pub use import::Import;
 pub use interface::{
     Availability, Discovery, EmptyResult, Execution, Identity, Interface, Interrupt, Permission, Persistence,
     Rendering, ResultRules, Risk, Safety, Schemas, SiblingFailure, Validation, Visibility,
@@ -42,6 +45,8 @@ pub struct Tool {
     pub limits: LimitRequest,
     /// How it behaves.
     pub interface: Interface,
+    /// What its program imports, and so all that it can reach; `None` where its bytes do not tell.
+    pub imports: Option<Vec<Import>>,
     /// Where it came from.
     pub origin: Origin,
 }
@@ -117,4 +122,6 @@ pub enum Format {
     Component,
     /// The host itself.
     Builtin,
+    /// A record of the Agent Tool standard.
+    Record,
 }

@@ -1,4 +1,4 @@
-//! What the format has no word for: `capabilities` and `limits`, two objects in an entry. A wrong value is an error, so
+//! What no format has a word for: `capabilities` and `limits`, two objects of a tool. A wrong value is an error, so
 //! that nothing is granted or left unlimited by a slip of the pen.
 
 use std::path::{Component, Path};
@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::tool::{Access, Capabilities, FileRequest, FolderRequest, LimitRequest};
 
 use super::environment;
+use super::shape::{kind, members};
 
 /// What an entry asks for: `{"files": "read" | "write" | {"read": [DIR…], "write": [DIR…]}, "env": [NAME…]}`, with the
 /// names of `envPassthrough` before those of `env`.
@@ -31,7 +32,9 @@ pub(super) fn capabilities(stated: Option<Value>, mut env: Vec<String>, folder: 
                 let field = format!("capabilities.files.{}", access.as_str());
                 for path in strings(&field, folders.remove(access.as_str()))? {
                     if !beside(&path) {
-                        return Err(format!("{field}: {path:?} is not beside the manifest; a flag can allow it"));
+                        return Err(format!(
+                            "{field}: {path:?} is not beside the file that asks for it; a flag can allow it"
+                        ));
                     }
                     requests.push(FolderRequest { path: folder.join(path), access });
                 }
@@ -64,28 +67,14 @@ pub(super) fn limits(stated: Option<Value>) -> Result<LimitRequest, String> {
     })
 }
 
-/// The kind of a JSON value, for messages.
-pub(super) fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
-}
-
-/// Whether a path stays in the manifest's folder: a manifest that is copied to another system asks for the same there.
-fn beside(path: &str) -> bool {
+/// Whether a path stays in its file's folder: a source that is copied to another system asks for the same there.
+pub(super) fn beside(path: &str) -> bool {
     let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
     !path.is_empty() && !path.contains(['\\', ':']) && Path::new(path).components().all(plain)
 }
 
 fn object(field: &str, value: Value, known: &[&str]) -> Result<Map<String, Value>, String> {
-    let Value::Object(fields) = value else {
-        return Err(format!("{field} must be an object, found {}", kind(&value)));
-    };
+    let fields = members(field, value)?;
     match fields.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => Err(format!("{field}: unknown field `{key}`, expected one of `{}`", known.join("`, `"))),
         None => Ok(fields),
@@ -146,7 +135,7 @@ mod tests {
         assert_eq!(of(json!({"files": {"read": [1]}})), "capabilities.files.read[0] must be a string, found a number");
         for path in ["/etc", "..", "a/../../b", "C:/x", ""] {
             let text = of(json!({"files": {"read": [path]}}));
-            assert!(text.contains("is not beside the manifest"), "{path}: {text}");
+            assert!(text.contains("is not beside the file that asks"), "{path}: {text}");
         }
         assert_eq!(of(json!({"env": "TZ"})), "capabilities.env must be an array of strings, found a string");
     }

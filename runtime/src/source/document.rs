@@ -1,0 +1,54 @@
+//! A file of JSON as a source: read whole, once, and told by its members which dialect it is in.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::de::IgnoredAny;
+
+use crate::tool::Tool;
+
+use super::{Problem, Severity, manifest, record};
+
+/// The largest document that is read.
+const MOST_BYTES: u64 = 8 << 20;
+
+/// The tools of a document and every problem in it.
+pub(super) fn read(path: &Path) -> (Vec<Tool>, Vec<Problem>) {
+    let named = record::is_named(path);
+    let text = match read_text(path) {
+        Ok(text) => Arc::<str>::from(text),
+        Err(error) => {
+            let what = if named { "record" } else { "manifest" };
+            let message = format!("read {what}: {error}");
+            return (Vec::new(), vec![Problem { severity: Severity::Error, path: path.to_path_buf(), message }]);
+        }
+    };
+    // A relative path without a folder means the working directory, whose own path keeps the programs' absolute.
+    let place = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    if named || is_record(&text) { record::read(path, &place, text) } else { manifest::read(path, &place, text) }
+}
+
+/// Whether the text is an object that says of itself which tool it is.
+fn is_record(text: &str) -> bool {
+    let Ok(members) = serde_json::from_str::<HashMap<String, IgnoredAny>>(without_mark(text)) else { return false };
+    record::MARKS.iter().any(|mark| members.contains_key(*mark)) && !members.contains_key("tools")
+}
+
+/// A text without the byte order mark that some editors put before it.
+pub(super) fn without_mark(text: &str) -> &str {
+    text.trim_start_matches('\u{feff}')
+}
+
+fn read_text(path: &Path) -> std::io::Result<String> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
+    }
+    let mut text = String::new();
+    let bytes = std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)? as u64;
+    if bytes > MOST_BYTES {
+        return Err(std::io::Error::other(format!("more than the {MOST_BYTES} bytes that are read")));
+    }
+    Ok(text)
+}

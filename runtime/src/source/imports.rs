@@ -1,0 +1,177 @@
+//! What a program imports, read from its bytes without running it: the sections that tell are read, everything else is
+//! skipped over in the file. Any bytes may stand there; what is not understood whole tells nothing.
+
+mod types;
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use wasmparser::{
+    BinaryReader, ComponentAliasSectionReader, ComponentExportSectionReader, ComponentExternalKind,
+    ComponentImportSectionReader, ComponentTypeRef, ImportSectionReader, Parser, TypeBounds,
+};
+
+use crate::tool::Import;
+
+pub(crate) use types::check_nesting;
+
+/// The most bytes of sections that are read.
+const MOST_BYTES: u64 = 4 << 20;
+/// The most sections of a program.
+const MOST_SECTIONS: usize = 100_000;
+/// The most names that are kept of a program: imports and what is used of them.
+const MOST_NAMES: usize = 2000;
+
+/// The numbers of the sections that tell.
+mod section {
+    pub(super) const CORE_IMPORT: u8 = 2;
+    pub(super) const ALIAS: u8 = 6;
+    pub(super) const TYPE: u8 = 7;
+    pub(super) const IMPORT: u8 = 10;
+    pub(super) const EXPORT: u8 = 11;
+    /// The last number that any section has, in a module or a component.
+    pub(super) const LAST: u8 = 13;
+}
+
+/// What the program in a file imports; `None` where its bytes do not tell.
+pub(super) fn read(program: &Path) -> Option<Vec<Import>> {
+    if !program.metadata().ok()?.is_file() {
+        return None;
+    }
+    let file = File::open(program).ok()?;
+    let size = file.metadata().ok()?.len();
+    let mut file = BufReader::new(file);
+    let mut header = [0; 8];
+    file.read_exact(&mut header).ok()?;
+    let left = size.checked_sub(header.len() as u64)?;
+    if Parser::is_component(&header) {
+        of_component(Sections { file, left })
+    } else if Parser::is_core_wasm(&header) {
+        of_module(Sections { file, left })
+    } else {
+        None
+    }
+}
+
+fn of_module(sections: Sections) -> Option<Vec<Import>> {
+    let mut found = Found::default();
+    sections.each(&[section::CORE_IMPORT], |_, body| {
+        for import in ImportSectionReader::new(body).ok()?.into_imports() {
+            let import = import.ok()?;
+            found.add(import.module, &[import.name])?;
+        }
+        Some(())
+    })?;
+    Some(found.imports)
+}
+
+fn of_component(sections: Sections) -> Option<Vec<Import>> {
+    let mut found = Found::default();
+    // Every type that the component has a number for; of an instance type, the names of what it has.
+    let mut types: Vec<Option<Vec<String>>> = Vec::new();
+    sections.each(&[section::TYPE, section::IMPORT, section::ALIAS, section::EXPORT], |id, body| {
+        match id {
+            section::TYPE => types.extend(types::read(body).ok()?),
+            section::IMPORT => {
+                for import in ComponentImportSectionReader::new(body).ok()? {
+                    let import = import.ok()?;
+                    let from = import.name.name;
+                    match import.ty {
+                        ComponentTypeRef::Instance(index) => found.add(from, types.get(index as usize)?.as_ref()?)?,
+                        ComponentTypeRef::Type(TypeBounds::Eq(_)) => {}
+                        _ => found.add(from, &[from])?,
+                    }
+                    types.extend(matches!(import.ty, ComponentTypeRef::Type(_)).then_some(None));
+                }
+            }
+            section::ALIAS => {
+                for alias in ComponentAliasSectionReader::new(body).ok()? {
+                    types.extend(types::is_alias(&alias.ok()?).then_some(None));
+                }
+            }
+            _ => {
+                for export in ComponentExportSectionReader::new(body).ok()? {
+                    types.extend((export.ok()?.kind == ComponentExternalKind::Type).then_some(None));
+                }
+            }
+        }
+        Some(())
+    })?;
+    Some(found.imports)
+}
+
+/// The imports so far.
+#[derive(Default)]
+struct Found {
+    imports: Vec<Import>,
+    names: usize,
+}
+
+impl Found {
+    /// Adds what is used of one import; `None` where there are too many.
+    fn add(&mut self, from: &str, used: &[impl AsRef<str>]) -> Option<()> {
+        self.names += 1 + used.len();
+        if self.names > MOST_NAMES {
+            return None;
+        }
+        let used = used.iter().map(|name| name.as_ref().to_owned());
+        match self.imports.iter_mut().find(|import| import.from == from) {
+            Some(import) => import.functions.extend(used),
+            None => self.imports.push(Import { from: from.to_owned(), functions: used.collect() }),
+        }
+        Some(())
+    }
+}
+
+/// The sections of a program, one after the other.
+struct Sections {
+    file: BufReader<File>,
+    /// Bytes of the file that are still to come.
+    left: u64,
+}
+
+impl Sections {
+    /// Gives each section whose number is wanted to `visit`. `None` where the file breaks off, is beyond a bound, or
+    /// `visit` does not understand what it was given.
+    fn each(mut self, wanted: &[u8], mut visit: impl FnMut(u8, BinaryReader<'_>) -> Option<()>) -> Option<()> {
+        let mut budget = MOST_BYTES;
+        for _ in 0..MOST_SECTIONS {
+            if self.left == 0 {
+                return Some(());
+            }
+            let id = self.byte()?;
+            let size = self.size()?;
+            self.left = self.left.checked_sub(size).filter(|_| id <= section::LAST)?;
+            if wanted.contains(&id) {
+                budget = budget.checked_sub(size)?;
+                let mut body = vec![0; usize::try_from(size).ok()?];
+                self.file.read_exact(&mut body).ok()?;
+                visit(id, BinaryReader::new(&body, 0))?;
+            } else {
+                self.file.seek_relative(i64::try_from(size).ok()?).ok()?;
+            }
+        }
+        None
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let mut byte = [0];
+        self.left = self.left.checked_sub(1)?;
+        self.file.read_exact(&mut byte).ok()?;
+        Some(byte[0])
+    }
+
+    /// A number in at most five bytes of seven bits each, the lowest first.
+    fn size(&mut self) -> Option<u64> {
+        let mut size = 0;
+        for shift in [0, 7, 14, 21, 28] {
+            let byte = self.byte()?;
+            size |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(size);
+            }
+        }
+        None
+    }
+}

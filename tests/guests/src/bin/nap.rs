@@ -1,0 +1,24 @@
+//! Sleeps as many milliseconds as it is told to, and then succeeds or fails as it is told to.
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use serde::Deserialize;
+use toolcrib_guest::{Value, error, json};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    #[serde(default)]
+    ms: u64,
+    #[serde(default)]
+    fail: bool,
+}
+
+fn main() -> ExitCode {
+    toolcrib_guest::command(|args: Args| -> Result<Value, toolcrib_guest::Error> {
+        thread::sleep(Duration::from_millis(args.ms));
+        if args.fail { Err(error!("told to fail")) } else { Ok(json!({"slept": args.ms})) }
+    })
+}

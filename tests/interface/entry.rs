@@ -1,0 +1,174 @@
+//! The `interface` object in an entry of a `tools.json`.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use toolcrib::tool::Basis;
+
+use super::{field, load, validate};
+use crate::crib::Crib;
+
+/// A crib whose one tool `n` has this interface and these further fields.
+fn crib(interface: Value, more: Value) -> Crib {
+    let crib = Crib::with_guests(&["echo"]);
+    let mut entry = json!({"name": "n", "command": ["./tools/bin/echo"], "interface": interface});
+    entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    crib.manifest(&json!({"tools": [entry]}));
+    crib
+}
+
+#[test]
+fn a_stated_field_is_declared_in_every_partition() {
+    let stated = json!({
+        "tool_id": "vendor.n", "search_hint": "words", "strict": true, "required_credentials": ["TOKEN"],
+        "deny_before_io": false, "is_open_world": "false", "risk_level": "high", "interrupt_behavior": "cancel",
+        "max_inline_chars": 100, "rendering": {"ui_summary": "do {a}"}, "error_render_hint": "no {a}",
+        "value_validation": [{"field": "/start", "is": "<=", "than": {"field": "/end"}}],
+        "io_preflight_validation": [{"field": "/path", "use": "read"}]
+    });
+    let crib = crib(stated, json!({}));
+    assert_eq!(validate(&crib, "tools.json"), (Some(0), "1 source, 0 errors, 0 warnings\n".to_owned()));
+    let tool = &load(&crib, "tools.json")[0];
+    for (name, value) in [
+        ("tool_id", json!("vendor.n")),
+        ("search_hint", json!("words")),
+        ("strict", json!(true)),
+        ("required_credentials", json!(["TOKEN"])),
+        ("deny_before_io", json!(false)),
+        ("is_open_world", json!(false)),
+        ("risk_level", json!("high")),
+        ("interrupt_behavior", json!("cancel")),
+        ("max_inline_chars", json!(100)),
+        ("ui_summary", json!("do {a}")),
+        ("error_render_hint", json!("no {a}")),
+    ] {
+        assert_eq!(field(tool, name), (value, Basis::Declared), "{name}");
+    }
+    assert_eq!(field(tool, "aliases"), (json!([]), Basis::Default));
+}
+
+#[test]
+fn a_wrong_value_of_each_kind_is_an_error_with_its_place() {
+    for (stated, text) in [
+        (
+            json!({"is_read_only": "when it rains"}),
+            "interface.is_read_only must be true or false, found \"when it rains\"",
+        ),
+        (json!({"is_enabled": null}), "interface.is_enabled must be true or false, found null"),
+        (json!({"search_hint": 1}), "interface.search_hint must be a string, found 1"),
+        (json!({"aliases": "a"}), "interface.aliases must be an array of strings, found \"a\""),
+        (json!({"aliases": ["a", 1]}), "interface.aliases must be an array of strings, found [\"a\",1]"),
+        (json!({"native_ids": []}), "interface.native_ids must be an object, found []"),
+        (json!({"output_schema": true}), "interface.output_schema must be an object, found true"),
+        (json!({"max_inline_chars": 0}), "interface.max_inline_chars must be a positive whole number, found 0"),
+        (json!({"timeout_ms": 1.5}), "interface.timeout_ms must be a positive whole number, found 1.5"),
+        (
+            json!({"risk_level": "huge"}),
+            "interface.risk_level must be `low`, `medium`, `high` or `critical`, found \"huge\"",
+        ),
+        (json!({"rendering": "plain"}), "interface.rendering must be an object, found a string"),
+        (json!({"rendering": {"ui_summary": 1}}), "interface.rendering.ui_summary must be a string, found 1"),
+        (
+            json!({"rendering": {"ui_summary": "a"}, "ui_summary": "b"}),
+            "interface.ui_summary and interface.rendering.ui_summary are the same field: state it once",
+        ),
+        (
+            json!({"value_validation": [{"field": "start"}]}),
+            "interface.value_validation must be an array of objects with",
+        ),
+        (
+            json!({"io_preflight_validation": [{"field": "/p", "use": "look"}]}),
+            "interface.io_preflight_validation must be an array of objects with `field` and `use`",
+        ),
+        (json!([]), "interface must be an object, found an array"),
+    ] {
+        let (code, told) = validate(&crib(stated, json!({})), "tools.json");
+        assert_eq!(code, Some(1), "{told}");
+        assert!(told.contains(&format!("tool[0] \"n\": {text}")), "expected {text:?} in {told:?}");
+    }
+}
+
+#[test]
+fn every_wrong_field_is_told_at_once() {
+    let crib = crib(json!({"strict": 1, "aliases": 2, "rendering": {"ui_summary": 3}}), json!({}));
+    let (_, told) = validate(&crib, "tools.json");
+    assert_eq!(told.lines().filter(|line| line.starts_with("error: ")).count(), 3, "{told}");
+}
+
+#[test]
+fn an_unknown_field_is_kept_and_warned_of_with_the_nearest() {
+    let stated = json!({"is_readonly": true, "x_vendor": 1, "rendering": {"colour": "red"}, "name": "m"});
+    let crib = crib(stated, json!({}));
+    let (code, told) = validate(&crib, "tools.json");
+    assert_eq!(code, Some(0), "{told}");
+    for text in [
+        "tool[0] \"n\": interface: unknown field `is_readonly` is ignored; did you mean `is_read_only`?",
+        "interface: unknown field `x_vendor` is ignored",
+        "interface.rendering: unknown field `colour` is ignored",
+        "interface.name is ignored: `name` stands beside `interface`",
+    ] {
+        assert!(told.contains(text), "expected {text:?} in {told:?}");
+    }
+    let unknown = &load(&crib, "tools.json")[0].origin.unknown["interface"];
+    assert_eq!(*unknown, json!({"rendering": {"colour": "red"}, "name": "m", "is_readonly": true, "x_vendor": 1}));
+}
+
+#[test]
+fn a_field_of_rendering_is_stated_by_rendering_alone() {
+    let crib = crib(json!({"rendering": {"requires_user_interaction": true}}), json!({}));
+    let (_, told) = validate(&crib, "tools.json");
+    assert!(told.contains("interface.rendering: unknown field `requires_user_interaction` is ignored"), "{told}");
+    assert_eq!(field(&load(&crib, "tools.json")[0], "requires_user_interaction"), (json!(false), Basis::Default));
+}
+
+#[test]
+fn a_deadline_may_stand_in_either_place_and_not_differ() {
+    let deadline = |interface: Value, more: Value| load(&crib(interface, more), "tools.json")[0].limits.deadline;
+    let millis = |count| Some(std::time::Duration::from_millis(count));
+    assert_eq!(deadline(json!({"timeout_ms": 1500}), json!({})), millis(1500));
+    assert_eq!(deadline(json!({"timeout_ms": 1500}), json!({"timeoutSec": 0})), millis(1500));
+    assert_eq!(deadline(json!({"timeout_ms": 2000}), json!({"timeoutSec": 2})), millis(2000));
+    assert_eq!(deadline(json!({}), json!({"timeoutSec": 2})), millis(2000));
+    let (code, told) = validate(&crib(json!({"timeout_ms": 1500}), json!({"timeoutSec": 2})), "tools.json");
+    assert_eq!(code, Some(1));
+    let text = "tool[0] \"n\": timeoutSec 2 and interface.timeout_ms 1500 differ: state one of them";
+    assert!(told.contains(text), "{told}");
+}
+
+#[test]
+fn a_deadline_of_the_interface_holds() {
+    let crib = Crib::with_guests(&["busy"]);
+    crib.manifest(&json!({"tools": [
+        {"name": "n", "command": ["./tools/bin/busy"], "interface": {"timeout_ms": 100}}
+    ]}));
+    assert_eq!(crib.outcome("n", &json!({"ms": 700}), &[]), "deadline");
+}
+
+#[test]
+fn a_schema_may_stand_in_either_place_and_not_differ() {
+    let schema = json!({"type": "object", "required": ["a"]});
+    let wrong = |interface: Value, more: Value| crib(interface, more).outcome("n", &json!({}), &[]);
+    assert_eq!(wrong(json!({"runtime_input_schema": schema}), json!({})), "bad-arguments");
+    assert_eq!(wrong(json!({"runtime_input_schema": schema}), json!({"schema": schema})), "bad-arguments");
+    assert_eq!(wrong(json!({"model_input_schema": schema}), json!({})), "bad-arguments");
+    let differs = crib(json!({"runtime_input_schema": schema}), json!({"schema": {"type": "object"}}));
+    let (code, told) = validate(&differs, "tools.json");
+    assert_eq!(code, Some(1));
+    assert!(told.contains("schema and interface.runtime_input_schema differ: state one of them"), "{told}");
+    let (code, told) = validate(&crib(json!({"runtime_input_schema": {"type": "strin"}}), json!({})), "tools.json");
+    assert!(code == Some(1) && told.contains("tool \"n\": schema: "), "{told}");
+}
+
+#[test]
+fn a_field_stated_twice_is_an_error_and_never_the_last_word() {
+    for object in ["interface", "capabilities", "limits"] {
+        let crib = Crib::with_guests(&["echo"]);
+        let text = format!(
+            r#"{{"tools":[{{"name":"n","command":["./tools/bin/echo"],"{object}":{{"is_read_only":false,"is_read_only":true}}}}]}}"#
+        );
+        fs::write(crib.path("tools.json"), text).unwrap();
+        let (code, told) = validate(&crib, "tools.json");
+        assert_eq!(code, Some(1));
+        assert!(told.contains("parse manifest: key \"is_read_only\" stands twice in one object"), "{told}");
+    }
+}

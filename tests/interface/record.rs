@@ -1,0 +1,180 @@
+//! A record of the Agent Tool standard in a file of its own.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use toolcrib::tool::{Access, Basis, FileRequest, Format};
+
+use super::{field, load, validate};
+use crate::crib::Crib;
+
+/// The smallest record of the guest `echo`, with these further fields.
+fn record(more: Value) -> Value {
+    let mut record = json!({
+        "schema_version": "0.2.0", "interface_id": "test.echo.interface", "tool_id": "test.echo",
+        "component": "tools/bin/echo.wasm"
+    });
+    record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    record
+}
+
+/// A crib with the guest `echo` and this record of it.
+fn crib(record: &Value) -> Crib {
+    let crib = Crib::with_guests(&["echo"]);
+    fs::remove_file(crib.path("tools.json")).unwrap();
+    fs::write(crib.path("echo.tool.json"), record.to_string()).unwrap();
+    crib
+}
+
+#[test]
+fn a_record_is_a_tool() {
+    let crib = crib(&record(json!({
+        "name": "say", "description": "say it again", "args": ["--again"], "is_read_only": true,
+        "runtime_input_schema": {"type": "object", "required": ["a"]}, "timeout_ms": 1500,
+        "rendering": {"ui_summary": "say {a}"}, "external_mappings": [{"mcp": "say"}],
+        "capabilities": {"files": "read", "env": ["tz"]}, "limits": {"memoryMb": 32}
+    })));
+    assert_eq!(validate(&crib, "echo.tool.json"), (Some(0), "1 source, 0 errors, 0 warnings\n".to_owned()));
+    let [tool] = load(&crib, "echo.tool.json").try_into().unwrap();
+    assert_eq!((tool.name.as_str(), tool.description.as_deref()), ("say", Some("say it again")));
+    assert_eq!(tool.origin.format, Format::Record);
+    assert_eq!(tool.requested.files, FileRequest::Workspace(Access::Read));
+    assert_eq!(tool.requested.env, ["TZ"]);
+    assert_eq!((tool.limits.memory, tool.limits.deadline.unwrap().as_millis()), (Some(32 << 20), 1500));
+    assert_eq!(field(&tool, "tool_id"), (json!("test.echo"), Basis::Declared));
+    assert_eq!(field(&tool, "ui_summary"), (json!("say {a}"), Basis::Declared));
+    assert_eq!(tool.origin.unknown["interface_id"], "test.echo.interface");
+    assert_eq!(tool.origin.unknown["external_mappings"], json!([{"mcp": "say"}]));
+    let ran = crib.run(&["call", "say", "{\"a\":1}", "--tools", "echo.tool.json"]);
+    assert_eq!(ran.stdout, "{\"a\":1}\n", "{ran:?}");
+    let ran = crib.run(&["call", "say", "{}", "--tools", "echo.tool.json"]);
+    assert!(ran.code == Some(1) && ran.stdout.contains("invalid arguments"), "{ran:?}");
+}
+
+#[test]
+fn a_record_finds_its_component_beside_it_wherever_the_caller_stands() {
+    let crib = crib(&record(json!({"component": "tools/bin/echo"})));
+    let mut command = crib.toolcrib(&["call", "echo", "{\"a\":1}", "--tools", "../echo.tool.json"]);
+    let output = command.current_dir(crib.path("work")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "{\"a\":1}\n");
+}
+
+#[test]
+fn a_name_that_is_not_stated_ends_the_id() {
+    assert_eq!(load(&crib(&record(json!({"tool_id": "a.b.c"}))), "echo.tool.json")[0].name, "c");
+    assert_eq!(load(&crib(&record(json!({"tool_id": "plain"}))), "echo.tool.json")[0].name, "plain");
+}
+
+#[test]
+fn a_json_file_is_a_record_where_it_says_which_tool_it_is() {
+    let crib = crib(&record(json!({})));
+    fs::write(crib.path("any.json"), record(json!({})).to_string()).unwrap();
+    assert_eq!(load(&crib, "any.json")[0].origin.format, Format::Record);
+    fs::write(crib.path("any.json"), json!({"tool_id": "t", "tools": []}).to_string()).unwrap();
+    let (code, told) = validate(&crib, "any.json");
+    assert!(code == Some(0) && told.contains("unknown field `tool_id` is ignored"), "a manifest: {told}");
+}
+
+#[test]
+fn a_folder_holds_records_and_the_components_that_none_names() {
+    let crib = Crib::with_guests(&["echo", "empty"]);
+    for (file, component) in [("a.tool.json", "echo.wasm"), ("b.tool.json", "echo")] {
+        let record = record(json!({"name": &file[..1], "component": component}));
+        fs::write(crib.path("tools/bin").join(file), record.to_string()).unwrap();
+    }
+    fs::write(crib.path("tools/bin/.hidden.tool.json"), "{").unwrap();
+    fs::write(crib.path("tools/bin/other.json"), "{").unwrap();
+    let names: Vec<_> = load(&crib, "tools/bin").into_iter().map(|tool| tool.name).collect();
+    assert_eq!(names, ["a", "b", "empty"]);
+}
+
+#[test]
+fn a_wrong_record_is_told_exactly_and_whole() {
+    for (more, texts) in [
+        (json!({"tool_id": 1}), vec!["tool_id must be a string, found 1"]),
+        (json!({"tool_id": ""}), vec!["tool_id is required"]),
+        (json!({"name": " "}), vec!["name is required, or a tool_id that ends in it"]),
+        (json!({"name": "x".repeat(129)}), vec!["name is longer than 128 characters"]),
+        (json!({"name": 7}), vec!["name must be a string, found a number"]),
+        (json!({"component": 1}), vec!["component must be a string, found a number"]),
+        (json!({"component": "absent.wasm"}), vec!["is unavailable: program not found"]),
+        (json!({"args": "x"}), vec!["args must be an array of strings, found a string"]),
+        (json!({"args": ["x", 1]}), vec!["args must be an array of strings, found an array"]),
+        (json!({"description": []}), vec!["description must be a string, found an array"]),
+        (json!({"capabilities": {"files": "all"}}), vec!["capabilities.files must be `read`, `write` or an object"]),
+        (json!({"limits": {"fuel": -1}}), vec!["limits.fuel must be a positive whole number, found -1"]),
+        (json!({"schema_version": 2}), vec!["schema_version must be a string, found a number"]),
+        (json!({"external_mappings": {}}), vec!["external_mappings must be an array, found an object"]),
+        (json!({"lifecycle": "sleepy"}), vec!["lifecycle must be one of `draft`, `available`", "found \"sleepy\""]),
+        (json!({"is_destructive": 1}), vec!["is_destructive must be true or false, found 1"]),
+        (json!({"rendering": {"ui_summary": {}}}), vec!["rendering.ui_summary must be a string, found {}"]),
+        (
+            json!({"strict": "x", "args": 1, "limits": []}),
+            vec!["strict must be", "args must be", "limits must be an object, found an array"],
+        ),
+    ] {
+        let crib = crib(&record(more));
+        let (code, told) = validate(&crib, "echo.tool.json");
+        assert_eq!(code, Some(1), "{told}");
+        for text in texts {
+            assert!(told.contains(text), "expected {text:?} in {told:?}");
+        }
+        assert_eq!(crib.run(&["list", "--tools", "echo.tool.json"]).code, Some(1));
+    }
+    let crib = crib(&json!({"interface_id": "i"}));
+    let (_, told) = validate(&crib, "echo.tool.json");
+    for text in
+        ["schema_version is missing", "tool_id is required", "name is required", "component is required: the path"]
+    {
+        assert!(told.contains(text), "expected {text:?} in {told:?}");
+    }
+}
+
+#[test]
+fn a_component_stays_beside_its_record() {
+    for path in ["../echo.wasm", "tools/../../echo.wasm", "/bin/echo.wasm", "C:/echo.wasm", r"tools\echo.wasm", ""] {
+        let (code, told) = validate(&crib(&record(json!({"component": path}))), "echo.tool.json");
+        assert_eq!(code, Some(1));
+        let text = format!("component {path:?} is not beside the record; name a file in its folder or below");
+        assert!(told.contains(&text), "expected {text:?} in {told:?}");
+    }
+}
+
+#[test]
+fn what_no_rule_knows_is_kept_and_only_that_is_warned_of() {
+    let carried = json!({
+        "$schema": "x", "interface_ref": "x", "tool_kind": "x", "input_contract": {}, "output_contract": {},
+        "annotations": {}, "classifier_input": {"path": "{path}"}
+    });
+    let crib = crib(&record(carried));
+    assert_eq!(validate(&crib, "echo.tool.json").1, "1 source, 0 errors, 0 warnings\n");
+    assert_eq!(field(&load(&crib, "echo.tool.json")[0], "classifier_input").0, json!(r#"{"path":"{path}"}"#));
+    let crib = self::crib(&record(json!({"descriptoin": "x", "x_vendor": {"a": 1}, "rendering": {"icon": "x"}})));
+    let (code, told) = validate(&crib, "echo.tool.json");
+    assert_eq!(code, Some(0), "{told}");
+    for text in
+        ["`descriptoin` is ignored; did you mean `description`?", "`x_vendor` is", "rendering: unknown field `icon`"]
+    {
+        assert!(told.contains(text), "expected {text:?} in {told:?}");
+    }
+    let unknown = &load(&crib, "echo.tool.json")[0].origin.unknown;
+    assert_eq!((&unknown["x_vendor"], &unknown["rendering"]), (&json!({"a": 1}), &json!({"icon": "x"})));
+}
+
+#[test]
+fn a_declaration_names_and_may_disable_its_tool() {
+    let declared = |more: Value| load(&crib(&record(more)), "echo.tool.json").remove(0);
+    let titled = declared(json!({"title": "Echo", "lifecycle": "available"}));
+    assert_eq!(field(&titled, "user_facing_name"), (json!("Echo"), Basis::Declared));
+    assert_eq!(field(&titled, "is_enabled"), (json!(true), Basis::Default));
+    let both = declared(json!({"title": "Echo", "user_facing_name": "Parrot"}));
+    assert_eq!(field(&both, "user_facing_name").0, json!("Parrot"));
+    for lifecycle in ["disabled", "requires_setup", "deferred", "deprecated", "retired"] {
+        let tool = declared(json!({"lifecycle": lifecycle, "is_enabled": true}));
+        assert_eq!(field(&tool, "is_enabled"), (json!(false), Basis::Declared), "{lifecycle}");
+        let reason = format!("its record says that it is `{lifecycle}`");
+        assert_eq!(field(&tool, "requires_setup"), (json!(reason), Basis::Declared));
+        let (code, told) = validate(&crib(&record(json!({"lifecycle": lifecycle}))), "echo.tool.json");
+        assert!(code == Some(0) && told.contains("the tool is disabled"), "{told}");
+    }
+}
