@@ -17,4 +17,5 @@ mod programs;
 mod results;
 mod run;
 mod schedule;
+mod telemetry;
 mod toolbox;

@@ -41,9 +41,7 @@ impl Diary {
 fn crib() -> Crib {
     let crib = Crib::new();
     crib.install(&crate::crib::guest("nap"), "nap");
-    let tool = |name: &str, interface| {
-        json!({"name": name, "command": ["./tools/bin/nap"], "timeoutSec": 20, "interface": interface})
-    };
+    let tool = |name: &str, interface| json!({"name": name, "command": ["./tools/bin/nap"], "timeoutSec": 20, "interface": interface});
     let manifest = json!({"tools": [
         tool("r", json!({"is_read_only": true})),
         tool("w", json!({"is_read_only": false})),

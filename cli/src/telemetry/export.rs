@@ -167,3 +167,26 @@ async fn read(mut response: Response) -> Vec<u8> {
     }
     answer
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::telemetry::span::{Kind, Place, new_id, new_trace};
+
+    #[tokio::test]
+    async fn what_finds_no_room_is_lost_at_once_and_told() {
+        let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/v1/traces", silent.local_addr().expect("an address"));
+        let (exporter, queue) = Exporter::start(Url::parse(&url).expect("an address")).expect("a task");
+        let place = Place { trace: new_trace(), parent: None };
+        let many = MOST_WAITING + 7;
+        for _ in 0..many {
+            queue.push(Span::ended(new_id(), place, Kind::Internal, String::new(), SystemTime::now()));
+        }
+        let loss = exporter.finish().await.expect("a loss");
+        assert_eq!(loss, format!("{many} of {many} spans did not reach `{url}`: more than 2048 waited to be sent"));
+    }
+}
