@@ -44,7 +44,7 @@ impl AgentSpan {
     /// Hears what happens in the run. Its last event ends the span.
     pub(crate) fn hear(&mut self, event: &Event<'_>) {
         match event {
-            Event::Start { model, .. } => self.model = (*model).to_owned(),
+            Event::Start { model, .. } => (self.model, self.start) = ((*model).to_owned(), SystemTime::now()),
             Event::End { reason, totals, .. } => self.end(Ok((*reason, totals))),
             Event::Error { .. } => self.end(Err(())),
             _ => {}
