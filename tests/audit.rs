@@ -1,5 +1,8 @@
 //! The audit log: one whole line a call, whatever happened and whoever else writes.
 
+mod chain;
+mod show;
+
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
@@ -89,13 +92,15 @@ fn sixteen_processes_tear_no_line() {
     names.sort();
     names.dedup();
     assert_eq!(names.len(), 1 + 16 * 5, "every record is there, whole");
+    let verified = crib.run(&["audit", "verify"]);
+    assert!(verified.stdout.starts_with("1 file, 81 records, seq 1 to 81, head "), "{verified:?}");
 }
 
 #[test]
 fn a_torn_tail_is_mended_and_costs_no_record() {
     let crib = Crib::with_guests(&["empty"]);
     crib.run(&["call", "empty"]);
-    let file = fs::read_dir(crib.path("audit")).unwrap().next().unwrap().unwrap().path();
+    let file = crib.logs().remove(0);
     let mut log = fs::OpenOptions::new().append(true).open(&file).unwrap();
     log.write_all(b"{\"ts\":\"2026-").unwrap();
     crib.run(&["call", "empty"]);
@@ -124,8 +129,7 @@ fn a_log_that_somebody_holds_locked_refuses_the_call_in_bound() {
     let runtime = Runtime::builder().source(guest("empty")).audit(Audit::folder(crib.path("audit"))).build().unwrap();
     let call = || block_on(runtime.call(ToolCall::new("", "empty", "{}"))).receipt.outcome;
     assert_eq!(call(), Outcome::Ok);
-    let file = fs::read_dir(crib.path("audit")).unwrap().next().unwrap().unwrap().path();
-    let held = fs::File::open(file).unwrap();
+    let held = fs::File::open(crib.path("audit/head")).unwrap();
     held.lock().unwrap();
     let started = std::time::Instant::now();
     assert_eq!(call(), Outcome::Unlogged);
@@ -161,7 +165,7 @@ fn a_log_deleted_or_moved_between_calls_costs_no_record() {
     let crib = Crib::new();
     let runtime = Runtime::builder().source(guest("empty")).audit(Audit::folder(crib.path("audit"))).build().unwrap();
     let call = || block_on(runtime.call(ToolCall::new("", "empty", "{}"))).receipt.outcome;
-    let file = || fs::read_dir(crib.path("audit")).unwrap().next().unwrap().unwrap().path();
+    let file = || crib.logs().remove(0);
     assert_eq!(call(), Outcome::Ok);
     fs::remove_file(file()).unwrap();
     assert_eq!(call(), Outcome::Ok);
@@ -202,6 +206,7 @@ fn the_log_is_its_owners_alone() {
     let audit = crib.path("fresh/audit");
     crib.run(&["call", "empty", "{}", "--audit-dir", audit.to_str().unwrap()]);
     assert_eq!(audit.metadata().unwrap().mode() & 0o777, 0o700);
-    let file = fs::read_dir(&audit).unwrap().next().unwrap().unwrap();
-    assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
+    for file in fs::read_dir(&audit).unwrap() {
+        assert_eq!(file.unwrap().metadata().unwrap().mode() & 0o777, 0o600);
+    }
 }

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-const COMMANDS: [&str; 8] = ["run", "call", "list", "result", "schema", "validate", "doctor", "completions"];
+const COMMANDS: [&str; 10] =
+    ["run", "call", "list", "result", "schema", "validate", "approvals", "audit", "doctor", "completions"];
 
 /// Reads standard input to its end and writes the same to standard output.
 const ECHO: &str = r#"(module
@@ -70,7 +71,7 @@ fn write(crib: &Crib, name: &str, content: impl AsRef<[u8]>) {
     fs::write(crib.path(name), content).expect("a file");
 }
 
-fn repository() -> &'static Path {
+pub(crate) fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository")
 }
 

@@ -83,7 +83,8 @@ impl Crib {
             .env("HOME", self.path("home"))
             .env("TOOLCRIB_CACHE_DIR", target().join("test-cache"))
             .env("TOOLCRIB_AUDIT_DIR", self.path("audit"))
-            .env("TOOLCRIB_RESULTS_DIR", self.path("results"));
+            .env("TOOLCRIB_RESULTS_DIR", self.path("results"))
+            .env("TOOLCRIB_APPROVALS", self.path("approvals.json"));
         command
     }
 
@@ -105,10 +106,17 @@ impl Crib {
         self.call(name, arguments, flags)["receipt"]["outcome"].as_str().expect("a receipt").to_owned()
     }
 
+    /// The files of the audit log, oldest first.
+    pub(crate) fn logs(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path("audit")).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> = entries.filter(|path| path.extension().is_some_and(|it| it == "log")).collect();
+        files.sort();
+        files
+    }
+
     /// The records of the audit log, in the order of their files.
     pub(crate) fn records(&self) -> Vec<Value> {
-        let mut files: Vec<_> = fs::read_dir(self.path("audit")).unwrap().map(|entry| entry.unwrap().path()).collect();
-        files.sort();
+        let files = self.logs();
         let text: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
         text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
     }

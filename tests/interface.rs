@@ -4,6 +4,7 @@
 mod entry;
 mod facts;
 mod hostile;
+mod inspect;
 mod record;
 
 use serde_json::Value;

@@ -3,19 +3,25 @@
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 #![allow(clippy::print_stderr, reason = "a test says what it skips")]
 
+mod answers;
 mod architecture;
 mod audit;
 mod cli;
 mod contract;
 mod crib;
+mod deferral;
 mod grants;
 mod hooks;
+mod inputs;
 mod interface;
 mod limits;
 mod manifest;
+mod permissions;
 mod programs;
+mod records;
 mod results;
 mod run;
+mod scenarios;
 mod schedule;
 mod telemetry;
 mod toolbox;

@@ -211,7 +211,7 @@ fn a_full_queue_refuses_instead_of_waiting() {
     let (crib, diary) = (crib(), Arc::<Diary>::default());
     let scheduler = Scheduler { queue: 1, ..Scheduler::default() };
     let runtime = runtime(&crib, &diary, |builder| builder.scheduler(scheduler).concurrency(1));
-    let results = run(&runtime, &["r1:200", "r2:200", "r3:200", "r4:200"]);
+    let results = run(&runtime, &["r1:2500", "r2:1", "r3:1", "r4:1"]);
     let busy = results.iter().filter(|result| result.receipt.outcome == Outcome::Busy).count();
     assert_eq!(busy, 2, "one runs and one waits: {:?}", outcomes(&results));
 }

@@ -221,6 +221,25 @@ async fn a_single_call_is_a_trace_of_its_own() {
 }
 
 #[tokio::test]
+async fn a_question_and_an_answer_that_is_kept_are_moments_of_a_call() {
+    let (server, crib) = (taking().await, Crib::new());
+    let mut asked = crib.entry("echo");
+    asked["interface"] = json!({ "approval_reason": SECRET });
+    crib.manifest(&json!({ "tools": [asked, crib.entry("big_result")] }));
+    crib.call("echo", &json!({}), &["--otlp", &server.uri()]);
+    crib.call("big_result", &json!({ "bytes": 50_000 }), &["--max-inline", "1000", "--otlp", &server.uri()]);
+    let spans = spans(&server).await;
+    let [asked, kept] = &spans[..] else { panic!("{spans:#?}") };
+    let moment = |span: &Value, name: &str| named(span["events"].as_array().unwrap(), name).clone();
+    assert_eq!(said(&moment(asked, "toolcrib.asked"), "toolcrib.decision"), "ask");
+    assert_eq!(said(&moment(asked, "toolcrib.decided"), "toolcrib.reason"), "nobody");
+    let kept = moment(kept, "toolcrib.persisted");
+    assert_eq!(said(&kept, "toolcrib.bytes"), 50_002);
+    assert!(said(&kept, "toolcrib.shown_bytes").as_i64() < Some(2000) && said(&kept, "toolcrib.strategy").is_string());
+    assert_ne!(asked["traceId"], spans[1]["traceId"]);
+}
+
+#[tokio::test]
 async fn nothing_is_sent_unless_a_collector_is_named() {
     let (server, crib) = (taking().await, crib());
     run(&crib, &[]);

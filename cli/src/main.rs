@@ -4,11 +4,13 @@
 mod agent;
 mod calls;
 mod commands;
+mod config;
 mod http;
 mod input;
 mod interrupt;
 mod open_files;
 mod options;
+mod permission;
 mod render;
 mod telemetry;
 
@@ -31,6 +33,7 @@ Examples:
   toolcrib run 'what changed in notes.md?' --model NAME --allow-read=.
   toolcrib call fs_read_file '{\"path\":\"notes.md\"}' --allow-read=./docs
   toolcrib validate ./tools.json                   every problem, before an agent meets it
+  toolcrib audit verify                            whether anybody changed the log of calls
   toolcrib doctor                                  what is missing on this machine, and the cure
 
 Exit status: 0 done, 1 the work failed, 2 wrong use, 130 interrupted, 129 or 143 told to end

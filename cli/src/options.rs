@@ -3,7 +3,9 @@
 
 mod patterns;
 mod quantity;
+mod records;
 mod results;
+mod rules;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -15,14 +17,18 @@ use directories::ProjectDirs;
 use futures::stream::{StreamExt, TryStreamExt};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use toolcrib::observe::Observer;
-use toolcrib::policy::{Permission, Policy};
+use toolcrib::policy::{Approvals, Given, Permission, Policy};
 use toolcrib::tool::{LimitRequest, Limits};
 use toolcrib::{Audit, Builder, Runtime};
 
+use crate::config::Config;
+use crate::permission::Person;
 use crate::render::{self, Advice};
 
 pub(crate) use quantity::{duration, size};
+pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use results::ResultsFolder;
+pub(crate) use rules::{Kept, Rules};
 
 /// The source that is used where none is named.
 pub(crate) const DEFAULT_SOURCE: &str = "./tools.json";
@@ -31,6 +37,8 @@ pub(crate) const SECRETS: [&str; 2] = ["OAI_API_KEY", "OPENAI_API_KEY"];
 /// The shortest secret that is masked, in characters: masking a shorter one would garble every text.
 const SHORTEST_SECRET: usize = 4;
 const SLOW: Duration = Duration::from_secs(1);
+/// How many calls run at once where nobody says.
+const DEFAULT_CONCURRENCY: u16 = 32;
 /// Stands for a denial of everything.
 const ALL: &str = "*";
 
@@ -68,6 +76,9 @@ pub(crate) struct Sources {
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
     deny_env: Vec<String>,
 
+    #[command(flatten)]
+    pub(crate) rules: Rules,
+
     /// The most memory of one call, such as `64MiB`
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]
     max_memory: Option<usize>,
@@ -81,9 +92,8 @@ pub(crate) struct Sources {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = LIMITS)]
     concurrency: Option<u16>,
 
-    /// Where every call is signed for [default: `toolcrib/audit` in your state folder]
-    #[arg(long, value_name = "DIR", env = "TOOLCRIB_AUDIT_DIR", hide_env_values = true, help_heading = RECORDS)]
-    audit_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) log: AuditLog,
     /// Mask this in records: regular expressions or plain texts, separated by `;` or `,`; no separator is a `,` in
     /// `{2,3}` or `[a,b]`, nor what follows a `\`
     #[arg(long, value_name = "LIST", env = "TOOLCRIB_REDACT", hide_env_values = true, help_heading = RECORDS)]
@@ -103,6 +113,28 @@ pub(crate) struct Cache {
     /// Where compiled tools are kept [default: `toolcrib` in your cache folder]
     #[arg(long, value_name = "DIR", env = "TOOLCRIB_CACHE_DIR", hide_env_values = true, help_heading = RECORDS)]
     cache_dir: Option<PathBuf>,
+}
+
+/// Where the audit log lies.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct AuditLog {
+    /// Where every call is signed for [default: `toolcrib/audit` in your state folder]
+    #[arg(long, value_name = "DIR", env = "TOOLCRIB_AUDIT_DIR", hide_env_values = true, help_heading = RECORDS)]
+    audit_dir: Option<PathBuf>,
+}
+
+impl AuditLog {
+    /// The folder.
+    pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
+        let default = || {
+            let user = user_folders()?;
+            Some(user.state_dir().unwrap_or(user.data_local_dir()).join("audit"))
+        };
+        self.audit_dir.clone().or_else(default).ok_or_else(|| {
+            Advice::new("no folder for the audit log: you have no home folder", "name one with `--audit-dir DIR`")
+                .into()
+        })
+    }
 }
 
 impl Cache {
@@ -130,8 +162,13 @@ impl Sources {
         secrets: impl IntoIterator<Item = String>,
         observers: impl IntoIterator<Item = Arc<dyn Observer>>,
     ) -> anyhow::Result<Runtime> {
+        let config = self.rules.config()?;
+        let approvals = self.rules.kept.file();
+        let agreed = approvals.as_ref().map_or(Ok(Vec::new()), Approvals::read)?;
         let mut builder = Runtime::builder()
-            .policy(self.policy())
+            .policy(self.policy(&config))
+            .approvals(agreed.iter().map(Given::approval))
+            .approver(Arc::new(Person::new(approvals.clone())))
             .audit(self.audit(secrets)?)
             .limits(Limits { deadline: default_deadline, ..Limits::default() })
             .ceiling(self.ceiling())
@@ -150,6 +187,7 @@ impl Sources {
             builder = builder.concurrency(calls.into());
         }
         let runtime = observers.into_iter().fold(builder, Builder::observer).build()?;
+        rules::keep_apart(&runtime, approvals.as_ref(), &config)?;
         for problem in runtime.warnings() {
             render::warning(&format!("{}: {problem}", render::from_here(&problem.path).display()));
         }
@@ -200,15 +238,7 @@ impl Sources {
         Ok(vec![default])
     }
 
-    /// Where calls are signed for.
-    pub(crate) fn audit_folder(&self) -> anyhow::Result<PathBuf> {
-        self.audit_dir.clone().or_else(|| state_folder("audit")).ok_or_else(|| {
-            Advice::new("no folder for the audit log: you have no home folder", "name one with `--audit-dir DIR`")
-                .into()
-        })
-    }
-
-    fn policy(&self) -> Policy {
+    fn policy(&self, config: &Config) -> Policy {
         let everywhere = |path: &PathBuf| if path.as_os_str() == ALL { PathBuf::from("/") } else { path.clone() };
         let allowed = (self.allow_read.iter().cloned().map(Permission::Read))
             .chain(self.allow_write.iter().cloned().map(Permission::Write))
@@ -216,7 +246,8 @@ impl Sources {
         let denied = (self.deny_read.iter().map(everywhere).map(Permission::Read))
             .chain(self.deny_write.iter().map(everywhere).map(Permission::Write))
             .chain(self.deny_env.iter().cloned().map(Permission::Env));
-        denied.fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny)
+        let policy = denied.fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny);
+        self.rules.rule(policy, config)
     }
 
     fn ceiling(&self) -> LimitRequest {
@@ -224,10 +255,21 @@ impl Sources {
     }
 
     pub(crate) fn audit(&self, secrets: impl IntoIterator<Item = String>) -> anyhow::Result<Audit> {
+        let (patterns, texts) = self.masks(secrets);
+        Ok(Audit::folder(self.log.folder()?).redact(patterns).redact_literal(texts))
+    }
+
+    /// What is masked wherever something is kept: patterns, and texts letter for letter.
+    fn masks(&self, secrets: impl IntoIterator<Item = String>) -> (Vec<String>, Vec<String>) {
         let patterns = self.redact.iter().flat_map(|list| patterns::listed(list)).map(str::to_owned);
         let secrets = SECRETS.iter().filter_map(|name| std::env::var(name).ok()).chain(secrets);
-        let secrets = secrets.map(|secret| secret.trim().to_owned()).filter(|secret| is_maskable(secret));
-        Ok(Audit::folder(self.audit_folder()?).redact(patterns).redact_literal(secrets))
+        let texts = secrets.map(|secret| secret.trim().to_owned()).filter(|secret| is_maskable(secret));
+        (patterns.collect(), texts.collect())
+    }
+
+    /// How many calls run at once.
+    pub(crate) fn at_once(&self) -> usize {
+        self.concurrency.unwrap_or(DEFAULT_CONCURRENCY).into()
     }
 }
 

@@ -1,18 +1,22 @@
 //! How things are written: results to standard output, `error:`, `cause:`, `hint:` and `warning:` to standard error, and
 //! nothing from outside in a form that a terminal would obey. It knows no command.
 
+mod hold;
 mod table;
 
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use toolcrib::call::Denial;
 
+use hold::Stream;
+
+pub(crate) use hold::hold;
 pub(crate) use table::table;
 
 static COLOR: OnceLock<Color> = OnceLock::new();
@@ -79,18 +83,16 @@ impl Error for OutputClosed {}
 
 /// Writes `text` and a line break to standard output, at once.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    to_stdout(&[text.as_bytes(), b"\n"])
+    to_stdout(format!("{text}\n").as_bytes())
 }
 
 /// Writes content from outside to standard output, byte for byte. On a terminal it is [`legible`] text and ends its line.
 pub(crate) fn print_content(content: &[u8]) -> anyhow::Result<()> {
-    if io::stdout().is_terminal() { print(&legible(&String::from_utf8_lossy(content))) } else { to_stdout(&[content]) }
+    if io::stdout().is_terminal() { print(&legible(&String::from_utf8_lossy(content))) } else { to_stdout(content) }
 }
 
-fn to_stdout(parts: &[&[u8]]) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    let written = parts.iter().try_for_each(|part| out.write_all(part)).and_then(|()| out.flush());
-    written.map_err(|error| match error.kind() {
+fn to_stdout(bytes: &[u8]) -> anyhow::Result<()> {
+    Stream::Out.put(bytes).map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => OutputClosed.into(),
         _ => anyhow::Error::new(error).context("cannot write to standard output"),
     })
@@ -102,7 +104,8 @@ pub(crate) fn print_json(line: &str) -> anyhow::Result<()> {
     if io::stdout().is_terminal() { print(&inert_json(line)) } else { print(line) }
 }
 
-fn inert_json(line: &str) -> Cow<'_, str> {
+/// A line of JSON in which every character that a terminal would obey is a JSON escape: the same value.
+pub(crate) fn inert_json(line: &str) -> Cow<'_, str> {
     rewritten(line, obeyed, |c, text| {
         let mut units = [0; 2];
         text.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
@@ -186,19 +189,20 @@ pub(crate) fn denials(denials: &[Denial]) {
 
 /// Writes text from outside to standard error as it is, but inert.
 pub(crate) fn aside(text: &str) {
-    to_stderr(&inert(text.trim_end_matches('\n')));
+    ours(&inert(text.trim_end_matches('\n')));
 }
 
 fn label(tone: Tone, label: &str, text: &str) {
     let label = format!("{label}:");
     let label = paint(tone, &label, io::stderr().is_terminal());
     // Further lines are indented, so that no text from outside can pass for a label.
-    to_stderr(&format!("{label} {}", inert(text).replace('\n', "\n  ")));
+    ours(&format!("{label} {}", inert(text).replace('\n', "\n  ")));
 }
 
-fn to_stderr(text: &str) {
+/// Writes words of our own to standard error, with our own colours.
+pub(crate) fn ours(text: &str) {
     // Where standard error is closed there is nowhere to say so.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = Stream::Err.put(format!("{text}\n").as_bytes());
 }
 
 /// Text from outside without power over a terminal or a reader: control, bidirectional and invisible characters are

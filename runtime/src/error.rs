@@ -70,6 +70,22 @@ pub enum Error {
         /// What the system answered.
         reason: String,
     },
+    /// What was agreed to for always cannot be read or kept.
+    #[error("approvals {}: {reason}", path.display())]
+    Approvals {
+        /// The file of the approvals.
+        path: PathBuf,
+        /// What the system answered or what was found.
+        reason: String,
+    },
+    /// The records of calls cannot be written.
+    #[error("records {}: {reason}", path.display())]
+    Records {
+        /// The folder of the records.
+        path: PathBuf,
+        /// What the system answered.
+        reason: String,
+    },
     /// Results cannot be kept, or one is not as it was kept.
     #[error("kept results {}: {reason}", path.display())]
     Results {
@@ -84,6 +100,14 @@ pub enum Error {
         /// The reference, or the beginning of what is none.
         reference: String,
         /// Why it names nothing.
+        reason: String,
+    },
+    /// The audit log cannot be read.
+    #[error("audit log {} cannot be read: {reason}", path.display())]
+    AuditUnread {
+        /// The log's folder or file.
+        path: PathBuf,
+        /// What the system answered.
         reason: String,
     },
     /// The engine could not be set up.
@@ -103,6 +127,11 @@ impl Error {
             Error::Audit { .. } => {
                 Some("no call runs unlogged: see that the folder can be written, or name another".into())
             }
+            Error::Approvals { .. } => Some(
+                "nothing was changed: see that the file is yours alone, and repair it, or delete it and be asked again"
+                    .into(),
+            ),
+            Error::Records { .. } => Some("see that the folder is yours alone, can be written and has room".into()),
             Error::Results { .. } => {
                 Some("see that the folder is yours alone, can be written and has room, or name another".into())
             }
@@ -153,6 +182,27 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Every outcome there is.
+    pub const ALL: [Self; Self::Unlogged as usize + 1] = [
+        Self::Ok,
+        Self::Failed,
+        Self::BadArguments,
+        Self::Denied,
+        Self::SchemaNotLoaded,
+        Self::Busy,
+        Self::BadResult,
+        Self::Deadline,
+        Self::Fuel,
+        Self::Memory,
+        Self::Stack,
+        Self::Handles,
+        Self::OutputLimit,
+        Self::Trap,
+        Self::BadComponent,
+        Self::Cancelled,
+        Self::Unlogged,
+    ];
+
     /// The name used in receipts and in the audit log.
     pub fn as_str(self) -> &'static str {
         match self {

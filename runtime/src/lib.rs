@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The modules stand in the order in which they may import one another: `error`, `private`, `tool`, `call`, `schema`,
-//! `source`, `registry`, `policy`, `hook`, `observe`, `audit`, `results`, `sandbox`, `pipeline`, `runtime`. A dialect is
+//! `source`, `registry`, `policy`, `hook`, `observe`, `audit`, `results`, `record`, `sandbox`, `pipeline`, `runtime`. A dialect is
 //! known in [`source`] alone, the engine in the private `sandbox` alone, and only the private `pipeline` reaches the
 //! sandbox. Nothing here touches a terminal, the process's environment or a home directory: an embedder passes in what
 //! may be used.
@@ -32,6 +32,7 @@ pub mod observe;
 mod pipeline;
 pub mod policy;
 mod private;
+pub mod record;
 mod registry;
 pub mod results;
 pub mod runtime;

@@ -90,6 +90,9 @@ pub(crate) struct ToolResult<'a> {
     pub(crate) receipt: &'a Receipt,
     /// What the tool wrote to standard error; for people.
     pub(crate) log: &'a str,
+    /// What a person can do about a refusal.
+    #[serde(skip)]
+    pub(crate) hint: Option<&'a str>,
     /// Whether it is the only call of its step.
     #[serde(skip)]
     pub(crate) alone: bool,

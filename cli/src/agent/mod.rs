@@ -35,6 +35,7 @@ use turn::{Call, Identifiers, Turn, Usage};
 
 use crate::commands::schema::openai_chat;
 use crate::interrupt;
+use crate::permission::hint;
 
 /// What is wished for in every request of a run.
 #[derive(Debug)]
@@ -180,6 +181,8 @@ impl Agent {
         while let Some((call, result)) = batch.next().await {
             self.totals.calls += 1;
             self.totals.failed_calls += u64::from(result.is_error());
+            let tool = self.session.tools().into_iter().find(|tool| tool.name == result.receipt.tool);
+            let hint = hint(&result.receipt, tool, &call.arguments);
             self.report.emit(&Event::ToolResult(ToolResult {
                 step,
                 id: &call.id,
@@ -189,6 +192,7 @@ impl Agent {
                 display: result.display.as_deref(),
                 receipt: &result.receipt,
                 log: &result.log,
+                hint: hint.as_deref(),
                 alone,
             }))?;
         }

@@ -10,7 +10,7 @@ use reqwest::Url;
 use super::event::{Ending, Event, ToolResult, Totals};
 use super::turn::Turn;
 use crate::options::is_maskable;
-use crate::render::{self, Tone, legible, one_line, paint, shortened};
+use crate::render::{self, Tone, legible, one_line, ours, paint, shortened};
 use crate::telemetry::AgentSpan;
 
 /// How wide a line of the trace may be where standard error is no terminal, in characters.
@@ -198,6 +198,9 @@ fn told(result: &ToolResult<'_>, detail: Detail) {
     if result.is_error || detail == Detail::Verbose {
         render::denials(&result.receipt.denied);
     }
+    if let Some(hint) = result.hint {
+        render::hint(hint);
+    }
 }
 
 /// As much of `text` as fits on one line beside `width` characters.
@@ -216,12 +219,6 @@ fn quoted(mark: &str, text: &str) {
 
 fn line_width() -> usize {
     terminal_size::terminal_size_of(io::stderr()).map_or(WIDTH, |(width, _)| usize::from(width.0))
-}
-
-/// One line of our own words, with our own colours.
-fn ours(line: &str) {
-    // Where standard error is closed there is nowhere to say so.
-    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
 fn quiet(text: &str) -> Cow<'_, str> {

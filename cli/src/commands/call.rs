@@ -11,7 +11,8 @@ use toolcrib::{Receipt, ToolCall, ToolResult};
 use crate::calls::Calls;
 use crate::input;
 use crate::interrupt;
-use crate::options::{Sources, duration};
+use crate::options::{RecordsFolder, Sources, duration};
+use crate::permission::hint;
 use crate::render;
 use crate::telemetry::{Root, TelemetryOptions};
 
@@ -20,7 +21,9 @@ Examples:
   toolcrib call get_time '{\"timezone\":\"Europe/Helsinki\"}'
   toolcrib call fs_list_dir --allow-read=.
   echo '{\"path\":\"notes.md\"}' | toolcrib call fs_read_file - --allow-read=./docs
+  toolcrib call fs_rm '{\"path\":\"x\"}' --allow-write=out --ask-tool='fs_*'
   toolcrib call text_diff @arguments.json --json | jq .receipt.peakMemoryBytes
+  toolcrib call get_time --records ./records && jq .status ./records/invocations.ndjson
 
 Standard output is exactly one line; a failed call is an object with `error`, and exit status 1.";
 
@@ -46,6 +49,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", help_heading = "Limits")]
     timeout: Duration,
     #[command(flatten)]
+    records: RecordsFolder,
+    #[command(flatten)]
     telemetry: TelemetryOptions,
     #[command(flatten)]
     sources: Sources,
@@ -54,22 +59,29 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let arguments = arguments(args.arguments.as_deref()).await?;
     let telemetry = args.telemetry.start(Root::Call)?;
+    let records = args.records.open(&args.sources, [])?;
     let deadline = args.tool_timeout.unwrap_or(args.timeout);
-    let runtime = args.sources.observed(deadline, [], telemetry.observer())?;
+    let observers = records.observer().into_iter().chain(telemetry.observer());
+    let runtime = args.sources.observed(deadline, [], observers)?;
+    records.keep_apart(&runtime)?;
     // The receipt is to show the call and not the compiler; what is wrong with the program, the call says itself.
     let _ = runtime.prepare(&args.name).await;
     let id = format!("call_{:016x}", rand::random::<u64>());
     let _hold = interrupt::hold();
-    let mut calls = Calls::start(&runtime.open_session(), vec![ToolCall::new(id, &args.name, arguments)]);
+    let mut calls = Calls::start(&runtime.open_session(), vec![ToolCall::new(id, &args.name, &arguments)]);
     let result = calls.next().await.context("the call broke off")?;
     if args.verbose && !result.log.is_empty() {
         render::aside(&result.log);
     }
     advise(&result, args.verbose);
+    if let Some(hint) = hint(&result.receipt, runtime.tool(&result.receipt.tool), &arguments) {
+        render::hint(&hint);
+    }
     let line = if args.json { with_receipt(&result)? } else { result.content().into_owned() };
     let printed = render::print_json(&line);
+    let written = records.finish();
     telemetry.finish().await;
-    printed?;
+    printed.and(written)?;
     Ok(if result.is_error() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

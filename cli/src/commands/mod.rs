@@ -1,8 +1,12 @@
 //! The commands, one file each: its arguments, then one call into the library. This file only lists them.
 
+pub(crate) mod approvals;
+pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod export;
+pub(crate) mod inspect;
 pub(crate) mod list;
 pub(crate) mod result;
 pub(crate) mod run;
@@ -17,9 +21,13 @@ pub(crate) enum Command {
     Run(run::Args),
     Call(call::Args),
     List(list::Args),
+    Inspect(inspect::Args),
     Result(result::Args),
     Schema(schema::Args),
     Validate(validate::Args),
+    Approvals(approvals::Args),
+    Audit(audit::Args),
+    Export(export::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
 }
@@ -30,9 +38,13 @@ impl Command {
             Command::Run(args) => run::run(args).await,
             Command::Call(args) => call::run(args).await,
             Command::List(args) => list::run(args),
+            Command::Inspect(args) => inspect::run(args).await,
             Command::Result(args) => result::run(args),
             Command::Schema(args) => schema::run(args).await,
             Command::Validate(args) => validate::run(args).await,
+            Command::Approvals(args) => approvals::run(args),
+            Command::Audit(args) => audit::run(args),
+            Command::Export(args) => export::run(args),
             Command::Doctor(args) => doctor::run(args),
             Command::Completions(args) => completions::run(args),
         }

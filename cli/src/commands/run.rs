@@ -17,7 +17,7 @@ use crate::agent::report::{Audience, Detail, Report};
 use crate::agent::script::Script;
 use crate::agent::settings::{ModelOptions, Settings};
 use crate::agent::{Agent, Wishes, definitions};
-use crate::options::Sources;
+use crate::options::{Recording, RecordsFolder, Sources};
 use crate::render;
 use crate::telemetry::{Root, TelemetryOptions};
 
@@ -84,6 +84,8 @@ pub(crate) struct Args {
     print_config: bool,
 
     #[command(flatten)]
+    records: RecordsFolder,
+    #[command(flatten)]
     telemetry: TelemetryOptions,
     #[command(flatten)]
     sources: Sources,
@@ -103,7 +105,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let conversation = args.opening.conversation(script.as_ref()).await?;
     let wishes = args.wishes(&settings, script.is_some())?;
     let telemetry = args.telemetry.start(Root::Agent)?;
-    let runtime = runtime(&args.sources, &settings, telemetry.observer())?;
+    let records = args.recording(&settings)?;
+    let observers = records.observer().into_iter().chain(telemetry.observer());
+    let runtime = runtime(&args.sources, &settings, observers)?;
+    records.keep_apart(&runtime)?;
     if args.print_messages {
         render::aside(&serde_json::to_string_pretty(conversation.messages())?);
     }
@@ -121,8 +126,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     args.sources.prepare(&runtime).await?;
     let end = Agent::new(runtime.session(), model, wishes, conversation, report).run().await;
+    let written = records.finish();
     telemetry.finish().await;
-    match end? {
+    let end = end?;
+    written?;
+    match end {
         Ending::Answer => Ok(ExitCode::SUCCESS),
         Ending::MaxSteps | Ending::Interrupted => Ok(ExitCode::FAILURE),
     }
@@ -133,6 +141,14 @@ impl Args {
         let model = if scripted { "script".to_owned() } else { settings.model()? };
         let stream = self.stream || (!self.no_stream && !self.json && io::stdout().is_terminal());
         Ok(Wishes { model, sampling: settings.sampling, stream, max_steps: self.model.max_steps })
+    }
+
+    /// What becomes of the records; a request that is not sent leaves none.
+    fn recording(&self, settings: &Settings) -> anyhow::Result<Recording> {
+        match self.dry_run {
+            true => Ok(Recording::default()),
+            false => self.records.open(&self.sources, settings.secrets()),
+        }
     }
 
     fn report(&self, settings: &Settings) -> Report {
@@ -147,14 +163,18 @@ impl Args {
 }
 
 /// The tools that were named, those of the default source, or none: a model can also just talk.
-fn runtime(sources: &Sources, settings: &Settings, observer: Option<Arc<dyn Observer>>) -> anyhow::Result<Runtime> {
+fn runtime(
+    sources: &Sources,
+    settings: &Settings,
+    observers: impl IntoIterator<Item = Arc<dyn Observer>>,
+) -> anyhow::Result<Runtime> {
     if sources.tools.is_empty() && sources.paths().is_err() {
         render::warning("no tools: there is no `./tools.json` and no `--tools`; the model can only talk");
         let builder = Runtime::builder().audit(sources.audit(settings.secrets())?);
-        let builder = observer.into_iter().fold(builder, Builder::observer);
+        let builder = observers.into_iter().fold(builder, Builder::observer);
         return builder.build().context("cannot run without tools");
     }
-    sources.observed(settings.tool_timeout.value, settings.secrets(), observer)
+    sources.observed(settings.tool_timeout.value, settings.secrets(), observers)
 }
 
 fn print_request(wishes: &Wishes, conversation: &Conversation, tools: &[Value]) -> anyhow::Result<()> {

@@ -21,7 +21,7 @@ Each problem is one line on standard output. Exit status: 0 sound, 1 with errors
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A `tools.json`, a folder with one or with components, or a component
+    /// A `tools.json`, a record, a component, or a folder with any of them
     #[arg(value_name = "PATH", default_value = DEFAULT_SOURCE)]
     paths: Vec<PathBuf>,
     /// Fail on warnings too

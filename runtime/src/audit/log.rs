@@ -1,25 +1,26 @@
-//! The files of the log. Several processes append to one file: each takes the file's lock, mends a torn tail, and writes
-//! its line whole or not at all.
+//! Appending to the log. Many processes write one folder: each takes the lock of its sidecar, learns where the log stands,
+//! closes a torn tail, and writes its line whole or not at all.
 
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::private;
 
-/// Seconds of a day.
-pub(super) const DAY: i64 = 24 * 60 * 60;
+use super::chain::Link;
+use super::day::{self, Day};
+use super::file;
+use super::head::{self, Head};
+
+/// The longest line, in bytes with its line break: a longer one is refused, so that a reader needs no more room.
+pub(super) const LONGEST_LINE: usize = 16 << 20;
 /// Room kept in the file ahead of the records, and how near its end it is renewed.
 const RESERVE: u64 = 1 << 20;
 const RESERVE_AGAIN: u64 = 256 << 10;
-/// How often it is looked whether the open file is still the one at its path.
+/// How often it is looked whether the open files are still those at their paths.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
-/// The longest wait for the file's lock: one that stands still must not stand in every call's way.
-const LONGEST_LOCK: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct Log {
@@ -29,21 +30,31 @@ pub(super) struct Log {
 
 #[derive(Debug, Default)]
 struct State {
-    open: Option<Open>,
+    writer: Option<Writer>,
     /// Records that could not be written.
     lost: u64,
 }
 
-/// The file of a day.
+/// The open files of the log.
 #[derive(Debug)]
-struct Open {
-    day: i64,
+struct Writer {
+    /// The file `head`. Whoever holds its lock may write in the folder.
+    sidecar: File,
+    /// The newest day, and its file.
+    day: Day,
     file: File,
-    /// Where the file ended when it was last looked at. After a record of ours a file of this length has a whole tail.
+    /// Where the file ended after our last record, and up to where room is kept in it.
     end: u64,
-    whole: bool,
     reserved: u64,
     looked: Instant,
+    /// The line that is being written; kept for its memory.
+    line: Vec<u8>,
+}
+
+/// Where the log stands, and whether a line stands there that was not written to its end.
+struct Standing {
+    head: Head,
+    torn: bool,
 }
 
 impl Log {
@@ -56,16 +67,17 @@ impl Log {
     }
 
     /// Opens the day's file and makes sure that records still fit on the disk.
-    pub(super) fn ready(&self, day: i64) -> Result<(), Error> {
+    pub(super) fn ready(&self, day: Day) -> Result<(), Error> {
         let mut state = self.state();
-        let ready = self.with_open(&mut state, day, Open::reserve);
+        let ready = self.with_writer(&mut state, day, |writer| writer.ready(&self.folder, day));
         ready.map_err(|error| self.fault(&mut state, day, &error))
     }
 
-    /// Appends one line. On failure nothing of it stays in the file and the loss is counted.
-    pub(super) fn append(&self, day: i64, line: &[u8]) -> Result<(), Error> {
+    /// Appends a record, one JSON object, as the next line. On failure nothing of it stays, neither in the file nor in
+    /// the chain, and the loss is counted.
+    pub(super) fn append(&self, day: Day, record: &[u8]) -> Result<(), Error> {
         let mut state = self.state();
-        let appended = self.with_open(&mut state, day, |open| open.append(line));
+        let appended = self.with_writer(&mut state, day, |writer| writer.append(&self.folder, day, record));
         appended.map_err(|error| {
             state.lost += 1;
             self.fault(&mut state, day, &error)
@@ -76,158 +88,196 @@ impl Log {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something with the day's file, and once more with a new one where somebody deleted it while it was open.
-    fn with_open(
-        &self,
-        state: &mut State,
-        day: i64,
-        act: impl Fn(&mut Open) -> std::io::Result<()>,
-    ) -> std::io::Result<()> {
-        match self.open(state, day).and_then(&act) {
+    /// Does something with the open files, and once more with new ones where somebody took one away while it was open.
+    fn with_writer(&self, state: &mut State, day: Day, act: impl Fn(&mut Writer) -> io::Result<()>) -> io::Result<()> {
+        match self.writer(state, day).and_then(&act) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                state.open = None;
-                self.open(state, day).and_then(act)
+                state.writer = None;
+                self.writer(state, day).and_then(act)
             }
             done => done,
         }
     }
 
-    fn open<'a>(&self, state: &'a mut State, day: i64) -> std::io::Result<&'a mut Open> {
-        if let Some(mut known) = state.open.take()
-            && known.day == day
-            && known.is_current(|| self.path(day))
+    fn writer<'a>(&self, state: &'a mut State, day: Day) -> io::Result<&'a mut Writer> {
+        if let Some(mut known) = state.writer.take()
+            && known.is_current(&self.folder)
         {
-            return Ok(state.open.insert(known));
+            return Ok(state.writer.insert(known));
         }
-        let file = open(&self.folder, &self.path(day))?;
-        let end = file.metadata()?.len();
-        Ok(state.open.insert(Open { day, file, end, whole: false, reserved: 0, looked: Instant::now() }))
+        Ok(state.writer.insert(Writer::open(&self.folder, day)?))
     }
 
-    fn path(&self, day: i64) -> PathBuf {
-        let date = jiff::Timestamp::from_second(day.saturating_mul(DAY)).unwrap_or(jiff::Timestamp::MAX);
-        self.folder.join(format!("{}.log", date.strftime("%Y%m%d")))
-    }
-
-    /// The fault that an error is; the file is opened anew next time.
-    fn fault(&self, state: &mut State, day: i64, error: &std::io::Error) -> Error {
-        state.open = None;
+    /// The fault that an error is; the files are opened anew next time.
+    fn fault(&self, state: &mut State, day: Day, error: &io::Error) -> Error {
+        state.writer = None;
         let lost = if state.lost > 0 { format!("; records lost so far: {}", state.lost) } else { String::new() };
-        Error::Audit { path: self.path(day), reason: format!("{error}{lost}") }
+        Error::Audit { path: self.folder.join(day.file_name()), reason: format!("{error}{lost}") }
     }
 }
 
-impl Open {
-    /// Whether the file is still the one at its path, as far as it was looked at lately: a log that was moved away is
+impl Writer {
+    /// Opens the newest file, or the day's where that is newer: the log never goes back a day, whatever a clock says.
+    fn open(folder: &Path, day: Day) -> io::Result<Self> {
+        file::make_folder(folder)?;
+        let sidecar = file::open_in_place(&Head::path(folder))?;
+        let known = Head::read(&sidecar)?.map(|head| head.day);
+        let newest = day::days(folder)?.last().copied();
+        let day = day.max(known.unwrap_or(day)).max(newest.unwrap_or(day));
+        let file = file::open_growing(&folder.join(day.file_name()))?;
+        Ok(Self { sidecar, day, file, end: 0, reserved: 0, looked: Instant::now(), line: Vec::new() })
+    }
+
+    /// Whether the files are still those at their paths, as far as it was looked lately: a log that was moved away is
     /// begun anew.
-    fn is_current(&mut self, path: impl FnOnce() -> PathBuf) -> bool {
+    fn is_current(&mut self, folder: &Path) -> bool {
         if self.looked.elapsed() < LOOK_AGAIN {
             return true;
         }
         self.looked = Instant::now();
-        same_file(&self.file, &path())
+        self.is_in_place(folder)
     }
 
-    fn reserve(&mut self) -> std::io::Result<()> {
-        let end = length(&self.file)?;
-        if end + RESERVE_AGAIN > self.reserved {
-            reserve(&self.file, end, RESERVE)?;
-            self.reserved = end + RESERVE;
+    fn is_in_place(&self, folder: &Path) -> bool {
+        file::same_file(&self.sidecar, &Head::path(folder))
+            && file::same_file(&self.file, &folder.join(self.day.file_name()))
+    }
+
+    fn ready(&mut self, folder: &Path, day: Day) -> io::Result<()> {
+        if day > self.day {
+            self.locked(|writer| writer.standing(folder, day).map(|_| ()))?;
+        }
+        if self.end + RESERVE_AGAIN > self.reserved {
+            let end = file::length(&self.file)?;
+            file::reserve(&self.file, end, RESERVE)?;
+            (self.end, self.reserved) = (end, end + RESERVE);
         }
         Ok(())
     }
 
-    fn append(&mut self, line: &[u8]) -> std::io::Result<()> {
-        private::lock(&self.file, LONGEST_LOCK)?;
-        let written = self.append_locked(line);
-        // A lock that cannot be given back goes with the file; the record is in it.
-        let _ = self.file.unlock();
-        written
+    fn append(&mut self, folder: &Path, day: Day, record: &[u8]) -> io::Result<()> {
+        self.locked(|writer| {
+            let standing = writer.standing(folder, day)?;
+            writer.write(standing, record)
+        })
     }
 
-    /// Writes the line in one piece, after a line break where somebody else left a torn tail.
-    fn append_locked(&mut self, line: &[u8]) -> std::io::Result<()> {
-        let length = length(&self.file)?;
-        let known = self.whole && length == self.end;
-        let mended;
-        let line = if !known && length > 0 && last_byte(&self.file, length)? != b'\n' {
-            mended = [b"\n", line].concat();
-            &mended
-        } else {
-            line
-        };
-        if let Err(error) = self.file.write_all(line) {
-            self.file.set_len(length)?;
+    fn locked(&mut self, act: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
+        file::lock(&self.sidecar)?;
+        let done = act(self);
+        // A lock that cannot be given back goes with the file; what was done is done.
+        let _ = self.sidecar.unlock();
+        done
+    }
+
+    /// Where the log stands. Nobody else has written since the last record where the sidecar and the file's length agree;
+    /// then nothing more is read.
+    fn standing(&mut self, folder: &Path, day: Day) -> io::Result<Standing> {
+        let mut head = Head::read(&self.sidecar)?;
+        let newest = self.day.max(day).max(head.map_or(day, |head| head.day));
+        if let Some(head) = head.as_mut().filter(|head| head.day < newest) {
+            // The sidecar turns first: from then on nobody writes into an older day.
+            (head.day, head.end) = (newest, 0);
+            head.write(&self.sidecar)?;
+        }
+        if newest > self.day {
+            self.file = file::open_growing(&folder.join(newest.file_name()))?;
+            (self.day, self.end, self.reserved) = (newest, 0, 0);
+        }
+        let length = file::length(&self.file)?;
+        match head {
+            Some(head) if (head.day, head.end) == (self.day, length) => Ok(Standing { head, torn: false }),
+            head => self.settle(folder, head, length),
+        }
+    }
+
+    /// Where the log stands when the sidecar and the file disagree: at the later of the two, so that neither a record
+    /// whose writer died before it moved the head, nor a removal of the last lines, is forgotten.
+    fn settle(&self, folder: &Path, head: Option<Head>, length: u64) -> io::Result<Standing> {
+        if !self.is_in_place(folder) {
+            return Err(ErrorKind::NotFound.into());
+        }
+        let settled = head.filter(|head| head.day == self.day && head.end <= length).map_or(0, |head| head.end);
+        let mut found = head::last_link(&self.file, settled, length)?;
+        if head.is_none() && found.is_none() {
+            for day in day::days(folder)?.into_iter().rev().filter(|day| *day < self.day) {
+                let older = File::open(folder.join(day.file_name()))?;
+                found = head::last_link(&older, 0, file::length(&older)?)?;
+                if found.is_some() {
+                    break;
+                }
+            }
+        }
+        let known = head.map_or(Link::START, |head| head.link);
+        let link = found.filter(|found| found.seq > known.seq).unwrap_or(known);
+        let torn = head::is_torn(&self.file, length)?;
+        Ok(Standing { head: Head { link, day: self.day, end: length }, torn })
+    }
+
+    /// Writes the record in one piece, after a line break where a torn line stands, and moves the head on.
+    fn write(&mut self, Standing { head, torn }: Standing, record: &[u8]) -> io::Result<()> {
+        self.line.clear();
+        if torn {
+            self.line.push(b'\n');
+        }
+        let link = head.link.seal(record, &mut self.line);
+        if self.line.len() > LONGEST_LINE {
+            return Err(io::Error::new(ErrorKind::InvalidInput, "the record is larger than a line may be"));
+        }
+        let next = Head { link, day: self.day, end: head.end + self.line.len() as u64 };
+        if let Err(error) = self.file.write_all(&self.line).and_then(|()| next.write(&self.sidecar)) {
+            self.file.set_len(head.end)?;
             return Err(error);
         }
-        (self.end, self.whole) = (length + line.len() as u64, true);
+        self.end = next.end;
         Ok(())
     }
 }
 
-fn open(folder: &Path, path: &Path) -> std::io::Result<File> {
-    private::make_folder(folder)?;
-    private::options().read(true).append(true).create(true).open(path)
-}
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::audit::chain;
 
-#[cfg(unix)]
-fn same_file(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    match (file.metadata(), path.metadata()) {
-        (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
-        _ => false,
+    #[test]
+    fn a_record_that_cannot_be_written_does_not_move_the_chain() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = Log::new(dir.path().to_path_buf());
+        let [first, second] = [b"20260301", b"20260302"].map(|digits| Day::of_digits(digits).unwrap());
+        log.append(first, b"{\"n\":1}").unwrap();
+        let path = dir.path().join(second.file_name());
+        std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+        let refused = log.append(second, b"{\"n\":2}").unwrap_err().to_string();
+        assert!(refused.contains("records lost so far: 1"), "{refused}");
+        std::fs::remove_file(&path).unwrap();
+        log.append(second, b"{\"n\":3}").unwrap();
+        let line = |day: Day| std::fs::read(dir.path().join(day.file_name())).unwrap();
+        let (_, before) = chain::sealed(line(first).trim_ascii_end()).unwrap();
+        let mut wanted = Vec::new();
+        before.seal(b"{\"n\":3}", &mut wanted);
+        assert_eq!(line(second), wanted);
+        assert!(log.append(second, &vec![b' '; LONGEST_LINE]).is_err(), "nor one that is too long");
+        assert_eq!(line(second), wanted);
     }
-}
 
-#[cfg(not(unix))]
-fn same_file(_: &File, path: &Path) -> bool {
-    path.exists()
-}
-
-/// The length of a file that still has a name.
-#[cfg(unix)]
-fn length(file: &File) -> std::io::Result<u64> {
-    let stat = rustix::fs::fstat(file)?;
-    if stat.st_nlink == 0 {
-        return Err(ErrorKind::NotFound.into());
+    #[test]
+    fn writers_on_both_sides_of_midnight_make_one_chain() {
+        let dir = tempfile::tempdir().unwrap();
+        let days = [b"20260228", b"20260301", b"20260302"].map(|digits| Day::of_digits(digits).unwrap());
+        std::thread::scope(|scope| {
+            for writer in 0..6 {
+                let log = Log::new(dir.path().to_path_buf());
+                scope.spawn(move || {
+                    for n in 0..150 {
+                        log.append(days[(n + 10 * writer) / 80], b"{\"ts\":\"\",\"tool\":\"t\"}").unwrap();
+                    }
+                });
+            }
+        });
+        let mut verification = crate::audit::verify(dir.path()).unwrap();
+        let problems: Vec<_> = verification.by_ref().collect();
+        assert!(problems.is_empty(), "{problems:?}");
+        let summary = verification.summary();
+        assert_eq!((summary.files, summary.records, summary.last), (3, 900, Some(900)));
     }
-    u64::try_from(stat.st_size).map_err(std::io::Error::other)
-}
-
-#[cfg(not(unix))]
-fn length(file: &File) -> std::io::Result<u64> {
-    Ok(file.metadata()?.len())
-}
-
-#[cfg(unix)]
-fn last_byte(file: &File, length: u64) -> std::io::Result<u8> {
-    use std::os::unix::fs::FileExt;
-    let mut byte = [0];
-    file.read_exact_at(&mut byte, length - 1)?;
-    Ok(byte[0])
-}
-
-#[cfg(not(unix))]
-fn last_byte(mut file: &File, length: u64) -> std::io::Result<u8> {
-    use std::io::{Read, Seek, SeekFrom};
-    let mut byte = [0];
-    file.seek(SeekFrom::Start(length - 1))?;
-    file.read_exact(&mut byte)?;
-    Ok(byte[0])
-}
-
-/// Takes room on the disk beyond the file's end, so that a full disk is seen before a call and not after it. A file
-/// system that cannot is not asked twice.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn reserve(file: &File, from: u64, bytes: u64) -> std::io::Result<()> {
-    use rustix::fs::FallocateFlags;
-    match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, from, bytes) {
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS | rustix::io::Errno::INVAL) | Ok(()) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn reserve(_: &File, _: u64, _: u64) -> std::io::Result<()> {
-    Ok(())
 }

@@ -1,7 +1,47 @@
 //! The audit log: one line of JSON a call, whatever happened, in one file a UTC day. What cannot be logged does not run.
+//!
+//! # The chain
+//!
+//! Each line ends with two fields that the log itself adds, so that whoever changes, removes, adds or moves a line leaves a
+//! trace: `,"seq":N,"chain":"C"}`.
+//!
+//! - `seq` counts the records of the folder from 1, across its files.
+//! - `chain` is the SHA-256, as 64 lower-case hexadecimal digits, of the 64 digits of the record before, or of 64 times `0`
+//!   for the first, and then of the bytes of this line up to and without `,"chain":`.
+//!
+//! The files `YYYYMMDD.log` are read in the order of their names: the first record of a day continues the last one of the
+//! day before. The log never goes back a day, so a record whose clock is behind lies in the newest file. With nothing but a
+//! shell, this prints every line whose chain is wrong:
+//!
+//! ```sh
+//! before=$(printf '%064d' 0)
+//! cat ????????.log | while IFS= read -r line; do
+//!   sum=$(printf '%s%s' "$before" "${line%,\"chain\":*}" | sha256sum)
+//!   before=${line##*,\"chain\":\"} before=${before%\"\}}
+//!   [ "${sum%% *}" = "$before" ] || printf '%s\n' "$line"
+//! done
+//! ```
+//!
+//! Beside the files lies `head`, one line of fixed width, overwritten after each record: the last `seq` (20 digits), its
+//! `chain`, the newest day (`YYYYMMDD`) and the length of that day's file (20 digits). It tells that last lines are missing,
+//! and spares the next writer from searching; its lock is the lock of the whole folder. A head that is behind the files
+//! belongs to a writer that was killed, and is mended by the next. One that is ahead is kept, so that the records to come
+//! do not close the gap.
+//!
+//! Nothing here is secret: whoever may write the folder may write a new log with a chain of its own. What stands against
+//! that is a chain value that was noted elsewhere, for it never occurs in another log. [`verify`] finds all this.
 
+mod chain;
+mod day;
+mod file;
+mod head;
 mod log;
+mod problem;
+mod records;
 mod redact;
+mod standing;
+mod verify;
+mod walk;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +52,12 @@ use serde::Serialize;
 
 use crate::call::Receipt;
 use crate::error::Error;
+
+pub use chain::{Chain, NoChain};
+pub use day::{Day, NoDay};
+pub use problem::{Found, Problem, Severity};
+pub use records::{Entry, Records, records};
+pub use verify::{Summary, Verification, verify};
 
 use log::Log;
 pub(crate) use redact::Redactions;
@@ -83,7 +129,7 @@ impl Audit {
     ///
     /// [`Error::Audit`]: then no call may run.
     pub(crate) fn ready(&self) -> Result<(), Error> {
-        self.log.as_ref().map_or(Ok(()), |log| log.ready(day(self.now())))
+        self.log.as_ref().map_or(Ok(()), |log| log.ready(Day::of_timestamp(self.now())))
     }
 
     /// Appends the record of a call that has ended.
@@ -97,18 +143,10 @@ impl Audit {
         // Milliseconds always, so that records sort as text.
         let ts = format!("{now:.3}");
         let line = self.redactions.line(&Record { ts, receipt, argv, cwd });
-        log.append(day(now), &line)
+        log.append(Day::of_timestamp(now), &line)
     }
 
-    /// The time in whole milliseconds. A clock before 1970 stands at 1970.
     fn now(&self) -> Timestamp {
-        let since = (self.clock)().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let milliseconds = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-        Timestamp::from_millisecond(milliseconds).unwrap_or(Timestamp::MAX)
+        day::timestamp((self.clock)())
     }
-}
-
-/// The UTC day of a time, counted from 1970.
-fn day(ts: Timestamp) -> i64 {
-    ts.as_second().div_euclid(log::DAY)
 }

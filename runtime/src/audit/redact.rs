@@ -10,7 +10,7 @@ const MASK: &str = "***REDACTED***";
 /// The fields whose text comes from outside. The others are the host's own words and figures, and stay readable.
 const FREE_TEXT: [&str; 9] = ["callId", "tool", "argv", "cwd", "granted", "denied", "decision", "mutations", "hooks"];
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Redactions {
     patterns: Vec<Regex>,
 }
@@ -25,12 +25,12 @@ impl Redactions {
         }
     }
 
-    pub(super) fn add_literal(&mut self, texts: impl IntoIterator<Item = String>) {
+    pub(crate) fn add_literal(&mut self, texts: impl IntoIterator<Item = String>) {
         let literals = texts.into_iter().filter(|text| !text.is_empty());
         self.patterns.extend(literals.filter_map(|text| Regex::new(&regex::escape(&text)).ok()));
     }
 
-    /// One line of JSON, ended by a newline, with every string masked.
+    /// One JSON object on one line, with every string masked.
     pub(super) fn line(&self, record: &impl Serialize) -> Vec<u8> {
         let mut line = Vec::with_capacity(512);
         let written = if self.patterns.is_empty() {
@@ -44,7 +44,6 @@ impl Redactions {
             })
         };
         debug_assert!(written.is_ok(), "a record is plain data");
-        line.push(b'\n');
         line
     }
 

@@ -46,8 +46,8 @@ pub enum Answer {
     Once,
     /// It and others like it may run in this session.
     Session,
-    /// It and others like it may run, now and later. Whoever answers this remembers it; see
-    /// [`Builder::approvals`](crate::Builder::approvals).
+    /// It and others like it may run, now and later. Whoever answers this remembers it, in [`Approvals`](super::Approvals)
+    /// or elsewhere, and tells the next runtime; see [`Builder::approvals`](crate::Builder::approvals).
     Always,
     /// No.
     No,

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use crate::call::Denial;
 use crate::error::Error;
-use crate::tool::{Access, Basis, FileRequest, Tool};
+use crate::tool::{Access, FileRequest, Tool};
 
-use super::folder::RealFolder;
+use super::folder::{RealFolder, real_path};
 use super::resolved::Allowed;
 
 /// Variables that the guest always has, with values of its own: the host's would tell a path and a user.
@@ -62,9 +62,8 @@ impl Grant {
     pub(crate) fn new(tool: &Tool, allowed: &Allowed, environment: &HashMap<String, String>) -> Result<Self, Error> {
         let mut denied = Vec::new();
         let mut folders = name_folders(granted_folders(tool, allowed, &mut denied)?)?;
-        let read_only = &tool.interface.safety.is_read_only;
-        if read_only.value && read_only.basis == Basis::Declared {
-            // Its own word is kept for it.
+        if tool.interface.safety.is_read_only.value {
+            // Its own word is kept for it, and what its bytes proved holds for whatever takes their place.
             folders.iter_mut().for_each(|folder| folder.access = Access::Read);
         }
         let mut env = Vec::from(GUEST_ENV.map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -135,6 +134,12 @@ impl Grant {
     pub fn granted(&self) -> Vec<String> {
         let folders = self.folders.iter().map(|folder| format!("{}:{}", folder.access.as_str(), folder.host.display()));
         folders.chain(self.env_keys().map(|name| format!("env:{name}"))).collect()
+    }
+
+    /// The folder in which a path of the host lies, whether or not there is something.
+    pub fn folder_of(&self, path: &Path) -> Option<&Folder> {
+        let path = real_path(path);
+        self.folders.iter().find(|folder| path.starts_with(&folder.host))
     }
 
     /// What was asked for and is not granted.

@@ -2,6 +2,7 @@
 //! Nothing is allowed by default, a denial wins over every allowance, and a guest can change neither.
 
 mod approval;
+mod approvals;
 mod folder;
 mod grant;
 mod resolved;
@@ -10,6 +11,7 @@ mod rule;
 use std::path::PathBuf;
 
 pub use approval::{Answer, Approval, Approver, Question};
+pub use approvals::{Approvals, Given};
 pub(crate) use folder::{overlap, real_path};
 pub use grant::{Folder, Grant};
 pub(crate) use resolved::Allowed;

@@ -42,7 +42,8 @@ impl Rule {
         self.pattern.arguments.is_empty() && self.pattern.tool.is_match(tool)
     }
 
-    fn is_about(&self, tool: &str, arguments: &Value) -> bool {
+    /// Whether it is about this call.
+    pub fn is_about(&self, tool: &str, arguments: &Value) -> bool {
         let certain = self.behavior == Behavior::Allow;
         self.pattern.tool.is_match(tool)
             && self.pattern.arguments.iter().all(|(name, glob)| {

@@ -9,10 +9,7 @@ use wasi_preview1_component_adapter_provider::{
 use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
-use crate::source::check_nesting;
-
-/// The largest program that is loaded.
-pub(crate) const MOST_BYTES: usize = 64 << 20;
+use crate::source::{MOST_PROGRAM_BYTES, check_nesting};
 
 /// The component that the bytes hold or become.
 ///
@@ -20,8 +17,8 @@ pub(crate) const MOST_BYTES: usize = 64 << 20;
 ///
 /// A text that says why the bytes are no program for the sandbox.
 pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, String> {
-    if bytes.len() > MOST_BYTES {
-        return Err(format!("more than the {MOST_BYTES} bytes that are loaded"));
+    if bytes.len() > MOST_PROGRAM_BYTES {
+        return Err(format!("more than the {MOST_PROGRAM_BYTES} bytes that are loaded"));
     }
     if Parser::is_component(bytes) {
         check_nesting(bytes)?;

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
 use wasmtime::component::{Component, ComponentExportIndex, ResourceTable};
 use wasmtime::{Store, UpdateDeadline};
 use wasmtime_wasi::p2::bindings::CommandPre;
@@ -27,9 +26,10 @@ use wasmtime_wasi::{FsPerms, WasiCtx};
 
 use crate::error::{Error, Outcome, ToolError};
 use crate::policy::Grant;
+use crate::source;
 use crate::tool::{Access, Limits};
 
-pub(crate) use adapt::MOST_BYTES as MOST_PROGRAM_BYTES;
+pub(crate) use crate::source::MOST_PROGRAM_BYTES;
 pub(crate) use meter::Meter;
 
 use cache::Cache;
@@ -86,7 +86,7 @@ impl Sandbox {
     ///
     /// Why the bytes are no program that can run, in words that name no host path.
     pub(crate) fn prepare(&self, bytes: &[u8], counts_fuel: bool) -> Result<Program, String> {
-        let digest = digest(bytes);
+        let digest = source::digest(bytes);
         let room = self.rooms.room(counts_fuel).map_err(|error| error.to_string())?;
         let component = self.component(room, bytes, &digest)?;
         let pre = linked(room, &component)?;
@@ -226,14 +226,4 @@ fn linked(room: &Room, component: &Component) -> Result<CommandPre<Host>, String
         let exports = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
         format!("no command: it exports {exports}, and a command exports `wasi:cli/run`")
     })
-}
-
-fn digest(bytes: &[u8]) -> String {
-    let hash = Sha256::digest(bytes);
-    let mut text = String::with_capacity(7 + 64);
-    text.push_str("sha256:");
-    for byte in hash {
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
 }

@@ -2,7 +2,7 @@
 //! Only what the sandbox enforces is taken as proof: a program reaches nothing but what it imports, and a tool writes
 //! nothing unless it asks to.
 
-use crate::tool::{Access, Basis, Capabilities, FileRequest, Import, Tool};
+use crate::tool::{Access, Basis, Capabilities, Fact, FileRequest, Import, Tool};
 
 /// The interfaces of WASI 0.2 by which nothing outside the sandbox can be changed or reached.
 const HARMLESS: [&str; 19] = [
@@ -105,8 +105,11 @@ pub(super) fn infer(tool: &mut Tool) {
     }
     let interface = &mut tool.interface;
     interface.safety.is_open_world.infer(false);
+    if !reach.files || !asks_to_write(&tool.requested) {
+        interface.safety.is_read_only.infer(true);
+    }
     // A tool that declares that it only reads is granted nothing to write, so the rest follows either way.
-    if !reach.files || !asks_to_write(&tool.requested) || interface.safety.is_read_only.value {
+    if interface.safety.is_read_only.value {
         interface.infer_read_only();
     }
 }
@@ -114,7 +117,7 @@ pub(super) fn infer(tool: &mut Tool) {
 /// What a source declares against what is known, each in a sentence.
 pub(super) fn contradictions(tool: &Tool) -> Vec<String> {
     let safety = &tool.interface.safety;
-    let declared = |fact: &crate::tool::Fact<bool>, value| fact.basis == Basis::Declared && fact.value == value;
+    let declared = |fact: &Fact<bool>, value| fact.basis == Basis::Declared && fact.value == value;
     let mut told = Vec::new();
     let network = tool.imports.as_deref().and_then(|imports| Reach::of(imports).network);
     if let Some(network) = network.filter(|_| declared(&safety.is_open_world, false)) {

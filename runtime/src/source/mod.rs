@@ -25,6 +25,8 @@ use crate::error::Error;
 use crate::tool::Tool;
 
 pub(crate) use imports::check_nesting;
+pub use program::{Fingerprint, fingerprint};
+pub(crate) use program::{MOST_PROGRAM_BYTES, digest};
 pub(crate) use report::nearest;
 
 /// The file name of a manifest, looked for in a folder.

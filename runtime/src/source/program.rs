@@ -1,12 +1,53 @@
-//! From the words of a command to a file with WebAssembly in it, the same on every system. It looks at names and the
-//! first bytes only.
+//! From the words of a command to a file with WebAssembly in it, the same on every system; and which file that is, by its
+//! size and digest.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
+
 use crate::error::Error;
 use crate::tool::Tool;
+
+/// The largest program that is loaded.
+pub(crate) const MOST_PROGRAM_BYTES: usize = 64 << 20;
+
+/// Which program it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// SHA-256 of the file, as `sha256:HEX`.
+    pub digest: String,
+    /// The size of the file in bytes.
+    pub bytes: usize,
+}
+
+/// The fingerprint of a program.
+///
+/// # Errors
+///
+/// Where the file cannot be read, is no regular file or is larger than any program that is loaded.
+pub fn fingerprint(program: &Path) -> std::io::Result<Fingerprint> {
+    if !program.metadata()?.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
+    }
+    let mut content = Vec::new();
+    File::open(program)?.take(MOST_PROGRAM_BYTES as u64 + 1).read_to_end(&mut content)?;
+    if content.len() > MOST_PROGRAM_BYTES {
+        return Err(std::io::Error::other(format!("more than the {MOST_PROGRAM_BYTES} bytes that are loaded")));
+    }
+    Ok(Fingerprint { digest: digest(&content), bytes: content.len() })
+}
+
+/// The SHA-256 of a program, as `sha256:HEX`.
+pub(crate) fn digest(program: &[u8]) -> String {
+    let mut text = String::with_capacity(7 + 64);
+    text.push_str("sha256:");
+    for byte in Sha256::digest(program) {
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}
 
 /// The program that `path` means: itself if it ends in `.wasm`, else the file beside it that does. A manifest written
 /// for native programs names `NAME` or, for Windows, `NAME.exe`: both mean `NAME.wasm`.

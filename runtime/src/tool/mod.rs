@@ -7,6 +7,7 @@ mod import;
 mod interface;
 mod limits;
 mod resource;
+mod rows;
 mod shape;
 mod word;
 

@@ -6,15 +6,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use toolcrib::policy::Approvals;
 use toolcrib::source::{self, Severity};
 
+use crate::config::{Config, DEFAULT_FILE};
 use crate::options::{SECRETS, Sources};
 
 use super::{Finding, Status};
 
 const TARGET: &str = "wasm32-wasip2";
-const VARIABLES: [&str; 7] = [
+const VARIABLES: [&str; 9] = [
     "TOOLCRIB_AUDIT_DIR",
+    "TOOLCRIB_CONFIG",
+    "TOOLCRIB_APPROVALS",
     "TOOLCRIB_RESULTS_DIR",
     "TOOLCRIB_CACHE_DIR",
     "TOOLCRIB_REDACT",
@@ -25,12 +29,14 @@ const VARIABLES: [&str; 7] = [
 
 pub(super) fn all(sources: &Sources) -> Vec<Finding> {
     let mut findings = vec![version(), target(), cache(sources.cache.folder())];
-    findings.push(match sources.audit_folder() {
+    findings.push(match sources.log.folder() {
         Ok(folder) => audit(&folder),
         Err(error) => {
             Finding::wrong("audit log", Status::Fail, error.to_string(), "name a folder with `--audit-dir DIR`")
         }
     });
+    findings.push(config(sources));
+    findings.extend(sources.rules.kept.file().map(|approvals| agreed(&approvals)));
     match sources.paths() {
         Ok(paths) => findings.extend(paths.iter().map(|path| tools(path))),
         Err(error) => {
@@ -101,6 +107,33 @@ fn audit(folder: &Path) -> Finding {
     let today = folder.join(jiff::Timestamp::now().strftime("%Y%m%d.log").to_string());
     let calls = fs::read(&today).map_or(0, |text| text.iter().filter(|byte| **byte == b'\n').count());
     Finding::ok(CHECK, format!("{shown}, {}, {calls} calls today", mebibytes(bytes)))
+}
+
+fn config(sources: &Sources) -> Finding {
+    const CHECK: &str = "config";
+    match sources.rules.config() {
+        Ok(Config { path: None, .. }) => {
+            Finding::ok(CHECK, format!("none: there is no `{DEFAULT_FILE}` in this folder"))
+        }
+        Ok(Config { path: Some(path), rules, masks, .. }) => {
+            let (shown, rules, masks) = (path.display(), rules.len(), masks.len());
+            Finding::ok(CHECK, format!("{shown} is sound: {rules} rules over calls, {masks} masks"))
+        }
+        Err(error) => Finding::wrong(
+            CHECK,
+            Status::Fail,
+            format!("{error:#}"),
+            "no call runs with half of its rules: mend the file",
+        ),
+    }
+}
+
+fn agreed(approvals: &Approvals) -> Finding {
+    const CHECK: &str = "approvals";
+    match approvals.read() {
+        Ok(given) => Finding::ok(CHECK, format!("{}, {} for always", approvals.path().display(), given.len())),
+        Err(error) => Finding::wrong(CHECK, Status::Fail, error.to_string(), error.hint().unwrap_or_default()),
+    }
 }
 
 fn tools(path: &Path) -> Finding {

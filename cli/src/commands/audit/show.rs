@@ -1,0 +1,110 @@
+//! `toolcrib audit show`: the calls that were signed for, as a table or as the lines themselves.
+
+use std::collections::VecDeque;
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use toolcrib::Outcome;
+use toolcrib::audit::{self, Day, Entry, NoDay};
+
+use crate::options::AuditLog;
+use crate::render;
+
+use super::glob;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib audit show --last 20
+  toolcrib audit show --day yesterday --tool 'fs_*'
+  toolcrib audit show --outcome denied
+  toolcrib audit show --day 2026-03-01 --json | jq -s 'map(.cpuMs) | add'
+
+Days are those of UTC. With --json each line is a record as it stands in the log. This shows what is
+written there: whether anybody changed it, `toolcrib audit verify` tells.";
+const HEADINGS: [&str; 6] = ["TIME (UTC)", "TOOL", "OUTCOME", "MS", "GRANTED", "DENIED"];
+
+/// Show the calls that were signed for, oldest first.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Only calls of these tools: `*` stands for any characters, `?` for one
+    #[arg(long, value_name = "GLOB")]
+    tool: Option<String>,
+    /// Only calls that ended so
+    #[arg(long, value_name = "NAME", value_parser = outcome())]
+    outcome: Option<Outcome>,
+    /// Only calls of this day: `YYYY-MM-DD`, `today` or `yesterday`
+    #[arg(long, value_name = "DAY", value_parser = day)]
+    day: Option<Day>,
+    /// Only the latest N of them
+    #[arg(long, value_name = "N")]
+    last: Option<usize>,
+    /// Print the records themselves, one line of JSON each
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    log: AuditLog,
+}
+
+pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let records = audit::records(args.log.folder()?)?;
+    let records = args.day.into_iter().fold(records, audit::Records::of);
+    let wanted = records.filter(|entry| entry.as_ref().map_or(true, |entry| args.wants(entry)));
+    if args.json && args.last.is_none() {
+        for entry in wanted {
+            render::print_json(&entry?.text)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut latest = VecDeque::new();
+    for entry in wanted {
+        latest.push_back(entry?);
+        if args.last.is_some_and(|most| latest.len() > most) {
+            latest.pop_front();
+        }
+    }
+    if args.json {
+        latest.iter().try_for_each(|entry| render::print_json(&entry.text))?;
+    } else {
+        render::print(&render::table(HEADINGS, latest.iter().map(row)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    fn wants(&self, entry: &Entry) -> bool {
+        self.tool.as_ref().is_none_or(|pattern| glob::matches(pattern, &entry.tool))
+            && self.outcome.is_none_or(|outcome| entry.outcome == outcome.as_str())
+    }
+}
+
+fn row(entry: &Entry) -> [String; 6] {
+    let time = entry.ts.get(..19).unwrap_or(&entry.ts).replacen('T', " ", 1);
+    let short = |list: &[String]| if list.is_empty() { "-".to_owned() } else { list.join(", ") };
+    let cells = [
+        time,
+        entry.tool.clone(),
+        entry.outcome.clone(),
+        format!("{:.1}", entry.ms),
+        short(&entry.granted),
+        short(&entry.denied),
+    ];
+    cells.map(|cell| render::one_line(&cell))
+}
+
+fn outcome() -> impl TypedValueParser<Value = Outcome> {
+    PossibleValuesParser::new(Outcome::ALL.map(Outcome::as_str)).map(|name| {
+        let named = Outcome::ALL.into_iter().find(|outcome| outcome.as_str() == name);
+        named.expect("the names are those of the outcomes")
+    })
+}
+
+fn day(text: &str) -> Result<Day, String> {
+    let today = Day::of(SystemTime::now());
+    match text {
+        "today" => Ok(today),
+        "yesterday" => Ok(today.before().unwrap_or(today)),
+        _ => text.parse().map_err(|wrong: NoDay| format!("{wrong}, nor `today` or `yesterday`")),
+    }
+}

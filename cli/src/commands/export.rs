@@ -1,0 +1,87 @@
+//! `toolcrib export`: the tools as records of a standard, for other systems. Nothing is executed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::Context;
+use serde_json::Value;
+use toolcrib::record::{Crib, Entry, Order, Standing, digest};
+use toolcrib::tool::Limits;
+use toolcrib::{Runtime, Tool, runtime};
+
+use crate::options::Sources;
+use crate::render;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib export --format agent-tool | jq '.declarations[].tool_id'
+  toolcrib export --format agent-tool --tools ./tools.json --allow-read=./docs --out ./records
+
+Without --out, one JSON object on standard output, with an array for each kind of record. With it, one file a kind, one
+record a line: declarations.ndjson, interfaces.ndjson, execution-profiles.ndjson, permission-profiles.ndjson,
+scheduler-policies.ndjson, deferred-tools.ndjson, surfaces.ndjson. What the flags allow is what the profiles say.";
+
+/// What the host does itself, where there is a need for it.
+const BUILTINS: [&str; 2] = ["tool_search", "read_result"];
+
+/// Write the tools as records of a standard.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The standard: `agent-tool` is the Agent Tool draft, version 0.2.0
+    #[arg(long, value_enum)]
+    format: Format,
+    /// Write files into this folder instead of standard output; those of an earlier export are replaced
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    sources: Sources,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    AgentTool,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let runtime = args.sources.runtime(Limits::default().deadline, [])?;
+    let crib = match args.format {
+        Format::AgentTool => records(&runtime, args.sources.at_once()),
+    };
+    match args.out {
+        Some(folder) => {
+            fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
+            crib.kinds().into_iter().try_for_each(|(kind, records)| write(&folder, kind, records))?;
+        }
+        None => render::print_json(&serde_json::to_string(&crib)?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn records(runtime: &Runtime, at_once: usize) -> Crib {
+    let scheduler = runtime.scheduler();
+    let order = Order { at_once, most_calls: scheduler.calls, sibling_failure: scheduler.sibling_failure };
+    let tools = runtime.tools().chain(BUILTINS.into_iter().filter_map(|name| runtime.tool(name)));
+    Crib::of(tools.filter_map(|tool| entry(runtime, tool)), order, SystemTime::now())
+}
+
+fn entry<'a>(runtime: &'a Runtime, tool: &'a Tool) -> Option<Entry<'a>> {
+    let (grant, limits) = (runtime.grant(&tool.name)?, runtime.limits(&tool.name)?);
+    let digest = tool.body.program().and_then(|program| fs::read(program).ok()).map(digest);
+    let standing = match runtime.standing(&tool.name)? {
+        runtime::Standing::Deferred => Standing::Deferred,
+        runtime::Standing::Closed { decision, why } => {
+            Standing::Closed { decision: decision.clone(), why: why.to_owned() }
+        }
+        _ => Standing::Loaded,
+    };
+    Some(Entry { tool, grant, limits, digest, standing })
+}
+
+fn write(folder: &Path, kind: &str, records: &[Value]) -> anyhow::Result<()> {
+    let path = folder.join(kind.replace('_', "-")).with_extension("ndjson");
+    let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
+    fs::write(&path, lines).with_context(|| format!("cannot write `{}`", path.display()))
+}

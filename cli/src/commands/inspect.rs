@@ -1,0 +1,162 @@
+//! `toolcrib inspect`: all that is known of one tool and why it holds, without running it.
+
+mod sheet;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::{Map, Value, json};
+use toolcrib::runtime::Standing;
+use toolcrib::source::{self, Fingerprint};
+use toolcrib::tool::{Capabilities, FileRequest, Limits};
+use toolcrib::{Runtime, Tool};
+
+use crate::options::Sources;
+use crate::render::{self, Advice};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib inspect fs_read_file --tools target/crib --allow-read=./docs
+  toolcrib inspect ./greet.tool.json
+  toolcrib inspect ./greet.wasm --json | jq .interface.safety
+
+A fact is `declared` by the tool's source, `inferred` from its program's imports and from what it is
+granted, or the safe `default`. What ends in .json or .wasm or has a slash in it is a file, which is
+loaded alone; anything else is the name of a tool among --tools.";
+
+/// Show what is known of a tool, and why.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The name of a tool, or a component or record file
+    #[arg(value_name = "NAME or FILE")]
+    tool: String,
+    /// Show the defaults that say nothing too
+    #[arg(long)]
+    all: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    sources: Sources,
+}
+
+/// What is known of a tool beyond itself.
+struct Known<'a> {
+    runtime: &'a Runtime,
+    tool: &'a Tool,
+    program: Option<Fingerprint>,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let mut sources = args.sources;
+    let file = is_file(&args.tool).then(|| PathBuf::from(&args.tool));
+    if let Some(file) = &file {
+        sources.tools = vec![file.clone()];
+    }
+    let runtime = sources.runtime(Limits::default().deadline, [])?;
+    let tool = match &file {
+        Some(file) => the_one(&runtime, file)?,
+        None => {
+            if runtime.tool(&args.tool).is_none() {
+                // There is nothing to prepare: the library says which name is nearest.
+                runtime.prepare(&args.tool).await?;
+            }
+            runtime.tool(&args.tool).ok_or_else(|| anyhow::anyhow!("unknown tool: {}", args.tool))?
+        }
+    };
+    let program = tool.body.program().map(source::fingerprint).transpose()?;
+    let known = Known { runtime: &runtime, tool, program };
+    if args.json {
+        render::print_json(&serde_json::to_string(&record(&known))?)?;
+    } else {
+        render::print(&sheet::of(&known, args.all))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether an argument means a file and not a name: the same wherever the caller stands.
+fn is_file(argument: &str) -> bool {
+    argument.ends_with(".json") || argument.ends_with(".wasm") || argument.contains(std::path::is_separator)
+}
+
+/// The one tool of a file.
+fn the_one<'a>(runtime: &'a Runtime, file: &Path) -> anyhow::Result<&'a Tool> {
+    let mut tools = runtime.tools();
+    match (tools.next(), tools.next()) {
+        (Some(tool), None) => Ok(tool),
+        (first, _) => {
+            let count = runtime.tools().count();
+            let name = first.map_or("NAME", |tool| &tool.name);
+            let hint = format!("name one of them, such as `toolcrib inspect {name} --tools {}`", file.display());
+            Err(Advice::new(format!("{}: {count} tools, and one is inspected", file.display()), hint).into())
+        }
+    }
+}
+
+fn record(known: &Known<'_>) -> Value {
+    let Known { runtime, tool, program } = known;
+    let mut interface = Map::new();
+    for row in tool.rows() {
+        interface.entry(row.partition).or_insert_with(|| json!({}))[row.field] =
+            json!({ "value": row.value, "basis": row.basis });
+    }
+    let grant = runtime.grant(&tool.name);
+    json!({
+        "name": tool.name,
+        "description": tool.description,
+        "callable": closed(runtime, tool).is_none(),
+        "reason": closed(runtime, tool),
+        "source": {
+            "format": tool.origin.format,
+            "path": tool.origin.path.to_string_lossy(),
+            "index": tool.origin.index,
+            "unknown": tool.origin.unknown,
+        },
+        "program": program.as_ref().map(|program| json!({
+            "path": tool.body.program().map(Path::to_string_lossy),
+            "digest": program.digest,
+            "bytes": program.bytes,
+        })),
+        "requested": requested(&tool.requested),
+        "granted": grant.map(|grant| grant.granted()),
+        "denied": grant.map(|grant| grant.denied().iter().map(|denial| &denial.capability).collect::<Vec<_>>()),
+        "limits": runtime.limits(&tool.name).map(limits),
+        "imports": tool.imports,
+        "interface": interface,
+    })
+}
+
+/// Why a tool cannot be called, where it cannot.
+fn closed<'a>(runtime: &'a Runtime, tool: &Tool) -> Option<&'a str> {
+    match runtime.standing(&tool.name) {
+        Some(Standing::Closed { why, .. }) => Some(why),
+        _ => None,
+    }
+}
+
+/// What a tool asks for; `null` where its source says nothing and the flags decide.
+fn requested(asked: &Capabilities) -> Value {
+    let files = match &asked.files {
+        FileRequest::None if asked.stated => json!({}),
+        FileRequest::None => Value::Null,
+        FileRequest::Workspace(access) => json!(access),
+        FileRequest::Folders(folders) => {
+            let each = folders.iter().map(|it| json!({ "path": it.path.to_string_lossy(), "access": it.access }));
+            each.collect()
+        }
+    };
+    json!({ "stated": asked.stated, "files": files, "env": asked.env })
+}
+
+fn limits(limits: &Limits) -> Value {
+    json!({
+        "deadlineMs": limits.deadline.as_millis(),
+        "memoryBytes": limits.memory,
+        "outputBytes": limits.stdout,
+        "errorBytes": limits.stderr,
+        "handles": limits.handles,
+        "hostCallBytes": limits.host_call,
+        "fuel": limits.fuel,
+    })
+}

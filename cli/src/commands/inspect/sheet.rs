@@ -1,0 +1,138 @@
+//! What is known of a tool as a person reads it: what it is, what its program imports, and its facts by partition. All
+//! text of the tool is inert.
+
+use std::io::{self, IsTerminal};
+
+use serde_json::Value;
+use toolcrib::tool::{Basis, Capabilities, FileRequest, Limits, Row};
+
+use crate::render::{self, Tone};
+
+use super::{Known, closed};
+
+const IMPORTS: [&str; 2] = ["IMPORTS", "USES"];
+const FACTS: [&str; 4] = ["PARTITION", "FIELD", "BASIS", "VALUE"];
+
+/// The sheet of a tool; `all` shows the defaults that say nothing too.
+pub(super) fn of(known: &Known<'_>, all: bool) -> String {
+    [head(known), imports(known), facts(known, all)].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+}
+
+fn head(known: &Known<'_>) -> Option<String> {
+    let Known { runtime, tool, program } = known;
+    let place = |path| render::one_line(&render::from_here(path).to_string_lossy());
+    let mut lines = vec![render::one_line(&tool.name)];
+    lines.extend(tool.description.as_deref().map(render::one_line));
+    let mut add = |label: &str, text: String| lines.push(format!("  {label:10}{text}"));
+    let index = tool.origin.index.map(|index| format!(" (tool[{index}])")).unwrap_or_default();
+    add("source", place(&tool.origin.path) + &index);
+    if let (Some(path), Some(program)) = (tool.body.program(), program) {
+        add("program", format!("{}, {} bytes", place(path), program.bytes));
+        add("digest", program.digest.clone());
+    }
+    add("asks for", render::one_line(&requested(&tool.requested)));
+    if let Some(grant) = runtime.grant(&tool.name) {
+        let granted = grant.granted();
+        add("granted", if granted.is_empty() { "nothing".into() } else { render::one_line(&granted.join(", ")) });
+        let denied: Vec<_> = grant.denied().iter().map(|denial| denial.capability.as_str()).collect();
+        if !denied.is_empty() {
+            add("denied", render::one_line(&denied.join(", ")));
+        }
+    }
+    if let Some(limited) = runtime.limits(&tool.name) {
+        add("limits", limits(limited));
+    }
+    if let Some(why) = closed(runtime, tool) {
+        add("closed", render::one_line(why));
+    }
+    Some(lines.join("\n"))
+}
+
+fn imports(known: &Known<'_>) -> Option<String> {
+    known.program.as_ref()?;
+    let imports = match &known.tool.imports {
+        None => return Some("What it imports cannot be read from its bytes, so nothing is inferred from them.".into()),
+        Some(imports) if imports.is_empty() => return None,
+        Some(imports) => imports,
+    };
+    let rows =
+        imports.iter().map(|import| [&import.from, &import.functions.join(" ")].map(|text| render::one_line(text)));
+    Some(render::table(IMPORTS, rows))
+}
+
+/// The facts, those that are only defaults in a quiet tone.
+fn facts(known: &Known<'_>, all: bool) -> Option<String> {
+    let rows: Vec<Row> = known.tool.rows().into_iter().filter(|row| all || says_something(row)).collect();
+    let mut last = "";
+    let cells = rows.iter().map(|row| {
+        let partition = if row.partition == last { "" } else { row.partition };
+        last = row.partition;
+        [partition.to_owned(), row.field.to_owned(), basis(row.basis).to_owned(), shown(&row.value)]
+    });
+    let table = render::table(FACTS, cells);
+    let terminal = io::stdout().is_terminal();
+    let quiet = std::iter::once(false).chain(rows.iter().map(|row| row.basis == Basis::Default));
+    let lines = table.lines().zip(quiet).map(|(line, quiet)| match quiet {
+        true => render::paint(Tone::Quiet, line, terminal).into_owned(),
+        false => line.to_owned(),
+    });
+    Some(lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn says_something(row: &Row) -> bool {
+    let empty = match &row.value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    row.basis != Basis::Default || !empty
+}
+
+fn basis(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Declared => "declared",
+        Basis::Inferred => "inferred",
+        Basis::Default => "default",
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) if text.is_empty() => "-".to_owned(),
+        Value::String(text) => render::one_line(text),
+        other => render::one_line(&other.to_string()),
+    }
+}
+
+fn requested(asked: &Capabilities) -> String {
+    let mut words = match &asked.files {
+        FileRequest::None => Vec::new(),
+        FileRequest::Workspace(access) => vec![format!("{} in what the flags allow", access.as_str())],
+        FileRequest::Folders(folders) => {
+            folders.iter().map(|it| format!("{}:{}", it.access.as_str(), it.path.display())).collect()
+        }
+    };
+    words.extend(asked.env.iter().map(|name| format!("env:{name}")));
+    match (asked.stated, words.is_empty()) {
+        (true, true) => "nothing".to_owned(),
+        (true, false) => words.join(", "),
+        (false, true) => "whatever the flags allow".to_owned(),
+        (false, false) => format!("whatever the flags allow, {}", words.join(", ")),
+    }
+}
+
+fn limits(limits: &Limits) -> String {
+    let fuel = limits.fuel.map(|fuel| format!(", {fuel} units of fuel")).unwrap_or_default();
+    let (memory, output) = (amount(limits.memory), amount(limits.stdout));
+    format!("{:?}, {memory} of memory, {output} of output, {} handles{fuel}", limits.deadline, limits.handles)
+}
+
+fn amount(bytes: usize) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} bytes"),
+    }
+}

@@ -1,0 +1,233 @@
+//! What an operator settles in a `toolcrib.toml`: which calls may run, masks, the scheduler, results. The file is trusted
+//! like a manifest of one's own. Every slip in it is an error, for a file about permissions must not be half followed.
+//!
+//! ```toml
+//! [permissions]                # rules over calls; `--allow-tool`, `--ask-tool` and `--deny-tool` say the same
+//! allow = ["fs_read_*"]
+//! ask = ["fs_write_file(path=out/*)", "fs_rm"]
+//! deny = ["fs_rm(path=*.git*)"]
+//!
+//! [masks]                      # named regular expressions, to which a tool's `redaction_policy_refs` refer
+//! emails = '[a-z]+@[a-z.]+'
+//!
+//! [scheduler]
+//! sibling_failure = "ignore"   # or `cancel_siblings`, `cancel_dependent`
+//! step_time = "60s"            # all calls of one step together
+//! step_output = "4MiB"         # the same, in bytes
+//! queue = 256                  # the most calls that wait
+//! defer_above = 40             # with more tools, the model is sent those that are always loaded
+//!
+//! [results]
+//! max_inline = 65536           # characters that the model is given whole
+//! ```
+
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use regex::Regex;
+use toolcrib::call::Behavior;
+use toolcrib::policy::{Pattern, Rule};
+use toolcrib::tool::SiblingFailure;
+
+use crate::input;
+use crate::options::{duration, size};
+use crate::render;
+
+use table::{Field, Table};
+
+/// The file that is read where none is named.
+pub(crate) const DEFAULT_FILE: &str = "./toolcrib.toml";
+
+/// What a `toolcrib.toml` says.
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    /// The file, where there was one.
+    pub(crate) path: Option<PathBuf>,
+    /// Rules over calls, in the order of the file.
+    pub(crate) rules: Vec<Rule>,
+    /// Named masks, sorted by name.
+    pub(crate) masks: Vec<Mask>,
+    #[allow(dead_code, reason = "checked here, and followed once calls are scheduled")]
+    pub(crate) scheduler: Scheduler,
+    #[allow(dead_code, reason = "checked here, and followed once large results are kept")]
+    pub(crate) results: Results,
+}
+
+/// Text that a tool's answer must not show, by the name under which its record refers to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mask {
+    pub(crate) name: String,
+    /// A regular expression that compiles.
+    pub(crate) pattern: String,
+}
+
+/// How the calls of one step go together; what is absent stays at its default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Scheduler {
+    pub(crate) sibling_failure: Option<SiblingFailure>,
+    pub(crate) step_time: Option<Duration>,
+    /// In bytes.
+    pub(crate) step_output: Option<usize>,
+    pub(crate) queue: Option<usize>,
+    pub(crate) defer_above: Option<usize>,
+}
+
+/// What becomes of answers; what is absent stays at its default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Results {
+    /// In characters.
+    pub(crate) max_inline: Option<usize>,
+}
+
+impl Config {
+    /// What the named file says, or else [`DEFAULT_FILE`], or nothing where that is not there.
+    pub(crate) fn load(named: Option<&Path>) -> anyhow::Result<Self> {
+        let default = Path::new(DEFAULT_FILE);
+        match named {
+            Some(path) => Self::read(path),
+            // A file that is there and cannot be looked at is read, and so told.
+            None if default.try_exists().unwrap_or(true) => Self::read(default),
+            None => Ok(Self::default()),
+        }
+    }
+
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let name = render::from_here(path).display().to_string();
+        let text = input::file(path).with_context(|| format!("cannot read the settings in `{name}`"))?;
+        let config = Self::parse(&name, &text)?;
+        Ok(Self { path: Some(path.to_path_buf()), ..config })
+    }
+
+    /// What `text` says; `file` is its name in messages.
+    fn parse(file: &str, text: &str) -> anyhow::Result<Self> {
+        let mut top = Table::parse(file, text)?;
+        let config = Self {
+            path: None,
+            rules: top.table("permissions")?.map_or(Ok(Vec::new()), rules)?,
+            masks: top.table("masks")?.map_or(Ok(Vec::new()), masks)?,
+            scheduler: top.table("scheduler")?.map_or(Ok(Scheduler::default()), scheduler)?,
+            results: top.table("results")?.map_or(Ok(Results::default()), results)?,
+        };
+        top.end()?;
+        Ok(config)
+    }
+}
+
+fn rules(mut table: Table<'_>) -> anyhow::Result<Vec<Rule>> {
+    let mut rules = Vec::new();
+    for behavior in [Behavior::Allow, Behavior::Ask, Behavior::Deny] {
+        for field in table.take(behavior.as_str()).map_or(Ok(Vec::new()), Field::items)? {
+            let pattern = field.read("a text such as \"fs_*\" or \"fs_rm(path=out/*)\"", str::parse::<Pattern>)?;
+            rules.push(Rule::new(behavior, pattern, field.file()));
+        }
+    }
+    table.end()?;
+    Ok(rules)
+}
+
+fn masks(table: Table<'_>) -> anyhow::Result<Vec<Mask>> {
+    let mask = |(name, field): (String, Field<'_>)| {
+        let compiled = |text: &str| match Regex::new(text) {
+            Ok(_) => Ok(text.to_owned()),
+            // The last line says what is wrong, those above it show where.
+            Err(error) => Err(error.to_string().lines().last().unwrap_or_default().replace("error: ", "")),
+        };
+        Ok(Mask { pattern: field.read("a regular expression as text", compiled)?, name })
+    };
+    table.fields().map(mask).collect()
+}
+
+fn scheduler(mut table: Table<'_>) -> anyhow::Result<Scheduler> {
+    let word = |text: &str| SiblingFailure::from_word(text).ok_or_else(String::new);
+    let scheduler = Scheduler {
+        sibling_failure: table.read("sibling_failure", "`ignore`, `cancel_siblings` or `cancel_dependent`", word)?,
+        step_time: table.read("step_time", "a time as text, such as \"60s\"", duration)?,
+        step_output: table.read("step_output", "a size as text, such as \"4MiB\"", size)?,
+        queue: table.count("queue")?,
+        defer_above: table.count("defer_above")?,
+    };
+    table.end()?;
+    Ok(scheduler)
+}
+
+fn results(mut table: Table<'_>) -> anyhow::Result<Results> {
+    let results = Results { max_inline: table.count("max_inline")? };
+    table.end()?;
+    Ok(results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"
+[permissions]
+allow = ["fs_read_*"]
+ask = ["fs_write_file(path=out/*)", "fs_rm"]
+deny = ["fs_rm(path=*.git*)"]
+[masks]
+emails = '[a-z]+@[a-z.]+'
+[scheduler]
+sibling_failure = "cancel_dependent"
+step_time = "60s"
+step_output = "4MiB"
+queue = 256
+defer_above = 40
+[results]
+max_inline = 65_536
+"#;
+
+    #[test]
+    fn every_section_is_read() {
+        let config = Config::parse("toolcrib.toml", WHOLE).unwrap();
+        let rules: Vec<String> = config.rules.iter().map(ToString::to_string).collect();
+        assert_eq!(rules.len(), 4);
+        assert_eq!(rules[1], "ask fs_write_file(path=out/*) (toolcrib.toml)");
+        assert_eq!(config.masks, [Mask { name: "emails".into(), pattern: "[a-z]+@[a-z.]+".into() }]);
+        let scheduler = Scheduler {
+            sibling_failure: Some(SiblingFailure::CancelDependent),
+            step_time: Some(Duration::from_secs(60)),
+            step_output: Some(4 << 20),
+            queue: Some(256),
+            defer_above: Some(40),
+        };
+        assert_eq!(config.scheduler, scheduler);
+        assert_eq!(config.results, Results { max_inline: Some(65_536) });
+        assert!(Config::parse("toolcrib.toml", "").is_ok_and(|config| config.rules.is_empty()));
+    }
+
+    #[test]
+    fn a_slip_is_told_with_file_line_field_and_what_was_found() {
+        for (text, wanted) in [
+            ("[permissions]\nalow = []", "t:2: unknown key `permissions.alow`"),
+            ("[permission]", "t:1: unknown key `permission`"),
+            ("permissions = 3", "t:1: `permissions` must be a table, found `3`"),
+            ("[permissions]\nask = 'fs_*'", "t:2: `permissions.ask` must be an array, found `'fs_*'`"),
+            (
+                "[permissions]\nask = [\n 'fs_*',\n 7,\n]",
+                "t:4: `permissions.ask[1]` must be a text such as \"fs_*\" or \"fs_rm(path=out/*)\", found `7`",
+            ),
+            ("[permissions]\ndeny = ['x(a']", "t:2: `permissions.deny[0]`: `x(a`: the last `)` is missing"),
+            ("[masks]\na = '('", "t:2: `masks.a`: unclosed group"),
+            (
+                "[scheduler]\nsibling_failure = 'stop'",
+                "t:2: `scheduler.sibling_failure` must be `ignore`, `cancel_siblings` or `cancel_dependent`, found `'stop'`",
+            ),
+            (
+                "[scheduler]\nstep_time = '1d'",
+                "t:2: `scheduler.step_time`: `1d` is not a time such as `30s`, `500ms` or `2m`, up to `24h`",
+            ),
+            ("[scheduler]\nqueue = 0", "t:2: `scheduler.queue` must be a positive whole number, found `0`"),
+            ("[results]\nmax_inline = -1", "t:2: `results.max_inline` must be a positive whole number, found `-1`"),
+        ] {
+            assert_eq!(Config::parse("t", text).unwrap_err().to_string(), wanted, "{text}");
+        }
+        let error = Config::parse("t", "[permissions]\nallow = [").unwrap_err().to_string();
+        assert!(error.starts_with("t:2: "), "{error}");
+        let error = Config::parse("t", "[permissions]\nallow = []\nallow = []").unwrap_err().to_string();
+        assert!(error.starts_with("t:3: ") && error.contains("duplicate key"), "{error}");
+    }
+}

@@ -1,0 +1,159 @@
+//! A TOML table whose keys are taken by name, so that what is left is known to be a slip. Every message names the file,
+//! the line and the key.
+
+use std::ops::Range;
+
+use anyhow::anyhow;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::render::{Advice, one_line, shortened};
+
+/// How much of a value is shown, in characters.
+const SHOWN: usize = 60;
+
+/// A text with its name.
+#[derive(Debug, Clone, Copy)]
+struct File<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
+impl File<'_> {
+    /// A message about a place in the file.
+    fn at(&self, place: &Range<usize>, message: &str) -> String {
+        let above = self.text.get(..place.start).unwrap_or(self.text);
+        format!("{}:{}: {message}", self.name, above.matches('\n').count() + 1)
+    }
+}
+
+/// A table of a file.
+#[derive(Debug)]
+pub(super) struct Table<'a> {
+    file: File<'a>,
+    name: String,
+    entries: DeTable<'a>,
+    known: Vec<&'static str>,
+}
+
+/// A value of a file, by the keys that lead to it.
+#[derive(Debug)]
+pub(super) struct Field<'a> {
+    file: File<'a>,
+    name: String,
+    value: Spanned<DeValue<'a>>,
+}
+
+impl<'a> Table<'a> {
+    /// The whole of a file; `name` is the file's in messages.
+    pub(super) fn parse(name: &'a str, text: &'a str) -> anyhow::Result<Self> {
+        let file = File { name, text };
+        let parsed = DeTable::parse(text).map_err(|error| {
+            let place = error.span().unwrap_or_default();
+            anyhow!(file.at(&place, &format!("not TOML: {}", error.message())))
+        })?;
+        Ok(Self { file, name: String::new(), entries: parsed.into_inner(), known: Vec::new() })
+    }
+
+    /// The value of a key.
+    pub(super) fn take(&mut self, key: &'static str) -> Option<Field<'a>> {
+        self.known.push(key);
+        let value = self.entries.remove(key)?;
+        Some(Field { file: self.file, name: inside(&self.name, key), value })
+    }
+
+    /// The value of a key, as [`Field::read`] reads it.
+    pub(super) fn read<T>(
+        &mut self,
+        key: &'static str,
+        wanted: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> anyhow::Result<Option<T>> {
+        self.take(key).map(|field| field.read(wanted, parse)).transpose()
+    }
+
+    /// The value of a key that is a positive whole number.
+    pub(super) fn count(&mut self, key: &'static str) -> anyhow::Result<Option<usize>> {
+        let Some(field) = self.take(key) else { return Ok(None) };
+        let count = match field.value.get_ref() {
+            DeValue::Integer(number) => usize::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        match count {
+            Some(count) if count > 0 => Ok(Some(count)),
+            _ => Err(field.wrong("a positive whole number")),
+        }
+    }
+
+    /// The value of a key that is a table.
+    pub(super) fn table(&mut self, key: &'static str) -> anyhow::Result<Option<Table<'a>>> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(field) if !matches!(field.value.get_ref(), DeValue::Table(_)) => Err(field.wrong("a table")),
+            Some(Field { file, name, value }) => {
+                let DeValue::Table(entries) = value.into_inner() else { return Ok(None) };
+                Ok(Some(Table { file, name, entries, known: Vec::new() }))
+            }
+        }
+    }
+
+    /// Every key, whatever it is called, with its value.
+    pub(super) fn fields(self) -> impl Iterator<Item = (String, Field<'a>)> {
+        let Table { file, name: table, entries, .. } = self;
+        entries.into_iter().map(move |(key, value)| {
+            let key = key.into_inner().into_owned();
+            let name = inside(&table, &key);
+            (key, Field { file, name, value })
+        })
+    }
+
+    /// Whoever made the table wrote no other key than those that were taken.
+    pub(super) fn end(self) -> anyhow::Result<()> {
+        let Some((key, _)) = self.entries.iter().min_by_key(|(key, _)| key.span().start) else { return Ok(()) };
+        let unknown = format!("unknown key `{}`", inside(&self.name, key.get_ref()));
+        let near = |known: &&str| strsim::damerau_levenshtein(known, key.get_ref());
+        let hint = match self.known.iter().copied().min_by_key(near).filter(|known| near(known) <= 3) {
+            Some(nearest) => format!("did you mean `{nearest}`?"),
+            None => format!("there may be `{}`", self.known.join("`, `")),
+        };
+        Err(Advice::new(self.file.at(&key.span(), &unknown), hint).into())
+    }
+}
+
+impl<'a> Field<'a> {
+    /// The name of its file.
+    pub(super) fn file(&self) -> &'a str {
+        self.file.name
+    }
+
+    /// What a text says; `wanted` is told of everything that is no text, and of texts that `parse` refuses wordlessly.
+    pub(super) fn read<T>(&self, wanted: &str, parse: impl Fn(&str) -> Result<T, String>) -> anyhow::Result<T> {
+        let DeValue::String(text) = self.value.get_ref() else { return Err(self.wrong(wanted)) };
+        parse(text).map_err(|reason| match reason.is_empty() {
+            true => self.wrong(wanted),
+            false => anyhow!(self.file.at(&self.value.span(), &format!("`{}`: {reason}", self.name))),
+        })
+    }
+
+    /// The items of an array.
+    pub(super) fn items(self) -> anyhow::Result<Vec<Field<'a>>> {
+        if !matches!(self.value.get_ref(), DeValue::Array(_)) {
+            return Err(self.wrong("an array"));
+        }
+        let DeValue::Array(items) = self.value.into_inner() else { return Ok(Vec::new()) };
+        let item = |(at, value)| Field { file: self.file, name: format!("{}[{at}]", self.name), value };
+        Ok(items.into_iter().enumerate().map(item).collect())
+    }
+
+    fn wrong(&self, wanted: &str) -> anyhow::Error {
+        let place = self.value.span();
+        let found = one_line(self.file.text.get(place.clone()).unwrap_or_default());
+        let found = shortened(&found, SHOWN);
+        anyhow!(self.file.at(&place, &format!("`{}` must be {wanted}, found `{found}`", self.name)))
+    }
+}
+
+/// The name of a key in a table.
+fn inside(table: &str, key: &str) -> String {
+    if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") }
+}

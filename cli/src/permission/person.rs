@@ -1,0 +1,132 @@
+//! The person at the terminal, who is asked one question at a time. Only a line typed after the question was shown
+//! answers it; without a terminal there is nobody.
+
+use std::collections::HashMap;
+use std::io::{self, IsTerminal, Write};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::Mutex;
+use toolcrib::policy::{Answer, Approval, Approvals, Approver, Question};
+
+use crate::render::{self, Tone};
+
+use super::keyboard::Keyboard;
+use super::sheet::Sheet;
+
+/// Columns of a terminal that does not tell its width.
+const WIDTH: usize = 80;
+
+/// Whoever sits at the terminal.
+#[derive(Debug)]
+pub(crate) struct Person {
+    approvals: Option<Approvals>,
+    /// One question at a time.
+    turn: Mutex<Turn>,
+}
+
+/// What lasts from one question to the next.
+#[derive(Debug, Default)]
+struct Turn {
+    keyboard: Keyboard,
+    /// What was agreed to for longer than one call: a question that waited for its turn may be about the same.
+    agreed: HashMap<Approval, Answer>,
+}
+
+impl Person {
+    /// The person at the terminal; what they agree to for always goes into `approvals`.
+    pub(crate) fn new(approvals: Option<Approvals>) -> Self {
+        Self { approvals, turn: Mutex::default() }
+    }
+
+    async fn answer(&self, question: Question<'_>) -> Answer {
+        if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+            return Answer::Nobody;
+        }
+        let mut turn = self.turn.lock().await;
+        if let Some(answer) = turn.agreed.get(question.approval) {
+            return *answer;
+        }
+        let answer = ask(&mut turn.keyboard, &question, self.approvals.is_some()).await;
+        let answer = match (answer, &self.approvals) {
+            (Answer::Always, Some(approvals)) => keep(approvals.clone(), question.approval.clone()).await,
+            (answer, _) => answer,
+        };
+        if matches!(answer, Answer::Session | Answer::Always) {
+            turn.agreed.insert(question.approval.clone(), answer);
+        }
+        answer
+    }
+}
+
+impl Approver for Person {
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+        self.answer(question).boxed()
+    }
+}
+
+/// Keeps an approval; what could not be kept holds for the session.
+async fn keep(approvals: Approvals, approval: Approval) -> Answer {
+    let kept = tokio::task::spawn_blocking(move || approvals.add(&approval)).await;
+    match kept.map_err(anyhow::Error::from).and_then(|kept| Ok(kept?)) {
+        Ok(()) => Answer::Always,
+        Err(error) => {
+            render::warning(&format!("{error:#}; you are asked again in the next session"));
+            Answer::Session
+        }
+    }
+}
+
+/// Shows a question until it is answered. Nothing else is written meanwhile.
+async fn ask(keyboard: &mut Keyboard, question: &Question<'_>, can_keep: bool) -> Answer {
+    let _quiet = render::hold();
+    let mut whole = false;
+    loop {
+        let width = terminal_size::terminal_size_of(io::stderr()).map_or(WIDTH, |(width, _)| usize::from(width.0));
+        let sheet = Sheet::new(question, width, whole);
+        keyboard.forget();
+        say(&format!("\n{} {}", render::paint(Tone::Doubtful, "question:", true), sheet.text));
+        let always = if can_keep { ", [a]lways" } else { "" };
+        let view = if sheet.is_cut { ", [v]iew all" } else { "" };
+        loop {
+            let open = OpenLine::new(&format!("[o]nce, [s]ession{always}{view}, [n]o (Enter means no): "));
+            let Some(line) = keyboard.line().await else { return Answer::No };
+            open.closed();
+            match line.to_lowercase().as_str() {
+                "o" | "once" => return Answer::Once,
+                "s" | "session" => return Answer::Session,
+                "a" | "always" if can_keep => return Answer::Always,
+                "n" | "no" | "" => return Answer::No,
+                "v" | "view" if sheet.is_cut => break,
+                _ => keyboard.forget(),
+            }
+        }
+        whole = true;
+    }
+}
+
+/// A line on which a person writes. Where they do not end it, it ends with this.
+struct OpenLine;
+
+impl OpenLine {
+    fn new(text: &str) -> Self {
+        say(text);
+        Self
+    }
+
+    /// The person has ended the line.
+    fn closed(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for OpenLine {
+    fn drop(&mut self) {
+        say("\n");
+    }
+}
+
+fn say(text: &str) {
+    // A terminal that is gone gives no answer either.
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}

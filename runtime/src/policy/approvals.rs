@@ -1,0 +1,204 @@
+//! `approvals.json`: what a person agreed to for always. The file is its owner's alone, read whole and written whole or
+//! not at all, by one process at a time; one that is not understood is an error and stays as it is.
+//!
+//! ```json
+//! {"approvals": [{"tool": "fs_rm", "digest": "sha256:…", "rule": "ask fs_* (toolcrib.toml)", "given": "2026-01-31T12:00:00Z"}]}
+//! ```
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
+
+use crate::error::Error;
+use crate::private;
+
+use super::approval::Approval;
+
+/// The longest wait for another process that writes.
+const LONGEST_LOCK: Duration = Duration::from_secs(2);
+
+/// A file of approvals, which need not be there yet.
+#[derive(Debug, Clone)]
+pub struct Approvals {
+    path: PathBuf,
+}
+
+/// One approval, and when it was given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Given {
+    /// The tool's name.
+    pub tool: String,
+    /// The digest of its program, as `sha256:HEX`.
+    pub digest: String,
+    /// The rule that asked.
+    pub rule: String,
+    /// When a person agreed.
+    pub given: Timestamp,
+}
+
+impl Given {
+    /// What was agreed to.
+    pub fn approval(&self) -> Approval {
+        Approval { tool: self.tool.clone(), digest: self.digest.clone(), rule: self.rule.clone() }
+    }
+}
+
+/// The whole file.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    approvals: Vec<Given>,
+}
+
+impl Approvals {
+    /// The approvals in a file.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Where they are.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was agreed to, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Approvals`] where the file is there and cannot be read, is not understood, or can be written by others.
+    pub fn read(&self) -> Result<Vec<Given>, Error> {
+        self.content().map_err(|error| self.fault(&error))
+    }
+
+    /// Keeps an approval, once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Approvals`] as in [`Approvals::read`], and where the file cannot be written.
+    pub fn add(&self, approval: &Approval) -> Result<(), Error> {
+        self.change(|all| {
+            if !all.iter().any(|one| one.approval() == *approval) {
+                let Approval { tool, digest, rule } = approval.clone();
+                all.push(Given { tool, digest, rule, given: Timestamp::now() });
+            }
+        })
+    }
+
+    /// Takes back those of which `which` is true; gives how many there were.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Approvals`] as in [`Approvals::add`].
+    pub fn remove(&self, which: impl Fn(&Given) -> bool) -> Result<usize, Error> {
+        self.change(|all| {
+            let before = all.len();
+            all.retain(|one| !which(one));
+            before - all.len()
+        })
+    }
+
+    /// Reads, changes and writes, while no other process does.
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<Given>) -> T) -> Result<T, Error> {
+        let changed = || {
+            let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            private::make_folder(folder)?;
+            // The lock is a file of its own: the approvals themselves are replaced.
+            let lock = private::options().append(true).create(true).open(self.path.with_added_extension("lock"))?;
+            private::lock(&lock, LONGEST_LOCK)?;
+            let mut all = self.content()?;
+            let before = all.clone();
+            let changed = change(&mut all);
+            if all != before {
+                self.replace(folder, &Content { approvals: all })?;
+            }
+            Ok(changed)
+        };
+        changed().map_err(|error| self.fault(&error))
+    }
+
+    fn content(&self) -> io::Result<Vec<Given>> {
+        match private::refuse_shared(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            checked => checked?,
+        }
+        let content: Content = serde_json::from_slice(&fs::read(&self.path)?)?;
+        Ok(content.approvals)
+    }
+
+    /// Puts a new file into the place of the old one; a temporary file is its owner's alone.
+    fn replace(&self, folder: &Path, content: &Content) -> io::Result<()> {
+        let mut file = NamedTempFile::new_in(folder)?;
+        serde_json::to_writer_pretty(&mut file, content)?;
+        file.write_all(b"\n")?;
+        file.as_file().sync_all()?;
+        file.persist(&self.path)?;
+        // A rename outlasts a crash once its folder is written. Where folders cannot be synced, it is as safe as it gets.
+        let _ = File::open(folder).and_then(|folder| folder.sync_all());
+        Ok(())
+    }
+
+    fn fault(&self, error: &io::Error) -> Error {
+        Error::Approvals { path: self.path.clone(), reason: error.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn approval(tool: &str) -> Approval {
+        Approval { tool: tool.into(), digest: "sha256:00".into(), rule: "ask * (test)".into() }
+    }
+
+    #[test]
+    fn parallel_writers_lose_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = Approvals::file(folder.path().join("new/approvals.json"));
+        thread::scope(|scope| {
+            for at in 0..8 {
+                let file = &file;
+                scope.spawn(move || (0..4).for_each(|n| file.add(&approval(&format!("t{at}_{n}"))).unwrap()));
+            }
+        });
+        assert_eq!(file.read().unwrap().len(), 32);
+        file.add(&approval("t0_0")).unwrap();
+        assert_eq!(file.read().unwrap().len(), 32, "what is kept is kept once");
+        assert_eq!(file.remove(|one| one.tool == "t0_0").unwrap(), 1);
+        assert_eq!(file.remove(|_| true).unwrap(), 31);
+        assert!(file.read().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_not_understood_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("approvals.json");
+        let file = Approvals::file(&path);
+        for text in ["", "[]", "{\"approvals\":[{\"tool\":1}]}", "{\"approvals\":[],\"more\":1}"] {
+            fs::write(&path, text).unwrap();
+            let errors =
+                [file.read().unwrap_err(), file.add(&approval("t")).unwrap_err(), file.remove(|_| true).unwrap_err()];
+            assert!(errors.iter().all(|error| error.to_string().contains("approvals.json: ")), "{text}: {errors:?}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_others_may_write_approves_nothing() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let file = Approvals::file(folder.path().join("approvals.json"));
+        file.add(&approval("t")).unwrap();
+        assert_eq!(file.path().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        fs::set_permissions(file.path(), fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(file.read().is_err());
+    }
+}

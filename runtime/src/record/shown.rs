@@ -1,0 +1,181 @@
+//! What of a call may stand in a record: the operator's masks are laid over everything that comes from outside, and what
+//! is long is cut, with its size and digest told.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::audit::Redactions;
+use crate::tool::masked;
+
+/// The longest text or value that stands in a record whole, in bytes.
+const MOST: usize = 64 << 10;
+/// What stands in its place of one that is longer.
+const PREVIEW: usize = 2 << 10;
+/// Stands in the place of a sensitive value that somebody repeats.
+const MASK: &str = "***";
+/// The shortest secret that is masked where it is repeated, in characters: masking a shorter one would garble every text.
+const SHORTEST_SECRET: usize = 4;
+/// The most characters of a name or an identifier from outside.
+const LONGEST_WORD: usize = 256;
+
+/// What is masked: what the operator says, and for one call what its tool marks as sensitive.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Shown {
+    pub(super) redactions: Redactions,
+    /// The names of sensitive arguments.
+    names: Vec<String>,
+    /// Their values, wherever somebody repeats them.
+    secrets: Vec<String>,
+}
+
+/// A text as it may be shown.
+pub(super) struct Text {
+    pub(super) text: String,
+    /// Whether a mask lies over a part of it.
+    pub(super) masked: bool,
+    /// Where it was cut: its bytes and its digest before.
+    pub(super) cut: Option<(usize, String)>,
+}
+
+impl Shown {
+    /// The same for a call with these arguments, those of these names sensitive.
+    pub(super) fn without(&self, names: &[String], arguments: &Value) -> Self {
+        let mut shown = self.clone();
+        shown.names = names.to_vec();
+        let long_enough = |secret: &String| secret.chars().count() >= SHORTEST_SECRET;
+        shown.secrets.extend(secrets(arguments, names).into_iter().filter(long_enough));
+        shown
+    }
+
+    /// A name or an identifier.
+    pub(super) fn word(&self, word: &str) -> String {
+        self.masked(Value::String(word.chars().take(LONGEST_WORD).collect())).as_str().unwrap_or_default().to_owned()
+    }
+
+    /// A value; in the place of a long one, its beginning as text.
+    pub(super) fn value(&self, value: &Value) -> Value {
+        let value = self.masked(value.clone());
+        let text = value.to_string();
+        match cut(&text) {
+            Some((bytes, digest)) => json!({ "cut": true, "bytes": bytes, "digest": digest, "preview": start(&text) }),
+            None => value,
+        }
+    }
+
+    /// A text. Where it is JSON, masks are laid over its strings, so that it stays JSON.
+    pub(super) fn text(&self, text: &str) -> Text {
+        let is_open = self.redactions.is_empty() && self.names.is_empty();
+        let masked = match serde_json::from_str::<Value>(text) {
+            _ if is_open => text.to_owned(),
+            Ok(value) => match self.masked(value.clone()) {
+                masked if masked == value => text.to_owned(),
+                masked => masked.to_string(),
+            },
+            Err(_) => self.masked(json!(text)).as_str().unwrap_or_default().to_owned(),
+        };
+        let cut = cut(&masked);
+        let is_masked = masked != text;
+        let text = if cut.is_some() { start(&masked).to_owned() } else { masked };
+        Text { text, masked: is_masked, cut }
+    }
+
+    fn masked(&self, mut value: Value) -> Value {
+        self.redactions.mask(&mut value);
+        if !self.names.is_empty() {
+            value = masked(&value, &self.names);
+            self.replace(&mut value);
+        }
+        value
+    }
+
+    fn replace(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                for secret in self.secrets.iter().filter(|secret| text.contains(*secret)).collect::<Vec<_>>() {
+                    *text = text.replace(secret, MASK);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.replace(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.replace(field)),
+            _ => {}
+        }
+    }
+}
+
+/// The texts in the members of these names, at any depth.
+fn secrets(value: &Value, names: &[String]) -> Vec<String> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(|item| secrets(item, names)).collect(),
+        Value::Object(fields) => {
+            let of = |(name, value): (&String, &Value)| match names.contains(name) {
+                true => leaves(value),
+                false => secrets(value, names),
+            };
+            fields.iter().flat_map(of).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn leaves(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => items.iter().flat_map(leaves).collect(),
+        Value::Object(fields) => fields.values().flat_map(leaves).collect(),
+        Value::Null | Value::Bool(_) => Vec::new(),
+        Value::Number(number) => vec![number.to_string()],
+    }
+}
+
+/// SHA-256 in the form of every record.
+pub fn digest(bytes: impl AsRef<[u8]>) -> String {
+    let hash = Sha256::digest(bytes.as_ref());
+    hash.iter().fold("sha256:".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+fn cut(text: &str) -> Option<(usize, String)> {
+    (text.len() > MOST).then(|| (text.len(), digest(text)))
+}
+
+fn start(text: &str) -> &str {
+    &text[..text.floor_char_boundary(PREVIEW)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_after_it_was_masked() {
+        let mut shown = Shown::default();
+        shown.redactions.add_literal(["secret".to_owned()]);
+        let text = format!("{}secret{}", "x".repeat(PREVIEW - 3), "y".repeat(MOST));
+        let told = shown.text(&text);
+        assert!(told.masked && told.text.len() <= PREVIEW && !told.text.contains("sec"), "{}", told.text);
+        assert!(told.cut.is_some_and(|(bytes, digest)| bytes > MOST && digest.starts_with("sha256:")));
+    }
+
+    #[test]
+    fn json_stays_json_under_a_mask() {
+        let mut shown = Shown::default();
+        shown.redactions.add_literal(["a\"b".to_owned()]);
+        let told = shown.text(r#"{"key":"a\"b"}"#);
+        assert_eq!(told.text, r#"{"key":"***REDACTED***"}"#);
+        assert!(!shown.text("{\"key\": 1}").masked, "what no mask touches stays as it was written");
+    }
+
+    #[test]
+    fn a_sensitive_value_is_masked_by_its_name_and_wherever_it_is_repeated() {
+        let names = ["token".to_owned()];
+        let shown = Shown::default().without(&names, &json!({ "token": ["hunter22", 4711], "user": "ada" }));
+        let told = shown.text(r#"{"user":"ada","token":1,"log":"hunter22 at 4711"}"#);
+        assert_eq!(told.text, r#"{"user":"ada","token":"***","log":"*** at ***"}"#);
+        assert_eq!(shown.text("no hunter22 here").text, "no *** here");
+    }
+
+    #[test]
+    fn a_long_value_is_told_by_its_beginning() {
+        let told = Shown::default().value(&json!({ "content": "é".repeat(MOST) }));
+        assert_eq!((&told["cut"], told["preview"].as_str().map(str::len)), (&json!(true), Some(PREVIEW - 1)));
+    }
+}

@@ -1,0 +1,303 @@
+//! The chain of the log: whatever is done to it is found, and named where it was done, by the built program.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use toolcrib::{Audit, Runtime, ToolCall};
+
+use crate::crib::{Crib, Ran, guest};
+
+use super::block_on;
+
+/// A crib whose log holds calls of unknown tools with these names, all of one day.
+fn logged(names: &[&str]) -> Crib {
+    let crib = Crib::new();
+    sign(&crib, names);
+    crib
+}
+
+/// Signs for calls as one process does.
+fn sign(crib: &Crib, names: &[&str]) {
+    let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(1_772_366_400);
+    let audit = Audit::folder(crib.path("audit")).clock(move || noon);
+    let runtime = Runtime::builder().source(guest("empty")).audit(audit).build().unwrap();
+    for name in names {
+        block_on(runtime.call(ToolCall::new("", *name, "{}")));
+    }
+}
+
+fn verify(crib: &Crib) -> Ran {
+    crib.run(&["audit", "verify"])
+}
+
+fn file(crib: &Crib) -> PathBuf {
+    crib.path("audit/20260301.log")
+}
+
+/// Rewrites the lines of the log.
+fn tamper(crib: &Crib, act: impl FnOnce(&mut Vec<String>)) {
+    let text = fs::read_to_string(file(crib)).unwrap();
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    act(&mut lines);
+    fs::write(file(crib), lines.join("\n") + "\n").unwrap();
+}
+
+/// Asserts that the log is not sound and that exactly this is said of it.
+fn finds(crib: &Crib, problems: &[&str]) {
+    let ran = verify(crib);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let said: Vec<_> =
+        ran.stdout.lines().filter(|line| line.starts_with("error: ") || line.starts_with("warning: ")).collect();
+    assert_eq!(said, problems);
+}
+
+#[test]
+fn a_log_that_nobody_touched_is_sound() {
+    let crib = logged(&["a", "b", "c"]);
+    let ran = verify(&crib);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    let records = crib.records();
+    let head = records[2]["chain"].as_str().unwrap();
+    assert_eq!(ran.stdout, format!("1 file, 3 records, seq 1 to 3, head {head}\n"));
+    let sidecar = fs::read_to_string(crib.path("audit/head")).unwrap();
+    let length = file(&crib).metadata().unwrap().len();
+    assert_eq!(sidecar, format!("{:020} {head} 20260301 {length:020}\n", 3));
+    let report: Value = serde_json::from_str(&crib.run(&["audit", "verify", "--json"]).stdout).unwrap();
+    assert_eq!(
+        report,
+        json!({"sound": true, "files": 1, "records": 3, "first": 1, "last": 3, "head": head, "problems": []})
+    );
+}
+
+#[test]
+fn the_chain_can_be_checked_with_a_shell_alone() {
+    let crib = logged(&["a", "b \"quoted\" \\ ü", "c"]);
+    let text = fs::read_to_string(crate::cli::repository().join("runtime/src/audit/mod.rs")).unwrap();
+    let script: String = text
+        .lines()
+        .skip_while(|line| *line != "//! ```sh")
+        .skip(1)
+        .take_while(|line| *line != "//! ```")
+        .map(|line| line.trim_start_matches("//! ").to_owned() + "\n")
+        .collect();
+    let wrong = || {
+        let output = Command::new("sh").args(["-c", &script]).current_dir(crib.path("audit")).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().lines().count()
+    };
+    assert_eq!(wrong(), 0);
+    tamper(&crib, |lines| lines[1] = lines[1].replace("quoted", "Quoted"));
+    assert_eq!(wrong(), 1);
+}
+
+#[test]
+fn one_changed_byte_is_found() {
+    let crib = logged(&["a", "b", "c", "d"]);
+    tamper(&crib, |lines| lines[1] = lines[1].replace("\"tool\":\"b\"", "\"tool\":\"x\""));
+    finds(
+        &crib,
+        &[
+            "error: audit/20260301.log:2: record 2 does not fit its chain: it was changed, or the end of the record before it was",
+        ],
+    );
+    let report: Value = serde_json::from_str(&crib.run(&["audit", "verify", "--json"]).stdout).unwrap();
+    let problem = &report["problems"][0];
+    assert_eq!((&report["sound"], &problem["found"], &problem["seq"]), (&json!(false), &json!("changed"), &json!(2)));
+    assert_eq!((&problem["severity"], &problem["line"]), (&json!("error"), &json!(2)));
+}
+
+#[test]
+fn a_line_removed_in_the_middle_is_found() {
+    let crib = logged(&["a", "b", "c", "d"]);
+    tamper(&crib, |lines| drop(lines.drain(1..3)));
+    finds(&crib, &["error: audit/20260301.log:2: records 2 to 3 are missing before this line: somebody removed them"]);
+}
+
+#[test]
+fn removed_last_lines_are_found_and_later_records_do_not_cover_it() {
+    let crib = logged(&["a", "b", "c"]);
+    tamper(&crib, |lines| drop(lines.pop()));
+    finds(
+        &crib,
+        &["error: audit/20260301.log:2: record 3 is missing at the end, as `head` tells: somebody removed them"],
+    );
+    sign(&crib, &["later", "and later"]);
+    assert_eq!(crib.records()[2]["seq"], 4);
+    finds(&crib, &["error: audit/20260301.log:3: record 3 is missing before this line: somebody removed them"]);
+    fs::remove_file(file(&crib)).unwrap();
+    finds(&crib, &["error: audit/head: records 1 to 5 are missing at the end, as `head` tells: somebody removed them"]);
+}
+
+#[test]
+fn two_swapped_lines_are_found() {
+    let crib = logged(&["a", "b", "c", "d"]);
+    tamper(&crib, |lines| lines.swap(1, 2));
+    finds(&crib, &["error: audit/20260301.log:3: record 2 stands after record 3: the line was moved or copied here"]);
+}
+
+#[test]
+fn a_torn_tail_is_a_warning_and_the_chain_goes_on_from_the_last_whole_record() {
+    let crib = logged(&["a"]);
+    let text = fs::read_to_string(file(&crib)).unwrap();
+    fs::write(file(&crib), text.clone() + &text[..40]).unwrap();
+    sign(&crib, &["b", "c"]);
+    let ran = verify(&crib);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let torn = "warning: audit/20260301.log:2: this line is no whole record: a writer was killed while it wrote\n";
+    assert!(ran.stdout.starts_with(&format!("{torn}1 file, 3 records, seq 1 to 3, head ")), "{ran:?}");
+    assert_eq!(crib.run(&["audit", "verify", "--strict"]).code, Some(1));
+}
+
+#[test]
+fn a_writer_that_died_before_it_moved_the_head_is_caught_up_with() {
+    let crib = logged(&["a"]);
+    let behind = fs::read(crib.path("audit/head")).unwrap();
+    sign(&crib, &["b"]);
+    fs::write(crib.path("audit/head"), &behind).unwrap();
+    assert_eq!(verify(&crib).code, Some(0));
+    sign(&crib, &["c"]);
+    let ran = verify(&crib);
+    assert!(ran.stdout.starts_with("1 file, 3 records, seq 1 to 3, "), "{ran:?}");
+    // Its line may lack the line break alone.
+    let text = fs::read_to_string(file(&crib)).unwrap();
+    fs::write(file(&crib), text.trim_end()).unwrap();
+    fs::write(crib.path("audit/head"), &behind).unwrap();
+    sign(&crib, &["d"]);
+    let ran = verify(&crib);
+    assert!(ran.stdout.starts_with("1 file, 4 records, seq 1 to 4, "), "{ran:?}");
+}
+
+#[test]
+fn without_a_head_the_chain_goes_on_and_its_absence_is_told() {
+    let crib = logged(&["a", "b"]);
+    fs::remove_file(crib.path("audit/head")).unwrap();
+    finds(
+        &crib,
+        &["error: audit/head: is missing: nothing shows whether somebody removed records from the end of the log"],
+    );
+    fs::write(crib.path("audit/head"), "3\n").unwrap();
+    finds(
+        &crib,
+        &[
+            "error: audit/head: is not as a writer leaves it: nothing shows whether records are missing from the end of the log",
+        ],
+    );
+    sign(&crib, &["c"]);
+    let ran = verify(&crib);
+    assert!(ran.stdout.starts_with("1 file, 3 records, seq 1 to 3, "), "{ran:?}");
+}
+
+#[test]
+fn the_chain_crosses_midnight_and_a_clock_that_is_behind_does_not_break_it() {
+    let crib = Crib::new();
+    let seconds = Arc::new(AtomicU64::new(0));
+    let process = || {
+        let seconds = seconds.clone();
+        let clock = move || SystemTime::UNIX_EPOCH + Duration::from_secs(seconds.load(Relaxed));
+        let audit = Audit::folder(crib.path("audit")).clock(clock);
+        Runtime::builder().source(guest("empty")).audit(audit).build().unwrap()
+    };
+    let (one, other) = (process(), process());
+    // 2026-03-01T00:00:00Z, a second before it and a second after it: one process is over it, the other not yet.
+    for (runtime, at) in [
+        (&one, 1_772_323_199),
+        (&other, 1_772_323_199),
+        (&one, 1_772_323_201),
+        (&other, 1_772_323_199),
+        (&one, 1_772_323_202),
+    ] {
+        seconds.store(at, Relaxed);
+        block_on(runtime.call(ToolCall::new("", "empty", "{}")));
+    }
+    let lines = |path: &PathBuf| fs::read_to_string(path).unwrap().lines().count();
+    assert_eq!(crib.logs().iter().map(lines).collect::<Vec<_>>(), [2, 3]);
+    let ran = verify(&crib);
+    assert!(ran.stdout.starts_with("2 files, 5 records, seq 1 to 5, "), "{ran:?}");
+    fs::remove_file(crib.path("audit/20260228.log")).unwrap();
+    let ran = verify(&crib);
+    assert_eq!(ran.code, Some(0), "a day that was moved away is no problem: {ran:?}");
+    assert!(ran.stdout.starts_with("1 file, 3 records, seq 3 to 5, "), "{ran:?}");
+    assert!(
+        ran.stdout.ends_with("\nthe log begins with record 3: what came before it is not in this folder\n"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_log_written_anew_is_found_by_a_chain_value_noted_earlier() {
+    let crib = logged(&["a", "b"]);
+    let noted = crib.records()[1]["chain"].as_str().unwrap().to_owned();
+    sign(&crib, &["c"]);
+    assert_eq!(crib.run(&["audit", "verify", "--head", &noted]).code, Some(0));
+    for left in fs::read_dir(crib.path("audit")).unwrap() {
+        fs::remove_file(left.unwrap().path()).unwrap();
+    }
+    sign(&crib, &["x", "b", "c"]);
+    assert_eq!(verify(&crib).code, Some(0), "the new log is sound in itself");
+    let ran = crib.run(&["audit", "verify", "--head", &noted]);
+    assert_eq!(ran.code, Some(1));
+    let said = format!(
+        "error: audit: no record has the noted chain {noted}: the log was written anew, or the record was moved away\n"
+    );
+    assert!(ran.stdout.starts_with(&said), "{ran:?}");
+    let wrong = crib.run(&["audit", "verify", "--head", "3f1c"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.stderr.contains("not a chain value: 64 hexadecimal digits"), "{wrong:?}");
+}
+
+#[test]
+fn a_log_from_before_the_chain_is_a_warning_and_a_record_slipped_in_later_an_error() {
+    let crib = Crib::new();
+    let old = "{\"ts\":\"2026-03-01T11:00:00.000Z\",\"tool\":\"old\"}\n";
+    fs::write(file(&crib), old.repeat(2)).unwrap();
+    let unchained = "nothing shows whether somebody changed, added or removed any\n";
+    let ran = verify(&crib);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let warning = format!("warning: audit/20260301.log:1: 2 lines from here are without a chain: {unchained}");
+    assert_eq!(ran.stdout, format!("{warning}1 file, 0 records\n"));
+    sign(&crib, &["a", "b"]);
+    let ran = verify(&crib);
+    assert!(ran.stdout.starts_with(&format!("{warning}1 file, 2 records, seq 1 to 2, ")), "{ran:?}");
+    tamper(&crib, |lines| lines.insert(3, old.trim_end().to_owned()));
+    let ran = verify(&crib);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.stdout.contains(&format!("error: audit/20260301.log:4: this line is without a chain: {unchained}")),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_log_full_of_anything_is_read_to_its_end() {
+    let crib = logged(&["a"]);
+    let mut bytes = fs::read(file(&crib)).unwrap();
+    bytes.extend((0..200_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()));
+    bytes.extend("[".repeat(100_000).bytes());
+    bytes.extend(
+        format!(
+            "\n{{\"seq\":{0},\"chain\":\"{1}\"}}\n{{\"a\":1,\"seq\":{0},\"chain\":\"{1}\"}}",
+            u64::MAX,
+            "f".repeat(64)
+        )
+        .bytes(),
+    );
+    fs::write(file(&crib), bytes).unwrap();
+    for command in ["verify", "show"] {
+        let ran = crib.run(&["audit", command]);
+        assert!(ran.code.is_some_and(|code| code < 2) && ran.stderr.is_empty(), "{:?} {}", ran.code, ran.stderr);
+    }
+    sign(&crib, &["b"]);
+    assert_eq!(crib.run(&["audit", "show", "--tool", "b", "--json"]).stdout.matches("\"seq\":2,").count(), 1);
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_told() {
+    let ran = Crib::new().run(&["audit", "verify", "--audit-dir", "nowhere"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert!(ran.stderr.starts_with("error: audit log nowhere cannot be read: "), "{ran:?}");
+}

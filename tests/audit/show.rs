@@ -1,0 +1,85 @@
+//! `toolcrib audit show`: the log for people, and as it is for programs.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::crib::Crib;
+
+/// Three days of calls, the last of them today.
+fn crib() -> Crib {
+    let crib = Crib::new();
+    let today = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
+    for (day, tool, outcome, denied) in [
+        ("2026-03-01", "fs_stat", "ok", json!([])),
+        ("2026-03-01", "fs_rm", "denied", json!([{"capability": "write:/a", "flag": "--allow-write=a"}])),
+        ("2026-03-02", "get_time", "ok", json!([])),
+        (&today, "\u{1b}[2J\u{202e}x\ny", "trap", json!([])),
+    ] {
+        let record = json!({
+            "ts": format!("{day}T12:30:45.678Z"), "tool": tool, "outcome": outcome, "ms": 12.34,
+            "granted": ["read:work"], "denied": denied,
+        });
+        let file = crib.path(format!("audit/{}.log", day.replace('-', "")));
+        let before = fs::read_to_string(&file).unwrap_or_default();
+        fs::write(file, format!("{before}{record}\n")).unwrap();
+    }
+    crib
+}
+
+/// The tools of the records that are shown with these flags.
+fn tools(crib: &Crib, flags: &[&str]) -> Vec<String> {
+    let ran = crib.run(&[&["audit", "show", "--json"], flags].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let tool = |line: &str| serde_json::from_str::<Value>(line).unwrap()["tool"].as_str().unwrap().to_owned();
+    ran.stdout.lines().map(tool).collect()
+}
+
+#[test]
+fn a_table_tells_a_person_what_was_called_and_nothing_in_it_has_power() {
+    let ran = crib().run(&["audit", "show"]);
+    let lines: Vec<_> = ran.stdout.lines().collect();
+    assert_eq!(lines.len(), 5, "{ran:?}");
+    assert!(lines[0].starts_with("TIME (UTC)           TOOL"), "{}", lines[0]);
+    let cells = |line: &str| {
+        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(cells(lines[2]), ["2026-03-01 12:30:45", "fs_rm", "denied", "12.3", "read:work", "write:/a"]);
+    assert!(lines[4].contains("\\u{1b}[2J\\u{202e}x y"), "{}", lines[4]);
+}
+
+#[test]
+fn each_filter_leaves_out_what_it_says() {
+    let crib = crib();
+    assert_eq!(tools(&crib, &[]).len(), 4);
+    assert_eq!(tools(&crib, &["--tool", "fs_*"]), ["fs_stat", "fs_rm"]);
+    assert_eq!(tools(&crib, &["--outcome", "ok"]), ["fs_stat", "get_time"]);
+    assert_eq!(tools(&crib, &["--outcome", "ok", "--tool", "g*"]), ["get_time"]);
+    assert_eq!(tools(&crib, &["--day", "2026-03-02"]), ["get_time"]);
+    assert_eq!(tools(&crib, &["--day", "today"]).len(), 1);
+    assert_eq!(tools(&crib, &["--last", "2", "--outcome", "ok", "--tool", "fs_*"]), ["fs_stat"]);
+    assert_eq!(tools(&crib, &["--last", "2"])[0], "get_time");
+    assert!(tools(&crib, &["--last", "0"]).is_empty());
+    assert!(tools(&crib, &["--day", "2030-01-01"]).is_empty());
+}
+
+#[test]
+fn a_record_for_programs_is_the_line_itself() {
+    let crib = crib();
+    let ran = crib.run(&["audit", "show", "--json", "--day", "2026-03-01"]);
+    assert_eq!(ran.stdout, fs::read_to_string(crib.path("audit/20260301.log")).unwrap());
+}
+
+#[test]
+fn a_filter_that_can_match_nothing_is_wrong_use() {
+    let crib = Crib::new();
+    for (flags, said) in [
+        (["--outcome", "denyed"], "a similar value exists: 'denied'"),
+        (["--day", "2026-02-30"], "not a day such as `2026-03-01`, nor `today` or `yesterday`"),
+        (["--last", "-1"], "unexpected argument"),
+    ] {
+        let ran = crib.run(&[&["audit", "show"][..], &flags].concat());
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
+    }
+}

@@ -1,0 +1,144 @@
+//! What goes into a tool: what the model may send, what it may not, which values go together, what the tool itself says of
+//! them, and which files they name. All of it is judged before the tool starts.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::crib::Crib;
+
+/// A crib with one tool, `t`, from this guest, with more in its entry.
+fn crib(guest: &str, more: Value) -> Crib {
+    let crib = Crib::new();
+    let mut entry = crib.entry(guest);
+    entry["name"] = json!("t");
+    entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    crib.manifest(&json!({"tools": [entry]}));
+    crib
+}
+
+/// How a call ended, and what the model is told.
+fn called(crib: &Crib, arguments: Value, flags: &[&str]) -> (String, Value) {
+    let line = crib.call("t", &arguments, flags);
+    let outcome = line["receipt"]["outcome"].as_str().unwrap().to_owned();
+    (outcome, if line["error"].is_null() { line["result"].clone() } else { line["error"].clone() })
+}
+
+fn internal() -> Crib {
+    let schema = json!({"type": "object", "required": ["user"], "properties": {
+        "text": {"type": "string"}, "user": {"type": "string", "visibility": "internal"},
+    }});
+    crib("echo", json!({ "schema": schema }))
+}
+
+#[test]
+fn an_internal_field_never_reaches_the_model() {
+    let shown: Value = serde_json::from_str(&internal().run(&["schema"]).stdout).unwrap();
+    let parameters = &shown[0]["function"]["parameters"];
+    assert_eq!(parameters["properties"], json!({"text": {"type": "string"}}));
+    assert_eq!(parameters["required"], json!([]));
+}
+
+#[test]
+fn a_value_that_the_model_sends_for_an_internal_field_is_refused() {
+    let (outcome, error) = called(&internal(), json!({"text": "a", "user": "root"}), &[]);
+    assert_eq!(outcome, "bad-arguments");
+    assert_eq!(error, "invalid arguments: /user: only the host may set this field");
+    let (outcome, error) = called(&internal(), json!({"text": "a"}), &[]);
+    assert_eq!(outcome, "bad-arguments", "nobody set what the tool needs");
+    assert_eq!(error, "invalid arguments: \"user\" is a required property");
+}
+
+#[test]
+fn a_strict_tool_takes_no_arguments_that_it_does_not_name() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+    let strict = crib("echo", json!({"schema": schema, "interface": {"strict": true}}));
+    assert_eq!(called(&strict, json!({"a": 1}), &[]).0, "ok");
+    assert_eq!(called(&strict, json!({"a": 1, "b": 2}), &[]).0, "bad-arguments");
+    let lenient = crib("echo", json!({ "schema": schema }));
+    assert_eq!(called(&lenient, json!({"a": 1, "b": 2}), &[]).0, "ok");
+}
+
+#[test]
+fn rules_over_values_are_held_after_the_schema() {
+    let rules = json!([
+        {"field": "/start", "is": "<=", "than": {"field": "/end"}, "message": "`start` is after `end`"},
+        {"field": "/count", "is": "<", "than": 10},
+    ]);
+    let crib = crib("echo", json!({"interface": {"value_validation": rules}}));
+    assert_eq!(called(&crib, json!({"start": 1, "end": 2, "count": 9}), &[]).0, "ok");
+    for (arguments, told) in [
+        (json!({"start": 3, "end": 2}), "invalid values: `start` is after `end`"),
+        (json!({"count": 10}), "invalid values: `/count` must be < 10"),
+    ] {
+        assert_eq!(called(&crib, arguments, &[]), ("bad-arguments".to_owned(), json!(told)));
+    }
+}
+
+#[test]
+fn a_tool_checks_its_arguments_itself_without_any_grant() {
+    let crib = crib("checked", json!({"timeoutSec": 1, "envPassthrough": ["PEEKED"]}));
+    fs::write(crib.path("work/notes.md"), "text").unwrap();
+    assert_eq!(called(&crib, json!({"span": 1, "most": 2}), &[]), ("ok".to_owned(), json!({"span": 1, "most": 2})));
+    let (outcome, told) = called(&crib, json!({"span": 3, "most": 2}), &[]);
+    assert_eq!((outcome.as_str(), told), ("bad-arguments", json!("invalid values: a span of 3 is more than 2")));
+    let output = crib
+        .toolcrib(&["call", "t", "{\"peek\":true}", "--allow-read=work"])
+        .env("PEEKED", "yes")
+        .output()
+        .expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(said, "{\"error\":\"invalid values: file false, variable false\"}\n");
+    assert_eq!(called(&crib, json!({"spin": true}), &[]).0, "deadline", "its check has the call's deadline");
+}
+
+fn files() -> Crib {
+    let preflight = json!([{"field": "/path", "use": "read"}, {"field": "/out", "use": "write"}, {"field": "/url", "use": "connect"}]);
+    crib("echo", json!({"interface": {"io_preflight_validation": preflight}}))
+}
+
+#[test]
+fn a_file_outside_the_grant_is_refused_before_the_tool_starts() {
+    let crib = files();
+    let denied = |arguments: Value, flags: &[&str]| {
+        let line = crib.call("t", &arguments, flags);
+        assert_eq!(line["receipt"]["outcome"], "denied", "{arguments}: {line}");
+        assert_eq!(line["receipt"]["decision"]["reason"], "grant", "{line}");
+        assert_eq!(line["receipt"]["peakMemoryBytes"], 0, "it was not started: {line}");
+        (line["error"].as_str().unwrap().to_owned(), line["receipt"]["denied"].clone())
+    };
+    for path in ["../x", "a/../../x", "/../x"] {
+        let (told, _) = denied(json!({ "path": path }), &["--allow-read=work"]);
+        assert_eq!(told, format!("read `{path}`: permission denied by the grant"));
+    }
+    let (told, denials) = denied(json!({"out": "a"}), &["--allow-read=work"]);
+    assert_eq!(told, "write `a`: permission denied by the grant");
+    let folder = crib.path("work").canonicalize().unwrap();
+    assert_eq!(denials[0]["flag"], format!("--allow-write={}", folder.display()));
+    let (told, denials) = denied(json!({"path": "a"}), &[]);
+    assert_eq!((told.as_str(), &denials[0]["flag"]), ("read `a`: no folder is granted", &json!("--allow-read=DIR")));
+    let (told, _) = denied(json!({"url": "http://example.com/"}), &["--allow-write=work"]);
+    assert_eq!(told, "no network is granted");
+    for arguments in [json!({"path": "a/../b"}), json!({"path": ["x", "/y"]}), json!({})] {
+        assert_eq!(called(&crib, arguments, &["--allow-read=work"]).0, "ok");
+    }
+}
+
+#[test]
+fn what_is_sensitive_is_in_no_record() {
+    let schema = json!({"type": "object", "properties": {
+        "name": {"type": "string"}, "token": {"type": "string", "format": "password"},
+    }});
+    let interface = json!({"ui_summary": "greet {name} with {token}", "transcript_search_text": "{name} {token}"});
+    let crib = crib("echo", json!({"schema": schema, "interface": interface}));
+    let script = json!({"prompt": "go", "turns": [
+        {"tool_calls": [{"name": "t", "arguments": {"name": "Ada", "token": "hunter2"}}]}, {"content": "done"},
+    ]});
+    fs::write(crib.path("script.json"), script.to_string()).unwrap();
+    let ran = crib.run(&["run", "--script", "script.json", "--json"]);
+    let result = ran.stdout.lines().find(|line| line.contains("\"tool_result\"")).expect("a result");
+    let result: Value = serde_json::from_str(result).unwrap();
+    assert_eq!(result["display"], "greet Ada with ***");
+    let log: String = crib.records().iter().map(Value::to_string).collect();
+    assert!(!log.contains("hunter2"), "{log}");
+}

@@ -1,0 +1,149 @@
+//! `toolcrib inspect`: what a person and a program are told of one tool.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, target, toolbox};
+
+fn inspect(crib: &Crib, args: &[&str]) -> Value {
+    let ran = crib.run(&[&["inspect", "--json"], args].concat());
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
+/// A crib with one tool `n`, of the guest `echo`.
+fn crib(interface: &Value) -> Crib {
+    let crib = Crib::with_guests(&["echo"]);
+    crib.manifest(&json!({"tools": [{
+        "name": "n", "description": "d", "command": ["./tools/bin/echo"], "timeoutSec": 2, "envPassthrough": ["TZ"],
+        "schema": {"type": "object", "properties": {"a": {}, "b": {"visibility": "internal"}}},
+        "capabilities": {"files": "read"}, "interface": interface, "x_vendor": 1
+    }]}));
+    crib
+}
+
+#[test]
+fn every_field_is_told_with_its_basis() {
+    let crib = crib(&json!({"strict": true}));
+    let told = inspect(&crib, &["n"]);
+    let fact = |partition: &str, field: &str| told["interface"][partition][field].clone();
+    let is = |value: Value, basis: &str| json!({"value": value, "basis": basis});
+    assert_eq!(told["interface"].as_object().unwrap().len(), 10, "ten partitions");
+    assert_eq!(fact("identity", "tool_id"), is(json!("toolcrib.n"), "default"));
+    assert_eq!(fact("identity", "name"), is(json!("n"), "declared"));
+    assert_eq!(fact("discovery", "description"), is(json!("d"), "declared"));
+    assert_eq!(fact("schemas", "strict"), is(json!(true), "declared"));
+    assert_eq!(
+        fact("schemas", "runtime_input_schema")["value"]["properties"],
+        json!({"a": {}, "b": {"visibility": "internal"}})
+    );
+    assert_eq!(fact("schemas", "model_input_schema")["value"]["properties"], json!({"a": {}}));
+    assert_eq!(fact("execution", "timeout_ms"), is(json!(2000), "declared"));
+    assert_eq!(fact("safety", "is_read_only"), is(json!(true), "inferred"));
+    assert_eq!(fact("safety", "requires_user_interaction"), is(json!(false), "default"));
+}
+
+#[test]
+fn what_stands_around_a_tool_is_told() {
+    let crib = crib(&json!({}));
+    let told = inspect(&crib, &["n", "--allow-read=work", "--deny-env=TZ", "--max-memory=1MiB"]);
+    assert_eq!((&told["name"], &told["description"]), (&json!("n"), &json!("d")));
+    assert_eq!(told["source"]["format"], "manifest");
+    assert_eq!((&told["source"]["index"], &told["source"]["unknown"]), (&json!(0), &json!({"x_vendor": 1})));
+    assert_eq!(told["requested"], json!({"stated": true, "files": "read", "env": ["TZ"]}));
+    assert!(told["granted"][0].as_str().unwrap().starts_with("read:"), "{told}");
+    assert_eq!(told["denied"], json!(["env:TZ"]));
+    assert_eq!((&told["limits"]["deadlineMs"], &told["limits"]["memoryBytes"]), (&json!(2000), &json!(1 << 20)));
+    let called = crib.call("n", &json!({"a": 1}), &[]);
+    assert_eq!(told["program"]["digest"], called["receipt"]["digest"], "the digest of the receipt: {called}");
+    assert_eq!(told["program"]["bytes"], fs::metadata(crib.path("tools/bin/echo.wasm")).unwrap().len());
+    let imports = told["imports"].as_array().unwrap();
+    let stdin = imports.iter().find(|import| import["from"].as_str().unwrap().starts_with("wasi:cli/stdin@"));
+    assert_eq!(stdin.unwrap()["functions"], json!(["get-stdin"]));
+}
+
+#[test]
+fn a_file_is_inspected_alone() {
+    let crib = crib(&json!({}));
+    let component = inspect(&crib, &["tools/bin/echo.wasm"]);
+    assert_eq!((&component["name"], &component["source"]["format"]), (&json!("echo"), &json!("component")));
+    let record =
+        json!({"schema_version": "0.2.0", "tool_id": "a.r", "component": "tools/bin/echo", "lifecycle": "retired"});
+    fs::write(crib.path("r.tool.json"), record.to_string()).unwrap();
+    let record = inspect(&crib, &["r.tool.json"]);
+    assert_eq!((&record["name"], &record["source"]["format"]), (&json!("r"), &json!("record")));
+    assert_eq!((&record["callable"], &record["reason"]), (&json!(false), &json!("the tool is switched off")));
+    let one_entry = inspect(&crib, &["tools.json"]);
+    assert_eq!(one_entry["name"], "n");
+}
+
+#[test]
+fn a_person_reads_a_sheet() {
+    let crib = crib(&json!({"rendering": {"ui_summary": "do {a}"}}));
+    let sheet = crib.run(&["inspect", "n"]).stdout;
+    for line in [
+        "n\nd\n  source    tools.json (tool[0])\n  program   tools/bin/echo.wasm, ",
+        "\n  digest    sha256:",
+        "\n  asks for  read in what the flags allow, env:TZ\n  granted   nothing\n",
+        "\n  limits    2s, 128 MiB of memory, 1 MiB of output, 128 handles\n",
+        "IMPORTS ",
+        "wasi:cli/stdin@",
+        "PARTITION     FIELD                      BASIS     VALUE\nidentity      tool_id                    default   toolcrib.n\n",
+        "rendering     ui_summary                 declared  do {a}\n",
+    ] {
+        assert!(sheet.contains(line), "expected {line:?} in {sheet}");
+    }
+    assert!(!sheet.contains("classifier_input") && !sheet.contains('\u{1b}'), "{sheet}");
+    let all = crib.run(&["inspect", "n", "--all"]).stdout;
+    assert!(all.contains("classifier_input           default   -\n"), "{all}");
+}
+
+#[test]
+fn a_text_of_a_tool_has_no_power_over_a_terminal() {
+    let crib = crib(&json!({"search_hint": "a\u{1b}[2J\nb", "aliases": ["\u{202e}x"]}));
+    let sheet = crib.run(&["inspect", "n"]).stdout;
+    assert!(sheet.contains(r"a\u{1b}[2J b") && sheet.contains(r"\u{202e}x"), "{sheet}");
+    assert!(!sheet.contains('\u{1b}') && !sheet.contains('\u{202e}'), "{sheet}");
+}
+
+#[test]
+fn a_wrong_name_or_file_is_told_with_what_to_do() {
+    let crib = crib(&json!({}));
+    let unknown = crib.run(&["inspect", "m"]);
+    assert_eq!(unknown.code, Some(1));
+    assert!(unknown.stderr.contains("error: unknown tool: m\nhint: did you mean `n`?"), "{unknown:?}");
+    let absent = crib.run(&["inspect", "absent.tool.json"]);
+    assert!(absent.code == Some(1) && absent.stderr.contains("read record: "), "{absent:?}");
+    let many = crib.run(&["inspect", toolbox().join("tools.json").to_str().unwrap()]);
+    assert!(many.code == Some(1) && many.stderr.contains("16 tools, and one is inspected"), "{many:?}");
+    assert!(many.stderr.contains("hint: name one of them, such as `toolcrib inspect get_time --tools "), "{many:?}");
+}
+
+#[test]
+fn no_shipped_tool_leaves_its_behaviour_to_a_guess() {
+    let crib = Crib::new();
+    let manifest = target().join("crib/tools.json");
+    let names: Value =
+        serde_json::from_str(&crib.run(&["list", "--json", "--tools", manifest.to_str().unwrap()]).stdout).unwrap();
+    for tool in names.as_array().unwrap() {
+        let name = tool["name"].as_str().unwrap();
+        let told = inspect(&crib, &[name, "--tools", manifest.to_str().unwrap()]);
+        for (partition, field) in [
+            ("identity", "user_facing_name"),
+            ("discovery", "search_hint"),
+            ("rendering", "ui_summary"),
+            ("rendering", "activity_description"),
+            ("rendering", "transcript_search_text"),
+        ] {
+            assert_eq!(told["interface"][partition][field]["basis"], "declared", "{name}: {field}");
+        }
+        let names_paths = told["interface"]["schemas"]["runtime_input_schema"]["value"]["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|key| key.ends_with("path") || ["from", "to"].contains(&key.as_str()))
+            .count();
+        let checked = told["interface"]["validation"]["io_preflight_validation"]["value"].as_array().unwrap().len();
+        assert_eq!(checked, names_paths, "{name}");
+    }
+}

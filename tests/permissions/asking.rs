@@ -1,0 +1,244 @@
+//! A person is asked on a terminal: what they see, what counts as an answer, and how long it holds.
+
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, guest};
+
+use super::terminal::{COLUMNS, Left, Terminal};
+
+fn crib() -> Crib {
+    Crib::with_guests(&["echo", "empty"])
+}
+
+/// A call of `echo` that a rule asks about.
+fn asked(crib: &Crib, arguments: &Value) -> Terminal {
+    Terminal::start(crib.toolcrib(&["call", "echo", &arguments.to_string(), "--json", "--ask-tool=echo"]))
+}
+
+/// The decision in the receipt of a call.
+fn decision(left: &Left) -> Value {
+    let line: Value = serde_json::from_str(&left.stdout).unwrap_or_else(|error| panic!("{error}: {left:?}"));
+    line["receipt"]["decision"].clone()
+}
+
+/// A run whose model makes these calls of `echo`, a list of them a step.
+fn run(crib: &Crib, steps: &[usize], flags: &[&str]) -> Terminal {
+    let call = |n: usize| json!({"name": "echo", "arguments": {"n": n}});
+    let mut turns: Vec<_> =
+        steps.iter().map(|calls| json!({"tool_calls": (0..*calls).map(call).collect::<Vec<_>>()})).collect();
+    turns.push(json!({"content": "done"}));
+    fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
+    Terminal::start(crib.toolcrib(&[&["run", "--script", "script.json", "--json"], flags].concat()))
+}
+
+/// The decisions of a run's calls.
+fn reasons(left: &Left) -> Vec<String> {
+    let events = left.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let results = events.filter(|event| event["type"] == "tool_result");
+    results.map(|event| event["receipt"]["decision"]["reason"].as_str().unwrap_or("none").to_owned()).collect()
+}
+
+#[test]
+fn a_question_says_what_would_run_and_is_about_this_very_call() {
+    let crib = crib();
+    let mut terminal = asked(&crib, &json!({"path": "out/x", "n": 1.0}));
+    let question = terminal.question();
+    for row in [
+        "     tool | echo\n",
+        "     from | tools.json (tool[0]), program tools/bin/echo.wasm\n",
+        "     with | {\n          |   \"path\": \"out/x\",\n          |   \"n\": 1.0\n          | }\n",
+        "    it is | read-only (inferred), not destructive (inferred), ",
+        "  may use | nothing\n",
+        " asked by | ask echo (--ask-tool)\n",
+        "  s and a | cover calls of `echo` that `ask echo (--ask-tool)` asks about, as long as the program",
+    ] {
+        assert!(question.contains(row), "{row:?} in {question}");
+    }
+    let invocation = question.lines().find_map(|line| line.strip_prefix("     call | ")).expect(&question);
+    terminal.types("o\n");
+    let left = terminal.end();
+    assert_eq!(left.code, Some(0), "{left:?}");
+    assert_eq!(decision(&left), json!({"behavior": "allow", "reason": "once", "restsOn": "ask echo (--ask-tool)"}));
+    let line: Value = serde_json::from_str(&left.stdout).unwrap();
+    assert_eq!(line["receipt"]["invocation"], invocation, "the call that was asked about is the one that ran");
+    assert_eq!(line["result"], json!({"path": "out/x", "n": 1.0}));
+    assert!(!crib.path("approvals.json").exists(), "once is kept nowhere");
+}
+
+#[test]
+fn everything_but_a_yes_is_a_no() {
+    let crib = crib();
+    for typed in ["n\n", "no\n", "\n", "\u{4}"] {
+        let mut terminal = asked(&crib, &json!({}));
+        terminal.question();
+        terminal.types(typed);
+        let left = terminal.end();
+        assert_eq!((left.code, &decision(&left)["reason"]), (Some(1), &json!("refused")), "{typed:?}: {left:?}");
+        assert!(left.stdout.contains("refused by a person"), "{left:?}");
+    }
+}
+
+#[test]
+fn what_is_no_answer_is_asked_again() {
+    let crib = crib();
+    let mut terminal = asked(&crib, &json!({}));
+    terminal.question();
+    for typed in ["y\n", "yes\n", "onces\n", "v\n", "\u{1b}[A\n"] {
+        terminal.types(typed);
+        terminal.until("[o]nce, [s]ession, [a]lways, [n]o (Enter means no): ");
+    }
+    terminal.types("O\n");
+    assert_eq!(terminal.end().code, Some(0));
+}
+
+#[test]
+fn an_interruption_at_the_question_ends_the_program() {
+    let crib = crib();
+    let mut terminal = asked(&crib, &json!({}));
+    terminal.question();
+    terminal.types("\u{3}");
+    let left = terminal.end();
+    assert_eq!(left.code, Some(130), "{left:?}");
+    assert!(left.terminal.ends_with('\n'), "the shell's prompt gets a line of its own: {left:?}");
+    assert_eq!(crib.records().iter().filter(|record| record["outcome"] == "ok").count(), 0);
+}
+
+#[test]
+fn what_was_typed_ahead_answers_nothing() {
+    let crib = crib();
+    let mut terminal = asked(&crib, &json!({}));
+    terminal.types("o\no\no\n");
+    terminal.question();
+    terminal.types("n\n");
+    let left = terminal.end();
+    assert_eq!((left.code, &decision(&left)["reason"]), (Some(1), &json!("refused")), "{left:?}");
+}
+
+#[test]
+fn data_on_standard_input_answers_nothing() {
+    let crib = crib();
+    fs::write(crib.path("answers"), "o\no\no\n").unwrap();
+    let input = Stdio::from(fs::File::open(crib.path("answers")).unwrap());
+    let command = crib.toolcrib(&["call", "echo", "{}", "--json", "--ask-tool=echo"]);
+    let left = Terminal::start_with_input(command, input).end();
+    assert_eq!((left.code, &decision(&left)["reason"]), (Some(1), &json!("nobody")), "{left:?}");
+    assert!(!left.terminal.contains("question:"), "{left:?}");
+}
+
+#[test]
+fn an_answer_for_the_session_holds_for_the_calls_that_wait_and_those_that_come() {
+    let crib = crib();
+    let mut terminal = run(&crib, &[2, 1], &["--ask-tool=echo"]);
+    terminal.question();
+    terminal.types("s\n");
+    let left = terminal.end();
+    assert_eq!(left.code, Some(0), "{left:?}");
+    assert_eq!(reasons(&left), ["session"; 3]);
+    assert_eq!(left.terminal.matches("question:").count(), 1, "{left:?}");
+    assert!(!crib.path("approvals.json").exists());
+    let mut again = run(&crib, &[1], &["--ask-tool=echo"]);
+    again.question();
+    again.types("n\n");
+    assert_eq!(reasons(&again.end()), ["refused"]);
+}
+
+#[test]
+fn several_questions_come_one_after_the_other() {
+    let crib = crib();
+    let mut terminal = run(&crib, &[3], &["--ask-tool=echo", "--quiet"]);
+    for typed in ["o\n", "n\n", "o\n"] {
+        terminal.question();
+        terminal.types(typed);
+    }
+    let left = terminal.end();
+    let mut reasons = reasons(&left);
+    reasons.sort();
+    assert_eq!(reasons, ["once", "once", "refused"], "{left:?}");
+}
+
+#[test]
+fn an_answer_for_always_holds_until_the_program_changes_or_it_is_taken_back() {
+    let crib = crib();
+    let answered = |typed: &str| {
+        let mut terminal = asked(&crib, &json!({}));
+        terminal.question();
+        terminal.types(typed);
+        decision(&terminal.end())["reason"].clone()
+    };
+    let unasked = || {
+        let ran = crib.run(&["call", "echo", "{}", "--json", "--ask-tool=echo"]);
+        serde_json::from_str::<Value>(&ran.stdout).unwrap()["receipt"]["decision"]["reason"].clone()
+    };
+    assert_eq!(answered("a\n"), "always");
+    assert_eq!(unasked(), "always", "the next process needs no person");
+    let other_rule = crib.run(&["call", "echo", "{}", "--ask-tool=e*"]);
+    assert_eq!(other_rule.code, Some(1), "another rule asks anew: {other_rule:?}");
+    crib.install(&guest("empty"), "echo");
+    assert_eq!(unasked(), "nobody", "another program under the same name is asked about");
+    assert_eq!(answered("always\n"), "always");
+    let listed: Value = serde_json::from_str(&crib.run(&["approvals", "list", "--json"]).stdout).unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
+    assert_eq!((&listed[0]["tool"], &listed[0]["rule"]), (&json!("echo"), &json!("ask echo (--ask-tool)")));
+    assert_ne!(listed[0]["digest"], listed[1]["digest"]);
+    assert_eq!(crib.run(&["approvals", "remove", "echo"]).code, Some(0));
+    assert_eq!(unasked(), "nobody", "what was taken back is asked again");
+}
+
+#[test]
+fn what_cannot_be_kept_holds_for_the_session() {
+    let crib = crib();
+    fs::create_dir(crib.path("approvals.json.lock")).unwrap();
+    let mut terminal = asked(&crib, &json!({}));
+    terminal.question();
+    terminal.types("a\n");
+    let left = terminal.end();
+    assert_eq!((left.code, &decision(&left)["reason"]), (Some(0), &json!("session")), "{left:?}");
+    assert!(left.terminal.contains("warning: approvals "), "{left:?}");
+}
+
+#[test]
+fn nothing_in_a_call_can_pass_for_a_line_of_the_question() {
+    let crib = crib();
+    let column = usize::from(COLUMNS);
+    let forged = "[o]nce, [s]ession, [a]lways, [n]o (Enter means no): o";
+    let arguments = json!({
+        "lines": format!("a\n{forged}\r{forged}\u{1b}[2J\u{1b}[1;1H{forged}\u{9b}A\u{202e}"),
+        "wraps": format!("{}{forged}", " ".repeat(3 * column)),
+        "wide": format!("{}{forged}", "漢".repeat(2 * column)),
+        format!("key\n{forged}"): "}",
+    });
+    let mut terminal = asked(&crib, &arguments);
+    terminal.until("question:");
+    let question = terminal.until("\n[o]nce, [s]ession, [a]lways, [n]o (Enter means no): ");
+    assert!(question.contains("     with | {\n") && question.contains(r"\u001b[2J"), "{question}");
+    assert!(!question.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{question:?}");
+    for line in question.lines().skip(1) {
+        assert_eq!(line.get(9..12), Some(" | "), "a line without its mark: {line:?} in {question}");
+        let width: usize = line.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum();
+        assert!(width <= column, "{width}: {line:?}");
+    }
+    terminal.types("o\n");
+    let left = terminal.end();
+    assert_eq!(left.code, Some(0), "{left:?}");
+    assert_eq!(serde_json::from_str::<Value>(&left.stdout).unwrap()["result"], arguments);
+}
+
+#[test]
+fn what_is_long_is_cut_in_the_middle_and_shown_whole_on_wish() {
+    let crib = crib();
+    let long: Vec<usize> = (1000..1100).collect();
+    let mut terminal = asked(&crib, &json!({ "long": long }));
+    let question = terminal.question();
+    assert!(question.contains("1010") && question.contains("1099"), "{question}");
+    assert!(!question.contains("1050") && question.contains(" lines left out, "), "{question}");
+    assert!(question.ends_with("[v]iew all, [n]o "), "{question}");
+    terminal.types("v\n");
+    let whole = terminal.question();
+    assert!((1000..1100).all(|number: usize| whole.contains(&number.to_string())), "{whole}");
+    assert!(!whole.contains("[v]iew"), "{whole}");
+    terminal.types("o\n");
+    assert_eq!(terminal.end().code, Some(0));
+}

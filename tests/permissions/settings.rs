@@ -1,0 +1,73 @@
+//! `toolcrib.toml`: where it is looked for, what its rules do, and that a slip in it stops everything.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{crib, decision};
+
+#[test]
+fn the_file_of_this_folder_is_followed_and_another_in_its_place() {
+    let crib = crib();
+    fs::write(crib.path("toolcrib.toml"), "[permissions]\ndeny = ['echo(n=1)']\n").unwrap();
+    fs::write(crib.path("work/other.toml"), "[permissions]\ndeny = ['echo(n=2)']\n").unwrap();
+    let rule = |n: u32, flags: &[&str]| decision(&crib, &json!({ "n": n }), flags)["restsOn"].clone();
+    assert_eq!(rule(1, &[]), "deny echo(n=1) (toolcrib.toml)");
+    assert_eq!(rule(1, &["--allow-tool=echo"]), "deny echo(n=1) (toolcrib.toml)", "no flag overrides it");
+    assert_eq!(rule(2, &["--config=work/other.toml"]), "deny echo(n=2) (work/other.toml)");
+    assert_eq!(rule(1, &["--config=work/other.toml"]), json!(null), "one file, not both");
+    let mut command = crib.toolcrib(&["call", "echo", "{\"n\":2}"]);
+    let output = command.env("TOOLCRIB_CONFIG", "work/other.toml").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let ran = crib.run(&["call", "echo", "{}", "--config=absent.toml"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.starts_with("error: cannot read the settings in `absent.toml`\ncause: No such file"), "{ran:?}");
+}
+
+#[test]
+fn allow_ask_and_deny_of_a_file_do_what_their_flags_do() {
+    let crib = crib();
+    let text = "[permissions]\nallow = ['echo(path=in/*)']\nask = ['echo']\ndeny = ['echo(path=*.git*)']\n";
+    fs::write(crib.path("toolcrib.toml"), text).unwrap();
+    let reason = |path: &str, flags: &[&str]| decision(&crib, &json!({ "path": path }), flags)["reason"].clone();
+    assert_eq!(reason("in/x", &[]), "rule");
+    assert_eq!(reason("out/x", &[]), "nobody");
+    assert_eq!(reason("out/x", &["--allow-tool=echo(path=out/x)"]), "rule", "a flag answers the question of a file");
+    let denied = decision(&crib, &json!({"path": "in/../.git/config"}), &["--allow-tool=*"]);
+    assert_eq!(denied["restsOn"], "deny echo(path=*.git*) (toolcrib.toml)");
+}
+
+#[test]
+fn a_slip_stops_every_command_with_its_line_and_what_to_do() {
+    let crib = crib();
+    for (text, said) in [
+        (
+            "# rules\n[permissions]\ndney = ['echo']\n",
+            "error: toolcrib.toml:3: unknown key `permissions.dney`\nhint: did you mean `deny`?\n",
+        ),
+        (
+            "[security]\n",
+            "error: toolcrib.toml:1: unknown key `security`\n\
+             hint: there may be `permissions`, `masks`, `scheduler`, `results`\n",
+        ),
+        (
+            "[permissions]\ndeny = 'echo'\n",
+            "error: toolcrib.toml:2: `permissions.deny` must be an array, found `'echo'`\n",
+        ),
+        (
+            "[permissions]\ndeny = [\n  'echo',\n  'echo(n',\n]\n",
+            "error: toolcrib.toml:4: `permissions.deny[1]`: `echo(n`: the last `)` is missing\n",
+        ),
+        ("[permissions\n", "error: toolcrib.toml:1: not TOML: "),
+    ] {
+        fs::write(crib.path("toolcrib.toml"), text).unwrap();
+        for arguments in [&["call", "echo", "{}"][..], &["list"], &["run", "go", "--model=m", "--dry-run"]] {
+            let ran = crib.run(arguments);
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{text}: {ran:?}");
+            assert!(ran.stderr.starts_with(said), "{text}: {arguments:?}: {}", ran.stderr);
+        }
+        let doctor = crib.run(&["doctor"]);
+        assert!(doctor.code == Some(1) && doctor.stdout.contains("fail config"), "{doctor:?}");
+    }
+    assert_eq!(crib.records(), [] as [serde_json::Value; 0], "nothing ran");
+}

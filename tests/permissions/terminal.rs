@@ -1,0 +1,150 @@
+//! A terminal with a person at it: a pseudo-terminal whose far end is the program's standard input and error. Standard
+//! output is a pipe, as where a person looks at a question and a program at the answer.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+use rustix::ioctl::{Getter, Setter, ioctl, opcode};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+/// The longest wait for words on the terminal: tests share the machine.
+const LONGEST: Duration = Duration::from_secs(60);
+/// The columns of the terminal.
+pub(super) const COLUMNS: u16 = 100;
+
+/// The program, and the person's end of its terminal.
+pub(super) struct Terminal {
+    person: File,
+    child: Child,
+    arriving: Receiver<Vec<u8>>,
+    seen: String,
+    read_to: usize,
+}
+
+/// What is left when the program has ended.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) code: Option<i32>,
+    pub(super) stdout: String,
+    /// Everything that was on the terminal, with what the person typed.
+    pub(super) terminal: String,
+}
+
+impl Terminal {
+    /// Starts the program at a terminal of its own.
+    pub(super) fn start(command: Command) -> Self {
+        let (person, far) = pair();
+        Self::start_with(command, far.try_clone().unwrap().into(), person, far)
+    }
+
+    /// Starts the program with another standard input than its terminal.
+    pub(super) fn start_with_input(command: Command, input: Stdio) -> Self {
+        let (person, far) = pair();
+        Self::start_with(command, input, person, far)
+    }
+
+    fn start_with(mut command: Command, input: Stdio, person: File, far: File) -> Self {
+        let controlling = far.try_clone().unwrap();
+        command.env("NO_COLOR", "1").stdin(input).stdout(Stdio::piped()).stderr(far);
+        at_terminal(&mut command, controlling);
+        let child = command.spawn().expect("the program starts");
+        // Only the program holds the far end from here on: when it has ended, there is nothing more to read.
+        drop(command);
+        let (arrived, arriving) = mpsc::channel();
+        let mut reader = person.try_clone().unwrap();
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                if arrived.send(bytes[..count].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { person, child, arriving, seen: String::new(), read_to: 0 }
+    }
+
+    /// Waits for words after those that were waited for before, and gives what stood between.
+    pub(super) fn until(&mut self, words: &str) -> String {
+        let started = Instant::now();
+        loop {
+            if let Some(at) = self.seen[self.read_to..].find(words) {
+                let between = self.seen[self.read_to..][..at].to_owned();
+                self.read_to += at + words.len();
+                return between;
+            }
+            let left = LONGEST.saturating_sub(started.elapsed());
+            let arrived = self.arriving.recv_timeout(left);
+            let bytes = arrived.unwrap_or_else(|_| panic!("no {words:?} on the terminal: {}", self.seen));
+            self.see(&bytes);
+        }
+    }
+
+    /// Waits for a question, and gives it.
+    pub(super) fn question(&mut self) -> String {
+        self.until("question:");
+        self.until("(Enter means no): ")
+    }
+
+    /// Types something.
+    pub(super) fn types(&mut self, text: &str) {
+        self.person.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Waits for the end of the program.
+    pub(super) fn end(mut self) -> Left {
+        let mut stdout = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        let code = self.child.wait().unwrap().code();
+        while let Ok(bytes) = self.arriving.recv_timeout(LONGEST) {
+            self.see(&bytes);
+        }
+        Left { code, stdout, terminal: self.seen.clone() }
+    }
+
+    fn see(&mut self, bytes: &[u8]) {
+        self.seen += &String::from_utf8_lossy(bytes).replace('\r', "");
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // A test that panicked leaves no program behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The person's end of a new terminal, and the program's.
+#[expect(unsafe_code, reason = "the numbers and types of these requests are those of ioctl_tty(2)")]
+fn pair() -> (File, File) {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(OFlags::NOCTTY.bits().cast_signed());
+    let person = options.open("/dev/ptmx").unwrap();
+    // SAFETY: TIOCSPTLCK takes a pointer to an int, and TIOCGPTN fills one.
+    let number = unsafe {
+        ioctl(&person, Setter::<{ opcode::write::<u32>(b'T', 0x31) }, u32>::new(0)).unwrap();
+        ioctl(&person, Getter::<{ opcode::read::<u32>(b'T', 0x30) }, u32>::new()).unwrap()
+    };
+    let far = options.open(format!("/dev/pts/{number}")).unwrap();
+    tcsetwinsize(&far, Winsize { ws_row: 50, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    (person, far)
+}
+
+/// Makes a terminal the program's own, so that Ctrl-C reaches it.
+#[expect(unsafe_code, reason = "two system calls between fork and exec, which allocate nothing")]
+fn at_terminal(command: &mut Command, terminal: File) {
+    let attach = move || {
+        rustix::process::setsid()?;
+        rustix::process::ioctl_tiocsctty(&terminal)?;
+        Ok(())
+    };
+    // SAFETY: both calls may be made between fork and exec.
+    unsafe { command.pre_exec(attach) };
+}
