@@ -24,10 +24,10 @@
 mod table;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context;
 use regex::Regex;
+use toolcrib::Scheduler;
 use toolcrib::call::Behavior;
 use toolcrib::policy::{Pattern, Rule};
 use toolcrib::tool::SiblingFailure;
@@ -50,10 +50,11 @@ pub(crate) struct Config {
     pub(crate) rules: Vec<Rule>,
     /// Named masks, sorted by name.
     pub(crate) masks: Vec<Mask>,
-    #[allow(dead_code, reason = "checked here, and followed once calls are scheduled")]
     pub(crate) scheduler: Scheduler,
-    #[allow(dead_code, reason = "checked here, and followed once large results are kept")]
-    pub(crate) results: Results,
+    /// See [`toolcrib::Builder::defer_above`].
+    pub(crate) defer_above: Option<usize>,
+    /// See [`toolcrib::Builder::most_inline`].
+    pub(crate) max_inline: Option<usize>,
 }
 
 /// Text that a tool's answer must not show, by the name under which its record refers to it.
@@ -62,24 +63,6 @@ pub(crate) struct Mask {
     pub(crate) name: String,
     /// A regular expression that compiles.
     pub(crate) pattern: String,
-}
-
-/// How the calls of one step go together; what is absent stays at its default.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Scheduler {
-    pub(crate) sibling_failure: Option<SiblingFailure>,
-    pub(crate) step_time: Option<Duration>,
-    /// In bytes.
-    pub(crate) step_output: Option<usize>,
-    pub(crate) queue: Option<usize>,
-    pub(crate) defer_above: Option<usize>,
-}
-
-/// What becomes of answers; what is absent stays at its default.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Results {
-    /// In characters.
-    pub(crate) max_inline: Option<usize>,
 }
 
 impl Config {
@@ -104,15 +87,36 @@ impl Config {
     /// What `text` says; `file` is its name in messages.
     fn parse(file: &str, text: &str) -> anyhow::Result<Self> {
         let mut top = Table::parse(file, text)?;
-        let config = Self {
+        let mut config = Self {
             path: None,
             rules: top.table("permissions")?.map_or(Ok(Vec::new()), rules)?,
             masks: top.table("masks")?.map_or(Ok(Vec::new()), masks)?,
-            scheduler: top.table("scheduler")?.map_or(Ok(Scheduler::default()), scheduler)?,
-            results: top.table("results")?.map_or(Ok(Results::default()), results)?,
+            ..Self::default()
         };
+        if let Some(table) = top.table("scheduler")? {
+            config.schedule(table)?;
+        }
+        if let Some(mut table) = top.table("results")? {
+            config.max_inline = table.count("max_inline")?;
+            table.end()?;
+        }
         top.end()?;
         Ok(config)
+    }
+
+    fn schedule(&mut self, mut table: Table<'_>) -> anyhow::Result<()> {
+        let word = |text: &str| SiblingFailure::from_word(text).ok_or_else(String::new);
+        let default = Scheduler::default();
+        let stated = table.read("sibling_failure", "`ignore`, `cancel_siblings` or `cancel_dependent`", word)?;
+        self.scheduler = Scheduler {
+            sibling_failure: stated.unwrap_or(default.sibling_failure),
+            time: table.read("step_time", "a time as text, such as \"60s\"", duration)?,
+            output: table.read("step_output", "a size as text, such as \"4MiB\"", size)?,
+            queue: table.count("queue")?.unwrap_or(default.queue),
+            ..default
+        };
+        self.defer_above = table.count("defer_above")?;
+        table.end()
     }
 }
 
@@ -140,27 +144,10 @@ fn masks(table: Table<'_>) -> anyhow::Result<Vec<Mask>> {
     table.fields().map(mask).collect()
 }
 
-fn scheduler(mut table: Table<'_>) -> anyhow::Result<Scheduler> {
-    let word = |text: &str| SiblingFailure::from_word(text).ok_or_else(String::new);
-    let scheduler = Scheduler {
-        sibling_failure: table.read("sibling_failure", "`ignore`, `cancel_siblings` or `cancel_dependent`", word)?,
-        step_time: table.read("step_time", "a time as text, such as \"60s\"", duration)?,
-        step_output: table.read("step_output", "a size as text, such as \"4MiB\"", size)?,
-        queue: table.count("queue")?,
-        defer_above: table.count("defer_above")?,
-    };
-    table.end()?;
-    Ok(scheduler)
-}
-
-fn results(mut table: Table<'_>) -> anyhow::Result<Results> {
-    let results = Results { max_inline: table.count("max_inline")? };
-    table.end()?;
-    Ok(results)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const WHOLE: &str = r#"
@@ -188,14 +175,14 @@ max_inline = 65_536
         assert_eq!(rules[1], "ask fs_write_file(path=out/*) (toolcrib.toml)");
         assert_eq!(config.masks, [Mask { name: "emails".into(), pattern: "[a-z]+@[a-z.]+".into() }]);
         let scheduler = Scheduler {
-            sibling_failure: Some(SiblingFailure::CancelDependent),
-            step_time: Some(Duration::from_secs(60)),
-            step_output: Some(4 << 20),
-            queue: Some(256),
-            defer_above: Some(40),
+            sibling_failure: SiblingFailure::CancelDependent,
+            time: Some(Duration::from_secs(60)),
+            output: Some(4 << 20),
+            queue: 256,
+            ..Scheduler::default()
         };
         assert_eq!(config.scheduler, scheduler);
-        assert_eq!(config.results, Results { max_inline: Some(65_536) });
+        assert_eq!((config.defer_above, config.max_inline), (Some(40), Some(65_536)));
         assert!(Config::parse("toolcrib.toml", "").is_ok_and(|config| config.rules.is_empty()));
     }
 

@@ -21,7 +21,7 @@ use toolcrib::policy::{Approvals, Given, Permission, Policy};
 use toolcrib::tool::{LimitRequest, Limits};
 use toolcrib::{Audit, Builder, Runtime};
 
-use crate::config::Config;
+use crate::config::{Config, Mask};
 use crate::permission::Person;
 use crate::render::{self, Advice};
 
@@ -173,15 +173,22 @@ impl Sources {
             .limits(Limits { deadline: default_deadline, ..Limits::default() })
             .ceiling(self.ceiling())
             .environment(environment())
+            .scheduler(config.scheduler)
             .results(self.results.results()?);
+        for Mask { name, pattern } in &config.masks {
+            builder = builder.mask(name, pattern);
+        }
         for source in self.paths()? {
             builder = builder.source(source);
         }
         if let Some(folder) = self.cache.folder() {
             builder = builder.compile_cache(folder);
         }
-        if let Some(characters) = self.max_inline {
-            builder = builder.most_inline(characters as usize);
+        if let Some(characters) = self.max_inline.map(|characters| characters as usize).or(config.max_inline) {
+            builder = builder.most_inline(characters);
+        }
+        if let Some(tools) = config.defer_above {
+            builder = builder.defer_above(tools);
         }
         if let Some(calls) = self.concurrency {
             builder = builder.concurrency(calls.into());
