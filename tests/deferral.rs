@@ -55,7 +55,8 @@ fn a_tool_that_was_not_loaded_answers_that_and_is_not_run() {
 #[test]
 fn a_search_by_name_alias_or_words_loads_what_it_finds() {
     for query in ["select:find_me", "select:wetter", "find_me", "RAIN tomorrow", "what will the sky do"] {
-        let session = runtime(&crib()).session();
+        let crib = crib();
+        let session = runtime(&crib).session();
         let (outcome, told) = call(&session, "tool_search", json!({ "query": query, "max_results": 1 }));
         assert_eq!(outcome, Outcome::Ok);
         assert_eq!(told["tools"][0]["name"], "find_me", "{query}: {told}");
