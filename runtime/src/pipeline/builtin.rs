@@ -132,9 +132,8 @@ impl Pipeline {
                 json!({"name": tool.name, "description": tool.description, "parameters": tool.model_input_schema()})
             })
             .collect();
-        let is_hidden = |(index, ready): &(usize, &Ready)| {
-            ready.deferred && ready.closed.is_none() && !memory.has_loaded(*index)
-        };
+        let is_hidden =
+            |(index, ready): &(usize, &Ready)| ready.deferred && ready.closed.is_none() && !memory.has_loaded(*index);
         let hidden = self.ready.iter().enumerate().filter(is_hidden);
         json!({ FRAME: {"kind": "tools", "loaded": tools.len(), "stillHidden": hidden.count()}, "tools": tools })
             .to_string()
