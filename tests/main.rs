@@ -23,4 +23,5 @@ mod results;
 mod run;
 mod scenarios;
 mod schedule;
+mod telemetry;
 mod toolbox;

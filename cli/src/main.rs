@@ -5,12 +5,14 @@ mod agent;
 mod calls;
 mod commands;
 mod config;
+mod http;
 mod input;
 mod interrupt;
 mod open_files;
 mod options;
 mod permission;
 mod render;
+mod telemetry;
 
 use std::pin::pin;
 use std::process::ExitCode;

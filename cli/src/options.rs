@@ -19,7 +19,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use toolcrib::observe::Observer;
 use toolcrib::policy::{Approvals, Given, Permission, Policy};
 use toolcrib::tool::{LimitRequest, Limits};
-use toolcrib::{Audit, Runtime};
+use toolcrib::{Audit, Builder, Runtime};
 
 use crate::config::{Config, Mask};
 use crate::permission::Person;
@@ -45,7 +45,7 @@ const ALL: &str = "*";
 const TOOLS: &str = "Tools";
 const PERMISSIONS: &str = "What tools may use (nothing, unless allowed here or by a manifest of your own)";
 const LIMITS: &str = "Limits";
-const RECORDS: &str = "Records";
+pub(crate) const RECORDS: &str = "Records";
 
 /// Which tools, with which permissions, limits and records.
 #[derive(Debug, Clone, clap::Args)]
@@ -160,7 +160,7 @@ impl Sources {
         &self,
         default_deadline: Duration,
         secrets: impl IntoIterator<Item = String>,
-        observer: Option<Arc<dyn Observer>>,
+        observers: impl IntoIterator<Item = Arc<dyn Observer>>,
     ) -> anyhow::Result<Runtime> {
         let config = self.rules.config()?;
         let approvals = self.rules.kept.file();
@@ -193,10 +193,7 @@ impl Sources {
         if let Some(calls) = self.concurrency {
             builder = builder.concurrency(calls.into());
         }
-        if let Some(observer) = observer {
-            builder = builder.observer(observer);
-        }
-        let runtime = builder.build()?;
+        let runtime = observers.into_iter().fold(builder, Builder::observer).build()?;
         rules::keep_apart(&runtime, approvals.as_ref(), &config)?;
         for problem in runtime.warnings() {
             render::warning(&format!("{}: {problem}", render::from_here(&problem.path).display()));

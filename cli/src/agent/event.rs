@@ -110,6 +110,17 @@ pub(crate) enum Ending {
     Interrupted,
 }
 
+impl Ending {
+    /// Its word in events and traces.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Answer => "answer",
+            Self::MaxSteps => "max_steps",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
 /// What a run came to.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 #[serde(rename_all = "camelCase")]

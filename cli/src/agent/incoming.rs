@@ -31,11 +31,6 @@ const LARGEST_REFUSAL: usize = 64 << 10;
 /// The most of an unreadable answer that is shown, in characters.
 const SHOWN: usize = 200;
 
-/// What is said of a server that keeps silent.
-pub(crate) fn nothing_within(timeout: Duration) -> String {
-    format!("no answer within {timeout:?}")
-}
-
 /// Reads an answer. `timeout` is for all of it, or between two parts where a stream was wished for: all of that is bounded
 /// by [`LONGEST_STREAM`].
 pub(crate) async fn read(
@@ -95,7 +90,7 @@ fn bounded(response: Response, timeout: Duration, streamed: bool) -> impl Stream
         let chunk = match tokio::time::timeout_at(deadline.min(Instant::now() + timeout), response.chunk()).await {
             // What is always ready never waits, and so is never late.
             Ok(chunk) if Instant::now() < deadline => chunk.map_err(Fault::transport)?,
-            Err(_) if Instant::now() < deadline => return Err(Fault::passing(nothing_within(timeout))),
+            Err(_) if Instant::now() < deadline => return Err(Fault::late(timeout)),
             _ => return Err(unended(whole, streamed)),
         };
         let Some(chunk) = chunk else { return Ok(None) };
@@ -111,7 +106,7 @@ fn bounded(response: Response, timeout: Duration, streamed: bool) -> impl Stream
 fn unended(whole: Duration, streamed: bool) -> Fault {
     match streamed {
         true => Fault::lasting(format!("the answer has not ended within {whole:?}")),
-        false => Fault::passing(nothing_within(whole)),
+        false => Fault::late(whole),
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) mod retry;
 pub(crate) mod script;
 pub(crate) mod server;
 pub(crate) mod settings;
-mod turn;
+pub(crate) mod turn;
 
 use std::time::Instant;
 

@@ -25,7 +25,12 @@ impl Model {
     ) -> anyhow::Result<Turn> {
         match self {
             Model::Server(server) => server.answer(request, step, report).await,
-            Model::Script(script) => script.answer(request, step, report),
+            Model::Script(script) => {
+                report.asked(step, None);
+                let end = script.answer(request, step, report);
+                report.answered(end.as_ref().map_err(|_| "script"));
+                end
+            }
         }
     }
 }

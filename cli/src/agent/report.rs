@@ -5,10 +5,13 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
+use reqwest::Url;
 
 use super::event::{Ending, Event, ToolResult, Totals};
+use super::turn::Turn;
 use crate::options::is_maskable;
 use crate::render::{self, Tone, legible, one_line, ours, paint, shortened};
+use crate::telemetry::AgentSpan;
 
 /// How wide a line of the trace may be where standard error is no terminal, in characters.
 const WIDTH: usize = 160;
@@ -39,6 +42,8 @@ pub(crate) struct Report {
     audience: Audience,
     debug: bool,
     secrets: Vec<String>,
+    /// Who traces the run, if somebody does.
+    span: Option<AgentSpan>,
     /// Whether text was streamed in the answer that arrives, and whether its last line is still open.
     streamed: bool,
     line_open: bool,
@@ -50,11 +55,19 @@ impl Report {
         let mut secrets: Vec<String> = secrets.into_iter().filter(|secret| is_maskable(secret)).collect();
         // A secret that holds another is masked whole.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Self { audience, debug, secrets, streamed: false, line_open: false }
+        Self { audience, debug, secrets, span: None, streamed: false, line_open: false }
+    }
+
+    /// The same report, to `span` too.
+    pub(crate) fn traced(self, span: Option<AgentSpan>) -> Self {
+        Self { span, ..self }
     }
 
     /// Tells one event.
     pub(crate) fn emit(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+        if let Some(span) = &mut self.span {
+            span.hear(event);
+        }
         match self.audience {
             Audience::Program => {
                 render::print_json(&serde_json::to_string(event).context("cannot write an event as JSON")?)?;
@@ -64,6 +77,20 @@ impl Report {
                 Ok(())
             }
             Audience::Person(detail) => self.tell(event, detail),
+        }
+    }
+
+    /// Tells whoever traces the run that the model is asked, behind `server` or in a script.
+    pub(crate) fn asked(&mut self, step: u32, server: Option<&Url>) {
+        if let Some(span) = &mut self.span {
+            span.asked(step, server);
+        }
+    }
+
+    /// Tells whoever traces the run of the answer, or of the kind of failure there was instead.
+    pub(crate) fn answered(&mut self, end: Result<&Turn, &str>) {
+        if let Some(span) = &mut self.span {
+            span.answered(end);
         }
     }
 

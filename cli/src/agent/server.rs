@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
-use reqwest::{Client, Response, StatusCode, Url, redirect};
+use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::Value;
 
 use super::answer::message_of;
@@ -17,6 +17,7 @@ use super::report::Report;
 use super::request::Request;
 use super::retry::{self, Retries};
 use super::turn::Turn;
+use crate::http::{self, shown};
 use crate::render::{self, Advice};
 
 /// The most of a server's own words in a message of ours, in characters.
@@ -37,19 +38,8 @@ pub(crate) struct Server {
 impl Server {
     /// A server at `base`, the address that `/chat/completions` is appended to.
     pub(crate) fn new(base: &Url, key: Option<String>, timeout: Duration, retries: Retries) -> anyhow::Result<Self> {
-        // A second call finds the provider installed, which is as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .redirect(redirect::Policy::none())
-            .user_agent(concat!("toolcrib/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .context("cannot set up the HTTP client")?;
-        let mut url = base.clone();
-        url.path_segments_mut()
-            .map_err(|()| anyhow!("`{base}` cannot be the base of an address"))?
-            .pop_if_empty()
-            .extend(["chat", "completions"]);
-        Ok(Self { client, url, key, timeout, retries, takes_temperature: true })
+        let url = http::below(base, ["chat", "completions"])?;
+        Ok(Self { client: http::client()?, url, key, timeout, retries, takes_temperature: true })
     }
 
     /// Asks until there is an answer or no hope of one.
@@ -66,7 +56,10 @@ impl Server {
             if !self.takes_temperature {
                 request.sampling.temperature = None;
             }
-            let fault = match self.attempt(&request, &once_key, step, report).await {
+            report.asked(step, Some(&self.url));
+            let end = self.attempt(&request, &once_key, step, report).await;
+            report.answered(end.as_ref().map_err(Fault::kind));
+            let fault = match end {
                 Ok(turn) => return Ok(turn),
                 Err(fault) => fault,
             };
@@ -77,7 +70,7 @@ impl Server {
                     once_key = self::once_key();
                     report.warn(&format!("the model `{}` takes no temperature; asking without it", request.model))?;
                 }
-                Fault::Passing { reason, asked } if attempt < attempts => {
+                Fault::Passing { reason, asked, .. } if attempt < attempts => {
                     let wait = self.retries.wait(attempt, asked);
                     attempt += 1;
                     let wait_ms = wait.as_millis().try_into().unwrap_or(u64::MAX);
@@ -85,7 +78,7 @@ impl Server {
                     tokio::time::sleep(wait).await;
                 }
                 Fault::Passing { reason, .. } => return Err(self.gave_up(&reason, None, attempt)),
-                Fault::Lasting { reason, hint } => return Err(self.gave_up(&reason, hint, attempt)),
+                Fault::Lasting { reason, hint, .. } => return Err(self.gave_up(&reason, hint, attempt)),
                 Fault::Output(error) => return Err(error),
             }
         }
@@ -126,7 +119,7 @@ impl Server {
         }
         let response = tokio::time::timeout(self.timeout, sent.send())
             .await
-            .map_err(|_| Fault::passing(incoming::nothing_within(self.timeout)))?
+            .map_err(|_| Fault::late(self.timeout))?
             .map_err(Fault::transport)?;
         let status = response.status();
         report.debug(|| format!("{status}"))?;
@@ -158,43 +151,17 @@ impl Server {
         let reason = if said.is_empty() { status.to_string() } else { format!("{status}: {said}") };
         let about_temperature =
             request.sampling.temperature.is_some() && text.to_ascii_lowercase().contains("temperature");
-        Ok(match status.as_u16() {
-            400 if about_temperature => Fault::Temperature,
-            passing if retry::is_passing(passing) => Fault::Passing { reason, asked },
-            401 if self.key.is_none() => {
-                Fault::Lasting { reason, hint: Some("set `OAI_API_KEY`, or give `--api-key`") }
-            }
-            301 | 302 | 307 | 308 => {
-                Fault::Lasting { reason, hint: Some("redirects are not followed: correct `--base-url`") }
-            }
-            404 => {
-                Fault::Lasting { reason, hint: Some("check `--base-url`, which often ends with `/v1`, and `--model`") }
-            }
-            _ => Fault::lasting(reason),
-        })
+        let kind = status.as_str().to_owned();
+        let hint = match status.as_u16() {
+            400 if about_temperature => return Ok(Fault::Temperature),
+            passing if retry::is_passing(passing) => return Ok(Fault::Passing { kind, reason, asked }),
+            401 if self.key.is_none() => Some("set `OAI_API_KEY`, or give `--api-key`"),
+            301 | 302 | 307 | 308 => Some("redirects are not followed: correct `--base-url`"),
+            404 => Some("check `--base-url`, which often ends with `/v1`, and `--model`"),
+            _ => None,
+        };
+        Ok(Fault::Lasting { kind, reason, hint })
     }
-}
-
-/// An address without its password, and without the values of its query, of which one may be a key.
-pub(crate) fn shown(url: &Url) -> String {
-    let mut shown = url.clone();
-    if url.password().is_some() {
-        // It has a password, so it can be given another.
-        let _ = shown.set_password(Some("***"));
-    }
-    if let Some(query) = url.query().filter(|query| !query.is_empty()) {
-        let masked = |part: &str| part.split_once('=').map_or("***".to_owned(), |(name, _)| format!("{name}=***"));
-        let parts: Vec<String> = query.split('&').map(masked).collect();
-        shown.set_query(Some(&parts.join("&")));
-    }
-    render::one_line(shown.as_str())
-}
-
-/// What in an address must never be shown, as it is written and as it is meant.
-pub(crate) fn secrets_in(url: &Url) -> impl Iterator<Item = String> {
-    let written = url.query().unwrap_or_default().split('&').map(|part| part.split_once('=').unwrap_or(("", part)).1);
-    let meant = url.query_pairs().map(|(_, value)| value.into_owned());
-    url.password().into_iter().chain(written).map(str::to_owned).chain(meant)
 }
 
 /// A key by which a server knows the repetitions of one request.

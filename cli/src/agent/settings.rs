@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::request::Sampling;
 use super::retry::Retries;
-use super::server::{Server, secrets_in, shown};
+use super::server::Server;
+use crate::http::{self, secrets_in, shown};
 use crate::options::duration;
 
 const DEFAULT_URL: &str = "https://api.openai.com/v1";
@@ -112,7 +113,10 @@ impl ModelOptions {
         };
         let base_url = text(&self.base_url, "--base-url", &["OAI_BASE_URL"]);
         let base_url = base_url.unwrap_or_else(|| Sourced::from("default", DEFAULT_URL.to_owned()));
-        let base_url = Sourced { value: address(&base_url)?, source: base_url.source };
+        let base_url = Sourced {
+            value: http::address(base_url.source, &base_url.value, DEFAULT_URL).map_err(misuse)?,
+            source: base_url.source,
+        };
 
         let flag = |flag: Option<Duration>, name| flag.map(|time| Sourced::from(name, time));
         let timeout = flag(self.timeout, "--timeout");
@@ -190,16 +194,6 @@ impl Settings {
 /// Wrong use of the command line.
 pub(crate) fn misuse(message: impl std::fmt::Display) -> anyhow::Error {
     clap::Error::raw(ErrorKind::ValueValidation, format!("{message}\n")).into()
-}
-
-fn address(base: &Sourced<String>) -> anyhow::Result<Url> {
-    let wrong = |what: String| misuse(format!("{}{what}; write it like `{DEFAULT_URL}`", base.source));
-    // What cannot be read cannot be masked, so it is not repeated.
-    let url = Url::parse(&base.value).map_err(|error| wrong(format!(": {error}")))?;
-    match url.scheme() {
-        "http" | "https" => Ok(url),
-        _ => Err(wrong(format!(" `{}`: neither http nor https", shown(&url)))),
-    }
 }
 
 /// A number from 0 to `MOST`.

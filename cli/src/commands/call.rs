@@ -14,6 +14,7 @@ use crate::interrupt;
 use crate::options::{RecordsFolder, Sources, duration};
 use crate::permission::hint;
 use crate::render;
+use crate::telemetry::{Root, TelemetryOptions};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,14 +51,18 @@ pub(crate) struct Args {
     #[command(flatten)]
     records: RecordsFolder,
     #[command(flatten)]
+    telemetry: TelemetryOptions,
+    #[command(flatten)]
     sources: Sources,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let arguments = arguments(args.arguments.as_deref()).await?;
+    let telemetry = args.telemetry.start(Root::Call)?;
     let records = args.records.open(&args.sources, [])?;
     let deadline = args.tool_timeout.unwrap_or(args.timeout);
-    let runtime = args.sources.observed(deadline, [], records.observer())?;
+    let observers = records.observer().into_iter().chain(telemetry.observer());
+    let runtime = args.sources.observed(deadline, [], observers)?;
     records.keep_apart(&runtime)?;
     // The receipt is to show the call and not the compiler; what is wrong with the program, the call says itself.
     let _ = runtime.prepare(&args.name).await;
@@ -73,8 +78,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         render::hint(&hint);
     }
     let line = if args.json { with_receipt(&result)? } else { result.content().into_owned() };
-    render::print_json(&line)?;
-    records.finish()?;
+    let printed = render::print_json(&line);
+    let written = records.finish();
+    telemetry.finish().await;
+    printed.and(written)?;
     Ok(if result.is_error() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

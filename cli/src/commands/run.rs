@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use toolcrib::Runtime;
 use toolcrib::observe::Observer;
+use toolcrib::{Builder, Runtime};
 
 use crate::agent::conversation::Conversation;
 use crate::agent::event::Ending;
@@ -19,6 +19,7 @@ use crate::agent::settings::{ModelOptions, Settings};
 use crate::agent::{Agent, Wishes, definitions};
 use crate::options::{Recording, RecordsFolder, Sources};
 use crate::render;
+use crate::telemetry::{Root, TelemetryOptions};
 
 const EXAMPLES: &str = r#"Examples:
   toolcrib run "what is in this folder?" --model gpt-5-mini --allow-read=.
@@ -85,6 +86,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     records: RecordsFolder,
     #[command(flatten)]
+    telemetry: TelemetryOptions,
+    #[command(flatten)]
     sources: Sources,
 }
 
@@ -101,13 +104,15 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let script = args.model.script.as_deref().map(Script::load).transpose()?;
     let conversation = args.opening.conversation(script.as_ref()).await?;
     let wishes = args.wishes(&settings, script.is_some())?;
+    let telemetry = args.telemetry.start(Root::Agent)?;
     let records = args.recording(&settings)?;
-    let runtime = runtime(&args.sources, &settings, records.observer())?;
+    let observers = records.observer().into_iter().chain(telemetry.observer());
+    let runtime = runtime(&args.sources, &settings, observers)?;
     records.keep_apart(&runtime)?;
     if args.print_messages {
         render::aside(&serde_json::to_string_pretty(conversation.messages())?);
     }
-    let mut report = args.report(&settings);
+    let mut report = args.report(&settings).traced(telemetry.agent());
     if let Some(warning) = settings.warning {
         report.warn(warning)?;
     }
@@ -122,6 +127,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.sources.prepare(&runtime).await?;
     let end = Agent::new(runtime.session(), model, wishes, conversation, report).run().await;
     let written = records.finish();
+    telemetry.finish().await;
     let end = end?;
     written?;
     match end {
@@ -157,14 +163,18 @@ impl Args {
 }
 
 /// The tools that were named, those of the default source, or none: a model can also just talk.
-fn runtime(sources: &Sources, settings: &Settings, observer: Option<Arc<dyn Observer>>) -> anyhow::Result<Runtime> {
+fn runtime(
+    sources: &Sources,
+    settings: &Settings,
+    observers: impl IntoIterator<Item = Arc<dyn Observer>>,
+) -> anyhow::Result<Runtime> {
     if sources.tools.is_empty() && sources.paths().is_err() {
         render::warning("no tools: there is no `./tools.json` and no `--tools`; the model can only talk");
         let builder = Runtime::builder().audit(sources.audit(settings.secrets())?);
-        let builder = observer.into_iter().fold(builder, toolcrib::Builder::observer);
+        let builder = observers.into_iter().fold(builder, Builder::observer);
         return builder.build().context("cannot run without tools");
     }
-    sources.observed(settings.tool_timeout.value, settings.secrets(), observer)
+    sources.observed(settings.tool_timeout.value, settings.secrets(), observers)
 }
 
 fn print_request(wishes: &Wishes, conversation: &Conversation, tools: &[Value]) -> anyhow::Result<()> {

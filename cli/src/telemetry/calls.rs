@@ -1,0 +1,101 @@
+//! One `execute_tool` span a call, from what the pipeline tells of it. It keeps neither arguments nor results nor
+//! anything that quotes them, since they may hold secrets: a decision is told without what it rests on, a failure by its
+//! outcome alone.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use toolcrib::ToolResult;
+use toolcrib::call::Decision;
+use toolcrib::observe::{Event, Observer, What};
+
+use super::export::Queue;
+use super::span::{Attributes, Kind, Moment, Place, Span, Value, new_id};
+
+/// Watches calls.
+pub(super) struct Calls {
+    queue: Queue,
+    place: Place,
+    /// The calls that have not ended, by their invocations.
+    running: Mutex<HashMap<String, Running>>,
+}
+
+struct Running {
+    start: SystemTime,
+    moments: Vec<Moment>,
+}
+
+impl Calls {
+    /// Calls that belong there.
+    pub(super) fn new(queue: Queue, place: Place) -> Self {
+        Self { queue, place, running: Mutex::default() }
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut HashMap<String, Running>) -> T) -> T {
+        // Nothing slow is done under this lock.
+        act(&mut self.running.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, event: &Event<'_>, name: &'static str, attributes: Attributes) {
+        let moment = Moment { name, at: event.at, attributes };
+        self.with(|running| running.get_mut(event.invocation).map(|call| call.moments.push(moment)));
+    }
+
+    fn end(&self, event: &Event<'_>, result: &ToolResult) {
+        let Some(Running { start, moments }) = self.with(|running| running.remove(event.invocation)) else { return };
+        let receipt = &result.receipt;
+        let mut span =
+            Span::ended(new_id(), self.place, Kind::Internal, format!("execute_tool {}", receipt.tool), start);
+        span.moments = moments;
+        span.say("gen_ai.operation.name", "execute_tool");
+        span.say("gen_ai.tool.name", receipt.tool.as_str());
+        span.say("gen_ai.tool.type", "function");
+        span.say("gen_ai.tool.call.id", receipt.call_id.as_str());
+        if let Some(description) = event.tool.and_then(|tool| tool.description.as_deref()) {
+            span.say("gen_ai.tool.description", description);
+        }
+        span.say("toolcrib.invocation", receipt.invocation.as_str());
+        span.say("toolcrib.outcome", receipt.outcome.as_str());
+        if let Some(digest) = &receipt.digest {
+            span.say("toolcrib.digest", digest.as_str());
+        }
+        span.attributes.extend(receipt.decision.iter().flat_map(decided));
+        span.say("toolcrib.waited_ms", receipt.waited_ms);
+        span.say("toolcrib.cpu_ms", receipt.cpu_ms);
+        span.say("toolcrib.peak_memory_bytes", receipt.peak_memory_bytes);
+        if result.is_error() {
+            span.fail(receipt.outcome.as_str());
+        }
+        self.queue.push(span);
+    }
+}
+
+impl Observer for Calls {
+    fn observe(&self, event: &Event<'_>) {
+        match event.what {
+            What::Received(_) => {
+                let call = Running { start: event.at, moments: Vec::new() };
+                self.with(|running| running.insert(event.invocation.to_owned(), call));
+            }
+            What::Asking(question) => self.note(event, "toolcrib.asked", decided(question).into()),
+            What::Decided(decision) => self.note(event, "toolcrib.decided", decided(decision).into()),
+            What::Started(_) => self.note(event, "toolcrib.started", Vec::new()),
+            What::Persisted(persisted) => {
+                let attributes = vec![
+                    ("toolcrib.strategy", persisted.strategy.as_str().into()),
+                    ("toolcrib.bytes", persisted.bytes.into()),
+                    ("toolcrib.shown_bytes", persisted.shown_bytes.into()),
+                ];
+                self.note(event, "toolcrib.persisted", attributes);
+            }
+            What::Ended(result) => self.end(event, result),
+            _ => {}
+        }
+    }
+}
+
+/// A decision in two words; what it rests on may quote an argument.
+fn decided(decision: &Decision) -> [(&'static str, Value); 2] {
+    [("toolcrib.decision", decision.behavior.as_str().into()), ("toolcrib.reason", decision.reason.as_str().into())]
+}

@@ -1,0 +1,111 @@
+//! A span as data: what was done, when, as a part of what, and how it ended. It knows neither calls nor how it travels.
+
+use std::time::SystemTime;
+
+/// Where a span belongs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// The trace, never 0.
+    pub(super) trace: u128,
+    /// The span around it, if there is one, never 0.
+    pub(super) parent: Option<u64>,
+}
+
+/// Something that was done.
+#[derive(Debug)]
+pub(super) struct Span {
+    pub(super) place: Place,
+    /// Never 0.
+    pub(super) id: u64,
+    pub(super) kind: Kind,
+    pub(super) name: String,
+    pub(super) start: SystemTime,
+    /// No earlier than `start`.
+    pub(super) end: SystemTime,
+    pub(super) attributes: Attributes,
+    pub(super) moments: Vec<Moment>,
+    pub(super) failed: bool,
+}
+
+/// Who did it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// This program.
+    Internal,
+    /// Somebody whom it asked over a network.
+    Client,
+}
+
+/// Something that happened in a span.
+#[derive(Debug)]
+pub(super) struct Moment {
+    pub(super) name: &'static str,
+    pub(super) at: SystemTime,
+    pub(super) attributes: Attributes,
+}
+
+/// What is said of something, by name.
+pub(super) type Attributes = Vec<(&'static str, Value)>;
+
+/// What can be said.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    Text(String),
+    Texts(Vec<String>),
+    Whole(i64),
+    Decimal(f64),
+}
+
+impl Span {
+    /// Something that `who` has done from `start` until now.
+    pub(super) fn ended(id: u64, place: Place, who: Kind, name: String, start: SystemTime) -> Self {
+        // The clock may have been set back.
+        let end = SystemTime::now().max(start);
+        Self { place, id, kind: who, name, start, end, attributes: Vec::new(), moments: Vec::new(), failed: false }
+    }
+
+    /// Says something of it.
+    pub(super) fn say(&mut self, name: &'static str, value: impl Into<Value>) {
+        self.attributes.push((name, value.into()));
+    }
+
+    /// Says that it failed, and in one word of few how.
+    pub(super) fn fail(&mut self, kind: &str) {
+        self.failed = true;
+        self.say("error.type", kind);
+    }
+}
+
+/// An identifier that no other span has.
+pub(super) fn new_id() -> u64 {
+    rand::random_range(1..=u64::MAX)
+}
+
+/// An identifier that no other trace has.
+pub(super) fn new_trace() -> u128 {
+    rand::random_range(1..=u128::MAX)
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<Vec<String>> for Value {
+    fn from(texts: Vec<String>) -> Self {
+        Self::Texts(texts)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self::Whole(number.try_into().unwrap_or(i64::MAX))
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Self::Decimal(number)
+    }
+}

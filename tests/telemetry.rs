@@ -1,0 +1,319 @@
+//! Traces for a collector: one is sent where a collector is named, by the names that the conventions have, without what
+//! was said in a call; and no collector, however ill, changes how the work ends.
+
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use wiremock::matchers::{header, method, path};
+use wiremock::{Mock, MockServer, Request, ResponseTemplate};
+
+use crate::crib::{Crib, Ran};
+
+const SECRET: &str = "hunter2-and-more";
+/// More than a collector may cost, and what a run takes on a busy machine.
+const BOUNDED: Duration = Duration::from_secs(7);
+
+/// A collector that answers like this.
+async fn collector(answer: ResponseTemplate) -> MockServer {
+    let server = MockServer::start().await;
+    let json = header("content-type", "application/json");
+    Mock::given(method("POST")).and(path("/v1/traces")).and(json).respond_with(answer).mount(&server).await;
+    server
+}
+
+async fn taking() -> MockServer {
+    collector(ResponseTemplate::new(200).set_body_json(json!({ "partialSuccess": {} }))).await
+}
+
+async fn payloads(server: &MockServer) -> Vec<Value> {
+    let traces = |request: &Request| request.url.path() == "/v1/traces";
+    let requests = server.received_requests().await.expect("requests are recorded");
+    requests.iter().filter(|request| traces(request)).map(|request| request.body_json().expect("JSON")).collect()
+}
+
+/// Every span that a collector was sent, in the order in which they ended.
+async fn spans(server: &MockServer) -> Vec<Value> {
+    let mut spans = Vec::new();
+    for payload in payloads(server).await {
+        let [resource] = &payload["resourceSpans"].as_array().expect("resources")[..] else { panic!("{payload}") };
+        assert_eq!(said(&resource["resource"], "service.name"), "toolcrib");
+        let [scope] = &resource["scopeSpans"].as_array().expect("scopes")[..] else { panic!("{payload}") };
+        spans.extend(scope["spans"].as_array().expect("spans").iter().cloned());
+    }
+    spans
+}
+
+/// What is said of a span under this name; null where nothing is.
+fn said(span: &Value, name: &str) -> Value {
+    let found = span["attributes"].as_array().expect("attributes").iter().find(|said| said["key"] == name);
+    let Some((kind, value)) = found.and_then(|said| said["value"].as_object()?.iter().next()) else {
+        return Value::Null;
+    };
+    match kind.as_str() {
+        "intValue" => json!(value.as_str().expect("text").parse::<i64>().expect("a number")),
+        "arrayValue" => value["values"].as_array().expect("values").iter().map(|v| v["stringValue"].clone()).collect(),
+        _ => value.clone(),
+    }
+}
+
+fn named<'a>(spans: &'a [Value], name: &str) -> &'a Value {
+    spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("no span `{name}`: {spans:#?}"))
+}
+
+/// A time of a span or a moment.
+fn time(of: &Value, name: &str) -> u128 {
+    of[name].as_str().expect("text").parse().expect("nanoseconds")
+}
+
+/// A crib whose model calls three tools: one answers, one fails, one is switched off.
+fn crib() -> Crib {
+    let crib = Crib::new();
+    let (mut echo, mut off) = (crib.entry("echo"), crib.entry("file_io"));
+    echo["description"] = json!("says it again");
+    off["interface"] = json!({ "is_enabled": false });
+    crib.manifest(&json!({ "tools": [echo, crib.entry("exit_code"), off] }));
+    let turns = json!([
+        { "content": format!("I know {SECRET}"), "tool_calls": [
+            { "id": "one", "name": "echo", "arguments": { "password": SECRET } },
+            { "id": "two", "name": "exit_code", "arguments": { "code": 1, "stderr": SECRET } },
+            { "id": "three", "name": "file_io", "arguments": { "op": "read", "path": SECRET } },
+        ] },
+        { "content": "done" },
+    ]);
+    let script = json!({ "prompt": SECRET, "turns": turns });
+    std::fs::write(crib.path("script.json"), script.to_string()).unwrap();
+    crib
+}
+
+/// The scripted run with these flags, and what it took.
+fn run(crib: &Crib, flags: &[&str]) -> (Ran, Duration) {
+    let began = Instant::now();
+    let ran = crib.run(&[&["run", "--script", "script.json", "--quiet"], flags].concat());
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"), "{ran:?}");
+    (ran, began.elapsed())
+}
+
+#[tokio::test]
+async fn a_run_is_traced_with_its_requests_and_calls() {
+    let (server, crib) = (taking().await, crib());
+    let (ran, _) = run(&crib, &["--otlp", &server.uri()]);
+    assert_eq!(ran.stderr, "");
+    let spans = spans(&server).await;
+    assert_eq!(spans.len(), 6, "{spans:#?}");
+
+    let agent = named(&spans, "invoke_agent");
+    assert_eq!((&agent["kind"], agent.get("parentSpanId")), (&json!(1), None));
+    assert_eq!(said(agent, "gen_ai.operation.name"), "invoke_agent");
+    assert_eq!((said(agent, "toolcrib.ending"), said(agent, "toolcrib.calls")), (json!("answer"), json!(3)));
+    assert_eq!((agent.get("status"), said(agent, "error.type")), (None, Value::Null));
+
+    let mut ids = Vec::new();
+    for span in &spans {
+        let (trace, id) = (span["traceId"].as_str().unwrap(), span["spanId"].as_str().unwrap());
+        let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        assert!(trace.len() == 32 && is_hex(trace) && id.len() == 16 && is_hex(id), "{span}");
+        assert_eq!(span["traceId"], agent["traceId"]);
+        ids.push(id);
+        let (start, end) = (time(span, "startTimeUnixNano"), time(span, "endTimeUnixNano"));
+        assert!(time(agent, "startTimeUnixNano") <= start && start <= end, "{span}");
+        assert!(end <= time(agent, "endTimeUnixNano"), "{span}");
+        if span != agent {
+            assert_eq!(span["parentSpanId"], agent["spanId"], "{span}");
+        }
+        for moment in span["events"].as_array().unwrap() {
+            assert!((start..=end).contains(&time(moment, "timeUnixNano")), "{span}");
+        }
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 6);
+
+    let chats: Vec<_> = spans.iter().filter(|span| span["name"] == "chat script").collect();
+    assert_eq!(chats.iter().map(|chat| said(chat, "toolcrib.step")).collect::<Vec<_>>(), [1, 2]);
+    assert!(chats.iter().all(|chat| said(chat, "gen_ai.operation.name") == "chat"));
+}
+
+#[tokio::test]
+async fn a_call_is_told_with_how_it_ended_and_never_with_what_was_said() {
+    let (server, crib) = (taking().await, crib());
+    run(&crib, &["--otlp", &server.uri()]);
+    let spans = spans(&server).await;
+    let records = crib.records();
+    for (name, id, outcome) in [("echo", "one", "ok"), ("exit_code", "two", "failed"), ("file_io", "three", "denied")] {
+        let span = named(&spans, &format!("execute_tool {name}"));
+        for (attribute, wanted) in [
+            ("gen_ai.operation.name", "execute_tool"),
+            ("gen_ai.tool.name", name),
+            ("gen_ai.tool.call.id", id),
+            ("gen_ai.tool.type", "function"),
+            ("toolcrib.outcome", outcome),
+        ] {
+            assert_eq!(said(span, attribute), wanted, "{name} {attribute}");
+        }
+        let failed = outcome != "ok";
+        assert_eq!(said(span, "error.type"), if failed { json!(outcome) } else { Value::Null });
+        assert_eq!(span.get("status"), failed.then(|| json!({ "code": 2 })).as_ref());
+        let record = records.iter().find(|record| record["callId"] == id).expect("a record");
+        assert_eq!(said(span, "toolcrib.invocation"), record["invocation"]);
+        assert_eq!(said(span, "toolcrib.digest"), record.get("digest").cloned().unwrap_or_default());
+        let happened: Vec<_> = span["events"].as_array().unwrap().iter().map(|moment| &moment["name"]).collect();
+        let wanted =
+            if name == "file_io" { &["toolcrib.decided"][..] } else { &["toolcrib.decided", "toolcrib.started"] };
+        assert_eq!(happened, wanted, "{name}");
+    }
+    let echo = named(&spans, "execute_tool echo");
+    assert_eq!(said(echo, "gen_ai.tool.description"), "says it again");
+    assert!(said(echo, "toolcrib.cpu_ms").as_f64() > Some(0.0) && said(echo, "toolcrib.waited_ms").is_number());
+    assert!(said(echo, "toolcrib.peak_memory_bytes").as_i64() > Some(0));
+    let denied = named(&spans, "execute_tool file_io");
+    assert_eq!((said(denied, "toolcrib.decision"), said(denied, "toolcrib.reason")), (json!("deny"), json!("record")));
+    assert!(!json!(payloads(&server).await).to_string().contains(SECRET));
+}
+
+#[tokio::test]
+async fn a_request_to_a_model_is_told_with_its_cost_and_a_failed_one_with_its_kind() {
+    let (server, crib) = (taking().await, crib());
+    let chat = || Mock::given(method("POST")).and(path("/api/chat/completions"));
+    chat().respond_with(ResponseTemplate::new(503)).up_to_n_times(1).mount(&server).await;
+    let answer = json!({
+        "choices": [{ "message": { "content": "hello" }, "finish_reason": "length" }],
+        "usage": { "prompt_tokens": 5, "completion_tokens": 2 },
+    });
+    chat().respond_with(ResponseTemplate::new(200).set_body_json(answer)).mount(&server).await;
+    let base = format!("{}/api", server.uri());
+    let model = ["run", "go", "--model", "m", "--base-url", &base, "--http-retry-backoff", "1ms"];
+    let ran = crib.run(&[&model[..], &["--otlp", &server.uri()]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let spans = spans(&server).await;
+    let [failed, answered, agent] = &spans[..] else { panic!("{spans:#?}") };
+    for chat in [failed, answered] {
+        assert_eq!((&chat["name"], &chat["kind"]), (&json!("chat m"), &json!(3)));
+        assert_eq!(said(chat, "gen_ai.request.model"), "m");
+        assert_eq!(said(chat, "server.address"), server.address().ip().to_string());
+        assert_eq!(said(chat, "server.port"), server.address().port());
+    }
+    assert_eq!((said(failed, "error.type"), &failed["status"]["code"]), (json!("503"), &json!(2)));
+    assert_eq!(said(answered, "error.type"), Value::Null);
+    assert_eq!(said(answered, "gen_ai.response.finish_reasons"), json!(["length"]));
+    for span in [answered, agent] {
+        assert_eq!(said(span, "gen_ai.usage.input_tokens"), 5);
+        assert_eq!(said(span, "gen_ai.usage.output_tokens"), 2);
+    }
+    let base = format!("http://{}", nobody());
+    let gone = ["run", "go", "--model", "m", "--base-url", &base, "--http-retries", "0", "--otlp", &server.uri()];
+    assert_eq!(crib.run(&gone).code, Some(1));
+    let spans = self::spans(&server).await;
+    for span in &spans[3..] {
+        assert_eq!(said(span, "error.type"), "transport", "{span}");
+    }
+}
+
+#[tokio::test]
+async fn a_single_call_is_a_trace_of_its_own() {
+    let (server, crib) = (taking().await, crib());
+    let ran = crib.run(&["call", "echo", "{}", "--otlp", &format!("{}/", server.uri())]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let spans = spans(&server).await;
+    let [only] = &spans[..] else { panic!("{spans:#?}") };
+    assert_eq!((&only["name"], only.get("parentSpanId")), (&json!("execute_tool echo"), None));
+}
+
+#[tokio::test]
+async fn a_question_and_an_answer_that_is_kept_are_moments_of_a_call() {
+    let (server, crib) = (taking().await, Crib::new());
+    let mut asked = crib.entry("echo");
+    asked["interface"] = json!({ "approval_reason": SECRET });
+    crib.manifest(&json!({ "tools": [asked, crib.entry("big_result")] }));
+    crib.call("echo", &json!({}), &["--otlp", &server.uri()]);
+    crib.call("big_result", &json!({ "bytes": 50_000 }), &["--max-inline", "1000", "--otlp", &server.uri()]);
+    let spans = spans(&server).await;
+    let [asked, kept] = &spans[..] else { panic!("{spans:#?}") };
+    let moment = |span: &Value, name: &str| named(span["events"].as_array().unwrap(), name).clone();
+    assert_eq!(said(&moment(asked, "toolcrib.asked"), "toolcrib.decision"), "ask");
+    assert_eq!(said(&moment(asked, "toolcrib.decided"), "toolcrib.reason"), "nobody");
+    let kept = moment(kept, "toolcrib.persisted");
+    assert_eq!(said(&kept, "toolcrib.bytes"), 50_002);
+    assert!(said(&kept, "toolcrib.shown_bytes").as_i64() < Some(2000) && said(&kept, "toolcrib.strategy").is_string());
+    assert_ne!(asked["traceId"], spans[1]["traceId"]);
+}
+
+#[tokio::test]
+async fn nothing_is_sent_unless_a_collector_is_named() {
+    let (server, crib) = (taking().await, crib());
+    run(&crib, &[]);
+    let script = ["run", "--script", "script.json", "--quiet"];
+    for (address, sent) in [("", 0), (server.uri().as_str(), 6)] {
+        let ran = crib.toolcrib(&script).env("OTEL_EXPORTER_OTLP_ENDPOINT", address).output().unwrap();
+        assert!(ran.status.success());
+        assert_eq!(spans(&server).await.len(), sent);
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_interrupted_run_is_traced_to_its_end() {
+    let crib = crib();
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let server = taking().await;
+        let slow = ResponseTemplate::new(200).set_delay(Duration::from_secs(60));
+        Mock::given(path("/chat/completions")).respond_with(slow).mount(&server).await;
+        let model = ["run", "go", "--model", "m", "--base-url", &server.uri(), "--otlp", &server.uri()];
+        let mut child = crib.toolcrib(&model).stderr(Stdio::null()).spawn().unwrap();
+        while server.received_requests().await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
+        let spans = spans(&server).await;
+        let [chat, agent] = &spans[..] else { panic!("{signal}: {spans:#?}") };
+        assert_eq!((&chat["name"], &agent["name"]), (&json!("chat m"), &json!("invoke_agent")));
+        for span in [chat, agent] {
+            assert_eq!(said(span, "error.type"), "interrupted", "{signal}");
+        }
+    }
+}
+
+/// An address where nobody listens.
+fn nobody() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+#[test]
+fn a_collector_that_is_not_there_costs_a_warning() {
+    let (ran, took) = run(&crib(), &["--otlp", &format!("http://user:{SECRET}@{}", nobody())]);
+    assert!(ran.stderr.starts_with("warning: 6 of 6 spans did not reach `http://user:***@127.0.0.1:"), "{ran:?}");
+    assert!(took < BOUNDED && !ran.stderr.contains(SECRET), "{took:?} {ran:?}");
+}
+
+#[test]
+fn a_collector_that_hangs_is_waited_for_a_little_while() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (ran, took) = run(&crib(), &["--otlp", &format!("http://{}", silent.local_addr().unwrap())]);
+    assert!(ran.stderr.starts_with("warning: 6 of 6 spans did not reach"), "{ran:?}");
+    assert!(ran.stderr.ends_with(": no answer in time\n") && took < BOUNDED, "{took:?} {ran:?}");
+}
+
+#[tokio::test]
+async fn what_a_collector_refuses_is_told() {
+    let some = json!({ "partialSuccess": { "rejectedSpans": "1", "errorMessage": "too\nold" } });
+    for (answer, wanted) in [
+        (ResponseTemplate::new(403).set_body_string("no key"), "403 Forbidden: no key\n"),
+        (ResponseTemplate::new(307).insert_header("location", "/elsewhere"), "307 Temporary Redirect\n"),
+        (ResponseTemplate::new(200).set_body_json(some), "rejected: too old\n"),
+    ] {
+        let server = collector(answer).await;
+        let (ran, _) = run(&crib(), &["--otlp", &server.uri()]);
+        assert!(ran.stderr.ends_with(wanted) && ran.stderr.lines().count() == 1, "{ran:?}");
+    }
+}
+
+#[test]
+fn an_address_that_is_none_is_wrong_use_and_not_repeated() {
+    for address in ["localhost:4318", "ftp://user:hunter2-and-more@host", "hunter2-and-more"] {
+        let ran = crib().run(&["call", "echo", "{}", "--otlp", address]);
+        assert!(ran.code == Some(2) && ran.stderr.contains("write it like `http://localhost:4318`"), "{ran:?}");
+        assert!(!ran.stderr.contains(SECRET), "{ran:?}");
+    }
+}
