@@ -6,6 +6,7 @@ use toolcrib::source::fingerprint;
 use toolcrib::{Audit, Results};
 
 use super::crib;
+use crate::crib::toolbox;
 use crate::records::watched::{Watched, call};
 
 #[test]
@@ -43,16 +44,17 @@ fn scenario_13_an_empty_success_differs_from_a_missing_output() {
 
 #[test]
 fn scenario_14_a_result_links_to_an_artifact() {
-    let interface = json!({"io_preflight_validation": [{"field": "/path", "use": "write"}]});
-    let more = json!({"interface": interface, "capabilities": {"files": "write"}});
-    let (watched, crib) = (Watched::new(), crib(&[("make", "echo", more)]));
+    let (watched, crib) = (Watched::new(), crib(&[("draw", "echo", json!({}))]));
     let policy = Policy::default().allow(Permission::Write(crib.path("work")));
-    let runtime = watched.builder(&crib).policy(policy).build().unwrap();
-    call(&runtime, "make", &json!({"path": "plan.md", "artifact_refs": [{"artifact_id": "plan", "kind": "document"}]}));
+    let runtime = watched.builder(&crib).source(toolbox()).policy(policy).build().unwrap();
+    assert!(!call(&runtime, "fs_write_file", &json!({"path": "plan.md", "content": "# Plan"})).is_error());
+    let drawing = json!([{"artifact_id": "drawing", "kind": "image"}]);
+    call(&runtime, "draw", &json!({ "artifact_refs": drawing }));
     drop(runtime);
-    let refs = watched.close().only("results")["artifact_refs"].clone();
-    let made = json!({"ref": "plan.md", "use": "write", "argument": "/path"});
-    assert_eq!(refs, json!([made, {"artifact_id": "plan", "kind": "document"}]), "by its record, and by its answer");
+    let run = watched.close();
+    let made = json!([{"ref": "plan.md", "use": "write", "argument": "/path"}]);
+    assert_eq!(run.of("results", "fs_write_file")["artifact_refs"], made, "its record says which argument it makes");
+    assert_eq!(run.of("results", "draw")["artifact_refs"], drawing, "its answer says it");
 }
 
 #[test]
