@@ -82,7 +82,9 @@ pub(crate) async fn requested() -> u8 {
 /// Ends the command: asks it to, and where it does not listen or somebody insists, drops it. Should the program not have
 /// ended by itself soon after, it ends with `code` here.
 pub(crate) async fn leave<T>(code: u8, mut command: JoinHandle<T>) {
-    if code == INTERRUPTED && HOLDS.load(SeqCst) > 0 {
+    // Looked at once, before anything is asked: who listens may be done with listening, and not with ending, right after.
+    let listens = HOLDS.load(SeqCst) > 0;
+    if code == INTERRUPTED && listens {
         WISH.send_replace(Wish::Soon);
         tokio::select! {
             _ = &mut command => return,
@@ -95,7 +97,7 @@ pub(crate) async fn leave<T>(code: u8, mut command: JoinHandle<T>) {
         process::exit(code.into());
     });
     WISH.send_replace(Wish::Now);
-    if HOLDS.load(SeqCst) == 0 {
+    if !listens {
         command.abort();
     }
     // However it ends, it has ended.
