@@ -39,6 +39,7 @@ impl Pipeline {
         ticket: &mut Ticket<'_>,
     ) -> Result<(), ToolError> {
         let Case { tool, ready, checked, hook, .. } = case;
+        ticket.tell(What::Judging(&checked.value));
         let judged = self.rules.judge(&tool.name, &checked.value);
         if let Some((Behavior::Deny, rule)) = judged {
             ticket.decide(Decision::new(Behavior::Deny, Reason::Rule, rule.to_string()));
@@ -46,7 +47,6 @@ impl Pipeline {
         }
         preflight(tool, &ready.grant, &checked.value, ticket)?;
         let permission = &tool.interface.permission;
-        ticket.tell(What::Judging(&checked.value));
         let question = match judged {
             Some((Behavior::Allow, rule)) => {
                 ticket.decide(Decision::new(Behavior::Allow, Reason::Rule, rule.to_string()));
