@@ -1,6 +1,5 @@
 //! `toolcrib audit`: the log of calls, read and verified. What a log is, the library knows.
 
-mod glob;
 mod show;
 mod verify;
 

@@ -40,7 +40,7 @@ impl Pipeline {
     ) -> Result<(), ToolError> {
         let Case { tool, ready, checked, hook, .. } = case;
         ticket.tell(What::Judging(&checked.value));
-        let judged = self.rules.judge(&tool.name, &checked.value);
+        let judged = self.rules.judge(tool, &checked.value);
         if let Some((Behavior::Deny, rule)) = judged {
             ticket.decide(Decision::new(Behavior::Deny, Reason::Rule, rule.to_string()));
             return Err(refused("refused by a rule of the operator's"));

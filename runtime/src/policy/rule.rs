@@ -14,6 +14,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use crate::call::Behavior;
+use crate::tool::Tool;
 
 /// A rule over calls.
 #[derive(Debug, Clone)]
@@ -37,15 +38,10 @@ impl Rule {
         Self { behavior, pattern, place: place.into() }
     }
 
-    /// Whether it is about every call of a tool.
-    pub(crate) fn is_about_all_of(&self, tool: &str) -> bool {
-        self.pattern.arguments.is_empty() && self.pattern.tool.is_match(tool)
-    }
-
     /// Whether it is about this call.
     pub fn is_about(&self, tool: &str, arguments: &Value) -> bool {
         let certain = self.behavior == Behavior::Allow;
-        self.pattern.tool.is_match(tool)
+        self.pattern.is_about_tool(tool)
             && self.pattern.arguments.iter().all(|(name, glob)| {
                 let value = match name.starts_with('/') {
                     true => arguments.pointer(name),
@@ -72,15 +68,36 @@ impl Rules {
         self.0.push(rule);
     }
 
-    /// The rule that decides about a call, if one does.
-    pub(crate) fn judge(&self, tool: &str, arguments: &Value) -> Option<(Behavior, &Rule)> {
-        let first = |behavior| self.0.iter().find(|rule| rule.behavior == behavior && rule.is_about(tool, arguments));
+    /// The rule that decides about a call, if one does. A denial or question about one of the tool's aliases is about the
+    /// tool; an allowance has to name the tool itself.
+    pub(crate) fn judge(&self, tool: &Tool, arguments: &Value) -> Option<(Behavior, &Rule)> {
+        let is_about = |rule: &Rule| match rule.behavior {
+            Behavior::Allow => rule.is_about(&tool.name, arguments),
+            _ => names(tool).any(|name| rule.is_about(name, arguments)),
+        };
+        let first = |behavior| self.0.iter().find(|rule| rule.behavior == behavior && is_about(rule));
         [Behavior::Deny, Behavior::Allow, Behavior::Ask].into_iter().find_map(|one| Some((one, first(one)?)))
     }
 
     /// The rule that denies every call of a tool, if one does.
-    pub(crate) fn blocks(&self, tool: &str) -> Option<&Rule> {
-        self.0.iter().find(|rule| rule.behavior == Behavior::Deny && rule.is_about_all_of(tool))
+    pub(crate) fn blocks(&self, tool: &Tool) -> Option<&Rule> {
+        self.0.iter().find(|rule| {
+            let Rule { behavior, pattern, .. } = rule;
+            *behavior == Behavior::Deny
+                && pattern.arguments.is_empty()
+                && names(tool).any(|name| pattern.is_about_tool(name))
+        })
+    }
+}
+
+fn names(tool: &Tool) -> impl Iterator<Item = &str> {
+    std::iter::once(&tool.name).chain(&tool.interface.identity.aliases.value).map(String::as_str)
+}
+
+impl Pattern {
+    /// Whether it is about a tool of this name, with whatever arguments.
+    pub fn is_about_tool(&self, name: &str) -> bool {
+        self.tool.is_match(name)
     }
 }
 
@@ -179,8 +196,23 @@ mod tests {
         Rules(texts.iter().map(rule).collect())
     }
 
-    fn judged(rules: &Rules, tool: &str, arguments: Value) -> Option<Behavior> {
-        rules.judge(tool, &arguments).map(|(behavior, _)| behavior)
+    fn tool(name: &str) -> Tool {
+        let mut tool = crate::tool::tests::plain(name);
+        tool.interface.identity.aliases.value = vec!["other".to_owned()];
+        tool
+    }
+
+    fn judged(rules: &Rules, name: &str, arguments: Value) -> Option<Behavior> {
+        rules.judge(&tool(name), &arguments).map(|(behavior, _)| behavior)
+    }
+
+    #[test]
+    fn a_denial_of_an_alias_is_one_of_the_tool_and_an_allowance_is_not() {
+        let by_alias = |behavior| judged(&rules(&[(behavior, "other")]), "w", json!({}));
+        assert_eq!(by_alias(Behavior::Deny), Some(Behavior::Deny));
+        assert_eq!(by_alias(Behavior::Ask), Some(Behavior::Ask));
+        assert_eq!(by_alias(Behavior::Allow), None);
+        assert!(rules(&[(Behavior::Deny, "oth*")]).blocks(&tool("w")).is_some());
     }
 
     #[test]
@@ -189,7 +221,7 @@ mod tests {
         let rules = rules(&[(Ask, "fs_*"), (Allow, "fs_read_*"), (Allow, "*"), (Deny, "fs_rm")]);
         assert_eq!(judged(&rules, "fs_rm", json!({})), Some(Deny));
         assert_eq!(judged(&rules, "fs_stat", json!({})), Some(Allow));
-        assert_eq!(rules.blocks("fs_rm").unwrap().to_string(), "deny fs_rm (test)");
+        assert_eq!(rules.blocks(&tool("fs_rm")).unwrap().to_string(), "deny fs_rm (test)");
     }
 
     #[test]

@@ -275,7 +275,7 @@ impl Builder {
 
     /// Why a tool cannot be called, whatever the arguments.
     fn closed(&self, tool: &Tool, grant: &Grant) -> Option<(Decision, String)> {
-        if let Some(rule) = self.policy.rules().blocks(&tool.name) {
+        if let Some(rule) = self.policy.rules().blocks(tool) {
             let decision = Decision::new(Behavior::Deny, Reason::Rule, rule.to_string());
             return Some((decision, "refused by a rule of the operator's".to_owned()));
         }

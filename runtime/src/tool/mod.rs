@@ -126,3 +126,29 @@ pub enum Format {
     /// A record of the Agent Tool standard.
     Record,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A tool of which nothing is known but its name.
+    pub(crate) fn plain(name: &str) -> Tool {
+        Tool {
+            name: name.to_owned(),
+            description: None,
+            parameters: None,
+            body: Body::Command { program: PathBuf::new(), argv: Vec::new() },
+            imports: None,
+            requested: Capabilities::default(),
+            limits: LimitRequest::default(),
+            interface: Interface::default(),
+            origin: Origin {
+                format: Format::Component,
+                path: Arc::from(Path::new("")),
+                index: None,
+                text: None,
+                unknown: Map::new(),
+            },
+        }
+    }
+}

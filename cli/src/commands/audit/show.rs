@@ -7,11 +7,10 @@ use std::time::SystemTime;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use toolcrib::Outcome;
 use toolcrib::audit::{self, Day, Entry, NoDay};
+use toolcrib::policy::Pattern;
 
 use crate::options::AuditLog;
 use crate::render;
-
-use super::glob;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,7 +29,7 @@ const HEADINGS: [&str; 6] = ["TIME (UTC)", "TOOL", "OUTCOME", "MS", "GRANTED", "
 pub(super) struct Args {
     /// Only calls of these tools: `*` stands for any characters, `?` for one
     #[arg(long, value_name = "GLOB")]
-    tool: Option<String>,
+    tool: Option<Pattern>,
     /// Only calls that ended so
     #[arg(long, value_name = "NAME", value_parser = outcome())]
     outcome: Option<Outcome>,
@@ -74,7 +73,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 impl Args {
     fn wants(&self, entry: &Entry) -> bool {
-        self.tool.as_ref().is_none_or(|pattern| glob::matches(pattern, &entry.tool))
+        self.tool.as_ref().is_none_or(|pattern| pattern.is_about_tool(&entry.tool))
             && self.outcome.is_none_or(|outcome| entry.outcome == outcome.as_str())
     }
 }
