@@ -102,7 +102,7 @@ fn one_changed_byte_is_found() {
     finds(
         &crib,
         &[
-            "error: audit/20260301.log:2: record 2 does not fit its chain: it was changed, or the end of the record before it was",
+            "error: audit/20260301.log:2: record 2 does not fit its chain: it was changed or cut, or the end of the record before it was",
         ],
     );
     let report: Value = serde_json::from_str(&crib.run(&["audit", "verify", "--json"]).stdout).unwrap();
@@ -115,7 +115,7 @@ fn one_changed_byte_is_found() {
 fn a_line_removed_in_the_middle_is_found() {
     let crib = logged(&["a", "b", "c", "d"]);
     tamper(&crib, |lines| drop(lines.drain(1..3)));
-    finds(&crib, &["error: audit/20260301.log:2: records 2 to 3 are missing before this line: somebody removed them"]);
+    finds(&crib, &["error: audit/20260301.log:2: records 2 to 3 are missing before this line: removed by somebody"]);
 }
 
 #[test]
@@ -124,13 +124,13 @@ fn removed_last_lines_are_found_and_later_records_do_not_cover_it() {
     tamper(&crib, |lines| drop(lines.pop()));
     finds(
         &crib,
-        &["error: audit/20260301.log:2: record 3 is missing at the end, as `head` tells: somebody removed them"],
+        &["error: audit/20260301.log:2: record 3 is missing at the end, as `head` tells: removed by somebody"],
     );
     sign(&crib, &["later", "and later"]);
     assert_eq!(crib.records()[2]["seq"], 4);
-    finds(&crib, &["error: audit/20260301.log:3: record 3 is missing before this line: somebody removed them"]);
+    finds(&crib, &["error: audit/20260301.log:3: record 3 is missing before this line: removed by somebody"]);
     fs::remove_file(file(&crib)).unwrap();
-    finds(&crib, &["error: audit/head: records 1 to 5 are missing at the end, as `head` tells: somebody removed them"]);
+    finds(&crib, &["error: audit/head: records 1 to 5 are missing at the end, as `head` tells: removed by somebody"]);
 }
 
 #[test]

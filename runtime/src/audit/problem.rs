@@ -93,13 +93,16 @@ impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Found::Changed { seq } => {
-                write!(f, "record {seq} does not fit its chain: it was changed, or the end of the record before it was")
+                write!(
+                    f,
+                    "record {seq} does not fit its chain: it was changed or cut, or the end of the record before it was"
+                )
             }
             Found::Removed { first, last } => {
-                write!(f, "{} missing before this line: somebody removed them", range(*first, *last))
+                write!(f, "{} missing before this line: removed by somebody", range(*first, *last))
             }
             Found::RemovedAtEnd { first, last } => {
-                write!(f, "{} missing at the end, as `head` tells: somebody removed them", range(*first, *last))
+                write!(f, "{} missing at the end, as `head` tells: removed by somebody", range(*first, *last))
             }
             Found::Reordered { seq, after } => {
                 write!(f, "record {seq} stands after record {after}: the line was moved or copied here")
