@@ -57,12 +57,18 @@ fn a_wrong_pattern_is_wrong_use() {
 }
 
 #[test]
+fn a_value_that_would_be_a_wider_pattern_is_offered_as_no_flag() {
+    let ran = crib().run(&["call", "echo", "{\"path\":\"out/*\"}", "--ask-tool=echo"]);
+    assert_eq!(ran.stderr, "hint: `echo` needs a yes: run it on a terminal\n");
+}
+
+#[test]
 fn a_call_that_needs_a_yes_is_refused_with_the_flag_that_would_allow_it() {
     let crib = crib();
     for arguments in [
         json!({"path": "out/x"}),
         json!({"path": "./out/x", "n": 1.5, "yes": true, "nothing": null}),
-        json!({"path": "/out/it's \"here\", (or) there; $HOME `id` \\ \u{1b}[2J\n*?"}),
+        json!({"path": "/out/it's \"here\", (or) there; $HOME `id` \\ \u{1b}[2J\n"}),
         json!({"path": "", "other": " padded "}),
         json!({"text": "long ".repeat(1000), "path": "out/x"}),
         json!({"odd key=(": 1, "list": ["a"], "path": "a,b"}),

@@ -25,7 +25,7 @@ mod table;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use regex::Regex;
 use toolcrib::Scheduler;
 use toolcrib::call::Behavior;
@@ -79,6 +79,9 @@ impl Config {
 
     fn read(path: &Path) -> anyhow::Result<Self> {
         let name = render::from_here(path).display().to_string();
+        if path.metadata().is_ok_and(|file| !file.is_file()) {
+            bail!("cannot read the settings in `{name}`: not a regular file");
+        }
         let text = input::file(path).with_context(|| format!("cannot read the settings in `{name}`"))?;
         let config = Self::parse(&name, &text)?;
         Ok(Self { path: Some(path.to_path_buf()), ..config })

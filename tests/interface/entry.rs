@@ -78,7 +78,7 @@ fn a_wrong_value_of_each_kind_is_an_error_with_its_place() {
         ),
         (
             json!({"io_preflight_validation": [{"field": "/p", "use": "look"}]}),
-            "interface.io_preflight_validation must be an array of objects with `field` and `use`",
+            "interface.io_preflight_validation must be an array of objects with `field` (a JSON pointer) and `use`",
         ),
         (json!([]), "interface must be an object, found an array"),
     ] {

@@ -44,16 +44,19 @@ impl Person {
             return Answer::Nobody;
         }
         let mut turn = self.turn.lock().await;
-        if let Some(answer) = turn.agreed.get(question.approval) {
+        let Some(approval) = question.approval else {
+            return ask(&mut turn.keyboard, &question, Terms { session: false, always: false }).await;
+        };
+        if let Some(answer) = turn.agreed.get(approval) {
             return *answer;
         }
-        let answer = ask(&mut turn.keyboard, &question, self.approvals.is_some()).await;
-        let answer = match (answer, &self.approvals) {
-            (Answer::Always, Some(approvals)) => keep(approvals.clone(), question.approval.clone()).await,
+        let terms = Terms { session: true, always: self.approvals.is_some() };
+        let answer = match (ask(&mut turn.keyboard, &question, terms).await, &self.approvals) {
+            (Answer::Always, Some(approvals)) => keep(approvals.clone(), approval.clone()).await,
             (answer, _) => answer,
         };
         if matches!(answer, Answer::Session | Answer::Always) {
-            turn.agreed.insert(question.approval.clone(), answer);
+            turn.agreed.insert(approval.clone(), answer);
         }
         answer
     }
@@ -63,6 +66,13 @@ impl Approver for Person {
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
         self.answer(question).boxed()
     }
+}
+
+/// For how long a person can agree, besides for this call.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    session: bool,
+    always: bool,
 }
 
 /// Keeps an approval; what could not be kept holds for the session.
@@ -78,7 +88,7 @@ async fn keep(approvals: Approvals, approval: Approval) -> Answer {
 }
 
 /// Shows a question until it is answered. Nothing else is written meanwhile.
-async fn ask(keyboard: &mut Keyboard, question: &Question<'_>, can_keep: bool) -> Answer {
+async fn ask(keyboard: &mut Keyboard, question: &Question<'_>, terms: Terms) -> Answer {
     let _quiet = render::hold();
     let mut whole = false;
     loop {
@@ -86,16 +96,17 @@ async fn ask(keyboard: &mut Keyboard, question: &Question<'_>, can_keep: bool) -
         let sheet = Sheet::new(question, width, whole);
         keyboard.forget();
         say(&format!("\n{} {}", render::paint(Tone::Doubtful, "question:", true), sheet.text));
-        let always = if can_keep { ", [a]lways" } else { "" };
+        let session = if terms.session { ", [s]ession" } else { "" };
+        let always = if terms.always { ", [a]lways" } else { "" };
         let view = if sheet.is_cut { ", [v]iew all" } else { "" };
         loop {
-            let open = OpenLine::new(&format!("[o]nce, [s]ession{always}{view}, [n]o (Enter means no): "));
+            let open = OpenLine::new(&format!("[o]nce{session}{always}{view}, [n]o (Enter means no): "));
             let Some(line) = keyboard.line().await else { return Answer::No };
             open.closed();
             match line.to_lowercase().as_str() {
                 "o" | "once" => return Answer::Once,
-                "s" | "session" => return Answer::Session,
-                "a" | "always" if can_keep => return Answer::Always,
+                "s" | "session" if terms.session => return Answer::Session,
+                "a" | "always" if terms.always => return Answer::Always,
                 "n" | "no" | "" => return Answer::No,
                 "v" | "view" if sheet.is_cut => break,
                 _ => keyboard.forget(),

@@ -81,6 +81,10 @@ fn globs_of(value: &Value) -> Option<Vec<String>> {
         Value::Object(_) => return None,
         other => other.to_string(),
     };
+    if text.contains(['*', '?']) {
+        // As a pattern it would allow more than this call.
+        return None;
+    }
     // A `\` separates the parts of a path as a `/` does.
     let quoted = |glob: &str| format!("\"{}\"", safe(glob, "\"'\\"));
     let plain = |glob: &str| match glob.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:@+*".contains(c)) {

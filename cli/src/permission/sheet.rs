@@ -40,12 +40,14 @@ impl Sheet {
         if let Some(reason) = &tool.interface.permission.approval_reason.value {
             sheet.row("because", &one_line(reason));
         }
-        let covered = "that `{rule}` asks about, as long as the program stays the same";
-        let covered = covered.replace("{rule}", &one_line(&approval.rule));
-        sheet.row(
-            "s and a",
-            &format!("cover calls of `{}` {covered} ({})", one_line(&approval.tool), one_line(&approval.digest)),
-        );
+        if let Some(approval) = approval {
+            let covered = "that `{rule}` asks about, as long as the program and what it may use stay the same";
+            let covered = covered.replace("{rule}", &one_line(&approval.rule));
+            sheet.row(
+                "s and a",
+                &format!("cover calls of `{}` {covered} ({})", one_line(&approval.tool), one_line(&approval.digest)),
+            );
+        }
         sheet.row("call", &one_line(question.invocation));
         sheet
     }

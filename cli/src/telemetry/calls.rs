@@ -45,11 +45,12 @@ impl Calls {
     fn end(&self, event: &Event<'_>, result: &ToolResult) {
         let Some(Running { start, moments }) = self.with(|running| running.remove(event.invocation)) else { return };
         let receipt = &result.receipt;
-        let mut span =
-            Span::ended(new_id(), self.place, Kind::Internal, format!("execute_tool {}", receipt.tool), start);
+        // A name that no tool has is a word of the model's.
+        let tool = event.tool.map_or("unknown", |tool| &tool.name);
+        let mut span = Span::ended(new_id(), self.place, Kind::Internal, format!("execute_tool {tool}"), start);
         span.moments = moments;
         span.say("gen_ai.operation.name", "execute_tool");
-        span.say("gen_ai.tool.name", receipt.tool.as_str());
+        span.say("gen_ai.tool.name", tool);
         span.say("gen_ai.tool.type", "function");
         span.say("gen_ai.tool.call.id", receipt.call_id.as_str());
         if let Some(description) = event.tool.and_then(|tool| tool.description.as_deref()) {

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
+use crate::private;
 
 use super::chain::Link;
 use super::day::{self, Day};
@@ -120,6 +121,7 @@ impl Writer {
     /// Opens the newest file, or the day's where that is newer: the log never goes back a day, whatever a clock says.
     fn open(folder: &Path, day: Day) -> io::Result<Self> {
         file::make_folder(folder)?;
+        private::refuse_shared(folder)?;
         let sidecar = file::open_in_place(&Head::path(folder))?;
         let known = Head::read(&sidecar)?.map(|head| head.day);
         let newest = day::days(folder)?.last().copied();

@@ -63,7 +63,17 @@ impl Redactions {
                 }
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.mask(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.mask(field)),
+            Value::Object(fields) => {
+                if fields.keys().any(|key| self.patterns.iter().any(|pattern| pattern.is_match(key))) {
+                    let masked = std::mem::take(fields).into_iter().map(|(key, value)| {
+                        let mut key = Value::String(key);
+                        self.mask(&mut key);
+                        (key.as_str().unwrap_or_default().to_owned(), value)
+                    });
+                    *fields = masked.collect();
+                }
+                fields.values_mut().for_each(|field| self.mask(field));
+            }
             _ => {}
         }
     }

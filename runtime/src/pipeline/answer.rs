@@ -1,7 +1,8 @@
 //! From what a tool wrote to what the model is told: mapped once, masked, framed, and cut where it is too long.
 //!
 //! Whenever the host speaks in an answer, it does so in a JSON object with the member `toolcrib`. A tool whose own answer
-//! has that member is quoted inside such an object: what looks like a word of the host's always is one.
+//! has that member is quoted inside such an object: what looks like a word of the host's always is one. An error is
+//! `{"error": …}` whoever words it; the outcome in its receipt tells whether the host did.
 
 use serde_json::{Value, json};
 
@@ -24,30 +25,41 @@ const LONGEST_PREVIEW: usize = 4000;
 /// # Errors
 ///
 /// [`Outcome::BadResult`] where the answer is missing and has to be there, or breaks its schema.
-pub(super) fn map(tool: &Tool, ready: &Ready, line: Option<String>) -> Result<(String, Written), ToolError> {
+pub(super) async fn map(tool: &Tool, ready: &Ready, line: Option<String>) -> Result<(String, Written), ToolError> {
     let Some(mut line) = line else {
         let line = match tool.interface.result.empty_result_policy.value {
             EmptyResult::Object => "{}".to_owned(),
-            EmptyResult::Note => framed("missing", json!({"note": "the tool succeeded and wrote no answer"}), None),
+            EmptyResult::Note => {
+                let note = json!({"note": "the tool succeeded and wrote no answer"});
+                return Ok((framed("missing", note, None), Written::Missing));
+            }
             EmptyResult::Error => {
                 return Err(ToolError::new(Outcome::BadResult, "tool succeeded and wrote no answer"));
             }
         };
+        ready.check_answer(&line).await?;
         return Ok((line, Written::Missing));
     };
-    ready.input.check_answer(&line)?;
+    ready.check_answer(&line).await?;
     if !ready.masks.is_empty()
         && let Ok(mut value) = schema::parse(&line)
     {
         ready.masks.mask(&mut value);
         line = value.to_string();
     }
-    let written = if matches!(line.as_str(), "{}" | "[]" | "\"\"" | "null") { Written::Empty } else { Written::Value };
+    let written = if is_empty(&line) { Written::Empty } else { Written::Value };
     Ok((quoted(line), written))
 }
 
+/// Whether a value holds nothing.
+fn is_empty(line: &str) -> bool {
+    let inside = |open, close| line.strip_prefix(open).and_then(|rest: &str| rest.strip_suffix(close));
+    let hollow = |rest: &str| rest.trim_matches(schema::JSON_SPACE).is_empty();
+    matches!(line, "\"\"" | "null") || inside('{', '}').or(inside('[', ']')).is_some_and(hollow)
+}
+
 /// Masks and frames an error that a tool worded itself.
-pub(super) fn framed_error(mut error: ToolError, masks: &Redactions) -> ToolError {
+pub(super) fn framed_error(mut error: ToolError, masks: &Redactions, most: usize) -> ToolError {
     if !masks.is_empty() {
         let mut message = Value::String(std::mem::take(&mut error.message));
         masks.mask(&mut message);
@@ -57,7 +69,11 @@ pub(super) fn framed_error(mut error: ToolError, masks: &Redactions) -> ToolErro
             error.json = Some(value.to_string());
         }
     }
-    error.json = error.json.filter(|json| !speaks_for_the_host(json));
+    // A message is bounded where it is made; an object of the tool's own is passed on only as far as an answer would be.
+    error.json = error.json.filter(|json| json.len() <= most && !speaks_for_the_host(json));
+    if error.message.len() > most {
+        error.message = error.message.chars().take(most).collect();
+    }
     error
 }
 

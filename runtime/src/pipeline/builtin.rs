@@ -8,15 +8,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::{Outcome, ToolError};
-use crate::tool::{Body, Builtin, Capabilities, Format, Interface, LimitRequest, Origin, Tool};
+use crate::tool::{Body, Builtin, Capabilities, Format, Interface, LimitRequest, Origin, Tool, Visibility};
 
 use super::Pipeline;
 use super::answer::FRAME;
-use super::ready::Ready;
 use super::session::Memory;
 
 /// How many tools a search finds at most.
 const MOST_FOUND: usize = 20;
+/// The most characters of a description, and the most bytes of all definitions, that a search tells.
+const LONGEST_DESCRIPTION: usize = 2000;
+const MOST_TOLD: usize = 64 << 10;
 /// The most bytes of an answer that are opened at once.
 const MOST_OPENED: u64 = 32 << 10;
 
@@ -111,7 +113,7 @@ impl Pipeline {
         let exact = query.strip_prefix("select:").map(|names| names.split(',').map(str::trim).collect::<Vec<_>>());
         let mut found: Vec<(u32, usize)> = Vec::new();
         for (index, tool) in self.registry.tools().iter().enumerate() {
-            if !self.ready[index].deferred || self.ready[index].closed.is_some() {
+            if !self.is_findable(index) {
                 continue;
             }
             let score = match &exact {
@@ -124,19 +126,30 @@ impl Pipeline {
         }
         found.sort_by_key(|(score, index)| (std::cmp::Reverse(*score), *index));
         found.truncate(if exact.is_some() { MOST_FOUND } else { most });
-        let tools: Vec<Value> = found
-            .iter()
-            .map(|(_, index)| {
-                memory.load(*index);
-                let tool = &self.registry.tools()[*index];
-                json!({"name": tool.name, "description": tool.description, "parameters": tool.model_input_schema()})
-            })
-            .collect();
-        let is_hidden =
-            |(index, ready): &(usize, &Ready)| ready.deferred && ready.closed.is_none() && !memory.has_loaded(*index);
-        let hidden = self.ready.iter().enumerate().filter(is_hidden);
+        let mut tools = Vec::new();
+        let mut bytes = 0;
+        for (_, index) in found {
+            let tool = &self.registry.tools()[index];
+            let description: Option<String> =
+                tool.description.as_ref().map(|text| text.chars().take(LONGEST_DESCRIPTION).collect());
+            let told = json!({"name": tool.name, "description": description, "parameters": tool.model_input_schema()});
+            bytes += told.to_string().len();
+            // What is not told is not loaded. One tool is always told: it was shown like this without a search, too.
+            if !tools.is_empty() && bytes > MOST_TOLD {
+                break;
+            }
+            memory.load(index);
+            tools.push(told);
+        }
+        let hidden = (0..self.ready.len()).filter(|index| self.is_findable(*index) && !memory.has_loaded(*index));
         json!({ FRAME: {"kind": "tools", "loaded": tools.len(), "stillHidden": hidden.count()}, "tools": tools })
             .to_string()
+    }
+
+    /// Whether a search may find a tool: it is hidden, but not for good.
+    fn is_findable(&self, index: usize) -> bool {
+        let visibility = self.registry.tools()[index].interface.discovery.schema_visibility.value;
+        self.ready[index].deferred && self.ready[index].closed.is_none() && visibility != Visibility::Internal
     }
 
     async fn open(&self, open: Open) -> Result<String, ToolError> {

@@ -68,7 +68,7 @@ impl Gate {
         Arc::new(Self {
             places: Mutex::new(places),
             changed: Notify::new(),
-            until: scheduler.time.map(|time| Instant::now() + time),
+            until: scheduler.time.and_then(|time| Instant::now().checked_add(time)),
             output: scheduler.output.map(AtomicUsize::new),
         })
     }

@@ -8,9 +8,10 @@ use crate::call::{Behavior, Decision, HookNote, Mutation, Reason, ToolCall};
 use crate::error::{Outcome, ToolError};
 use crate::hook::{Ended, Hook, Modification, Moment, Proposed, Review, Verdict};
 use crate::observe::{Hooked, What};
-use crate::schema::{Checked, Input};
+use crate::schema::Checked;
 use crate::tool::Tool;
 
+use super::ready::Ready;
 use super::ticket::Ticket;
 
 /// Hooks by priority, then in the order in which they were added.
@@ -31,7 +32,7 @@ impl Hooks {
         &'a self,
         tool: &'a Tool,
         call: &ToolCall,
-        input: &Input,
+        ready: &Ready,
         checked: &mut Checked,
         ticket: &mut Ticket<'_>,
     ) -> Result<Option<&'a str>, ToolError> {
@@ -56,7 +57,11 @@ impl Hooks {
             match verdict {
                 Ok(Verdict::Pass) => {}
                 Ok(Verdict::Allow) => allowed = Some(hook.name()),
-                Ok(Verdict::Modify(change)) => modify(hook.name(), change, input, checked, ticket)?,
+                Ok(Verdict::Modify(change)) => {
+                    // What was said before was said of other arguments.
+                    allowed = None;
+                    modify(hook.name(), change, ready, checked, ticket).await?;
+                }
                 Ok(Verdict::Block(reason)) => {
                     ticket.decide(Decision::new(Behavior::Deny, Reason::Hook, hook.name()));
                     return Err(refusal(format!("blocked by hook {:?}: {reason}", hook.name())));
@@ -115,10 +120,10 @@ impl Hooks {
 }
 
 /// Puts other arguments in the place of a call's.
-fn modify(
+async fn modify(
     hook: &str,
     change: Modification,
-    input: &Input,
+    ready: &Ready,
     checked: &mut Checked,
     ticket: &mut Ticket<'_>,
 ) -> Result<(), ToolError> {
@@ -127,16 +132,23 @@ fn modify(
         ticket.decide(Decision::new(Behavior::Deny, Reason::HookFailed, hook));
         Err(refusal(format!("blocked by hook {hook:?}, which failed: {why}")))
     };
-    if let Err(error) = input.recheck(&arguments, true) {
-        return deny(ticket, format!("its arguments are wrong: {}", error.message));
-    }
-    if mutation_source.is_none() && !input.could_come_from_a_model(&arguments) {
+    let text = arguments.to_string();
+    let (value, named) = (arguments.clone(), mutation_source.is_some());
+    let judged = ready.judged(&text, move |input| {
+        input.recheck(&value, true)?;
+        Ok(named || input.could_come_from_a_model(&value))
+    });
+    let is_named = match judged.await {
+        Ok(is_named) => is_named,
+        Err(error) => return deny(ticket, format!("its arguments are wrong: {}", error.message)),
+    };
+    if !is_named {
         return deny(ticket, "it sets a field that is for the host alone and names no source for it".to_owned());
     }
     let fields = changed(&checked.value, &arguments);
     if !fields.is_empty() {
         ticket.mutated(Mutation { by: hook.to_owned(), mutation_source, fields, reason });
-        *checked = Checked { text: arguments.to_string(), value: arguments };
+        *checked = Checked { text, value: arguments };
     }
     Ok(())
 }

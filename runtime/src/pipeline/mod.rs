@@ -29,14 +29,15 @@ use futures::FutureExt;
 use tokio::sync::Semaphore;
 
 use crate::audit::Audit;
-use crate::call::{ToolCall, ToolResult};
+use crate::call::{Behavior, Decision, Reason, ToolCall, ToolResult};
 use crate::error::{Outcome, ToolError};
 use crate::observe::{Observer, What};
-use crate::policy::{Approval, Approver, Rules};
+use crate::policy::{Approval, Approver, Judged, Rules};
 use crate::registry::Registry;
 use crate::results::Results;
-use crate::sandbox::Sandbox;
-use crate::tool::{Body, Tool};
+use crate::sandbox::{Program, Sandbox};
+use crate::schema::Checked;
+use crate::tool::{Body, Tool, Visibility};
 
 pub use gate::Scheduler;
 pub(crate) use gate::Turn;
@@ -106,6 +107,11 @@ impl Pipeline {
         self.ticket(&call).close(call, Err(full))
     }
 
+    /// Signs for a call that never began.
+    pub(crate) fn sign_cancelled(&self, call: &ToolCall) {
+        drop(self.ticket(call));
+    }
+
     fn ticket(&self, call: &ToolCall) -> Ticket<'_> {
         let invocation = format!("inv_{:016x}_{}", self.seed, self.calls.fetch_add(1, Relaxed) + 1);
         Ticket::new(&self.audit, &self.observers, invocation, call)
@@ -124,34 +130,64 @@ impl Pipeline {
             ticket.decide(decision.clone());
             return Err(ToolError::new(Outcome::Denied, why.clone()));
         }
+        if tool.interface.discovery.schema_visibility.value == Visibility::Internal && !context.memory.is_open() {
+            ticket.decide(Decision::new(Behavior::Deny, Reason::Record, "schema_visibility"));
+            return Err(ToolError::new(Outcome::Denied, "the tool is for the host alone"));
+        }
         if ready.deferred && !context.memory.has_loaded(index) {
             let name = &tool.name;
             let message = format!("schema_not_loaded: call `tool_search` with `select:{name}` first, then `{name}`");
             return Err(ToolError::new(Outcome::SchemaNotLoaded, message));
         }
+        let prepared = self.prepared(index, call, context, ticket);
+        let (checked, program) = unless_cancelled(context.turn, prepared).await??;
+        let work = Work { tool, ready, program: program.as_deref() };
+        let answer = self.execute(&work, &checked, context, ticket).await;
+        ticket.tell(What::Mapped);
+        let answer = self.hooks.after(tool, call, &checked.value, answer, ticket).await?;
+        self.keep(tool, answer, context, ticket).await
+    }
+
+    /// All that is judged before a call may run.
+    async fn prepared<'p>(
+        &'p self,
+        index: usize,
+        call: &ToolCall,
+        context: &Context<'_>,
+        ticket: &mut Ticket<'p>,
+    ) -> Result<(Checked, Option<Arc<Program>>), ToolError> {
+        let (tool, ready) = (&self.registry.tools()[index], &self.ready[index]);
         let mut checked = ready.check(&call.arguments).await?;
         let program = match &tool.body {
             Body::Command { .. } => Some(self.program(index).await.map_err(|fault| ticket.fault(fault))?),
             Body::Builtin(_) => None,
         };
         let work = Work { tool, ready, program: program.as_deref() };
-        self.check_by_tool(&work, &checked.text, ticket).await?;
+        // Nothing of the tool runs for a call that is denied, unless a hook makes another call of it.
+        let denied = matches!(self.rules.judge(tool, &ready.grant, &checked.value), Judged::Deny(_));
+        if !denied {
+            self.check_by_tool(&work, &checked.text, ticket).await?;
+        }
         ticket.tell(What::Validated);
         if ticket.shows() {
             ticket.observable(ready.input.observable(&checked.value));
         }
-        let hook = self.hooks.before(tool, call, &ready.input, &mut checked, ticket).await?;
+        let hook = self.hooks.before(tool, call, ready, &mut checked, ticket).await?;
         let changed = ticket.is_mutated();
-        ready.input.recheck(&checked.value, changed)?;
-        if changed {
+        ready.recheck(&checked, changed).await?;
+        if changed || denied {
+            self.refuse_denied(tool, ready, &checked.value, ticket)?;
             self.check_by_tool(&work, &checked.text, ticket).await?;
         }
         let digest = work.digest();
         self.permit(Case { tool, ready, checked: &checked, digest, hook }, context, ticket).await?;
-        let answer = self.execute(&work, &checked, context, ticket).await;
-        ticket.tell(What::Mapped);
-        let answer = self.hooks.after(tool, call, &checked.value, answer, ticket).await?;
-        self.keep(tool, answer, context, ticket).await
+        Ok((checked, program))
+    }
+
+    /// The most characters of an answer of this tool that a model is told whole.
+    fn most_inline(&self, tool: &Tool) -> usize {
+        let most = tool.interface.result.max_inline_chars.value;
+        self.most_inline.map_or(most, |cap| most.min(cap))
     }
 
     /// Keeps the whole of an answer that is too long to be told.
@@ -165,8 +201,7 @@ impl Pipeline {
         if let Body::Builtin(_) = tool.body {
             return Ok(answer);
         }
-        let most = tool.interface.result.max_inline_chars.value;
-        let most = self.most_inline.map_or(most, |cap| most.min(cap));
+        let most = self.most_inline(tool);
         if answer.len() <= most {
             return Ok(answer);
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::call::{Behavior, Decision, Denial, Reason};
 use crate::error::{Outcome, ToolError};
 use crate::observe::What;
-use crate::policy::{Answer, Approval, Grant, Question};
+use crate::policy::{Answer, Approval, Grant, Judged, Question};
 use crate::schema::Checked;
 use crate::tool::{Access, Resource, Tool, Use};
 
@@ -27,6 +27,27 @@ pub(super) struct Case<'a> {
 }
 
 impl Pipeline {
+    /// Refuses a call that a rule denies.
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::Denied`], worded for the model.
+    pub(super) fn refuse_denied(
+        &self,
+        tool: &Tool,
+        ready: &Ready,
+        arguments: &Value,
+        ticket: &mut Ticket<'_>,
+    ) -> Result<Judged<'_>, ToolError> {
+        match self.rules.judge(tool, &ready.grant, arguments) {
+            Judged::Deny(rule) => {
+                ticket.decide(Decision::new(Behavior::Deny, Reason::Rule, rule.to_string()));
+                Err(refused("refused by a rule of the operator's"))
+            }
+            judged => Ok(judged),
+        }
+    }
+
     /// Decides about a call.
     ///
     /// # Errors
@@ -40,60 +61,58 @@ impl Pipeline {
     ) -> Result<(), ToolError> {
         let Case { tool, ready, checked, hook, .. } = case;
         ticket.tell(What::Judging(&checked.value));
-        let judged = self.rules.judge(tool, &checked.value);
-        if let Some((Behavior::Deny, rule)) = judged {
-            ticket.decide(Decision::new(Behavior::Deny, Reason::Rule, rule.to_string()));
-            return Err(refused("refused by a rule of the operator's"));
-        }
+        let judged = self.refuse_denied(tool, ready, &checked.value, ticket)?;
         preflight(tool, &ready.grant, &checked.value, ticket)?;
-        let permission = &tool.interface.permission;
-        let question = match judged {
-            Some((Behavior::Allow, rule)) => {
+        if tool.interface.safety.requires_user_interaction.value {
+            // Each call of it needs a person: no rule, no hook and no earlier answer stands for one.
+            let question = Decision::new(Behavior::Ask, Reason::Record, "requires_user_interaction");
+            return self.ask(&case, question, None, context, ticket).await;
+        }
+        let mut questions: Vec<Decision> = match judged {
+            Judged::Allow(rule) => {
                 ticket.decide(Decision::new(Behavior::Allow, Reason::Rule, rule.to_string()));
                 return Ok(());
             }
-            Some((_, rule)) => Decision::new(Behavior::Ask, Reason::Rule, rule.to_string()),
-            None if tool.interface.safety.requires_user_interaction.value => {
-                Decision::new(Behavior::Ask, Reason::Record, "requires_user_interaction")
+            Judged::Ask(rules) => {
+                rules.iter().map(|rule| Decision::new(Behavior::Ask, Reason::Rule, rule.to_string())).collect()
             }
-            None if permission.approval_reason.value.is_some() => {
-                Decision::new(Behavior::Ask, Reason::Record, "approval_reason")
-            }
-            None => {
-                ticket.decide(match hook {
-                    Some(hook) => Decision::new(Behavior::Allow, Reason::Hook, hook),
-                    None => Decision::default(),
-                });
-                return Ok(());
-            }
+            Judged::Deny(_) => Vec::new(),
         };
+        if questions.is_empty() && tool.interface.permission.approval_reason.value.is_some() {
+            questions.push(Decision::new(Behavior::Ask, Reason::Record, "approval_reason"));
+        }
         if let Some(hook) = hook {
             ticket.decide(Decision::new(Behavior::Allow, Reason::Hook, hook));
             return Ok(());
         }
-        self.ask(case, question, context, ticket).await
+        let mut agreed = Decision::default();
+        for question in questions {
+            let rule = question.rests_on.clone().unwrap_or_default();
+            let (digest, granted) = (case.digest.to_owned(), ready.grant.granted());
+            let approval = Approval { tool: tool.name.clone(), digest, rule, granted };
+            let reason = match (self.approved.contains(&approval), context.memory.approves(&approval)) {
+                (true, _) => Reason::Always,
+                (_, true) => Reason::Session,
+                // A person is asked once about a call, by the first rule to which nobody agreed yet.
+                _ => return self.ask(&case, question, Some(approval), context, ticket).await,
+            };
+            agreed = Decision::new(Behavior::Allow, reason, approval.rule);
+        }
+        ticket.decide(agreed);
+        Ok(())
     }
 
-    /// Asks a person, unless one agreed before.
+    /// Asks a person. Without an approval they can agree to this call alone.
     async fn ask(
         &self,
-        case: Case<'_>,
+        case: &Case<'_>,
         question: Decision,
+        approval: Option<Approval>,
         context: &Context<'_>,
         ticket: &mut Ticket<'_>,
     ) -> Result<(), ToolError> {
-        let Case { tool, ready, checked, digest, .. } = case;
+        let Case { tool, ready, checked, .. } = *case;
         let rests_on = question.rests_on.clone().unwrap_or_default();
-        let approval = Approval { tool: tool.name.clone(), digest: digest.to_owned(), rule: rests_on.clone() };
-        let known = match (self.approved.contains(&approval), context.memory.approves(&approval)) {
-            (true, _) => Some(Reason::Always),
-            (_, true) => Some(Reason::Session),
-            _ => None,
-        };
-        if let Some(reason) = known {
-            ticket.decide(Decision::new(Behavior::Allow, reason, rests_on));
-            return Ok(());
-        }
         let answer = match &self.approver {
             None => Answer::Nobody,
             Some(approver) => {
@@ -106,29 +125,29 @@ impl Pipeline {
                     arguments: &checked.text,
                     granted: &granted,
                     rests_on: &rests_on,
-                    approval: &approval,
+                    approval: approval.as_ref(),
                 });
                 let answer = unless_cancelled(context.turn, asked).await;
                 ticket.waited(since);
                 answer?
             }
         };
-        let allow = |reason| Decision::new(Behavior::Allow, reason, rests_on.clone());
-        match answer {
-            Answer::Once => ticket.decide(allow(Reason::Once)),
-            Answer::Session | Answer::Always => {
-                context.memory.approve(approval.clone());
-                ticket.decide(allow(if answer == Answer::Always { Reason::Always } else { Reason::Session }));
-            }
-            Answer::No => {
+        let reason = match (answer, approval) {
+            (Answer::No, _) => {
                 ticket.decide(Decision::new(Behavior::Deny, Reason::Refused, rests_on));
                 return Err(refused("refused by a person who was asked"));
             }
-            Answer::Nobody => {
+            (Answer::Nobody, _) => {
                 ticket.decide(Decision::new(Behavior::Deny, Reason::Nobody, rests_on));
                 return Err(refused("refused: a person has to agree to this call, and there is nobody to ask"));
             }
-        }
+            (Answer::Session | Answer::Always, Some(approval)) => {
+                context.memory.approve(approval);
+                if answer == Answer::Always { Reason::Always } else { Reason::Session }
+            }
+            _ => Reason::Once,
+        };
+        ticket.decide(Decision::new(Behavior::Allow, reason, rests_on));
         Ok(())
     }
 }
@@ -146,11 +165,12 @@ fn preflight(tool: &Tool, grant: &Grant, arguments: &Value, ticket: &mut Ticket<
             None => continue,
         };
         for name in named.into_iter().filter_map(Value::as_str) {
+            let shown = super::clip(name);
             let access = match r#use {
                 Use::Read => Access::Read,
                 Use::Write => Access::Write,
                 Use::Connect => {
-                    let denial = Denial { capability: format!("connect:{}", super::clip(name)), flag: None };
+                    let denial = Denial { capability: format!("connect:{shown}"), flag: None };
                     return Err(outside(ticket, denial, "no network is granted"));
                 }
             };
@@ -160,12 +180,12 @@ fn preflight(tool: &Tool, grant: &Grant, arguments: &Value, ticket: &mut Ticket<
             };
             let denial = match grant.folders().is_empty() {
                 true => Denial {
-                    capability: format!("{}:{}", access.as_str(), super::clip(name)),
+                    capability: format!("{}:{shown}", access.as_str()),
                     flag: Some(format!("--allow-{}=DIR", access.as_str())),
                 },
-                false => ticket.denial(access, name),
+                false => ticket.denial(access, &shown),
             };
-            return Err(outside(ticket, denial, &format!("{} `{}`: {why}", access.as_str(), super::clip(name))));
+            return Err(outside(ticket, denial, &format!("{} `{shown}`: {why}", access.as_str())));
         }
     }
     Ok(())

@@ -43,17 +43,48 @@ impl Ready {
         }
     }
 
-    /// Checks arguments; where that may take long, elsewhere and until the deadline.
+    /// Judges a text or what was read from it; where that may take long, elsewhere and until the deadline.
+    pub(super) async fn judged<T: Send + 'static>(
+        &self,
+        text: &str,
+        judge: impl FnOnce(&Input) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        if !self.input.may_take_long(text) {
+            return judge(&self.input);
+        }
+        let input = self.input.clone();
+        let judged = tokio::task::spawn_blocking(move || judge(&input));
+        match tokio::time::timeout(self.limits.deadline, judged).await {
+            Ok(Ok(judged)) => judged,
+            Ok(Err(_)) => Err(ToolError::new(Outcome::BadArguments, "arguments could not be checked")),
+            Err(_) => Err(ToolError::new(Outcome::Deadline, "tool timed out while its arguments were checked")),
+        }
+    }
+
+    /// Checks what a model sent.
     pub(super) async fn check(&self, text: &str) -> Result<Checked, ToolError> {
         if !self.input.may_take_long(text) {
             return self.input.check(text);
         }
-        let (input, text) = (self.input.clone(), text.to_owned());
-        let checked = tokio::task::spawn_blocking(move || input.check(&text));
-        match tokio::time::timeout(self.limits.deadline, checked).await {
-            Ok(Ok(checked)) => checked,
-            Ok(Err(_)) => Err(ToolError::new(Outcome::BadArguments, "arguments could not be checked")),
-            Err(_) => Err(ToolError::new(Outcome::Deadline, "tool timed out while its arguments were checked")),
+        let sent = text.to_owned();
+        self.judged(text, move |input| input.check(&sent)).await
+    }
+
+    /// Checks what the tool is about to get, where that may be something else.
+    pub(super) async fn recheck(&self, checked: &Checked, changed: bool) -> Result<(), ToolError> {
+        if !self.input.may_take_long(&checked.text) {
+            return self.input.recheck(&checked.value, changed);
         }
+        let value = checked.value.clone();
+        self.judged(&checked.text, move |input| input.recheck(&value, changed)).await
+    }
+
+    /// Checks an answer.
+    pub(super) async fn check_answer(&self, line: &str) -> Result<(), ToolError> {
+        if !self.input.has_output() {
+            return Ok(());
+        }
+        let answer = line.to_owned();
+        self.judged(line, move |input| input.check_answer(&answer)).await
     }
 }

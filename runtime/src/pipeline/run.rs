@@ -44,11 +44,17 @@ impl Pipeline {
         &self,
         work: &Work<'_>,
         arguments: &str,
-        ticket: &Ticket<'_>,
+        ticket: &mut Ticket<'_>,
     ) -> Result<(), ToolError> {
         let Some(program) = work.program.filter(|program| program.checks()) else { return Ok(()) };
-        let _slots = self.slots(work.ready, &work.ready.limits).await?;
-        self.sandbox.check(program, arguments, &work.ready.limits, &ticket.meter).await
+        let since = Instant::now();
+        let limits = ticket.left_of(&work.ready.limits)?;
+        let slots = self.slots(work.ready, &limits).await?;
+        let judged = self.sandbox.check(program, arguments, &limits, &ticket.meter).await;
+        drop(slots);
+        // The check and the run share one deadline.
+        ticket.spend(since.elapsed());
+        judged
     }
 
     /// Runs the tool when its turn has come.
@@ -63,16 +69,16 @@ impl Pipeline {
         ticket.program(work.digest(), checked.text.len());
         ticket.tell(What::Queued);
         let since = Instant::now();
+        let left = ticket.left_of(&ready.limits)?;
         let waited = async {
-            let limits = match context.turn {
-                Some(turn) => {
-                    turn.come().await?;
-                    turn.share(&ready.limits)?
-                }
-                None => ready.limits,
-            };
-            let slots = unless_cancelled(context.turn, self.slots(ready, &limits)).await??;
-            Ok::<_, ToolError>((limits, slots))
+            if let Some(turn) = context.turn {
+                turn.come().await?;
+            }
+            let since = Instant::now();
+            let slots = unless_cancelled(context.turn, self.slots(ready, &left)).await??;
+            // Waiting for a slot counts, waiting for one's turn does not.
+            let limits = Limits { deadline: left.deadline.saturating_sub(since.elapsed()), ..left };
+            Ok::<_, ToolError>((context.turn.map_or(Ok(limits), |turn| turn.share(&limits))?, slots))
         };
         let waited = waited.await;
         ticket.waited(since);
@@ -97,8 +103,8 @@ impl Pipeline {
             turn.spend(stdout.len())?;
         }
         let line = contract::answer(exit, stdout, stderr);
-        let line = line.map_err(|error| answer::framed_error(error, &ready.masks))?;
-        let (line, written) = answer::map(work.tool, ready, line)?;
+        let line = line.map_err(|error| answer::framed_error(error, &ready.masks, self.most_inline(work.tool)))?;
+        let (line, written) = answer::map(work.tool, ready, line).await?;
         ticket.written(written);
         Ok(line)
     }

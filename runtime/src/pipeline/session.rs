@@ -36,6 +36,11 @@ impl Memory {
         Self { open: true, ..Self::default() }
     }
 
+    /// Whether its caller knows every tool.
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
     pub(super) fn has_loaded(&self, index: usize) -> bool {
         self.open || locked(&self.loaded).contains(&index)
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use crate::call::{ToolCall, ToolResult};
+use crate::call::{Receipt, ToolCall, ToolResult};
+use crate::error::{Outcome, ToolError};
 use crate::tool::Interrupt;
 
 use super::Context;
@@ -13,32 +14,51 @@ use super::session::Session;
 
 /// The calls of one step, while they run. Dropping it stops what still runs; each call leaves its record.
 pub struct Step {
+    /// Identifiers and names of the calls.
+    names: Vec<(String, String)>,
     results: Vec<Option<ToolResult>>,
     tasks: JoinSet<(usize, ToolResult)>,
     told: usize,
     gate: Arc<Gate>,
 }
 
+/// A call that was handed over and has not begun: should it never, it is signed for as cancelled.
+struct Handed {
+    session: Session,
+    call: Option<ToolCall>,
+}
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        if let Some(call) = self.call.take() {
+            self.session.pipeline.sign_cancelled(&call);
+        }
+    }
+}
+
 impl Step {
     pub(super) fn start(session: &Session, calls: Vec<ToolCall>) -> Self {
         let scheduler = &session.pipeline.scheduler;
-        let places = calls.iter().map(|call| place(session, call)).collect();
-        let gate = Gate::new(places, scheduler);
-        let results = calls.iter().map(|_| None).collect();
+        let names = calls.iter().map(|call| (super::clip(&call.id), super::clip(&call.name))).collect();
+        let gate = Gate::new(calls.iter().take(scheduler.calls).map(|call| place(session, call)).collect(), scheduler);
+        let mut results = Vec::with_capacity(calls.len());
         let mut tasks = JoinSet::new();
         for (at, call) in calls.into_iter().enumerate() {
-            let (session, turn) = (session.clone(), Turn::new(gate.clone(), at));
-            let crowded = at >= scheduler.calls;
+            if at >= scheduler.calls {
+                results.push(Some(session.pipeline.refuse_crowded(call)));
+                continue;
+            }
+            results.push(None);
+            let turn = Turn::new(gate.clone(), at);
+            let mut handed = Handed { session: session.clone(), call: Some(call) };
             tasks.spawn(async move {
-                let context = Context { memory: &session.memory, turn: Some(&turn) };
-                let result = match crowded {
-                    false => session.pipeline.call(call, context).await,
-                    true => session.pipeline.refuse_crowded(call),
-                };
-                (at, result)
+                // It is taken when the task first runs; a task that never does drops it.
+                let call = handed.call.take().unwrap_or_else(|| ToolCall::new("", "", ""));
+                let context = Context { memory: &handed.session.memory, turn: Some(&turn) };
+                (at, handed.session.pipeline.call(call, context).await)
             });
         }
-        Self { results, tasks, told: 0, gate }
+        Self { names, results, tasks, told: 0, gate }
     }
 
     /// How many calls it holds.
@@ -56,13 +76,23 @@ impl Step {
         while self.results.get(self.told)?.is_none() {
             match self.tasks.join_next().await {
                 Some(Ok((at, result))) => self.results[at] = Some(result),
-                // A task that was aborted has no result; the calls after it may have one.
+                // A task that broke off is known by its missing result once no task is left.
                 Some(Err(_)) => {}
-                None => return None,
+                None => self.results[self.told] = Some(self.broken()),
             }
         }
         self.told += 1;
         self.results[self.told - 1].take()
+    }
+
+    /// What stands in the place of a result that there is none of, for a defect of the host.
+    fn broken(&self) -> ToolResult {
+        let (id, name) = self.names[self.told].clone();
+        let mut receipt = Receipt::begun(id.clone(), String::new(), name.clone());
+        receipt.outcome = Outcome::Trap;
+        let outcome = Err(ToolError::new(Outcome::Trap, "the call broke off inside the host"));
+        let log = String::new();
+        ToolResult { call_id: id, name, outcome, display: None, transcript: None, log, fault: None, receipt }
     }
 
     /// Somebody interrupts: what waits and what may be cut is cancelled, and answered so; the rest may end.
@@ -85,14 +115,14 @@ fn place(session: &Session, call: &ToolCall) -> Place {
     let scheduler = &session.pipeline.scheduler;
     let label = format!("`{}` ({})", super::clip(&call.name), super::clip(&call.id));
     let waiting = |exclusive, may_be_cut, failure| Place { label, exclusive, may_be_cut, failure, state: State::Waits };
-    match session.pipeline.registry.find(&call.name) {
-        Ok(index) => {
+    match session.pipeline.registry.index(&call.name) {
+        Some(index) => {
             let interface = &session.pipeline.registry.tools()[index].interface;
             let failure = interface.execution.sibling_failure_policy.value.unwrap_or(scheduler.sibling_failure);
             let may_be_cut = interface.execution.interrupt_behavior.value == Interrupt::Cancel;
             waiting(!interface.safety.is_concurrency_safe.value, may_be_cut, failure)
         }
         // It will be answered at once.
-        Err(_) => waiting(false, true, scheduler.sibling_failure),
+        None => waiting(false, true, scheduler.sibling_failure),
     }
 }

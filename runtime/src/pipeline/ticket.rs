@@ -1,6 +1,7 @@
 //! What a call is signed for with: it gathers the receipt while the call runs, tells whoever watches, and writes exactly
 //! one record when the call ends, also when its future is dropped.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,7 +15,7 @@ use crate::error::{Error, Outcome, ToolError};
 use crate::observe::{Event, Observer, What};
 use crate::policy::{Grant, real_path};
 use crate::sandbox::Meter;
-use crate::tool::{Access, Body, Tool};
+use crate::tool::{Access, Body, Limits, Tool};
 
 use super::clip;
 
@@ -24,6 +25,8 @@ pub(super) struct Ticket<'p> {
     observers: &'p [Arc<dyn Observer>],
     started: Instant,
     waited: Duration,
+    /// The part of the call's deadline that its check has used.
+    spent: Duration,
     receipt: Option<Receipt>,
     tool: Option<&'p Tool>,
     /// The host's folder behind the guest's `/`.
@@ -51,6 +54,7 @@ impl<'p> Ticket<'p> {
             observers,
             started: Instant::now(),
             waited: Duration::ZERO,
+            spent: Duration::ZERO,
             receipt: Some(Receipt::begun(clip(&call.id), invocation, clip(&call.name))),
             tool: None,
             cwd: None,
@@ -78,7 +82,10 @@ impl<'p> Ticket<'p> {
     fn tell_of(&self, receipt: &Receipt, what: What<'_>) {
         let Receipt { invocation, call_id, tool: name, .. } = receipt;
         let event = Event { invocation, call_id, name, tool: self.tool, at: SystemTime::now(), what };
-        self.observers.iter().for_each(|observer| observer.observe(&event));
+        for observer in self.observers {
+            // Whoever watches harms no call.
+            let _ = catch_unwind(AssertUnwindSafe(|| observer.observe(&event)));
+        }
     }
 
     /// Notes the tool that was found, and what it is granted.
@@ -142,6 +149,28 @@ impl<'p> Ticket<'p> {
 
     pub(super) fn waited(&mut self, since: Instant) {
         self.waited += since.elapsed();
+    }
+
+    pub(super) fn spend(&mut self, time: Duration) {
+        self.spent += time;
+    }
+
+    /// What is left of a call's limits.
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::Deadline`] or [`Outcome::Fuel`] where nothing is.
+    pub(super) fn left_of(&self, limits: &Limits) -> Result<Limits, ToolError> {
+        let deadline = limits.deadline.saturating_sub(self.spent);
+        if deadline.is_zero() {
+            return Err(ToolError::new(Outcome::Deadline, "tool timed out while its arguments were checked"));
+        }
+        let used = self.meter.fuel.load(Relaxed);
+        let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(used));
+        if fuel == Some(0) {
+            return Err(ToolError::new(Outcome::Fuel, "tool used up its fuel while its arguments were checked"));
+        }
+        Ok(Limits { deadline, fuel, ..*limits })
     }
 
     /// Notes the program that is about to run.

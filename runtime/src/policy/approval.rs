@@ -24,11 +24,11 @@ pub struct Question<'a> {
     pub granted: &'a [String],
     /// Why the question is asked.
     pub rests_on: &'a str,
-    /// What an answer for longer than this call would be about.
-    pub approval: &'a Approval,
+    /// What an answer for longer than this call would be about; absent where each call has to be agreed to.
+    pub approval: Option<&'a Approval>,
 }
 
-/// What a person agreed to for longer than one call: calls of one program that one rule asks about.
+/// What a person agreed to for longer than one call: calls of one program, with one grant, that one rule asks about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Approval {
     /// The tool's name.
@@ -37,6 +37,9 @@ pub struct Approval {
     pub digest: String,
     /// The rule that asks, as it was written.
     pub rule: String,
+    /// What the tool is granted: with another grant it is asked about again.
+    #[serde(default)]
+    pub granted: Vec<String>,
 }
 
 /// What a person answers.

@@ -5,8 +5,8 @@
 //! {"approvals": [{"tool": "fs_rm", "digest": "sha256:…", "rule": "ask fs_* (toolcrib.toml)", "given": "2026-01-31T12:00:00Z"}]}
 //! ```
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ use super::approval::Approval;
 
 /// The longest wait for another process that writes.
 const LONGEST_LOCK: Duration = Duration::from_secs(2);
+/// The largest file of approvals.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// A file of approvals, which need not be there yet.
 #[derive(Debug, Clone)]
@@ -38,6 +40,9 @@ pub struct Given {
     pub digest: String,
     /// The rule that asked.
     pub rule: String,
+    /// What the tool was granted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub granted: Vec<String>,
     /// When a person agreed.
     pub given: Timestamp,
 }
@@ -45,7 +50,12 @@ pub struct Given {
 impl Given {
     /// What was agreed to.
     pub fn approval(&self) -> Approval {
-        Approval { tool: self.tool.clone(), digest: self.digest.clone(), rule: self.rule.clone() }
+        Approval {
+            tool: self.tool.clone(),
+            digest: self.digest.clone(),
+            rule: self.rule.clone(),
+            granted: self.granted.clone(),
+        }
     }
 }
 
@@ -84,8 +94,8 @@ impl Approvals {
     pub fn add(&self, approval: &Approval) -> Result<(), Error> {
         self.change(|all| {
             if !all.iter().any(|one| one.approval() == *approval) {
-                let Approval { tool, digest, rule } = approval.clone();
-                all.push(Given { tool, digest, rule, given: Timestamp::now() });
+                let Approval { tool, digest, rule, granted } = approval.clone();
+                all.push(Given { tool, digest, rule, granted, given: Timestamp::now() });
             }
         })
     }
@@ -123,19 +133,25 @@ impl Approvals {
     }
 
     fn content(&self) -> io::Result<Vec<Given>> {
-        match private::refuse_shared(&self.path) {
+        let file = match private::options().read(true).open(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            checked => checked?,
-        }
-        let content: Content = serde_json::from_slice(&fs::read(&self.path)?)?;
+            opened => opened?,
+        };
+        refuse_shared(&file)?;
+        let mut text = Vec::new();
+        file.take(MOST_BYTES + 1).read_to_end(&mut text)?;
+        refuse_large(&text)?;
+        let content: Content = serde_json::from_slice(&text)?;
         Ok(content.approvals)
     }
 
     /// Puts a new file into the place of the old one; a temporary file is its owner's alone.
     fn replace(&self, folder: &Path, content: &Content) -> io::Result<()> {
+        let mut text = serde_json::to_vec_pretty(content)?;
+        text.push(b'\n');
+        refuse_large(&text)?;
         let mut file = NamedTempFile::new_in(folder)?;
-        serde_json::to_writer_pretty(&mut file, content)?;
-        file.write_all(b"\n")?;
+        file.write_all(&text)?;
         file.as_file().sync_all()?;
         file.persist(&self.path)?;
         // A rename outlasts a crash once its folder is written. Where folders cannot be synced, it is as safe as it gets.
@@ -148,14 +164,37 @@ impl Approvals {
     }
 }
 
+fn refuse_large(text: &[u8]) -> io::Result<()> {
+    let fits = text.len() as u64 <= MOST_BYTES;
+    fits.then_some(()).ok_or_else(|| io::Error::other(format!("more than the {MOST_BYTES} bytes of approvals allowed")))
+}
+
+/// Refuses what is open and is no file, or what others own or may write.
+#[cfg(unix)]
+fn refuse_shared(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = file.metadata()?;
+    let ours = metadata.uid() == rustix::process::geteuid().as_raw();
+    if ours && metadata.is_file() && metadata.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    Err(io::Error::other("it is no file, or belongs to or can be written by someone else"))
+}
+
+/// Nothing is told of a file's rights here.
+#[cfg(not(unix))]
+fn refuse_shared(_: &File) -> io::Result<()> {
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
-    use std::thread;
+    use std::{fs, thread};
 
     use super::*;
 
     fn approval(tool: &str) -> Approval {
-        Approval { tool: tool.into(), digest: "sha256:00".into(), rule: "ask * (test)".into() }
+        Approval { tool: tool.into(), digest: "sha256:00".into(), rule: "ask * (test)".into(), granted: Vec::new() }
     }
 
     #[test]
@@ -188,6 +227,33 @@ mod tests {
             assert!(errors.iter().all(|error| error.to_string().contains("approvals.json: ")), "{text}: {errors:?}");
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn an_endless_file_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = Approvals::file(folder.path().join("approvals.json"));
+        File::create(file.path()).unwrap().set_len(1 << 40).unwrap();
+        let told = "more than the 1048576 bytes of approvals allowed";
+        assert!(file.read().unwrap_err().to_string().ends_with(told));
+        fs::remove_file(file.path()).unwrap();
+        assert!(file.add(&approval(&"t".repeat(1 << 20))).unwrap_err().to_string().ends_with(told));
+        assert!(file.read().unwrap().is_empty(), "what could not be read again is not written");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_or_a_fifo_in_its_place_approves_nothing() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let (real, file) = (folder.path().join("real"), Approvals::file(folder.path().join("approvals.json")));
+        Approvals::file(&real).add(&approval("t")).unwrap();
+        symlink(&real, file.path()).unwrap();
+        assert!(file.read().is_err());
+        fs::remove_file(file.path()).unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, file.path(), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert!(file.read().unwrap_err().to_string().contains("it is no file"), "and nobody waits for its other end");
     }
 
     #[cfg(unix)]

@@ -15,7 +15,7 @@ pub use approvals::{Approvals, Given};
 pub(crate) use folder::{overlap, real_path};
 pub use grant::{Folder, Grant};
 pub(crate) use resolved::Allowed;
-pub(crate) use rule::Rules;
+pub(crate) use rule::{Judged, Rules};
 pub use rule::{Pattern, Rule};
 
 /// One permission, as an operator writes it.

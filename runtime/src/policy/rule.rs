@@ -3,10 +3,10 @@
 //!
 //! A rule is written `NAME` or `NAME(ARGUMENT=PATTERN, …)`. In `NAME` and `PATTERN`, `*` stands for any text, also an
 //! empty one and one with `/`, and `?` for one character; a pattern with `,` or `)` stands in double quotes. An argument
-//! is named by its key, or by a JSON pointer such as `/options/mode`. An argument that is a path is looked at as it was
-//! written and with `.` and `..` resolved: to deny, one of the two has to match; to allow, both.
+//! is named by its key, or by a JSON pointer such as `/options/mode`. Text is looked at as it was written and as a path:
+//! with `.` and `..` resolved, and with and without the name of the first granted folder. To deny or to ask, one of these
+//! readings has to match; to allow, all of them, and no `..` may stand in it.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -15,6 +15,8 @@ use serde_json::Value;
 
 use crate::call::Behavior;
 use crate::tool::Tool;
+
+use super::Grant;
 
 /// A rule over calls.
 #[derive(Debug, Clone)]
@@ -29,7 +31,8 @@ pub struct Rule {
 pub struct Pattern {
     text: String,
     tool: Regex,
-    arguments: Vec<(String, Regex)>,
+    /// For each argument its pattern, as it was written and as the path that it means.
+    arguments: Vec<(String, Vec<Regex>)>,
 }
 
 impl Rule {
@@ -38,17 +41,24 @@ impl Rule {
         Self { behavior, pattern, place: place.into() }
     }
 
-    /// Whether it is about this call.
+    /// Whether it is about a call of a tool of this name.
     pub fn is_about(&self, tool: &str, arguments: &Value) -> bool {
+        self.pattern.is_about_tool(tool) && self.fits(None, None, arguments)
+    }
+
+    /// Whether its arguments fit. `root` is the name of the first granted folder, where it has one; an argument that is
+    /// absent is what `schema` gives for it.
+    fn fits(&self, root: Option<&str>, schema: Option<&Value>, arguments: &Value) -> bool {
         let certain = self.behavior == Behavior::Allow;
-        self.pattern.is_about_tool(tool)
-            && self.pattern.arguments.iter().all(|(name, glob)| {
-                let value = match name.starts_with('/') {
-                    true => arguments.pointer(name),
-                    false => arguments.get(name),
-                };
-                value.is_some_and(|value| matches(glob, value, certain))
-            })
+        self.pattern.arguments.iter().all(|(name, globs)| {
+            let given = match name.starts_with('/') {
+                true => arguments.pointer(name),
+                false => arguments.get(name),
+            };
+            let assumed = || schema?.get("properties")?.get(name.trim_start_matches('/'))?.get("default");
+            let value = if certain { given } else { given.or_else(assumed) };
+            value.is_some_and(|value| matches(globs, value, root, certain))
+        })
     }
 }
 
@@ -57,6 +67,15 @@ impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} ({})", self.behavior.as_str(), self.pattern.text, self.place)
     }
+}
+
+/// What rules say of a call.
+#[derive(Debug)]
+pub(crate) enum Judged<'a> {
+    Deny(&'a Rule),
+    Allow(&'a Rule),
+    /// Every rule that asks; where there is none, no rule is about the call.
+    Ask(Vec<&'a Rule>),
 }
 
 /// Rules in the order in which they were given.
@@ -68,15 +87,31 @@ impl Rules {
         self.0.push(rule);
     }
 
-    /// The rule that decides about a call, if one does. A denial or question about one of the tool's aliases is about the
-    /// tool; an allowance has to name the tool itself.
-    pub(crate) fn judge(&self, tool: &Tool, arguments: &Value) -> Option<(Behavior, &Rule)> {
-        let is_about = |rule: &Rule| match rule.behavior {
-            Behavior::Allow => rule.is_about(&tool.name, arguments),
-            _ => names(tool).any(|name| rule.is_about(name, arguments)),
+    /// What the rules say of a call. A denial or question about one of the tool's aliases is about the tool; an allowance
+    /// has to name the tool itself.
+    pub(crate) fn judge(&self, tool: &Tool, grant: &Grant, arguments: &Value) -> Judged<'_> {
+        let about = |behavior: Behavior| {
+            self.0.iter().filter(move |rule| {
+                let named = match behavior {
+                    Behavior::Allow => rule.pattern.is_about_tool(&tool.name),
+                    _ => names(tool).any(|name| rule.pattern.is_about_tool(name)),
+                };
+                rule.behavior == behavior && named && rule.fits(grant.root(), tool.parameters.as_ref(), arguments)
+            })
         };
-        let first = |behavior| self.0.iter().find(|rule| rule.behavior == behavior && is_about(rule));
-        [Behavior::Deny, Behavior::Allow, Behavior::Ask].into_iter().find_map(|one| Some((one, first(one)?)))
+        if let Some(rule) = about(Behavior::Deny).next() {
+            return Judged::Deny(rule);
+        }
+        if let Some(rule) = about(Behavior::Allow).next() {
+            return Judged::Allow(rule);
+        }
+        Judged::Ask(about(Behavior::Ask).collect())
+    }
+
+    /// The rules that name one tool, and none of these.
+    pub(crate) fn about_none(&self, tools: &[Tool]) -> impl Iterator<Item = &Rule> {
+        let known = |name: &str| tools.iter().any(|tool| names(tool).any(|known| known == name));
+        self.0.iter().filter(move |rule| rule.only_tool().is_some_and(|name| !known(name)))
     }
 
     /// The rule that denies every call of a tool, if one does.
@@ -92,6 +127,14 @@ impl Rules {
 
 fn names(tool: &Tool) -> impl Iterator<Item = &str> {
     std::iter::once(&tool.name).chain(&tool.interface.identity.aliases.value).map(String::as_str)
+}
+
+impl Rule {
+    /// The name of the one tool that it can be about, where its pattern is no wider.
+    pub(crate) fn only_tool(&self) -> Option<&str> {
+        let name = self.pattern.text.split('(').next()?.trim();
+        (!name.contains(['*', '?'])).then_some(name)
+    }
 }
 
 impl Pattern {
@@ -121,8 +164,17 @@ impl FromStr for Pattern {
             let (argument, glob) =
                 part.split_once('=').ok_or_else(|| format!("`{text}`: `{}` is not like `path=out/*`", part.trim()))?;
             let glob = glob.trim();
-            let glob = glob.strip_prefix('"').and_then(|glob| glob.strip_suffix('"')).unwrap_or(glob);
-            arguments.push((argument.trim().to_owned(), regex(glob)?));
+            let quoted = glob.strip_prefix('"').and_then(|glob| glob.strip_suffix('"'));
+            if quoted.is_none() && glob.contains(['(', ')', '"']) {
+                return Err(format!("`{text}`: `{glob}` has to stand in double quotes"));
+            }
+            let glob = quoted.unwrap_or(glob);
+            let path = resolved(glob, &['/']);
+            let mut globs = vec![regex(glob)?];
+            if path != glob && !path.is_empty() {
+                globs.push(regex(&path)?);
+            }
+            arguments.push((argument.trim().to_owned(), globs));
         }
         Ok(Self { text: text.to_owned(), tool: regex(name)?, arguments })
     }
@@ -138,6 +190,9 @@ fn split(list: &str) -> impl Iterator<Item = &str> {
     parts.filter(|part| !part.trim().is_empty())
 }
 
+/// What `*` becomes.
+const EVERYTHING: &str = r"(?s)\A.*\z";
+
 fn regex(glob: &str) -> Result<Regex, String> {
     let mut text = String::from(r"(?s)\A");
     for c in glob.chars() {
@@ -152,28 +207,49 @@ fn regex(glob: &str) -> Result<Regex, String> {
 }
 
 /// Whether an argument matches. Of several values, one is enough to deny, and all are needed to be `certain`.
-fn matches(glob: &Regex, value: &Value, certain: bool) -> bool {
+fn matches(globs: &[Regex], value: &Value, root: Option<&str>, certain: bool) -> bool {
+    let fit = |text: &str| globs.iter().any(|glob| glob.is_match(text));
     match value {
-        Value::Array(items) if certain => !items.is_empty() && items.iter().all(|item| matches(glob, item, certain)),
-        Value::Array(items) => items.iter().any(|item| matches(glob, item, certain)),
-        Value::String(text) => {
-            let (written, resolved) = (glob.is_match(text), glob.is_match(&resolved(text)));
-            if certain { written && resolved } else { written || resolved }
+        Value::Array(items) if certain => {
+            !items.is_empty() && items.iter().all(|item| matches(globs, item, root, certain))
         }
-        other => glob.is_match(&other.to_string()),
+        Value::Array(items) => items.iter().any(|item| matches(globs, item, root, certain)),
+        Value::String(text) => {
+            // What `..` leads to, links decide; only a pattern for everything is certain of it.
+            let climbs = text.split(['/', '\\']).any(|part| part == "..");
+            let mut readings = [text.clone(), resolved(text, &['/']), resolved(text, &['/', '\\'])].into_iter();
+            let fits = |reading: String| forms(&reading, root).any(|form| fit(&form));
+            match certain {
+                true if climbs => globs.iter().any(|glob| glob.as_str() == EVERYTHING),
+                true => readings.all(fits),
+                false => readings.any(fits),
+            }
+        }
+        // `1.0` and `1e0` are the integer 1.
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e15);
+            match whole.map(|number| format!("{number:.0}")) {
+                Some(whole) if certain => fit(&whole),
+                whole => fit(&number.to_string()) || whole.is_some_and(|whole| fit(&whole)),
+            }
+        }
+        other => fit(&other.to_string()),
     }
 }
 
-/// A path without `.`, `..` and doubled `/`, as the guest's `/` sees it; what is no path stays as it is.
-fn resolved(text: &str) -> Cow<'_, str> {
-    if !text.contains(['/', '\\']) && text != "." && text != ".." {
-        return Cow::Borrowed(text);
-    }
-    if text.contains("://") {
-        return Cow::Borrowed(text);
-    }
+/// A path, and the other way to write it where the first granted folder has a name: with that name, or without.
+fn forms(path: &str, root: Option<&str>) -> impl Iterator<Item = String> {
+    let other = root.map(|root| {
+        let named = path.trim_start_matches('/').strip_prefix(root).and_then(|rest| rest.strip_prefix('/'));
+        named.map_or_else(|| format!("{root}/{}", path.trim_start_matches('/')), str::to_owned)
+    });
+    std::iter::once(path.to_owned()).chain(other)
+}
+
+/// A path without `.`, `..` and doubled separators, seen from the guest's `/`.
+fn resolved(text: &str, separators: &[char]) -> String {
     let mut parts: Vec<&str> = Vec::new();
-    for part in text.split(['/', '\\']) {
+    for part in text.split(separators) {
         match part {
             "" | "." => {}
             ".." if parts.last().is_some_and(|last| *last != "..") => {
@@ -182,14 +258,17 @@ fn resolved(text: &str) -> Cow<'_, str> {
             part => parts.push(part),
         }
     }
-    Cow::Owned(parts.join("/"))
+    parts.join("/")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use serde_json::json;
 
     use super::*;
+    use crate::policy::Allowed;
 
     fn rules(texts: &[(Behavior, &str)]) -> Rules {
         let rule = |(behavior, text): &(Behavior, &str)| Rule::new(*behavior, text.parse().unwrap(), "test");
@@ -203,7 +282,75 @@ mod tests {
     }
 
     fn judged(rules: &Rules, name: &str, arguments: Value) -> Option<Behavior> {
-        rules.judge(&tool(name), &arguments).map(|(behavior, _)| behavior)
+        judged_in(rules, &Grant::new(&tool(name), &Allowed::default(), &HashMap::new()).unwrap(), name, arguments)
+    }
+
+    fn judged_in(rules: &Rules, grant: &Grant, name: &str, arguments: Value) -> Option<Behavior> {
+        match rules.judge(&tool(name), grant, &arguments) {
+            Judged::Deny(_) => Some(Behavior::Deny),
+            Judged::Allow(_) => Some(Behavior::Allow),
+            Judged::Ask(rules) => rules.first().map(|_| Behavior::Ask),
+        }
+    }
+
+    #[test]
+    fn the_first_folder_is_the_same_by_its_name_and_without() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut policy = crate::Policy::default();
+        for name in ["desk", "other"] {
+            std::fs::create_dir(dir.path().join(name)).unwrap();
+            policy = policy.allow(crate::policy::Permission::Write(dir.path().join(name)));
+        }
+        let allowed = Allowed::resolve(&policy).unwrap();
+        let grant = Grant::new(&tool("w"), &allowed, &HashMap::new()).unwrap();
+        for written in ["secrets/*", "desk/secrets/*"] {
+            let deny = rules(&[(Behavior::Deny, &format!("w(path={written})"))]);
+            for path in ["secrets/a", "/desk/secrets/a", "desk/secrets/a", "/secrets/a"] {
+                let judged = judged_in(&deny, &grant, "w", json!({ "path": path }));
+                assert_eq!(judged, Some(Behavior::Deny), "{written} {path}");
+            }
+            assert_eq!(judged_in(&deny, &grant, "w", json!({"path": "/other/secrets/a"})), None);
+        }
+        let allow = rules(&[(Behavior::Allow, "w(path=out/*)")]);
+        assert_eq!(judged_in(&allow, &grant, "w", json!({"path": "out/a"})), Some(Behavior::Allow));
+    }
+
+    #[test]
+    fn odd_spellings_of_a_path_or_number_are_no_way_round() {
+        let deny = rules(&[(Behavior::Deny, "w(path=secrets/*)"), (Behavior::Deny, "n(n=1)")]);
+        for path in ["x://../secrets/a", r"x\y/../secrets/b", "x:/../secrets/a"] {
+            assert_eq!(judged(&deny, "w", json!({ "path": path })), Some(Behavior::Deny), "{path}");
+        }
+        let allow = rules(&[(Behavior::Allow, "w(path=out/*)")]);
+        for path in ["out/x://../../secrets/d", r"out/a\b/../../secrets/x"] {
+            assert_eq!(judged(&allow, "w", json!({ "path": path })), None, "{path}");
+        }
+        for number in [json!(1), json!(1.0), serde_json::from_str("1e0").unwrap()] {
+            assert_eq!(judged(&deny, "n", json!({ "n": number })), Some(Behavior::Deny));
+        }
+    }
+
+    #[test]
+    fn a_pattern_means_a_path_however_it_is_written() {
+        for pattern in ["/out/*", "./out/*", "out//*", "x/../out/*"] {
+            let deny = rules(&[(Behavior::Deny, &format!("w(path={pattern})"))]);
+            for path in ["out/a", "/out/a", "./out/a"] {
+                assert_eq!(judged(&deny, "w", json!({ "path": path })), Some(Behavior::Deny), "{pattern} {path}");
+            }
+        }
+        for pattern in ["out/", "/out"] {
+            let deny = rules(&[(Behavior::Deny, &format!("w(path={pattern})"))]);
+            assert_eq!(judged(&deny, "w", json!({"path": "out"})), Some(Behavior::Deny), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn an_absent_argument_is_denied_by_its_default() {
+        let mut tool = tool("w");
+        tool.parameters = Some(json!({"properties": {"mode": {"default": "all"}}}));
+        let grant = Grant::new(&tool, &Allowed::default(), &HashMap::new()).unwrap();
+        let deny = rules(&[(Behavior::Deny, "w(mode=all)")]);
+        assert!(matches!(deny.judge(&tool, &grant, &json!({})), Judged::Deny(_)));
     }
 
     #[test]
@@ -254,7 +401,7 @@ mod tests {
 
     #[test]
     fn a_slip_is_an_error() {
-        for text in ["", "(a=b)", "x(a=b", "x(a)", "a b", "x,y"] {
+        for text in ["", "(a=b)", "x(a=b", "x(a)", "a b", "x,y", "x(a=b))", "x(a=(b)"] {
             assert!(text.parse::<Pattern>().is_err(), "{text}");
         }
     }

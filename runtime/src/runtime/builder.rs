@@ -1,6 +1,6 @@
 //! What an embedder decides before the first call: sources, policy, limits, who is asked and who listens.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -18,7 +18,7 @@ use crate::registry::Registry;
 use crate::results::Results;
 use crate::sandbox::Sandbox;
 use crate::schema::Input;
-use crate::source;
+use crate::source::{self, Problem, Severity};
 use crate::tool::{Builtin, LimitRequest, Limits, Tool, Visibility};
 
 use super::Runtime;
@@ -42,6 +42,7 @@ pub struct Builder {
     results: Option<Results>,
     most_inline: Option<usize>,
     masks: HashMap<String, String>,
+    features: HashSet<String>,
 }
 
 impl Builder {
@@ -64,6 +65,7 @@ impl Builder {
             results: None,
             most_inline: None,
             masks: HashMap::new(),
+            features: HashSet::new(),
         }
     }
 
@@ -179,6 +181,13 @@ impl Builder {
         self
     }
 
+    /// Switches a feature on: a tool whose record waits for features can be called when all of them are on.
+    #[must_use]
+    pub fn feature(mut self, name: impl Into<String>) -> Self {
+        self.features.insert(name.into());
+        self
+    }
+
     /// A mask that tools' records can name: what the pattern matches in their answers is never told. The pattern is a
     /// regular expression, or, where it is not a valid one, the text itself.
     #[must_use]
@@ -212,6 +221,16 @@ impl Builder {
         for mut tool in builtins.into_iter().map(builtin::tool) {
             ready.push(self.ready(&mut tool, &Allowed::default(), false)?);
             tools.push(tool);
+        }
+        for rule in self.policy.rules().about_none(&tools) {
+            let nearest =
+                source::nearest(rule.only_tool().unwrap_or_default(), tools.iter().map(|tool| tool.name.as_str()));
+            let hint = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
+            warnings.push(Problem {
+                severity: Severity::Warning,
+                path: PathBuf::from("rules"),
+                message: format!("`{rule}` is about no tool that is loaded{hint}"),
+            });
         }
         let mut registry = Registry::default();
         for tool in tools {
@@ -286,6 +305,10 @@ impl Builder {
         }
         if let Some(setup) = &availability.requires_setup.value {
             return by_record("requires_setup", format!("the tool has to be set up first: {setup}"));
+        }
+        let gate = availability.feature_gate_refs.value.iter().find(|name| !self.features.contains(*name));
+        if let Some(name) = gate {
+            return by_record("feature_gate_refs", format!("the tool waits for the feature `{name}`, which is not on"));
         }
         let missing = |name: &&String| !grant.env_keys().any(|key| key == name.as_str());
         if let Some(name) = availability.required_credentials.value.iter().find(missing) {

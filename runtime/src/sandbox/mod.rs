@@ -152,7 +152,7 @@ impl Sandbox {
         let acting = Metered { inner: Box::pin(act(&mut store)), meter };
         let ended = tokio::time::timeout_at(deadline.into(), acting).await;
         if let Some(given) = limits.fuel {
-            meter.fuel.store(given.saturating_sub(store.get_fuel().unwrap_or_default()), Relaxed);
+            meter.fuel.fetch_add(given.saturating_sub(store.get_fuel().unwrap_or_default()), Relaxed);
         }
         ended.map_err(|_| fault::timed_out())
     }

@@ -49,7 +49,8 @@ impl Input {
 
     /// Whether a check may cost more than a call.
     pub(crate) fn may_take_long(&self, text: &str) -> bool {
-        self.model.as_ref().is_some_and(|model| model.may_take_long(text)) || self.runtime.may_take_long(text)
+        let one = [self.model.as_ref(), Some(&self.runtime), self.output.as_ref()];
+        one.into_iter().flatten().any(|schema| schema.may_take_long(text))
     }
 
     /// Checks what a model sent, by its schema and then by the rules over its values.
@@ -84,6 +85,11 @@ impl Input {
     /// The arguments as they may be shown.
     pub(crate) fn observable(&self, value: &Value) -> Value {
         masked(value, &self.sensitive)
+    }
+
+    /// Whether answers have a schema.
+    pub(crate) fn has_output(&self) -> bool {
+        self.output.is_some()
     }
 
     /// Checks an answer.

@@ -284,7 +284,9 @@ impl Interface {
     /// Takes what follows from a proof that the tool can change nothing: its calls can run together and be cut off
     /// anywhere.
     pub(crate) fn infer_read_only(&mut self) {
-        self.safety.is_read_only.infer(true);
+        if !(self.safety.is_destructive.value && self.safety.is_destructive.basis == Basis::Declared) {
+            self.safety.is_read_only.infer(true);
+        }
         if !self.safety.is_read_only.value {
             // Its source knows of something that it changes.
             return;

@@ -68,7 +68,7 @@ pub struct Resource {
 
 impl Stated for ValueRule {
     const WANTED: &'static str = "an object with `field`, `is` and `than`";
-    const WANTED_SEVERAL: &'static str = "an array of objects with `field`, `is` and `than`";
+    const WANTED_SEVERAL: &'static str = "an array of objects with `field` (a JSON pointer), `is` (`==`, `!=`, `<`, `<=`, `>` or `>=`) and `than` (a value, or an object with `field`)";
 
     fn read(value: Value) -> Option<Self> {
         let mut fields = object(value)?;
@@ -91,7 +91,8 @@ impl Stated for ValueRule {
 
 impl Stated for Resource {
     const WANTED: &'static str = "an object with `field` and `use`";
-    const WANTED_SEVERAL: &'static str = "an array of objects with `field` and `use`";
+    const WANTED_SEVERAL: &'static str =
+        "an array of objects with `field` (a JSON pointer) and `use` (`read`, `write` or `connect`)";
 
     fn read(value: Value) -> Option<Self> {
         let mut fields = object(value)?;
