@@ -9,6 +9,7 @@ mod audit;
 mod cli;
 mod contract;
 mod crib;
+mod decisions;
 mod deferral;
 mod grants;
 mod hooks;
