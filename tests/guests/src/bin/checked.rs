@@ -1,7 +1,9 @@
 //! Echoes, and checks its arguments itself: `span` must not be longer than `most`; with `spin` its check never ends, and
 //! with `peek` it tries to see a file and a variable.
 
-use std::io::Read;
+use std::process::ExitCode;
+
+use toolcrib_guest::Value;
 
 mod bindings {
     #![allow(unsafe_code, missing_docs, unreachable_pub, reason = "generated")]
@@ -39,8 +41,6 @@ impl bindings::exports::toolcrib::tool::validate::Guest for Checked {
     }
 }
 
-fn main() {
-    let mut text = String::new();
-    let _ = std::io::stdin().read_to_string(&mut text);
-    println!("{text}");
+fn main() -> ExitCode {
+    toolcrib_guest::command(|args: Value| Ok(args))
 }
