@@ -55,8 +55,37 @@ fn a_strict_tool_takes_no_arguments_that_it_does_not_name() {
     let strict = crib("echo", json!({"schema": schema, "interface": {"strict": true}}));
     assert_eq!(called(&strict, json!({"a": 1}), &[]).0, "ok");
     assert_eq!(called(&strict, json!({"a": 1, "b": 2}), &[]).0, "bad-arguments");
+    let open = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": true});
+    let strict = crib("echo", json!({"schema": open, "interface": {"strict": true}}));
+    assert_eq!(called(&strict, json!({"a": 1, "b": 2}), &[]).0, "bad-arguments", "the schema does not undo it");
     let lenient = crib("echo", json!({ "schema": schema }));
     assert_eq!(called(&lenient, json!({"a": 1, "b": 2}), &[]).0, "ok");
+}
+
+#[test]
+fn an_internal_field_is_refused_wherever_its_schema_says_so() {
+    let internal = json!({"visibility": "internal"});
+    let schema = json!({"$defs": {"host": internal}, "properties": {
+        "user": {"$ref": "#/$defs/host"}, "list": {"items": internal}, "map": {"additionalProperties": internal},
+        "properties": {"type": "object"},
+    }});
+    let crib = crib("echo", json!({ "schema": schema }));
+    for arguments in [json!({"user": 1}), json!({"list": [1]}), json!({"map": {"a": 1}})] {
+        assert_eq!(called(&crib, arguments.clone(), &[]).0, "bad-arguments", "{arguments}");
+    }
+    let named_like_a_keyword = json!({"properties": {"user": {"visibility": "internal"}}});
+    assert_eq!(called(&crib, named_like_a_keyword.clone(), &[]), ("ok".to_owned(), named_like_a_keyword));
+}
+
+#[test]
+fn a_schema_whose_checks_would_never_end_is_refused_before_any_call() {
+    let both = |n: usize| json!({"allOf": [{"$ref": format!("#/$defs/d{n}")}, {"$ref": format!("#/$defs/d{n}")}]});
+    let mut defs: serde_json::Map<_, _> = (0..40).map(|n| (format!("d{n}"), both(n + 1))).collect();
+    defs.insert("d40".into(), json!({"type": "object"}));
+    let crib = crib("echo", json!({"schema": {"$ref": "#/$defs/d0", "$defs": defs}}));
+    let ran = crib.run(&["call", "t", "{}"]);
+    let told = "schema: its references multiply to more than 100000 checks of one value";
+    assert!(ran.code == Some(1) && ran.stderr.contains(told), "{ran:?}");
 }
 
 #[test]
@@ -128,17 +157,20 @@ fn a_file_outside_the_grant_is_refused_before_the_tool_starts() {
 fn what_is_sensitive_is_in_no_record() {
     let schema = json!({"type": "object", "properties": {
         "name": {"type": "string"}, "token": {"type": "string", "format": "password"},
-    }});
-    let interface = json!({"ui_summary": "greet {name} with {token}", "transcript_search_text": "{name} {token}"});
+        "tokens": {"type": "array", "items": {"writeOnly": true}}, "referred": {"$ref": "#/$defs/secret"},
+    }, "$defs": {"secret": {"sensitive": true}}});
+    let interface = json!({"ui_summary": "greet {name} with {token} {tokens} {referred}", "transcript_search_text": "{name} {token}"});
     let crib = crib("echo", json!({"schema": schema, "interface": interface}));
     let script = json!({"prompt": "go", "turns": [
-        {"tool_calls": [{"name": "t", "arguments": {"name": "Ada", "token": "hunter2"}}]}, {"content": "done"},
+        {"tool_calls": [{"name": "t", "arguments": {
+            "name": "Ada", "token": "hunter2", "tokens": ["hunter2a"], "referred": "hunter2b"
+        }}]}, {"content": "done"},
     ]});
     fs::write(crib.path("script.json"), script.to_string()).unwrap();
     let ran = crib.run(&["run", "--script", "script.json", "--json"]);
     let result = ran.stdout.lines().find(|line| line.contains("\"tool_result\"")).expect("a result");
     let result: Value = serde_json::from_str(result).unwrap();
-    assert_eq!(result["display"], "greet Ada with ***");
+    assert_eq!(result["display"], "greet Ada with *** *** ***");
     let log: String = crib.records().iter().map(Value::to_string).collect();
     assert!(!log.contains("hunter2"), "{log}");
 }

@@ -1,7 +1,10 @@
 //! Arguments against a schema, before anything runs. A schema is JSON Schema 2020-12, refers only to itself, and its
 //! patterns are matched in linear time.
 
+mod cost;
 mod input;
+mod marks;
+mod positions;
 mod strict;
 mod values;
 
@@ -10,6 +13,7 @@ use serde_json::Value;
 use crate::error::{Outcome, ToolError};
 
 pub(crate) use input::{Checked, Input};
+use positions::everything;
 pub(crate) use strict::{Strict, check_line, parse};
 
 /// The most bytes of arguments that are read.
@@ -49,6 +53,7 @@ impl Arguments {
         if let Some(reference) = outside_reference(schema) {
             return Err(format!("schema: `$ref` {reference:?} leads outside the schema; only `#…` is followed"));
         }
+        cost::check(schema).map_err(|error| format!("schema: {error}"))?;
         let validator = jsonschema::options()
             .with_pattern_options(jsonschema::PatternOptions::regex())
             .build(schema)
@@ -142,19 +147,8 @@ fn refers(schema: &Value) -> bool {
 /// Every reference, wherever it could stand; one inside an `enum` or `const` counts too, which costs nobody a sensible
 /// schema.
 fn references(schema: &Value) -> impl Iterator<Item = &str> {
-    let mut open = vec![schema];
-    let mut found = Vec::new();
-    while let Some(value) = open.pop() {
-        match value {
-            Value::Array(items) => open.extend(items),
-            Value::Object(fields) => {
-                found.extend(["$ref", "$dynamicRef"].iter().filter_map(|keyword| fields.get(*keyword)?.as_str()));
-                open.extend(fields.values());
-            }
-            _ => {}
-        }
-    }
-    found.into_iter()
+    let keywords = ["$ref", "$dynamicRef", "$recursiveRef"];
+    everything(schema).flat_map(move |value| keywords.map(|keyword| value.get(keyword)?.as_str())).flatten()
 }
 
 #[cfg(test)]
@@ -200,10 +194,22 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_cycle_ends() {
+    fn a_schema_that_could_be_checked_for_ever_does_not_compile() {
         let schema = json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}});
-        if let Ok(arguments) = Arguments::compile(Some(&schema)) {
-            let _ = arguments.check("{}");
+        let error = Arguments::compile(Some(&schema)).unwrap_err();
+        assert_eq!(error, "schema: a reference in it leads back to itself for one value");
+    }
+
+    #[test]
+    fn the_deepest_value_against_the_longest_chain_of_references_leaves_stack() {
+        let deep = |leaf: &str| format!("{}{leaf}{}", r#"{"a":"#.repeat(126), "}".repeat(126));
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            let link = |n: usize| (format!("d{n}"), json!({keyword: [{"$ref": format!("#/$defs/d{}", n + 1)}]}));
+            let mut defs: serde_json::Map<_, _> = (0..15).map(link).collect();
+            defs.insert("d15".into(), json!({"type": "object", "additionalProperties": {"$ref": "#/$defs/d0"}}));
+            let schema = json!({"$ref": "#/$defs/d0", "$defs": defs});
+            check(schema.clone(), &deep("{}")).unwrap();
+            check(schema, &deep("1")).unwrap_err();
         }
     }
 

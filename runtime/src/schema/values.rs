@@ -50,7 +50,7 @@ fn holds(rule: &ValueRule, arguments: &Value) -> bool {
 /// How two values compare; values of different kinds do not, nor do objects and arrays that differ.
 fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
-        (Value::Number(left), Value::Number(right)) => match (left.as_i64(), right.as_i64()) {
+        (Value::Number(left), Value::Number(right)) => match (left.as_i128(), right.as_i128()) {
             (Some(left), Some(right)) => Some(left.cmp(&right)),
             _ => left.as_f64()?.partial_cmp(&right.as_f64()?),
         },
@@ -86,6 +86,10 @@ mod tests {
         assert_eq!(check(rule(), json!({"start": 2})), Ok(()));
         let error = check(rule(), json!({"start": 9007199254740993_i64, "end": 9007199254740992_i64})).unwrap_err();
         assert_eq!(error, "invalid values: `/start` must be <= `/end`");
+        let equal = ("/a", Comparison::Equal, Operand::Field("/b".into()));
+        assert!(check(equal, json!({"a": u64::MAX, "b": u64::MAX - 1})).is_err(), "no whole number is rounded");
+        let less = ("/a", Comparison::Less, Operand::Field("/b".into()));
+        assert_eq!(check(less, json!({"a": -1, "b": u64::MAX})), Ok(()));
     }
 
     #[test]
