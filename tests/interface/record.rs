@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolcrib::tool::{Access, Basis, FileRequest, Format};
 
 use super::{field, load, validate};
-use crate::crib::Crib;
+use crate::crib::{Crib, guest};
 
 /// The smallest record of the guest `echo`, with these further fields.
 fn record(more: Value) -> Value {
@@ -176,5 +176,79 @@ fn a_declaration_names_and_may_disable_its_tool() {
         assert_eq!(field(&tool, "requires_setup"), (json!(reason), Basis::Declared));
         let (code, told) = validate(&crib(&record(json!({"lifecycle": lifecycle}))), "echo.tool.json");
         assert!(code == Some(0) && told.contains("the tool is disabled"), "{told}");
+    }
+}
+
+#[test]
+fn a_record_gets_no_folder_or_variable_by_naming_it() {
+    let crib = crib(&record(json!({})));
+    for name in ["file_io", "env_dump"] {
+        crib.install(&guest(name), name);
+        let asks = json!({"files": {"read": ["work/in"], "write": ["work/out", "absent"]}, "env": ["SECRET"]});
+        let more = json!({"tool_id": name, "component": format!("tools/bin/{name}"), "capabilities": asks});
+        fs::write(crib.path(format!("{name}.tool.json")), record(more).to_string()).unwrap();
+    }
+    fs::create_dir_all(crib.path("work/in")).unwrap();
+    fs::create_dir_all(crib.path("work/out")).unwrap();
+    let root = crib.path(".").canonicalize().unwrap();
+    let call = |name: &str, flags: &[&str]| -> Value {
+        let mut command = crib.toolcrib(&["call", name, r#"{"op":"roots"}"#, "--json", "--tools", "."]);
+        let output = command.args(flags).env("SECRET", "canary").output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    };
+    let needs = |access: &str, path: &str| {
+        let path = root.join(path);
+        json!({"capability": format!("{access}:{}", path.display()), "flag": format!("--allow-{access}={}", path.display())})
+    };
+    let env = json!({"capability": "env:SECRET", "flag": "--allow-env=SECRET"});
+    let absent = needs("write", "absent");
+    let asked = [needs("read", "work/in"), needs("write", "work/out"), absent.clone(), env.clone()];
+
+    let nothing = call("file_io", &[]);
+    assert_eq!((&nothing["result"], &nothing["receipt"]["denied"]), (&json!({"ok": []}), &json!(asked)));
+    assert!(!call("env_dump", &[]).to_string().contains("canary"));
+
+    let some = call("file_io", &["--allow-read=work"]);
+    assert_eq!(some["result"], json!({"ok": ["/", "/in", "/out"]}), "what it names, and not what is around it");
+    assert_eq!(some["receipt"]["denied"], json!([needs("write", "work/out"), absent, env]));
+    let granted = |path: &str| json!(format!("read:{}", root.join(path).display()));
+    assert_eq!(some["receipt"]["granted"], json!([granted("work/in"), granted("work/out")]));
+
+    let all = call("file_io", &["--allow-write=work", "--allow-env=SECRET"]);
+    assert_eq!(all["receipt"]["denied"], json!([absent]));
+    assert!(call("env_dump", &["--allow-env=SECRET"]).to_string().contains("canary"));
+    let denied = call("file_io", &["--deny-write=work/out"]);
+    assert_eq!(denied["receipt"]["denied"][1]["flag"], Value::Null, "no flag undoes a denial");
+}
+
+#[test]
+fn a_record_is_not_believed_that_its_calls_may_run_together() {
+    let claims = json!({"is_concurrency_safe": true, "is_read_only": false});
+    let crib = crib(&record(claims));
+    let told =
+        "is_concurrency_safe is declared true, but it is not read-only: calls at once can meet, so each runs alone";
+    assert_eq!(field(&load(&crib, "echo.tool.json")[0], "is_concurrency_safe"), (json!(false), Basis::Default));
+    let (code, validated) = validate(&crib, "echo.tool.json");
+    assert!(code == Some(0) && validated.matches(told).count() == 1, "{validated}");
+    let listed = crib.run(&["list", "--tools", "echo.tool.json"]);
+    assert!(listed.stderr.contains(told), "{listed:?}");
+    let proven = self::crib(&record(json!({"is_concurrency_safe": true, "is_read_only": true})));
+    assert_eq!(field(&load(&proven, "echo.tool.json")[0], "is_concurrency_safe"), (json!(true), Basis::Declared));
+}
+
+#[test]
+fn a_schema_of_a_record_that_makes_no_sense_is_an_error_of_the_record() {
+    for (model, told) in [
+        (json!({"properties": []}), "schema: "),
+        (json!({"properties": {"a": {"$ref": "#"}}, "$ref": "#"}), "leads back to itself"),
+        (json!({"$ref": "#/$defs/a"}), "names nothing in the schema"),
+    ] {
+        let runtime = json!({"properties": {"a": {}}});
+        let crib = crib(&record(json!({"model_input_schema": model, "runtime_input_schema": runtime})));
+        for command in [["validate", "echo.tool.json"].as_slice(), &["list", "--tools", "echo.tool.json"]] {
+            let ran = crib.run(command);
+            assert_eq!(ran.code, Some(1), "{ran:?}");
+            assert!((ran.stdout + &ran.stderr).contains(told), "{model}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::call::Denial;
 use crate::error::Error;
-use crate::tool::{Access, FileRequest, Tool};
+use crate::tool::{Access, FileRequest, FolderRequest, Format, Tool};
 
 use super::folder::{RealFolder, real_path};
 use super::resolved::Allowed;
@@ -54,7 +54,7 @@ pub struct Grant {
 
 impl Grant {
     /// What `tool` asks for and `allowed` allows. An operator's own manifest allows the folders and variables that it
-    /// names; everything else needs a flag.
+    /// names; a record, which may be a stranger's, and everything else need a flag.
     ///
     /// # Errors
     ///
@@ -75,6 +75,8 @@ impl Grant {
             }
             if allowed.denies_env(name) {
                 denied.push(Denial { capability: format!("env:{name}"), flag: None });
+            } else if !allows_by_naming(tool) && !allowed.env.contains(name) {
+                denied.push(Denial { capability: format!("env:{name}"), flag: Some(format!("--allow-env={name}")) });
             } else if let Some(value) = environment.get(name) {
                 env.push((name.clone(), value.clone()));
             }
@@ -113,6 +115,11 @@ impl Grant {
         };
         let folder = self.folders.iter().find(named).unwrap_or(root);
         if access > folder.access { Err("permission denied by the grant") } else { Ok(()) }
+    }
+
+    /// The name that the guest's `/` has besides, where several folders are granted.
+    pub(crate) fn root(&self) -> Option<&str> {
+        self.folders.first()?.guest.get(1)?.strip_prefix('/')
     }
 
     /// Whether nothing can be written with it.
@@ -166,22 +173,60 @@ fn granted_folders(
         }
         FileRequest::Folders(requests) => {
             for request in requests {
-                let written = format!("tool {:?}: capabilities.files.{}", tool.name, request.access.as_str());
-                let written = format!("{written}: {}", request.path.display());
-                let real = RealFolder::open(&request.path, &written)?;
-                match allowed.left_of(&real.path, request.access)? {
-                    Some(left) => {
-                        if left < request.access {
-                            denied.push(named(request.access, &request.path));
-                        }
-                        add(&mut folders, real, left);
-                    }
-                    None => denied.push(named(request.access, &request.path)),
-                }
+                add_named(&mut folders, tool, request, allowed, denied)?;
             }
         }
     }
     Ok(folders)
+}
+
+/// Whether what a tool's source names is allowed by that.
+fn allows_by_naming(tool: &Tool) -> bool {
+    tool.origin.format == Format::Manifest
+}
+
+/// A folder that a tool asks for by name, as far as it is allowed.
+fn add_named(
+    folders: &mut Vec<(RealFolder, Access)>,
+    tool: &Tool,
+    request: &FolderRequest,
+    allowed: &Allowed,
+    denied: &mut Vec<Denial>,
+) -> Result<(), Error> {
+    let FolderRequest { path, access } = request;
+    let most = |real: &Path| {
+        let holding = allowed.folders.iter().filter(|(folder, _)| real.starts_with(&folder.path));
+        let by_flag = holding.map(|(_, granted)| *granted.min(access)).max();
+        if allows_by_naming(tool) { Some(*access) } else { by_flag }
+    };
+    let wanting = |real: &Path| {
+        // No flag undoes a denial.
+        let helps = matches!(allowed.left_of(real, *access), Ok(Some(left)) if left == *access);
+        let flag = helps.then(|| format!("--allow-{}={}", access.as_str(), real.display()));
+        Denial { flag, ..named(*access, path) }
+    };
+    // What nobody allowed need not even be there.
+    let real = real_path(path);
+    if most(&real).is_none() {
+        denied.push(wanting(&real));
+        return Ok(());
+    }
+    let written = format!("tool {:?}: capabilities.files.{}: {}", tool.name, access.as_str(), path.display());
+    let real = RealFolder::open(path, &written)?;
+    let Some(most) = most(&real.path) else {
+        denied.push(wanting(&real.path));
+        return Ok(());
+    };
+    let left = allowed.left_of(&real.path, most)?;
+    if left < Some(most) {
+        denied.push(named(*access, path));
+    } else if most < *access {
+        denied.push(wanting(&real.path));
+    }
+    if let Some(left) = left {
+        add(folders, real, left);
+    }
+    Ok(())
 }
 
 /// The folders that flags allow. What a denial took from them no flag brings back.

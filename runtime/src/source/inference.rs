@@ -2,7 +2,7 @@
 //! Only what the sandbox enforces is taken as proof: a program reaches nothing but what it imports, and a tool writes
 //! nothing unless it asks to.
 
-use crate::tool::{Access, Basis, Capabilities, Fact, FileRequest, Import, Tool};
+use crate::tool::{Access, Basis, Capabilities, Fact, FileRequest, Format, Import, Tool};
 
 /// The interfaces of WASI 0.2 by which nothing outside the sandbox can be changed or reached.
 const HARMLESS: [&str; 19] = [
@@ -114,18 +114,22 @@ pub(super) fn infer(tool: &mut Tool) {
     }
 }
 
+/// Takes back what a record of a stranger's declares and only its program could prove; says so in a sentence.
+pub(super) fn doubt(tool: &mut Tool) -> Option<String> {
+    let told = unsafe_together(tool).filter(|_| tool.origin.format == Format::Record)?;
+    tool.interface.safety.is_concurrency_safe = Fact::default(false);
+    Some(format!("{told}, so each runs alone"))
+}
+
 /// What a source declares against what is known, each in a sentence.
 pub(super) fn contradictions(tool: &Tool) -> Vec<String> {
     let safety = &tool.interface.safety;
-    let declared = |fact: &Fact<bool>, value| fact.basis == Basis::Declared && fact.value == value;
     let mut told = Vec::new();
     let network = tool.imports.as_deref().and_then(|imports| Reach::of(imports).network);
     if let Some(network) = network.filter(|_| declared(&safety.is_open_world, false)) {
         told.push(format!("is_open_world is declared false, but its program imports `{network}`"));
     }
-    if declared(&safety.is_concurrency_safe, true) && !safety.is_read_only.value {
-        told.push("is_concurrency_safe is declared true, but it is not read-only: calls at once can meet".to_owned());
-    }
+    told.extend(unsafe_together(tool).map(str::to_owned));
     if declared(&safety.is_read_only, true) && declared(&safety.is_destructive, true) {
         told.push("is_read_only and is_destructive are both declared true".to_owned());
     }
@@ -133,6 +137,16 @@ pub(super) fn contradictions(tool: &Tool) -> Vec<String> {
         told.push("is_read_only is declared true, but its capabilities ask to write: that is not granted".to_owned());
     }
     told
+}
+
+fn unsafe_together(tool: &Tool) -> Option<&'static str> {
+    let safety = &tool.interface.safety;
+    (declared(&safety.is_concurrency_safe, true) && !safety.is_read_only.value)
+        .then_some("is_concurrency_safe is declared true, but it is not read-only: calls at once can meet")
+}
+
+fn declared(fact: &Fact<bool>, value: bool) -> bool {
+    fact.basis == Basis::Declared && fact.value == value
 }
 
 /// Whether a tool may be granted something to write.

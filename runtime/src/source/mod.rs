@@ -97,11 +97,7 @@ pub fn check(path: &Path) -> Vec<Problem> {
         match program::available(tool) {
             Err(error) => problems.push(Problem { severity: Severity::Error, path, message: error.to_string() }),
             Ok(()) => {
-                let about = |severity, message| Problem {
-                    severity,
-                    path: path.clone(),
-                    message: format!("tool {:?}: {message}", tool.name),
-                };
+                let about = |severity, message: String| about(tool, severity, &message);
                 let schema = crate::schema::Input::compile(tool);
                 problems.extend(schema.err().map(|error| about(Severity::Error, error)));
                 problems.extend(inference::contradictions(tool).into_iter().map(|text| about(Severity::Warning, text)));
@@ -113,7 +109,7 @@ pub fn check(path: &Path) -> Vec<Problem> {
 
 fn read(path: &Path) -> (Vec<Tool>, Vec<Problem>) {
     let manifest = path.join(MANIFEST);
-    let (mut tools, problems) = if manifest.is_file() {
+    let (mut tools, mut problems) = if manifest.is_file() {
         document::read(&manifest)
     } else if path.is_dir() {
         folder::read(path)
@@ -125,6 +121,11 @@ fn read(path: &Path) -> (Vec<Tool>, Vec<Problem>) {
     for tool in &mut tools {
         tool.imports = tool.body.program().and_then(imports::read);
         inference::infer(tool);
+        problems.extend(inference::doubt(tool).map(|text| about(tool, Severity::Warning, &text)));
     }
     (tools, problems)
+}
+
+fn about(tool: &Tool, severity: Severity, message: &str) -> Problem {
+    Problem { severity, path: tool.origin.path.to_path_buf(), message: format!("tool {:?}: {message}", tool.name) }
 }
