@@ -67,10 +67,18 @@ impl Report {
     }
 }
 
+/// The longest word that is held against others, in characters.
+const LONGEST_WORD: usize = 128;
+
 /// The known word nearest to `word`, if one is near enough to be meant.
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let most = (word.chars().count() / 3).clamp(1, 3);
+    let length = word.chars().take(LONGEST_WORD + 1).count();
+    if length > LONGEST_WORD {
+        return None;
+    }
+    let most = (length / 3).clamp(1, 3);
     known
+        .filter(|candidate| candidate.chars().take(LONGEST_WORD + 1).count().abs_diff(length) <= most)
         .map(|candidate| (strsim::damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= most)
         .min_by_key(|(distance, _)| *distance)
