@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::audit::Redactions;
 use crate::source::digest;
-use crate::tool::masked;
+use crate::tool::{Tool, masked};
 
 /// The longest text or value that stands in a record whole, in bytes.
 const MOST: usize = 64 << 10;
@@ -107,7 +107,8 @@ fn secrets(value: &Value, names: &[String]) -> Vec<String> {
     match value {
         Value::Array(items) => items.iter().flat_map(|item| secrets(item, names)).collect(),
         Value::Object(fields) => {
-            let of = |(name, value): (&String, &Value)| match names.contains(name) {
+            let is_hidden = |name: &String| names.iter().any(|hidden| hidden == name || hidden == Tool::ANY_NAME);
+            let of = |(name, value): (&String, &Value)| match is_hidden(name) {
                 true => leaves(value),
                 false => secrets(value, names),
             };
