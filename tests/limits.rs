@@ -209,7 +209,7 @@ fn arguments_over_the_cap_are_refused() {
 }
 
 #[test]
-fn a_schema_that_multiplies_itself_is_stopped_at_the_deadline() {
+fn a_schema_that_multiplies_itself_is_refused_at_load() {
     let crib = Crib::with_guests(&["empty"]);
     let mut definitions = json!({"d0": {"type": "object"}});
     for level in 1..40 {
@@ -217,10 +217,25 @@ fn a_schema_that_multiplies_itself_is_stopped_at_the_deadline() {
         definitions[format!("d{level}")] = json!({"allOf": [below.clone(), below]});
     }
     crib.manifest(&json!({"tools": [{
-        "name": "n", "command": ["./tools/bin/empty"], "timeoutSec": 1, "schema": {"$ref": "#/$defs/d39", "$defs": definitions}
+        "name": "n", "command": ["./tools/bin/empty"], "schema": {"$ref": "#/$defs/d39", "$defs": definitions}
     }]}));
+    let ran = crib.run(&["call", "n", "{}"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("tool \"n\": schema: "), "{}", ran.stderr);
+}
+
+#[test]
+fn a_schema_that_multiplies_with_its_value_ends_in_time() {
+    let crib = Crib::with_guests(&["empty"]);
+    let twice = json!({"allOf": [{"$ref": "#/$defs/t"}, {"$ref": "#/$defs/t"}]});
+    let schema = json!({"$ref": "#/$defs/t", "$defs": {"t": {"properties": {"a": twice}}}});
+    crib.manifest(&json!({"tools": [{
+        "name": "n", "command": ["./tools/bin/empty"], "timeoutSec": 1, "schema": schema
+    }]}));
+    let value = (0..60).fold(json!({}), |value, _| json!({ "a": value }));
     let started = Instant::now();
-    assert_eq!(crib.outcome("n", &json!({}), &[]), "deadline");
+    let outcome = crib.outcome("n", &value, &[]);
+    assert!(["ok", "deadline"].contains(&outcome.as_str()), "{outcome}");
     assert!(started.elapsed() < BOUND);
 }
 
