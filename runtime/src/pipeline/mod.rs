@@ -125,7 +125,7 @@ impl Pipeline {
     ) -> Result<String, ToolError> {
         let index = self.registry.find(&call.name).map_err(|fault| ticket.fault(fault))?;
         let (tool, ready) = (&self.registry.tools()[index], &self.ready[index]);
-        ticket.permit(tool, &ready.grant);
+        ticket.found(tool, &ready.grant);
         if let Some((decision, why)) = &ready.closed {
             ticket.decide(decision.clone());
             return Err(ToolError::new(Outcome::Denied, why.clone()));

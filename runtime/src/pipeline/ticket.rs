@@ -89,7 +89,7 @@ impl<'p> Ticket<'p> {
     }
 
     /// Notes the tool that was found, and what it is granted.
-    pub(super) fn permit(&mut self, tool: &'p Tool, grant: &Grant) {
+    pub(super) fn found(&mut self, tool: &'p Tool, grant: &Grant) {
         self.tool = Some(tool);
         if let [only] = grant.folders() {
             self.folder = Some((only.host.clone(), only.access));
