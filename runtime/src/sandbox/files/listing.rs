@@ -51,7 +51,7 @@ impl Files<'_> {
     pub(super) async fn next(&mut self, it: &Resource<DirectoryEntryStream>) -> FsResult<Option<DirectoryEntry>> {
         let key = Resource::<Listing>::new_borrow(it.rep());
         let listing = self.inner.table.get_mut(&key)?;
-        if let (true, Some(rest)) = (listing.part.is_empty(), listing.rest.take()) {
+        if let Some(rest) = listing.rest.take_if(|_| listing.part.is_empty()) {
             let (rest, part) = spawn_blocking(move || part(rest)).await;
             let listing = self.inner.table.get_mut(&key)?;
             (listing.rest, listing.part) = (rest, part);
