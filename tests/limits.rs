@@ -392,8 +392,11 @@ fn every_test_guest_has_a_test() {
         let files = files.filter(|path| path.extension().is_some_and(|found| found == extension));
         files.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect()
     };
-    let tests: String =
-        names(".", "rs").iter().map(|name| fs::read_to_string(root.join(format!("{name}.rs"))).unwrap()).collect();
+    let mut folders = vec![root.clone()];
+    folders.extend(fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()));
+    let files = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.extension().is_some_and(|found| found == "rs"));
+    let tests: String = files.map(|path| fs::read_to_string(path).unwrap()).collect();
     let untested: Vec<_> =
         names("guests/src/bin", "rs").into_iter().filter(|name| !tests.contains(&format!("\"{name}\""))).collect();
     assert_eq!(untested, Vec::<String>::new());

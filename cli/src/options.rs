@@ -85,6 +85,12 @@ pub(crate) struct Sources {
     /// The most output of one call, such as `256KiB`
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]
     max_output: Option<usize>,
+    /// The most that one call may write to its folders, such as `16MiB`; what it removes again is not given back
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]
+    max_disk: Option<usize>,
+    /// The most files, folders and links that one call may make
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = LIMITS)]
+    max_disk_entries: Option<u64>,
     /// The most fuel of one call, about one unit an instruction; counting it makes calls slower
     #[arg(long, value_name = "UNITS", help_heading = LIMITS)]
     fuel: Option<u64>,
@@ -258,7 +264,14 @@ impl Sources {
     }
 
     fn ceiling(&self) -> LimitRequest {
-        LimitRequest { deadline: None, memory: self.max_memory, stdout: self.max_output, fuel: self.fuel }
+        LimitRequest {
+            deadline: None,
+            memory: self.max_memory,
+            stdout: self.max_output,
+            disk_bytes: self.max_disk.map(|size| size as u64),
+            disk_entries: self.max_disk_entries,
+            fuel: self.fuel,
+        }
     }
 
     pub(crate) fn audit(&self, secrets: impl IntoIterator<Item = String>) -> anyhow::Result<Audit> {

@@ -169,6 +169,8 @@ pub enum Outcome {
     Stack,
     /// The guest held more host resources than the cap.
     Handles,
+    /// The guest wrote or made more in its folders than the cap, and then failed.
+    Quota,
     /// Standard output, standard error or the result was larger than the cap.
     OutputLimit,
     /// The guest trapped in any other way.
@@ -196,6 +198,7 @@ impl Outcome {
         Self::Memory,
         Self::Stack,
         Self::Handles,
+        Self::Quota,
         Self::OutputLimit,
         Self::Trap,
         Self::BadComponent,
@@ -218,6 +221,7 @@ impl Outcome {
             Outcome::Memory => "memory",
             Outcome::Stack => "stack",
             Outcome::Handles => "handles",
+            Outcome::Quota => "quota",
             Outcome::OutputLimit => "output-limit",
             Outcome::Trap => "trap",
             Outcome::BadComponent => "bad-component",

@@ -85,7 +85,7 @@ fn a_person_reads_a_sheet() {
         "n\nd\n  source    tools.json (tool[0])\n  program   tools/bin/echo.wasm, ",
         "\n  digest    sha256:",
         "\n  asks for  read in what the flags allow, env:TZ\n  granted   nothing\n",
-        "\n  limits    2s, 128 MiB of memory, 1 MiB of output, 128 handles\n",
+        "\n  limits    2s, 128 MiB of memory, 1 MiB of output, 256 MiB and 10000 entries to disk, 128 handles\n",
         "IMPORTS ",
         "wasi:cli/stdin@",
         "PARTITION     FIELD                      BASIS     VALUE\nidentity      tool_id                    default   toolcrib.n\n",

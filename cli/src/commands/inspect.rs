@@ -156,6 +156,8 @@ fn limits(limits: &Limits) -> Value {
         "outputBytes": limits.stdout,
         "errorBytes": limits.stderr,
         "handles": limits.handles,
+        "diskBytes": limits.disk_bytes,
+        "diskEntries": limits.disk_entries,
         "hostCallBytes": limits.host_call,
         "fuel": limits.fuel,
     })

@@ -56,6 +56,12 @@ pub struct Receipt {
     pub stdout_bytes: u64,
     /// Bytes that the guest wrote to standard error, up to the cap.
     pub stderr_bytes: u64,
+    /// Bytes that the guest wrote to its folders, up to the cap.
+    #[serde(skip_serializing_if = "is_none")]
+    pub disk_bytes: u64,
+    /// Files, folders and links that it made there, up to the cap.
+    #[serde(skip_serializing_if = "is_none")]
+    pub disk_entries: u64,
     /// Whether output was cut at its cap.
     pub truncated: bool,
     /// Names of the environment variables passed on; never their values.
@@ -89,12 +95,19 @@ impl Receipt {
             stdin_bytes: 0,
             stdout_bytes: 0,
             stderr_bytes: 0,
+            disk_bytes: 0,
+            disk_entries: 0,
             truncated: false,
             env_keys: Vec::new(),
             granted: Vec::new(),
             denied: Vec::new(),
         }
     }
+}
+
+/// Most calls write to no folder, and their receipts say nothing of it.
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Something that a tool asked for or tried and did not get.

@@ -261,6 +261,8 @@ impl<'p> Ticket<'p> {
         receipt.peak_memory_bytes = meter.peak_memory.load(Relaxed);
         receipt.stdout_bytes = meter.stdout.load(Relaxed);
         receipt.stderr_bytes = meter.stderr.load(Relaxed);
+        receipt.disk_bytes = meter.disk_bytes.load(Relaxed);
+        receipt.disk_entries = meter.disk_entries.load(Relaxed);
         receipt.truncated = meter.truncated.load(Relaxed);
         receipt.denied.extend(meter.denials().into_iter().map(|(access, path)| self.denial(access, &path)));
         receipt

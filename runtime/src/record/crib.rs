@@ -307,6 +307,8 @@ fn execution(entry: &Entry<'_>) -> Value {
             "stdout_bytes": limits.stdout,
             "stderr_bytes": limits.stderr,
             "handles": limits.handles,
+            "disk_bytes": limits.disk_bytes,
+            "disk_entries": limits.disk_entries,
             "host_call_bytes": limits.host_call,
             "fuel": limits.fuel,
         })),

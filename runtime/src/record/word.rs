@@ -223,7 +223,7 @@ impl End {
             Outcome::SchemaNotLoaded => blocked(Class::SchemaNotLoaded, Recoverability::DiscoverFirst),
             Outcome::Busy => blocked(Class::RateLimited, Recoverability::Retry),
             Outcome::Deadline => (State::TimedOut, Status::TimedOut, Some((Class::Timeout, Recoverability::Retry))),
-            Outcome::Fuel | Outcome::Memory | Outcome::Stack | Outcome::Handles => {
+            Outcome::Fuel | Outcome::Memory | Outcome::Stack | Outcome::Handles | Outcome::Quota => {
                 failed(Class::SandboxViolation, Recoverability::ChangeArguments)
             }
             Outcome::OutputLimit => {

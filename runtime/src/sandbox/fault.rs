@@ -12,6 +12,7 @@ use wasmtime_wasi::I32Exit;
 use crate::error::{Outcome, ToolError};
 use crate::tool::Limits;
 
+use super::files::OverQuota;
 use super::meter::Meter;
 use super::stdio::OverCap;
 
@@ -49,7 +50,7 @@ pub(super) fn classify(error: &wasmtime::Error, meter: &Meter, limits: &Limits) 
             OverCap::Stdout => limits.stdout,
             OverCap::Stderr => limits.stderr,
         };
-        return fault(Outcome::OutputLimit, format!("tool wrote more than {} to {stream}", Bytes(cap)));
+        return fault(Outcome::OutputLimit, format!("tool wrote more than {} to {stream}", Bytes(cap as u64)));
     }
     if let Some(ResourceTableError::Full) = error.downcast_ref() {
         return fault(Outcome::Handles, format!("tool held more than {} open handles", limits.handles));
@@ -64,7 +65,7 @@ pub(super) fn classify(error: &wasmtime::Error, meter: &Meter, limits: &Limits) 
     // A guest whose memory was refused ends itself: it aborts, or uses what it did not get.
     let gave_up = matches!(trap, None | Some(Trap::UnreachableCodeReached | Trap::MemoryOutOfBounds));
     if gave_up && meter.memory_refused.load(Relaxed) {
-        return fault(Outcome::Memory, format!("tool ran out of memory (limit {})", Bytes(limits.memory)));
+        return fault(Outcome::Memory, format!("tool ran out of memory (limit {})", Bytes(limits.memory as u64)));
     }
     match trap {
         Some(Trap::OutOfFuel) => {
@@ -76,6 +77,21 @@ pub(super) fn classify(error: &wasmtime::Error, meter: &Meter, limits: &Limits) 
         Some(trap) => fault(Outcome::Trap, format!("tool crashed: {trap}")),
         None => fault(Outcome::Trap, "tool was stopped: the host refused what it asked for".into()),
     }
+}
+
+/// What fails after a write was refused for the quota, fails for that reason: a guest's own words seldom tell.
+pub(super) fn over_quota(ended: Result<i32, ToolError>, meter: &Meter, limits: &Limits) -> Result<i32, ToolError> {
+    let Some(over) = meter.over_quota.get() else { return ended };
+    match &ended {
+        Ok(0) => return ended,
+        Err(error) if error.outcome != Outcome::Trap => return ended,
+        _ => {}
+    }
+    let message = match over {
+        OverQuota::Bytes => format!("tool wrote more than {} to its folders", Bytes(limits.disk_bytes)),
+        OverQuota::Entries => format!("tool made more than {} files, folders and links", limits.disk_entries),
+    };
+    Err(ToolError::new(Outcome::Quota, message))
 }
 
 /// Whether the trap was met deep in a recursion: programs whose stack lies at the bottom of their memory run out of it
@@ -90,7 +106,7 @@ fn recursed(error: &wasmtime::Error) -> bool {
 }
 
 /// Bytes in the largest unit that divides them.
-struct Bytes(usize);
+struct Bytes(u64);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,11 +1,20 @@
 //! The gate before the engine's own file system: the engine keeps a guest inside its folders, and the gate notes what
-//! that refused and lets nothing but regular files and folders be opened, for a FIFO or a device can block the host or
-//! be more than a file.
+//! that refused, counts what is written and made, and opens nothing but regular files and folders.
+
+mod beneath;
+mod held;
+#[cfg(unix)]
+mod listing;
+#[cfg(not(unix))]
+#[path = "files/listing_whole.rs"]
+mod listing;
+mod open;
+mod quota;
 
 use std::sync::Arc;
 
 use wasmtime::component::{HasData, Resource};
-use wasmtime_wasi::filesystem::{Descriptor, WasiFilesystemCtxView};
+use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtxView};
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream, ErrorCode,
@@ -13,18 +22,38 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
-use crate::tool::Access;
+use crate::tool::{Access, Limits};
 
 use super::meter::Meter;
 
-/// The most folders that one call lists at once: the engine keeps a whole listing in the host's memory.
+pub(super) use held::OpenFiles;
+pub(super) use quota::OverQuota;
+
+use held::Held;
+use open::Asked;
+use quota::{Counted, Quota};
+
+/// The most folders that one call lists at once.
 const MOST_LISTINGS: usize = 16;
+
+/// What one call may still do with files.
+pub(super) struct Allowance {
+    quota: Quota,
+    held: Held,
+    /// Folder listings that are open.
+    listings: usize,
+}
+
+impl Allowance {
+    pub(super) fn new(limits: &Limits, meter: &Arc<Meter>, all: &Arc<OpenFiles>) -> Self {
+        Self { quota: Quota::new(limits, meter), held: Held::new(all), listings: 0 }
+    }
+}
 
 /// The files of one call.
 pub(super) struct Files<'a> {
     pub(super) inner: WasiFilesystemCtxView<'a>,
-    pub(super) meter: Arc<Meter>,
-    pub(super) listings: &'a mut usize,
+    pub(super) allowance: &'a mut Allowance,
 }
 
 pub(super) struct GatedFiles;
@@ -39,22 +68,40 @@ impl Files<'_> {
         if let Err(error) = &result
             && matches!(error.downcast_ref(), Some(ErrorCode::NotPermitted))
         {
-            self.meter.denied(access, path);
+            self.allowance.quota.meter.denied(access, path);
         }
         result
     }
 
-    /// Refuses what is neither a regular file nor a folder. What is not there yet may be created.
-    async fn refuse_special(&mut self, folder: u32, flags: PathFlags, path: &str) -> FsResult<()> {
-        let found = self.inner.stat_at(Resource::new_borrow(folder), flags, path.to_owned()).await;
-        match found {
-            Ok(stat) => match stat.type_ {
-                DescriptorType::RegularFile | DescriptorType::Directory | DescriptorType::SymbolicLink => Ok(()),
-                _ => Err(ErrorCode::NotPermitted.into()),
-            },
-            Err(error) if matches!(error.downcast_ref(), Some(ErrorCode::NoEntry)) => Ok(()),
-            Err(error) => Err(error),
+    fn folder(&self, fd: &Resource<Descriptor>) -> FsResult<&Dir> {
+        match self.inner.table.get(fd)? {
+            Descriptor::Dir(folder) => Ok(folder),
+            Descriptor::File(_) => Err(ErrorCode::NotDirectory.into()),
         }
+    }
+
+    /// The file that a guest may write by this handle; `None` is refused by the engine, in its own words.
+    fn writable(&self, fd: &Resource<Descriptor>) -> FsResult<Option<&File>> {
+        match self.inner.table.get(fd)? {
+            Descriptor::File(file) if !file.perms.write_not_permitted() => Ok(Some(file)),
+            _ => Ok(None),
+        }
+    }
+
+    /// What failed has made no entry, though it was counted.
+    fn made(&self, result: FsResult<()>) -> FsResult<()> {
+        result.inspect_err(|_| self.allowance.quota.no_entry())
+    }
+
+    /// Counts what is written to a stream of the engine.
+    fn count(
+        &mut self,
+        stream: Resource<DynOutputStream>,
+        start: Option<(Arc<std::fs::File>, Filesize)>,
+    ) -> FsResult<Resource<DynOutputStream>> {
+        let inner = self.inner.table.delete(stream)?;
+        let counted: DynOutputStream = Box::new(Counted::new(inner, self.allowance.quota.clone(), start));
+        Ok(self.inner.table.push(counted)?)
     }
 }
 
@@ -70,18 +117,21 @@ impl types::Host for Files<'_> {
     }
 
     fn filesystem_error_code(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<Option<ErrorCode>> {
+        if self.inner.table.get(&error)?.is::<OverQuota>() {
+            return Ok(Some(ErrorCode::Quota));
+        }
         types::Host::filesystem_error_code(&mut self.inner, error)
     }
 }
 
 impl HostDirectoryEntryStream for Files<'_> {
     async fn read_directory_entry(&mut self, it: Resource<DirectoryEntryStream>) -> FsResult<Option<DirectoryEntry>> {
-        self.inner.read_directory_entry(it).await
+        self.next(&it).await
     }
 
     fn drop(&mut self, it: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
-        *self.listings = self.listings.saturating_sub(1);
-        HostDirectoryEntryStream::drop(&mut self.inner, it)
+        self.allowance.listings = self.allowance.listings.saturating_sub(1);
+        self.unlist(&it)
     }
 }
 
@@ -94,17 +144,9 @@ impl HostDescriptor for Files<'_> {
         open: OpenFlags,
         flags: DescriptorFlags,
     ) -> FsResult<Resource<Descriptor>> {
-        let changes = open.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE)
-            || flags.intersects(DescriptorFlags::WRITE | DescriptorFlags::MUTATE_DIRECTORY);
-        let access = if changes { Access::Write } else { Access::Read };
-        let special = match open.contains(OpenFlags::DIRECTORY) {
-            true => Ok(()),
-            false => self.refuse_special(fd.rep(), path_flags, &path).await,
-        };
-        let opened = match special {
-            Ok(()) => self.inner.open_at(fd, path_flags, path.clone(), open, flags).await,
-            Err(refused) => Err(refused),
-        };
+        let asked = Asked { path: path.clone(), link: path_flags, open, flags };
+        let access = if asked.changes() { Access::Write } else { Access::Read };
+        let opened = self.open(&fd, asked).await;
         self.note(access, &path, opened)
     }
 
@@ -129,7 +171,9 @@ impl HostDescriptor for Files<'_> {
     }
 
     async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        self.allowance.quota.entry()?;
         let made = self.inner.create_directory_at(fd, path.clone()).await;
+        let made = self.made(made);
         self.note(Access::Write, &path, made)
     }
 
@@ -141,7 +185,11 @@ impl HostDescriptor for Files<'_> {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
-        let set = self.inner.set_times_at(fd, flags, path.clone(), accessed, modified).await;
+        // The engine opens what a link leads to, be it a FIFO.
+        let set = match flags.contains(PathFlags::SYMLINK_FOLLOW) {
+            true => self.set_times_of(&fd, &path, accessed, modified).await,
+            false => self.inner.set_times_at(fd, flags, path.clone(), accessed, modified).await,
+        };
         self.note(Access::Write, &path, set)
     }
 
@@ -153,7 +201,9 @@ impl HostDescriptor for Files<'_> {
         folder: Resource<Descriptor>,
         to: String,
     ) -> FsResult<()> {
+        self.allowance.quota.entry()?;
         let linked = self.inner.link_at(fd, flags, from, folder, to.clone()).await;
+        let linked = self.made(linked);
         self.note(Access::Write, &to, linked)
     }
 
@@ -169,7 +219,10 @@ impl HostDescriptor for Files<'_> {
     }
 
     async fn symlink_at(&mut self, fd: Resource<Descriptor>, target: String, path: String) -> FsResult<()> {
+        self.allowance.quota.bytes(target.len() as u64)?;
+        self.allowance.quota.entry()?;
         let linked = self.inner.symlink_at(fd, target, path.clone()).await;
+        let linked = self.made(linked);
         self.note(Access::Write, &path, linked)
     }
 
@@ -183,7 +236,7 @@ impl HostDescriptor for Files<'_> {
         self.note(Access::Write, &path, removed)
     }
 
-    // What follows works on what is open already, and is the engine's own.
+    // What follows works on what is open already: it is the engine's own, and what it writes is counted.
 
     async fn advise(&mut self, fd: Resource<Descriptor>, at: Filesize, len: Filesize, advice: Advice) -> FsResult<()> {
         self.inner.advise(fd, at, len, advice).await
@@ -206,6 +259,9 @@ impl HostDescriptor for Files<'_> {
     }
 
     async fn set_size(&mut self, fd: Resource<Descriptor>, size: Filesize) -> FsResult<()> {
+        if let Some(file) = self.writable(&fd)? {
+            self.allowance.quota.bytes(quota::hole(&file.file, size))?;
+        }
         self.inner.set_size(fd, size).await
     }
 
@@ -223,15 +279,19 @@ impl HostDescriptor for Files<'_> {
     }
 
     async fn write(&mut self, fd: Resource<Descriptor>, bytes: Vec<u8>, at: Filesize) -> FsResult<Filesize> {
+        if let (false, Some(file)) = (bytes.is_empty(), self.writable(&fd)?) {
+            let hole = quota::hole(&file.file, at);
+            self.allowance.quota.bytes(hole.saturating_add(bytes.len() as u64))?;
+        }
         self.inner.write(fd, bytes, at).await
     }
 
     async fn read_directory(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
-        if *self.listings >= MOST_LISTINGS {
+        if self.allowance.listings >= MOST_LISTINGS {
             return Err(ErrorCode::InsufficientMemory.into());
         }
-        let listing = self.inner.read_directory(fd).await?;
-        *self.listings += 1;
+        let listing = self.list(&fd).await?;
+        self.allowance.listings += 1;
         Ok(listing)
     }
 
@@ -252,11 +312,14 @@ impl HostDescriptor for Files<'_> {
     }
 
     fn write_via_stream(&mut self, fd: Resource<Descriptor>, at: Filesize) -> FsResult<Resource<DynOutputStream>> {
-        self.inner.write_via_stream(fd, at)
+        let file = self.writable(&fd)?.map(|file| file.file.clone());
+        let stream = self.inner.write_via_stream(fd, at)?;
+        self.count(stream, file.map(|file| (file, at)))
     }
 
     fn append_via_stream(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DynOutputStream>> {
-        self.inner.append_via_stream(fd)
+        let stream = self.inner.append_via_stream(fd)?;
+        self.count(stream, None)
     }
 
     fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {

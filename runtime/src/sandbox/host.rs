@@ -1,23 +1,20 @@
 //! The state behind one store: it lives for one call and holds only what that call was granted.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-use super::files::Files;
-use super::meter::{MemoryBudget, Meter};
+use super::files::{Allowance, Files};
+use super::meter::MemoryBudget;
 
 pub(super) struct Host {
     pub(super) wasi: WasiCtx,
     pub(super) table: ResourceTable,
     pub(super) memory: MemoryBudget,
-    pub(super) meter: Arc<Meter>,
     pub(super) deadline: Instant,
-    /// Folder listings that are open.
-    pub(super) listings: usize,
+    pub(super) allowance: Allowance,
 }
 
 impl Host {
@@ -25,7 +22,7 @@ impl Host {
     pub(super) fn files(&mut self) -> Files<'_> {
         let ctx = self.wasi.filesystem();
         let inner = WasiFilesystemCtxView { ctx, table: &mut self.table };
-        Files { inner, meter: self.meter.clone(), listings: &mut self.listings }
+        Files { inner, allowance: &mut self.allowance }
     }
 
     pub(super) fn table(&mut self) -> &mut ResourceTable {

@@ -4,13 +4,15 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use wasmtime::ResourceLimiter;
 
 use crate::tool::{Access, Limits};
+
+use super::files::OverQuota;
 
 /// The most denials of one call that are kept.
 const MOST_DENIALS: usize = 16;
@@ -29,6 +31,12 @@ pub(crate) struct Meter {
     pub(crate) truncated: AtomicBool,
     /// Memory or a table was refused: what fails afterwards, fails for that reason.
     pub(crate) memory_refused: AtomicBool,
+    /// Bytes written to files, with the holes before them; see [`Limits::disk_bytes`].
+    pub(crate) disk_bytes: AtomicU64,
+    /// Files, folders and links made.
+    pub(crate) disk_entries: AtomicU64,
+    /// What was used up first of what the call may add to its folders: what fails afterwards, fails for that reason.
+    pub(super) over_quota: OnceLock<OverQuota>,
     denials: Mutex<Vec<(Access, String)>>,
 }
 

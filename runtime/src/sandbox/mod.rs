@@ -35,6 +35,7 @@ pub(crate) use meter::Meter;
 use cache::Cache;
 use engine::{Room, Rooms};
 use fault::DeadlinePassed;
+use files::{Allowance, OpenFiles};
 use host::Host;
 use meter::{MemoryBudget, Metered};
 use stdio::{Capped, OverCap};
@@ -46,6 +47,8 @@ const MOST_RANDOM: u64 = 1 << 20;
 pub(crate) struct Sandbox {
     rooms: Rooms,
     cache: Option<Cache>,
+    /// What the guests of all calls hold open.
+    open_files: Arc<OpenFiles>,
 }
 
 /// A command, compiled and linked: all that a call needs but its store.
@@ -77,7 +80,8 @@ pub(crate) struct Finished {
 impl Sandbox {
     /// Sets up the engine for this many calls at once.
     pub(crate) fn new(slots: u32, cache: Option<PathBuf>) -> Result<Self, Error> {
-        Ok(Self { rooms: Rooms::new(slots)?, cache: cache.map(Cache::new) })
+        let open_files = Arc::new(OpenFiles::new());
+        Ok(Self { rooms: Rooms::new(slots)?, cache: cache.map(Cache::new), open_files })
     }
 
     /// Compiles a program, or takes it from the cache. This computes for as long as the program is large.
@@ -127,11 +131,12 @@ impl Sandbox {
             let command = program.pre.instantiate_async(&mut *store).await?;
             command.wasi_cli_run().call_run(store).await
         });
-        match ended.await? {
+        let exit = match ended.await? {
             Ok(Ok(())) => Ok(0),
             Ok(Err(())) => Ok(1),
             Err(error) => fault::classify(&error, meter, limits),
-        }
+        };
+        fault::over_quota(exit, meter, limits)
     }
 
     /// Does something in a store of its own, within the limits of a call.
@@ -147,7 +152,8 @@ impl Sandbox {
             self.rooms.room(program.counts_fuel).map_err(|error| ToolError::new(Outcome::Trap, error.to_string()))?;
         let _ticking = room.tick();
         let deadline = fault::deadline(limits);
-        let mut store = store(room, wasi, limits, meter, deadline);
+        let allowance = Allowance::new(limits, meter, &self.open_files);
+        let mut store = store(room, wasi, limits, meter, deadline, allowance);
         // The epoch stops a guest that computes; the time-out one that waits in a host call.
         let acting = Metered { inner: Box::pin(act(&mut store)), meter };
         let ended = tokio::time::timeout_at(deadline.into(), acting).await;
@@ -182,11 +188,18 @@ fn context(call: &Invocation<'_>, stdout: &Capped, stderr: &Capped) -> Result<Wa
     Ok(wasi.build())
 }
 
-fn store(room: &Room, wasi: WasiCtx, limits: &Limits, meter: &Arc<Meter>, deadline: std::time::Instant) -> Store<Host> {
+fn store(
+    room: &Room,
+    wasi: WasiCtx,
+    limits: &Limits,
+    meter: &Arc<Meter>,
+    deadline: std::time::Instant,
+    allowance: Allowance,
+) -> Store<Host> {
     let mut table = ResourceTable::new();
     table.set_max_capacity(limits.handles);
     let memory = MemoryBudget { used: 0, last: 0, cap: limits.memory, meter: meter.clone() };
-    let mut store = Store::new(&room.engine, Host { wasi, table, memory, meter: meter.clone(), deadline, listings: 0 });
+    let mut store = Store::new(&room.engine, Host { wasi, table, memory, deadline, allowance });
     store.limiter(|host| &mut host.memory);
     store.set_hostcall_fuel(limits.host_call);
     store.set_max_component_handles(limits.handles);

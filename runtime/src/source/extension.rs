@@ -45,12 +45,12 @@ pub(super) fn capabilities(stated: Option<Value>, mut env: Vec<String>, folder: 
     Ok(Capabilities { files, env, stated: true })
 }
 
-/// The limits an entry sets: `{"memoryMb": N, "outputKb": N, "fuel": N}`.
+/// The limits an entry sets: `{"memoryMb": N, "outputKb": N, "diskMb": N, "diskEntries": N, "fuel": N}`.
 pub(super) fn limits(stated: Option<Value>) -> Result<LimitRequest, String> {
     let Some(stated) = stated else {
         return Ok(LimitRequest::default());
     };
-    let mut fields = object("limits", stated, &["memoryMb", "outputKb", "fuel"])?;
+    let mut fields = object("limits", stated, &["memoryMb", "outputKb", "diskMb", "diskEntries", "fuel"])?;
     let bytes = |field: &str, value: Option<u64>, unit: u64| {
         let size = value.map(|count| count.checked_mul(unit).and_then(|bytes| usize::try_from(bytes).ok()));
         match size {
@@ -63,6 +63,9 @@ pub(super) fn limits(stated: Option<Value>) -> Result<LimitRequest, String> {
         deadline: None,
         memory: bytes("memoryMb", positive("limits.memoryMb", fields.remove("memoryMb"))?, 1 << 20)?,
         stdout: bytes("outputKb", positive("limits.outputKb", fields.remove("outputKb"))?, 1 << 10)?,
+        disk_bytes: bytes("diskMb", positive("limits.diskMb", fields.remove("diskMb"))?, 1 << 20)?
+            .map(|size| size as u64),
+        disk_entries: positive("limits.diskEntries", fields.remove("diskEntries"))?,
         fuel: positive("limits.fuel", fields.remove("fuel"))?,
     })
 }
@@ -143,8 +146,9 @@ mod tests {
     #[test]
     fn limits_are_positive_and_have_units() {
         let of = |value| limits(Some(value));
-        let one = of(json!({"memoryMb": 2, "outputKb": 3, "fuel": 4})).unwrap();
+        let one = of(json!({"memoryMb": 2, "outputKb": 3, "fuel": 4, "diskMb": 5, "diskEntries": 6})).unwrap();
         assert_eq!((one.memory, one.stdout, one.fuel), (Some(2 << 20), Some(3 << 10), Some(4)));
+        assert_eq!((one.disk_bytes, one.disk_entries), (Some(5 << 20), Some(6)));
         assert_eq!(of(json!({"fuel": 0})).unwrap_err(), "limits.fuel must be a positive whole number, found 0");
         assert_eq!(of(json!({"memoryMb": u64::MAX})).unwrap_err(), "limits.memoryMb: too large");
     }

@@ -15,6 +15,11 @@ pub struct Limits {
     pub stderr: usize,
     /// Host resources (open files, streams, pollables) held at once.
     pub handles: usize,
+    /// Bytes that a call may write to its folders, and by which it may make files grow: nothing that is overwritten,
+    /// cut off or removed is given back.
+    pub disk_bytes: u64,
+    /// Files, folders and links that a call may make in its folders; none that is removed is given back.
+    pub disk_entries: u64,
     /// Bytes that one host call may copy out of the guest.
     pub host_call: usize,
     /// Units of fuel, about one an instruction; counting them costs time, so `None` leaves them uncounted.
@@ -43,6 +48,8 @@ impl Default for Limits {
             stdout: 1 << 20,
             stderr: 64 << 10,
             handles: 128,
+            disk_bytes: 256 << 20,
+            disk_entries: 10_000,
             host_call: 16 << 20,
             fuel: None,
         }
@@ -58,6 +65,10 @@ pub struct LimitRequest {
     pub memory: Option<usize>,
     /// See [`Limits::stdout`].
     pub stdout: Option<usize>,
+    /// See [`Limits::disk_bytes`].
+    pub disk_bytes: Option<u64>,
+    /// See [`Limits::disk_entries`].
+    pub disk_entries: Option<u64>,
     /// See [`Limits::fuel`].
     pub fuel: Option<u64>,
 }
@@ -69,6 +80,8 @@ impl LimitRequest {
             deadline: self.deadline.unwrap_or(base.deadline).min(Limits::LONGEST_DEADLINE),
             memory: self.memory.unwrap_or(base.memory),
             stdout: self.stdout.unwrap_or(base.stdout),
+            disk_bytes: self.disk_bytes.unwrap_or(base.disk_bytes),
+            disk_entries: self.disk_entries.unwrap_or(base.disk_entries),
             fuel: self.fuel.or(base.fuel),
             ..base
         }
@@ -84,6 +97,8 @@ impl LimitRequest {
             deadline: self.deadline.map_or(limits.deadline, |most| limits.deadline.min(most)),
             memory: self.memory.map_or(limits.memory, |most| limits.memory.min(most)),
             stdout: self.stdout.map_or(limits.stdout, |most| limits.stdout.min(most)),
+            disk_bytes: self.disk_bytes.map_or(limits.disk_bytes, |most| limits.disk_bytes.min(most)),
+            disk_entries: self.disk_entries.map_or(limits.disk_entries, |most| limits.disk_entries.min(most)),
             fuel,
             ..limits
         }

@@ -125,11 +125,14 @@ fn requested(asked: &Capabilities) -> String {
 
 fn limits(limits: &Limits) -> String {
     let fuel = limits.fuel.map(|fuel| format!(", {fuel} units of fuel")).unwrap_or_default();
-    let (memory, output) = (amount(limits.memory), amount(limits.stdout));
-    format!("{:?}, {memory} of memory, {output} of output, {} handles{fuel}", limits.deadline, limits.handles)
+    let [memory, output, disk] = [limits.memory as u64, limits.stdout as u64, limits.disk_bytes].map(amount);
+    let (deadline, entries, handles) = (limits.deadline, limits.disk_entries, limits.handles);
+    format!(
+        "{deadline:?}, {memory} of memory, {output} of output, {disk} and {entries} entries to disk, {handles} handles{fuel}"
+    )
 }
 
-fn amount(bytes: usize) -> String {
+fn amount(bytes: u64) -> String {
     match bytes {
         bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
         bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),

@@ -5,7 +5,10 @@ use std::process::ExitCode;
 use serde::Deserialize;
 use toolcrib_guest::{Error, Value, error, json};
 use wasip2::filesystem::preopens::get_directories;
-use wasip2::filesystem::types::{Descriptor, DescriptorFlags, ErrorCode, OpenFlags, PathFlags};
+use wasip2::filesystem::types::{
+    Descriptor, DescriptorFlags, DescriptorType, ErrorCode, NewTimestamp, OpenFlags, PathFlags, filesystem_error_code,
+};
+use wasip2::io::streams::StreamError;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -73,7 +76,22 @@ fn act(args: &Args, root: &Descriptor, to_root: &Descriptor) -> Option<Result<Va
             .map(Value::from),
         "truncate" => open(OpenFlags::TRUNCATE, read).map(|_| Value::Null),
         "set_size" => done(open(OpenFlags::empty(), write).and_then(|file| file.set_size(1 << 40))),
+        "write_far" => {
+            open(OpenFlags::CREATE, write).and_then(|file| file.write(args.text.as_bytes(), 1 << 40)).map(Value::from)
+        }
+        "stream_far" => open(OpenFlags::CREATE, write).and_then(|file| stream_far(&file, &args.text)),
+        "open_new" => open(OpenFlags::CREATE | OpenFlags::EXCLUSIVE, write).map(|_| Value::Null),
+        "open_link" => root.open_at(PathFlags::empty(), path, OpenFlags::empty(), read).map(|_| Value::Null),
+        "set_times" => {
+            let now = NewTimestamp::Now;
+            done(root.set_times_at(PathFlags::SYMLINK_FOLLOW, path, now, now))
+        }
         "stat" => root.stat_at(PathFlags::empty(), path).map(|stat| stat.size.into()),
+        "grow" => open(OpenFlags::empty(), read | write).and_then(|file| {
+            file.write(args.text.as_bytes(), file.stat()?.size + 2)?;
+            file.read(64, 0).map(|(bytes, _)| String::from_utf8_lossy(&bytes).into())
+        }),
+        "kinds" => open(OpenFlags::DIRECTORY, read).and_then(|folder| kinds(&folder)),
         "list" => open(OpenFlags::DIRECTORY, read).and_then(|folder| list(&folder)),
         "symlink" => done(root.symlink_at(to, path)),
         "read_link" => root.readlink_at(path).map(Value::from),
@@ -87,6 +105,19 @@ fn act(args: &Args, root: &Descriptor, to_root: &Descriptor) -> Option<Result<Va
     Some(answer)
 }
 
+/// Writes far behind the end, twice: what was refused once is refused again.
+fn stream_far(file: &Descriptor, text: &str) -> Result<Value, ErrorCode> {
+    let stream = file.write_via_stream(1 << 40)?;
+    let mut refused = None;
+    for _ in 0..2 {
+        match stream.blocking_write_and_flush(text.as_bytes()) {
+            Err(StreamError::LastOperationFailed(error)) => refused = filesystem_error_code(&error),
+            other => return Ok(format!("{other:?}").into()),
+        }
+    }
+    refused.map_or_else(|| Ok("no code".into()), Err)
+}
+
 fn list(folder: &Descriptor) -> Result<Value, ErrorCode> {
     let entries = folder.read_directory()?;
     let mut names = Vec::new();
@@ -95,4 +126,19 @@ fn list(folder: &Descriptor) -> Result<Value, ErrorCode> {
     }
     names.sort();
     Ok(names.into())
+}
+
+fn kinds(folder: &Descriptor) -> Result<Value, ErrorCode> {
+    let entries = folder.read_directory()?;
+    let mut kinds = serde_json::Map::new();
+    while let Some(entry) = entries.read_directory_entry()? {
+        let kind = match entry.type_ {
+            DescriptorType::RegularFile => "regular-file",
+            DescriptorType::Directory => "directory",
+            DescriptorType::SymbolicLink => "symbolic-link",
+            _ => "special",
+        };
+        kinds.insert(entry.name, kind.into());
+    }
+    Ok(kinds.into())
 }

@@ -1,0 +1,151 @@
+//! Links and files that somebody swaps while a guest opens them.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolcrib::policy::Permission;
+use toolcrib::tool::Limits;
+use toolcrib::{Policy, Runtime, ToolCall};
+
+use super::crib;
+use crate::crib::Crib;
+
+const TIMES: usize = 10_000;
+
+/// Does something again and again, until it is dropped.
+struct Swapping {
+    stop: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Swapping {
+    fn start(mut swap: impl FnMut() + Send + 'static) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = thread::spawn(move || {
+            while !stopped.load(Relaxed) {
+                swap();
+            }
+        });
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Swapping {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        let _ = self.thread.take().map(thread::JoinHandle::join);
+    }
+}
+
+/// Lets a guest open `work/spot` in a runtime that has only few threads for waiting, while somebody swaps it.
+fn opened_while(crib: &Crib, writes: bool, swap: impl FnMut() + Send + 'static) -> Value {
+    let policy = Policy::default().allow(Permission::Write(crib.path("work")));
+    let limits = Limits { deadline: Duration::from_secs(120), ..Limits::default() };
+    let runtime = Runtime::builder().source(crib.path("tools.json")).policy(policy).limits(limits).build().unwrap();
+    let mut tokio = tokio::runtime::Builder::new_multi_thread();
+    let tokio = tokio.worker_threads(2).max_blocking_threads(2).enable_all().build().unwrap();
+    let call = |name: &str, arguments: Value| {
+        let call = ToolCall::new("", name, arguments.to_string());
+        tokio.block_on(runtime.call(call)).content().into_owned()
+    };
+    let swapping = Swapping::start(swap);
+    let answer = call("open_often", json!({"path": "spot", "times": TIMES, "writes": writes}));
+    drop(swapping);
+    // Every thread is free again.
+    for _ in 0..3 {
+        assert!(call("open_often", json!({"path": "note", "times": 1})).contains("text"));
+    }
+    tokio.shutdown_timeout(Duration::from_secs(1));
+    serde_json::from_str(&answer).unwrap()
+}
+
+/// Puts one of two names into the place of `spot` without a moment in which nothing is there.
+fn put(name: &Path, spot: &Path, next: &Path) {
+    fs::hard_link(name, next).unwrap();
+    fs::rename(next, spot).unwrap();
+}
+
+fn count(answer: &Value, kind: &str, key: &str) -> u64 {
+    answer[kind][key].as_u64().unwrap_or_default()
+}
+
+#[test]
+fn a_link_that_is_swapped_while_it_is_opened_never_leads_out() {
+    let crib = crib(&["open_often"]);
+    let at = |name: &str| crib.path("work").join(name);
+    let (spot, next): (PathBuf, PathBuf) = (at("spot"), at("next"));
+    symlink("note", &spot).unwrap();
+    let answer = opened_while(&crib, false, move || {
+        for target in ["../secret", "note"] {
+            symlink(target, &next).unwrap();
+            fs::rename(&next, &spot).unwrap();
+        }
+    });
+    assert_eq!(answer["read"].as_object().unwrap().keys().collect::<Vec<_>>(), ["text"], "{answer}");
+    assert!(count(&answer, "read", "text") > 0 && count(&answer, "errors", "not-permitted") > 0, "{answer}");
+}
+
+#[test]
+fn a_file_that_is_swapped_for_a_link_is_not_written_through_it() {
+    let crib = crib(&["open_often"]);
+    let at = |name: &str| crib.path("work").join(name);
+    let (spot, next, own) = (at("spot"), at("next"), at("own"));
+    fs::write(&own, "").unwrap();
+    fs::write(&spot, "").unwrap();
+    let answer = opened_while(&crib, true, move || {
+        symlink("../secret", &next).unwrap();
+        fs::rename(&next, &spot).unwrap();
+        put(&own, &spot, &next);
+    });
+    assert!(count(&answer, "read", "open_often") > 0 && count(&answer, "errors", "not-permitted") > 0, "{answer}");
+    assert_eq!(fs::read_to_string(crib.path("secret")).unwrap(), "canary");
+}
+
+#[test]
+fn a_folder_on_the_way_that_is_swapped_for_a_link_never_leads_out() {
+    let crib = crib(&["open_often"]);
+    let at = |name: &str| crib.path("work").join(name);
+    fs::write(at("folder/secret"), "inside").unwrap();
+    symlink("folder/secret", at("spot")).unwrap();
+    let (folder, away, link) = (at("folder"), at("away"), at("link"));
+    symlink("..", &link).unwrap();
+    let answer = opened_while(&crib, false, move || {
+        fs::rename(&folder, &away).unwrap();
+        fs::rename(&link, &folder).unwrap();
+        fs::rename(&folder, &link).unwrap();
+        fs::rename(&away, &folder).unwrap();
+    });
+    assert_eq!(answer["read"].as_object().unwrap().keys().collect::<Vec<_>>(), ["inside"], "{answer}");
+    assert!(count(&answer, "errors", "not-permitted") + count(&answer, "errors", "no-entry") > 0, "{answer}");
+}
+
+#[test]
+fn a_file_that_is_swapped_for_a_fifo_keeps_no_thread_waiting() {
+    for writes in [false, true] {
+        let crib = crib(&["open_often"]);
+        let at = |name: &str| crib.path("work").join(name);
+        let (spot, next, fifo, own) = (at("spot"), at("next"), at("fifo"), at("own"));
+        if !Command::new("mkfifo").arg(&fifo).status().is_ok_and(|made| made.success()) {
+            eprintln!("skipped: no mkfifo here");
+            return;
+        }
+        fs::write(&own, "own").unwrap();
+        put(&own, &spot, &next);
+        let answer = opened_while(&crib, writes, move || {
+            put(&fifo, &spot, &next);
+            put(&own, &spot, &next);
+        });
+        let read: u64 = answer["read"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+        let refused = count(&answer, "errors", "not-permitted");
+        assert!(read > 0 && refused > 0, "{answer}");
+        assert_eq!(read + refused, TIMES as u64, "{answer}");
+    }
+}
