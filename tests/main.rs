@@ -12,6 +12,7 @@ mod crib;
 mod decisions;
 mod deferral;
 mod files;
+mod gate;
 mod grants;
 mod hooks;
 mod inputs;

@@ -5,14 +5,18 @@ use std::time::Instant;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView};
 
 use super::files::{Allowance, Files};
 use super::meter::MemoryBudget;
+use super::requests::Requests;
 
 pub(super) struct Host {
     pub(super) wasi: WasiCtx,
     pub(super) table: ResourceTable,
     pub(super) memory: MemoryBudget,
+    pub(super) requests: Requests,
+    pub(super) http: WasiHttpCtx,
     pub(super) deadline: Instant,
     pub(super) allowance: Allowance,
 }
@@ -23,6 +27,11 @@ impl Host {
         let ctx = self.wasi.filesystem();
         let inner = WasiFilesystemCtxView { ctx, table: &mut self.table };
         Files { inner, allowance: &mut self.allowance }
+    }
+
+    /// The requests of this call, before the gate.
+    pub(super) fn http(&mut self) -> WasiHttpCtxView<'_> {
+        WasiHttpCtxView { hooks: &mut self.requests, table: &mut self.table, ctx: &mut self.http }
     }
 
     pub(super) fn table(&mut self) -> &mut ResourceTable {

@@ -13,6 +13,7 @@ use wasmtime::ResourceLimiter;
 use crate::tool::{Access, Limits};
 
 use super::files::OverQuota;
+use super::network::Ledger;
 
 /// The most denials of one call that are kept.
 const MOST_DENIALS: usize = 16;
@@ -38,6 +39,7 @@ pub(crate) struct Meter {
     /// What was used up first of what the call may add to its folders: what fails afterwards, fails for that reason.
     pub(super) over_quota: OnceLock<OverQuota>,
     denials: Mutex<Vec<(Access, String)>>,
+    pub(crate) ledger: Ledger,
 }
 
 impl Meter {

@@ -24,6 +24,16 @@ pub struct Limits {
     pub host_call: usize,
     /// Units of fuel, about one an instruction; counting them costs time, so `None` leaves them uncounted.
     pub fuel: Option<u64>,
+    /// HTTP requests of a call together.
+    pub requests: usize,
+    /// HTTP requests that are under way at once, until their response was read or dropped.
+    pub requests_at_once: usize,
+    /// Bytes of one request's or response's head: its URL or status line and its headers.
+    pub http_head: usize,
+    /// Bytes of one request's body.
+    pub request_body: usize,
+    /// Bytes of all response bodies of a call together, as they are received: nothing is decompressed here.
+    pub received: usize,
 }
 
 impl Limits {
@@ -52,6 +62,11 @@ impl Default for Limits {
             disk_entries: 10_000,
             host_call: 16 << 20,
             fuel: None,
+            requests: 64,
+            requests_at_once: 8,
+            http_head: 64 << 10,
+            request_body: 8 << 20,
+            received: 16 << 20,
         }
     }
 }
@@ -71,6 +86,10 @@ pub struct LimitRequest {
     pub disk_entries: Option<u64>,
     /// See [`Limits::fuel`].
     pub fuel: Option<u64>,
+    /// See [`Limits::requests`].
+    pub requests: Option<usize>,
+    /// See [`Limits::received`].
+    pub received: Option<usize>,
 }
 
 impl LimitRequest {
@@ -83,6 +102,8 @@ impl LimitRequest {
             disk_bytes: self.disk_bytes.unwrap_or(base.disk_bytes),
             disk_entries: self.disk_entries.unwrap_or(base.disk_entries),
             fuel: self.fuel.or(base.fuel),
+            requests: self.requests.unwrap_or(base.requests),
+            received: self.received.unwrap_or(base.received),
             ..base
         }
     }
@@ -100,6 +121,8 @@ impl LimitRequest {
             disk_bytes: self.disk_bytes.map_or(limits.disk_bytes, |most| limits.disk_bytes.min(most)),
             disk_entries: self.disk_entries.map_or(limits.disk_entries, |most| limits.disk_entries.min(most)),
             fuel,
+            requests: self.requests.map_or(limits.requests, |most| limits.requests.min(most)),
+            received: self.received.map_or(limits.received, |most| limits.received.min(most)),
             ..limits
         }
     }
