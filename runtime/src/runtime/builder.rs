@@ -17,6 +17,7 @@ use crate::policy::{self, Allowed, Approval, Approver, Grant, Policy};
 use crate::registry::Registry;
 use crate::results::Results;
 use crate::sandbox::Sandbox;
+use crate::sandbox::compiler::Compiler;
 use crate::schema::Input;
 use crate::source::{self, Problem, Severity};
 use crate::tool::{Builtin, LimitRequest, Limits, Tool, Visibility};
@@ -32,6 +33,7 @@ pub struct Builder {
     ceiling: LimitRequest,
     environment: HashMap<String, String>,
     compile_cache: Option<PathBuf>,
+    compiler: Option<Arc<dyn Compiler>>,
     concurrency: u32,
     hooks: Vec<Arc<dyn Hook>>,
     observers: Vec<Arc<dyn Observer>>,
@@ -55,6 +57,7 @@ impl Builder {
             ceiling: LimitRequest::default(),
             environment: HashMap::new(),
             compile_cache: None,
+            compiler: None,
             concurrency: 32,
             hooks: Vec::new(),
             observers: Vec::new(),
@@ -115,6 +118,14 @@ impl Builder {
     #[must_use]
     pub fn compile_cache(mut self, folder: impl Into<PathBuf>) -> Self {
         self.compile_cache = Some(folder.into());
+        self
+    }
+
+    /// Who compiles programs in a place with limits of its own. Without one they are compiled in this process, where
+    /// nothing stops a compiler: the checks before it bound what it is given, and no more.
+    #[must_use]
+    pub fn compiler(mut self, compiler: Arc<dyn Compiler>) -> Self {
+        self.compiler = Some(compiler);
         self
     }
 
@@ -250,7 +261,7 @@ impl Builder {
             results: self.results,
             most_inline: self.most_inline,
             audit: Arc::new(self.audit),
-            sandbox: Arc::new(Sandbox::new(self.concurrency, self.compile_cache)?),
+            sandbox: Arc::new(Sandbox::new(self.concurrency, self.compile_cache, self.compiler)?),
             slots: Semaphore::new(self.concurrency as usize),
             waiting: AtomicUsize::new(0),
             seed: u64::from_ne_bytes(seed),

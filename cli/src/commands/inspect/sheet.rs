@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal};
 use serde_json::Value;
 use toolcrib::tool::{Basis, Capabilities, FileRequest, Limits, Row};
 
+use crate::options::size_in_words;
 use crate::render::{self, Tone};
 
 use super::{Known, closed};
@@ -125,14 +126,6 @@ fn requested(asked: &Capabilities) -> String {
 
 fn limits(limits: &Limits) -> String {
     let fuel = limits.fuel.map(|fuel| format!(", {fuel} units of fuel")).unwrap_or_default();
-    let (memory, output) = (amount(limits.memory), amount(limits.stdout));
+    let (memory, output) = (size_in_words(limits.memory), size_in_words(limits.stdout));
     format!("{:?}, {memory} of memory, {output} of output, {} handles{fuel}", limits.deadline, limits.handles)
-}
-
-fn amount(bytes: usize) -> String {
-    match bytes {
-        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
-        bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
-        bytes => format!("{bytes} bytes"),
-    }
 }
