@@ -7,6 +7,7 @@ mod answers;
 mod architecture;
 mod audit;
 mod cli;
+mod compiling;
 mod contract;
 mod crib;
 mod decisions;

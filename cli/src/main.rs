@@ -4,6 +4,7 @@
 mod agent;
 mod calls;
 mod commands;
+mod compiler;
 mod config;
 mod http;
 mod input;
@@ -56,6 +57,10 @@ struct Cli {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     render::use_color(cli.color);
+    if let Command::CompileWorker(args) = &cli.command {
+        // Its limits stand before there is any thread.
+        return commands::compile_worker::run(args).unwrap_or_else(|error| render::failure(&error));
+    }
     open_files::allow_many();
     perform(cli.command).unwrap_or_else(|error| render::failure(&error))
 }

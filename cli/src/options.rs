@@ -1,6 +1,7 @@
 //! The options that every command with tools shares: which tools, what they may use, how much, and where calls are
 //! signed for. They are turned into a runtime here and nowhere else.
 
+mod compiling;
 mod network;
 mod patterns;
 mod quantity;
@@ -26,8 +27,9 @@ use crate::config::{Config, Mask};
 use crate::permission::Person;
 use crate::render::{self, Advice};
 
+pub(crate) use compiling::Compiling;
 pub(crate) use network::name_server;
-pub(crate) use quantity::{duration, size};
+pub(crate) use quantity::{duration, size, size_in_words};
 pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use results::ResultsFolder;
 pub(crate) use rules::{Kept, Rules};
@@ -114,15 +116,7 @@ pub(crate) struct Sources {
     #[arg(long, value_name = "CHARS", value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
     max_inline: Option<u32>,
     #[command(flatten)]
-    pub(crate) cache: Cache,
-}
-
-/// Where compiled tools are kept.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Cache {
-    /// Where compiled tools are kept [default: `toolcrib` in your cache folder]
-    #[arg(long, value_name = "DIR", env = "TOOLCRIB_CACHE_DIR", hide_env_values = true, help_heading = RECORDS)]
-    cache_dir: Option<PathBuf>,
+    pub(crate) compiling: Compiling,
 }
 
 /// Where the audit log lies.
@@ -144,13 +138,6 @@ impl AuditLog {
             Advice::new("no folder for the audit log: you have no home folder", "name one with `--audit-dir DIR`")
                 .into()
         })
-    }
-}
-
-impl Cache {
-    /// The folder; `None` where none is named and the user has no home, and then nothing is kept.
-    pub(crate) fn folder(&self) -> Option<PathBuf> {
-        self.cache_dir.clone().or_else(|| Some(user_folders()?.cache_dir().to_path_buf()))
     }
 }
 
@@ -192,9 +179,7 @@ impl Sources {
         for source in self.paths()? {
             builder = builder.source(source);
         }
-        if let Some(folder) = self.cache.folder() {
-            builder = builder.compile_cache(folder);
-        }
+        builder = self.compiling.settle(builder);
         if let Some(characters) = self.max_inline.map(|characters| characters as usize).or(config.max_inline) {
             builder = builder.most_inline(characters);
         }

@@ -38,6 +38,18 @@ pub enum Error {
         /// The source loaded second.
         second: String,
     },
+    /// Two sources bring tools whose names a reader takes for one another.
+    #[error("tool `{name}` in {second} looks like `{like}` in {first}")]
+    LookAlike {
+        /// The name that looks like another.
+        name: String,
+        /// The name that was there first.
+        like: String,
+        /// The source loaded first.
+        first: String,
+        /// The source loaded second.
+        second: String,
+    },
     /// No tool has this name.
     #[error("unknown tool: {name}")]
     UnknownTool {
@@ -126,6 +138,9 @@ impl Error {
                 Some(format!("build or copy the component to `{program}`, or remove the tool from its manifest"))
             }
             Error::Duplicate { .. } => Some("rename one of the two, or load only one of the sources".into()),
+            Error::LookAlike { .. } => Some(
+                "rename one of the two so that nobody calls it for the other, or load only one of the sources".into(),
+            ),
             Error::UnknownTool { nearest: Some(nearest), .. } => Some(format!("did you mean `{nearest}`?")),
             Error::Audit { .. } => {
                 Some("no call runs unlogged: see that the folder can be written, or name another".into())

@@ -48,4 +48,5 @@ pub use pipeline::{Scheduler, Session, Step};
 pub use policy::Policy;
 pub use results::Results;
 pub use runtime::{Builder, Runtime, Standing};
+pub use sandbox::compiler;
 pub use tool::Tool;

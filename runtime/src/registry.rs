@@ -1,4 +1,7 @@
-//! The tools of a runtime by name and by alias. One name means one tool: a second is an error that names both sources.
+//! The tools of a runtime by name and by alias. One name means one tool: a second, or one that looks like it, is an error
+//! that names both sources.
+
+mod likeness;
 
 use std::collections::HashMap;
 
@@ -14,6 +17,8 @@ const LONGEST_TOLD: usize = 128;
 pub(crate) struct Registry {
     tools: Vec<Tool>,
     by_name: HashMap<String, usize>,
+    /// What each name looks like, with the place of its tool and the name.
+    by_likeness: HashMap<String, (usize, String)>,
 }
 
 impl Registry {
@@ -21,7 +26,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`Error::Duplicate`] where the name is taken.
+    /// [`Error::Duplicate`] where the name is taken, [`Error::LookAlike`] where one is that looks like it.
     pub(crate) fn add(&mut self, tool: Tool) -> Result<(), Error> {
         for name in std::iter::once(&tool.name).chain(&tool.interface.identity.aliases.value) {
             if let Some(first) = self.by_name.insert(name.clone(), self.tools.len()) {
@@ -31,6 +36,20 @@ impl Registry {
                     first: known.origin.describe(),
                     second: tool.origin.describe(),
                 });
+            }
+        }
+        for name in std::iter::once(&tool.name).chain(&tool.interface.identity.aliases.value) {
+            for likeness in likeness::of(name) {
+                let (at, like) = self.by_likeness.entry(likeness).or_insert((self.tools.len(), name.clone()));
+                // The names of one tool may be like one another.
+                if let Some(known) = self.tools.get(*at) {
+                    return Err(Error::LookAlike {
+                        name: name.clone(),
+                        like: like.clone(),
+                        first: known.origin.describe(),
+                        second: tool.origin.describe(),
+                    });
+                }
             }
         }
         self.tools.push(tool);
@@ -70,6 +89,21 @@ mod tests {
     use crate::tool::tests::plain;
 
     use super::*;
+
+    #[test]
+    fn a_name_that_looks_like_another_is_refused_and_one_tool_may_have_both() {
+        let mut registry = Registry::default();
+        let mut tool = plain("fs_read");
+        tool.interface.identity.aliases.value = vec!["fs-read".into(), "FS_READ".into()];
+        registry.add(tool).unwrap();
+        for like in ["Fs_Read", "fs.read", "fs_r\u{435}ad"] {
+            let error = registry.add(plain(like)).unwrap_err();
+            assert!(error.to_string().contains(like) && error.to_string().contains("`fs_read`"), "{error}");
+        }
+        assert!(matches!(registry.add(plain("fs-read")), Err(Error::Duplicate { .. })));
+        registry.add(plain("fs_write")).unwrap();
+        assert_eq!(registry.tools().len(), 2);
+    }
 
     #[test]
     fn an_unknown_name_of_any_length_is_told_briefly_and_at_once() {

@@ -3,6 +3,7 @@
 pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod call;
+pub(crate) mod compile_worker;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod export;
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Export(export::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
+    #[command(hide = true)]
+    CompileWorker(compile_worker::Args),
 }
 
 impl Command {
@@ -47,6 +50,7 @@ impl Command {
             Command::Export(args) => export::run(args),
             Command::Doctor(args) => doctor::run(args),
             Command::Completions(args) => completions::run(args),
+            Command::CompileWorker(args) => compile_worker::run(&args),
         }
     }
 }

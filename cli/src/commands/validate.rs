@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use toolcrib::source::{self, Problem, Severity};
 use toolcrib::{Audit, Runtime};
 
-use crate::options::{Cache, DEFAULT_SOURCE};
+use crate::options::{Compiling, DEFAULT_SOURCE};
 use crate::render;
 
 const EXAMPLES: &str = "\
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    cache: Cache,
+    compiling: Compiling,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -41,7 +41,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         let sound = stated.iter().all(|problem| problem.severity == Severity::Warning);
         problems.extend(stated);
         if sound {
-            problems.extend(loaded(path, args.cache.folder()).await);
+            problems.extend(loaded(path, &args.compiling).await);
         }
     }
     for problem in &mut problems {
@@ -65,14 +65,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// What shows only when the tools are put together and their programs compiled.
-async fn loaded(path: &Path, cache: Option<PathBuf>) -> Vec<Problem> {
+async fn loaded(path: &Path, compiling: &Compiling) -> Vec<Problem> {
     let fault = |path: &Path, error: toolcrib::Error| Problem {
         severity: Severity::Error,
         path: path.to_path_buf(),
         message: error.to_string(),
     };
-    let builder = Runtime::builder().source(path).audit(Audit::off());
-    let builder = cache.into_iter().fold(builder, |builder, folder| builder.compile_cache(folder));
+    let builder = compiling.settle(Runtime::builder().source(path).audit(Audit::off()));
     let runtime = match builder.build() {
         Ok(runtime) => runtime,
         Err(error) => return vec![fault(path, error)],

@@ -37,6 +37,15 @@ pub(crate) fn size(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A size as [`size`] reads it, in the largest unit that gives a whole number.
+pub(crate) fn size_in_words(bytes: usize) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{} {name}", bytes / unit),
+        None => format!("{bytes} bytes"),
+    }
+}
+
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -58,6 +67,14 @@ mod tests {
         for text in ["", "0", "s", "-1s", "1d", "25h", "1e3", "NaN", "1s2"] {
             assert!(duration(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_size_is_told_in_its_largest_whole_unit() {
+        for (bytes, words) in [(0, "0 bytes"), (1000, "1000 bytes"), (1536, "1536 bytes"), (3 << 29, "1536 MiB")] {
+            assert_eq!(size_in_words(bytes), words);
+        }
+        assert_eq!(size_in_words(2 << 30), "2 GiB");
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod contract;
 mod gate;
 mod hear;
 mod permit;
+mod program;
 mod ready;
 mod run;
 mod session;
@@ -159,7 +160,7 @@ impl Pipeline {
         let (tool, ready) = (&self.registry.tools()[index], &self.ready[index]);
         let mut checked = ready.check(&call.arguments).await?;
         let program = match &tool.body {
-            Body::Command { .. } => Some(self.program(index).await.map_err(|fault| ticket.fault(fault))?),
+            Body::Command { .. } => Some(self.program_in_time(index, ticket).await?),
             Body::Builtin(_) => None,
         };
         let work = Work { tool, ready, program: program.as_deref() };

@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::Semaphore;
 
 use crate::audit::Redactions;
 use crate::call::Decision;
 use crate::error::{Outcome, ToolError};
 use crate::policy::Grant;
-use crate::sandbox::Program;
 use crate::schema::{Checked, Input};
 use crate::tool::Limits;
+
+use super::program::Making;
 
 /// Everything about a tool that does not change from call to call.
 pub(crate) struct Ready {
@@ -25,7 +26,7 @@ pub(crate) struct Ready {
     /// What its answers are masked by.
     pub(crate) masks: Redactions,
     pub(super) slots: Semaphore,
-    pub(super) program: OnceCell<Result<Arc<Program>, String>>,
+    pub(super) program: Making,
 }
 
 impl Ready {
@@ -39,7 +40,7 @@ impl Ready {
             deferred: false,
             masks: Redactions::default(),
             slots: Semaphore::new(slots),
-            program: OnceCell::new(),
+            program: Making::default(),
         }
     }
 

@@ -1,18 +1,14 @@
 //! Running a call: its turn in its step, its slot among all calls, the sandbox, and the mapping of what was written.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::sync::SemaphorePermit;
 
-use crate::error::{Error, Outcome, ToolError};
+use crate::error::{Outcome, ToolError};
 use crate::observe::What;
-use crate::sandbox::{self, Finished, Invocation, Program, Sandbox};
+use crate::sandbox::{Finished, Invocation, Program};
 use crate::schema::Checked;
 use crate::tool::{Body, Limits, Tool};
 
@@ -128,25 +124,6 @@ impl Pipeline {
         let slots = tokio::time::timeout(limits.deadline, slots).await;
         slots.map_err(|_| ToolError::new(Outcome::Deadline, "tool timed out waiting for its turn"))
     }
-
-    /// The compiled program of a tool, made at most once.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Component`] where the program cannot be run.
-    pub(crate) async fn program(&self, index: usize) -> Result<Arc<Program>, Error> {
-        let ready = &self.ready[index];
-        let path = self.registry.tools()[index].body.program().unwrap_or(Path::new(""));
-        let made = ready.program.get_or_try_init(|| async {
-            let (sandbox, path) = (self.sandbox.clone(), path.to_path_buf());
-            let counts_fuel = ready.limits.fuel.is_some();
-            let made = tokio::task::spawn_blocking(move || prepare(&sandbox, &path, counts_fuel)).await;
-            made.unwrap_or_else(|_| Ok(Err("the program could not be compiled".to_owned())))
-        });
-        let bad = |reason: String| Error::Component { path: path.to_path_buf(), reason };
-        // A file that cannot be read now may be read later; what is wrong with its bytes stays wrong.
-        made.await.map_err(bad)?.clone().map_err(bad)
-    }
 }
 
 /// A place among the calls that wait for a slot.
@@ -163,13 +140,4 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }
-}
-
-/// Reads and compiles a program. The outer error is the system's, the inner one the program's own.
-fn prepare(sandbox: &Sandbox, path: &Path, counts_fuel: bool) -> Result<Result<Arc<Program>, String>, String> {
-    let unreadable = |error: std::io::Error| format!("the program cannot be read: {}", error.kind());
-    let mut bytes = Vec::new();
-    let most = sandbox::MOST_PROGRAM_BYTES as u64 + 1;
-    File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(unreadable)?;
-    Ok(sandbox.prepare(&bytes, counts_fuel).map(Arc::new))
 }

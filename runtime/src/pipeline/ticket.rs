@@ -25,7 +25,7 @@ pub(super) struct Ticket<'p> {
     observers: &'p [Arc<dyn Observer>],
     started: Instant,
     waited: Duration,
-    /// The part of the call's deadline that its check has used.
+    /// The part of the call's deadline that the compiling of its program and its check have used.
     spent: Duration,
     receipt: Option<Receipt>,
     tool: Option<&'p Tool>,
@@ -163,7 +163,7 @@ impl<'p> Ticket<'p> {
     pub(super) fn left_of(&self, limits: &Limits) -> Result<Limits, ToolError> {
         let deadline = limits.deadline.saturating_sub(self.spent);
         if deadline.is_zero() {
-            return Err(ToolError::new(Outcome::Deadline, "tool timed out while its arguments were checked"));
+            return Err(ToolError::new(Outcome::Deadline, "tool timed out before it started"));
         }
         let used = self.meter.fuel.load(Relaxed);
         let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(used));

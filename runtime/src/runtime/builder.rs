@@ -17,6 +17,7 @@ use crate::pipeline::{Hooks, Memory, Pipeline, Ready, Scheduler, builtin};
 use crate::policy::{self, Allowed, Approval, Approver, Grant, Policy};
 use crate::registry::Registry;
 use crate::results::Results;
+use crate::sandbox::compiler::Compiler;
 use crate::sandbox::{self, Certificates, Client, Sandbox};
 use crate::schema::Input;
 use crate::source::{self, Problem, Severity};
@@ -33,6 +34,7 @@ pub struct Builder {
     ceiling: LimitRequest,
     environment: HashMap<String, String>,
     compile_cache: Option<PathBuf>,
+    compiler: Option<Arc<dyn Compiler>>,
     concurrency: u32,
     hooks: Vec<Arc<dyn Hook>>,
     observers: Vec<Arc<dyn Observer>>,
@@ -58,6 +60,7 @@ impl Builder {
             ceiling: LimitRequest::default(),
             environment: HashMap::new(),
             compile_cache: None,
+            compiler: None,
             concurrency: 32,
             hooks: Vec::new(),
             observers: Vec::new(),
@@ -120,6 +123,14 @@ impl Builder {
     #[must_use]
     pub fn compile_cache(mut self, folder: impl Into<PathBuf>) -> Self {
         self.compile_cache = Some(folder.into());
+        self
+    }
+
+    /// Who compiles programs in a place with limits of its own. Without one they are compiled in this process, where
+    /// nothing stops a compiler: the checks before it bound what it is given, and no more.
+    #[must_use]
+    pub fn compiler(mut self, compiler: Arc<dyn Compiler>) -> Self {
+        self.compiler = Some(compiler);
         self
     }
 
@@ -275,6 +286,7 @@ impl Builder {
             sandbox: Arc::new(Sandbox::new(
                 self.concurrency,
                 self.compile_cache,
+                self.compiler,
                 Client::new(self.name_servers, self.roots),
             )?),
             slots: Semaphore::new(self.concurrency as usize),

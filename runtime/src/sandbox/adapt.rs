@@ -9,25 +9,15 @@ use wasi_preview1_component_adapter_provider::{
 use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
-use crate::source::{MOST_PROGRAM_BYTES, check_nesting};
-
-/// The component that the bytes hold or become.
+/// The component that the bytes hold or become, of a program that was looked at before.
 ///
 /// # Errors
 ///
 /// A text that says why the bytes are no program for the sandbox.
 pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, String> {
-    if bytes.len() > MOST_PROGRAM_BYTES {
-        return Err(format!("more than the {MOST_PROGRAM_BYTES} bytes that are loaded"));
-    }
     if Parser::is_component(bytes) {
-        check_nesting(bytes)?;
         return Ok(Cow::Borrowed(bytes));
     }
-    if !Parser::is_core_wasm(bytes) {
-        return Err("not a WebAssembly component or module; compile it for `wasm32-wasip2` or `wasm32-wasip1`".into());
-    }
-    check_nesting(bytes)?;
     let imports = imported_modules(bytes)?;
     if let Some(other) = imports.iter().find(|module| *module != WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME) {
         return Err(format!(

@@ -1,4 +1,4 @@
-//! Compiled code, kept between runs in a private folder. A file counts only if it carries the seal of this folder's own
+//! Compiled code, loaded, and kept between runs in a private folder. A file counts only if it carries the seal of this folder's own
 //! key over its name and every byte; anything else (damaged, foreign, of another engine) is ignored and made again.
 
 use std::fs::{self, File};
@@ -28,7 +28,6 @@ impl Cache {
     }
 
     /// The compiled component of this digest, if the cache holds one that it sealed itself for this very engine.
-    #[expect(unsafe_code, reason = "machine code is loaded only under the seal of the folder's private key")]
     pub(super) fn get(&self, engine: &Engine, digest: &str) -> Option<Component> {
         let name = name(engine, digest);
         let file = fs::read(self.folder.join(&name)).ok()?;
@@ -37,16 +36,15 @@ impl Cache {
         if self.seal(&name, code)? != blake3::Hash::from_slice(seal).ok()? {
             return None;
         }
-        // SAFETY: the seal proves that this program wrote these bytes after compiling them itself.
-        unsafe { Component::deserialize(engine, code) }.ok()
+        load(engine, code).ok()
     }
 
-    /// Keeps a compiled component, whole or not at all. A cache that cannot be written costs time and nothing else.
-    pub(super) fn put(&self, engine: &Engine, digest: &str, component: &Component) {
+    /// Keeps the code of a component that was loaded from it, whole or not at all. A cache that cannot be written costs
+    /// time and nothing else.
+    pub(super) fn put(&self, engine: &Engine, digest: &str, code: &[u8]) {
         let name = name(engine, digest);
-        let Ok(code) = component.serialize() else { return };
-        let Some(seal) = self.seal(&name, &code) else { return };
-        let _ = write_whole(&self.folder, &name, &[seal.as_bytes(), &code]);
+        let Some(seal) = self.seal(&name, code) else { return };
+        let _ = write_whole(&self.folder, &name, &[seal.as_bytes(), code]);
     }
 
     fn seal(&self, name: &str, code: &[u8]) -> Option<blake3::Hash> {
@@ -55,6 +53,16 @@ impl Cache {
         hasher.update(MADE_BY.as_bytes()).update(b"\0").update(name.as_bytes()).update(b"\0").update(code);
         Some(hasher.finalize())
     }
+}
+
+/// The component of compiled code. Its bytes come from three places alone, in each of which this very program made them:
+/// the engine of this process, a process of this program that the embedder started to compile, and which wrote them into a
+/// pipe that both of them alone hold, and a file under the seal.
+#[expect(unsafe_code, reason = "machine code is loaded only where this program has made it: see above")]
+pub(super) fn load(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
+    // SAFETY: this program wrote these bytes after compiling them itself; the seal proves it of a file, and the embedder
+    // vouches for his compiler as for the rest of his process. The engine checks their version, target and settings.
+    unsafe { Component::deserialize(engine, code) }
 }
 
 /// One file for each program, engine and configuration.

@@ -66,6 +66,11 @@ impl Room {
     }
 }
 
+/// An engine that only compiles, for the engine that runs: the same code, and no address space kept for instances.
+pub(super) fn for_compiling(counts_fuel: bool) -> wasmtime::Result<Engine> {
+    Engine::new(&config(counts_fuel))
+}
+
 fn config(counts_fuel: bool) -> Config {
     let mut config = Config::new();
     config

@@ -4,6 +4,7 @@
 mod adapt;
 mod cache;
 mod check;
+pub mod compiler;
 mod engine;
 mod fault;
 mod files;
@@ -14,6 +15,7 @@ mod network;
 mod requests;
 mod stdio;
 mod ticker;
+mod vet;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +39,7 @@ pub(crate) use meter::Meter;
 pub(crate) use network::{Certificates, Client, certificates};
 
 use cache::Cache;
+use compiler::{Compiler, Failure, Job};
 use engine::{Room, Rooms};
 use fault::DeadlinePassed;
 use files::{Allowance, OpenFiles};
@@ -53,6 +56,8 @@ const MOST_RANDOM: u64 = 1 << 20;
 pub(crate) struct Sandbox {
     rooms: Rooms,
     cache: Option<Cache>,
+    /// Who compiles elsewhere; without one it is done here.
+    compiler: Option<Arc<dyn Compiler>>,
     /// What the guests of all calls hold open.
     open_files: Arc<OpenFiles>,
     client: Arc<Client>,
@@ -93,32 +98,47 @@ pub(crate) struct Finished {
 
 impl Sandbox {
     /// Sets up the engine for this many calls at once.
-    pub(crate) fn new(slots: u32, cache: Option<PathBuf>, client: Client) -> Result<Self, Error> {
-        let open_files = Arc::new(OpenFiles::new());
-        Ok(Self { rooms: Rooms::new(slots)?, cache: cache.map(Cache::new), open_files, client: Arc::new(client) })
+    pub(crate) fn new(
+        slots: u32,
+        cache: Option<PathBuf>,
+        compiler: Option<Arc<dyn Compiler>>,
+        client: Client,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            rooms: Rooms::new(slots)?,
+            cache: cache.map(Cache::new),
+            compiler,
+            open_files: Arc::new(OpenFiles::new()),
+            client: Arc::new(client),
+        })
     }
 
-    /// Compiles a program, or takes it from the cache. This computes for as long as the program is large.
+    /// Compiles a program, or takes it from the cache. This blocks for as long as a compiler takes.
     ///
     /// # Errors
     ///
-    /// Why the bytes are no program that can run, in words that name no host path.
-    pub(crate) fn prepare(&self, bytes: &[u8], counts_fuel: bool) -> Result<Program, String> {
+    /// Why the bytes are no program that can run, or why they could not be compiled now, in words that name no host path.
+    pub(crate) fn prepare(&self, bytes: &[u8], counts_fuel: bool) -> Result<Program, Failure> {
         let digest = source::digest(bytes);
-        let room = self.rooms.room(counts_fuel).map_err(|error| error.to_string())?;
-        let component = self.component(room, bytes, &digest)?;
-        let pre = linked(room, &component)?;
+        let room = self.rooms.room(counts_fuel).map_err(|error| Failure::System(error.to_string()))?;
+        let component = self.component(room, bytes, counts_fuel, &digest)?;
+        let pre = linked(room, &component).map_err(Failure::Program)?;
         Ok(Program { pre, check: check::export(&component), counts_fuel, digest })
     }
 
-    fn component(&self, room: &Room, bytes: &[u8], digest: &str) -> Result<Component, String> {
+    fn component(&self, room: &Room, bytes: &[u8], counts_fuel: bool, digest: &str) -> Result<Component, Failure> {
         if let Some(known) = self.cache.as_ref().and_then(|cache| cache.get(&room.engine, digest)) {
             return Ok(known);
         }
-        let component = adapt::component(bytes)?;
-        let component = Component::from_binary(&room.engine, &component).map_err(|error| format!("{error:#}"))?;
+        vet::check(bytes).map_err(Failure::Program)?;
+        let code = match &self.compiler {
+            None => compiler::compiled(&room.engine, bytes).map_err(Failure::Program)?,
+            Some(compiler) => compiler::code(compiler.compile(&Job { program: bytes.into(), counts_fuel })?)?,
+        };
+        let component = cache::load(&room.engine, &code)
+            .map_err(|error| Failure::System(format!("the compiled program cannot be loaded: {error:#}")))?;
         if let Some(cache) = &self.cache {
-            cache.put(&room.engine, digest, &component);
+            cache.put(&room.engine, digest, &code);
         }
         Ok(component)
     }

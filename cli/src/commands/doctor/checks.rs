@@ -28,7 +28,7 @@ const VARIABLES: [&str; 9] = [
 ];
 
 pub(super) fn all(sources: &Sources) -> Vec<Finding> {
-    let mut findings = vec![version(), target(), cache(sources.cache.folder())];
+    let mut findings = vec![version(), target(), cache(sources.compiling.folder())];
     findings.push(match sources.log.folder() {
         Ok(folder) => audit(&folder),
         Err(error) => {

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal};
 use serde_json::Value;
 use toolcrib::tool::{Basis, Capabilities, FileRequest, Limits, NetworkRequest, Row};
 
+use crate::options::size_in_words;
 use crate::render::{self, Tone};
 
 use super::{Known, closed};
@@ -132,17 +133,9 @@ fn requested(asked: &Capabilities) -> String {
 
 fn limits(limits: &Limits) -> String {
     let fuel = limits.fuel.map(|fuel| format!(", {fuel} units of fuel")).unwrap_or_default();
-    let [memory, output, disk] = [limits.memory as u64, limits.stdout as u64, limits.disk_bytes].map(amount);
+    let [memory, output, disk] = [limits.memory, limits.stdout, limits.disk_bytes as usize].map(size_in_words);
     let (deadline, entries, handles) = (limits.deadline, limits.disk_entries, limits.handles);
     format!(
         "{deadline:?}, {memory} of memory, {output} of output, {disk} and {entries} entries to disk, {handles} handles{fuel}"
     )
-}
-
-fn amount(bytes: u64) -> String {
-    match bytes {
-        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
-        bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
-        bytes => format!("{bytes} bytes"),
-    }
 }

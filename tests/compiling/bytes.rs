@@ -1,0 +1,79 @@
+//! Programs that no compiler writes, made byte by byte.
+
+/// The numbers of a module's sections.
+pub(super) const TYPE: u8 = 1;
+pub(super) const IMPORT: u8 = 2;
+pub(super) const FUNCTION: u8 = 3;
+pub(super) const MEMORY: u8 = 5;
+pub(super) const GLOBAL: u8 = 6;
+pub(super) const EXPORT: u8 = 7;
+pub(super) const ELEMENT: u8 = 9;
+pub(super) const CODE: u8 = 10;
+pub(super) const DATA: u8 = 11;
+
+/// A number as the format writes it: seven bits a byte, the lowest first.
+pub(super) fn number(mut value: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = (value & 0x7f) as u8;
+        value >>= 7;
+        bytes.push(if value > 0 { low | 0x80 } else { low });
+        if value == 0 {
+            return bytes;
+        }
+    }
+}
+
+/// Something with its length before it.
+pub(super) fn sized(content: &[u8]) -> Vec<u8> {
+    [number(content.len()), content.to_vec()].concat()
+}
+
+pub(super) fn section(id: u8, content: &[u8]) -> Vec<u8> {
+    [vec![id], sized(content)].concat()
+}
+
+/// A section of as many items, all alike.
+pub(super) fn items(id: u8, count: usize, item: &[u8]) -> Vec<u8> {
+    section(id, &[number(count), item.repeat(count)].concat())
+}
+
+pub(super) fn custom(name: &str, content: &[u8]) -> Vec<u8> {
+    section(0, &[sized(name.as_bytes()), content.to_vec()].concat())
+}
+
+pub(super) fn module(sections: &[Vec<u8>]) -> Vec<u8> {
+    [b"\0asm\x01\0\0\0".to_vec(), sections.concat()].concat()
+}
+
+pub(super) fn component(sections: &[Vec<u8>]) -> Vec<u8> {
+    [b"\0asm\x0d\0\x01\0".to_vec(), sections.concat()].concat()
+}
+
+/// A module of functions without parameters and results, all with this body: its locals and its instructions.
+pub(super) fn functions(count: usize, body: &[u8]) -> Vec<u8> {
+    let code = items(CODE, count, &sized(body));
+    module(&[section(TYPE, &[1, 0x60, 0, 0]), items(FUNCTION, count, &[0]), code])
+}
+
+/// A command for WASI preview 1 whose functions take a compiler long: as many, each with as many steps of arithmetic over
+/// variables that all stay in use.
+pub(super) fn slow(count: usize, steps: usize) -> Vec<u8> {
+    const VARIABLES: usize = 60;
+    // One run of variables of the type i64.
+    let mut body = vec![1, VARIABLES as u8, 0x7e];
+    for step in 0..steps {
+        let variable = |n: usize| ((step * n + n) % VARIABLES) as u8;
+        // local.get a, local.get b, i64.mul, local.get c, i64.rotl, local.set d
+        body.extend([0x20, variable(7), 0x20, variable(11), 0x7e, 0x20, variable(13), 0x89, 0x21, variable(17)]);
+    }
+    body.push(0x0b);
+    let exports = [vec![2], sized(b"_start"), vec![0, 0], sized(b"memory"), vec![2, 0]].concat();
+    module(&[
+        section(TYPE, &[1, 0x60, 0, 0]),
+        items(FUNCTION, count, &[0]),
+        section(MEMORY, &[1, 0, 1]),
+        section(EXPORT, &exports),
+        items(CODE, count, &sized(&body)),
+    ])
+}

@@ -1,0 +1,122 @@
+//! A compiler that an embedder gives: its answer is taken only whole, each program is compiled once, and nobody waits for
+//! it longer than his call may take.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use toolcrib::compiler::{Compiler, Failure, Job};
+use toolcrib::tool::Limits;
+use toolcrib::{Outcome, Runtime, ToolCall};
+
+use super::{SMALL, compiled, crib, outcome};
+
+/// Compiles here, after a while, and then spoils the answer.
+pub(super) struct Spoiling<F> {
+    pub(super) asked: AtomicUsize,
+    wait: Duration,
+    spoil: F,
+}
+
+impl<F: Fn(usize, Vec<u8>) -> Result<Vec<u8>, Failure> + Send + Sync> Compiler for Spoiling<F> {
+    fn compile(&self, job: &Job<'_>) -> Result<Vec<u8>, Failure> {
+        let asked = self.asked.fetch_add(1, SeqCst);
+        std::thread::sleep(self.wait);
+        let (mut sent, mut answer) = (Vec::new(), Vec::new());
+        job.send(&mut sent).unwrap();
+        toolcrib::compiler::serve(sent.as_slice(), &mut answer).unwrap();
+        (self.spoil)(asked, answer)
+    }
+}
+
+pub(super) fn spoiling<F>(wait: Duration, spoil: F) -> Arc<Spoiling<F>>
+where
+    F: Fn(usize, Vec<u8>) -> Result<Vec<u8>, Failure> + Send + Sync,
+{
+    Arc::new(Spoiling { asked: AtomicUsize::new(0), wait, spoil })
+}
+
+fn runtime(folder: &Path, compiler: Arc<dyn Compiler>, deadline: Duration) -> Runtime {
+    let builder = Runtime::builder().source(folder.join("tools.json")).compile_cache(folder.join("cache"));
+    builder.compiler(compiler).limits(Limits { deadline, ..Limits::default() }).build().unwrap()
+}
+
+const LONG: Duration = Duration::from_secs(30);
+
+#[test]
+fn an_answer_that_is_not_whole_is_not_loaded_and_not_kept_and_asked_for_again() {
+    let crib = crib(&wat::parse_str(SMALL).unwrap());
+    let compiler = spoiling(Duration::ZERO, |asked, mut answer: Vec<u8>| {
+        match asked {
+            0 => answer.truncate(answer.len() - 1),
+            1 => answer.push(0),
+            2 => answer.clear(),
+            3 => answer[0] ^= 1,
+            // A whole answer about code that is none, and one of another engine.
+            4 => {
+                let at = answer.windows(4).position(|bytes| bytes == b"\x7fELF").expect("an object file");
+                answer[at] ^= 1;
+            }
+            5 => {
+                let version = answer.windows(6).position(|bytes| bytes == b"48.0.8").expect("the engine's version");
+                answer[version] ^= 1;
+            }
+            6 => return Err(Failure::System("no room".to_owned())),
+            _ => {}
+        }
+        Ok(answer)
+    });
+    let runtime = runtime(crib.dir.path(), compiler.clone(), LONG);
+    for asked in 1..=7 {
+        assert_eq!(outcome(&runtime), Outcome::BadComponent);
+        assert_eq!(compiler.asked.load(SeqCst), asked, "it may have been the system, so it is tried again");
+        assert_eq!(compiled(&crib.path("cache")).len(), 0, "nothing of it is kept");
+    }
+    assert_eq!(outcome(&runtime), Outcome::Ok);
+    assert_eq!(outcome(&runtime), Outcome::Ok);
+    assert_eq!(compiler.asked.load(SeqCst), 8, "once it is there, it is there");
+    assert_eq!(compiled(&crib.path("cache")).len(), 1);
+}
+
+#[test]
+fn what_is_wrong_with_a_program_is_asked_once() {
+    let crib = crib(&wat::parse_str(SMALL).unwrap());
+    let compiler = spoiling(Duration::ZERO, |_, _| Err(Failure::Program("too much of it".to_owned())));
+    let runtime = runtime(crib.dir.path(), compiler.clone(), LONG);
+    assert_eq!([outcome(&runtime), outcome(&runtime)], [Outcome::BadComponent; 2]);
+    assert_eq!(compiler.asked.load(SeqCst), 1);
+}
+
+#[test]
+fn a_call_waits_for_its_program_no_longer_than_it_may_take_and_the_next_finds_it() {
+    let crib = crib(&wat::parse_str(SMALL).unwrap());
+    let compiler = spoiling(Duration::from_secs(2), |_, answer| Ok(answer));
+    let runtime = runtime(crib.dir.path(), compiler.clone(), Duration::from_millis(300));
+    let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    tokio.block_on(async {
+        let started = Instant::now();
+        let call = || runtime.call(ToolCall::new("", "n", "{}"));
+        let (one, two) = tokio::join!(call(), call());
+        for result in [one, two] {
+            let error = result.outcome.unwrap_err();
+            assert_eq!(error.outcome, Outcome::Deadline);
+            assert_eq!(error.message, "tool timed out while its program was compiled");
+        }
+        assert!(started.elapsed() < Duration::from_millis(1900), "they waited {:?}", started.elapsed());
+        let dropped = tokio::time::timeout(Duration::from_millis(50), call()).await;
+        assert!(dropped.is_err(), "a call that is dropped waits no longer either");
+        runtime.prepare("n").await.unwrap();
+        assert_eq!(call().await.receipt.outcome, Outcome::Ok);
+    });
+    assert_eq!(compiler.asked.load(SeqCst), 1, "nobody who went away had it compiled again");
+}
+
+#[test]
+fn a_compiler_that_panics_harms_nobody_else() {
+    let crib = crib(&wat::parse_str(SMALL).unwrap());
+    let compiler = spoiling(Duration::ZERO, |_, _| panic!("broken"));
+    let broken = runtime(crib.dir.path(), compiler, LONG);
+    assert_eq!([outcome(&broken), outcome(&broken)], [Outcome::BadComponent; 2]);
+    assert_eq!(outcome(&runtime(crib.dir.path(), spoiling(Duration::ZERO, |_, answer| Ok(answer)), LONG)), Outcome::Ok);
+}

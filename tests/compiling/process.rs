@@ -1,0 +1,200 @@
+//! Compiling in a process of its own: stopped at its bounds of time and memory, gone when nobody waits, and without any
+//! effect on the process that waits but the error.
+
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use super::bytes::slow;
+use super::{SMALL, called, compiled, crib};
+use crate::crib::{Crib, guest};
+
+/// How late something may come on a busy machine before a test calls it a hang.
+const BOUND: Duration = Duration::from_secs(30);
+
+/// A program that takes any compiler a minute and more, in four megabytes.
+fn endless() -> Vec<u8> {
+    slow(4000, 100)
+}
+
+/// The processes that compile within this much memory, by which the tests tell theirs from others.
+fn compilers(memory: usize) -> Vec<u32> {
+    let wanted = format!("compile-worker\0--seconds\0{{}}\0--memory\0{memory}\0");
+    let (before, after) = wanted.split_once("{}").unwrap();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let ours = processes.filter_map(|process| {
+        let id = process.file_name().to_str()?.parse().ok()?;
+        let line = fs::read_to_string(process.path().join("cmdline")).ok()?;
+        (line.contains(before) && line.ends_with(after)).then_some(id)
+    });
+    ours.collect()
+}
+
+/// Waits until as many compile, or none.
+fn until_compiling(memory: usize, wanted: bool) -> u32 {
+    let started = Instant::now();
+    loop {
+        let found = compilers(memory);
+        if found.is_empty() != wanted {
+            return found.first().copied().unwrap_or_default();
+        }
+        assert!(started.elapsed() < BOUND, "compiling: {found:?}, wanted: {wanted}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn started(crib: &Crib, memory: usize) -> Child {
+    let mut command = crib.toolcrib(&["call", "n", "{}", "--compile-memory", &memory.to_string()]);
+    command.arg("--cache-dir").arg(crib.path("cache"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// The most memory that a process has held so far, in bytes.
+fn peak(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? << 10)
+}
+
+#[test]
+fn a_program_that_takes_too_long_to_compile_is_stopped_and_named() {
+    let memory = (2 << 30) + 4096;
+    let crib = crib(&endless());
+    let started = Instant::now();
+    let (outcome, told) = called(&crib, &["--compile-timeout", "700ms", "--compile-memory", &memory.to_string()]);
+    assert_eq!(outcome, "bad-component", "{told}");
+    assert_eq!(
+        told,
+        "compiling it takes more than 700ms; where you trust it to end, `--compile-timeout` gives it more"
+    );
+    assert!(started.elapsed() < BOUND, "{:?}", started.elapsed());
+    assert_eq!(compilers(memory), [0; 0], "its process is gone");
+    assert_eq!(compiled(&crib.path("cache")).len(), 0, "nothing of it is kept");
+    assert_eq!(crib.records().len(), 1);
+}
+
+#[test]
+fn a_program_that_takes_too_much_memory_to_compile_is_stopped_and_the_host_stays_small() {
+    let memory = 96 << 20;
+    let crib = crib(&endless());
+    let mut child = started(&crib, memory);
+    let (mut host, mut compiler) = (0, 0);
+    while child.try_wait().unwrap().is_none() {
+        host = host.max(peak(child.id()).unwrap_or_default());
+        compiler = compilers(memory).iter().filter_map(|id| peak(*id)).fold(compiler, u64::max);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains("compiling it takes more than 96 MiB of memory"), "{told}");
+    assert_eq!(crib.records()[0]["outcome"], "bad-component");
+    assert!(host > 0 && host < 256 << 20, "the host held {host} bytes");
+    // What it may write to is bounded; the code of the program itself comes on top.
+    assert!(compiler < memory as u64 + (128 << 20), "the compiler held {compiler} bytes");
+    assert_eq!(compilers(memory), [0; 0], "its process is gone");
+    assert_eq!(compiled(&crib.path("cache")).len(), 0, "nothing of it is kept");
+}
+
+#[test]
+fn no_process_is_left_when_the_caller_is_interrupted_or_killed() {
+    for (memory, sent, code) in [((2 << 30) + 8192, Signal::INT, Some(130)), ((2 << 30) + 12_288, Signal::KILL, None)] {
+        let crib = crib(&endless());
+        let mut child = started(&crib, memory);
+        until_compiling(memory, true);
+        signal(&child, sent);
+        let since = Instant::now();
+        assert_eq!(child.wait().unwrap().code(), code);
+        until_compiling(memory, false);
+        assert!(since.elapsed() < BOUND, "{:?}", since.elapsed());
+        assert_eq!(compiled(&crib.path("cache")).len(), 0, "nothing of it is kept");
+    }
+}
+
+#[test]
+fn a_compiler_that_is_killed_is_the_systems_fault_and_the_next_call_is_well() {
+    let memory = (2 << 30) + 16_384;
+    let crib = crib(&endless());
+    let child = started(&crib, memory);
+    let compiler = until_compiling(memory, true);
+    kill_process(Pid::from_raw(compiler.cast_signed()).unwrap(), Signal::KILL).unwrap();
+    // The call tries once more by itself, for its own answer.
+    let again = until_compiling(memory, true);
+    assert_ne!(again, compiler);
+    kill_process(Pid::from_raw(again.cast_signed()).unwrap(), Signal::KILL).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains("the process that compiles it ended early: signal: 9"), "{told}");
+    fs::write(crib.path("tools/bin/n.wasm"), wat::parse_str(SMALL).unwrap()).unwrap();
+    assert_eq!(called(&crib, &[]).0, "ok");
+}
+
+#[test]
+fn the_compiler_has_no_files_no_variables_and_its_own_limits() {
+    let memory = (2 << 30) + 20_480;
+    let crib = crib(&endless());
+    let mut child = started(&crib, memory);
+    let compiler = until_compiling(memory, true);
+    let of =
+        |file: &str| fs::read(format!("/proc/{compiler}/{file}")).map(|it| String::from_utf8_lossy(&it).into_owned());
+    // Its limits are its first deed, and a moment later they stand.
+    let since = Instant::now();
+    let limits = loop {
+        let limits = of("limits").unwrap();
+        if limits.lines().any(|line| line.starts_with("Max data size") && line.contains(&memory.to_string())) {
+            break limits;
+        }
+        assert!(since.elapsed() < BOUND, "{limits}");
+    };
+    for (name, most) in [("Max core file size", "0"), ("Max file size", "0"), ("Max open files", "16")] {
+        let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
+        let values: Vec<_> = line[name.len()..].split_whitespace().take(2).collect();
+        assert_eq!(values, [most, most], "{line}");
+    }
+    let seconds = limits.lines().find(|line| line.starts_with("Max cpu time")).unwrap();
+    assert!(!seconds.contains("unlimited"), "{seconds}");
+    assert!(
+        !limits.lines().any(|line| line.starts_with("Max address space") && line.contains("unlimited")),
+        "{limits}"
+    );
+    let variables = of("environ").unwrap();
+    assert!(variables.starts_with("RAYON_NUM_THREADS=") && variables.matches('=').count() == 1, "{variables:?}");
+    assert_eq!(fs::read_link(format!("/proc/{compiler}/cwd")).unwrap().to_str(), Some("/"));
+    let files = fs::read_dir(format!("/proc/{compiler}/fd")).unwrap();
+    let files: Vec<_> = files.flatten().filter_map(|file| fs::read_link(file.path()).ok()).collect();
+    let plain =
+        |file: &&std::path::PathBuf| !file.to_string_lossy().starts_with("pipe:") && !file.ends_with("dev/null");
+    assert_eq!(files.iter().filter(plain).count(), 0, "{files:?}");
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+}
+
+#[test]
+fn what_ships_compiles_well_within_a_tenth_of_the_memory() {
+    let crib = Crib::with_guests(&["echo"]);
+    let cache = crib.path("cache");
+    let flags = ["--compile-memory", "200MiB", "--cache-dir", cache.to_str().unwrap()];
+    assert_eq!(crib.outcome("echo", &json!({"a": 1}), &flags), "ok");
+    let fuelled = [flags.as_slice(), &["--fuel", "1000000000"]].concat();
+    let line = crib.call("echo", &json!({"a": 1}), &fuelled);
+    assert!(line["receipt"]["fuel"].as_u64().is_some_and(|fuel| fuel > 1000), "the code counts fuel: {line}");
+    assert_eq!(compiled(&cache).len(), 2);
+    assert!(guest("echo").exists());
+}
+
+#[test]
+fn the_worker_refuses_what_is_no_job() {
+    let crib = Crib::new();
+    let ran = crib.run(&["compile-worker", "--seconds", "5", "--memory", "1000000000"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert!(ran.stderr.contains("no job arrives on standard input"), "{ran:?}");
+    assert!(!crib.run(&["--help"]).stdout.contains("compile-worker"), "it is for no person");
+}
