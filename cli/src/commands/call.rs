@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use toolcrib::{Receipt, ToolCall, ToolResult};
+use toolcrib::{Outcome, Receipt, ToolCall, ToolResult};
 
 use crate::calls::Calls;
 use crate::input;
@@ -105,6 +105,8 @@ fn advise(result: &ToolResult, verbose: bool) {
     if let Some(fault) = &result.fault {
         // The model is told little; the operator is told what the library knows.
         render::explain(&fault.clone().into());
+    } else if error.outcome == Outcome::Quota {
+        render::hint("`limits.diskMb` and `limits.diskEntries` in the tool's manifest set what a call may write");
     } else if !verbose && ![error.content().trim(), error.message.trim(), ""].contains(&result.log.trim()) {
         render::hint("the tool wrote to standard error: --verbose shows it");
     }
