@@ -10,6 +10,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use tokio::sync::SemaphorePermit;
 
+use crate::call::Flag;
 use crate::error::{Error, Outcome, ToolError};
 use crate::observe::What;
 use crate::sandbox::{self, Finished, Invocation, Program, Sandbox};
@@ -95,14 +96,19 @@ impl Pipeline {
         let run = self.sandbox.run(program, invocation, &ticket.meter);
         let Finished { exit, stdout, stderr } = unless_cancelled(context.turn, run).await?;
         drop(slots);
-        ticket.log(&stderr);
+        let stderr = ticket.text(stderr);
+        ticket.log(stderr.clone());
         let exit = exit?;
         ticket.exited(exit);
         ticket.tell(What::Progress { bytes: stdout.len() as u64 });
         if let Some(turn) = context.turn {
             turn.spend(stdout.len())?;
         }
-        let line = contract::answer(exit, stdout, stderr);
+        let line = contract::answer(exit, ticket.text(stdout), &stderr);
+        ticket.flag(match &line {
+            Ok(line) => line.as_deref().map(Flag::in_json).unwrap_or_default(),
+            Err(error) => Flag::in_json(&error.content()),
+        });
         let line = line.map_err(|error| answer::framed_error(error, &ready.masks, self.most_inline(work.tool)))?;
         let (line, written) = answer::map(work.tool, ready, line).await?;
         ticket.written(written);
