@@ -13,6 +13,7 @@ mod decisions;
 mod deferral;
 mod grants;
 mod hooks;
+mod hostile;
 mod inputs;
 mod interface;
 mod limits;
