@@ -16,6 +16,7 @@ mod files;
 mod gate;
 mod grants;
 mod hooks;
+mod hostile;
 mod inputs;
 mod interface;
 mod limits;

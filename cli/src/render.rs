@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use toolcrib::call::Denial;
+use toolcrib::call::{Denial, Flag};
 
 use hold::Stream;
 
@@ -184,6 +184,22 @@ pub(crate) fn denials(denials: &[Denial]) {
             Some(flag) => hint(&format!("`{capability}` was denied: {flag} would allow it")),
             None => hint(&format!("`{capability}` was denied")),
         }
+    }
+}
+
+/// Writes a `warning:` line where an answer holds what a person who looks at it would miss.
+pub(crate) fn flags(flags: &[Flag]) {
+    let words = flags.iter().map(|flag| match flag {
+        Flag::InvalidUtf8 => "bytes that are not UTF-8, replaced by U+FFFD",
+        Flag::Control => "control characters",
+        Flag::Bidirectional => "characters that turn the direction of text",
+        Flag::ZeroWidth => "characters without width",
+        Flag::Tags => "tag characters, which are letters that nobody sees",
+        _ => "what a person who looks at it would miss",
+    });
+    let words: Vec<_> = words.collect();
+    if !words.is_empty() {
+        warning(&format!("the tool's answer holds {}", words.join(", ")));
     }
 }
 

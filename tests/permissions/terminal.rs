@@ -1,5 +1,5 @@
 //! A terminal with a person at it: a pseudo-terminal whose far end is the program's standard input and error. Standard
-//! output is a pipe, as where a person looks at a question and a program at the answer.
+//! output is a pipe, as where a person looks at a question and a program at the answer, unless it is to be there too.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub(super) const COLUMNS: u16 = 100;
 
 /// The program, and the person's end of its terminal.
-pub(super) struct Terminal {
+pub(crate) struct Terminal {
     person: File,
     child: Child,
     arriving: Receiver<Vec<u8>>,
@@ -30,11 +30,11 @@ pub(super) struct Terminal {
 
 /// What is left when the program has ended.
 #[derive(Debug)]
-pub(super) struct Left {
-    pub(super) code: Option<i32>,
-    pub(super) stdout: String,
+pub(crate) struct Left {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
     /// Everything that was on the terminal, with what the person typed.
-    pub(super) terminal: String,
+    pub(crate) terminal: String,
 }
 
 impl Terminal {
@@ -50,9 +50,21 @@ impl Terminal {
         Self::start_with(command, input, person, far)
     }
 
+    /// Starts the program with its answer on the terminal too.
+    pub(crate) fn start_whole(mut command: Command) -> Self {
+        let (person, far) = pair();
+        command.stdout(far.try_clone().unwrap());
+        Self::start_at(command, far.try_clone().unwrap().into(), person, far)
+    }
+
     fn start_with(mut command: Command, input: Stdio, person: File, far: File) -> Self {
+        command.stdout(Stdio::piped());
+        Self::start_at(command, input, person, far)
+    }
+
+    fn start_at(mut command: Command, input: Stdio, person: File, far: File) -> Self {
         let controlling = far.try_clone().unwrap();
-        command.env("NO_COLOR", "1").stdin(input).stdout(Stdio::piped()).stderr(far);
+        command.env("NO_COLOR", "1").stdin(input).stderr(far);
         at_terminal(&mut command, controlling);
         let child = command.spawn().expect("the program starts");
         // Only the program holds the far end from here on: when it has ended, there is nothing more to read.
@@ -98,9 +110,11 @@ impl Terminal {
     }
 
     /// Waits for the end of the program.
-    pub(super) fn end(mut self) -> Left {
+    pub(crate) fn end(mut self) -> Left {
         let mut stdout = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        if let Some(mut pipe) = self.child.stdout.take() {
+            pipe.read_to_string(&mut stdout).unwrap();
+        }
         let code = self.child.wait().unwrap().code();
         while let Ok(bytes) = self.arriving.recv_timeout(LONGEST) {
             self.see(&bytes);

@@ -195,6 +195,7 @@ fn told(result: &ToolResult<'_>, detail: Detail) {
     if detail == Detail::Verbose && !result.log.is_empty() {
         quoted("|", result.log);
     }
+    render::flags(&result.receipt.flags);
     if result.is_error || detail == Detail::Verbose {
         render::denials(&result.receipt.denied);
     }

@@ -73,6 +73,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.verbose && !result.log.is_empty() {
         render::aside(&result.log);
     }
+    render::flags(&result.receipt.flags);
     advise(&result, args.verbose);
     if let Some(hint) = hint(&result.receipt, runtime.tool(&result.receipt.tool), &arguments) {
         render::hint(&hint);

@@ -1,6 +1,7 @@
 //! A call and its result: what every door turns its own protocol into, and back.
 
 mod decision;
+mod flag;
 mod receipt;
 
 use std::borrow::Cow;
@@ -8,6 +9,7 @@ use std::borrow::Cow;
 use crate::error::{Error, ToolError};
 
 pub use decision::{Behavior, Decision, Reason};
+pub use flag::Flag;
 pub use receipt::{Denial, Exchange, HookNote, Mutation, NetworkUse, Persisted, Receipt, Written};
 
 /// A call of a tool, as a model or a person made it. Nothing in it is trusted.

@@ -6,6 +6,7 @@ use crate::error::Outcome;
 use crate::tool::Persistence;
 
 use super::decision::Decision;
+use super::flag::Flag;
 
 /// What a call used, was granted and was denied. The same figures go to the caller and to the audit log.
 #[derive(Debug, Clone, Serialize)]
@@ -36,6 +37,9 @@ pub struct Receipt {
     /// What the tool wrote, where it succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written: Option<Written>,
+    /// What the tool's answer holds that a person who looks at it would miss.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<Flag>,
     /// What became of the answer, where it was too long to be told whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persisted: Option<Persisted>,
@@ -89,6 +93,7 @@ impl Receipt {
             hooks: Vec::new(),
             waited_ms: 0.0,
             written: None,
+            flags: Vec::new(),
             persisted: None,
             exit: None,
             ms: 0.0,

@@ -6,6 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use tokio::sync::SemaphorePermit;
 
+use crate::call::Flag;
 use crate::error::{Outcome, ToolError};
 use crate::observe::What;
 use crate::sandbox::{Finished, Invocation, Program};
@@ -91,7 +92,8 @@ impl Pipeline {
         let run = self.sandbox.run(program, invocation, &ticket.meter);
         let Finished { exit, stdout, stderr } = unless_cancelled(context.turn, run).await?;
         drop(slots);
-        ticket.log(&stderr);
+        let stderr = ticket.text(stderr);
+        ticket.log(stderr.clone());
         // What fails right after a request failed, fails for that reason.
         let exit = exit.map_err(|error| ticket.meter.ledger.blame(error))?;
         ticket.exited(exit);
@@ -99,8 +101,12 @@ impl Pipeline {
         if let Some(turn) = context.turn {
             turn.spend(stdout.len())?;
         }
-        let line = contract::answer(exit, stdout, stderr);
+        let line = contract::answer(exit, ticket.text(stdout), &stderr);
         let line = line.map_err(|error| ticket.meter.ledger.blame(error));
+        ticket.flag(match &line {
+            Ok(line) => line.as_deref().map(Flag::in_json).unwrap_or_default(),
+            Err(error) => Flag::in_json(&error.content()),
+        });
         let line = line.map_err(|error| answer::framed_error(error, &ready.masks, self.most_inline(work.tool)))?;
         let (line, written) = answer::map(work.tool, ready, line).await?;
         ticket.written(written);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::Value;
 
 use crate::audit::Audit;
-use crate::call::{Decision, Denial, HookNote, Mutation, Persisted, Receipt, ToolCall, ToolResult, Written};
+use crate::call::{Decision, Denial, Flag, HookNote, Mutation, Persisted, Receipt, ToolCall, ToolResult, Written};
 use crate::error::{Error, Outcome, ToolError};
 use crate::observe::{Event, Observer, What};
 use crate::policy::{Grant, real_path};
@@ -185,8 +185,27 @@ impl<'p> Ticket<'p> {
         self.note(|receipt| receipt.exit = Some(code));
     }
 
-    pub(super) fn log(&mut self, stderr: &[u8]) {
-        self.log = String::from_utf8_lossy(stderr).into_owned();
+    /// What the tool wrote, as text.
+    pub(super) fn text(&mut self, bytes: Vec<u8>) -> String {
+        String::from_utf8(bytes).unwrap_or_else(|error| {
+            self.flag([Flag::InvalidUtf8]);
+            String::from_utf8_lossy(error.as_bytes()).into_owned()
+        })
+    }
+
+    /// Notes what an answer holds that nobody would see.
+    pub(super) fn flag(&mut self, flags: impl IntoIterator<Item = Flag>) {
+        for flag in flags {
+            self.note(|receipt| {
+                if !receipt.flags.contains(&flag) {
+                    receipt.flags.push(flag);
+                }
+            });
+        }
+    }
+
+    pub(super) fn log(&mut self, stderr: String) {
+        self.log = stderr;
     }
 
     pub(super) fn written(&mut self, written: Written) {

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wasmtime::ResourceLimiter;
 
@@ -58,55 +58,52 @@ impl Meter {
     }
 }
 
-/// Memories and tables of one call together, against one cap.
+/// Memories and tables of one call together, against one cap. What was let through stays counted also where the engine
+/// then could not grow: it tells of failures that it never asked about too, and taking back for those what an earlier
+/// growth took would lift the cap.
 #[derive(Debug)]
 pub(super) struct MemoryBudget {
     pub(super) used: usize,
-    /// What was taken last, given back if the growth then fails.
-    pub(super) last: usize,
     pub(super) cap: usize,
     pub(super) meter: std::sync::Arc<Meter>,
 }
 
 impl MemoryBudget {
-    fn take(&mut self, bytes: usize) -> bool {
-        match self.used.checked_add(bytes).filter(|total| *total <= self.cap) {
+    /// Lets something grow from `now` to `wanted` units of this many bytes, where `most` is all that it was declared to
+    /// become or its slot has room for.
+    fn grows(&mut self, now: usize, wanted: usize, most: Option<usize>, unit: usize) -> bool {
+        let bytes = wanted.saturating_sub(now).saturating_mul(unit);
+        let total = self.used.checked_add(bytes).filter(|total| *total <= self.cap);
+        match total.filter(|_| most.is_none_or(|most| wanted <= most)) {
             Some(total) => {
-                (self.used, self.last) = (total, bytes);
+                self.used = total;
                 self.meter.peak_memory.fetch_max(total as u64, Relaxed);
                 true
             }
             None => {
-                self.last = 0;
                 self.meter.memory_refused.store(true, Relaxed);
                 false
             }
         }
     }
-
-    /// The growth that was let through, or refused, did not happen.
-    fn give_back(&mut self) {
-        self.used = self.used.saturating_sub(std::mem::take(&mut self.last));
-    }
 }
 
 impl ResourceLimiter for MemoryBudget {
     fn memory_growing(&mut self, now: usize, wanted: usize, most: Option<usize>) -> wasmtime::Result<bool> {
-        Ok(most.is_none_or(|most| wanted <= most) && self.take(wanted.saturating_sub(now)))
+        Ok(self.grows(now, wanted, most, 1))
     }
 
     fn memory_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
-        self.give_back();
+        self.meter.memory_refused.store(true, Relaxed);
         Ok(())
     }
 
     fn table_growing(&mut self, now: usize, wanted: usize, most: Option<usize>) -> wasmtime::Result<bool> {
-        let elements = wanted.saturating_sub(now);
-        Ok(most.is_none_or(|most| wanted <= most) && self.take(elements.saturating_mul(size_of::<usize>())))
+        Ok(self.grows(now, wanted, most, size_of::<usize>()))
     }
 
     fn table_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
-        self.give_back();
+        self.meter.memory_refused.store(true, Relaxed);
         Ok(())
     }
 
@@ -123,21 +120,27 @@ impl ResourceLimiter for MemoryBudget {
     }
 }
 
-/// A future whose time on the processor is counted: the thread's own clock before and after each poll.
+/// A future whose time on the processor is counted: the thread's own clock before and after each poll. Past its deadline
+/// it gets no further turn, and is `None`.
 pub(super) struct Metered<'a, F> {
     pub(super) inner: Pin<Box<F>>,
     pub(super) meter: &'a Meter,
+    pub(super) deadline: Instant,
 }
 
 impl<F: Future> Future for Metered<'_, F> {
-    type Output = F::Output;
+    type Output = Option<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // Of many guests that compute, each would otherwise use a whole tick more to learn that its time is over.
+        if Instant::now() >= self.deadline {
+            return Poll::Ready(None);
+        }
         let before = thread_time();
         let polled = self.inner.as_mut().poll(context);
         let used = thread_time().saturating_sub(before);
         self.meter.processor_nanos.fetch_add(used.as_nanos() as u64, Relaxed);
-        polled
+        polled.map(Some)
     }
 }
 

@@ -202,12 +202,12 @@ impl Sandbox {
         let deadline = fault::deadline(limits);
         let mut store = store(room, inside, limits, meter, deadline);
         // The epoch stops a guest that computes; the time-out one that waits in a host call.
-        let acting = Metered { inner: Box::pin(act(&mut store)), meter };
+        let acting = Metered { inner: Box::pin(act(&mut store)), meter, deadline };
         let ended = tokio::time::timeout_at(deadline.into(), acting).await;
         if let Some(given) = limits.fuel {
             meter.fuel.fetch_add(given.saturating_sub(store.get_fuel().unwrap_or_default()), Relaxed);
         }
-        ended.map_err(|_| fault::timed_out())
+        ended.ok().flatten().ok_or_else(fault::timed_out)
     }
 }
 
@@ -245,7 +245,7 @@ fn store(
     let Inside { wasi, allowance, way } = inside;
     let mut table = ResourceTable::new();
     table.set_max_capacity(limits.handles);
-    let memory = MemoryBudget { used: 0, last: 0, cap: limits.memory, meter: meter.clone() };
+    let memory = MemoryBudget { used: 0, cap: limits.memory, meter: meter.clone() };
     let requests = Requests { meter: meter.clone(), limits: *limits, way };
     let http = WasiHttpCtx::new();
     let mut store = Store::new(&room.engine, Host { wasi, table, memory, requests, http, deadline, allowance });
@@ -257,7 +257,9 @@ fn store(
         if std::time::Instant::now() >= context.data().deadline {
             Err(wasmtime::Error::from(DeadlinePassed))
         } else {
-            Ok(UpdateDeadline::Yield(1))
+            // This yield, unlike the engine's own, lets the scheduler look at its timers and sockets before the guest goes
+            // on: where guests keep every thread busy, those of the other calls would be seen to some 60 turns later.
+            Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
         }
     });
     if let Some(fuel) = limits.fuel {

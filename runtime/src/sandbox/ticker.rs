@@ -8,6 +8,9 @@ use wasmtime::Engine;
 
 /// How often a guest that computes is looked at, and so how late its deadline may be noticed.
 const TICK: Duration = Duration::from_millis(5);
+/// How often where many calls run: they take turns of one tick, and each has its turn soon after its deadline only if
+/// those of the others are short.
+const SHORTEST_TICK: Duration = Duration::from_millis(1);
 
 pub(super) struct Ticker(Arc<Shared>);
 
@@ -32,16 +35,23 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is a call; false when the ticker has ended.
-    fn wait(&self) -> bool {
+    /// Waits until there is a call, and gives how many there are; `None` when the ticker has ended.
+    fn wait(&self) -> Option<usize> {
         let mut state = self.state();
         while state.calls == 0 && !state.ended {
             state.waiting = true;
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.waiting = false;
         }
-        !state.ended
+        (!state.ended).then_some(state.calls)
     }
+}
+
+/// The tick for this many calls on this many processors: a round of all of them takes no longer than a call alone, as far
+/// as ticks can be that short.
+fn tick(calls: usize, processors: usize) -> Duration {
+    let round = u32::try_from(calls.div_ceil(processors)).unwrap_or(u32::MAX);
+    (TICK / round.max(1)).max(SHORTEST_TICK)
 }
 
 impl Ticker {
@@ -49,11 +59,12 @@ impl Ticker {
     pub(super) fn start(engine: Engine) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let thread = thread::Builder::new().name("toolcrib-epoch".into());
+        let processors = thread::available_parallelism().map_or(1, usize::from);
         thread.spawn({
             let shared = shared.clone();
             move || {
-                while shared.wait() {
-                    thread::sleep(TICK);
+                while let Some(calls) = shared.wait() {
+                    thread::sleep(tick(calls, processors));
                     engine.increment_epoch();
                 }
             }
@@ -81,5 +92,16 @@ impl Drop for Ticker {
     fn drop(&mut self) {
         self.0.state().ended = true;
         self.0.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_calls_make_shorter_ticks_within_bounds() {
+        let millis = |calls| tick(calls, 2).as_micros();
+        assert_eq!([1, 2, 4, 10, 1000].map(millis), [5000, 5000, 2500, 1000, 1000]);
     }
 }

@@ -1,0 +1,177 @@
+//! The cases that are measured: a hostile program, what it is given, how its call has to end. Data alone: who runs them
+//! stands in `measure`.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::programs;
+
+/// One hostile thing and how it has to end.
+pub(crate) struct Case {
+    /// The numbers of the kinds of attack that it belongs to.
+    pub(crate) rows: &'static [u8],
+    pub(crate) name: &'static str,
+    pub(crate) program: Program,
+    /// JSON text.
+    pub(crate) arguments: &'static str,
+    /// The milliseconds that each call may take.
+    pub(crate) deadline: u64,
+    /// The `limits` of the tool, as a manifest has them: JSON text.
+    pub(crate) limits: &'static str,
+    /// What lies in the folder that the tool may read and write, where it gets one.
+    pub(crate) folder: Option<fn(&Path)>,
+    /// The outcomes that are right.
+    pub(crate) ends: &'static [&'static str],
+    /// Words of every answer.
+    pub(crate) says: &'static str,
+    /// Calls that run at the same time.
+    pub(crate) at_once: usize,
+    /// How many times that is done where it is tried at length, and where it is tried briefly.
+    pub(crate) rounds: [usize; 2],
+}
+
+pub(crate) enum Program {
+    /// A file of `tests/guests/src/bin`.
+    Guest(&'static str),
+    /// A text of WebAssembly.
+    Text(fn() -> String),
+}
+
+use Program::{Guest, Text};
+
+/// A deadline that is to be met; calls that end for another reason get a longer one.
+const SOON: u64 = 200;
+const LATER: u64 = 20_000;
+const HUNG: &[&str] = &["deadline"];
+const ENDED: &[&str] = &["memory"];
+
+const fn case(rows: &'static [u8], name: &'static str, program: Program, ends: &'static [&'static str]) -> Case {
+    Case {
+        rows,
+        name,
+        program,
+        arguments: "{}",
+        deadline: LATER,
+        limits: "{}",
+        folder: None,
+        ends,
+        says: "",
+        at_once: 1,
+        rounds: [1, 1],
+    }
+}
+
+const fn hung(rows: &'static [u8], name: &'static str, program: Program) -> Case {
+    Case { deadline: SOON, ..case(rows, name, program, HUNG) }
+}
+
+/// Every case, in the order of the rows.
+pub(crate) const CASES: &[Case] = &[
+    hung(&[1], "endless loop", Guest("spin")),
+    Case { limits: r#"{"fuel": 10000000}"#, ..case(&[1], "endless loop on fuel", Guest("spin"), &["fuel"]) },
+    hung(&[2], "endless loop in a start function", Text(programs::start_loops)),
+    hung(&[2], "endless loop in realloc", Text(programs::realloc_loops)),
+    hung(&[2], "endless loop in post-return", Text(programs::post_return_loops)),
+    case(&[3], "4 GiB of memory", Guest("grow"), ENDED),
+    case(&[4], "four memories over the cap in sum", Text(programs::memories_over_the_cap_in_sum), ENDED),
+    case(&[5], "a table of two billion elements", Text(|| programs::table_of(2_000_000_000)), ENDED),
+    case(&[5], "a table larger than a slot's", Text(|| programs::table_of(100_000)), ENDED),
+    case(&[6], "endless recursion", Guest("recurse"), &["stack"]),
+    case(&[6], "endless recursion without frames", Text(programs::pure_recursion), &["stack"]),
+    case(&[7], "a host call at the end of the stack", Text(programs::host_call_at_the_end_of_the_stack), &["stack"]),
+    hung(&[9], "copying the whole heap in a loop", Text(programs::copies_its_heap)),
+    case(&[10], "a flood of the host's handles", Guest("many_pollables"), &["handles"]),
+    case(&[10], "a flood of its own handles", Text(programs::own_handles), &["handles"]),
+    Case {
+        arguments: r#"{"path": "f"}"#,
+        folder: Some(|folder| std::fs::write(folder.join("f"), "x").expect("a file")),
+        ..case(&[10, 37], "a flood of open files", Guest("open_many"), &["handles"])
+    },
+    case(&[11], "a list of 1 GiB that is not there", Text(|| programs::gibibyte_list(false)), &["trap"]),
+    Case {
+        limits: r#"{"memoryMb": 2048}"#,
+        ..case(&[11], "a list of 1 GiB", Text(|| programs::gibibyte_list(true)), &["trap"])
+    },
+    Case {
+        arguments: r#"{"times": 3000000}"#,
+        ..case(&[11], "one handle in a list three million times", Guest("many_borrows"), &["trap"])
+    },
+    Case {
+        arguments: r#"{"times": 100000}"#,
+        ..case(&[10, 11], "one handle in a list a hundred thousand times", Guest("many_borrows"), &["handles"])
+    },
+    case(&[12], "2^40 random bytes", Guest("random_bytes"), &["trap"]),
+    hung(&[14], "sleeping an hour", Guest("sleep")),
+    hung(&[14], "polling forever", Guest("poll")),
+    Case {
+        deadline: 2,
+        at_once: 250,
+        rounds: [400, 2],
+        ..hung(&[15], "time-outs that drop a call midway", Guest("sleep"))
+    },
+    hung(&[16], "polling what is ready", Guest("poll_ready")),
+    Case {
+        arguments: r#"{"op": "open", "path": "pipe"}"#,
+        folder: Some(fifo),
+        says: "not-permitted",
+        ..case(&[17], "opening a FIFO", Guest("file_io"), &["ok"])
+    },
+    Case { at_once: 1000, deadline: 1500, ..hung(&[18], "a thousand calls asleep", Guest("sleep")) },
+    Case { at_once: 64, deadline: 1000, ..hung(&[18], "sixty-four calls that compute", Guest("spin")) },
+    Case {
+        folder: Some(|_| ()),
+        says: r#""ready":[false,false,false,false,false,false]"#,
+        ..case(&[19], "absurd durations and timestamps", Guest("absurd_times"), &["ok"])
+    },
+    case(&[20], "endless standard output", Guest("flood_stdout"), &["output-limit"]),
+    Case {
+        limits: r#"{"outputKb": 64}"#,
+        ..case(&[20], "endless standard output, byte by byte", Guest("flood_byte"), &["output-limit"])
+    },
+    case(&[20], "endless standard error", Guest("flood_stderr"), &["output-limit"]),
+    Case {
+        arguments: r#"{"bytes": 2000000}"#,
+        ..case(&[21], "a result over the cap", Guest("big_result"), &["output-limit"])
+    },
+    case(&[22], "arrays 100,000 deep", Guest("deep_json"), &["bad-result"]),
+    Case { says: "a\u{fffd}\u{fffd}z", ..case(&[23], "bytes that are not UTF-8", Guest("invalid_utf8"), &["ok"]) },
+    case(&[25], "two lines", Guest("two_lines"), &["bad-result"]),
+    case(&[26], "no JSON", Guest("not_json"), &["bad-result"]),
+    case(&[], "a panic", Guest("panic"), &["trap"]),
+    Case {
+        at_once: 1000,
+        arguments: r#"{"n": 1}"#,
+        ..case(&[64], "a thousand calls at once", Guest("echo"), &["ok", "busy"])
+    },
+];
+
+fn fifo(folder: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(folder.join("pipe")).status();
+    assert!(made.expect("`mkfifo` runs").success());
+}
+
+impl Case {
+    pub(crate) fn named(name: &str) -> &'static Self {
+        CASES.iter().find(|case| case.name == name).expect("a case")
+    }
+
+    /// Whether its calls are to be stopped at their deadline.
+    pub(crate) fn hangs(&self) -> bool {
+        self.ends == HUNG
+    }
+
+    /// Its entry in a manifest, as the tool `victim`.
+    pub(crate) fn entry(&self) -> Value {
+        let mut entry = json!({
+            "name": "victim",
+            "command": ["./tools/bin/victim"],
+            "limits": serde_json::from_str::<Value>(self.limits).expect("JSON"),
+            "interface": {"timeout_ms": self.deadline},
+        });
+        if self.folder.is_some() {
+            entry["capabilities"] = json!({"files": {"write": ["work"]}});
+        }
+        entry
+    }
+}

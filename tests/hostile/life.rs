@@ -1,0 +1,110 @@
+//! The life of the program from outside: interrupted, killed, with nobody to answer it, under a clock that jumps.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, Ran};
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_call_is_out_in_two_seconds() {
+    for guest in ["spin", "sleep", "poll_ready"] {
+        let crib = Crib::with_guests(&[guest]);
+        let mut child = crib.toolcrib(&["call", guest]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let began = Instant::now();
+        while crib.logs().is_empty() {
+            assert!(began.elapsed() < Duration::from_secs(20), "the call begins");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        let began = Instant::now();
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{guest}");
+        assert!(began.elapsed() < Duration::from_millis(2500), "{guest}: {:?}", began.elapsed());
+        let outcomes: Vec<Value> = crib.records().iter().map(|record| record["outcome"].clone()).collect();
+        assert_eq!(outcomes, ["cancelled"], "{guest}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_writer_that_is_killed_leaves_a_sound_log() {
+    let crib = Crib::with_guests(&["empty"]);
+    assert_eq!(crib.run(&["call", "empty"]).code, Some(0));
+    let word = "x".repeat(200);
+    // An unknown tool is recorded too, and cheaply.
+    let script = format!("while :; do '{}' call 'unknown-{word}' '{{}}'; done", crate::crib::TOOLCRIB);
+    for round in 0..20_u64 {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(&script).current_dir(crib.path(".")).env_clear();
+        command.env("HOME", crib.path("home")).env("TOOLCRIB_AUDIT_DIR", crib.path("audit"));
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut shell = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(40 + round * 13 % 50));
+        let group = format!("-{}", shell.id());
+        assert!(Command::new("kill").args(["-KILL", "--", &group]).status().unwrap().success());
+        shell.wait().unwrap();
+    }
+    assert_eq!(crib.run(&["call", "empty"]).code, Some(0), "the next call is signed for");
+    let verified = crib.run(&["audit", "verify"]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+}
+
+#[test]
+fn tools_run_while_no_server_answers() {
+    let crib = Crib::with_guests(&["echo"]);
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/v1", nobody.local_addr().unwrap());
+    drop(nobody);
+    let began = Instant::now();
+    let ran =
+        crib.run(&["run", "go", "--base-url", &address, "--model", "m", "--http-retry-backoff", "1ms", "--quiet"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(began.elapsed() < Duration::from_secs(20), "retries are bounded");
+    assert_eq!(crib.outcome("echo", &json!({"a": 1}), &[]), "ok");
+}
+
+/// A shared library that lets the clock of the wall jump a year on and back at every look, and leaves every other clock.
+#[cfg(target_os = "linux")]
+const JUMPING: &str = r"
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static long looks;
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    int failed = (int)syscall(SYS_clock_gettime, clock, now);
+    if (clock == CLOCK_REALTIME && __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED) % 2)
+        now->tv_sec += 365L * 24 * 60 * 60;
+    return failed;
+}
+";
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_clock_that_jumps_moves_no_deadline() {
+    let crib = Crib::with_guests(&["spin", "sleep", "nap"]);
+    fs::write(crib.path("jumping.c"), JUMPING).unwrap();
+    let library = crib.path("jumping.so");
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(crib.path("jumping.c")).status();
+    assert!(built.expect("a C compiler, which the build needs too").success());
+    let call = |name: &str, arguments: &str| {
+        let mut command = crib.toolcrib(&["call", name, arguments, "--json", "--tool-timeout", "700ms"]);
+        let ran = Ran::from(command.env("LD_PRELOAD", &library).output().unwrap());
+        let line: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+        (line["receipt"]["outcome"].clone(), line["receipt"]["ms"].as_f64().unwrap())
+    };
+    for name in ["spin", "sleep"] {
+        let (outcome, took) = call(name, "{}");
+        assert_eq!(outcome, "deadline");
+        assert!((700.0..20_000.0).contains(&took), "{name}: {took}");
+    }
+    assert_eq!(call("nap", r#"{"ms":100}"#).0, "ok", "no wait is cut short");
+    let days = crib.logs().len();
+    assert!(days > 1, "the clock did jump: {days} day");
+    let verified = crib.run(&["audit", "verify"]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+}

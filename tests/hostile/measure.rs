@@ -1,0 +1,256 @@
+//! Runs a case in a process of its own and measures what it leaves: how its calls ended and how late, how much the host's
+//! memory grew beyond the guest's, what became of descriptors and threads, how many records there are, and what the next
+//! call of another tool did. It knows no case.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolcrib::{Audit, Runtime, ToolCall, ToolResult};
+
+use super::cases::{Case, Program};
+use crate::crib::{Crib, guest, target};
+
+/// Where the process of its own finds what to do, and where it leaves what it found.
+const ORDERS: &str = "TOOLCRIB_HOSTILE_ORDERS";
+/// The calls of another tool that are made while many calls hang.
+const BESIDE: usize = 20;
+/// How long what a call used may take to be gone.
+const SETTLES: Duration = Duration::from_secs(5);
+/// Threads that wait for work are given back after this.
+const IDLE: Duration = Duration::from_millis(20);
+
+/// How a case is to be tried.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub(crate) runs: usize,
+    /// Guests that compute without end beside it, in the same runtime.
+    pub(crate) spinning: usize,
+    /// Whether all rounds of the case are made, or a few.
+    pub(crate) at_length: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Orders {
+    case: String,
+    plan: Plan,
+    report: std::path::PathBuf,
+}
+
+/// What one run left.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Run {
+    /// How each call ended.
+    pub(crate) outcomes: Vec<String>,
+    /// What the last call said, or its error.
+    pub(crate) said: String,
+    /// What the last call was flagged with.
+    pub(crate) flags: Vec<String>,
+    /// Milliseconds that each call took.
+    pub(crate) took: Vec<f64>,
+    /// Whether each result came back with the identifier of its call, in the order of the calls.
+    pub(crate) in_order: bool,
+    /// The most bytes that a guest's memories and tables held.
+    pub(crate) guest_bytes: u64,
+    /// Bytes by which the process grew, a call, beyond its guest's memories.
+    pub(crate) host_bytes: u64,
+    /// Descriptors and threads that were there afterwards and not before.
+    pub(crate) descriptors: i64,
+    pub(crate) threads: i64,
+    /// Records of these calls less calls.
+    pub(crate) records: i64,
+    /// Milliseconds of the calls of another tool while these ran, where there are many.
+    pub(crate) beside: Vec<f64>,
+    /// How the next call of another tool ended, and its milliseconds.
+    pub(crate) next: String,
+    pub(crate) next_took: f64,
+}
+
+/// Tries a case in a process of its own, which `program` becomes where it comes to [`obey`].
+pub(crate) fn tried(case: &Case, plan: Plan, mut program: Command) -> Vec<Run> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let report = folder.path().join("report.json");
+    let orders = Orders { case: case.name.to_owned(), plan, report: report.clone() };
+    let orders = serde_json::to_string(&orders).expect("JSON");
+    let ended = program.env(ORDERS, orders).output().expect("the process starts");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{}: the host ended with {}: {said}", case.name, ended.status);
+    let report = fs::read(&report).unwrap_or_else(|error| panic!("{}: no report: {error}: {said}", case.name));
+    serde_json::from_slice(&report).expect("a report")
+}
+
+/// Does what this process was made for, if it was made for this.
+pub(crate) fn obey() -> bool {
+    let Ok(orders) = std::env::var(ORDERS) else { return false };
+    let orders: Orders = serde_json::from_str(&orders).expect("orders");
+    let runs = measured(Case::named(&orders.case), orders.plan);
+    fs::write(orders.report, serde_json::to_vec(&runs).expect("JSON")).expect("a report");
+    true
+}
+
+fn measured(case: &'static Case, plan: Plan) -> Vec<Run> {
+    let crib = Crib::new();
+    match case.program {
+        Program::Guest(name) => crib.install(&guest(name), "victim"),
+        Program::Text(text) => crib.install_wat("victim", &text()),
+    }
+    if let Some(fill) = case.folder {
+        fill(&crib.path("work"));
+    }
+    let mut spin = crib.entry("spin");
+    spin["interface"] = json!({"timeout_ms": 86_400_000});
+    crib.manifest(&json!({"tools": [case.entry(), crib.entry("echo"), spin]}));
+    let mut builder = Runtime::builder()
+        .source(crib.path("tools.json"))
+        .audit(Audit::folder(crib.path("audit")))
+        .compile_cache(target().join("test-cache"));
+    if case.at_once > 250 {
+        builder = builder.concurrency(1000).scheduler(toolcrib::Scheduler { queue: 600, ..Default::default() });
+    }
+    let runtime = builder.build().expect("a runtime");
+    let threads = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_keep_alive(IDLE)
+        .enable_all()
+        .build()
+        .expect("threads");
+    let runs = threads.block_on(async {
+        for name in ["victim", "echo", "spin"] {
+            // What a victim's program is refused for, its calls say.
+            let _ = runtime.prepare(name).await;
+        }
+        let spinning: Vec<_> = (0..plan.spinning).map(|_| tokio::spawn(called(&runtime, "spin", "{}", 0))).collect();
+        // The first calls make what all later ones share, such as the picture of a program's memory.
+        for name in ["echo", "victim"] {
+            let arguments = if name == "victim" { case.arguments } else { "{}" };
+            tokio::spawn(called(&runtime, name, arguments, 0)).await.expect("a call");
+        }
+        let mut runs = Vec::new();
+        for _ in 0..plan.runs {
+            runs.push(run(case, plan, &runtime, &crib).await);
+        }
+        spinning.into_iter().for_each(|call| call.abort());
+        runs
+    });
+    threads.shutdown_timeout(SETTLES);
+    runs
+}
+
+async fn run(case: &'static Case, plan: Plan, runtime: &Runtime, crib: &Crib) -> Run {
+    let before = Surroundings::settled(None).await;
+    let records = records(crib);
+    let [most, few] = case.rounds;
+    let rounds = if plan.at_length { most } else { few };
+    let mut run = Run { in_order: true, ..Run::default() };
+    reset_peak();
+    let resident = status("VmRSS:");
+    for _ in 0..rounds {
+        round(case, runtime, &mut run).await;
+    }
+    let grown = status("VmHWM:").saturating_sub(resident);
+    run.host_bytes = (grown / case.at_once as u64).saturating_sub(run.guest_bytes);
+    let began = Instant::now();
+    let next = tokio::spawn(called(runtime, "echo", r#"{"next":1}"#, 0)).await.expect("a call");
+    (run.next, run.next_took) = (next.receipt.outcome.to_string(), millis(began.elapsed()));
+    let after = Surroundings::settled(Some(before)).await;
+    run.descriptors = after.descriptors - before.descriptors;
+    run.threads = after.threads - before.threads;
+    run.records = self::records(crib) - records - run.outcomes.len() as i64;
+    run
+}
+
+/// Makes the calls of a case once.
+async fn round(case: &'static Case, runtime: &Runtime, run: &mut Run) {
+    let calls = (0..case.at_once).map(|number| {
+        let call = called(runtime, "victim", case.arguments, number);
+        tokio::spawn(async move {
+            let began = Instant::now();
+            let result = call.await;
+            (result, millis(began.elapsed()))
+        })
+    });
+    let calls: Vec<_> = calls.collect();
+    if case.at_once > 50 && case.deadline > 100 {
+        for _ in 0..BESIDE {
+            let began = Instant::now();
+            let other = tokio::spawn(called(runtime, "echo", "{}", 0)).await.expect("a call");
+            assert!(!other.is_error(), "{other:?}");
+            run.beside.push(millis(began.elapsed()));
+        }
+    }
+    for (number, call) in calls.into_iter().enumerate() {
+        let (result, took) = call.await.expect("the host survives");
+        run.in_order &= result.call_id == format!("call-{number}");
+        run.outcomes.push(result.receipt.outcome.to_string());
+        run.took.push(took);
+        run.guest_bytes = run.guest_bytes.max(result.receipt.peak_memory_bytes);
+        run.said = result.content().chars().take(1000).collect();
+        run.flags = result.receipt.flags.iter().map(|flag| flag.as_str().to_owned()).collect();
+    }
+}
+
+fn called(
+    runtime: &Runtime,
+    name: &'static str,
+    arguments: &'static str,
+    number: usize,
+) -> impl Future<Output = ToolResult> + Send + use<> {
+    let (runtime, call) = (runtime.clone(), ToolCall::new(format!("call-{number}"), name, arguments));
+    async move { runtime.call(call).await }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// The records of the calls that are tried.
+fn records(crib: &Crib) -> i64 {
+    let records = crib.records();
+    records.iter().filter(|record| record["tool"] == "victim").count() as i64
+}
+
+/// What a process holds of the system's.
+#[derive(Debug, Clone, Copy)]
+struct Surroundings {
+    descriptors: i64,
+    threads: i64,
+}
+
+impl Surroundings {
+    fn now() -> Self {
+        let entries = |folder: &Path| fs::read_dir(folder).map_or(0, |entries| entries.count() as i64);
+        Self { descriptors: entries(Path::new("/proc/self/fd")), threads: entries(Path::new("/proc/self/task")) }
+    }
+
+    /// What is held once nothing goes away any more, or no more is held than `before`.
+    async fn settled(before: Option<Self>) -> Self {
+        let began = Instant::now();
+        loop {
+            let now = Self::now();
+            tokio::time::sleep(IDLE * 3).await;
+            let later = Self::now();
+            let gone = |was: Self| later.descriptors <= was.descriptors && later.threads <= was.threads;
+            let still = later.descriptors == now.descriptors && later.threads == now.threads;
+            if before.map_or(still, gone) || began.elapsed() > SETTLES {
+                return later;
+            }
+        }
+    }
+}
+
+/// Lets the system count the peak of memory from now on.
+fn reset_peak() {
+    // Where the system has no such thing, the peak is that of the whole process, which is not less.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// A line of the process's status, in bytes.
+fn status(name: &str) -> u64 {
+    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kibibytes.unwrap_or_default() * 1024
+}
