@@ -1,0 +1,121 @@
+//! The network gate, attacked: a tool reaches what it was granted by host, port and method, and nothing beside it; a
+//! server that lies, floods or trickles costs a bounded time and a bounded memory; each refusal is told and signed for.
+
+mod answers;
+mod certificates;
+mod counting;
+mod destinations;
+mod names;
+mod notations;
+mod patience;
+mod redirects;
+mod requests;
+mod resolving;
+mod servers;
+mod sockets;
+mod tls;
+
+use std::cell::Cell;
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, Ran};
+
+/// How late a call may come back on a busy machine before a test calls it a hang.
+const BOUND: Duration = Duration::from_secs(20);
+
+/// Guests that would go round the gate.
+const ROUND: [&str; 3] = ["connect", "udp", "lookup"];
+
+/// A crib whose guest asks servers for what it is told to.
+struct Gate {
+    crib: Crib,
+    calls: Cell<usize>,
+}
+
+impl Gate {
+    fn new() -> Self {
+        Self { crib: Crib::with_guests(&["http", "echo"]), calls: Cell::new(0) }
+    }
+
+    /// One call; what it printed.
+    #[track_caller]
+    fn ask(&self, arguments: &Value, flags: &[&str]) -> Value {
+        self.calls.set(self.calls.get() + 1);
+        let begun = Instant::now();
+        let line = self.crib.call("http", arguments, flags);
+        assert!(begun.elapsed() < BOUND, "{arguments} came back after {:?}", begun.elapsed());
+        line
+    }
+
+    /// One request that is answered; what the guest saw.
+    #[track_caller]
+    fn answered(&self, arguments: &Value, flags: &[&str]) -> Value {
+        let line = self.ask(arguments, flags);
+        assert_eq!(line["receipt"]["outcome"], "ok", "{line}");
+        assert_eq!(line["result"]["status"], 200, "{line}");
+        assert!(line["result"]["error"].is_null(), "{line}");
+        line["result"].clone()
+    }
+
+    /// One request that the gate refuses: the guest is told so, and the receipt tells people. What is denied is given.
+    #[track_caller]
+    fn denied(&self, arguments: &Value, flags: &[&str]) -> Value {
+        let line = self.ask(arguments, flags);
+        assert_eq!(line["receipt"]["outcome"], "ok", "the guest reports for itself: {line}");
+        let error = line["result"]["error"].as_str().unwrap_or_else(|| panic!("it was let through: {line}"));
+        assert!(["HttpRequestDenied", "DestinationIpProhibited"].contains(&error), "{line}");
+        let denied = line["receipt"]["denied"].as_array().unwrap_or_else(|| panic!("{line}"));
+        assert_eq!(denied.len(), 1, "{line}");
+        assert!(denied[0]["capability"].as_str().is_some_and(|text| text.starts_with("net:")), "{line}");
+        denied[0].clone()
+    }
+
+    /// One request that does not come about, by whatever word: what is not a request at all has no place to deny.
+    #[track_caller]
+    fn rejected(&self, arguments: &Value, flags: &[&str]) -> String {
+        let line = self.ask(arguments, flags);
+        assert_eq!(line["receipt"]["outcome"], "ok", "the guest reports for itself: {line}");
+        line["result"]["error"].as_str().unwrap_or_else(|| panic!("it was let through: {line}")).to_owned()
+    }
+
+    /// The next call works, and each call left one record.
+    #[track_caller]
+    fn ends_well(&self) {
+        assert_eq!(self.crib.outcome("echo", &json!({"a": 1}), &[]), "ok");
+        let records = self.crib.records();
+        assert_eq!(records.len(), self.calls.get() + 1, "one record a call");
+        let identifiers: std::collections::BTreeSet<_> =
+            records.iter().map(|record| record["invocation"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(identifiers.len(), records.len(), "each record is of another call");
+    }
+
+    /// One call, and the most memory of the process that made it, in bytes.
+    fn weighed(&self, arguments: &Value, flags: &[&str]) -> (Value, u64) {
+        self.calls.set(self.calls.get() + 1);
+        let arguments = arguments.to_string();
+        let mut command = self.crib.toolcrib(&[&["call", "http", &arguments, "--json"], flags].concat());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let status = format!("/proc/{}/status", child.id());
+        let (mut peak, begun) = (0, Instant::now());
+        while child.try_wait().expect("a child").is_none() {
+            let text = std::fs::read_to_string(&status).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+            peak = peak.max(kilobytes.unwrap_or(0) * 1024);
+            assert!(begun.elapsed() < BOUND, "it hangs");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let output: Output = child.wait_with_output().expect("an end");
+        let ran = Ran::from(output);
+        let line = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+        (line, peak)
+    }
+}
+
+/// `--allow-net=` with these destinations.
+fn allow(destinations: &[&str]) -> String {
+    format!("--allow-net={}", destinations.join(","))
+}
