@@ -8,12 +8,13 @@ use super::{BOUND, Gate, allow};
 /// What an answer may cost the host beside a small one.
 const ROOM: u64 = 96 << 20;
 
-/// A request that the limit of output ends: whatever the guest makes of it, the call is over the limit.
+/// Requests that the limit of output ends, by a guest that fails for it.
 #[track_caller]
-fn over(gate: &Gate, server: &Server, arguments: Value) {
+fn over(gate: &Gate, server: &Server, mut arguments: Value) {
+    arguments["strict"] = json!(true);
     let (line, peak) = gate.weighed(&arguments, &[&allow(&[&server.authority()]), "--timeout=18s"]);
     assert_eq!(line["receipt"]["outcome"], "output-limit", "{line}");
-    assert!(line["error"].is_string(), "{line}");
+    assert!(line["error"].as_str().is_some_and(|error| error.contains("16 MiB")), "it tells the limit: {line}");
     let (_, plain) = weigh_small(gate);
     assert!(peak < plain + ROOM, "the host held {peak} bytes, and {plain} for a small answer");
     assert!(server.is_left_alone(), "the connection is closed");

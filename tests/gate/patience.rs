@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use toolcrib::policy::Permission;
 use toolcrib::{Outcome, Runtime, ToolCall};
 
 use super::names::{Names, Says};
@@ -28,7 +29,7 @@ fn slow() -> Vec<(&'static str, Server, &'static str)> {
     };
     vec![
         ("never answers", Server::http(|peer| peer.wait()), "http"),
-        ("never reads", Server::raw(|peer| peer.wait()), "http"),
+        ("says nothing at all", Server::raw(|peer| peer.wait()), "http"),
         ("trickles its head", trickles("HTTP/1.1 200 OK\r\n", b"x-one: two\r\n"), "http"),
         ("trickles one header", trickles("HTTP/1.1 200 OK\r\nx-one: ", b"x"), "http"),
         ("trickles interim answers", trickles("", b"HTTP/1.1 103 Early Hints\r\n\r\n"), "http"),
@@ -112,24 +113,34 @@ fn an_interrupt_ends_a_request_and_its_call() {
 }
 
 #[test]
-fn a_dropped_call_closes_its_connections_while_the_host_lives_on() {
+fn a_dropped_call_leaves_no_connection_and_no_task_while_the_host_lives_on() {
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    for (name, server, scheme) in slow() {
-        let policy = policy(&server.authority());
-        let runtime = Runtime::builder().source(guest("http")).source(guest("echo")).policy(policy).build().unwrap();
+    let servers = slow();
+    let policy = servers.iter().fold(toolcrib::Policy::default(), |policy, (_, server, _)| {
+        policy.allow(Permission::Net(server.authority().parse().expect("a destination")))
+    });
+    let builder = Runtime::builder().source(guest("http")).source(guest("echo")).policy(policy);
+    let runtime = builder.build().unwrap();
+    tokio.block_on(runtime.prepare("http")).unwrap();
+    tokio.block_on(runtime.prepare("echo")).unwrap();
+    for (name, server, scheme) in servers {
         let arguments = json!({"url": format!("{scheme}://{}/", server.authority()), "together": 4}).to_string();
-        tokio.block_on(async {
-            runtime.prepare("http").await.unwrap();
-            let call = runtime.call(ToolCall::new("", "http", arguments));
-            let dropped = tokio::time::timeout(Duration::from_millis(700), call).await;
-            assert!(dropped.is_err(), "{name} ended by itself: {dropped:?}");
-        });
+        let call = {
+            let runtime = runtime.clone();
+            tokio.spawn(async move { runtime.call(ToolCall::new("", "http", arguments)).await })
+        };
         assert!(server.is_asked(4), "{name}");
+        call.abort();
+        let ended = tokio.block_on(call);
+        assert!(ended.is_err_and(|error| error.is_cancelled()), "{name} ended by itself");
         assert!(server.is_left_alone(), "{name} still has an open connection");
-        tokio.block_on(async {
-            let next = runtime.call(ToolCall::new("", "echo", "{}")).await;
-            assert_eq!(next.receipt.outcome, Outcome::Ok, "{name}");
-        });
+        let begun = Instant::now();
+        while tokio.metrics().num_alive_tasks() > 0 {
+            assert!(begun.elapsed() < Duration::from_secs(10), "{name}: a task outlives its call");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let next = tokio.block_on(runtime.call(ToolCall::new("", "echo", "{}")));
+        assert_eq!(next.receipt.outcome, Outcome::Ok, "{name}");
     }
 }
 
@@ -137,7 +148,11 @@ fn a_dropped_call_closes_its_connections_while_the_host_lives_on() {
 /// than after the first. It is a process of its own, since other tests open files in this one.
 #[test]
 fn hung_calls_leave_no_descriptor_and_no_thread_behind() {
-    let crib = Crib::with_guests(&["http", "nap"]);
+    let crib = Crib::new();
+    let mut tools = json!({"tools": [crib.entry("http"), crib.entry("nap")]});
+    // So that its calls run together.
+    tools["tools"][0]["interface"] = json!({"is_read_only": true, "is_concurrency_safe": true});
+    crib.manifest(&tools);
     let servers = slow();
     let hung: Vec<Value> = servers
         .iter()
@@ -179,9 +194,4 @@ fn hung_calls_leave_no_descriptor_and_no_thread_behind() {
 
 fn entries(process: u32, folder: &str) -> usize {
     fs::read_dir(format!("/proc/{process}/{folder}")).map_or(0, Iterator::count)
-}
-
-fn policy(destination: &str) -> toolcrib::Policy {
-    let destination = destination.parse().expect("a destination");
-    toolcrib::Policy::default().allow(toolcrib::policy::Permission::Net(destination))
 }

@@ -68,7 +68,7 @@ fn a_granted_hop_is_answered_and_no_path_is_ever_noted() {
     let line = gate.ask(&json!({"url": server.url(), "follow": 1}), &[&flag]);
     assert_eq!((&line["result"]["body"], &line["result"]["hops"]), (&json!("there"), &json!(1)), "{line}");
     assert!(target.heads()[0].contains("canary-77"), "{:?}", target.heads());
-    let noted = line["receipt"]["network"].as_array().unwrap_or_else(|| panic!("{line}"));
+    let noted = line["receipt"]["network"]["requests"].as_array().unwrap_or_else(|| panic!("{line}"));
     let of = |place: usize, name: &str| noted[place][name].clone();
     assert_eq!(noted.len(), 2, "{line}");
     assert_eq!((of(0, "host"), of(0, "port"), of(0, "status")), (json!("127.0.0.1"), json!(server.port()), json!(302)));

@@ -40,8 +40,10 @@ fn a_tool_that_may_send_requests_is_open_to_the_world_and_not_proven_harmless() 
     let ran = gate.crib.run(&["inspect", "http", "--json"]);
     let told: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
     assert!(told.to_string().contains("wasi:http/outgoing-handler"), "{told}");
-    for (name, harmless) in [("is_open_world", false), ("is_read_only", true), ("is_concurrency_safe", true)] {
-        let fact = told["facts"].get(name).unwrap_or_else(|| panic!("{told}"));
-        assert_ne!(fact["value"], json!(harmless), "{name}: {told}");
+    for (part, name, harmless) in
+        [("safety", "is_open_world", false), ("safety", "is_read_only", true), ("safety", "is_concurrency_safe", true)]
+    {
+        let fact = &told["interface"][part][name];
+        assert!(fact["basis"].is_string() && fact["value"] != json!(harmless), "{name}: {fact}");
     }
 }

@@ -59,14 +59,11 @@ fn main() -> ExitCode {
 
 fn run(args: Args) -> Result<Value, Error> {
     if args.together > 0 {
-        return Ok(together(&args));
+        let begun: Vec<_> = (0..args.together).map(|_| begin(&args)).collect();
+        return count(&args, begun.into_iter().map(|future| future.and_then(|future| end(&args, future))));
     }
     if let Some(times) = args.repeat {
-        let mut ended = BTreeMap::<String, u64>::new();
-        for _ in 0..times {
-            *ended.entry(name(&ask(&args))).or_default() += 1;
-        }
-        return Ok(json!({ "ended": ended }));
+        return count(&args, (0..times).map(|_| ask(&args)));
     }
     let (mut args, mut hops) = (args, 0);
     loop {
@@ -84,19 +81,24 @@ fn run(args: Args) -> Result<Value, Error> {
             }),
             Err(error) => json!({ "error": error, "hops": hops }),
         };
-        let failed = answer.as_ref().map_or(true, |answer| answer.error.is_some());
-        return if args.strict && failed { Err(error!("{told}")) } else { Ok(told) };
+        return if args.strict && fails(&answer) { Err(error!("{told}")) } else { Ok(told) };
     }
 }
 
-/// Begins them all, and only then waits for each.
-fn together(args: &Args) -> Value {
-    let begun: Vec<_> = (0..args.together).map(|_| begin(args)).collect();
+/// Tells how many ended in each way.
+fn count(args: &Args, answers: impl Iterator<Item = Result<Answer, String>>) -> Result<Value, Error> {
     let mut ended = BTreeMap::<String, u64>::new();
-    for future in begun {
-        *ended.entry(name(&future.and_then(|future| end(args, future)))).or_default() += 1;
+    let mut failed = false;
+    for answer in answers {
+        failed = fails(&answer);
+        *ended.entry(name(&answer)).or_default() += 1;
     }
-    json!({ "ended": ended })
+    let told = json!({ "ended": ended });
+    if args.strict && failed { Err(error!("{told}")) } else { Ok(told) }
+}
+
+fn fails(answer: &Result<Answer, String>) -> bool {
+    answer.as_ref().map_or(true, |answer| answer.error.is_some())
 }
 
 fn name(answer: &Result<Answer, String>) -> String {
