@@ -11,7 +11,7 @@ const ROOM: u64 = 96 << 20;
 /// Requests that the limit of output ends, by a guest that fails for it.
 #[track_caller]
 fn over(gate: &Gate, server: &Server, mut arguments: Value) {
-    arguments["strict"] = json!(true);
+    arguments["silent"] = json!(true);
     let (line, peak) = gate.weighed(&arguments, &[&allow(&[&server.authority()]), "--timeout=18s"]);
     assert_eq!(line["receipt"]["outcome"], "output-limit", "{line}");
     assert!(line["error"].as_str().is_some_and(|error| error.contains("16 MiB")), "it tells the limit: {line}");
@@ -141,7 +141,8 @@ fn what_comes_behind_the_last_chunk_is_bounded() {
         let line = gate.ask(&json!({"url": server.url()}), &[&allow(&[&server.authority()]), "--timeout=18s"]);
         assert_ne!(line["receipt"]["outcome"], "deadline", "{flood:?}: {line}");
         assert!(server.is_left_alone(), "{flood:?}");
-        assert!(server.sent() < 32 << 20, "{flood:?}: it took {} bytes", server.sent());
+        // Eight bytes on the wire for each that the call may receive.
+        assert!(server.sent() < 160 << 20, "{flood:?}: it took {} bytes", server.sent());
     }
     gate.ends_well();
 }

@@ -90,7 +90,7 @@ fn recursed(error: &wasmtime::Error) -> bool {
 }
 
 /// Bytes in the largest unit that divides them.
-struct Bytes(usize);
+pub(super) struct Bytes(pub(super) usize);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -37,8 +37,10 @@ struct Args {
     together: usize,
     /// Bytes of each body that it reads; all where it is absent.
     read: Option<u64>,
-    /// Ends in a failure where the last request did.
+    /// Ends in a failure where the last request did, and says how.
     strict: bool,
+    /// Ends in a failure where the last request did, without a word.
+    silent: bool,
 }
 
 /// What came of one request.
@@ -81,7 +83,7 @@ fn run(args: Args) -> Result<Value, Error> {
             }),
             Err(error) => json!({ "error": error, "hops": hops }),
         };
-        return if args.strict && fails(&answer) { Err(error!("{told}")) } else { Ok(told) };
+        return if fails(&answer) { failure(&args, told) } else { Ok(told) };
     }
 }
 
@@ -94,7 +96,14 @@ fn count(args: &Args, answers: impl Iterator<Item = Result<Answer, String>>) -> 
         *ended.entry(name(&answer)).or_default() += 1;
     }
     let told = json!({ "ended": ended });
-    if args.strict && failed { Err(error!("{told}")) } else { Ok(told) }
+    if failed { failure(args, told) } else { Ok(told) }
+}
+
+fn failure(args: &Args, told: Value) -> Result<Value, Error> {
+    if args.silent {
+        std::process::exit(3);
+    }
+    if args.strict { Err(error!("{told}")) } else { Ok(told) }
 }
 
 fn fails(answer: &Result<Answer, String>) -> bool {
