@@ -106,7 +106,7 @@ fn recursed(error: &wasmtime::Error) -> bool {
 }
 
 /// Bytes in the largest unit that divides them.
-struct Bytes(u64);
+pub(super) struct Bytes(pub(super) u64);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

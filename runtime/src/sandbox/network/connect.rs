@@ -55,14 +55,14 @@ impl Tls {
         made.await.cloned()
     }
 
-    async fn shake_hands(&self, host: &Host, stream: TcpStream) -> Result<Box<dyn Stream>, Fault> {
+    async fn shake_hands(&self, host: &Host, stream: TcpStream, longest: Duration) -> Result<Box<dyn Stream>, Fault> {
         let name = match host {
             Host::Name(name) => ServerName::try_from(name.clone()),
             Host::Address(address) => Ok(ServerName::from(*address)),
         };
         let name = name.map_err(|_| Fault::Tls("no certificate can be for such a host"))?;
         let connector = TlsConnector::from(self.config().await?);
-        let shaken = tokio::time::timeout(LONGEST_HANDSHAKE, connector.connect(name, stream)).await;
+        let shaken = tokio::time::timeout(longest.min(LONGEST_HANDSHAKE), connector.connect(name, stream)).await;
         let stream = shaken.map_err(|_| Fault::Slow("the far side did not end its handshake in time"))?;
         let stream = stream.map_err(|error| {
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
@@ -113,7 +113,10 @@ pub(super) async fn connect(
                 let _ = stream.set_nodelay(true);
                 return match target.scheme {
                     Scheme::Http => Ok(Box::new(stream)),
-                    Scheme::Https => tls.shake_hands(&target.host, stream).await,
+                    Scheme::Https => {
+                        let left = end.saturating_duration_since(Instant::now());
+                        tls.shake_hands(&target.host, stream, left).await
+                    }
                 };
             }
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -126,7 +129,7 @@ pub(super) async fn connect(
     Err(fault)
 }
 
-/// How many bytes may still come in before the head of the response is whole; afterwards others count.
+/// How many bytes may still come in: few until the head of the response is whole, and then those of a body in frames.
 #[derive(Debug, Clone)]
 pub(super) struct Allowance(Arc<AtomicUsize>);
 
@@ -135,18 +138,16 @@ impl Allowance {
         Self(Arc::new(AtomicUsize::new(bytes)))
     }
 
-    /// The head is whole.
-    pub(super) fn lift(&self) {
-        self.0.store(usize::MAX, Relaxed);
+    /// The head is whole: from here on so many bytes may come. What is counted of a body is what it holds, and its frames
+    /// could go on without ever holding anything.
+    pub(super) fn grant(&self, bytes: usize) {
+        self.0.store(bytes, Relaxed);
     }
 
     fn take(&self, bytes: usize) -> io::Result<()> {
         let left = self.0.load(Relaxed);
-        if left == usize::MAX {
-            return Ok(());
-        }
         self.0.store(left.saturating_sub(bytes), Relaxed);
-        if bytes > left { Err(io::Error::other("the head of the response is too large")) } else { Ok(()) }
+        if bytes > left { Err(io::Error::other("the far side sends more than its response may hold")) } else { Ok(()) }
     }
 }
 

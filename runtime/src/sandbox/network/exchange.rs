@@ -143,11 +143,13 @@ impl Gate {
         });
         let answered = tokio::time::timeout(first_byte, answered).await;
         let response = answered.map_err(|_| Fault::Slow("the far side did not answer in time"))?.map_err(broken)?;
-        allowance.lift();
+        allowance.grant(self.limits.received.saturating_mul(MOST_FRAMING).saturating_add(head));
         Ok((response, connection))
     }
 }
 
+/// The most bytes on the wire for one of a body: a chunk of a single byte is six.
+const MOST_FRAMING: usize = 8;
 /// The smallest buffer that the protocol's implementation works with.
 const SMALLEST_BUFFER: usize = 8192;
 

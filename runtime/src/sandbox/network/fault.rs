@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::error::Outcome;
+use crate::sandbox::fault::Bytes;
 
 /// The end of a request that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,8 +73,8 @@ impl fmt::Display for Fault {
             Fault::Rejected(why) => write!(f, "a request was rejected: {why}"),
             Fault::TooMany(most) => write!(f, "tool wanted more than {most} requests"),
             Fault::TooManyAtOnce(most) => write!(f, "tool wanted more than {most} requests at once"),
-            Fault::RequestTooLarge(most) => write!(f, "tool sent more than {most} bytes in one request"),
-            Fault::ResponseTooLarge(most) => write!(f, "tool was sent more than {most} bytes in responses"),
+            Fault::RequestTooLarge(most) => write!(f, "tool sent more than {} in one request", Bytes(*most)),
+            Fault::ResponseTooLarge(most) => write!(f, "tool was sent more than {} in responses", Bytes(*most)),
             Fault::Name(why)
             | Fault::Connect(why)
             | Fault::Tls(why)

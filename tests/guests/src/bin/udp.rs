@@ -1,0 +1,23 @@
+//! Tries to send a datagram, past any list of names, and reports what came of it.
+
+use std::net::UdpSocket;
+use std::process::ExitCode;
+
+use serde::Deserialize;
+use toolcrib_guest::json;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    address: String,
+}
+
+fn main() -> ExitCode {
+    toolcrib_guest::command(|args: Args| {
+        let sent = UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.send_to(b"out", &args.address));
+        Ok(match sent {
+            Ok(_) => json!({ "sent": true }),
+            Err(error) => json!({ "sent": false, "error": error.to_string() }),
+        })
+    })
+}
