@@ -12,6 +12,7 @@ mod open_files;
 mod options;
 mod permission;
 mod render;
+mod secrets;
 mod telemetry;
 
 use std::pin::pin;
@@ -57,7 +58,9 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     render::use_color(cli.color);
     open_files::allow_many();
-    perform(cli.command).unwrap_or_else(|error| render::failure(&error))
+    let code = perform(cli.command).unwrap_or_else(|error| render::failure(&error));
+    secrets::prompt::restore();
+    code
 }
 
 /// Runs a command to its end or to the person's. The command has threads of its own, so that nothing it is stuck in

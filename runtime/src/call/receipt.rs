@@ -60,7 +60,10 @@ pub struct Receipt {
     pub truncated: bool,
     /// Names of the environment variables passed on; never their values.
     pub env_keys: Vec<String>,
-    /// What was granted, as `read:FOLDER` or `write:FOLDER`.
+    /// Names of the secrets that were put into its requests, each once; never their values.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
+    /// What was granted, as `read:FOLDER`, `write:FOLDER` or `secret:NAME@HOST`.
     pub granted: Vec<String>,
     /// What was asked for or tried and not granted.
     pub denied: Vec<Denial>,
@@ -91,6 +94,7 @@ impl Receipt {
             stderr_bytes: 0,
             truncated: false,
             env_keys: Vec::new(),
+            secrets: Vec::new(),
             granted: Vec::new(),
             denied: Vec::new(),
         }

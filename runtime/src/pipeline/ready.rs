@@ -8,7 +8,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use crate::audit::Redactions;
 use crate::call::Decision;
 use crate::error::{Outcome, ToolError};
-use crate::policy::Grant;
+use crate::policy::{Credentials, Grant};
 use crate::sandbox::Program;
 use crate::schema::{Checked, Input};
 use crate::tool::Limits;
@@ -26,6 +26,8 @@ pub(crate) struct Ready {
     pub(crate) masks: Redactions,
     pub(super) slots: Semaphore,
     pub(super) program: OnceCell<Result<Arc<Program>, String>>,
+    /// The values of its secrets, once a call was given them.
+    pub(super) credentials: OnceCell<Arc<Credentials>>,
 }
 
 impl Ready {
@@ -40,6 +42,7 @@ impl Ready {
             masks: Redactions::default(),
             slots: Semaphore::new(slots),
             program: OnceCell::new(),
+            credentials: OnceCell::new(),
         }
     }
 

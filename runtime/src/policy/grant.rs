@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use crate::call::Denial;
 use crate::error::Error;
-use crate::tool::{Access, FileRequest, FolderRequest, Format, Tool};
+use crate::tool::{Access, FileRequest, FolderRequest, Format, SecretRequest, Tool};
 
 use super::folder::{RealFolder, real_path};
 use super::resolved::Allowed;
+use super::secret;
 
 /// Variables that the guest always has, with values of its own: the host's would tell a path and a user.
 const GUEST_ENV: [(&str, &str); 2] = [("PATH", "/bin"), ("HOME", "/")];
@@ -49,12 +50,13 @@ impl Folder {
 pub struct Grant {
     folders: Vec<Folder>,
     env: Vec<(String, String)>,
+    secrets: Vec<SecretRequest>,
     denied: Vec<Denial>,
 }
 
 impl Grant {
-    /// What `tool` asks for and `allowed` allows. An operator's own manifest allows the folders and variables that it
-    /// names; a record, which may be a stranger's, and everything else need a flag.
+    /// What `tool` asks for and `allowed` allows. An operator's own manifest allows the folders, variables and secrets that
+    /// it names; a record, which may be a stranger's, and everything else need a flag.
     ///
     /// # Errors
     ///
@@ -81,7 +83,8 @@ impl Grant {
                 env.push((name.clone(), value.clone()));
             }
         }
-        Ok(Self { folders, env, denied })
+        let secrets = secret::granted(tool, allows_by_naming(tool), allowed, &mut denied);
+        Ok(Self { folders, env, secrets, denied })
     }
 
     /// The folders, the guest's working directory first.
@@ -137,10 +140,16 @@ impl Grant {
         self.env.iter().skip(GUEST_ENV.len()).map(|(name, _)| name.as_str())
     }
 
-    /// What is granted, in words, such as `read:/data` or `env:TZ`.
+    /// The secrets that are put into its requests, by name; the guest never sees their values.
+    pub fn secrets(&self) -> &[SecretRequest] {
+        &self.secrets
+    }
+
+    /// What is granted, in words, such as `read:/data`, `env:TZ` or `secret:github@api.github.com`.
     pub fn granted(&self) -> Vec<String> {
         let folders = self.folders.iter().map(|folder| format!("{}:{}", folder.access.as_str(), folder.host.display()));
-        folders.chain(self.env_keys().map(|name| format!("env:{name}"))).collect()
+        let env = self.env_keys().map(|name| format!("env:{name}"));
+        folders.chain(env).chain(self.secrets.iter().map(SecretRequest::capability)).collect()
     }
 
     /// The folder in which a path of the host lies, whether or not there is something.

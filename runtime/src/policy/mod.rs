@@ -3,10 +3,13 @@
 
 mod approval;
 mod approvals;
+mod encodings;
 mod folder;
 mod grant;
 mod resolved;
 mod rule;
+mod scanner;
+mod secret;
 
 use std::path::PathBuf;
 
@@ -17,6 +20,9 @@ pub use grant::{Folder, Grant};
 pub(crate) use resolved::Allowed;
 pub(crate) use rule::{Judged, Rules};
 pub use rule::{Pattern, Rule};
+pub(crate) use scanner::{Leak, MASK, Scan, Scanner};
+pub(crate) use secret::Credentials;
+pub use secret::{Secret, SecretStore, Secrets};
 
 /// One permission, as an operator writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +34,8 @@ pub enum Permission {
     Write(PathBuf),
     /// Seeing an environment variable. `*` in a denial means every variable.
     Env(String),
+    /// Having a secret put into requests: `NAME`, or `NAME@HOST` for one host alone. `*` in a denial means every secret.
+    Secret(String),
 }
 
 /// What an operator allows and denies. Parsed here, resolved against the system when a runtime is built.

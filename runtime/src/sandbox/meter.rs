@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ pub(crate) struct Meter {
     /// Memory or a table was refused: what fails afterwards, fails for that reason.
     pub(crate) memory_refused: AtomicBool,
     denials: Mutex<Vec<(Access, String)>>,
+    secrets: Mutex<Vec<String>>,
+    leaked: Mutex<Option<Arc<str>>>,
 }
 
 impl Meter {
@@ -40,6 +42,29 @@ impl Meter {
         if denials.len() < MOST_DENIALS && !denials.iter().any(|(_, known)| *known == path) {
             denials.push((access, path));
         }
+    }
+
+    /// Notes a secret that was put into a request, once.
+    pub(super) fn used(&self, secret: &str) {
+        let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        if !secrets.iter().any(|known| known == secret) {
+            secrets.push(secret.to_owned());
+        }
+    }
+
+    /// The secrets that were put into requests.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that a response held a secret.
+    pub(super) fn leak(&self, secret: Arc<str>) {
+        self.leaked.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(secret);
+    }
+
+    /// The first secret that a response held.
+    pub(crate) fn leaked(&self) -> Option<Arc<str>> {
+        self.leaked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The paths that the grant refused, as the guest named them.
@@ -55,7 +80,7 @@ pub(super) struct MemoryBudget {
     /// What was taken last, given back if the growth then fails.
     pub(super) last: usize,
     pub(super) cap: usize,
-    pub(super) meter: std::sync::Arc<Meter>,
+    pub(super) meter: Arc<Meter>,
 }
 
 impl MemoryBudget {

@@ -25,7 +25,7 @@ use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{FsPerms, WasiCtx};
 
 use crate::error::{Error, Outcome, ToolError};
-use crate::policy::Grant;
+use crate::policy::{Credentials, Grant};
 use crate::source;
 use crate::tool::{Access, Limits};
 
@@ -63,6 +63,8 @@ pub(crate) struct Invocation<'a> {
     pub(crate) argv: &'a [String],
     pub(crate) stdin: Bytes,
     pub(crate) grant: &'a Grant,
+    /// The values of the grant's secrets, where it has any.
+    pub(crate) credentials: Option<&'a Arc<Credentials>>,
     pub(crate) limits: &'a Limits,
 }
 

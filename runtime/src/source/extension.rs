@@ -7,16 +7,16 @@ use serde_json::{Map, Value};
 
 use crate::tool::{Access, Capabilities, FileRequest, FolderRequest, LimitRequest};
 
-use super::environment;
 use super::shape::{kind, members};
+use super::{environment, secrets};
 
-/// What an entry asks for: `{"files": "read" | "write" | {"read": [DIR…], "write": [DIR…]}, "env": [NAME…]}`, with the
-/// names of `envPassthrough` before those of `env`.
+/// What an entry asks for: `{"files": "read" | "write" | {"read": [DIR…], "write": [DIR…]}, "env": [NAME…],
+/// "secrets": [{…}…]}`, with the names of `envPassthrough` before those of `env`.
 pub(super) fn capabilities(stated: Option<Value>, mut env: Vec<String>, folder: &Path) -> Result<Capabilities, String> {
     let Some(stated) = stated else {
-        return Ok(Capabilities { files: FileRequest::None, env, stated: false });
+        return Ok(Capabilities { env, ..Capabilities::default() });
     };
-    let mut fields = object("capabilities", stated, &["files", "env"])?;
+    let mut fields = object("capabilities", stated, &["files", "env", "secrets"])?;
     for name in environment::normalise("capabilities.env", strings("capabilities.env", fields.remove("env"))?)? {
         if !env.contains(&name) {
             env.push(name);
@@ -42,7 +42,8 @@ pub(super) fn capabilities(stated: Option<Value>, mut env: Vec<String>, folder: 
             FileRequest::Folders(requests)
         }
     };
-    Ok(Capabilities { files, env, stated: true })
+    let secrets = secrets::read(fields.remove("secrets"))?;
+    Ok(Capabilities { files, env, secrets, stated: true })
 }
 
 /// The limits an entry sets: `{"memoryMb": N, "outputKb": N, "fuel": N}`.
@@ -130,7 +131,10 @@ mod tests {
     fn a_slip_is_an_error_and_never_a_grant() {
         let of = |value| capabilities(Some(value), vec![], Path::new("/m")).unwrap_err();
         assert_eq!(of(json!([])), "capabilities must be an object, found an array");
-        assert_eq!(of(json!({"file": "read"})), "capabilities: unknown field `file`, expected one of `files`, `env`");
+        assert_eq!(
+            of(json!({"file": "read"})),
+            "capabilities: unknown field `file`, expected one of `files`, `env`, `secrets`"
+        );
         assert_eq!(of(json!({"files": "rw"})), "capabilities.files must be `read`, `write` or an object, found \"rw\"");
         assert_eq!(of(json!({"files": {"read": [1]}})), "capabilities.files.read[0] must be a string, found a number");
         for path in ["/etc", "..", "a/../../b", "C:/x", ""] {

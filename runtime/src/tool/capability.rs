@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::secret::SecretRequest;
+
 /// Everything a tool asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capabilities {
@@ -11,6 +13,8 @@ pub struct Capabilities {
     pub files: FileRequest,
     /// Names of environment variables, upper case, each once.
     pub env: Vec<String>,
+    /// Secrets, each with the host that it is for.
+    pub secrets: Vec<SecretRequest>,
     /// Whether the source stated its capabilities. Where it did not, the tool takes whatever the operator's flags allow.
     pub stated: bool,
 }

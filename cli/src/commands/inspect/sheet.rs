@@ -115,6 +115,7 @@ fn requested(asked: &Capabilities) -> String {
         }
     };
     words.extend(asked.env.iter().map(|name| format!("env:{name}")));
+    words.extend(asked.secrets.iter().map(|secret| format!("{} in {}", secret.capability(), secret.placement)));
     match (asked.stated, words.is_empty()) {
         (true, true) => "nothing".to_owned(),
         (true, false) => words.join(", "),
