@@ -1,6 +1,7 @@
 //! The options that every command with tools shares: which tools, what they may use, how much, and where calls are
 //! signed for. They are turned into a runtime here and nowhere else.
 
+mod network;
 mod patterns;
 mod quantity;
 mod records;
@@ -27,6 +28,7 @@ use crate::permission::Person;
 use crate::render::{self, Advice};
 use crate::secrets::{PASSPHRASE, Vault};
 
+pub(crate) use network::name_server;
 pub(crate) use quantity::{duration, size};
 pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use results::ResultsFolder;
@@ -80,6 +82,8 @@ pub(crate) struct Sources {
     deny_env: Vec<String>,
     #[command(flatten)]
     pub(crate) secrets: SecretOptions,
+    #[command(flatten)]
+    network: network::Network,
 
     #[command(flatten)]
     pub(crate) rules: Rules,
@@ -184,6 +188,7 @@ impl Sources {
         if let Some(secrets) = self.secrets.kept.secrets() {
             builder = builder.secrets(&secrets);
         }
+        builder = self.network.configure(builder, &config)?;
         for Mask { name, pattern } in &config.masks {
             builder = builder.mask(name, pattern);
         }
@@ -259,17 +264,26 @@ impl Sources {
         let allowed = (self.allow_read.iter().cloned().map(Permission::Read))
             .chain(self.allow_write.iter().cloned().map(Permission::Write))
             .chain(self.allow_env.iter().cloned().map(Permission::Env))
+            .chain(self.network.allowed())
             .chain(self.secrets.allowed());
         let denied = (self.deny_read.iter().map(everywhere).map(Permission::Read))
             .chain(self.deny_write.iter().map(everywhere).map(Permission::Write))
             .chain(self.deny_env.iter().cloned().map(Permission::Env))
+            .chain(self.network.denied())
             .chain(self.secrets.denied());
         let policy = denied.fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny);
         self.rules.rule(policy, config)
     }
 
     fn ceiling(&self) -> LimitRequest {
-        LimitRequest { deadline: None, memory: self.max_memory, stdout: self.max_output, fuel: self.fuel }
+        LimitRequest {
+            deadline: None,
+            memory: self.max_memory,
+            stdout: self.max_output,
+            fuel: self.fuel,
+            requests: self.network.max_requests.map(|most| most as usize),
+            received: self.network.max_received,
+        }
     }
 
     pub(crate) fn audit(&self, secrets: impl IntoIterator<Item = String>) -> anyhow::Result<Audit> {

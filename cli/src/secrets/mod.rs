@@ -103,14 +103,14 @@ impl Vault {
 
     /// Removes a secret wherever it is; tells whether there was one.
     pub(crate) fn remove(&self, name: &str) -> anyhow::Result<bool> {
-        let in_keyring = self.from_keyring(|| keyring::remove(name))?.unwrap_or_default();
+        let in_keyring = self.asked_keyring(|| keyring::remove(name))?.unwrap_or_default();
         let in_file = self.choice != Choice::Keyring && self.file.remove(name)?;
         Ok(in_keyring || in_file)
     }
 
     /// What is kept, by name.
     pub(crate) fn list(&self) -> anyhow::Result<Vec<Kept>> {
-        let in_keyring = self.from_keyring(keyring::list)?.unwrap_or_default();
+        let in_keyring = self.asked_keyring(keyring::list)?.unwrap_or_default();
         let mut kept: Vec<_> =
             in_keyring.into_iter().map(|name| Kept { name, place: Place::Keyring, set: None }).collect();
         if self.choice != Choice::Keyring {
@@ -144,7 +144,7 @@ impl Vault {
     }
 
     /// What the keyring answers; `None` where the file is enough.
-    fn from_keyring<T>(&self, ask: impl FnOnce() -> Result<T, Trouble>) -> anyhow::Result<Option<T>> {
+    fn asked_keyring<T>(&self, ask: impl FnOnce() -> Result<T, Trouble>) -> anyhow::Result<Option<T>> {
         if self.choice == Choice::File {
             return Ok(None);
         }

@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::policy::{MASK, Scanner, Secrets};
 
 /// The fields whose text comes from outside. The others are the host's own words and figures, and stay readable.
-const FREE_TEXT: [&str; 9] = ["callId", "tool", "argv", "cwd", "granted", "denied", "decision", "mutations", "hooks"];
+const FREE_TEXT: [&str; 10] =
+    ["callId", "tool", "argv", "cwd", "granted", "denied", "decision", "mutations", "hooks", "network"];
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Redactions {
@@ -92,13 +93,13 @@ impl Masking<'_> {
                 }
                 fields.values_mut().for_each(|field| self.mask(field));
             }
-            Value::Number(number) => {
-                if self.scanner.is_some_and(|scanner| scanner.check(number.to_string().as_bytes()).is_err()) {
-                    *value = Value::from(MASK);
-                }
-            }
+            Value::Number(number) if self.is_secret(&number.to_string()) => *value = Value::from(MASK),
             _ => {}
         }
+    }
+
+    fn is_secret(&self, text: &str) -> bool {
+        self.scanner.is_some_and(|scanner| scanner.check(text.as_bytes()).is_err())
     }
 
     /// The text without what is masked, where anything is.

@@ -267,8 +267,10 @@ impl<'p> Ticket<'p> {
         receipt.stdout_bytes = meter.stdout.load(Relaxed);
         receipt.stderr_bytes = meter.stderr.load(Relaxed);
         receipt.truncated = meter.truncated.load(Relaxed);
+        receipt.network = meter.ledger.told();
+        receipt.denied.extend(meter.ledger.denials());
         receipt.denied.extend(meter.denials().into_iter().map(|(access, path)| self.denial(access, &path)));
-        receipt.secrets = meter.secrets();
+        receipt.secrets = meter.ledger.secrets();
         if let Some(scanner) = self.secrets.and_then(Secrets::scanner) {
             secret::mask_receipt(&mut receipt, &scanner);
         }

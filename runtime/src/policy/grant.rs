@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::tool::{Access, FileRequest, FolderRequest, Format, SecretRequest, Tool};
 
 use super::folder::{RealFolder, real_path};
+use super::network::Network;
 use super::resolved::Allowed;
 use super::secret;
 
@@ -51,12 +52,13 @@ pub struct Grant {
     folders: Vec<Folder>,
     env: Vec<(String, String)>,
     secrets: Vec<SecretRequest>,
+    network: Arc<Network>,
     denied: Vec<Denial>,
 }
 
 impl Grant {
-    /// What `tool` asks for and `allowed` allows. An operator's own manifest allows the folders, variables and secrets that
-    /// it names; a record, which may be a stranger's, and everything else need a flag.
+    /// What `tool` asks for and `allowed` allows. An operator's own manifest allows the folders, variables, destinations
+    /// and secrets that it names; a record, which may be a stranger's, and everything else need a flag.
     ///
     /// # Errors
     ///
@@ -83,8 +85,11 @@ impl Grant {
                 env.push((name.clone(), value.clone()));
             }
         }
-        let secrets = secret::granted(tool, allows_by_naming(tool), allowed, &mut denied);
-        Ok(Self { folders, env, secrets, denied })
+        let by_naming = allows_by_naming(tool);
+        let Allowed { network, denied_network, .. } = allowed;
+        let network = Network::new(tool, by_naming, network, denied_network, &mut denied);
+        let secrets = secret::granted(tool, by_naming, allowed, &mut denied);
+        Ok(Self { folders, env, network: Arc::new(network), secrets, denied })
     }
 
     /// The folders, the guest's working directory first.
@@ -125,9 +130,14 @@ impl Grant {
         self.folders.first()?.guest.get(1)?.strip_prefix('/')
     }
 
-    /// Whether nothing can be written with it.
+    /// Whether nothing can be written or sent with it.
     pub(crate) fn is_read_only(&self) -> bool {
-        self.folders.iter().all(|folder| folder.access == Access::Read)
+        self.network.is_empty() && self.folders.iter().all(|folder| folder.access == Access::Read)
+    }
+
+    /// Where requests may be sent.
+    pub fn network(&self) -> &Arc<Network> {
+        &self.network
     }
 
     /// Every variable of the guest's environment.
@@ -145,11 +155,13 @@ impl Grant {
         &self.secrets
     }
 
-    /// What is granted, in words, such as `read:/data`, `env:TZ` or `secret:github@api.github.com`.
+    /// What is granted, in words, such as `read:/data`, `env:TZ`, `net:api.example.com:443` or
+    /// `secret:github@api.github.com`.
     pub fn granted(&self) -> Vec<String> {
         let folders = self.folders.iter().map(|folder| format!("{}:{}", folder.access.as_str(), folder.host.display()));
         let env = self.env_keys().map(|name| format!("env:{name}"));
-        folders.chain(env).chain(self.secrets.iter().map(SecretRequest::capability)).collect()
+        let network = self.network.destinations().iter().map(|one| format!("net:{one}"));
+        folders.chain(env).chain(network).chain(self.secrets.iter().map(SecretRequest::capability)).collect()
     }
 
     /// The folder in which a path of the host lies, whether or not there is something.

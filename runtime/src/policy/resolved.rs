@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::tool::Access;
+use crate::tool::{Access, Destination};
 
 use super::folder::{RealFolder, real_path};
 use super::secret::SecretRule;
@@ -22,6 +22,9 @@ pub(crate) struct Allowed {
     pub(super) denied_secrets: Vec<SecretRule>,
     denied_folders: Vec<(PathBuf, Access)>,
     denied_env: Vec<String>,
+    /// Destinations that flags allow.
+    pub(super) network: Vec<Destination>,
+    pub(super) denied_network: Vec<Destination>,
 }
 
 impl Allowed {
@@ -39,6 +42,7 @@ impl Allowed {
                 Permission::Env(all) if all == "*" => allowed.denied_env.push(all.clone()),
                 Permission::Env(name) => allowed.denied_env.push(variable(name, "--deny-env")?),
                 Permission::Secret(text) => allowed.denied_secrets.push(SecretRule::read(text, "--deny-secret")?),
+                Permission::Net(destination) => allowed.denied_network.push(destination.clone()),
             }
         }
         for permission in &policy.allowed {
@@ -47,6 +51,7 @@ impl Allowed {
                 Permission::Write(path) => allowed.add_folder(path, Access::Write)?,
                 Permission::Env(name) => allowed.env.push(variable(name, "--allow-env")?),
                 Permission::Secret(text) => allowed.secrets.push(SecretRule::read(text, "--allow-secret")?),
+                Permission::Net(destination) => allowed.network.push(destination.clone().settled()),
             }
         }
         Ok(allowed)

@@ -158,7 +158,7 @@ mod tests {
     fn encoded(value: &str) -> Vec<String> {
         let mut ways = vec![
             value.to_owned(),
-            value.to_uppercase(),
+            value.to_ascii_uppercase(),
             serde_json::to_string(value).unwrap(),
             serde_json::to_string(&serde_json::to_string(value).unwrap()).unwrap(),
             each(value, |c| c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04X}")).collect()),

@@ -194,7 +194,8 @@ impl SecretRule {
             Some((name, host)) => (name, Some(host.parse().map_err(refuse)?)),
             None => (text, None),
         };
-        if !is_secret_name(name) && !(name == "*" && flag.starts_with("--deny")) {
+        let is_all = name == "*" && flag.starts_with("--deny");
+        if !is_all && !is_secret_name(name) {
             let reason = "not the name of a secret (must match [a-z0-9][a-z0-9_-]*); write NAME or NAME@HOST";
             return Err(refuse(reason.to_owned()));
         }

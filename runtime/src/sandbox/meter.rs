@@ -12,6 +12,8 @@ use wasmtime::ResourceLimiter;
 
 use crate::tool::{Access, Limits};
 
+use super::network::Ledger;
+
 /// The most denials of one call that are kept.
 const MOST_DENIALS: usize = 16;
 /// The most bytes kept of a path that was denied.
@@ -30,8 +32,7 @@ pub(crate) struct Meter {
     /// Memory or a table was refused: what fails afterwards, fails for that reason.
     pub(crate) memory_refused: AtomicBool,
     denials: Mutex<Vec<(Access, String)>>,
-    secrets: Mutex<Vec<String>>,
-    leaked: Mutex<Option<Arc<str>>>,
+    pub(crate) ledger: Ledger,
 }
 
 impl Meter {
@@ -42,29 +43,6 @@ impl Meter {
         if denials.len() < MOST_DENIALS && !denials.iter().any(|(_, known)| *known == path) {
             denials.push((access, path));
         }
-    }
-
-    /// Notes a secret that was put into a request, once.
-    pub(super) fn used(&self, secret: &str) {
-        let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
-        if !secrets.iter().any(|known| known == secret) {
-            secrets.push(secret.to_owned());
-        }
-    }
-
-    /// The secrets that were put into requests.
-    pub(crate) fn secrets(&self) -> Vec<String> {
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Notes that a response held a secret.
-    pub(super) fn leak(&self, secret: Arc<str>) {
-        self.leaked.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(secret);
-    }
-
-    /// The first secret that a response held.
-    pub(crate) fn leaked(&self) -> Option<Arc<str>> {
-        self.leaked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The paths that the grant refused, as the guest named them.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::destination::Destination;
 use super::secret::SecretRequest;
 
 /// Everything a tool asks for.
@@ -15,6 +16,8 @@ pub struct Capabilities {
     pub env: Vec<String>,
     /// Secrets, each with the host that it is for.
     pub secrets: Vec<SecretRequest>,
+    /// Where it would send requests.
+    pub network: NetworkRequest,
     /// Whether the source stated its capabilities. Where it did not, the tool takes whatever the operator's flags allow.
     pub stated: bool,
 }
@@ -29,6 +32,18 @@ pub enum FileRequest {
     Workspace(Access),
     /// These folders by name.
     Folders(Vec<FolderRequest>),
+}
+
+/// Where a tool asks to send requests.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum NetworkRequest {
+    /// Nowhere.
+    #[default]
+    None,
+    /// Wherever the operator's flags allow.
+    Workspace,
+    /// To these destinations.
+    Destinations(Vec<Destination>),
 }
 
 /// One folder that a tool asks for by name.

@@ -2,8 +2,10 @@
 //! Values are no part of it.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
+
+use super::destination::{Scheme, port};
+use super::host::Host;
 
 /// The longest name of a secret.
 const LONGEST_NAME: usize = 64;
@@ -109,16 +111,15 @@ impl fmt::Display for Placement {
 /// TLS. The port is 443, or 80 without TLS, where none is written. There are no wildcards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretHost {
-    tls: bool,
-    host: String,
+    scheme: Scheme,
+    host: Host,
     port: u16,
 }
 
 impl SecretHost {
-    /// Whether a request goes to it. `host` is lower case, an IPv6 address with or without its brackets.
-    pub fn is(&self, tls: bool, host: &str, port: u16) -> bool {
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        (self.tls, self.host.as_str(), self.port) == (tls, bare, port)
+    /// Whether a request goes to it.
+    pub fn is(&self, scheme: Scheme, host: &Host, port: u16) -> bool {
+        (self.scheme, &self.host, self.port) == (scheme, host, port)
     }
 }
 
@@ -126,80 +127,38 @@ impl FromStr for SecretHost {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| Err(format!("{text:?} is no host for a secret: {why}"));
-        let (tls, authority) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
-            (Some(rest), _) => (true, rest),
-            (_, Some(rest)) => (false, rest),
-            _ => (true, text),
+        let wrong = |why: &str| format!("{text:?} is no host for a secret: {why}");
+        let (scheme, authority) = match text.split_once("://") {
+            None => (Scheme::Https, text),
+            Some(("https", rest)) => (Scheme::Https, rest),
+            Some(("http", rest)) => (Scheme::Http, rest),
+            Some(_) => return Err(wrong("its scheme is neither `http` nor `https`")),
         };
-        let Some((host, port)) = split(authority) else {
-            return wrong("write `HOST` or `HOST:PORT`, without a path, a user or a wildcard");
+        // A colon in brackets belongs to an address.
+        let (host, written) = match authority.rsplit_once(':').filter(|(_, behind)| !behind.contains(']')) {
+            Some((host, written)) => (host, Some(written)),
+            None => (authority, None),
         };
-        let port = match port.map(canonical_port) {
-            None if tls => 443,
-            None => 80,
-            Some(Some(port)) => port,
-            Some(None) => return wrong("its port has to be a number from 1 to 65535"),
-        };
-        let Some(host) = canonical_host(host) else {
-            return wrong("neither a name nor an address as it is commonly written");
-        };
-        let is_loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-        if !tls && !is_loopback {
-            return wrong(
-                "without TLS it could be read on the way; only a loopback address such as `http://127.0.0.1:8080` needs none",
-            );
+        let port = written.map_or(Some(scheme.port()), port);
+        let port = port.ok_or_else(|| wrong("its port is no number from 1 to 65535"))?;
+        let host = Host::read(host).map_err(wrong)?;
+        let is_loopback = matches!(&host, Host::Address(address) if address.is_loopback());
+        if scheme == Scheme::Http && !is_loopback {
+            let why = "without TLS it could be read on the way; only a loopback address such as `http://127.0.0.1:8080` needs none";
+            return Err(wrong(why));
         }
-        Ok(Self { tls, host, port })
+        Ok(Self { scheme, host, port })
     }
 }
 
 impl fmt::Display for SecretHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, usual) = if self.tls { ("", 443) } else { ("http://", 80) };
-        f.write_str(scheme)?;
-        if self.host.contains(':') {
-            write!(f, "[{}]", self.host)?;
-        } else {
-            f.write_str(&self.host)?;
+        if self.scheme == Scheme::Http {
+            f.write_str("http://")?;
         }
-        if self.port == usual { Ok(()) } else { write!(f, ":{}", self.port) }
+        self.host.fmt(f)?;
+        if self.port == self.scheme.port() { Ok(()) } else { write!(f, ":{}", self.port) }
     }
-}
-
-/// The host and, where one is written, the port. An IPv6 address stands in brackets.
-fn split(authority: &str) -> Option<(&str, Option<&str>)> {
-    if let Some(rest) = authority.strip_prefix('[') {
-        let (host, rest) = rest.split_once(']')?;
-        host.parse::<Ipv6Addr>().ok()?;
-        return if rest.is_empty() { Some((host, None)) } else { Some((host, Some(rest.strip_prefix(':')?))) };
-    }
-    match authority.split_once(':') {
-        Some((host, port)) => Some((host, Some(port))),
-        None => Some((authority, None)),
-    }
-}
-
-fn canonical_port(text: &str) -> Option<u16> {
-    let port: u16 = text.parse().ok()?;
-    (port > 0 && port.to_string() == text).then_some(port)
-}
-
-/// A name in ASCII and lower case, or an address in its one common notation.
-fn canonical_host(host: &str) -> Option<String> {
-    if let Ok(address) = host.parse::<Ipv6Addr>() {
-        return Some(address.to_string());
-    }
-    if let Ok(address) = host.parse::<Ipv4Addr>() {
-        return Some(address.to_string());
-    }
-    let name = idna::domain_to_ascii_strict(host).ok()?;
-    let labels = || name.split('.');
-    let last = labels().next_back()?;
-    // What ends in a number is an address in one of its odd notations.
-    let numeric = last.starts_with(|first: char| first.is_ascii_digit())
-        && (last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit()));
-    (!numeric && labels().all(|label| !label.is_empty())).then_some(name)
 }
 
 /// Whether a text may name a secret: `[a-z0-9][a-z0-9_-]*`, at most 64 characters.
@@ -228,16 +187,16 @@ mod tests {
             assert_eq!(text.parse::<SecretHost>().unwrap().to_string(), shown);
         }
         let host: SecretHost = "api.github.com".parse().unwrap();
-        assert!(host.is(true, "api.github.com", 443));
-        for (tls, name, port) in [
-            (false, "api.github.com", 443),
-            (true, "api.github.com", 444),
-            (true, "api.github.com.evil.example", 443),
-            (true, "x.api.github.com", 443),
+        let is = |scheme, name: &str, port| host.is(scheme, &Host::read(name).unwrap(), port);
+        assert!(is(Scheme::Https, "api.github.com", 443));
+        for (scheme, name, port) in [
+            (Scheme::Http, "api.github.com", 443),
+            (Scheme::Https, "api.github.com", 444),
+            (Scheme::Https, "api.github.com.evil.example", 443),
+            (Scheme::Https, "x.api.github.com", 443),
         ] {
-            assert!(!host.is(tls, name, port), "{name}");
+            assert!(!is(scheme, name, port), "{name}");
         }
-        assert!("http://[::1]:8080".parse::<SecretHost>().unwrap().is(false, "[::1]", 8080));
     }
 
     #[test]
