@@ -24,5 +24,6 @@ mod results;
 mod run;
 mod scenarios;
 mod schedule;
+mod secrets;
 mod telemetry;
 mod toolbox;

@@ -4,7 +4,7 @@
 mod asking;
 mod settings;
 #[cfg(target_os = "linux")]
-mod terminal;
+pub(crate) mod terminal;
 
 use std::fs;
 

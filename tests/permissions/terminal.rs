@@ -17,10 +17,10 @@ use rustix::termios::{Winsize, tcsetwinsize};
 /// The longest wait for words on the terminal: tests share the machine.
 const LONGEST: Duration = Duration::from_secs(60);
 /// The columns of the terminal.
-pub(super) const COLUMNS: u16 = 100;
+pub(crate) const COLUMNS: u16 = 100;
 
 /// The program, and the person's end of its terminal.
-pub(super) struct Terminal {
+pub(crate) struct Terminal {
     person: File,
     child: Child,
     arriving: Receiver<Vec<u8>>,
@@ -30,22 +30,22 @@ pub(super) struct Terminal {
 
 /// What is left when the program has ended.
 #[derive(Debug)]
-pub(super) struct Left {
-    pub(super) code: Option<i32>,
-    pub(super) stdout: String,
+pub(crate) struct Left {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
     /// Everything that was on the terminal, with what the person typed.
-    pub(super) terminal: String,
+    pub(crate) terminal: String,
 }
 
 impl Terminal {
     /// Starts the program at a terminal of its own.
-    pub(super) fn start(command: Command) -> Self {
+    pub(crate) fn start(command: Command) -> Self {
         let (person, far) = pair();
         Self::start_with(command, far.try_clone().unwrap().into(), person, far)
     }
 
     /// Starts the program with another standard input than its terminal.
-    pub(super) fn start_with_input(command: Command, input: Stdio) -> Self {
+    pub(crate) fn start_with_input(command: Command, input: Stdio) -> Self {
         let (person, far) = pair();
         Self::start_with(command, input, person, far)
     }
@@ -71,7 +71,7 @@ impl Terminal {
     }
 
     /// Waits for words after those that were waited for before, and gives what stood between.
-    pub(super) fn until(&mut self, words: &str) -> String {
+    pub(crate) fn until(&mut self, words: &str) -> String {
         let started = Instant::now();
         loop {
             if let Some(at) = self.seen[self.read_to..].find(words) {
@@ -87,18 +87,18 @@ impl Terminal {
     }
 
     /// Waits for a question, and gives it.
-    pub(super) fn question(&mut self) -> String {
+    pub(crate) fn question(&mut self) -> String {
         self.until("question:");
         self.until("(Enter means no): ")
     }
 
     /// Types something.
-    pub(super) fn types(&mut self, text: &str) {
+    pub(crate) fn types(&mut self, text: &str) {
         self.person.write_all(text.as_bytes()).unwrap();
     }
 
     /// Waits for the end of the program.
-    pub(super) fn end(mut self) -> Left {
+    pub(crate) fn end(mut self) -> Left {
         let mut stdout = String::new();
         self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
         let code = self.child.wait().unwrap().code();
