@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-const COMMANDS: [&str; 10] =
-    ["run", "call", "list", "result", "schema", "validate", "approvals", "audit", "doctor", "completions"];
+const COMMANDS: [&str; 11] =
+    ["run", "call", "list", "result", "schema", "validate", "approvals", "secret", "audit", "doctor", "completions"];
 
 /// Reads standard input to its end and writes the same to standard output.
 const ECHO: &str = r#"(module

@@ -84,7 +84,10 @@ impl Crib {
             .env("TOOLCRIB_CACHE_DIR", target().join("test-cache"))
             .env("TOOLCRIB_AUDIT_DIR", self.path("audit"))
             .env("TOOLCRIB_RESULTS_DIR", self.path("results"))
-            .env("TOOLCRIB_APPROVALS", self.path("approvals.json"));
+            .env("TOOLCRIB_APPROVALS", self.path("approvals.json"))
+            // Whoever runs the tests has a keyring of their own.
+            .env("TOOLCRIB_SECRETS_STORE", "file")
+            .env("TOOLCRIB_SECRETS_FILE", self.path("secrets/secrets.enc"));
         command
     }
 

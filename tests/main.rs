@@ -28,5 +28,6 @@ mod results;
 mod run;
 mod scenarios;
 mod schedule;
+mod secrets;
 mod telemetry;
 mod toolbox;

@@ -13,6 +13,7 @@ mod open_files;
 mod options;
 mod permission;
 mod render;
+mod secrets;
 mod telemetry;
 
 use std::pin::pin;
@@ -62,7 +63,9 @@ fn main() -> ExitCode {
         return commands::compile_worker::run(args).unwrap_or_else(|error| render::failure(&error));
     }
     open_files::allow_many();
-    perform(cli.command).unwrap_or_else(|error| render::failure(&error))
+    let code = perform(cli.command).unwrap_or_else(|error| render::failure(&error));
+    secrets::prompt::restore();
+    code
 }
 
 /// Runs a command to its end or to the person's. The command has threads of its own, so that nothing it is stuck in

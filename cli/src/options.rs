@@ -8,6 +8,7 @@ mod quantity;
 mod records;
 mod results;
 mod rules;
+mod secrets;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ use toolcrib::{Audit, Builder, Runtime};
 use crate::config::{Config, Mask};
 use crate::permission::Person;
 use crate::render::{self, Advice};
+use crate::secrets::{PASSPHRASE, Vault};
 
 pub(crate) use compiling::Compiling;
 pub(crate) use network::name_server;
@@ -33,11 +35,12 @@ pub(crate) use quantity::{duration, size, size_in_words};
 pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use results::ResultsFolder;
 pub(crate) use rules::{Kept, Rules};
+pub(crate) use secrets::{KeptSecrets, SecretOptions};
 
 /// The source that is used where none is named.
 pub(crate) const DEFAULT_SOURCE: &str = "./tools.json";
 /// Variables whose values never reach the audit log.
-pub(crate) const SECRETS: [&str; 2] = ["OAI_API_KEY", "OPENAI_API_KEY"];
+pub(crate) const SECRETS: [&str; 3] = ["OAI_API_KEY", "OPENAI_API_KEY", PASSPHRASE];
 /// The shortest secret that is masked, in characters: masking a shorter one would garble every text.
 const SHORTEST_SECRET: usize = 4;
 const SLOW: Duration = Duration::from_secs(1);
@@ -79,6 +82,8 @@ pub(crate) struct Sources {
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
     deny_env: Vec<String>,
+    #[command(flatten)]
+    pub(crate) secrets: SecretOptions,
     #[command(flatten)]
     network: network::Network,
 
@@ -161,6 +166,7 @@ impl Sources {
     ) -> anyhow::Result<Runtime> {
         let config = self.rules.config()?;
         let approvals = self.rules.kept.file();
+        let vault = self.secrets.kept.vault().ok();
         let agreed = approvals.as_ref().map_or(Ok(Vec::new()), Approvals::read)?;
         let mut builder = Runtime::builder()
             .policy(self.policy(&config))
@@ -172,6 +178,9 @@ impl Sources {
             .environment(environment())
             .scheduler(config.scheduler)
             .results(self.results.results()?);
+        if let Some(secrets) = self.secrets.kept.secrets() {
+            builder = builder.secrets(&secrets);
+        }
         builder = self.network.configure(builder, &config)?;
         for Mask { name, pattern } in &config.masks {
             builder = builder.mask(name, pattern);
@@ -190,7 +199,7 @@ impl Sources {
             builder = builder.concurrency(calls.into());
         }
         let runtime = observers.into_iter().fold(builder, Builder::observer).build()?;
-        rules::keep_apart(&runtime, approvals.as_ref(), &config)?;
+        rules::keep_apart(&runtime, approvals.as_ref(), &config, vault.as_ref().map(Vault::file))?;
         for problem in runtime.warnings() {
             render::warning(&format!("{}: {problem}", render::from_here(&problem.path).display()));
         }
@@ -246,11 +255,13 @@ impl Sources {
         let allowed = (self.allow_read.iter().cloned().map(Permission::Read))
             .chain(self.allow_write.iter().cloned().map(Permission::Write))
             .chain(self.allow_env.iter().cloned().map(Permission::Env))
-            .chain(self.network.allowed());
+            .chain(self.network.allowed())
+            .chain(self.secrets.allowed());
         let denied = (self.deny_read.iter().map(everywhere).map(Permission::Read))
             .chain(self.deny_write.iter().map(everywhere).map(Permission::Write))
             .chain(self.deny_env.iter().cloned().map(Permission::Env))
-            .chain(self.network.denied());
+            .chain(self.network.denied())
+            .chain(self.secrets.denied());
         let policy = denied.fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny);
         self.rules.rule(policy, config)
     }
@@ -292,9 +303,11 @@ pub(crate) fn is_maskable(secret: &str) -> bool {
     secret.chars().count() >= SHORTEST_SECRET
 }
 
-/// The process's own environment, of which tools get what they are granted.
+/// The process's own environment, of which tools get what they are granted; never what opens all secrets.
 fn environment() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+    let all =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    all.filter(|(name, _)| name != PASSPHRASE)
 }
 
 fn user_folders() -> Option<ProjectDirs> {

@@ -123,6 +123,11 @@ impl Advice {
     pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { message: message.into(), hint: hint.into() }
     }
+
+    /// What a person can do.
+    pub(crate) fn hint(&self) -> &str {
+        &self.hint
+    }
 }
 
 impl fmt::Display for Advice {

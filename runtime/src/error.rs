@@ -93,6 +93,14 @@ pub enum Error {
         /// What the system answered or what was found.
         reason: String,
     },
+    /// A secret cannot be kept, read or used. Its value is never part of this.
+    #[error("secret `{name}`: {reason}")]
+    Secret {
+        /// The secret's name, or what was given for one.
+        name: String,
+        /// Why.
+        reason: String,
+    },
     /// The records of calls cannot be written.
     #[error("records {}: {reason}", path.display())]
     Records {
@@ -292,6 +300,9 @@ impl ToolError {
         match fault {
             Error::UnknownTool { .. } | Error::NoResult { .. } => Self::new(Outcome::BadArguments, fault.to_string()),
             Error::Component { reason, .. } => Self::new(Outcome::BadComponent, reason.clone()),
+            Error::Secret { name, .. } => {
+                Self::new(Outcome::Denied, format!("the tool needs the secret `{name}`, which cannot be given to it"))
+            }
             Error::Audit { .. } => Self::new(Outcome::Unlogged, "refused: the call cannot be written to the audit log"),
             _ => Self::new(Outcome::BadComponent, "the tool cannot be run on this host"),
         }

@@ -17,7 +17,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 /// The longest wait for words on the terminal: tests share the machine.
 const LONGEST: Duration = Duration::from_secs(60);
 /// The columns of the terminal.
-pub(super) const COLUMNS: u16 = 100;
+pub(crate) const COLUMNS: u16 = 100;
 
 /// The program, and the person's end of its terminal.
 pub(crate) struct Terminal {
@@ -39,13 +39,13 @@ pub(crate) struct Left {
 
 impl Terminal {
     /// Starts the program at a terminal of its own.
-    pub(super) fn start(command: Command) -> Self {
+    pub(crate) fn start(command: Command) -> Self {
         let (person, far) = pair();
         Self::start_with(command, far.try_clone().unwrap().into(), person, far)
     }
 
     /// Starts the program with another standard input than its terminal.
-    pub(super) fn start_with_input(command: Command, input: Stdio) -> Self {
+    pub(crate) fn start_with_input(command: Command, input: Stdio) -> Self {
         let (person, far) = pair();
         Self::start_with(command, input, person, far)
     }
@@ -83,7 +83,7 @@ impl Terminal {
     }
 
     /// Waits for words after those that were waited for before, and gives what stood between.
-    pub(super) fn until(&mut self, words: &str) -> String {
+    pub(crate) fn until(&mut self, words: &str) -> String {
         let started = Instant::now();
         loop {
             if let Some(at) = self.seen[self.read_to..].find(words) {
@@ -99,13 +99,13 @@ impl Terminal {
     }
 
     /// Waits for a question, and gives it.
-    pub(super) fn question(&mut self) -> String {
+    pub(crate) fn question(&mut self) -> String {
         self.until("question:");
         self.until("(Enter means no): ")
     }
 
     /// Types something.
-    pub(super) fn types(&mut self, text: &str) {
+    pub(crate) fn types(&mut self, text: &str) {
         self.person.write_all(text.as_bytes()).unwrap();
     }
 

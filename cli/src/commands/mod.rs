@@ -12,6 +12,7 @@ pub(crate) mod list;
 pub(crate) mod result;
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod secret;
 pub(crate) mod validate;
 
 use std::process::ExitCode;
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Schema(schema::Args),
     Validate(validate::Args),
     Approvals(approvals::Args),
+    Secret(secret::Args),
     Audit(audit::Args),
     Export(export::Args),
     Doctor(doctor::Args),
@@ -46,6 +48,7 @@ impl Command {
             Command::Schema(args) => schema::run(args).await,
             Command::Validate(args) => validate::run(args).await,
             Command::Approvals(args) => approvals::run(args),
+            Command::Secret(args) => secret::run(args).await,
             Command::Audit(args) => audit::run(args),
             Command::Export(args) => export::run(args),
             Command::Doctor(args) => doctor::run(args),

@@ -32,7 +32,12 @@ impl RecordsFolder {
     ) -> anyhow::Result<Recording> {
         let Some(folder) = &self.records else { return Ok(Recording(None)) };
         let (patterns, texts) = sources.masks(secrets);
-        Ok(Recording(Some(Arc::new(Records::folder(folder)?.redact(patterns).redact_literal(texts)))))
+        let records = Records::folder(folder)?.redact(patterns).redact_literal(texts);
+        let records = match sources.secrets.kept.secrets() {
+            Some(secrets) => records.redact_secrets(&secrets),
+            None => records,
+        };
+        Ok(Recording(Some(Arc::new(records))))
     }
 }
 

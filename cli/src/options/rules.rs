@@ -1,7 +1,7 @@
 //! The options that say which calls may run, which need a person's yes, and where both are kept: rules on the command
 //! line and in a `toolcrib.toml`, and what was agreed to for always.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use toolcrib::call::Behavior;
@@ -62,16 +62,25 @@ impl Rules {
     }
 }
 
-/// No tool may write what was agreed to, or the rules: it could allow its own calls.
-pub(super) fn keep_apart(runtime: &Runtime, approvals: Option<&Approvals>, config: &Config) -> Result<(), Error> {
-    let own =
-        [("agree to its own calls", approvals.map(Approvals::path)), ("change its rules", config.path.as_deref())];
-    for (what, path) in own.into_iter().filter_map(|(what, path)| Some((what, path?))) {
+/// No tool may write what was agreed to, or the rules: it could allow its own calls. None may so much as read the file of
+/// secrets, beside which its key lies.
+pub(super) fn keep_apart(
+    runtime: &Runtime,
+    approvals: Option<&Approvals>,
+    config: &Config,
+    secrets: Option<&Path>,
+) -> Result<(), Error> {
+    let own = [
+        ("agree to its own calls", approvals.map(Approvals::path), Access::Write),
+        ("change its rules", config.path.as_deref(), Access::Write),
+        ("reach the secrets", secrets, Access::Read),
+    ];
+    for (what, path, least) in own.into_iter().filter_map(|(what, path, least)| Some((what, path?, least))) {
         let mut grants = runtime.tools().filter_map(|tool| runtime.grant(&tool.name));
-        let writable = grants.find_map(|grant| grant.folder_of(path).filter(|folder| folder.access == Access::Write));
-        if let Some(folder) = writable {
+        if let Some(folder) = grants.find_map(|grant| grant.folder_of(path).filter(|folder| folder.access >= least)) {
             let reason = format!("would let a tool {what} in {}; keep the two apart", path.display());
-            return Err(Error::Permission { permission: format!("write:{}", folder.host.display()), reason });
+            let permission = format!("{}:{}", folder.access.as_str(), folder.host.display());
+            return Err(Error::Permission { permission, reason });
         }
     }
     Ok(())

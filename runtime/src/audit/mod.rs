@@ -52,6 +52,7 @@ use serde::Serialize;
 
 use crate::call::Receipt;
 use crate::error::Error;
+use crate::policy::Secrets;
 
 pub use chain::{Chain, NoChain};
 pub use day::{Day, NoDay};
@@ -113,6 +114,13 @@ impl Audit {
     #[must_use]
     pub fn redact_literal(mut self, texts: impl IntoIterator<Item = String>) -> Self {
         self.redactions.add_literal(texts);
+        self
+    }
+
+    /// Masks the secrets that calls were given, in each of their encodings. A runtime does so for its own.
+    #[must_use]
+    pub fn redact_secrets(mut self, secrets: &Secrets) -> Self {
+        self.redactions.add_secrets(secrets.clone());
         self
     }
 

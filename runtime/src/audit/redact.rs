@@ -1,12 +1,14 @@
 //! Masks secrets in records. It works on the strings of a record, not on its text, so that a mask never breaks the JSON.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use regex::Regex;
 use serde::Serialize;
 use serde_json::Value;
 
-const MASK: &str = "***REDACTED***";
+use crate::policy::{MASK, Scanner, Secrets};
+
 /// The fields whose text comes from outside. The others are the host's own words and figures, and stay readable.
 const FREE_TEXT: [&str; 10] =
     ["callId", "tool", "argv", "cwd", "granted", "denied", "decision", "mutations", "hooks", "network"];
@@ -14,6 +16,8 @@ const FREE_TEXT: [&str; 10] =
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Redactions {
     patterns: Vec<Regex>,
+    /// Secrets by name, of which each is masked once it was read.
+    secrets: Option<Secrets>,
 }
 
 impl Redactions {
@@ -31,10 +35,14 @@ impl Redactions {
         self.patterns.extend(literals.filter_map(|text| Regex::new(&regex::escape(&text)).ok()));
     }
 
+    pub(crate) fn add_secrets(&mut self, secrets: Secrets) {
+        self.secrets = Some(secrets);
+    }
+
     /// One JSON object on one line, with every string masked.
     pub(super) fn line(&self, record: &impl Serialize) -> Vec<u8> {
         let mut line = Vec::with_capacity(512);
-        let written = if self.patterns.is_empty() {
+        let written = if self.is_empty() {
             serde_json::to_writer(&mut line, record)
         } else {
             serde_json::to_value(record).and_then(|mut value| {
@@ -50,33 +58,64 @@ impl Redactions {
 
     /// Whether it masks nothing.
     pub(crate) fn is_empty(&self) -> bool {
-        self.patterns.is_empty()
+        self.patterns.is_empty() && self.scanner().is_none()
     }
 
-    /// Masks every string in a value.
+    fn scanner(&self) -> Option<Arc<Scanner>> {
+        self.secrets.as_ref()?.scanner()
+    }
+
+    /// Masks every string in a value, and every number that is a secret's value.
     pub(crate) fn mask(&self, value: &mut Value) {
+        Masking { patterns: &self.patterns, scanner: self.scanner().as_deref() }.mask(value);
+    }
+}
+
+/// What one value is masked by.
+struct Masking<'a> {
+    patterns: &'a [Regex],
+    scanner: Option<&'a Scanner>,
+}
+
+impl Masking<'_> {
+    fn mask(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
-                for pattern in &self.patterns {
-                    if let Cow::Owned(masked) = pattern.replace_all(text, MASK) {
-                        *text = masked;
-                    }
+                if let Some(masked) = self.masked(text) {
+                    *text = masked;
                 }
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.mask(item)),
             Value::Object(fields) => {
-                if fields.keys().any(|key| self.patterns.iter().any(|pattern| pattern.is_match(key))) {
-                    let masked = std::mem::take(fields).into_iter().map(|(key, value)| {
-                        let mut key = Value::String(key);
-                        self.mask(&mut key);
-                        (key.as_str().unwrap_or_default().to_owned(), value)
-                    });
-                    *fields = masked.collect();
+                if fields.keys().any(|key| self.masked(key).is_some()) {
+                    let masked = std::mem::take(fields).into_iter();
+                    *fields = masked.map(|(key, value)| (self.masked(&key).unwrap_or(key), value)).collect();
                 }
                 fields.values_mut().for_each(|field| self.mask(field));
             }
+            Value::Number(number) if self.is_secret(&number.to_string()) => *value = Value::from(MASK),
             _ => {}
         }
+    }
+
+    fn is_secret(&self, text: &str) -> bool {
+        self.scanner.is_some_and(|scanner| scanner.check(text.as_bytes()).is_err())
+    }
+
+    /// The text without what is masked, where anything is.
+    fn masked(&self, text: &str) -> Option<String> {
+        let mut masked = Cow::Borrowed(text);
+        for pattern in self.patterns {
+            if let Cow::Owned(without) = pattern.replace_all(&masked, MASK) {
+                masked = Cow::Owned(without);
+            }
+        }
+        if let Some(scanner) = self.scanner
+            && let Cow::Owned(without) = scanner.mask(&masked)
+        {
+            masked = Cow::Owned(without);
+        }
+        matches!(masked, Cow::Owned(_)).then(|| masked.into_owned())
     }
 }
 

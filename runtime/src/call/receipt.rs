@@ -70,7 +70,10 @@ pub struct Receipt {
     pub truncated: bool,
     /// Names of the environment variables passed on; never their values.
     pub env_keys: Vec<String>,
-    /// What was granted, as `read:FOLDER`, `write:FOLDER` or `net:DESTINATION`.
+    /// Names of the secrets that were put into its requests, each once; never their values.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
+    /// What was granted, as `read:FOLDER`, `write:FOLDER`, `net:DESTINATION` or `secret:NAME@HOST`.
     pub granted: Vec<String>,
     /// What was asked for or tried and not granted.
     pub denied: Vec<Denial>,
@@ -107,6 +110,7 @@ impl Receipt {
             disk_entries: 0,
             truncated: false,
             env_keys: Vec::new(),
+            secrets: Vec::new(),
             granted: Vec::new(),
             denied: Vec::new(),
             network: None,
@@ -148,7 +152,7 @@ pub struct Exchange {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// Why there was none, or why its body broke off: `denied`, `rejected`, `request-limit`, `output-limit`, `dns`,
-    /// `connect`, `tls`, `certificate`, `timeout`, `protocol` or `host`.
+    /// `connect`, `tls`, `certificate`, `timeout`, `protocol`, `secret` or `host`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
     /// Bytes of the response's body.

@@ -15,6 +15,7 @@ mod permit;
 mod program;
 mod ready;
 mod run;
+mod secret;
 mod session;
 mod show;
 mod step;
@@ -33,7 +34,7 @@ use crate::audit::Audit;
 use crate::call::{Behavior, Decision, Reason, ToolCall, ToolResult};
 use crate::error::{Outcome, ToolError};
 use crate::observe::{Observer, What};
-use crate::policy::{Approval, Approver, Judged, Rules};
+use crate::policy::{Approval, Approver, Judged, Rules, Secrets};
 use crate::registry::Registry;
 use crate::results::Results;
 use crate::sandbox::{Program, Sandbox};
@@ -69,6 +70,8 @@ pub(crate) struct Pipeline {
     pub(crate) results: Option<Results>,
     /// The most characters of an answer that a model is told whole, where its tool names more.
     pub(crate) most_inline: Option<usize>,
+    /// Where the values of secrets are read, where an embedder keeps any.
+    pub(crate) secrets: Option<Secrets>,
     pub(crate) audit: Arc<Audit>,
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) slots: Semaphore,
@@ -95,6 +98,7 @@ impl Pipeline {
             }
             Err(fault) => Err(ticket.fault(fault)),
         };
+        let ended = ended.or_else(|error| secret::guarded(self.secrets.as_ref(), Err(error)));
         if let Some(turn) = context.turn {
             turn.end(ended.as_ref().is_err_and(|error| error.outcome != Outcome::Cancelled));
         }
@@ -115,7 +119,7 @@ impl Pipeline {
 
     fn ticket(&self, call: &ToolCall) -> Ticket<'_> {
         let invocation = format!("inv_{:016x}_{}", self.seed, self.calls.fetch_add(1, Relaxed) + 1);
-        Ticket::new(&self.audit, &self.observers, invocation, call)
+        Ticket::new(&self.audit, &self.observers, self.secrets.as_ref(), invocation, call)
     }
 
     async fn pass<'p>(
@@ -144,6 +148,7 @@ impl Pipeline {
         let (checked, program) = unless_cancelled(context.turn, prepared).await??;
         let work = Work { tool, ready, program: program.as_deref() };
         let answer = self.execute(&work, &checked, context, ticket).await;
+        let answer = secret::guarded(self.secrets.as_ref(), answer);
         ticket.tell(What::Mapped);
         let answer = self.hooks.after(tool, call, &checked.value, answer, ticket).await?;
         self.keep(tool, answer, context, ticket).await

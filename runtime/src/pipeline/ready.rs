@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 
 use crate::audit::Redactions;
 use crate::call::Decision;
 use crate::error::{Outcome, ToolError};
-use crate::policy::Grant;
+use crate::policy::{Credentials, Grant};
 use crate::schema::{Checked, Input};
 use crate::tool::Limits;
 
@@ -27,6 +27,8 @@ pub(crate) struct Ready {
     pub(crate) masks: Redactions,
     pub(super) slots: Semaphore,
     pub(super) program: Making,
+    /// The values of its secrets, once a call was given them.
+    pub(super) credentials: OnceCell<Arc<Credentials>>,
 }
 
 impl Ready {
@@ -41,6 +43,7 @@ impl Ready {
             masks: Redactions::default(),
             slots: Semaphore::new(slots),
             program: Making::default(),
+            credentials: OnceCell::new(),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::tool::{Body, Limits, Tool};
 
 use super::ready::Ready;
 use super::ticket::Ticket;
-use super::{Context, Pipeline, answer, contract, unless_cancelled};
+use super::{Context, Pipeline, answer, contract, secret, unless_cancelled};
 
 /// What is to be run.
 pub(super) struct Work<'p> {
@@ -63,6 +63,7 @@ impl Pipeline {
         ticket: &mut Ticket<'_>,
     ) -> Result<String, ToolError> {
         let ready = work.ready;
+        let credentials = self.credentials(ready, context, ticket).await?;
         ticket.program(work.digest(), checked.text.len());
         ticket.tell(What::Queued);
         let since = Instant::now();
@@ -88,12 +89,13 @@ impl Pipeline {
             return self.perform(builtin, &checked.value, context.memory).await;
         };
         let stdin = Bytes::from(checked.text.clone());
-        let invocation = Invocation { argv, stdin, grant: &ready.grant, limits: &limits };
+        let invocation = Invocation { argv, stdin, grant: &ready.grant, credentials, limits: &limits };
         let run = self.sandbox.run(program, invocation, &ticket.meter);
         let Finished { exit, stdout, stderr } = unless_cancelled(context.turn, run).await?;
         drop(slots);
         let stderr = ticket.text(stderr);
         ticket.log(stderr.clone());
+        secret::refuse_leak(ticket)?;
         // What fails right after a request failed, fails for that reason.
         let exit = exit.map_err(|error| ticket.meter.ledger.blame(error))?;
         ticket.exited(exit);

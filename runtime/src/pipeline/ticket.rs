@@ -13,16 +13,17 @@ use crate::audit::Audit;
 use crate::call::{Decision, Denial, Flag, HookNote, Mutation, Persisted, Receipt, ToolCall, ToolResult, Written};
 use crate::error::{Error, Outcome, ToolError};
 use crate::observe::{Event, Observer, What};
-use crate::policy::{Grant, real_path};
+use crate::policy::{Grant, Secrets, real_path};
 use crate::sandbox::Meter;
 use crate::tool::{Access, Body, Limits, Tool};
 
-use super::clip;
+use super::{clip, secret};
 
 pub(super) struct Ticket<'p> {
     pub(super) meter: Arc<Meter>,
     audit: &'p Audit,
     observers: &'p [Arc<dyn Observer>],
+    secrets: Option<&'p Secrets>,
     started: Instant,
     waited: Duration,
     /// The part of the call's deadline that the compiling of its program and its check have used.
@@ -45,6 +46,7 @@ impl<'p> Ticket<'p> {
     pub(super) fn new(
         audit: &'p Audit,
         observers: &'p [Arc<dyn Observer>],
+        secrets: Option<&'p Secrets>,
         invocation: String,
         call: &ToolCall,
     ) -> Self {
@@ -52,6 +54,7 @@ impl<'p> Ticket<'p> {
             meter: Arc::default(),
             audit,
             observers,
+            secrets,
             started: Instant::now(),
             waited: Duration::ZERO,
             spent: Duration::ZERO,
@@ -205,7 +208,7 @@ impl<'p> Ticket<'p> {
     }
 
     pub(super) fn log(&mut self, stderr: String) {
-        self.log = stderr;
+        self.log = secret::masked(self.secrets, stderr);
     }
 
     pub(super) fn written(&mut self, written: Written) {
@@ -257,6 +260,8 @@ impl<'p> Ticket<'p> {
             let rendering = &tool.interface.rendering;
             (super::show::display(rendering, receipt.outcome, arguments), super::show::transcript(rendering, arguments))
         });
+        let masked = |text: Option<String>| text.map(|text| secret::masked(self.secrets, text));
+        let (display, transcript) = (masked(display), masked(transcript));
         let (log, fault) = (std::mem::take(&mut self.log), self.fault.take());
         ToolResult { call_id, name, outcome, display, transcript, log, fault, receipt }
     }
@@ -286,6 +291,10 @@ impl<'p> Ticket<'p> {
         receipt.network = meter.ledger.told();
         receipt.denied.extend(meter.ledger.denials());
         receipt.denied.extend(meter.denials().into_iter().map(|(access, path)| self.denial(access, &path)));
+        receipt.secrets = meter.ledger.secrets();
+        if let Some(scanner) = self.secrets.and_then(Secrets::scanner) {
+            secret::mask_receipt(&mut receipt, &scanner);
+        }
         receipt
     }
 

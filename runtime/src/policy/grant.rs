@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use crate::call::Denial;
 use crate::error::Error;
-use crate::tool::{Access, FileRequest, FolderRequest, Format, Tool};
+use crate::tool::{Access, FileRequest, FolderRequest, Format, SecretRequest, Tool};
 
 use super::folder::{RealFolder, real_path};
 use super::network::Network;
 use super::resolved::Allowed;
+use super::secret;
 
 /// Variables that the guest always has, with values of its own: the host's would tell a path and a user.
 const GUEST_ENV: [(&str, &str); 2] = [("PATH", "/bin"), ("HOME", "/")];
@@ -50,13 +51,14 @@ impl Folder {
 pub struct Grant {
     folders: Vec<Folder>,
     env: Vec<(String, String)>,
+    secrets: Vec<SecretRequest>,
     network: Arc<Network>,
     denied: Vec<Denial>,
 }
 
 impl Grant {
-    /// What `tool` asks for and `allowed` allows. An operator's own manifest allows the folders, variables and destinations
-    /// that it names; a record, which may be a stranger's, and everything else need a flag.
+    /// What `tool` asks for and `allowed` allows. An operator's own manifest allows the folders, variables, destinations
+    /// and secrets that it names; a record, which may be a stranger's, and everything else need a flag.
     ///
     /// # Errors
     ///
@@ -83,9 +85,11 @@ impl Grant {
                 env.push((name.clone(), value.clone()));
             }
         }
+        let by_naming = allows_by_naming(tool);
         let Allowed { network, denied_network, .. } = allowed;
-        let network = Network::new(tool, allows_by_naming(tool), network, denied_network, &mut denied);
-        Ok(Self { folders, env, network: Arc::new(network), denied })
+        let network = Network::new(tool, by_naming, network, denied_network, &mut denied);
+        let secrets = secret::granted(tool, by_naming, allowed, &mut denied);
+        Ok(Self { folders, env, network: Arc::new(network), secrets, denied })
     }
 
     /// The folders, the guest's working directory first.
@@ -146,11 +150,18 @@ impl Grant {
         self.env.iter().skip(GUEST_ENV.len()).map(|(name, _)| name.as_str())
     }
 
-    /// What is granted, in words, such as `read:/data`, `env:TZ` or `net:api.example.com:443`.
+    /// The secrets that are put into its requests, by name; the guest never sees their values.
+    pub fn secrets(&self) -> &[SecretRequest] {
+        &self.secrets
+    }
+
+    /// What is granted, in words, such as `read:/data`, `env:TZ`, `net:api.example.com:443` or
+    /// `secret:github@api.github.com`.
     pub fn granted(&self) -> Vec<String> {
         let folders = self.folders.iter().map(|folder| format!("{}:{}", folder.access.as_str(), folder.host.display()));
         let env = self.env_keys().map(|name| format!("env:{name}"));
-        folders.chain(env).chain(self.network.destinations().iter().map(|one| format!("net:{one}"))).collect()
+        let network = self.network.destinations().iter().map(|one| format!("net:{one}"));
+        folders.chain(env).chain(network).chain(self.secrets.iter().map(SecretRequest::capability)).collect()
     }
 
     /// The folder in which a path of the host lies, whether or not there is something.

@@ -4,11 +4,14 @@
 mod address;
 mod approval;
 mod approvals;
+mod encodings;
 mod folder;
 mod grant;
 mod network;
 mod resolved;
 mod rule;
+mod scanner;
+mod secret;
 mod target;
 
 use std::path::PathBuf;
@@ -24,6 +27,9 @@ pub(crate) use network::Refusal;
 pub(crate) use resolved::Allowed;
 pub(crate) use rule::{Judged, Rules};
 pub use rule::{Pattern, Rule};
+pub(crate) use scanner::{Leak, MASK, Scan, Scanner};
+pub(crate) use secret::Credentials;
+pub use secret::{Secret, SecretStore, Secrets};
 pub(crate) use target::Target;
 
 /// One permission, as an operator writes it.
@@ -36,6 +42,8 @@ pub enum Permission {
     Write(PathBuf),
     /// Seeing an environment variable. `*` in a denial means every variable.
     Env(String),
+    /// Having a secret put into requests: `NAME`, or `NAME@HOST` for one host alone. `*` in a denial means every secret.
+    Secret(String),
     /// Sending requests to a destination.
     Net(Destination),
 }

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::tool::{Access, Destination};
 
 use super::folder::{RealFolder, real_path};
+use super::secret::SecretRule;
 use super::{Permission, Policy};
 
 /// A policy whose folders exist.
@@ -16,6 +17,9 @@ pub(crate) struct Allowed {
     pub(super) folders: Vec<(RealFolder, Access)>,
     /// Variables that flags allow.
     pub(super) env: Vec<String>,
+    /// Secrets that flags allow, and those that they deny.
+    pub(super) secrets: Vec<SecretRule>,
+    pub(super) denied_secrets: Vec<SecretRule>,
     denied_folders: Vec<(PathBuf, Access)>,
     denied_env: Vec<String>,
     /// Destinations that flags allow.
@@ -37,6 +41,7 @@ impl Allowed {
                 Permission::Write(path) => allowed.denied_folders.push((real_path(path), Access::Write)),
                 Permission::Env(all) if all == "*" => allowed.denied_env.push(all.clone()),
                 Permission::Env(name) => allowed.denied_env.push(variable(name, "--deny-env")?),
+                Permission::Secret(text) => allowed.denied_secrets.push(SecretRule::read(text, "--deny-secret")?),
                 Permission::Net(destination) => allowed.denied_network.push(destination.clone()),
             }
         }
@@ -45,6 +50,7 @@ impl Allowed {
                 Permission::Read(path) => allowed.add_folder(path, Access::Read)?,
                 Permission::Write(path) => allowed.add_folder(path, Access::Write)?,
                 Permission::Env(name) => allowed.env.push(variable(name, "--allow-env")?),
+                Permission::Secret(text) => allowed.secrets.push(SecretRule::read(text, "--allow-secret")?),
                 Permission::Net(destination) => allowed.network.push(destination.clone().settled()),
             }
         }

@@ -31,6 +31,7 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::observe::{Event, Observer, What};
+use crate::policy::Secrets;
 use crate::tool::Tool;
 
 use call::{Call, Line};
@@ -79,6 +80,13 @@ impl Records {
     #[must_use]
     pub fn redact_literal(mut self, texts: impl IntoIterator<Item = String>) -> Self {
         self.shown.redactions.add_literal(texts);
+        self
+    }
+
+    /// Masks the secrets that calls were given, in each of their encodings.
+    #[must_use]
+    pub fn redact_secrets(mut self, secrets: &Secrets) -> Self {
+        self.shown.redactions.add_secrets(secrets.clone());
         self
     }
 

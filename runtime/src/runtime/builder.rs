@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::hook::Hook;
 use crate::observe::Observer;
 use crate::pipeline::{Hooks, Memory, Pipeline, Ready, Scheduler, builtin};
-use crate::policy::{self, Allowed, Approval, Approver, Grant, Policy};
+use crate::policy::{self, Allowed, Approval, Approver, Grant, Policy, Secrets};
 use crate::registry::Registry;
 use crate::results::Results;
 use crate::sandbox::compiler::Compiler;
@@ -46,6 +46,7 @@ pub struct Builder {
     most_inline: Option<usize>,
     masks: HashMap<String, String>,
     features: HashSet<String>,
+    secrets: Option<Secrets>,
     name_servers: Vec<SocketAddr>,
     roots: Certificates,
 }
@@ -72,6 +73,7 @@ impl Builder {
             most_inline: None,
             masks: HashMap::new(),
             features: HashSet::new(),
+            secrets: None,
             name_servers: Vec::new(),
             roots: Certificates::new(),
         }
@@ -212,6 +214,13 @@ impl Builder {
         self
     }
 
+    /// Where the values of secrets are kept. A call of a tool that is granted one reads it there, once for all calls.
+    #[must_use]
+    pub fn secrets(mut self, secrets: &Secrets) -> Self {
+        self.secrets = Some(secrets.clone());
+        self
+    }
+
     /// Who is asked about the names of hosts, in this order. Without any, the system's name servers and its hosts file.
     #[must_use]
     pub fn name_servers(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
@@ -269,6 +278,10 @@ impl Builder {
         for tool in tools {
             registry.add(tool)?;
         }
+        let audit = match &self.secrets {
+            Some(secrets) => self.audit.redact_secrets(secrets),
+            None => self.audit,
+        };
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| Error::Engine(error.to_string()))?;
         let pipeline = Pipeline {
@@ -282,7 +295,8 @@ impl Builder {
             scheduler: self.scheduler,
             results: self.results,
             most_inline: self.most_inline,
-            audit: Arc::new(self.audit),
+            secrets: self.secrets.clone(),
+            audit: Arc::new(audit),
             sandbox: Arc::new(Sandbox::new(
                 self.concurrency,
                 self.compile_cache,

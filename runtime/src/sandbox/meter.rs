@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -65,7 +65,7 @@ impl Meter {
 pub(super) struct MemoryBudget {
     pub(super) used: usize,
     pub(super) cap: usize,
-    pub(super) meter: std::sync::Arc<Meter>,
+    pub(super) meter: Arc<Meter>,
 }
 
 impl MemoryBudget {

@@ -30,7 +30,7 @@ use wasmtime_wasi::{FsPerms, WasiCtx};
 use wasmtime_wasi_http::WasiHttpCtx;
 
 use crate::error::{Error, Outcome, ToolError};
-use crate::policy::Grant;
+use crate::policy::{Credentials, Grant};
 use crate::source;
 use crate::tool::{Access, Limits};
 
@@ -85,6 +85,8 @@ pub(crate) struct Invocation<'a> {
     pub(crate) argv: &'a [String],
     pub(crate) stdin: Bytes,
     pub(crate) grant: &'a Grant,
+    /// The values of the grant's secrets, where it has any.
+    pub(crate) credentials: Option<&'a Arc<Credentials>>,
     pub(crate) limits: &'a Limits,
 }
 
@@ -165,7 +167,8 @@ impl Sandbox {
             return Way::Closed { widens: network.widens() };
         }
         let (client, grant, meter) = (self.client.clone(), network.clone(), meter.clone());
-        Way::Open(Arc::new(Gate { client, grant, limits: *call.limits, meter }))
+        let credentials = call.credentials.cloned();
+        Way::Open(Arc::new(Gate { client, grant, credentials, limits: *call.limits, meter }))
     }
 
     async fn execute(

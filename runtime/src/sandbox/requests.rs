@@ -104,6 +104,7 @@ fn code(fault: &Fault) -> Error {
         Fault::Untrusted(_) => Error::TlsCertificateError,
         Fault::Tls(_) => Error::TlsProtocolError,
         Fault::Slow(_) => Error::HttpResponseTimeout,
+        Fault::Secret(_) => Error::InternalError(Some("the response held a secret".to_owned())),
         Fault::Protocol(_) => Error::HttpProtocolError,
         Fault::Host(_) => Error::ConfigurationError,
     }

@@ -7,16 +7,16 @@ use serde_json::{Map, Value};
 
 use crate::tool::{Access, Capabilities, Destination, FileRequest, FolderRequest, LimitRequest, NetworkRequest};
 
-use super::environment;
 use super::shape::{kind, members};
+use super::{environment, secrets};
 
 /// What an entry asks for: `{"files": "read" | "write" | {"read": [DIR…], "write": [DIR…]}, "env": [NAME…], "network":
-/// "allow" | [DEST…]}`, with the names of `envPassthrough` before those of `env`.
+/// "allow" | [DEST…], "secrets": [{…}…]}`, with the names of `envPassthrough` before those of `env`.
 pub(super) fn capabilities(stated: Option<Value>, mut env: Vec<String>, folder: &Path) -> Result<Capabilities, String> {
     let Some(stated) = stated else {
         return Ok(Capabilities { env, ..Capabilities::default() });
     };
-    let mut fields = object("capabilities", stated, &["files", "env", "network"])?;
+    let mut fields = object("capabilities", stated, &["files", "env", "network", "secrets"])?;
     for name in environment::normalise("capabilities.env", strings("capabilities.env", fields.remove("env"))?)? {
         if !env.contains(&name) {
             env.push(name);
@@ -42,8 +42,9 @@ pub(super) fn capabilities(stated: Option<Value>, mut env: Vec<String>, folder: 
             FileRequest::Folders(requests)
         }
     };
+    let secrets = secrets::read(fields.remove("secrets"))?;
     let network = network(fields.remove("network"))?;
-    Ok(Capabilities { files, env, network, stated: true })
+    Ok(Capabilities { files, env, network, secrets, stated: true })
 }
 
 fn network(stated: Option<Value>) -> Result<NetworkRequest, String> {
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(of(json!([])), "capabilities must be an object, found an array");
         assert_eq!(
             of(json!({"file": "read"})),
-            "capabilities: unknown field `file`, expected one of `files`, `env`, `network`"
+            "capabilities: unknown field `file`, expected one of `files`, `env`, `network`, `secrets`"
         );
         assert_eq!(of(json!({"files": "rw"})), "capabilities.files must be `read`, `write` or an object, found \"rw\"");
         assert_eq!(of(json!({"files": {"read": [1]}})), "capabilities.files.read[0] must be a string, found a number");

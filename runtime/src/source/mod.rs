@@ -14,6 +14,7 @@ mod name;
 mod program;
 mod record;
 mod report;
+mod secrets;
 mod shape;
 
 use std::fmt;

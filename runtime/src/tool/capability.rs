@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::destination::Destination;
+use super::secret::SecretRequest;
 
 /// Everything a tool asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct Capabilities {
     pub files: FileRequest,
     /// Names of environment variables, upper case, each once.
     pub env: Vec<String>,
+    /// Secrets, each with the host that it is for.
+    pub secrets: Vec<SecretRequest>,
     /// Where it would send requests.
     pub network: NetworkRequest,
     /// Whether the source stated its capabilities. Where it did not, the tool takes whatever the operator's flags allow.

@@ -10,6 +10,7 @@ mod interface;
 mod limits;
 mod resource;
 mod rows;
+mod secret;
 mod shape;
 mod word;
 
@@ -32,6 +33,7 @@ pub use interface::{
 };
 pub use limits::{LimitRequest, Limits};
 pub use resource::{Comparison, Operand, Resource, Use, ValueRule};
+pub use secret::{Placement, SLOT, SecretHost, SecretRequest, is_secret_name};
 pub(crate) use shape::masked;
 
 /// A tool: what the model sees, what runs, what it asks for, and where it came from.

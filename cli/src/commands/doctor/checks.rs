@@ -11,15 +11,18 @@ use toolcrib::source::{self, Severity};
 
 use crate::config::{Config, DEFAULT_FILE};
 use crate::options::{SECRETS, Sources};
+use crate::secrets::{Lock, PASSPHRASE, Vault};
 
 use super::{Finding, Status};
 
 const TARGET: &str = "wasm32-wasip2";
-const VARIABLES: [&str; 9] = [
+const VARIABLES: [&str; 11] = [
     "TOOLCRIB_AUDIT_DIR",
     "TOOLCRIB_CONFIG",
     "TOOLCRIB_APPROVALS",
     "TOOLCRIB_RESULTS_DIR",
+    "TOOLCRIB_SECRETS_FILE",
+    "TOOLCRIB_SECRETS_STORE",
     "TOOLCRIB_CACHE_DIR",
     "TOOLCRIB_REDACT",
     "OAI_BASE_URL",
@@ -37,6 +40,7 @@ pub(super) fn all(sources: &Sources) -> Vec<Finding> {
     });
     findings.push(config(sources));
     findings.extend(sources.rules.kept.file().map(|approvals| agreed(&approvals)));
+    findings.extend(sources.secrets.kept.vault().ok().map(|vault| secrets(&vault)));
     match sources.paths() {
         Ok(paths) => findings.extend(paths.iter().map(|path| tools(path))),
         Err(error) => {
@@ -133,6 +137,32 @@ fn agreed(approvals: &Approvals) -> Finding {
     match approvals.read() {
         Ok(given) => Finding::ok(CHECK, format!("{}, {} for always", approvals.path().display(), given.len())),
         Err(error) => Finding::wrong(CHECK, Status::Fail, error.to_string(), error.hint().unwrap_or_default()),
+    }
+}
+
+/// Where secrets are kept, and whether they can be opened; no value leaves its store for this.
+fn secrets(vault: &Vault) -> Finding {
+    const CHECK: &str = "secrets";
+    let shown = vault.file().display();
+    let keyring = match vault.keyring() {
+        Ok(()) => "the system's keyring answers".to_owned(),
+        Err(why) => format!("no keyring: {why}"),
+    };
+    let file = match vault.lock() {
+        Ok(Lock::Absent) => format!("{shown} is made when it is needed"),
+        Ok(Lock::KeyFile) => format!("{shown} is locked by the key beside it"),
+        Ok(Lock::Passphrase) => format!("{shown} is locked with a passphrase"),
+        Err(error) => {
+            let cure = "no call gets a secret of it: mend it, or keep secrets elsewhere with `--secrets-file FILE`";
+            return Finding::wrong(CHECK, Status::Fail, format!("{error:#}"), cure);
+        }
+    };
+    match vault.list() {
+        Ok(kept) => Finding::ok(CHECK, format!("{} kept; {keyring}; {file}", kept.len())),
+        Err(error) => {
+            let cure = format!("set {PASSPHRASE}, or see what is wrong with `toolcrib secret list`");
+            Finding::wrong(CHECK, Status::Warn, format!("{error:#}; {keyring}"), cure)
+        }
     }
 }
 

@@ -116,6 +116,7 @@ fn requested(asked: &Capabilities) -> String {
         }
     };
     words.extend(asked.env.iter().map(|name| format!("env:{name}")));
+    words.extend(asked.secrets.iter().map(|secret| format!("{} in {}", secret.capability(), secret.placement)));
     match &asked.network {
         NetworkRequest::None => {}
         NetworkRequest::Workspace => words.push("the network as far as the flags allow".to_owned()),

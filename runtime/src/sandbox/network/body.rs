@@ -2,10 +2,11 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep};
 
@@ -13,6 +14,7 @@ use crate::tool::Limits;
 
 use super::fault::Fault;
 use super::ledger::Entry;
+use super::secret::Sieve;
 
 /// The body of a request on its way out.
 pub(super) struct Sent<B> {
@@ -77,28 +79,35 @@ pub(crate) struct Received {
     most: usize,
     between: Duration,
     silence: Pin<Box<Sleep>>,
+    /// What keeps secrets from the guest, in a call that was given any.
+    sieve: Option<Sieve>,
+    /// What is handed on after the rest that the sieve held back.
+    trailers: Option<HeaderMap>,
 }
 
 impl Received {
     /// `between` is how long the far side may be silent.
-    pub(super) fn new(body: Incoming, entry: Arc<Entry>, limits: &Limits, between: Duration) -> Self {
+    pub(super) fn new(
+        body: Incoming,
+        entry: Arc<Entry>,
+        limits: &Limits,
+        between: Duration,
+        sieve: Option<Sieve>,
+    ) -> Self {
         let silence = Box::pin(tokio::time::sleep(between));
-        Self { open: Some((body, entry)), most: limits.received, between, silence }
+        Self { open: Some((body, entry)), most: limits.received, between, silence, sieve, trailers: None }
     }
 
     fn end(&mut self, fault: Fault) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
         if let Some((_, entry)) = self.open.take() {
             entry.failed(&fault);
         }
+        self.sieve = None;
         Poll::Ready(Some(Err(fault)))
     }
-}
 
-impl Body for Received {
-    type Data = Bytes;
-    type Error = Fault;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
+    /// The next frame as it came, counted.
+    fn poll_counted(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
         let most = self.most;
         let Some((body, entry)) = &mut self.open else { return Poll::Ready(None) };
         let frame = match Pin::new(body).poll_frame(cx) {
@@ -108,10 +117,7 @@ impl Body for Received {
                 let why = if broke_off { "the far side broke off" } else { "the far side sent a malformed body" };
                 return self.end(Fault::Protocol(why));
             }
-            Poll::Ready(None) => {
-                self.open = None;
-                return Poll::Ready(None);
-            }
+            Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => {
                 return match self.silence.as_mut().poll(cx) {
                     Poll::Ready(()) => self.end(Fault::Slow("the far side fell silent")),
@@ -129,11 +135,66 @@ impl Body for Received {
         Poll::Ready(Some(Ok(frame)))
     }
 
+    /// The next frame that holds nothing of a secret.
+    fn poll_sieved(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
+        loop {
+            let frame = match ready!(self.poll_counted(cx)) {
+                Some(Err(fault)) => return Poll::Ready(Some(Err(fault))),
+                Some(Ok(frame)) => Some(frame),
+                None => None,
+            };
+            let Some(sieve) = &mut self.sieve else { return Poll::Ready(frame.map(Ok)) };
+            let passed = match frame.map(Frame::into_data) {
+                Some(Ok(data)) => sieve.push(&data),
+                // Trailers, and nothing behind them.
+                Some(Err(frame)) => {
+                    self.trailers = frame.into_trailers().ok();
+                    self.trailers.iter().try_for_each(|trailers| sieve.trailers(trailers)).and_then(|()| sieve.end())
+                }
+                None => {
+                    let rest = sieve.end();
+                    if rest.as_ref().is_ok_and(Bytes::is_empty) {
+                        return Poll::Ready(None);
+                    }
+                    rest
+                }
+            };
+            match passed {
+                Ok(bytes) if !bytes.is_empty() => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                Ok(_) if self.trailers.is_some() => {
+                    return Poll::Ready(self.trailers.take().map(Frame::trailers).map(Ok));
+                }
+                Ok(_) => {}
+                Err(fault) => {
+                    self.trailers = None;
+                    return self.end(fault);
+                }
+            }
+        }
+    }
+}
+
+impl Body for Received {
+    type Data = Bytes;
+    type Error = Fault;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
+        if let Some(trailers) = self.trailers.take() {
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+        }
+        let polled = if self.sieve.is_some() { self.poll_sieved(cx) } else { self.poll_counted(cx) };
+        if let Poll::Ready(None) = polled {
+            self.open = None;
+        }
+        polled
+    }
+
     fn is_end_stream(&self) -> bool {
-        self.open.as_ref().is_none_or(|(body, _)| body.is_end_stream())
+        self.open.as_ref().is_none_or(|(body, _)| self.sieve.is_none() && body.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.open.as_ref().map(|(body, _)| body.size_hint()).unwrap_or_default()
+        let plain = self.open.as_ref().filter(|_| self.sieve.is_none());
+        plain.map(|(body, _)| body.size_hint()).unwrap_or_default()
     }
 }

@@ -14,7 +14,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use crate::call::Denial;
-use crate::policy::{Network, Refusal, Target};
+use crate::policy::{Credentials, Network, Refusal, Target};
 use crate::sandbox::Meter;
 use crate::tool::{Host, Limits};
 
@@ -23,7 +23,8 @@ use super::connect::{Allowance, Bounded, LONGEST_HANDSHAKE, connect};
 use super::fault::Fault;
 use super::headers::{self, MOST_HEADERS};
 use super::ledger::Entry;
-use super::{Client, clip};
+use super::secret::Sieve;
+use super::{Client, clip, secret};
 
 /// How long a connection, the head of a response and each silence in its body may take. A guest may ask for less.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +53,8 @@ pub(crate) type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(crate) struct Gate {
     pub(crate) client: Arc<Client>,
     pub(crate) grant: Arc<Network>,
+    /// The secrets of the call, where it has any.
+    pub(crate) credentials: Option<Arc<Credentials>>,
     pub(crate) limits: Limits,
     pub(crate) meter: Arc<Meter>,
 }
@@ -103,14 +106,23 @@ impl Gate {
         self.grant.admit(&target, method, &addresses).map_err(|refusal| entry.refused(refusal))?;
         let announced = headers::content_length(&parts.headers)?;
         let stream = connect(&self.client.tls, &target, &addresses, times.connect).await?;
-        // All checks are behind and the first byte is ahead: a secret for this host belongs into `parts` here.
+        // All checks are behind and the first byte is ahead.
+        let credentials = self.credentials.as_deref();
+        if let Some(credentials) = credentials {
+            secret::place(credentials, &target, &mut parts, entry)?;
+        }
         let request = Request::from_parts(parts, Sent::new(body, entry.clone(), &self.limits, announced));
         let (response, driver) = self.speak(stream, request, times.first_byte).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Fault::Protocol("the far side changed the protocol"));
         }
-        // What a guest must not read in a response is taken out in `Received`, and in the headers here.
-        let response = response.map(|body| Received::new(body, entry.clone(), &self.limits, times.between_bytes));
+        let scanner = credentials.map(|credentials| &credentials.scanner);
+        if let Some(scanner) = scanner {
+            secret::check_head(scanner, response.headers())?;
+        }
+        let sieve = scanner.map(Sieve::new);
+        let received = |body| Received::new(body, entry.clone(), &self.limits, times.between_bytes, sieve);
+        let response = response.map(received);
         Ok((response, driver))
     }
 

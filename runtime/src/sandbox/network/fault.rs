@@ -1,6 +1,7 @@
 //! Why a request was not sent or got no whole answer. The words are for the model: they name no address.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::error::Outcome;
 use crate::sandbox::fault::Bytes;
@@ -32,6 +33,8 @@ pub(crate) enum Fault {
     Slow(&'static str),
     /// The far side broke off, or speaks no HTTP.
     Protocol(&'static str),
+    /// The response held a secret of this name.
+    Secret(Arc<str>),
     /// What requests are sent with is not to be had on this host.
     Host(String),
 }
@@ -50,6 +53,7 @@ impl Fault {
             Fault::Untrusted(_) => "certificate",
             Fault::Slow(_) => "timeout",
             Fault::Protocol(_) => "protocol",
+            Fault::Secret(_) => "secret",
             Fault::Host(_) => "host",
         }
     }
@@ -57,7 +61,7 @@ impl Fault {
     /// How a call ends that fails for this reason; `None` where the tool itself made the mistake.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self {
-            Fault::Denied(_) => Some(Outcome::Denied),
+            Fault::Denied(_) | Fault::Secret(_) => Some(Outcome::Denied),
             Fault::Rejected(_) => None,
             Fault::TooMany(_) | Fault::TooManyAtOnce(_) => Some(Outcome::RequestLimit),
             Fault::RequestTooLarge(_) | Fault::ResponseTooLarge(_) => Some(Outcome::OutputLimit),
@@ -73,14 +77,15 @@ impl fmt::Display for Fault {
             Fault::Rejected(why) => write!(f, "a request was rejected: {why}"),
             Fault::TooMany(most) => write!(f, "tool wanted more than {most} requests"),
             Fault::TooManyAtOnce(most) => write!(f, "tool wanted more than {most} requests at once"),
-            Fault::RequestTooLarge(most) => write!(f, "tool sent more than {} in one request", Bytes(*most)),
-            Fault::ResponseTooLarge(most) => write!(f, "tool was sent more than {} in responses", Bytes(*most)),
+            Fault::RequestTooLarge(most) => write!(f, "tool sent more than {} in one request", Bytes(*most as u64)),
+            Fault::ResponseTooLarge(most) => write!(f, "tool was sent more than {} in responses", Bytes(*most as u64)),
             Fault::Name(why)
             | Fault::Connect(why)
             | Fault::Tls(why)
             | Fault::Untrusted(why)
             | Fault::Slow(why)
             | Fault::Protocol(why) => write!(f, "a request failed: {why}"),
+            Fault::Secret(name) => write!(f, "a response held the secret `{name}`"),
             Fault::Host(why) => write!(f, "a request failed: {why}"),
         }
     }

@@ -23,6 +23,10 @@ struct Account {
     told: NetworkUse,
     under_way: usize,
     denials: Vec<Denial>,
+    /// Names of the secrets that its requests carried.
+    secrets: Vec<String>,
+    /// The first secret that a response held.
+    leaked: Option<Arc<str>>,
     /// What the latest request failed for.
     latest: Option<Fault>,
 }
@@ -73,6 +77,16 @@ impl Ledger {
     /// What was refused, with the flags that would have allowed it.
     pub(crate) fn denials(&self) -> Vec<Denial> {
         self.account().as_ref().map(|account| account.denials.clone()).unwrap_or_default()
+    }
+
+    /// The secrets that were put into requests, each once.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        self.account().as_ref().map(|account| account.secrets.clone()).unwrap_or_default()
+    }
+
+    /// The first secret that a response held.
+    pub(crate) fn leaked(&self) -> Option<Arc<str>> {
+        self.account().as_ref().and_then(|account| account.leaked.clone())
     }
 
     /// The end of a call that failed right after a request did: it failed for that reason. The tool's own words are kept.
@@ -128,10 +142,24 @@ impl Entry {
         Fault::Denied(why)
     }
 
+    /// Notes that it carries a secret.
+    pub(super) fn carries(&self, secret: &str) {
+        self.note(|account| {
+            if !account.secrets.iter().any(|known| known == secret) {
+                account.secrets.push(secret.to_owned());
+            }
+        });
+    }
+
     /// Notes that it failed.
     pub(super) fn failed(&self, fault: &Fault) {
         self.tell(|told| told.error = Some(fault.word()));
-        self.note(|account| account.latest = Some(fault.clone()));
+        self.note(|account| {
+            if let Fault::Secret(name) = fault {
+                account.leaked.get_or_insert(name.clone());
+            }
+            account.latest = Some(fault.clone());
+        });
     }
 
     /// Notes the status of the response.

@@ -8,6 +8,7 @@ mod fault;
 mod headers;
 mod ledger;
 mod resolve;
+mod secret;
 
 use std::net::SocketAddr;
 

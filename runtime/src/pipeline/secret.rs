@@ -1,0 +1,123 @@
+//! Secrets on the way of a call: their values are read when the call may run, and what it leaves holds none of them,
+//! neither for the model nor for people.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::audit::Redactions;
+use crate::call::{Denial, Receipt};
+use crate::error::{Error, Outcome, ToolError};
+use crate::policy::{Credentials, Scanner, Secrets};
+use crate::schema;
+
+use super::ready::Ready;
+use super::ticket::Ticket;
+use super::{Context, Pipeline, unless_cancelled};
+
+impl Pipeline {
+    /// The values of a tool's secrets, read once for all of its calls; `None` where it is granted none.
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::Denied`] where one cannot be had: the tool does not run without it. [`Outcome::Deadline`] where the store
+    /// takes longer than the call may.
+    pub(super) async fn credentials<'p>(
+        &'p self,
+        ready: &'p Ready,
+        context: &Context<'_>,
+        ticket: &mut Ticket<'_>,
+    ) -> Result<Option<&'p Arc<Credentials>>, ToolError> {
+        if ready.grant.secrets().is_empty() {
+            return Ok(None);
+        }
+        if let Some(known) = ready.credentials.get() {
+            return Ok(Some(known));
+        }
+        let since = Instant::now();
+        let left = ticket.left_of(&ready.limits)?.deadline;
+        let opened = ready.credentials.get_or_try_init(|| self.open_secrets(ready));
+        let opened = unless_cancelled(context.turn, tokio::time::timeout(left, opened)).await?;
+        // A store may ask a person to unlock it; the time is the call's own.
+        ticket.spend(since.elapsed());
+        let opened = opened.map_err(|_| ToolError::new(Outcome::Deadline, "tool timed out waiting for its secrets"))?;
+        opened.map(Some).map_err(|fault| ticket.fault(fault))
+    }
+
+    async fn open_secrets(&self, ready: &Ready) -> Result<Arc<Credentials>, Error> {
+        let granted = ready.grant.secrets().to_vec();
+        let name = granted.first().map(|request| request.name.clone()).unwrap_or_default();
+        let missing = |reason: &str| Error::Secret { name: name.clone(), reason: reason.to_owned() };
+        let secrets = self.secrets.clone().ok_or_else(|| missing("no secrets are kept here"))?;
+        let opened = tokio::task::spawn_blocking(move || secrets.open(&granted)).await;
+        opened.map_err(|_| missing("the store of secrets broke off"))?.map(Arc::new)
+    }
+}
+
+/// Withholds the answer of a call to which a secret was sent back: whatever the tool made of it is not told.
+///
+/// # Errors
+///
+/// [`Outcome::Denied`] where that happened.
+pub(super) fn refuse_leak(ticket: &mut Ticket<'_>) -> Result<(), ToolError> {
+    let Some(name) = ticket.meter.ledger.leaked() else { return Ok(()) };
+    ticket.denied(Denial { capability: format!("secret:{name}"), flag: None });
+    Err(ToolError::new(Outcome::Denied, format!("a response held the secret `{name}`, so the answer is withheld")))
+}
+
+/// The end of a call without the secrets in it.
+///
+/// # Errors
+///
+/// The call's own, masked; [`Outcome::Denied`] where an answer holds a secret in a way that no mask fits.
+pub(super) fn guarded(secrets: Option<&Secrets>, ended: Result<String, ToolError>) -> Result<String, ToolError> {
+    let Some((secrets, scanner)) = secrets.and_then(|secrets| Some((secrets, secrets.scanner()?))) else {
+        return ended;
+    };
+    ended.and_then(|line| answer(line, secrets, &scanner)).map_err(|mut error| {
+        error.json = error.json.and_then(|json| answer(json, secrets, &scanner).ok());
+        error.message = mask(error.message, &scanner);
+        error
+    })
+}
+
+/// A line of JSON, masked value by value, so that it stays JSON.
+fn answer(line: String, secrets: &Secrets, scanner: &Scanner) -> Result<String, ToolError> {
+    let Err(leak) = scanner.check(line.as_bytes()) else { return Ok(line) };
+    let masked = schema::parse(&line).ok().map(|mut value| {
+        let mut masks = Redactions::default();
+        masks.add_secrets(secrets.clone());
+        masks.mask(&mut value);
+        value.to_string()
+    });
+    // A secret can lie across values: then nothing is told.
+    masked.filter(|masked| scanner.check(masked.as_bytes()).is_ok()).ok_or_else(|| {
+        ToolError::new(Outcome::Denied, format!("the answer held the secret `{}`, so it is withheld", leak.0))
+    })
+}
+
+fn mask(text: String, scanner: &Scanner) -> String {
+    match scanner.mask(&text) {
+        Cow::Owned(masked) => masked,
+        Cow::Borrowed(_) => text,
+    }
+}
+
+/// A text for people without the secrets in it.
+pub(super) fn masked(secrets: Option<&Secrets>, text: String) -> String {
+    match secrets.and_then(Secrets::scanner) {
+        Some(scanner) => mask(text, &scanner),
+        None => text,
+    }
+}
+
+/// Masks what a guest or a model worded in a receipt.
+pub(super) fn mask_receipt(receipt: &mut Receipt, scanner: &Scanner) {
+    for denial in &mut receipt.denied {
+        denial.capability = mask(std::mem::take(&mut denial.capability), scanner);
+        denial.flag = denial.flag.take().map(|flag| mask(flag, scanner));
+    }
+    if let Some(decision) = &mut receipt.decision {
+        decision.rests_on = decision.rests_on.take().map(|text| mask(text, scanner));
+    }
+}

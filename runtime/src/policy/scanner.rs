@@ -1,0 +1,281 @@
+//! Finds secrets in what comes from outside: in a text, which is masked, and in a stream of bytes, which is cut before
+//! anything of the secret has passed.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use regex::bytes::{Regex, RegexBuilder};
+
+use crate::error::Error;
+
+use super::encodings;
+use super::secret::Secret;
+
+/// What stands in the place of a secret.
+pub(crate) const MASK: &str = "***REDACTED***";
+/// The most memory of one expression and of its states: enough for the longest secret.
+const MOST_PROGRAM: usize = 256 << 20;
+const MOST_STATES: usize = 8 << 20;
+
+/// The secrets to look for, each in its common encodings.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scanner {
+    patterns: Vec<(Arc<str>, Regex)>,
+    /// The most bytes that any of them matches.
+    longest: usize,
+}
+
+/// Something held a secret of this name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Leak(pub(crate) Arc<str>);
+
+impl Scanner {
+    /// Looks for one more secret.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Secret`] where it cannot be looked for: then it must not be used.
+    pub(crate) fn add(&mut self, secret: &Secret) -> Result<(), Error> {
+        let (pattern, longest) = encodings::pattern(secret.value());
+        let built =
+            RegexBuilder::new(&pattern).unicode(false).size_limit(MOST_PROGRAM).dfa_size_limit(MOST_STATES).build();
+        // What is wrong with an expression quotes it, and so the value.
+        let regex = built.map_err(|_| Error::Secret {
+            name: secret.name().to_owned(),
+            reason: "its value cannot be looked for in responses, so it cannot be used".to_owned(),
+        })?;
+        self.patterns.push((Arc::from(secret.name()), regex));
+        self.longest = self.longest.max(longest);
+        Ok(())
+    }
+
+    /// Looks for a secret in bytes.
+    ///
+    /// # Errors
+    ///
+    /// The name of one that is in them.
+    pub(crate) fn check(&self, bytes: &[u8]) -> Result<(), Leak> {
+        match self.patterns.iter().find(|(_, regex)| regex.is_match(bytes)) {
+            Some((name, _)) => Err(Leak(name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// A text with every secret in it masked.
+    pub(crate) fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut masked = Cow::Borrowed(text);
+        for (_, regex) in &self.patterns {
+            if let Cow::Owned(bytes) = regex.replace_all(masked.as_bytes(), MASK.as_bytes()) {
+                masked = Cow::Owned(String::from_utf8_lossy(&bytes).into_owned());
+            }
+        }
+        masked
+    }
+}
+
+/// A stream of bytes that is looked through as it comes, whatever its parts are. What could be the beginning of a secret
+/// is held back, so that nothing of one is ever handed on.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    scanner: Arc<Scanner>,
+    held: BytesMut,
+    /// How many of the bytes that are held were never looked through.
+    fresh: usize,
+}
+
+impl Scan {
+    pub(crate) fn new(scanner: Arc<Scanner>) -> Self {
+        Self { scanner, held: BytesMut::new(), fresh: 0 }
+    }
+
+    /// Takes the next part; gives what may be handed on, which may be nothing.
+    ///
+    /// # Errors
+    ///
+    /// The secret that was found. Nothing after this may be handed on.
+    pub(crate) fn push(&mut self, part: &[u8]) -> Result<Bytes, Leak> {
+        self.held.extend_from_slice(part);
+        self.fresh += part.len();
+        // Looking anew for each byte of a stream in small parts would take for ever.
+        if self.fresh < self.scanner.longest {
+            return Ok(Bytes::new());
+        }
+        self.scanner.check(&self.held)?;
+        self.fresh = 0;
+        let safe = self.held.len().saturating_sub(self.scanner.longest.saturating_sub(1));
+        Ok(self.held.split_to(safe).freeze())
+    }
+
+    /// The stream has ended; gives the rest.
+    ///
+    /// # Errors
+    ///
+    /// The secret that was found.
+    pub(crate) fn end(&mut self) -> Result<Bytes, Leak> {
+        self.scanner.check(&self.held)?;
+        self.fresh = 0;
+        Ok(self.held.split().freeze())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+    fn scanner(value: &str) -> Arc<Scanner> {
+        let mut scanner = Scanner::default();
+        scanner.add(&Secret::new("canary", value).unwrap()).unwrap();
+        Arc::new(scanner)
+    }
+
+    /// Base64 as everybody writes it, apart from the code under test.
+    fn base64(bytes: &[u8]) -> String {
+        let groups = bytes.chunks(3).map(|group| {
+            let word = (0..3).fold(0_u32, |word, at| word << 8 | u32::from(group.get(at).copied().unwrap_or(0)));
+            let digit = |at: usize| char::from(BASE64[(word >> (18 - 6 * at) & 63) as usize]);
+            (0..4).map(|at| if at <= group.len() { digit(at) } else { '=' }).collect::<String>()
+        });
+        groups.collect()
+    }
+
+    fn each(text: &str, write: impl Fn(char) -> String) -> String {
+        text.chars().map(write).collect()
+    }
+
+    fn hex(text: &str, between: &str) -> String {
+        text.bytes().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(between)
+    }
+
+    fn percent(text: &str, stays: impl Fn(u8) -> bool) -> String {
+        let write = |byte: u8| if stays(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+        text.bytes().map(write).collect()
+    }
+
+    /// A value in all its encodings, each with something before and behind.
+    fn encoded(value: &str) -> Vec<String> {
+        let mut ways = vec![
+            value.to_owned(),
+            value.to_ascii_uppercase(),
+            serde_json::to_string(value).unwrap(),
+            serde_json::to_string(&serde_json::to_string(value).unwrap()).unwrap(),
+            each(value, |c| c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04X}")).collect()),
+            percent(value, |_| false),
+            percent(value, |_| false).to_lowercase(),
+            percent(value, |byte| byte.is_ascii_alphanumeric()),
+            percent(value, |byte| byte.is_ascii_alphanumeric() || b"-_.~+/=".contains(&byte)),
+            percent(value, |byte| byte.is_ascii_alphanumeric()).replace("%20", "+"),
+            hex(value, ""),
+            hex(value, "").to_uppercase(),
+            hex(value, ":"),
+            hex(value, " "),
+            each(value, |c| format!("&#{};", u32::from(c))),
+            each(value, |c| format!("&#x{:X};", u32::from(c))),
+            value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;"),
+        ];
+        for before in ["", "a", "ab", "user:"] {
+            for behind in ["", "x", "xy"] {
+                let plain = base64(format!("{before}{value}{behind}").as_bytes());
+                let url = plain.replace('+', "-").replace('/', "_");
+                let lines: Vec<_> = plain.as_bytes().chunks(7).map(|line| std::str::from_utf8(line).unwrap()).collect();
+                ways.extend([plain.trim_end_matches('=').to_owned(), url, lines.join("\r\n"), lines.join("\\n")]);
+                ways.push(percent(&plain, |byte| byte.is_ascii_alphanumeric()));
+                ways.push(plain.replace('/', "\\/"));
+                ways.push(plain);
+            }
+        }
+        ways.iter().map(|way| format!("<<{way}>>")).collect()
+    }
+
+    const VALUES: [&str; 5] = [
+        "ghp_0123456789abcdefGHIJ",
+        "s3cr~t/+=? &<>\"'\\end",
+        "пароль-密码-🔑",
+        "12345678",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+    ];
+
+    #[test]
+    fn a_secret_is_found_in_every_common_encoding() {
+        for value in VALUES {
+            let scanner = scanner(value);
+            for text in encoded(value) {
+                assert_eq!(scanner.check(text.as_bytes()), Err(Leak("canary".into())), "{value}: {text}");
+                let masked = scanner.mask(&text);
+                assert!(scanner.check(masked.as_bytes()).is_ok() && masked.contains(MASK), "{value}: {masked}");
+            }
+            for order in [u16::to_le_bytes, u16::to_be_bytes] {
+                let wide: Vec<u8> = value.encode_utf16().flat_map(order).collect();
+                assert!(scanner.check(&wide).is_err(), "{value}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_secret_passes() {
+        for value in VALUES {
+            let scanner = scanner(value);
+            let less = &value[..value.char_indices().next_back().unwrap().0];
+            for text in ["", "plain text", less, "***REDACTED***", &"ab".repeat(1000)] {
+                assert_eq!(scanner.check(text.as_bytes()), Ok(()), "{value}: {text}");
+                assert!(matches!(scanner.mask(text), Cow::Borrowed(_)));
+            }
+        }
+    }
+
+    /// What a stream in these parts hands on, and whether it was cut.
+    fn streamed(scanner: &Arc<Scanner>, bytes: &[u8], part: usize) -> (Vec<u8>, bool) {
+        let mut scan = Scan::new(scanner.clone());
+        let mut handed = Vec::new();
+        for part in bytes.chunks(part) {
+            match scan.push(part) {
+                Ok(bytes) => handed.extend_from_slice(&bytes),
+                Err(_) => return (handed, true),
+            }
+        }
+        match scan.end() {
+            Ok(rest) => handed.extend_from_slice(&rest),
+            Err(_) => return (handed, true),
+        }
+        (handed, false)
+    }
+
+    #[test]
+    fn a_stream_is_cut_before_anything_of_a_secret_whatever_its_parts() {
+        let value = VALUES[0];
+        let scanner = scanner(value);
+        for text in encoded(value) {
+            for filler in [0, 100, 1500] {
+                let whole = [vec![b'.'; filler], text.clone().into_bytes(), vec![b'.'; filler]].concat();
+                for part in [1, 2, 7, 64, 1000, whole.len()] {
+                    let (handed, cut) = streamed(&scanner, &whole, part);
+                    assert!(cut, "{text} in parts of {part}");
+                    let start = scanner.patterns[0].1.find(&whole).unwrap().start();
+                    assert!(whole[..start].starts_with(&handed), "{text} in parts of {part}: {handed:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_without_a_secret_is_handed_on_whole() {
+        let scanner = scanner(VALUES[0]);
+        let whole: Vec<u8> = (0..10_000_u32).map(|at| (at * 7 % 251) as u8).collect();
+        for part in [1, 13, 577, 578, 10_000] {
+            assert_eq!(streamed(&scanner, &whole, part), (whole.clone(), false), "in parts of {part}");
+        }
+        assert_eq!(streamed(&scanner, b"", 1), (Vec::new(), false));
+    }
+
+    #[test]
+    fn the_longest_secret_can_be_looked_for() {
+        let value: String = (0..Secret::LONGEST).map(|at| char::from(b'!' + (at * 7 % 90) as u8)).collect();
+        let scanner = scanner(&value);
+        for text in encoded(&value) {
+            assert!(scanner.check(text.as_bytes()).is_err());
+        }
+        assert!(scanner.check(&vec![b'.'; 1 << 20]).is_ok());
+    }
+}

@@ -1,0 +1,226 @@
+//! Secrets by name: a value that is never shown, the store that an embedder keeps them in, and what was read of it so far.
+//! A value is read when a call first needs it, goes to the sandbox's requests and to nothing else, and is masked from then
+//! on wherever something is told or kept.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use zeroize::Zeroizing;
+
+use crate::call::Denial;
+use crate::error::Error;
+use crate::tool::{SecretHost, SecretRequest, Tool, is_secret_name};
+
+use super::resolved::Allowed;
+use super::scanner::Scanner;
+
+/// A secret. Its value leaves memory with it, and is in no `Debug`, `Display` or `Serialize`.
+pub struct Secret {
+    name: String,
+    value: Zeroizing<String>,
+}
+
+impl Secret {
+    /// The fewest characters of a value: a shorter one would be found everywhere.
+    pub const SHORTEST: usize = 8;
+    /// The most bytes of a value.
+    pub const LONGEST: usize = 2048;
+
+    /// A secret of this name and value.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Secret`] where the name is not like `[a-z0-9][a-z0-9_-]*`, or the value is shorter than
+    /// [`Secret::SHORTEST`], longer than [`Secret::LONGEST`], all of one character, or no single line of text.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Result<Self, Error> {
+        let (name, value) = (name.into(), Zeroizing::new(value.into()));
+        let refuse = |reason: String| Err(Error::Secret { name: name.clone(), reason });
+        if !is_secret_name(&name) {
+            let name: String = name.chars().take(80).collect();
+            let reason = "not the name of a secret (must match [a-z0-9][a-z0-9_-]*, at most 64 characters)".to_owned();
+            return Err(Error::Secret { name, reason });
+        }
+        let characters = value.chars().count();
+        if characters < Self::SHORTEST {
+            let reason = format!(
+                "its value has {characters} characters, and fewer than {} cannot be told from other text",
+                Self::SHORTEST
+            );
+            return refuse(reason);
+        }
+        if value.len() > Self::LONGEST {
+            return refuse(format!("its value has {} bytes, more than the {} of a secret", value.len(), Self::LONGEST));
+        }
+        if value.chars().any(char::is_control) {
+            return refuse(
+                "its value has a line break or another control character, which no header can carry".to_owned(),
+            );
+        }
+        let first = value.chars().next();
+        if value.starts_with(' ') || value.ends_with(' ') || value.chars().all(|c| Some(c) == first) {
+            return refuse(
+                "its value begins or ends with a space or is one character over and over: no secret is like that"
+                    .to_owned(),
+            );
+        }
+        Ok(Self { name, value })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The value itself: for a store that keeps it and for a request that carries it.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+}
+
+/// Where an embedder keeps secrets.
+pub trait SecretStore: Send + Sync {
+    /// The secret of this name, `None` where there is none. It may block: it is called on a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be read: then the call that needs it is refused.
+    fn value(&self, name: &str) -> Result<Option<Secret>, Error>;
+}
+
+/// A store, and what was read of it so far. Clones share everything.
+#[derive(Clone)]
+pub struct Secrets(Arc<Inner>);
+
+struct Inner {
+    store: Box<dyn SecretStore>,
+    read: Mutex<HashMap<String, Arc<Secret>>>,
+    /// Looks for everything that was read.
+    scanner: RwLock<Arc<Scanner>>,
+    /// Whether anything was: asked on the path of every call.
+    any: AtomicBool,
+}
+
+impl Secrets {
+    /// The secrets of a store.
+    pub fn new(store: impl SecretStore + 'static) -> Self {
+        Self(Arc::new(Inner {
+            store: Box::new(store),
+            read: Mutex::default(),
+            scanner: RwLock::default(),
+            any: AtomicBool::new(false),
+        }))
+    }
+
+    /// The values for what is granted. Each is read once for as long as this lives.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Secret`] where one is not kept, or cannot be read or looked for.
+    pub(crate) fn open(&self, granted: &[SecretRequest]) -> Result<Credentials, Error> {
+        let mut read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scanner = Scanner::default();
+        let mut opened = Vec::with_capacity(granted.len());
+        for request in granted {
+            let secret = match read.get(&request.name) {
+                Some(known) => known.clone(),
+                None => {
+                    let found = self.0.store.value(&request.name)?;
+                    let secret = Arc::new(found.ok_or_else(|| Error::Secret {
+                        name: request.name.clone(),
+                        reason: "there is none of this name".to_owned(),
+                    })?);
+                    self.note(&secret)?;
+                    read.insert(request.name.clone(), secret.clone());
+                    secret
+                }
+            };
+            scanner.add(&secret)?;
+            opened.push((request.clone(), secret));
+        }
+        Ok(Credentials { opened, scanner: Arc::new(scanner) })
+    }
+
+    /// From now on it is masked.
+    fn note(&self, secret: &Secret) -> Result<(), Error> {
+        let mut all = self.0.scanner.write().unwrap_or_else(PoisonError::into_inner);
+        let mut more = Scanner::clone(&all);
+        more.add(secret)?;
+        *all = Arc::new(more);
+        self.0.any.store(true, Release);
+        Ok(())
+    }
+
+    /// What looks for everything that was read so far; `None` where nothing was.
+    pub(crate) fn scanner(&self) -> Option<Arc<Scanner>> {
+        if !self.0.any.load(Acquire) {
+            return None;
+        }
+        Some(self.0.scanner.read().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secrets")
+    }
+}
+
+/// What one tool was granted, with the values.
+pub(crate) struct Credentials {
+    /// Each secret with the host and place that it is for.
+    pub(crate) opened: Vec<(SecretRequest, Arc<Secret>)>,
+    /// Looks for these secrets.
+    pub(crate) scanner: Arc<Scanner>,
+}
+
+/// A secret as a flag names it: `NAME`, or `NAME@HOST` for one host alone.
+#[derive(Debug, Clone)]
+pub(super) struct SecretRule {
+    name: String,
+    host: Option<SecretHost>,
+}
+
+impl SecretRule {
+    /// Reads a flag's value. `*` in a denial means every secret.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Permission`], naming what is wrong.
+    pub(super) fn read(text: &str, flag: &str) -> Result<Self, Error> {
+        let refuse = |reason: String| Error::Permission { permission: format!("{flag}={text}"), reason };
+        let (name, host) = match text.split_once('@') {
+            Some((name, host)) => (name, Some(host.parse().map_err(refuse)?)),
+            None => (text, None),
+        };
+        let is_all = name == "*" && flag.starts_with("--deny");
+        if !is_all && !is_secret_name(name) {
+            let reason = "not the name of a secret (must match [a-z0-9][a-z0-9_-]*); write NAME or NAME@HOST";
+            return Err(refuse(reason.to_owned()));
+        }
+        Ok(Self { name: name.to_owned(), host })
+    }
+
+    fn is_about(&self, request: &SecretRequest) -> bool {
+        let named = self.name == "*" || self.name == request.name;
+        named && self.host.as_ref().is_none_or(|host| *host == request.host)
+    }
+}
+
+/// The secrets that a tool gets. `by_naming` says whether its source is the operator's own.
+pub(super) fn granted(tool: &Tool, by_naming: bool, allowed: &Allowed, denied: &mut Vec<Denial>) -> Vec<SecretRequest> {
+    let mut granted = Vec::new();
+    for request in &tool.requested.secrets {
+        let capability = request.capability();
+        if allowed.denied_secrets.iter().any(|rule| rule.is_about(request)) {
+            denied.push(Denial { capability, flag: None });
+        } else if by_naming || allowed.secrets.iter().any(|rule| rule.is_about(request)) {
+            granted.push(request.clone());
+        } else {
+            let flag = Some(format!("--allow-secret={}@{}", request.name, request.host));
+            denied.push(Denial { capability, flag });
+        }
+    }
+    granted
+}

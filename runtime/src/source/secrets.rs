@@ -1,0 +1,121 @@
+//! The secrets that a tool asks for, as its source writes them:
+//! `[{"name": "github", "host": "api.github.com", "header": "Authorization", "format": "Bearer {}"}]`, with `query` in the
+//! place of `header` for a parameter of the query. A value is never part of a source.
+
+use serde_json::{Map, Value};
+
+use crate::tool::{Placement, SLOT, SecretRequest, is_secret_name};
+
+use super::shape::{kind, members};
+
+const FIELD: &str = "capabilities.secrets";
+const FIELDS: [&str; 5] = ["name", "host", "header", "format", "query"];
+/// The most secrets of one tool.
+const MOST: usize = 16;
+
+/// The secrets of `capabilities.secrets`.
+///
+/// # Errors
+///
+/// What is wrong with the first wrong one, and where.
+pub(super) fn read(stated: Option<Value>) -> Result<Vec<SecretRequest>, String> {
+    let items = match stated {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(items)) => items,
+        Some(other) => return Err(format!("{FIELD} must be an array of objects, found {}", kind(&other))),
+    };
+    if items.len() > MOST {
+        return Err(format!("{FIELD}: {} secrets, and a tool may ask for {MOST}", items.len()));
+    }
+    let mut requests: Vec<SecretRequest> = Vec::with_capacity(items.len());
+    for (index, item) in items.into_iter().enumerate() {
+        let place = format!("{FIELD}[{index}]");
+        let asked = request(&place, members(&place, item)?)?;
+        if let Some(other) = requests.iter().find(|other| shares_place(other, &asked)) {
+            let (host, spot) = (&asked.host, &asked.placement);
+            return Err(format!("{place}: `{}` is in the {spot} of {host} already; name one of the two", other.name));
+        }
+        requests.push(asked);
+    }
+    Ok(requests)
+}
+
+fn request(place: &str, mut fields: Map<String, Value>) -> Result<SecretRequest, String> {
+    if let Some(unknown) = fields.keys().find(|key| !FIELDS.contains(&key.as_str())) {
+        return Err(format!("{place}: unknown field `{unknown}`, expected one of `{}`", FIELDS.join("`, `")));
+    }
+    let mut text = |field: &str| match fields.remove(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other) => Err(format!("{place}.{field} must be a string, found {}", kind(&other))),
+    };
+    let name = text("name")?.ok_or_else(|| format!("{place}.name is required: the secret's name"))?;
+    if !is_secret_name(&name) {
+        return Err(format!("{place}.name: {name:?} must match [a-z0-9][a-z0-9_-]*, at most 64 characters"));
+    }
+    let host = text("host")?.ok_or_else(|| format!("{place}.host is required: the one host that gets the secret"))?;
+    let host = host.parse().map_err(|wrong| format!("{place}.host: {wrong}"))?;
+    let placement = match (text("header")?, text("query")?, text("format")?) {
+        (Some(header), None, format) => Placement::header(&header, format.as_deref().unwrap_or(SLOT)),
+        (None, Some(query), None) => Placement::query(&query),
+        (None, Some(_), Some(_)) => {
+            Err("`format` is for a header; a parameter of the query is the secret itself".into())
+        }
+        _ => Err("name either a `header` or a `query` parameter, in which the secret is sent".into()),
+    };
+    Ok(SecretRequest { name, host, placement: placement.map_err(|wrong| format!("{place}: {wrong}"))? })
+}
+
+/// Whether both would be put into one place of a request.
+fn shares_place(one: &SecretRequest, other: &SecretRequest) -> bool {
+    one.host == other.host
+        && match (&one.placement, &other.placement) {
+            (Placement::Header { name: one, .. }, Placement::Header { name: other, .. })
+            | (Placement::Query { name: one }, Placement::Query { name: other }) => one == other,
+            _ => false,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_is_asked_for_with_its_one_host_and_place() {
+        let asked = read(Some(json!([
+            {"name": "github", "host": "api.github.com", "header": "Authorization", "format": "Bearer {}"},
+            {"name": "maps", "host": "http://127.0.0.1:8080", "query": "key"},
+        ])))
+        .unwrap();
+        assert_eq!(asked[0].capability(), "secret:github@api.github.com");
+        assert_eq!(asked[0].placement, Placement::header("authorization", "Bearer {}").unwrap());
+        assert_eq!(asked[1].placement, Placement::query("key").unwrap());
+        assert_eq!(read(None), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_slip_names_its_place() {
+        let of = |item: Value| read(Some(json!([item]))).unwrap_err();
+        for (item, told) in [
+            (json!("github"), "capabilities.secrets[0] must be an object, found a string"),
+            (json!({"host": "a.b"}), "capabilities.secrets[0].name is required"),
+            (json!({"name": "G", "host": "a.b"}), "must match [a-z0-9][a-z0-9_-]*"),
+            (json!({"name": "g"}), "capabilities.secrets[0].host is required"),
+            (json!({"name": "g", "host": "*.b", "query": "k"}), "\"*.b\" is no host for a secret"),
+            (json!({"name": "g", "host": "http://a.b", "query": "k"}), "without TLS it could be read on the way"),
+            (json!({"name": "g", "host": "a.b"}), "name either a `header` or a `query`"),
+            (json!({"name": "g", "host": "a.b", "query": "k", "header": "h"}), "name either a `header` or a `query`"),
+            (json!({"name": "g", "host": "a.b", "query": "k", "format": "{}"}), "`format` is for a header"),
+            (json!({"name": "g", "host": "a.b", "header": "Host"}), "is the host's own and carries no secret"),
+            (json!({"name": "g", "host": "a.b", "query": "k", "value": "x"}), "unknown field `value`"),
+        ] {
+            let error = of(item);
+            assert!(error.contains(told), "{error}");
+        }
+        let twice = json!([{"name": "a", "host": "a.b", "header": "X"}, {"name": "b", "host": "a.b", "header": "x"}]);
+        assert!(read(Some(twice)).unwrap_err().contains("`a` is in the header x of a.b already"));
+        assert!(read(Some(json!({}))).unwrap_err().contains("must be an array of objects, found an object"));
+    }
+}

@@ -1,0 +1,47 @@
+//! Secrets by name: kept where only their owner reads them, put into requests to one host, and found nowhere else, in no
+//! encoding, whatever a tool, a server or a run does.
+
+mod echo;
+mod everywhere;
+mod placing;
+mod store;
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, Ran};
+
+/// A value with what every encoding writes differently.
+const CANARY: &str = "canary~7f/Q+3=x&9Zk";
+
+/// Keeps a secret.
+fn keep(crib: &Crib, name: &str, value: &str) -> Ran {
+    let mut child = crib.toolcrib(&["secret", "set", name]);
+    let mut child =
+        child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    // A program that refuses the name does not read the value.
+    let _ = child.stdin.take().expect("a pipe").write_all(value.as_bytes());
+    Ran::from(child.wait_with_output().expect("it ends"))
+}
+
+/// A manifest entry for the guest that looks for the secret, which goes to this host.
+fn entry(crib: &Crib, host: &str) -> Value {
+    let mut entry = crib.entry("canary");
+    entry["capabilities"] = json!({
+        "files": "write",
+        "network": [host],
+        "secrets": [{"name": "canary", "host": host, "header": "Authorization", "format": "Bearer {}"}],
+    });
+    entry
+}
+
+/// A crib with that tool, and the secret.
+fn crib(host: &str) -> Crib {
+    let crib = Crib::new();
+    let entry = entry(&crib, host);
+    crib.manifest(&json!({ "tools": [entry] }));
+    assert_eq!(keep(&crib, "canary", CANARY).code, Some(0));
+    crib
+}

@@ -1,0 +1,286 @@
+//! Where secrets are kept: whole or not at all, for their owner alone, and never shown. What is wrong with a file is said,
+//! and the file stays as it is.
+
+use std::fs::{self, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::echo::found;
+use super::{CANARY, keep};
+use crate::crib::{Crib, Ran, TOOLCRIB};
+use crate::permissions::terminal::Terminal;
+
+const FILE: &str = "secrets/secrets.enc";
+
+fn names(crib: &Crib) -> Vec<String> {
+    let ran = crib.run(&["secret", "list", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let kept: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap();
+    kept.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().unwrap().permissions().mode() & 0o777
+}
+
+/// The same with a passphrase.
+fn with_passphrase(crib: &Crib, words: &str, args: &[&str], input: &str) -> Ran {
+    let mut command = crib.toolcrib(args);
+    command.env("TOOLCRIB_SECRETS_PASSPHRASE", words);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    Ran::from(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn what_is_kept_is_listed_without_its_value_and_can_be_removed() {
+    let crib = Crib::new();
+    let ran = keep(&crib, "github", &format!("{CANARY}\n"));
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
+    assert!(ran.stderr.contains("secret `github` is kept in `") && found(ran.stderr.as_bytes(), CANARY).is_none());
+    assert_eq!(keep(&crib, "a-1_b", "another value").code, Some(0));
+    let ran = crib.run(&["secret", "list"]);
+    assert!(ran.stdout.starts_with("NAME    KEPT IN"), "{ran:?}");
+    assert_eq!(names(&crib), ["a-1_b", "github"]);
+    for path in [FILE, "secrets/secrets.enc.key", "secrets/secrets.enc.lock"] {
+        assert_eq!(mode(&crib.path(path)), 0o600, "{path}");
+        assert_eq!(found(&fs::read(crib.path(path)).unwrap(), CANARY), None, "{path}");
+    }
+    assert_eq!(mode(&crib.path("secrets")), 0o700);
+    let ran = crib.run(&["secret", "remove", "github", "absent"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("no secret `absent`: nothing was removed"), "{ran:?}");
+    assert_eq!(names(&crib).len(), 2);
+    assert_eq!(crib.run(&["secret", "remove", "github"]).code, Some(0));
+    assert_eq!(names(&crib), ["a-1_b"]);
+}
+
+#[test]
+fn a_value_that_no_request_can_carry_or_no_scan_can_find_is_refused() {
+    let crib = Crib::new();
+    for (value, why) in [
+        ("short", "has 5 characters, and fewer than 8"),
+        ("", "has 0 characters"),
+        ("two\nlines", "a line break or another control character"),
+        ("tab\tinside", "a line break or another control character"),
+        ("aaaaaaaaaaaa", "one character over and over"),
+        (" begins with a space", "begins or ends with a space"),
+        (&"x1".repeat(1025), "has 2050 bytes, more than the 2048"),
+        (&"x1".repeat(70_000), "more than the 2048"),
+    ] {
+        let ran = keep(&crib, "name", value);
+        assert!(ran.code == Some(1) && ran.stderr.contains(why), "{why}: {ran:?}");
+        assert!(value.is_empty() || !ran.stderr.contains(value), "{ran:?}");
+    }
+    for name in ["Github", "-a", "a b", "../a", "", "a/b", &"a".repeat(65)] {
+        let ran = keep(&crib, name, "a value long enough");
+        assert!(ran.code != Some(0), "{name}: {ran:?}");
+    }
+    let ran = crib.run(&["secret", "set", "name", CANARY]);
+    assert_eq!(ran.code, Some(2), "a value is never an argument: {ran:?}");
+    assert!(!crib.path("secrets").exists(), "nothing was made for any of them");
+}
+
+#[test]
+fn a_person_types_a_value_unseen() {
+    let crib = Crib::new();
+    let mut terminal = Terminal::start(crib.toolcrib(&["secret", "set", "github"]));
+    terminal.until("value of `github` (not shown): ");
+    terminal.types(&format!("{CANARY}\n"));
+    let left = terminal.end();
+    assert_eq!(left.code, Some(0), "{left:?}");
+    assert!(left.terminal.contains("is kept in") && !left.terminal.contains("canary~7f"), "{left:?}");
+    assert_eq!(names(&crib), ["github"]);
+    let mut terminal = Terminal::start(crib.toolcrib(&["secret", "set", "other"]));
+    terminal.until("(not shown): ");
+    terminal.types("\u{3}");
+    assert_eq!(terminal.end().code, Some(130));
+    assert_eq!(names(&crib), ["github"]);
+}
+
+#[test]
+fn a_passphrase_locks_the_file_and_no_key_lies_beside_it() {
+    let crib = Crib::new();
+    keep(&crib, "first", CANARY);
+    let ran = with_passphrase(&crib, "correct horse", &["secret", "set", "second"], "a second value");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!crib.path("secrets/secrets.enc.key").exists(), "the key of before opens nothing any more");
+    let before = fs::read(crib.path(FILE)).unwrap();
+    let ran = crib.run(&["secret", "list"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("it is locked with a passphrase"), "{ran:?}");
+    assert!(ran.stderr.contains("TOOLCRIB_SECRETS_PASSPHRASE"), "{ran:?}");
+    for (words, why) in [("wrong horse", "the passphrase is wrong"), ("short", "fewer than 8 are soon guessed")] {
+        for args in [&["secret", "list"][..], &["secret", "set", "third"], &["secret", "remove", "first"]] {
+            let ran = with_passphrase(&crib, words, args, "a third value");
+            assert!(ran.code == Some(1) && ran.stderr.contains(why), "{args:?}: {ran:?}");
+        }
+    }
+    assert_eq!(fs::read(crib.path(FILE)).unwrap(), before, "what could not be opened was not changed");
+    let ran = with_passphrase(&crib, "correct horse", &["secret", "list", "--json"], "");
+    assert!(ran.stdout.contains("first") && ran.stdout.contains("second"), "{ran:?}");
+}
+
+#[test]
+fn a_file_that_is_damaged_or_foreign_is_told_and_stays() {
+    let crib = Crib::new();
+    keep(&crib, "github", CANARY);
+    let whole = fs::read(crib.path(FILE)).unwrap();
+    let key = fs::read(crib.path("secrets/secrets.enc.key")).unwrap();
+    let refused = |bytes: &[u8], why: &str| {
+        fs::write(crib.path(FILE), bytes).unwrap();
+        for args in [&["secret", "list"][..], &["secret", "remove", "github"]] {
+            let ran = crib.run(args);
+            assert!(ran.code == Some(1) && ran.stderr.contains(why), "{why}: {ran:?}");
+        }
+        assert!(keep(&crib, "other", "another value").stderr.contains(why));
+        assert_eq!(fs::read(crib.path(FILE)).unwrap(), bytes, "{why}: it stays as it is");
+    };
+    let changed = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    refused(b"", "it is no file of secrets");
+    refused(b"{\"secrets\":[]}", "it is no file of secrets");
+    refused(&whole[..30], "it is cut short");
+    refused(&whole[..whole.len() - 1], "it was changed or damaged");
+    refused(&changed(16), "it has version 0 of the format");
+    refused(&changed(40), "it was changed or damaged");
+    refused(&changed(whole.len() - 1), "it was changed or damaged");
+    fs::write(crib.path("secrets/secrets.enc.key"), &key[..31]).unwrap();
+    refused(&whole, "it has another length");
+    fs::write(crib.path("secrets/secrets.enc.key"), [7; 32]).unwrap();
+    refused(&whole, "or the key beside it is another one's");
+    fs::remove_file(crib.path("secrets/secrets.enc.key")).unwrap();
+    refused(&whole, "its key is missing");
+    fs::write(crib.path("secrets/secrets.enc.key"), &key).unwrap();
+    fs::set_permissions(crib.path("secrets/secrets.enc.key"), Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(names(&crib), ["github"]);
+}
+
+#[test]
+fn what_others_may_read_or_put_in_its_place_is_refused() {
+    let crib = Crib::new();
+    keep(&crib, "github", CANARY);
+    let refused = |why: &str| {
+        let ran = crib.run(&["secret", "list"]);
+        assert!(ran.code == Some(1) && ran.stderr.contains(why), "{why}: {ran:?}");
+        assert_ne!(keep(&crib, "other", "another value").code, Some(0), "{why}");
+    };
+    for path in [FILE, "secrets/secrets.enc.key"] {
+        for mode in [0o644, 0o640, 0o622] {
+            fs::set_permissions(crib.path(path), Permissions::from_mode(mode)).unwrap();
+            refused("run `chmod 600` on it");
+        }
+        fs::set_permissions(crib.path(path), Permissions::from_mode(0o600)).unwrap();
+        fs::rename(crib.path(path), crib.path("elsewhere")).unwrap();
+        symlink(crib.path("elsewhere"), crib.path(path)).unwrap();
+        refused("it is a link");
+        fs::remove_file(crib.path(path)).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, crib.path(path), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        refused("it is no file");
+        fs::remove_file(crib.path(path)).unwrap();
+        fs::rename(crib.path("elsewhere"), crib.path(path)).unwrap();
+    }
+    fs::set_permissions(crib.path("secrets"), Permissions::from_mode(0o777)).unwrap();
+    let ran = keep(&crib, "other", "another value");
+    assert!(ran.stderr.contains("belongs to or can be written by someone else"), "{ran:?}");
+    fs::set_permissions(crib.path("secrets"), Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(names(&crib), ["github"]);
+}
+
+#[test]
+fn a_program_killed_while_it_writes_leaves_the_old_or_the_new() {
+    let crib = Crib::new();
+    keep(&crib, "kept", CANARY);
+    let mut random = 0x2545_f491_u64;
+    for round in 0..30 {
+        let mut command = crib.toolcrib(&["secret", "set", &format!("n{round}")]);
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(b"a value of some length").unwrap();
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        thread::sleep(Duration::from_micros(random >> 33 & 0x3fff));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let names = names(&crib);
+        assert!(names.contains(&"kept".to_owned()), "after round {round}: {names:?}");
+    }
+    assert_eq!(keep(&crib, "after", "another value").code, Some(0), "what a killed one left stands in nobody's way");
+    let left: Vec<_> = fs::read_dir(crib.path("secrets")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+}
+
+#[test]
+fn a_full_disk_leaves_what_was_kept() {
+    let crib = Crib::new();
+    keep(&crib, "kept", CANARY);
+    let before = fs::read(crib.path(FILE)).unwrap();
+    // No file of this process may grow: every write fails as on a full disk.
+    let script = format!("trap '' XFSZ; ulimit -f 0; echo another value | '{TOOLCRIB}' secret set other 2>&1 | cat");
+    let plain = crib.toolcrib(&[]);
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).current_dir(crib.path(".")).env_clear();
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("PATH", "/usr/bin:/bin");
+    let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert!(said.contains("error: secrets `") && said.contains("too large"), "{said}");
+    assert_eq!(fs::read(crib.path(FILE)).unwrap(), before);
+    assert_eq!(names(&crib), ["kept"]);
+    assert!(!crib.path("secrets/secrets.enc.new").exists());
+}
+
+#[test]
+fn writers_at_once_lose_nothing() {
+    let crib = Crib::new();
+    thread::scope(|scope| {
+        for writer in 0..4 {
+            let crib = &crib;
+            scope.spawn(move || {
+                for round in 0..4 {
+                    let ran = keep(crib, &format!("w{writer}-{round}"), "a value of some length");
+                    assert_eq!(ran.code, Some(0), "{ran:?}");
+                }
+            });
+        }
+    });
+    assert_eq!(names(&crib).len(), 16);
+}
+
+#[test]
+fn a_keyring_that_never_answers_is_waited_for_a_few_seconds() {
+    let crib = Crib::new();
+    let socket = crib.path("bus");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    let run = |store: &str| {
+        let started = Instant::now();
+        let mut command = crib.toolcrib(&["secret", "list", "--json", "--secrets-store", store]);
+        command.env("DBUS_SESSION_BUS_ADDRESS", format!("unix:path={}", socket.display()));
+        (Ran::from(command.output().unwrap()), started.elapsed())
+    };
+    let (ran, took) = run("keyring");
+    assert!(ran.code == Some(1) && ran.stderr.contains("it did not answer within 5 s"), "{ran:?}");
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    let (ran, took) = run("auto");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "[]\n"), "without it there is the file: {ran:?}");
+    assert!(took < Duration::from_secs(30), "{took:?}");
+}
+
+#[test]
+fn doctor_tells_of_the_store_and_of_no_value() {
+    let crib = Crib::new();
+    keep(&crib, "github", CANARY);
+    let told = |ran: &Ran, word: &str| {
+        assert!(ran.stdout.contains(word) && found(ran.stdout.as_bytes(), CANARY).is_none(), "{ran:?}");
+    };
+    told(&crib.run(&["doctor"]), "ok   secrets     1 kept; ");
+    fs::write(crib.path(FILE), "something else").unwrap();
+    let ran = crib.run(&["doctor"]);
+    assert_eq!(ran.code, Some(1));
+    told(&ran, "fail secrets");
+}
