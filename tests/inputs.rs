@@ -89,6 +89,58 @@ fn a_schema_whose_checks_would_never_end_is_refused_before_any_call() {
 }
 
 #[test]
+fn a_schema_too_large_or_that_leads_outside_is_refused_and_nothing_is_fetched() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let here = listener.local_addr().unwrap();
+    let many =
+        |count: usize| -> Value { (0..count).map(|n| (format!("p{n:07}"), json!({"type": "string"}))).collect() };
+    let file = crib("echo", json!({})).path("tools.json");
+    for (schema, told) in [
+        (json!({"properties": many(50_000)}), "more than the 1048576 allowed"),
+        (json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}), "leads back to itself"),
+        (json!({"items": {"$ref": format!("http://{here}/schema.json")}}), "leads outside the schema"),
+        (json!({"$schema": format!("http://{here}/draft")}), ""),
+        (json!({"$dynamicRef": format!("file://{}", file.display())}), "leads outside the schema"),
+        (json!({"properties": {"a": {"$ref": "file:///etc/passwd"}}}), "leads outside the schema"),
+        (json!({"$id": format!("http://{here}/"), "$ref": "other.json"}), "leads outside the schema"),
+    ] {
+        let crib = crib("echo", json!({ "schema": schema }));
+        let started = std::time::Instant::now();
+        let ran = crib.run(&["call", "t", "{}"]);
+        assert_eq!(ran.code, Some(1), "{told}: {ran:?}");
+        assert!(ran.stderr.contains(told), "expected {told:?} in {}", ran.stderr);
+        assert!(started.elapsed().as_secs() < 20, "{told}: {:?}", started.elapsed());
+    }
+    assert!(listener.accept().is_err(), "nobody came to fetch anything");
+    let crib = crib("echo", json!({}));
+    let giant = fs::read_to_string(crib.path("tools.json")).unwrap();
+    let more = format!("\"schema\":{{\"enum\":[{}0]}},\"name\"", "123456789,".repeat(5 << 20));
+    fs::write(crib.path("tools.json"), giant.replacen("\"name\"", &more, 1)).unwrap();
+    let ran = crib.run(&["call", "t", "{}"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("more than the 8388608 bytes that are read"), "{ran:?}");
+}
+
+#[test]
+fn a_pattern_made_to_run_for_ever_is_refused_or_ends_in_time() {
+    let of = |pattern: &str| crib("echo", json!({"schema": {"properties": {"a": {"pattern": pattern}}}}));
+    let long = json!({"a": "a".repeat(100_000) + "!"});
+    for pattern in ["^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "(.*)*(.*)*(.*)*=$", "^(([a-z])+.)+[A-Z]([a-z])+$"] {
+        let (crib, started) = (of(pattern), std::time::Instant::now());
+        fs::write(crib.path("arguments.json"), long.to_string()).unwrap();
+        let ran = crib.run(&["call", "t", "@arguments.json", "--json"]);
+        let line: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(line["receipt"]["outcome"], "bad-arguments", "{pattern}");
+        assert!(started.elapsed().as_secs() < 20, "{pattern}: {:?}", started.elapsed());
+    }
+    // One that would be large when it is compiled, and what only backtracking can match.
+    for pattern in ["((a{1000}){1000}){1000}", r"^(a)\1$", "^(?=a)a"] {
+        let ran = of(pattern).run(&["call", "t", "{}"]);
+        assert!(ran.code == Some(1) && ran.stderr.contains("tool \"t\": schema: "), "{pattern}: {ran:?}");
+    }
+}
+
+#[test]
 fn rules_over_values_are_held_after_the_schema() {
     let rules = json!([
         {"field": "/start", "is": "<=", "than": {"field": "/end"}, "message": "`start` is after `end`"},

@@ -53,6 +53,57 @@ fn two_tools_of_one_name_are_refused_and_both_sources_named() {
 }
 
 #[test]
+fn two_tools_whose_names_look_alike_are_refused_and_both_named() {
+    let crib = Crib::with_guests(&["echo"]);
+    let entry = |name: &str| json!({"name": name, "command": ["./tools/bin/echo"]});
+    for like in ["Read_File", "read-file", "read file", "read_fi1e", "r\u{435}ad_file", "read\u{200b}_file"] {
+        crib.manifest(&json!({"tools": [entry("read_file"), entry("write_file"), entry(like)]}));
+        for command in [&["call", "read_file", "{}"][..], &["list"], &["validate", "tools.json"]] {
+            let ran = crib.run(command);
+            assert_eq!(ran.code, Some(1), "{like:?}: {ran:?}");
+            let told = ran.stdout + &ran.stderr;
+            let wanted = "tools.json (tool[2]) looks like `read_file` in ";
+            assert!(told.contains(wanted) && told.contains("tools.json (tool[0])"), "{like:?}: {told}");
+        }
+    }
+    // An alias is a name like any other, and what the host does itself has a name too.
+    let mut alias = entry("other");
+    alias["interface"] = json!({"aliases": ["READ_FILE"]});
+    crib.manifest(&json!({"tools": [entry("read_file"), alias]}));
+    assert!(crib.run(&["list"]).stderr.contains("tool `READ_FILE` in "));
+    crib.manifest(&json!({"tools": [entry("Read-Result")]}));
+    assert!(crib.run(&["list"]).stderr.contains("looks like"), "the host's own `read_result`");
+}
+
+#[test]
+fn a_tool_that_is_replaced_during_a_call_ends_on_the_old_version() {
+    let crib = Crib::with_guests(&["nap", "empty"]);
+    let program = crib.path("tools/bin/nap.wasm");
+    let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = toolcrib::Runtime::builder().source(crib.path("tools.json")).build().unwrap();
+    let naps = || {
+        let runtime = runtime.clone();
+        tokio.spawn(async move { runtime.call(toolcrib::ToolCall::new("", "nap", r#"{"ms":700}"#)).await })
+    };
+    tokio.block_on(runtime.prepare("nap")).unwrap();
+    let (renamed, overwritten) = (naps(), naps());
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    fs::copy(crib.path("tools/bin/empty.wasm"), crib.path("new.wasm")).unwrap();
+    fs::rename(crib.path("new.wasm"), &program).unwrap();
+    let renamed = tokio.block_on(renamed).unwrap();
+    fs::write(&program, "no program at all").unwrap();
+    let overwritten = tokio.block_on(overwritten).unwrap();
+    for call in [&renamed, &overwritten, &tokio.block_on(naps()).unwrap()] {
+        assert_eq!(call.content(), r#"{"slept":700}"#);
+        assert_eq!(call.receipt.digest, renamed.receipt.digest, "the record names what has run");
+    }
+    fs::copy(crate::crib::guest("empty"), &program).unwrap();
+    let line = crib.call("nap", &json!({}), &[]);
+    assert_eq!(line["result"], json!({}), "the next runtime has the new one");
+    assert_ne!(line["receipt"]["digest"].as_str(), renamed.receipt.digest.as_deref());
+}
+
+#[test]
 fn a_program_that_cannot_run_says_why() {
     let component = |body: &str| format!("(component {body})");
     let sockets = r#"(import "wasi:sockets/tcp@0.2.0" (instance (export "f" (func))))"#;
@@ -69,30 +120,6 @@ fn a_program_that_cannot_run_says_why() {
         let line = crib.call("n", &json!({}), &[]);
         assert_eq!(line["receipt"]["outcome"], "bad-component", "{line}");
         assert!(line["error"].as_str().unwrap().contains(reason), "expected {reason:?} in {line}");
-    }
-}
-
-#[test]
-fn a_truncated_or_bit_flipped_component_never_brings_the_host_down() {
-    let crib = Crib::with_guests(&["empty"]);
-    let whole = fs::read(crib.path("tools/bin/empty.wasm")).unwrap();
-    let sandbox = |bytes: &[u8]| {
-        fs::write(crib.path("tools/bin/empty.wasm"), bytes).unwrap();
-        let runtime = toolcrib::Runtime::builder().source(crib.path("tools.json")).build();
-        runtime.map(|runtime| {
-            let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            tokio.block_on(runtime.call(toolcrib::ToolCall::new("", "empty", "{}"))).receipt.outcome
-        })
-    };
-    for cut in [8, 9, 100, whole.len() / 2, whole.len() - 1] {
-        let outcome = sandbox(&whole[..cut]).expect("the magic number is whole");
-        assert_eq!(outcome.as_str(), "bad-component", "cut at {cut}");
-    }
-    for place in (8..whole.len()).step_by(whole.len() / 40) {
-        let mut bytes = whole.clone();
-        bytes[place] ^= 0x10;
-        // A flip in a name or a constant leaves a program, only another one: any typed outcome will do.
-        let _ = sandbox(&bytes);
     }
 }
 
@@ -186,29 +213,4 @@ fn no_byte_of_an_earlier_call_is_seen_later() {
         let result = tokio.block_on(runtime.call(toolcrib::ToolCall::new("", "soil", "{}")));
         assert_eq!(result.outcome.unwrap(), "\"clean\"");
     }
-}
-
-#[test]
-fn a_damaged_or_foreign_cache_file_is_ignored_and_made_again() {
-    let crib = Crib::with_guests(&["echo"]);
-    let cache = crib.path("cache");
-    let call = || crib.run(&["call", "echo", "{\"a\":1}", "--cache-dir", cache.to_str().unwrap()]).stdout;
-    assert_eq!(call(), "{\"a\":1}\n");
-    let compiled = || {
-        let files = fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().path());
-        files.filter(|path| path.extension().is_some_and(|it| it == "cwasm")).collect::<Vec<_>>()
-    };
-    let [file] = compiled().try_into().expect("one program, one file");
-    let whole = fs::read(&file).unwrap();
-    let mut flipped = whole.clone();
-    flipped[whole.len() / 2] ^= 1;
-    for bad in [&whole[..whole.len() / 2], &whole[..10], &[], &flipped] {
-        fs::write(&file, bad).unwrap();
-        assert_eq!(call(), "{\"a\":1}\n");
-        assert_eq!(fs::read(&file).unwrap().len(), whole.len(), "made again");
-    }
-    // Code sealed by another folder's key is foreign, even where it is whole.
-    fs::write(cache.join("key"), [7; 32]).unwrap();
-    assert_eq!(call(), "{\"a\":1}\n");
-    assert_ne!(fs::read(&file).unwrap()[..32], whole[..32], "sealed anew");
 }

@@ -57,15 +57,23 @@ pub(super) fn functions(count: usize, body: &[u8]) -> Vec<u8> {
 }
 
 /// A command for WASI preview 1 whose functions take a compiler long: as many, each with as many steps of arithmetic over
-/// variables that all stay in use.
+/// variables that come from memory and go back there, so that nothing of it can be left out.
 pub(super) fn slow(count: usize, steps: usize) -> Vec<u8> {
     const VARIABLES: usize = 60;
     // One run of variables of the type i64.
     let mut body = vec![1, VARIABLES as u8, 0x7e];
+    // i32.const 0, i64.load or i64.store at the variable's place.
+    let memory = |variable: usize| [vec![3], number(8 * variable)].concat();
+    for n in 0..VARIABLES {
+        body.extend([vec![0x41, 0, 0x29], memory(n), vec![0x21, n as u8]].concat());
+    }
     for step in 0..steps {
         let variable = |n: usize| ((step * n + n) % VARIABLES) as u8;
         // local.get a, local.get b, i64.mul, local.get c, i64.rotl, local.set d
         body.extend([0x20, variable(7), 0x20, variable(11), 0x7e, 0x20, variable(13), 0x89, 0x21, variable(17)]);
+    }
+    for n in 0..VARIABLES {
+        body.extend([vec![0x41, 0, 0x20, n as u8, 0x37], memory(n)].concat());
     }
     body.push(0x0b);
     let exports = [vec![2], sized(b"_start"), vec![0, 0], sized(b"memory"), vec![2, 0]].concat();

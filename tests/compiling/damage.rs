@@ -24,7 +24,7 @@ fn survived(crib: &Crib, program: &[u8]) -> Option<Outcome> {
 
 /// A component with as much in it as tools of some kilobytes have.
 fn of_ten_kilobytes() -> Vec<u8> {
-    let data = "0123456789abcdef".repeat(300);
+    let data = "0123456789abcdef".repeat(400);
     let functions: String = (0..200)
         .map(|n| {
             format!("(func (param i32) (result i32) (i32.mul (i32.add (local.get 0) (i32.const {n})) (i32.const 7)))")

@@ -80,6 +80,7 @@ fn config(counts_fuel: bool) -> Config {
         .max_wasm_stack(Limits::STACK)
         .async_stack_size(Limits::STACK + (1 << 20))
         .wasm_memory64(false)
+        .wasm_gc(false)
         .relaxed_simd_deterministic(true);
     config
 }
