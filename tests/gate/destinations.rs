@@ -153,6 +153,8 @@ fn a_manifest_of_ones_own_grants_the_destinations_it_names_and_a_word_asks_for_t
     };
     entry(json!({"network": [server.authority()]}));
     gate.answered(&request, &[]);
+    let inspected = gate.crib.run(&["inspect", "http"]).stdout;
+    assert!(inspected.contains(&format!("net:{}", server.authority())), "{inspected}");
     refused(&request, &["--deny-net"]);
     refused(&request, &[&format!("--deny-net={}", server.authority())]);
     let denied = refused(&elsewhere, &[&both]);
@@ -174,6 +176,21 @@ fn a_manifest_of_ones_own_grants_the_destinations_it_names_and_a_word_asks_for_t
         let ran = gate.crib.run(&["call", "http", "{}"]);
         assert!(ran.code == Some(1) && ran.stderr.contains("capabilities.network"), "{slip}: {ran:?}");
     }
+}
+
+#[test]
+fn a_record_asks_and_a_flag_grants() {
+    let (gate, server) = (Gate::new(), Server::plain("hello"));
+    let record = json!({
+        "schema_version": "0.2.0", "tool_id": "t.http", "component": "http.wasm",
+        "capabilities": {"network": [server.authority()]},
+    });
+    std::fs::write(gate.crib.path("tools/bin/http.tool.json"), record.to_string()).unwrap();
+    let request = json!({"url": server.url()});
+    let refused = gate.ask(&request, &["--tools=tools/bin/http.tool.json"]);
+    assert_eq!((&refused["result"]["error"], server.connections()), (&json!("HttpRequestDenied"), 0), "{refused}");
+    let flag = refused["receipt"]["denied"][0]["flag"].as_str().expect("a flag").to_owned();
+    gate.answered(&request, &["--tools=tools/bin/http.tool.json", &flag]);
 }
 
 #[test]
