@@ -21,6 +21,9 @@ struct Args {
     #[serde(default)]
     headers: Vec<(String, String)>,
     body: Option<String>,
+    /// How many times the body is sent over.
+    #[serde(default = "one")]
+    repeat: usize,
     /// How many requests are sent.
     #[serde(default = "one")]
     times: usize,
@@ -89,7 +92,8 @@ fn send(args: &Args) -> Result<IncomingResponse, String> {
     let response = handle(request, None).map_err(word)?;
     if let Some(text) = &args.body {
         let stream = body.write().map_err(|()| "stream")?;
-        for part in text.as_bytes().chunks(4096) {
+        let whole = text.repeat(args.repeat);
+        for part in whole.as_bytes().chunks(4096) {
             if stream.blocking_write_and_flush(part).is_err() {
                 break;
             }
