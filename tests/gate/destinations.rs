@@ -27,6 +27,7 @@ fn a_tool_that_fails_for_a_refusal_is_denied_and_says_why() {
     let (gate, server) = (Gate::new(), Server::plain("hello"));
     let line = gate.ask(&json!({"url": server.url(), "strict": true}), &[]);
     assert_eq!(line["receipt"]["outcome"], "denied", "{line}");
+    assert!(line["error"].as_str().is_some_and(|told| told.starts_with("a request was denied: ")), "{line}");
     let record = gate.crib.records().pop().unwrap();
     assert_eq!((&record["outcome"], &record["denied"]), (&json!("denied"), &line["receipt"]["denied"]));
     let ran = gate.crib.run(&["call", "http", &json!({"url": server.url(), "strict": true}).to_string()]);
