@@ -67,6 +67,23 @@ fn a_manifest_sets_the_count_and_the_bytes_of_its_tool() {
 }
 
 #[test]
+fn a_flag_lowers_the_count_and_the_bytes() {
+    let (gate, server) = (Gate::new(), Server::plain("hello"));
+    let flag = allow(&[&server.authority()]);
+    let outcome = |repeat: u32, more: &str| {
+        let arguments = json!({"url": server.url(), "repeat": repeat, "strict": true});
+        gate.ask(&arguments, &[&flag, more])["receipt"]["outcome"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((outcome(2, "--max-requests=2"), outcome(3, "--max-requests=2")), ("ok".into(), "request-limit".into()));
+    assert_eq!(server.connections(), 4);
+    assert_eq!(
+        (outcome(2, "--max-received=10"), outcome(3, "--max-received=10")),
+        ("ok".into(), "output-limit".into())
+    );
+    gate.ends_well();
+}
+
+#[test]
 fn a_hundred_thousand_denials_are_cheap_and_counted_not_listed() {
     let (gate, server) = (Gate::new(), Server::plain("hello"));
     let (line, _) = gate.weighed(&json!({"url": server.url(), "repeat": 100_000}), &["--timeout=18s"]);

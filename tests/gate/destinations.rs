@@ -27,6 +27,7 @@ fn a_tool_that_fails_for_a_refusal_is_denied_and_says_why() {
     let (gate, server) = (Gate::new(), Server::plain("hello"));
     let line = gate.ask(&json!({"url": server.url(), "strict": true}), &[]);
     assert_eq!(line["receipt"]["outcome"], "denied", "{line}");
+    assert!(line["error"].as_str().is_some_and(|told| told.starts_with("a request was denied: ")), "{line}");
     let record = gate.crib.records().pop().unwrap();
     assert_eq!((&record["outcome"], &record["denied"]), (&json!("denied"), &line["receipt"]["denied"]));
     let ran = gate.crib.run(&["call", "http", &json!({"url": server.url(), "strict": true}).to_string()]);
@@ -153,6 +154,8 @@ fn a_manifest_of_ones_own_grants_the_destinations_it_names_and_a_word_asks_for_t
     };
     entry(json!({"network": [server.authority()]}));
     gate.answered(&request, &[]);
+    let inspected = gate.crib.run(&["inspect", "http"]).stdout;
+    assert!(inspected.contains(&format!("net:{}", server.authority())), "{inspected}");
     refused(&request, &["--deny-net"]);
     refused(&request, &[&format!("--deny-net={}", server.authority())]);
     let denied = refused(&elsewhere, &[&both]);
@@ -174,6 +177,21 @@ fn a_manifest_of_ones_own_grants_the_destinations_it_names_and_a_word_asks_for_t
         let ran = gate.crib.run(&["call", "http", "{}"]);
         assert!(ran.code == Some(1) && ran.stderr.contains("capabilities.network"), "{slip}: {ran:?}");
     }
+}
+
+#[test]
+fn a_record_asks_and_a_flag_grants() {
+    let (gate, server) = (Gate::new(), Server::plain("hello"));
+    let record = json!({
+        "schema_version": "0.2.0", "tool_id": "t.http", "component": "http.wasm",
+        "capabilities": {"network": [server.authority()]},
+    });
+    std::fs::write(gate.crib.path("tools/bin/http.tool.json"), record.to_string()).unwrap();
+    let request = json!({"url": server.url()});
+    let refused = gate.ask(&request, &["--tools=tools/bin/http.tool.json"]);
+    assert_eq!((&refused["result"]["error"], server.connections()), (&json!("HttpRequestDenied"), 0), "{refused}");
+    let flag = refused["receipt"]["denied"][0]["flag"].as_str().expect("a flag").to_owned();
+    gate.answered(&request, &["--tools=tools/bin/http.tool.json", &flag]);
 }
 
 #[test]

@@ -79,7 +79,8 @@ impl Network {
         let named = matches!(tool.requested.network, NetworkRequest::Destinations(_));
         let wants_none = stated && tool.requested.network == NetworkRequest::None;
         let widens = !(named || wants_none);
-        Self { widens, allowed: once, denied: denied.to_vec(), only_reads }
+        let denied = if once.is_empty() { Vec::new() } else { denied.to_vec() };
+        Self { widens, allowed: once, denied, only_reads }
     }
 
     /// The destinations.
@@ -90,11 +91,6 @@ impl Network {
     /// Whether nothing can be sent anywhere.
     pub fn is_empty(&self) -> bool {
         self.allowed.is_empty()
-    }
-
-    /// Whether nothing was said about it at all: neither an allowance nor a denial, which no flag would undo.
-    pub(crate) fn is_unmentioned(&self) -> bool {
-        self.allowed.is_empty() && self.denied.is_empty()
     }
 
     /// Whether a request may be sent by what it names.

@@ -163,7 +163,7 @@ impl Sandbox {
     /// Where the requests of a call go. A tool without a network costs nothing here.
     fn way(&self, call: &Invocation<'_>, meter: &Arc<Meter>) -> Way {
         let network = call.grant.network();
-        if network.is_unmentioned() {
+        if network.is_empty() {
             return Way::Closed { widens: network.widens() };
         }
         let (client, grant, meter) = (self.client.clone(), network.clone(), meter.clone());
