@@ -10,8 +10,25 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 /// Every way to give a secret back.
 pub(super) const WAYS: [&str; 19] = [
-    "plain", "json", "json-units", "base64", "base64-1", "base64-2", "base64url", "base64-lines", "percent",
-    "percent-lower", "hex", "hex-upper", "html", "utf16", "bytes", "header", "headers", "trailer", "redirect",
+    "plain",
+    "json",
+    "json-units",
+    "base64",
+    "base64-1",
+    "base64-2",
+    "base64url",
+    "base64-lines",
+    "percent",
+    "percent-lower",
+    "hex",
+    "hex-upper",
+    "html",
+    "utf16",
+    "bytes",
+    "header",
+    "headers",
+    "trailer",
+    "redirect",
 ];
 
 /// The server, for as long as the test runs.
@@ -75,7 +92,9 @@ fn respond(stream: &mut TcpStream, way: &str, secret: &str) -> std::io::Result<(
         "base64-1" => base64(format!("u{secret}:").as_bytes()),
         "base64-2" => base64(format!("ab{secret}x").as_bytes()),
         "base64url" => base64(secret.as_bytes()).replace('+', "-").replace('/', "_").replace('=', ""),
-        "base64-lines" => base64(secret.as_bytes()).as_bytes().chunks(5).map(String::from_utf8_lossy).collect::<Vec<_>>().join("\r\n"),
+        "base64-lines" => {
+            base64(secret.as_bytes()).as_bytes().chunks(5).map(String::from_utf8_lossy).collect::<Vec<_>>().join("\r\n")
+        }
         "percent" => each(&|byte| format!("%{byte:02X}")),
         "percent-lower" => each(&|byte| format!("%{byte:02x}")),
         "hex" => each(&|byte| format!("{byte:02x}")),
@@ -101,7 +120,9 @@ fn respond(stream: &mut TcpStream, way: &str, secret: &str) -> std::io::Result<(
             let (one, two) = secret.split_at(secret.len() / 2);
             write!(stream, "HTTP/1.1 200 OK\r\nX-Echo: {one}\r\nX-Echo: {two}\r\nContent-Length: 0\r\n\r\n")
         }
-        "redirect" => write!(stream, "HTTP/1.1 302 Found\r\nLocation: /quiet?key={secret}\r\nContent-Length: 0\r\n\r\n"),
+        "redirect" => {
+            write!(stream, "HTTP/1.1 302 Found\r\nLocation: /quiet?key={secret}\r\nContent-Length: 0\r\n\r\n")
+        }
         "packed" => write!(stream, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nzzzz"),
         "long" => {
             let body = "no secret here ".repeat(10_000);

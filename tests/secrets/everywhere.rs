@@ -56,7 +56,10 @@ fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
                 }
             }
             taking.lock().unwrap().extend_from_slice(&all);
-            let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}");
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+            );
         }
     });
     (url, taken)
@@ -98,8 +101,19 @@ fn a_run_leaves_no_trace_of_a_secret_anywhere() {
     let (collector, taken) = collector();
     for further in [&["--json"][..], &["--verbose"], &["--debug"]] {
         let args = [
-            "run", "--script", "script.json", "--allow-write=work", "--deny-tool=refused", "--records", "records",
-            "--save-messages", "talk.json", "--otlp", &collector, "--max-inline=300", "--redact=nothing-of-it",
+            "run",
+            "--script",
+            "script.json",
+            "--allow-write=work",
+            "--deny-tool=refused",
+            "--records",
+            "records",
+            "--save-messages",
+            "talk.json",
+            "--otlp",
+            &collector,
+            "--max-inline=300",
+            "--redact=nothing-of-it",
             "--max-steps=100",
         ];
         let mut command = crib.toolcrib(&[&args[..], further].concat());
@@ -114,7 +128,7 @@ fn a_run_leaves_no_trace_of_a_secret_anywhere() {
         fs::remove_file(planted).unwrap();
         let sent = taken.lock().unwrap().clone();
         assert!(sent.starts_with(b"POST /v1/traces"), "{}", String::from_utf8_lossy(&sent));
-        search(&crib, &[("stdout", ran.stdout.as_bytes()), ("stderr", ran.stderr.as_bytes()), ("traces", &sent)]);
+        search(&crib, &[("stdout", ran.stdout.as_bytes()), ("stderr", ran.stderr.as_bytes()), ("traces", &sent[..])]);
     }
     let names: Vec<_> = files(&crib.path(".")).iter().map(|path| path.display().to_string()).collect();
     for wanted in ["records/", "talk.json", "results/"] {

@@ -17,7 +17,13 @@ fn sent<'h>(head: &'h str, name: &str) -> Vec<&'h str> {
 fn the_host_gets_the_secret_and_the_tool_never_sees_it() {
     let echo = Echo::start(CANARY);
     let crib = crib(&echo.host());
-    let headers = json!([["authorization", "mine"], ["Authorization", "mine too"], ["accept-encoding", "gzip"], ["range", "bytes=0-3"], ["x-other", "stays"]]);
+    let headers = json!([
+        ["authorization", "mine"],
+        ["Authorization", "mine too"],
+        ["accept-encoding", "gzip"],
+        ["range", "bytes=0-3"],
+        ["x-other", "stays"]
+    ]);
     let line = crib.call("canary", &json!({"url": echo.url("quiet"), "headers": headers}), &[]);
     assert_eq!(line["receipt"]["outcome"], "ok", "{line}");
     assert_eq!(line["receipt"]["secrets"], json!(["canary"]), "{line}");
@@ -26,7 +32,11 @@ fn the_host_gets_the_secret_and_the_tool_never_sees_it() {
     assert!(line["result"].to_string().contains("nothing to see"), "{line}");
     assert_eq!(found(line.to_string().as_bytes(), CANARY), None, "{line}");
     let [head] = &echo.heard()[..] else { panic!("one request") };
-    assert_eq!(sent(head, "authorization"), [format!("authorization: Bearer {CANARY}")], "what the guest put there is replaced");
+    assert_eq!(
+        sent(head, "authorization"),
+        [format!("authorization: Bearer {CANARY}")],
+        "what the guest put there is replaced"
+    );
     assert!(sent(head, "accept-encoding").is_empty() && sent(head, "range").is_empty(), "{head}");
     assert_eq!(sent(head, "x-other").len(), 1);
     let record = &crib.records()[0];
@@ -124,7 +134,8 @@ fn a_record_asks_and_a_flag_allows() {
         }
         assert!(call(&[allowed, "--deny-secret=other", "--deny-secret=canary@other.example"]).0);
     }
-    for other in ["--allow-secret=other", "--allow-secret=canary@other.example", "--allow-secret=canary@127.0.0.1:443"] {
+    for other in ["--allow-secret=other", "--allow-secret=canary@other.example", "--allow-secret=canary@127.0.0.1:443"]
+    {
         assert!(!call(&[other]).0, "{other}");
     }
     for (wrong, why) in [
