@@ -11,6 +11,7 @@ mod contract;
 mod crib;
 mod decisions;
 mod deferral;
+mod gate;
 mod grants;
 mod hooks;
 mod inputs;

@@ -95,6 +95,7 @@ fn times(asked: RequestOptions) -> Times {
 fn code(fault: &Fault) -> Error {
     match fault {
         Fault::Denied(_) | Fault::TooMany(_) => Error::HttpRequestDenied,
+        Fault::Prohibited(_) => Error::DestinationIpProhibited,
         Fault::Rejected(why) => Error::InternalError(Some(format!("rejected: {why}"))),
         Fault::TooManyAtOnce(_) => Error::ConnectionLimitReached,
         Fault::RequestTooLarge(most) => Error::HttpRequestBodySize(Some(*most as u64)),

@@ -98,12 +98,13 @@ impl Gate {
         let target = target(&parts.uri, entry)?;
         headers::prepare(&mut parts, &target, &self.limits)?;
         let method = parts.method.as_str();
-        self.grant.judge(&target, method).map_err(|refusal| entry.refused(refusal))?;
+        self.grant.judge(&target, method).map_err(|refusal| Fault::Denied(entry.refused(refusal)))?;
         let addresses = match &target.host {
             Host::Address(address) => vec![*address],
             Host::Name(name) => self.client.names.addresses(name).await?,
         };
-        self.grant.admit(&target, method, &addresses).map_err(|refusal| entry.refused(refusal))?;
+        let admitted = self.grant.admit(&target, method, &addresses);
+        admitted.map_err(|refusal| Fault::Prohibited(entry.refused(refusal)))?;
         let announced = headers::content_length(&parts.headers)?;
         let stream = connect(&self.client.tls, &target, &addresses, times.connect).await?;
         // All checks are behind and the first byte is ahead.
@@ -174,7 +175,7 @@ fn target(uri: &http::Uri, entry: &Entry) -> Result<Target, Fault> {
             let authority = clip(&authority);
             entry.goes_to(&authority, None);
             let denial = Denial { capability: format!("net:{authority}"), flag: None };
-            Err(entry.refused(Refusal { denial, why: format!("`{authority}`: {why}") }))
+            Err(Fault::Denied(entry.refused(Refusal { denial, why: format!("`{authority}`: {why}") })))
         }
     }
 }
@@ -186,7 +187,7 @@ pub(crate) fn refuse(uri: &http::Uri, method: &str, widens: bool, limits: &Limit
         Err(fault) => return fault,
     };
     let fault = match target(uri, &entry) {
-        Ok(target) => entry.refused(Network::closed(&target, widens)),
+        Ok(target) => Fault::Denied(entry.refused(Network::closed(&target, widens))),
         Err(fault) => fault,
     };
     entry.failed(&fault);

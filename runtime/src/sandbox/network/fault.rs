@@ -10,6 +10,8 @@ use crate::error::Outcome;
 pub(crate) enum Fault {
     /// The grant is against it.
     Denied(String),
+    /// The grant is against what its host leads to.
+    Prohibited(String),
     /// The request itself is malformed.
     Rejected(String),
     /// The call has sent as many requests as it may.
@@ -42,7 +44,7 @@ impl Fault {
     /// The word for it in a receipt.
     pub(crate) fn word(&self) -> &'static str {
         match self {
-            Fault::Denied(_) => "denied",
+            Fault::Denied(_) | Fault::Prohibited(_) => "denied",
             Fault::Rejected(_) => "rejected",
             Fault::TooMany(_) | Fault::TooManyAtOnce(_) => "request-limit",
             Fault::RequestTooLarge(_) | Fault::ResponseTooLarge(_) => "output-limit",
@@ -60,7 +62,7 @@ impl Fault {
     /// How a call ends that fails for this reason; `None` where the tool itself made the mistake.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self {
-            Fault::Denied(_) | Fault::Secret(_) => Some(Outcome::Denied),
+            Fault::Denied(_) | Fault::Prohibited(_) | Fault::Secret(_) => Some(Outcome::Denied),
             Fault::Rejected(_) => None,
             Fault::TooMany(_) | Fault::TooManyAtOnce(_) => Some(Outcome::RequestLimit),
             Fault::RequestTooLarge(_) | Fault::ResponseTooLarge(_) => Some(Outcome::OutputLimit),
@@ -72,7 +74,7 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Denied(why) => write!(f, "a request was denied: {why}"),
+            Fault::Denied(why) | Fault::Prohibited(why) => write!(f, "a request was denied: {why}"),
             Fault::Rejected(why) => write!(f, "a request was rejected: {why}"),
             Fault::TooMany(most) => write!(f, "tool wanted more than {most} requests"),
             Fault::TooManyAtOnce(most) => write!(f, "tool wanted more than {most} requests at once"),

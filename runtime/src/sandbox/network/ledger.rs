@@ -89,7 +89,8 @@ impl Ledger {
         self.account().as_ref().and_then(|account| account.leaked.clone())
     }
 
-    /// The end of a call that failed right after a request did: it failed for that reason. The tool's own words are kept.
+    /// The end of a call that failed right after a request did: it failed for that reason. Where the host refused the
+    /// request or cut it off, it says so itself; what became of the far side is the tool's to tell.
     pub(crate) fn blame(&self, error: ToolError) -> ToolError {
         if !matches!(error.outcome, Outcome::Failed | Outcome::Trap) {
             return error;
@@ -97,12 +98,14 @@ impl Ledger {
         let account = self.account();
         let latest = account.as_ref().and_then(|account| account.latest.as_ref());
         let Some((fault, outcome)) = latest.and_then(|fault| Some((fault, fault.outcome()?))) else { return error };
-        let message = match (&error.json, error.outcome) {
-            (Some(_), _) => error.message,
-            (None, Outcome::Failed) => format!("{fault}; the tool said: {}", error.message),
-            (None, _) => fault.to_string(),
+        if outcome == Outcome::Upstream && error.json.is_some() {
+            return ToolError { outcome, ..error };
+        }
+        let message = match error.outcome {
+            Outcome::Failed => format!("{fault}; the tool said: {}", error.message),
+            _ => fault.to_string(),
         };
-        ToolError { outcome, message, json: error.json }
+        ToolError::new(outcome, message)
     }
 }
 
@@ -131,15 +134,15 @@ impl Entry {
         self.tell(|told| (told.host, told.port) = (host.to_owned(), port));
     }
 
-    /// Notes what the grant refused, each once and no more than a few.
-    pub(super) fn refused(&self, refusal: Refusal) -> Fault {
+    /// Notes what the grant refused, each once and no more than a few, and gives the reason.
+    pub(super) fn refused(&self, refusal: Refusal) -> String {
         let Refusal { denial, why } = refusal;
         self.note(|account| {
             if account.denials.len() < MOST_TOLD && !account.denials.contains(&denial) {
                 account.denials.push(denial);
             }
         });
-        Fault::Denied(why)
+        why
     }
 
     /// Notes that it carries a secret.
