@@ -125,7 +125,7 @@ fn respond(stream: &mut TcpStream, way: &str, secret: &str) -> std::io::Result<(
         }
         "packed" => write!(stream, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nzzzz"),
         "long" => {
-            let body = "no secret here ".repeat(10_000);
+            let body = "no secret here ".repeat(2000);
             write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
         }
         _ => write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len()),

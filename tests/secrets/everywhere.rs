@@ -128,7 +128,7 @@ fn a_run_leaves_no_trace_of_a_secret_anywhere() {
         fs::remove_file(planted).unwrap();
         let sent = taken.lock().unwrap().clone();
         assert!(sent.starts_with(b"POST /v1/traces"), "{}", String::from_utf8_lossy(&sent));
-        search(&crib, &[("stdout", ran.stdout.as_bytes()), ("stderr", ran.stderr.as_bytes()), ("traces", &sent)]);
+        search(&crib, &[("stdout", ran.stdout.as_bytes()), ("stderr", ran.stderr.as_bytes()), ("traces", &sent[..])]);
     }
     let names: Vec<_> = files(&crib.path(".")).iter().map(|path| path.display().to_string()).collect();
     for wanted in ["records/", "talk.json", "results/"] {

@@ -100,8 +100,8 @@ fn a_response_that_could_hide_it_is_not_taken_and_another_is_whole() {
     let line = crib.call("canary", &json!({"url": echo.url("packed")}), &[]);
     assert!(line["result"].to_string().contains("HttpProtocolError"), "{line}");
     let line = crib.call("canary", &json!({"url": echo.url("long")}), &[]);
-    assert!(line["result"]["seen"].to_string().contains(&"no secret here ".repeat(10_000)), "it is handed on whole");
-    assert_eq!(line["receipt"]["network"]["receivedBytes"], 150_000, "{}", line["receipt"]);
+    assert!(line["result"]["seen"].to_string().contains(&"no secret here ".repeat(2000)), "it is handed on whole");
+    assert_eq!(line["receipt"]["network"]["receivedBytes"], 30_000, "{}", line["receipt"]);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_manifest_of_ones_own_can_be_denied_its_secret() {
     let crib = crib(&echo.host());
     let line = crib.call("canary", &json!({"url": echo.url("quiet")}), &["--deny-secret"]);
     let capability = format!("secret:canary@{}", echo.host());
-    assert_eq!(line["receipt"]["denied"], json!([{ "capability": capability }]), "{line}");
+    assert!(line["receipt"]["denied"].as_array().unwrap().contains(&json!({ "capability": capability })), "{line}");
     assert!(!echo.heard().join("").contains(CANARY));
 }
 

@@ -84,9 +84,9 @@ fn ask<T: Send + 'static>(
 ) -> Result<T, Trouble> {
     let (answer, answered) = mpsc::channel();
     let asking = move || {
-        let store: Result<Arc<CredentialStore>, String> = system::store();
+        let store: keyring_core::Result<Arc<CredentialStore>> = system::store();
         let end = match store {
-            Err(why) => Err(Trouble::Absent(why)),
+            Err(error) => Err(Trouble::Absent(told(&error))),
             // An error can carry what was found: only its kind is told.
             Ok(store) => question(&*store).map_err(|error| Trouble::Failed(told(&error))),
         };
@@ -109,6 +109,7 @@ fn told(error: &Error) -> String {
         Error::BadEncoding(_) => "what it holds is not UTF-8".to_owned(),
         Error::Ambiguous(found) => format!("it holds {} secrets of this name", found.len()),
         Error::TooLong(what, most) => format!("its {what} may have {most} characters"),
+        Error::NoDefaultStore => "none is known for this system".to_owned(),
         _ => "it cannot do this".to_owned(),
     }
 }
@@ -119,9 +120,8 @@ mod system {
 
     pub(super) const SEARCH: (&str, &str) = ("service", SERVICE);
 
-    pub(super) fn store() -> Result<Arc<CredentialStore>, String> {
-        let store = zbus_secret_service_keyring_store::Store::new();
-        store.map(|store| store as Arc<CredentialStore>).map_err(|error| error.to_string())
+    pub(super) fn store() -> keyring_core::Result<Arc<CredentialStore>> {
+        Ok(zbus_secret_service_keyring_store::Store::new()?)
     }
 }
 
@@ -131,9 +131,8 @@ mod system {
 
     pub(super) const SEARCH: (&str, &str) = ("service", SERVICE);
 
-    pub(super) fn store() -> Result<Arc<CredentialStore>, String> {
-        let store = apple_native_keyring_store::keychain::Store::new();
-        store.map(|store| store as Arc<CredentialStore>).map_err(|error| error.to_string())
+    pub(super) fn store() -> keyring_core::Result<Arc<CredentialStore>> {
+        Ok(apple_native_keyring_store::keychain::Store::new()?)
     }
 }
 
@@ -143,9 +142,8 @@ mod system {
 
     pub(super) const SEARCH: (&str, &str) = ("pattern", SERVICE);
 
-    pub(super) fn store() -> Result<Arc<CredentialStore>, String> {
-        let store = windows_native_keyring_store::Store::new();
-        store.map(|store| store as Arc<CredentialStore>).map_err(|error| error.to_string())
+    pub(super) fn store() -> keyring_core::Result<Arc<CredentialStore>> {
+        Ok(windows_native_keyring_store::Store::new()?)
     }
 }
 
@@ -155,7 +153,7 @@ mod system {
 
     pub(super) const SEARCH: (&str, &str) = ("service", SERVICE);
 
-    pub(super) fn store() -> Result<Arc<CredentialStore>, String> {
-        Err("none is known for this system".to_owned())
+    pub(super) fn store() -> keyring_core::Result<Arc<CredentialStore>> {
+        Err(keyring_core::Error::NoDefaultStore)
     }
 }

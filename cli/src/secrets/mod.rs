@@ -9,7 +9,7 @@ mod sealed;
 
 use std::path::Path;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use jiff::Timestamp;
 use serde::Serialize;
 use toolcrib::policy::{Secret, SecretStore};
@@ -77,7 +77,9 @@ impl Vault {
     pub(crate) fn keyring(&self) -> Result<(), String> {
         match self.choice {
             Choice::File => Err("it was not chosen".to_owned()),
-            Choice::Auto | Choice::Keyring => keyring::probe().map_err(|trouble| trouble.to_string()),
+            Choice::Auto | Choice::Keyring => keyring::probe().map_err(|trouble| match trouble {
+                Trouble::Absent(why) | Trouble::Failed(why) => why,
+            }),
         }
     }
 
@@ -89,8 +91,11 @@ impl Vault {
         };
         match (self.choice, kept) {
             (_, Ok(())) => {
-                // An older value must not come back where the keyring cannot be reached.
-                self.file.remove(secret.name())?;
+                if self.choice == Choice::Auto {
+                    // An older value must not come back where the keyring cannot be reached.
+                    let removed = self.file.remove(secret.name());
+                    removed.context("the keyring has the new value, but an older one may be left in the file")?;
+                }
                 Ok(Place::Keyring)
             }
             (Choice::Auto | Choice::File, Err(Trouble::Absent(_))) => {

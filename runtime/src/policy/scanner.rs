@@ -2,6 +2,7 @@
 //! anything of the secret has passed.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -19,11 +20,18 @@ const MOST_PROGRAM: usize = 256 << 20;
 const MOST_STATES: usize = 8 << 20;
 
 /// The secrets to look for, each in its common encodings.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Scanner {
     patterns: Vec<(Arc<str>, Regex)>,
     /// The most bytes that any of them matches.
     longest: usize,
+}
+
+/// An expression is as good as the secret: only names are shown.
+impl fmt::Debug for Scanner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.patterns.iter().map(|(name, _)| name)).finish()
+    }
 }
 
 /// Something held a secret of this name.
@@ -76,12 +84,18 @@ impl Scanner {
 
 /// A stream of bytes that is looked through as it comes, whatever its parts are. What could be the beginning of a secret
 /// is held back, so that nothing of one is ever handed on.
-#[derive(Debug)]
 pub(crate) struct Scan {
     scanner: Arc<Scanner>,
     held: BytesMut,
     /// How many of the bytes that are held were never looked through.
     fresh: usize,
+}
+
+/// What is held may be the beginning of a secret: only its length is shown.
+impl fmt::Debug for Scan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scan").field("scanner", &self.scanner).field("held", &self.held.len()).finish()
+    }
 }
 
 impl Scan {
@@ -211,6 +225,15 @@ mod tests {
                 assert!(scanner.check(&wide).is_err(), "{value}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_printed_for_a_developer_holds_no_value() {
+        let scanner = scanner(VALUES[0]);
+        let mut scan = Scan::new(scanner.clone());
+        scan.push(b"ghp_01234").unwrap();
+        let printed = format!("{scanner:?} {scan:?}");
+        assert!(printed.contains("canary") && !printed.contains("ghp") && !printed.contains("x67"), "{printed}");
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use serde::Deserialize;
 use toolcrib_guest::{Error, Value, error, json};
 use wasip2::http::outgoing_handler::handle;
-use wasip2::http::types::{Fields, IncomingBody, IncomingResponse, OutgoingRequest, Scheme};
+use wasip2::http::types::{Fields, IncomingBody, IncomingResponse, OutgoingRequest, Scheme, http_error_code};
+use wasip2::io::streams::StreamError;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -82,7 +83,8 @@ fn read(response: &IncomingResponse, seen: &mut Vec<String>) {
         loop {
             match stream.blocking_read(4096) {
                 Ok(part) => bytes.extend(part),
-                Err(error) => break seen.push(format!("{error:?}")),
+                Err(StreamError::LastOperationFailed(error)) => break seen.push(format!("{:?}", http_error_code(&error))),
+                Err(StreamError::Closed) => break,
             }
         }
     }
