@@ -21,10 +21,26 @@ const SAFE: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 pub struct Network {
     allowed: Vec<Destination>,
     denied: Vec<Destination>,
-    /// Whether a flag could allow more.
+    prospect: Prospect,
+}
+
+/// What a flag could still allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Prospect {
+    /// Whether it could allow more destinations.
     widens: bool,
     /// Whether the tool is held to methods that change nothing.
     only_reads: bool,
+}
+
+impl Prospect {
+    /// For what no flag changes.
+    pub(crate) const NONE: Self = Self { widens: false, only_reads: false };
+
+    /// Whether it could allow a request with this method.
+    pub(crate) fn helps(self, method: &str) -> bool {
+        self.widens && (!self.only_reads || SAFE.contains(&method))
+    }
 }
 
 /// Why a request is not sent.
@@ -77,9 +93,10 @@ impl Network {
             }
         });
         let named = matches!(tool.requested.network, NetworkRequest::Destinations(_));
-        let widens = !named && !(stated && tool.requested.network == NetworkRequest::None);
-        let denied = if once.is_empty() { Vec::new() } else { denied.to_vec() };
-        Self { widens, allowed: once, denied, only_reads }
+        // What is denied is not held against each request of a tool without any grant, so no flag is promised to it then.
+        let in_vain = once.is_empty() && !denied.is_empty();
+        let widens = !named && !in_vain && !(stated && tool.requested.network == NetworkRequest::None);
+        Self { allowed: once, denied: denied.to_vec(), prospect: Prospect { widens, only_reads } }
     }
 
     /// The destinations.
@@ -108,12 +125,11 @@ impl Network {
         let but_method = self.reaches(target);
         let wanted = if but_method { format!("{method} {target}") } else { target.to_string() };
         let why = match but_method {
-            true if self.only_reads => format!("with {method} is not granted to a tool that only reads"),
+            true if self.prospect.only_reads => format!("with {method} is not granted to a tool that only reads"),
             true => format!("with {method} is not granted to this tool"),
             false => format!("over {} is not granted to this tool", scheme.as_str()),
         };
-        let helps = self.widens && !(self.only_reads && but_method);
-        let flag = helps.then(|| match but_method {
+        let flag = self.prospect.helps(method).then(|| match but_method {
             true => format!("--allow-net='{wanted}'"),
             false => format!("--allow-net={wanted}"),
         });
@@ -151,21 +167,21 @@ impl Network {
             return Ok(());
         }
         // A name chooses where it leads: it must not put the key to the cloud's credentials into a hint.
-        let helps = self.widens && !range.is_metadata();
+        let helps = self.prospect.helps(method) && !range.is_metadata();
         let flag = helps.then(|| format!("--allow-net={}:{port}", Host::Address(address)));
         let why = format!("leads to a {} address, which has to be granted by address", range.name);
         Err(Refusal::new(wanted, flag, why))
     }
 
     /// The refusal of a tool that was granted nothing, which has no need of a whole grant.
-    pub(crate) fn closed(target: &Target, widens: bool) -> Refusal {
-        let flag = widens.then(|| format!("--allow-net={target}"));
+    pub(crate) fn closed(target: &Target, method: &str, prospect: Prospect) -> Refusal {
+        let flag = prospect.helps(method).then(|| format!("--allow-net={target}"));
         Refusal::new(target.to_string(), flag, "is not granted: this tool was granted no network".to_owned())
     }
 
-    /// Whether a flag could allow more.
-    pub(crate) fn widens(&self) -> bool {
-        self.widens
+    /// What a flag could still allow.
+    pub(crate) fn prospect(&self) -> Prospect {
+        self.prospect
     }
 }
 
