@@ -170,6 +170,17 @@ fn a_name_is_asked_for_once_and_what_it_leads_to_is_judged() {
 }
 
 #[test]
+fn localhost_is_granted_by_its_name_and_one_of_its_addresses() {
+    let (crib, server) = (crib(), Server::answering(ok("home")));
+    let authority = format!("localhost:{}", server.port);
+    let (name, dns) = (format!("--allow-net={authority}"), "--dns=127.0.0.1:1");
+    let line = fetch(&crib, &authority, json!({}), &[&name, dns]);
+    assert_eq!(line["receipt"]["denied"][0]["flag"], server.flag(), "{line}");
+    let line = fetch(&crib, &authority, json!({}), &[&name, &server.flag(), dns]);
+    assert_eq!(line["result"][0]["body"], "home", "{line}");
+}
+
+#[test]
 fn a_redirect_is_the_guests_to_follow() {
     let (crib, server) =
         (crib(), Server::answering("HTTP/1.1 302 Found\r\nlocation: http://10.0.0.1/\r\ncontent-length: 0\r\n\r\n"));

@@ -95,7 +95,8 @@ impl Network {
         let named = matches!(tool.requested.network, NetworkRequest::Destinations(_));
         // What is denied is not held against each request of a tool without any grant, so no flag is promised to it then.
         let in_vain = once.is_empty() && !denied.is_empty();
-        let widens = !named && !in_vain && !(stated && tool.requested.network == NetworkRequest::None);
+        let wants_none = stated && tool.requested.network == NetworkRequest::None;
+        let widens = !(named || in_vain || wants_none);
         Self { allowed: once, denied: denied.to_vec(), prospect: Prospect { widens, only_reads } }
     }
 
@@ -143,14 +144,34 @@ impl Network {
         self.allowed.iter().any(|allowed| allowed.allows(*scheme, host, *port, &method_of(allowed)))
     }
 
-    /// Whether a request may be sent to what its host leads to. One forbidden address forbids the name: whoever gave it
-    /// would choose by chance, or by malice, which one is used.
+    /// Those addresses of a target's host to which a request may be sent: all of them or none. One forbidden address
+    /// forbids the name, for whoever gave it would choose by chance, or by malice, which one is used. Only `localhost`
+    /// leads where this host says itself, so that of its addresses those that are granted are used.
     ///
     /// # Errors
     ///
-    /// Why not.
-    pub(crate) fn admit(&self, target: &Target, method: &str, addresses: &[IpAddr]) -> Result<(), Refusal> {
-        addresses.iter().try_for_each(|address| self.admit_one(target, method, *address))
+    /// Why there is none.
+    pub(crate) fn admit(
+        &self,
+        target: &Target,
+        method: &str,
+        mut addresses: Vec<IpAddr>,
+    ) -> Result<Vec<IpAddr>, Refusal> {
+        let refused = |address: &IpAddr| self.admit_one(target, method, *address).err();
+        if is_localhost(&target.host) && addresses.iter().any(|address| refused(address).is_none()) {
+            addresses.retain(|address| refused(address).is_none());
+            return Ok(addresses);
+        }
+        let mut refusals = addresses.iter().filter_map(refused);
+        let Some(mut first) = refusals.next() else { return Ok(addresses) };
+        if !is_localhost(&target.host) {
+            // All of them are needed, or none is of use.
+            for other in refusals {
+                let both = first.denial.flag.zip(other.denial.flag);
+                first.denial.flag = both.and_then(|(flag, other)| join(flag, &other));
+            }
+        }
+        Err(first)
     }
 
     fn admit_one(&self, target: &Target, method: &str, address: IpAddr) -> Result<(), Refusal> {
@@ -190,6 +211,22 @@ impl Refusal {
         let why = format!("`{wanted}` {why}");
         Self { denial: Denial { capability: format!("net:{wanted}"), flag }, why }
     }
+}
+
+/// The longest flag that a hint names, in bytes.
+const LONGEST_FLAG: usize = 200;
+
+/// Two flags in one; `None` where that is no longer readable.
+fn join(flag: String, other: &str) -> Option<String> {
+    let more = other.strip_prefix("--allow-net=")?;
+    let known = flag.split(['=', ',']).any(|one| one == more);
+    let both = if known { flag } else { format!("{flag},{more}") };
+    (both.len() <= LONGEST_FLAG).then_some(both)
+}
+
+/// Whether a name is this host's own (RFC 6761, section 6.3).
+fn is_localhost(host: &Host) -> bool {
+    matches!(host, Host::Name(name) if name == "localhost" || name.ends_with(".localhost"))
 }
 
 /// What is granted of one destination that is asked for by name.
@@ -238,7 +275,7 @@ mod tests {
     fn sent(network: &Network, url: &str, addresses: &[&str]) -> Result<(), Refusal> {
         let addresses: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
         network.judge(&target(url), "GET")?;
-        network.admit(&target(url), "GET", &addresses)
+        network.admit(&target(url), "GET", addresses).map(|_| ())
     }
 
     #[test]
@@ -256,6 +293,8 @@ mod tests {
             assert!(!refusal.why.contains(addresses[0]) && !refusal.why.contains(addresses[1]), "{}", refusal.why);
             assert!(refusal.denial.flag.is_some_and(|flag| flag.starts_with("--allow-net=")));
         }
+        let both = sent(&one, "https://api.example", &["10.0.0.1", "1.1.1.1", "10.0.0.2", "10.0.0.1"]).unwrap_err();
+        assert_eq!(both.denial.flag.as_deref(), Some("--allow-net=10.0.0.1:443,10.0.0.2:443"));
         let metadata = sent(&one, "https://api.example", &["169.254.169.254"]).unwrap_err();
         assert_eq!((metadata.denial.capability.as_str(), metadata.denial.flag), ("net:api.example:443", None));
     }
@@ -266,6 +305,9 @@ mod tests {
         assert_eq!(sent(&both, "http://localhost", &["127.0.0.1"]), Ok(()));
         assert_eq!(sent(&both, "http://127.0.0.1", &["127.0.0.1"]), Ok(()));
         assert!(sent(&both, "http://localhost", &["127.0.0.2"]).is_err());
+        let addresses: Vec<IpAddr> = ["::1", "127.0.0.1"].iter().map(|address| address.parse().unwrap()).collect();
+        let used = both.admit(&target("http://localhost"), "GET", addresses.clone());
+        assert_eq!(used, Ok(vec![addresses[1]]), "the one that is granted is used");
         assert!(sent(&network(&["127.0.0.1:80"], &[]), "http://localhost", &["127.0.0.1"]).is_err());
         assert!(sent(&network(&["*:80"], &[]), "http://127.0.0.1", &["127.0.0.1"]).is_err());
         // A port granted by name is not one granted by address.

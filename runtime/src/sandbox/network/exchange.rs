@@ -100,8 +100,8 @@ impl Gate {
             Host::Address(address) => vec![*address],
             Host::Name(name) => self.client.names.addresses(name).await?,
         };
-        let admitted = self.grant.admit(&target, method, &addresses);
-        admitted.map_err(|refusal| Fault::Prohibited(entry.refused(refusal)))?;
+        let admitted = self.grant.admit(&target, method, addresses);
+        let addresses = admitted.map_err(|refusal| Fault::Prohibited(entry.refused(refusal)))?;
         let announced = headers::content_length(&parts.headers)?;
         let stream = connect(&self.client.tls, &target, &addresses, times.connect).await?;
         // All checks are behind and the first byte is ahead: a secret for this host belongs into `parts` here.
