@@ -100,7 +100,7 @@ fn an_interrupt_ends_a_request_and_its_call() {
         let mut tools = json!({"tools": [gate.crib.entry("http")]});
         // One that may change something over there is let end, unless somebody insists.
         let insists = name.contains("body");
-        tools["tools"][0]["interface"] = if insists { json!({}) } else { json!({"is_read_only": true}) };
+        tools["tools"][0]["interface"] = if insists { json!({}) } else { json!({"interrupt_behavior": "cancel"}) };
         gate.crib.manifest(&tools);
         let arguments = json!({"url": format!("{scheme}://{}/", server.authority())}).to_string();
         let mut command = gate.crib.toolcrib(&["call", "http", &arguments, &allow(&[&server.authority()])]);

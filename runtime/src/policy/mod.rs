@@ -23,7 +23,7 @@ pub use approvals::{Approvals, Given};
 pub(crate) use folder::{overlap, real_path};
 pub use grant::{Folder, Grant};
 pub use network::Network;
-pub(crate) use network::Refusal;
+pub(crate) use network::{Prospect, Refusal};
 pub(crate) use resolved::Allowed;
 pub(crate) use rule::{Judged, Rules};
 pub use rule::{Pattern, Rule};

@@ -21,10 +21,26 @@ const SAFE: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 pub struct Network {
     allowed: Vec<Destination>,
     denied: Vec<Destination>,
-    /// Whether a flag could allow more.
+    prospect: Prospect,
+}
+
+/// What a flag could still allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Prospect {
+    /// Whether it could allow more destinations.
     widens: bool,
     /// Whether the tool is held to methods that change nothing.
     only_reads: bool,
+}
+
+impl Prospect {
+    /// For what no flag changes.
+    pub(crate) const NONE: Self = Self { widens: false, only_reads: false };
+
+    /// Whether it could allow a request with this method.
+    pub(crate) fn helps(self, method: &str) -> bool {
+        self.widens && (!self.only_reads || SAFE.contains(&method))
+    }
 }
 
 /// Why a request is not sent.
@@ -77,10 +93,11 @@ impl Network {
             }
         });
         let named = matches!(tool.requested.network, NetworkRequest::Destinations(_));
+        // What is denied is not held against each request of a tool without any grant, so no flag is promised to it then.
+        let in_vain = once.is_empty() && !denied.is_empty();
         let wants_none = stated && tool.requested.network == NetworkRequest::None;
-        let widens = !(named || wants_none);
-        let denied = if once.is_empty() { Vec::new() } else { denied.to_vec() };
-        Self { widens, allowed: once, denied, only_reads }
+        let widens = !(named || in_vain || wants_none);
+        Self { allowed: once, denied: denied.to_vec(), prospect: Prospect { widens, only_reads } }
     }
 
     /// The destinations.
@@ -109,12 +126,11 @@ impl Network {
         let but_method = self.reaches(target);
         let wanted = if but_method { format!("{method} {target}") } else { target.to_string() };
         let why = match but_method {
-            true if self.only_reads => format!("with {method} is not granted to a tool that only reads"),
+            true if self.prospect.only_reads => format!("with {method} is not granted to a tool that only reads"),
             true => format!("with {method} is not granted to this tool"),
             false => format!("over {} is not granted to this tool", scheme.as_str()),
         };
-        let helps = self.widens && !(self.only_reads && but_method);
-        let flag = helps.then(|| match but_method {
+        let flag = self.prospect.helps(method).then(|| match but_method {
             true => format!("--allow-net='{wanted}'"),
             false => format!("--allow-net={wanted}"),
         });
@@ -128,14 +144,34 @@ impl Network {
         self.allowed.iter().any(|allowed| allowed.allows(*scheme, host, *port, &method_of(allowed)))
     }
 
-    /// Whether a request may be sent to what its host leads to. One forbidden address forbids the name: whoever gave it
-    /// would choose by chance, or by malice, which one is used.
+    /// Those addresses of a target's host to which a request may be sent: all of them or none. One forbidden address
+    /// forbids the name, for whoever gave it would choose by chance, or by malice, which one is used. Only `localhost`
+    /// leads where this host says itself, so that of its addresses those that are granted are used.
     ///
     /// # Errors
     ///
-    /// Why not.
-    pub(crate) fn admit(&self, target: &Target, method: &str, addresses: &[IpAddr]) -> Result<(), Refusal> {
-        addresses.iter().try_for_each(|address| self.admit_one(target, method, *address))
+    /// Why there is none.
+    pub(crate) fn admit(
+        &self,
+        target: &Target,
+        method: &str,
+        mut addresses: Vec<IpAddr>,
+    ) -> Result<Vec<IpAddr>, Refusal> {
+        let refused = |address: &IpAddr| self.admit_one(target, method, *address).err();
+        if is_localhost(&target.host) && addresses.iter().any(|address| refused(address).is_none()) {
+            addresses.retain(|address| refused(address).is_none());
+            return Ok(addresses);
+        }
+        let mut refusals = addresses.iter().filter_map(refused);
+        let Some(mut first) = refusals.next() else { return Ok(addresses) };
+        if !is_localhost(&target.host) {
+            // All of them are needed, or none is of use.
+            for other in refusals {
+                let both = first.denial.flag.zip(other.denial.flag);
+                first.denial.flag = both.and_then(|(flag, other)| join(flag, &other));
+            }
+        }
+        Err(first)
     }
 
     fn admit_one(&self, target: &Target, method: &str, address: IpAddr) -> Result<(), Refusal> {
@@ -152,21 +188,21 @@ impl Network {
             return Ok(());
         }
         // A name chooses where it leads: it must not put the key to the cloud's credentials into a hint.
-        let helps = self.widens && !range.is_metadata();
+        let helps = self.prospect.helps(method) && !range.is_metadata();
         let flag = helps.then(|| format!("--allow-net={}:{port}", Host::Address(address)));
         let why = format!("leads to a {} address, which has to be granted by address", range.name);
         Err(Refusal::new(wanted, flag, why))
     }
 
     /// The refusal of a tool that was granted nothing, which has no need of a whole grant.
-    pub(crate) fn closed(target: &Target, widens: bool) -> Refusal {
-        let flag = widens.then(|| format!("--allow-net={target}"));
+    pub(crate) fn closed(target: &Target, method: &str, prospect: Prospect) -> Refusal {
+        let flag = prospect.helps(method).then(|| format!("--allow-net={target}"));
         Refusal::new(target.to_string(), flag, "is not granted: this tool was granted no network".to_owned())
     }
 
-    /// Whether a flag could allow more.
-    pub(crate) fn widens(&self) -> bool {
-        self.widens
+    /// What a flag could still allow.
+    pub(crate) fn prospect(&self) -> Prospect {
+        self.prospect
     }
 }
 
@@ -175,6 +211,22 @@ impl Refusal {
         let why = format!("`{wanted}` {why}");
         Self { denial: Denial { capability: format!("net:{wanted}"), flag }, why }
     }
+}
+
+/// The longest flag that a hint names, in bytes.
+const LONGEST_FLAG: usize = 200;
+
+/// Two flags in one; `None` where that is no longer readable.
+fn join(flag: String, other: &str) -> Option<String> {
+    let more = other.strip_prefix("--allow-net=")?;
+    let known = flag.split(['=', ',']).any(|one| one == more);
+    let both = if known { flag } else { format!("{flag},{more}") };
+    (both.len() <= LONGEST_FLAG).then_some(both)
+}
+
+/// Whether a name is this host's own (RFC 6761, section 6.3).
+fn is_localhost(host: &Host) -> bool {
+    matches!(host, Host::Name(name) if name == "localhost" || name.ends_with(".localhost"))
 }
 
 /// What is granted of one destination that is asked for by name.
@@ -223,7 +275,7 @@ mod tests {
     fn sent(network: &Network, url: &str, addresses: &[&str]) -> Result<(), Refusal> {
         let addresses: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
         network.judge(&target(url), "GET")?;
-        network.admit(&target(url), "GET", &addresses)
+        network.admit(&target(url), "GET", addresses).map(|_| ())
     }
 
     #[test]
@@ -241,6 +293,8 @@ mod tests {
             assert!(!refusal.why.contains(addresses[0]) && !refusal.why.contains(addresses[1]), "{}", refusal.why);
             assert!(refusal.denial.flag.is_some_and(|flag| flag.starts_with("--allow-net=")));
         }
+        let both = sent(&one, "https://api.example", &["10.0.0.1", "1.1.1.1", "10.0.0.2", "10.0.0.1"]).unwrap_err();
+        assert_eq!(both.denial.flag.as_deref(), Some("--allow-net=10.0.0.1:443,10.0.0.2:443"));
         let metadata = sent(&one, "https://api.example", &["169.254.169.254"]).unwrap_err();
         assert_eq!((metadata.denial.capability.as_str(), metadata.denial.flag), ("net:api.example:443", None));
     }
@@ -251,6 +305,9 @@ mod tests {
         assert_eq!(sent(&both, "http://localhost", &["127.0.0.1"]), Ok(()));
         assert_eq!(sent(&both, "http://127.0.0.1", &["127.0.0.1"]), Ok(()));
         assert!(sent(&both, "http://localhost", &["127.0.0.2"]).is_err());
+        let addresses: Vec<IpAddr> = ["::1", "127.0.0.1"].iter().map(|address| address.parse().unwrap()).collect();
+        let used = both.admit(&target("http://localhost"), "GET", addresses.clone());
+        assert_eq!(used, Ok(vec![addresses[1]]), "the one that is granted is used");
         assert!(sent(&network(&["127.0.0.1:80"], &[]), "http://localhost", &["127.0.0.1"]).is_err());
         assert!(sent(&network(&["*:80"], &[]), "http://127.0.0.1", &["127.0.0.1"]).is_err());
         // A port granted by name is not one granted by address.

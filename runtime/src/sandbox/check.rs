@@ -7,6 +7,7 @@ use wasmtime::component::{Component, ComponentExportIndex};
 use wasmtime_wasi::WasiCtx;
 
 use crate::error::{Outcome, ToolError};
+use crate::policy::Prospect;
 use crate::tool::Limits;
 
 use super::files::Allowance;
@@ -48,7 +49,7 @@ impl Sandbox {
         let Some(check) = program.check else { return Ok(()) };
         let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).build();
         let allowance = Allowance::new(limits, meter, &self.open_files);
-        let inside = Inside { wasi, allowance, way: Way::Closed { widens: false } };
+        let inside = Inside { wasi, allowance, way: Way::Closed(Prospect::NONE) };
         let ended = self.within(program, inside, limits, meter, async |store| {
             let instance = program.pre.instance_pre().instantiate_async(&mut *store).await?;
             let check = instance.get_typed_func::<(&str,), (Result<(), String>,)>(&mut *store, check)?;

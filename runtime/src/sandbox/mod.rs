@@ -164,7 +164,7 @@ impl Sandbox {
     fn way(&self, call: &Invocation<'_>, meter: &Arc<Meter>) -> Way {
         let network = call.grant.network();
         if network.is_empty() {
-            return Way::Closed { widens: network.widens() };
+            return Way::Closed(network.prospect());
         }
         let (client, grant, meter) = (self.client.clone(), network.clone(), meter.clone());
         let credentials = call.credentials.cloned();

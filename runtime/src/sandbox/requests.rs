@@ -8,6 +8,7 @@ use http::{HeaderName, Request, Response};
 use http_body_util::BodyExt;
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks};
 
+use crate::policy::Prospect;
 use crate::tool::Limits;
 
 use super::meter::Meter;
@@ -23,7 +24,7 @@ pub(super) struct Requests {
 /// Where they go.
 pub(super) enum Way {
     /// Nowhere; a flag may or may not help.
-    Closed { widens: bool },
+    Closed(Prospect),
     /// Through the gate.
     Open(Arc<Gate>),
 }
@@ -61,9 +62,9 @@ impl WasiHttpHooks for Requests {
     ) -> Box<dyn Future<Output = Exchanged> + Send> {
         let gate = match &self.way {
             Way::Open(gate) => gate.clone(),
-            Way::Closed { widens } => {
+            Way::Closed(prospect) => {
                 let method = request.method().as_str();
-                let fault = refuse(request.uri(), method, *widens, &self.limits, &self.meter);
+                let fault = refuse(request.uri(), method, *prospect, &self.limits, &self.meter);
                 return Box::new(async move { Err(code(&fault)) });
             }
         };

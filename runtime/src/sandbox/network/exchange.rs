@@ -14,7 +14,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use crate::call::Denial;
-use crate::policy::{Credentials, Network, Refusal, Target};
+use crate::policy::{Credentials, Network, Prospect, Refusal, Target};
 use crate::sandbox::Meter;
 use crate::tool::{Host, Limits};
 
@@ -103,8 +103,8 @@ impl Gate {
             Host::Address(address) => vec![*address],
             Host::Name(name) => self.client.names.addresses(name).await?,
         };
-        let admitted = self.grant.admit(&target, method, &addresses);
-        admitted.map_err(|refusal| Fault::Prohibited(entry.refused(refusal)))?;
+        let admitted = self.grant.admit(&target, method, addresses);
+        let addresses = admitted.map_err(|refusal| Fault::Prohibited(entry.refused(refusal)))?;
         let announced = headers::content_length(&parts.headers)?;
         let stream = connect(&self.client.tls, &target, &addresses, times.connect).await?;
         // All checks are behind and the first byte is ahead.
@@ -183,13 +183,13 @@ fn target(uri: &http::Uri, entry: &Entry) -> Result<Target, Fault> {
 }
 
 /// A request to which nothing is granted: noted like any other, and sent nowhere.
-pub(crate) fn refuse(uri: &http::Uri, method: &str, widens: bool, limits: &Limits, meter: &Arc<Meter>) -> Fault {
+pub(crate) fn refuse(uri: &http::Uri, method: &str, prospect: Prospect, limits: &Limits, meter: &Arc<Meter>) -> Fault {
     let entry = match Entry::begin(meter, &clip(method), limits) {
         Ok(entry) => entry,
         Err(fault) => return fault,
     };
     let fault = match target(uri, &entry) {
-        Ok(target) => Fault::Denied(entry.refused(Network::closed(&target, widens))),
+        Ok(target) => Fault::Denied(entry.refused(Network::closed(&target, method, prospect))),
         Err(fault) => fault,
     };
     entry.failed(&fault);

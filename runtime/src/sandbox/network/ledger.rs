@@ -1,7 +1,7 @@
 //! What the requests of one call came to: counted against their caps while the call runs, and told in its receipt. A call
 //! that sends none holds nothing here.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::call::{Denial, Exchange, NetworkUse};
 use crate::error::{Outcome, ToolError};
@@ -16,7 +16,7 @@ const MOST_TOLD: usize = 16;
 
 /// The account of one call.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger(Mutex<Option<Box<Account>>>);
+pub(crate) struct Ledger(OnceLock<Box<Mutex<Account>>>);
 
 #[derive(Debug, Default)]
 struct Account {
@@ -40,14 +40,19 @@ pub(super) struct Entry {
 }
 
 impl Ledger {
-    fn account(&self) -> MutexGuard<'_, Option<Box<Account>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The account, if there is one.
+    fn kept(&self) -> Option<MutexGuard<'_, Account>> {
+        self.0.get().map(|account| account.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The account, opened now if there is none.
+    fn account(&self) -> MutexGuard<'_, Account> {
+        self.0.get_or_init(Box::default).lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts one more request and gives its place among those that are told.
     fn begin(&self, method: &str, limits: &Limits) -> Result<Option<usize>, Fault> {
         let mut account = self.account();
-        let account = account.get_or_insert_default();
         account.told.count += 1;
         let fault = if account.told.count > limits.requests as u64 {
             Some(Fault::TooMany(limits.requests))
@@ -71,12 +76,12 @@ impl Ledger {
 
     /// What is told in the receipt.
     pub(crate) fn told(&self) -> Option<NetworkUse> {
-        self.account().as_ref().map(|account| account.told.clone())
+        self.kept().map(|account| account.told.clone())
     }
 
     /// What was refused, with the flags that would have allowed it.
     pub(crate) fn denials(&self) -> Vec<Denial> {
-        self.account().as_ref().map(|account| account.denials.clone()).unwrap_or_default()
+        self.kept().map(|account| account.denials.clone()).unwrap_or_default()
     }
 
     /// The secrets that were put into requests, each once.
@@ -95,9 +100,10 @@ impl Ledger {
         if !matches!(error.outcome, Outcome::Failed | Outcome::Trap) {
             return error;
         }
-        let account = self.account();
-        let latest = account.as_ref().and_then(|account| account.latest.as_ref());
-        let Some((fault, outcome)) = latest.and_then(|fault| Some((fault, fault.outcome()?))) else { return error };
+        let latest = self.kept().and_then(|account| account.latest.clone());
+        let Some((fault, outcome)) = latest.and_then(|fault| fault.outcome().map(|outcome| (fault, outcome))) else {
+            return error;
+        };
         if outcome == Outcome::Upstream && error.json.is_some() {
             return ToolError { outcome, ..error };
         }
@@ -121,7 +127,7 @@ impl Entry {
     }
 
     fn note<T>(&self, write: impl FnOnce(&mut Account) -> T) -> T {
-        write(self.meter.ledger.account().get_or_insert_default())
+        write(&mut self.meter.ledger.account())
     }
 
     fn tell(&self, write: impl FnOnce(&mut Exchange)) {
