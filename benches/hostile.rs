@@ -123,7 +123,7 @@ fn head() -> String {
 
 impl Row {
     fn of(case: &Case, runs: &[Run]) -> Self {
-        let outcomes: BTreeSet<_> = runs.iter().flat_map(|run| run.outcomes.iter().cloned()).collect();
+        let outcomes: BTreeSet<_> = runs.iter().flat_map(|run| run.outcomes.keys().cloned()).collect();
         let hangs = case.hangs();
         let over = if hangs { case.deadline as f64 } else { 0.0 };
         let most = |of: fn(&Run) -> i64| runs.iter().map(of).max().unwrap_or_default();

@@ -196,7 +196,6 @@ pub(crate) fn denials(denials: &[Denial]) {
 pub(crate) fn flags(flags: &[Flag]) {
     let words = flags.iter().map(|flag| match flag {
         Flag::InvalidUtf8 => "bytes that are not UTF-8, replaced by U+FFFD",
-        Flag::Control => "control characters",
         Flag::Bidirectional => "characters that turn the direction of text",
         Flag::ZeroWidth => "characters without width",
         Flag::Tags => "tag characters, which are letters that nobody sees",

@@ -2,6 +2,7 @@
 //! memory grew beyond the guest's, what became of descriptors and threads, how many records there are, and what the next
 //! call of another tool did. It knows no case.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -16,6 +17,9 @@ use crate::crib::{Crib, guest, target};
 
 /// Where the process of its own finds what to do, and where it leaves what it found.
 const ORDERS: &str = "TOOLCRIB_HOSTILE_ORDERS";
+/// How many calls run at once, half of them of one tool, by default and where more calls than these are made.
+const CONCURRENCY: [usize; 2] = [32, 1000];
+const FLOOD: usize = 250;
 /// The calls of another tool that are made while many calls hang.
 const BESIDE: usize = 20;
 /// How long what a call used may take to be gone.
@@ -43,8 +47,8 @@ struct Orders {
 /// What one run left.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Run {
-    /// How each call ended.
-    pub(crate) outcomes: Vec<String>,
+    /// How many calls ended how: counted and not kept, for what a process keeps of each call is not the host's.
+    pub(crate) outcomes: BTreeMap<String, i64>,
     /// What the last call said, or its error.
     pub(crate) said: String,
     /// What the last call was flagged with.
@@ -55,7 +59,7 @@ pub(crate) struct Run {
     pub(crate) in_order: bool,
     /// The most bytes that a guest's memories and tables held.
     pub(crate) guest_bytes: u64,
-    /// Bytes by which the process grew, a call, beyond its guest's memories.
+    /// Bytes by which the process grew, for each call that ran, beyond its guest's memories.
     pub(crate) host_bytes: u64,
     /// Descriptors and threads that were there afterwards and not before.
     pub(crate) descriptors: i64,
@@ -107,8 +111,9 @@ fn measured(case: &'static Case, plan: Plan) -> Vec<Run> {
         .source(crib.path("tools.json"))
         .audit(Audit::folder(crib.path("audit")))
         .compile_cache(target().join("test-cache"));
-    if case.at_once > 250 {
-        builder = builder.concurrency(1000).scheduler(toolcrib::Scheduler { queue: 600, ..Default::default() });
+    if case.at_once > FLOOD {
+        builder =
+            builder.concurrency(CONCURRENCY[1]).scheduler(toolcrib::Scheduler { queue: 600, ..Default::default() });
     }
     let runtime = builder.build().expect("a runtime");
     let threads = tokio::runtime::Builder::new_multi_thread()
@@ -144,21 +149,22 @@ async fn run(case: &'static Case, plan: Plan, runtime: &Runtime, crib: &Crib) ->
     let records = records(crib);
     let [most, few] = case.rounds;
     let rounds = if plan.at_length { most } else { few };
-    let mut run = Run { in_order: true, ..Run::default() };
+    let mut run = Run { in_order: true, took: Vec::with_capacity(rounds * case.at_once), ..Run::default() };
     reset_peak();
     let resident = status("VmRSS:");
     for _ in 0..rounds {
         round(case, runtime, &mut run).await;
     }
     let grown = status("VmHWM:").saturating_sub(resident);
-    run.host_bytes = (grown / case.at_once as u64).saturating_sub(run.guest_bytes);
+    let running = case.at_once.min(CONCURRENCY[usize::from(case.at_once > FLOOD)] / 2) as u64;
+    run.host_bytes = grown.saturating_sub(run.guest_bytes * running) / running;
     let began = Instant::now();
     let next = tokio::spawn(called(runtime, "echo", r#"{"next":1}"#, 0)).await.expect("a call");
     (run.next, run.next_took) = (next.receipt.outcome.to_string(), millis(began.elapsed()));
     let after = Surroundings::settled(Some(before)).await;
     run.descriptors = after.descriptors - before.descriptors;
     run.threads = after.threads - before.threads;
-    run.records = self::records(crib) - records - run.outcomes.len() as i64;
+    run.records = self::records(crib) - records - run.took.len() as i64;
     run
 }
 
@@ -184,7 +190,7 @@ async fn round(case: &'static Case, runtime: &Runtime, run: &mut Run) {
     for (number, call) in calls.into_iter().enumerate() {
         let (result, took) = call.await.expect("the host survives");
         run.in_order &= result.call_id == format!("call-{number}");
-        run.outcomes.push(result.receipt.outcome.to_string());
+        *run.outcomes.entry(result.receipt.outcome.to_string()).or_default() += 1;
         run.took.push(took);
         run.guest_bytes = run.guest_bytes.max(result.receipt.peak_memory_bytes);
         run.said = result.content().chars().take(1000).collect();

@@ -10,24 +10,21 @@ use serde::Serialize;
 pub enum Flag {
     /// Bytes that are not UTF-8; each was replaced by U+FFFD.
     InvalidUtf8,
-    /// Control characters other than line breaks and tabs: what a terminal would obey.
-    Control,
     /// Characters that turn the direction of what follows (Unicode Standard Annex 9).
     Bidirectional,
-    /// Characters without width.
+    /// Characters without width, and breaks of a line that are none of JSON's.
     ZeroWidth,
     /// Tag characters, U+E0000 to U+E007F: letters that no font shows.
     Tags,
 }
 
 impl Flag {
-    const IN_TEXT: [Self; 4] = [Self::Control, Self::Bidirectional, Self::ZeroWidth, Self::Tags];
+    const IN_TEXT: [Self; 3] = [Self::Bidirectional, Self::ZeroWidth, Self::Tags];
 
     /// The name used in receipts and in the audit log.
     pub fn as_str(self) -> &'static str {
         match self {
             Flag::InvalidUtf8 => "invalid-utf8",
-            Flag::Control => "control",
             Flag::Bidirectional => "bidirectional",
             Flag::ZeroWidth => "zero-width",
             Flag::Tags => "tags",
@@ -36,7 +33,6 @@ impl Flag {
 
     fn of(c: char) -> Option<Self> {
         Some(match c {
-            '\n' | '\r' | '\t' => return None,
             '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
                 Self::Bidirectional
             }
@@ -45,10 +41,8 @@ impl Flag {
             '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' => {
                 Self::ZeroWidth
             }
-            '\u{feff}' | '\u{fff9}'..='\u{fffb}' => Self::ZeroWidth,
-            '\u{2028}' | '\u{2029}' => Self::Control,
+            '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' => Self::ZeroWidth,
             '\u{e0000}'..='\u{e007f}' => Self::Tags,
-            _ if c.is_control() => Self::Control,
             _ => return None,
         })
     }
@@ -56,7 +50,7 @@ impl Flag {
     /// What a line of JSON holds, as it is or behind an escape of JSON's.
     pub(crate) fn in_json(line: &str) -> Vec<Self> {
         // Nearly every answer ends here.
-        if line.is_ascii() && !line.contains("\\u") && !line.contains('\u{7f}') {
+        if line.is_ascii() && !line.contains("\\u") {
             return Vec::new();
         }
         let mut seen = [false; Self::IN_TEXT.len()];
@@ -96,15 +90,14 @@ mod tests {
 
     #[test]
     fn what_is_not_seen_is_flagged_as_it_is_and_behind_an_escape() {
-        use Flag::{Bidirectional, Control, Tags, ZeroWidth};
+        use Flag::{Bidirectional, Tags, ZeroWidth};
         for (text, escape, flags) in [
             ("\u{202e}", r"\u202e", vec![Bidirectional]),
             ("\u{2066}a\u{2069}", r"\u2066a\u2069", vec![Bidirectional]),
             ("\u{200b}", r"\u200B", vec![ZeroWidth]),
             ("\u{feff}", r"\ufeff", vec![ZeroWidth]),
             ("\u{e0041}", r"\udb40\udc41", vec![Tags]),
-            ("\u{9b}2J\u{e007f}", r"\u001b[2J\udb40\udc7f", vec![Control, Tags]),
-            ("\u{7f}", r"\u0000", vec![Control]),
+            ("\u{2028}\u{202e}\u{e007f}", r"\u2028\u202e\udb40\udc7f", vec![Bidirectional, ZeroWidth, Tags]),
         ] {
             assert_eq!(Flag::in_json(&format!("\"{text}\"")), flags, "{escape} as it is");
             assert_eq!(Flag::in_json(&format!("\"{escape}\"")), flags, "{escape}");

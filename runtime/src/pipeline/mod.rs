@@ -99,10 +99,12 @@ impl Pipeline {
             Err(fault) => Err(ticket.fault(fault)),
         };
         let ended = ended.or_else(|error| secret::guarded(self.secrets.as_ref(), Err(error)));
+        let result = ticket.close(call, ended);
+        // Those that wait for it begin when it is signed for, and not in the middle of that.
         if let Some(turn) = context.turn {
-            turn.end(ended.as_ref().is_err_and(|error| error.outcome != Outcome::Cancelled));
+            turn.end(result.outcome.as_ref().is_err_and(|error| error.outcome != Outcome::Cancelled));
         }
-        ticket.close(call, ended)
+        result
     }
 
     /// Signs for a call that its step has no room for.
