@@ -83,7 +83,9 @@ fn read(response: &IncomingResponse, seen: &mut Vec<String>) {
         loop {
             match stream.blocking_read(4096) {
                 Ok(part) => bytes.extend(part),
-                Err(StreamError::LastOperationFailed(error)) => break seen.push(format!("{:?}", http_error_code(&error))),
+                Err(StreamError::LastOperationFailed(error)) => {
+                    break seen.push(format!("{:?}", http_error_code(&error)));
+                }
                 Err(StreamError::Closed) => break,
             }
         }
