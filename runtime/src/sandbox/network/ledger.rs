@@ -86,12 +86,12 @@ impl Ledger {
 
     /// The secrets that were put into requests, each once.
     pub(crate) fn secrets(&self) -> Vec<String> {
-        self.account().as_ref().map(|account| account.secrets.clone()).unwrap_or_default()
+        self.kept().map(|account| account.secrets.clone()).unwrap_or_default()
     }
 
     /// The first secret that a response held.
     pub(crate) fn leaked(&self) -> Option<Arc<str>> {
-        self.account().as_ref().and_then(|account| account.leaked.clone())
+        self.kept().and_then(|account| account.leaked.clone())
     }
 
     /// The end of a call that failed right after a request did: it failed for that reason. Where the host refused the
