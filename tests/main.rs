@@ -11,6 +11,7 @@ mod contract;
 mod crib;
 mod decisions;
 mod deferral;
+mod fuzz;
 mod grants;
 mod hooks;
 mod inputs;
