@@ -14,41 +14,59 @@
 mod stores;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
+use tempfile::TempDir;
+
 use stores::{Deed, Stores};
 
-/// What fails and how. Those by which stores are written fail at each place; of the others one in so many is tried.
-const FAULTS: [(&str, &str, bool); 23] = [
-    ("write", "error=ENOSPC", true),
-    ("pwrite64", "error=ENOSPC", true),
-    ("write", "signal=KILL", true),
-    ("pwrite64", "signal=KILL", true),
-    ("fallocate", "error=ENOSPC", true),
-    ("ftruncate", "error=EIO", true),
-    ("fsync", "error=EIO", true),
-    ("rename", "error=ENOSPC", true),
-    ("rename", "signal=KILL", true),
-    ("renameat2", "error=ENOSPC", true),
-    ("linkat", "error=ENOSPC", true),
-    ("unlink", "error=EIO", true),
-    ("unlink", "signal=KILL", true),
-    ("mkdir", "error=ENOSPC", true),
-    ("flock", "error=ENOLCK", true),
-    ("utimensat", "error=EIO", true),
-    ("openat", "error=ENOSPC", false),
-    ("read", "error=EIO", false),
-    ("mmap", "error=ENOMEM", false),
-    ("mprotect", "error=ENOMEM", false),
-    ("madvise", "error=ENOMEM", false),
-    ("brk", "error=ENOMEM", false),
-    ("clone3", "error=EAGAIN", false),
+/// What fails, how, and where: on the files of the stores, on any file, or wherever it is called.
+const FAULTS: [(&str, &str, Where); 27] = [
+    ("write", "error=ENOSPC", Where::Stores),
+    ("write", "signal=KILL", Where::Stores),
+    ("write", "error=ENOSPC", Where::Files),
+    ("write", "signal=KILL", Where::Files),
+    ("pwrite64", "error=ENOSPC", Where::Stores),
+    ("pwrite64", "signal=KILL", Where::Stores),
+    ("fallocate", "error=ENOSPC", Where::Files),
+    ("ftruncate", "error=EIO", Where::Files),
+    ("fsync", "error=EIO", Where::Files),
+    ("rename", "error=ENOSPC", Where::Files),
+    ("rename", "signal=KILL", Where::Files),
+    ("renameat2", "error=ENOSPC", Where::Files),
+    ("linkat", "error=ENOSPC", Where::Files),
+    ("unlink", "error=EIO", Where::Files),
+    ("unlink", "signal=KILL", Where::Files),
+    ("mkdir", "error=ENOSPC", Where::Files),
+    ("flock", "error=ENOLCK", Where::Files),
+    ("utimensat", "error=EIO", Where::Files),
+    ("openat", "error=ENOSPC", Where::Stores),
+    ("read", "error=EIO", Where::Stores),
+    ("openat", "error=EMFILE", Where::Anywhere),
+    ("read", "error=EIO", Where::Anywhere),
+    ("mmap", "error=ENOMEM", Where::Anywhere),
+    ("mprotect", "error=ENOMEM", Where::Anywhere),
+    ("madvise", "error=ENOMEM", Where::Anywhere),
+    ("brk", "error=ENOMEM", Where::Anywhere),
+    ("clone3", "error=EAGAIN", Where::Anywhere),
 ];
+
+/// On what a call fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Where {
+    /// On the files that are there before, the stores' own: those are known by their names.
+    Stores,
+    /// On each file. A call of the same name that goes to another thread and to no file cannot fail so, and does not count.
+    Files,
+    /// Wherever it is called: these are many, and one in so many is tried.
+    Anywhere,
+}
+
 /// Of the calls that are many and write nothing, one in so many is tried where nobody says.
 const SOME: usize = 7;
 
@@ -89,35 +107,40 @@ fn main() -> ExitCode {
     }
     let whole = Stores::new();
     let points = points(&whole, every);
+    println!("{} points", points.len());
     let next = AtomicUsize::new(0);
     let ends = Mutex::new(BTreeMap::<usize, BTreeMap<End, usize>>::new());
-    let problems = Mutex::new(Vec::new());
+    let problems = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
                 while let Some(point) = points.get(next.fetch_add(1, Relaxed)) {
                     let (end, found) = suffer(&whole, point);
                     *ends.lock().expect("no panic").entry(point.fault).or_default().entry(end).or_default() += 1;
-                    problems.lock().expect("no panic").extend(found.into_iter().map(|found| {
-                        let (call, how, _) = FAULTS[point.fault];
-                        format!("{:?}, {call} {how} at {}: {found}", point.deed, point.at)
-                    }));
+                    for found in found {
+                        let (call, how, place) = FAULTS[point.fault];
+                        println!("PROBLEM: {:?}, {call} {how} {place:?} at {}: {found}", point.deed, point.at);
+                        problems.fetch_add(1, Relaxed);
+                    }
                 }
             });
         }
     });
-    let (ends, problems) = (ends.into_inner().expect("no panic"), problems.into_inner().expect("no panic"));
-    println!("{:10} {:13} {:>6} {:>6} {:>6} {:>6} {:>6} {:>7}", "call", "fault", "points", "done", "told", "lost", "killed", "no file");
+    let (ends, problems) = (ends.into_inner().expect("no panic"), problems.into_inner());
+    println!(
+        "{:10} {:13} {:9} {:>6} {:>6} {:>6} {:>6} {:>6} {:>7}",
+        "call", "fault", "where", "points", "done", "told", "lost", "killed", "no file"
+    );
     for (fault, ends) in &ends {
-        let (call, how, _) = FAULTS[*fault];
+        let (call, how, place) = FAULTS[*fault];
+        let place = format!("{place:?}");
         let of = |end| ends.get(&end).copied().unwrap_or_default();
         let [done, told, lost, killed, none] = [End::Done, End::Told, End::Lost, End::Killed, End::NoFile].map(of);
         let all = ends.values().sum::<usize>();
-        println!("{call:10} {how:13} {all:6} {done:6} {told:6} {lost:6} {killed:6} {none:7}");
+        println!("{call:10} {how:13} {place:9} {all:6} {done:6} {told:6} {lost:6} {killed:6} {none:7}");
     }
-    problems.iter().for_each(|problem| println!("PROBLEM: {problem}"));
-    println!("{} points, {} problems", points.len(), problems.len());
-    if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!("{} points, {problems} problems", points.len());
+    if problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn can_trace() -> Result<(), &'static str> {
@@ -133,44 +156,53 @@ fn can_trace() -> Result<(), &'static str> {
 fn points(whole: &Stores, every: usize) -> Vec<Point> {
     let mut points = Vec::new();
     for deed in Deed::ALL {
-        let stores = whole.copy();
-        let trace = stores.path("trace");
-        let calls: Vec<_> = FAULTS.iter().map(|(call, ..)| *call).collect();
-        let with = ["-f", "-qq", "-e", "signal=none", "-e", &format!("trace={}", calls.join(",")), "-o"].map(str::to_owned);
-        let with = with.into_iter().chain([trace.display().to_string()]);
-        let ran = stores.under("strace", with, deed, "traced").output().expect("it starts");
-        assert!(ran.status.success(), "{deed:?}: {}", String::from_utf8_lossy(&ran.stderr));
-        let mut counted = HashMap::<(String, String), usize>::new();
-        for line in fs::read_to_string(trace).expect("a trace").lines().filter(|line| !line.contains("resumed>")) {
-            let mut words = line.split_whitespace();
-            let (thread, rest) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-            if let Some((call, _)) = rest.split_once('(') {
-                *counted.entry((call.to_owned(), thread.to_owned())).or_default() += 1;
+        for (fault, (call, _, place)) in FAULTS.iter().enumerate() {
+            let stores = copy(whole);
+            let mut program = stores.under("strace", tracing(&stores, call, *place, None), deed, "traced");
+            program.stdout(file(&stores, "stdout")).stderr(file(&stores, "stderr"));
+            assert!(program.status().expect("it starts").success(), "{deed:?} under trace");
+            let mut counted = HashMap::<String, usize>::new();
+            let trace = fs::read_to_string(stores.path("trace")).expect("a trace");
+            for line in trace.lines().filter(|line| !line.contains("resumed>")) {
+                *counted.entry(line.split(' ').next().unwrap_or_default().to_owned()).or_default() += 1;
             }
-        }
-        for (fault, (call, _, all)) in FAULTS.iter().enumerate() {
-            let most = counted.iter().filter(|((name, _), _)| name == call).map(|(_, count)| *count).max();
-            let step = if *all { 1 } else { every };
-            points.extend((1..=most.unwrap_or_default()).step_by(step).map(|at| Point { deed, fault, at }));
+            let step = if *place == Where::Anywhere { every } else { 1 };
+            let most = counted.into_values().max().unwrap_or_default();
+            points.extend((1..=most).step_by(step).map(|at| Point { deed, fault, at }));
         }
     }
     points
 }
 
+/// The words by which `strace` is told what to watch, and what to do to it.
+fn tracing(stores: &Stores, call: &str, place: Where, inject: Option<&str>) -> Vec<String> {
+    let mut words = ["-f", "-y", "-qq", "-e", "signal=none", "-e"].map(str::to_owned).to_vec();
+    words.push(format!("trace={call}"));
+    words.extend(inject.into_iter().flat_map(|inject| ["-e".to_owned(), inject.to_owned()]));
+    if place == Where::Stores {
+        let files = ["audit", "records", "results", "cache", "work", ""].map(|folder| stores.in_folder(folder));
+        let ours = |path: &PathBuf| path.is_file() && !path.ends_with("trace");
+        let files = files.into_iter().flatten().filter(ours);
+        words.extend(files.flat_map(|path| ["-P".to_owned(), path.display().to_string()]));
+    }
+    words.extend(["-o".to_owned(), stores.path("trace").display().to_string()]);
+    words
+}
+
 /// Does the deed with a fault in it, then looks at the stores, and then does it without.
 fn suffer(whole: &Stores, point: &Point) -> (End, Vec<String>) {
     let Point { deed, fault, at } = *point;
-    let (call, how, _) = FAULTS[fault];
-    let stores = whole.copy();
-    let [trace, stdout, stderr] = ["trace", "stdout", "stderr"].map(|name| stores.path(name));
+    let (call, how, place) = FAULTS[fault];
+    let stores = copy(whole);
     let before = stores.signed();
+    let (stdout, stderr) = (file(&stores, "stdout"), file(&stores, "stderr"));
     let inject = format!("inject={call}:{how}:when={at}");
-    let with = ["-f", "-y", "-qq", "-e", "signal=none", "-e", &format!("trace={call}"), "-e", &inject, "-o"];
-    let with = with.map(str::to_owned).into_iter().chain([trace.display().to_string()]);
-    let mut program = stores.under("timeout", ["-s", "KILL", "60", "strace"].map(str::to_owned).into_iter().chain(with), deed, "faulty");
-    let status = program.stdout(stores::file(&stdout)).stderr(stores::file(&stderr)).status().expect("it starts");
-    let said = String::from_utf8_lossy(&fs::read(&stderr).expect("what it said")).into_owned();
-    let end = end(status, how, &trace);
+    let bounded = ["-s", "KILL", "20", "strace"].map(str::to_owned).into_iter();
+    let with = bounded.chain(tracing(&stores, call, place, Some(&inject)));
+    let mut program = stores.under("timeout", with, deed, "faulty");
+    let status = program.stdout(stdout).stderr(stderr).status().expect("it starts");
+    let said = String::from_utf8_lossy(&fs::read(stores.path("stderr")).expect("what it said")).into_owned();
+    let end = end(status, how, &stores.path("trace"));
     let mut problems = Vec::new();
     if end == End::NoFile {
         return (end, problems);
@@ -187,7 +219,7 @@ fn suffer(whole: &Stores, point: &Point) -> (End, Vec<String>) {
     if end != End::Killed && stores.torn() > 0 {
         problems.push("a record was written half".to_owned());
     }
-    if end == End::Done && stores.signed() != before + deed.calls() {
+    if end == End::Done && stores.signed() != before + calls(deed) {
         problems.push(format!("it says that all is well, and {} calls were signed for", stores.signed() - before));
     }
     if deed == Deed::Approvals {
@@ -202,12 +234,17 @@ fn suffer(whole: &Stores, point: &Point) -> (End, Vec<String>) {
 }
 
 fn end(status: ExitStatus, how: &str, trace: &Path) -> End {
-    let trace = fs::read_to_string(trace).unwrap_or_default();
-    let injected = || trace.lines().filter(|line| line.contains("(INJECTED)"));
-    // Of a call on something that is no file, the trace tells what it was on.
+    // Of a call on something that is no file, the trace tells what it was on: where the call was interrupted by another
+    // thread's, in the line before.
     let others = ["<anon_inode:", "<pipe:", "<socket:", "<UNIX", "</proc/", "</sys/", "</dev/"];
-    if injected().count() > 0 && injected().all(|line| others.iter().any(|other| line.contains(other))) {
-        return End::NoFile;
+    let mut begun = HashMap::new();
+    for line in fs::read_to_string(trace).unwrap_or_default().lines() {
+        let (thread, rest) = line.split_once(' ').unwrap_or_default();
+        let before = begun.insert(thread.to_owned(), rest.to_owned()).filter(|_| rest.contains("resumed>"));
+        let whole = before.unwrap_or_default() + rest;
+        if line.contains("(INJECTED)") && others.iter().any(|other| whole.contains(other)) {
+            return End::NoFile;
+        }
     }
     match status.code() {
         Some(0) => End::Done,
@@ -215,6 +252,43 @@ fn end(status: ExitStatus, how: &str, trace: &Path) -> End {
         _ if how == "signal=KILL" => End::Killed,
         _ => End::Lost,
     }
+}
+
+/// How many calls a deed makes.
+fn calls(deed: Deed) -> u64 {
+    match deed {
+        Deed::Call | Deed::Compile => 1,
+        Deed::Run => 4,
+        Deed::Approvals => 0,
+    }
+}
+
+/// The same crib again, elsewhere. Programs and compiled code are shared, for nobody writes into them.
+fn copy(whole: &Stores) -> Stores {
+    let copy = Stores::at(TempDir::new().expect("a folder"));
+    copy_all(&whole.path(""), &copy.path(""));
+    copy
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let to = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            fs::create_dir(&to).expect("a folder");
+            copy_all(&path, &to);
+        } else if path.extension().is_some_and(|it| it == "wasm" || it == "cwasm") {
+            fs::hard_link(&path, &to).expect("a link");
+        } else {
+            fs::copy(&path, &to).expect("a copy");
+        }
+    }
+    fs::set_permissions(to, from.metadata().expect("a folder").permissions()).expect("its rights");
+}
+
+/// A file for what a program says, which a full disk can cut like any other.
+fn file(stores: &Stores, name: &str) -> Stdio {
+    File::create(stores.path(name)).expect("a file").into()
 }
 
 /// Whether its failure leaves no room to say anything.

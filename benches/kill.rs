@@ -11,6 +11,9 @@
 mod stores;
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -89,7 +92,7 @@ fn main() -> ExitCode {
         stores.signed(),
         stores.kept(),
         stores.torn(),
-        stores.left_over()
+        left_over(&stores)
     );
     problems.iter().for_each(|problem| println!("PROBLEM: {problem}"));
     if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -139,15 +142,27 @@ fn strike(stores: &Stores, at: usize, long: &[Duration; 4], count: &Mutex<Count>
     }
 }
 
+/// Temporary files that nobody has swept.
+fn left_over(stores: &Stores) -> usize {
+    let is_temporary = |path: &&PathBuf| {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        name.starts_with(".tmp") || name.ends_with(".new")
+    };
+    let places = ["", "cache", "fresh", "results", "audit", "records"];
+    places.iter().map(|place| stores.in_folder(place).iter().filter(is_temporary).count()).sum()
+}
+
 /// Calls that were done twice, and calls that ended well and were not done.
 fn doubled(stores: &Stores, done: &[String]) -> Vec<String> {
     let mut found = HashMap::<String, usize>::new();
-    for mark in stores.marks() {
-        *found.entry(mark).or_default() += 1;
+    let lines = fs::read_to_string(stores.path("work/lines")).expect("the file of the marks");
+    for mark in lines.lines() {
+        *found.entry(mark.to_owned()).or_default() += 1;
     }
     let once = |mark: &&String| mark.starts_with('n');
     let twice = found.iter().filter(|(mark, times)| once(mark) && **times > 1);
     let twice = twice.map(|(mark, times)| format!("the call {mark} was done {times} times"));
-    let lost = done.iter().filter(|mark| !found.contains_key(*mark)).map(|mark| format!("the call {mark} was not done"));
+    let lost =
+        done.iter().filter(|mark| !found.contains_key(*mark)).map(|mark| format!("the call {mark} was not done"));
     twice.chain(lost).collect()
 }

@@ -3,7 +3,7 @@
 //! nothing of what is done to it.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -46,15 +46,6 @@ pub(crate) enum Deed {
 
 impl Deed {
     pub(crate) const ALL: [Self; 4] = [Self::Call, Self::Run, Self::Compile, Self::Approvals];
-
-    /// How many calls it makes.
-    pub(crate) fn calls(self) -> u64 {
-        match self {
-            Self::Call | Self::Compile => 1,
-            Self::Run => 4,
-            Self::Approvals => 0,
-        }
-    }
 }
 
 impl Stores {
@@ -62,7 +53,7 @@ impl Stores {
     pub(crate) fn new() -> Self {
         let folder = TempDir::new().expect("a folder");
         let crib = Path::new(TOOLCRIB).ancestors().nth(2).expect("the program lies two folders down").join("crib");
-        let stores = Self { folder };
+        let stores = Self::at(folder);
         for folder in ["tools/bin", "home", "work"] {
             fs::create_dir_all(stores.path(folder)).expect("a folder");
         }
@@ -90,11 +81,9 @@ impl Stores {
         stores
     }
 
-    /// The same crib again, elsewhere. Programs and compiled code are shared, for nobody writes into them.
-    pub(crate) fn copy(&self) -> Self {
-        let copy = Self { folder: TempDir::new().expect("a folder") };
-        copy_all(self.folder.path(), copy.folder.path());
-        copy
+    /// The stores in a folder.
+    pub(crate) fn at(folder: TempDir) -> Self {
+        Self { folder }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -184,26 +173,11 @@ impl Stores {
         Results::folder(self.path("results")).list().map_or(0, |kept| kept.len())
     }
 
-    /// The marks that calls left.
-    pub(crate) fn marks(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.path("work/lines")).expect("the file of the marks");
-        text.lines().map(str::to_owned).collect()
-    }
-
     /// How many lines of records are no whole records.
     pub(crate) fn torn(&self) -> usize {
         let lines = |path: PathBuf| fs::read_to_string(path).expect("text");
         let torn = |text: &String| text.lines().filter(|line| serde_json::from_str::<Value>(line).is_err()).count();
         self.in_folder("records").into_iter().map(lines).map(|text| torn(&text)).sum()
-    }
-
-    /// Temporary files that nobody has swept.
-    pub(crate) fn left_over(&self) -> usize {
-        let is_temporary = |path: &&PathBuf| {
-            path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(".tmp") || name.ends_with(".new"))
-        };
-        let places = ["", "cache", "fresh", "results", "audit", "records"];
-        places.iter().map(|place| self.in_folder(place).iter().filter(is_temporary).count()).sum()
     }
 
     /// What is wrong with the stores; torn lines of records are counted by [`torn`](Self::torn) alone.
@@ -233,30 +207,9 @@ impl Stores {
         problems
     }
 
-    fn in_folder(&self, name: &str) -> Vec<PathBuf> {
+    /// The files of one of the folders.
+    pub(crate) fn in_folder(&self, name: &str) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(self.path(name)) else { return Vec::new() };
         entries.map(|entry| entry.expect("an entry").path()).collect()
     }
-}
-
-/// Copies a folder with all below it; what ends in `wasm` is linked.
-fn copy_all(from: &Path, to: &Path) {
-    let rights = from.metadata().expect("a folder").permissions();
-    for entry in fs::read_dir(from).expect("a folder") {
-        let (path, to) = (entry.as_ref().expect("an entry").path(), to.join(entry.expect("an entry").file_name()));
-        if path.is_dir() {
-            fs::create_dir(&to).expect("a folder");
-            copy_all(&path, &to);
-        } else if path.extension().is_some_and(|it| it == "wasm" || it == "cwasm") {
-            fs::hard_link(&path, &to).expect("a link");
-        } else {
-            fs::copy(&path, &to).expect("a copy");
-        }
-    }
-    fs::set_permissions(to, rights).expect("its rights");
-}
-
-/// A file for what a program says, which a full disk can cut like any other.
-pub(crate) fn file(path: &Path) -> Stdio {
-    File::create(path).expect("a file").into()
 }

@@ -40,7 +40,7 @@ pub(super) fn arguments(folder: &Path) -> Act {
     let schema = json!({
         "type": "object",
         "properties": {
-            "path": {"type": "string", "maxLength": 64, "pattern": "^[^\\0]*$"},
+            "path": {"type": "string", "maxLength": 64, "pattern": "^[^~]*$"},
             "count": {"type": "integer", "minimum": -5, "maximum": 9007199254740993_i64},
             "password": {"type": "string", "format": "password"},
             "login": {"type": "object", "properties": {"token": secret, "user": {"type": "string"}}},
@@ -80,7 +80,8 @@ pub(super) fn arguments(folder: &Path) -> Act {
 /// Whether the canary stands in values that the schema marks, and nowhere else.
 fn is_secret(arguments: &Value) -> bool {
     let mut public = arguments.clone();
-    let marked = [public.pointer_mut("/password").map(Value::take), public.pointer_mut("/login/token").map(Value::take)];
+    let marked =
+        [public.pointer_mut("/password").map(Value::take), public.pointer_mut("/login/token").map(Value::take)];
     let keys = public.pointer_mut("/keys").map(Value::take);
     let shows = |value: &Option<Value>| value.as_ref().is_some_and(|value| value.to_string().contains(CANARY));
     (marked.iter().any(shows) || shows(&keys)) && !public.to_string().contains(CANARY)
