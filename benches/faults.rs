@@ -219,8 +219,11 @@ fn suffer(whole: &Stores, point: &Point) -> (End, Vec<String>) {
     if end != End::Killed && stores.torn() > 0 {
         problems.push("a record was written half".to_owned());
     }
-    if end == End::Done && stores.signed() != before + calls(deed) {
-        problems.push(format!("it says that all is well, and {} calls were signed for", stores.signed() - before));
+    // A run goes on where a call is not signed for, and says so.
+    let signed = stores.signed() - before;
+    let told = said.matches("unlogged").count() as u64;
+    if end == End::Done && signed + told < calls(deed) {
+        problems.push(format!("it says that all is well, and {signed} calls were signed for"));
     }
     if deed == Deed::Approvals {
         stores.approve(stores::GOES);

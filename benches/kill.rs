@@ -146,7 +146,7 @@ fn strike(stores: &Stores, at: usize, long: &[Duration; 4], count: &Mutex<Count>
 fn left_over(stores: &Stores) -> usize {
     let is_temporary = |path: &&PathBuf| {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        name.starts_with(".tmp") || name.ends_with(".new")
+        name.starts_with(".unfinished-") || name.ends_with(".new")
     };
     let places = ["", "cache", "fresh", "results", "audit", "records"];
     places.iter().map(|place| stores.in_folder(place).iter().filter(is_temporary).count()).sum()

@@ -139,7 +139,7 @@ fn kinds() -> Vec<Kind> {
         kind(9, "sleep", json!({}), Outcome::Deadline),
         kind(1, "spin", json!({}), Outcome::Deadline),
         // Dropped while it sleeps.
-        kind(50, "nap", json!({"ms": 50}), Outcome::Cancelled),
+        kind(50, "nap", json!({"ms": 10_000}), Outcome::Cancelled),
     ]
 }
 

@@ -111,7 +111,7 @@ impl Stores {
         let line = json!({"path": "lines", "content": format!("{mark}\n")}).to_string();
         match deed {
             Deed::Call => command.args(["call", "fs_append_file", &line, "--allow-write=work"]),
-            Deed::Run => command.args(["run", "--script", "script.json", "--quiet", "--allow-write=work"]),
+            Deed::Run => command.args(["run", "--script", "script.json", "--allow-write=work"]),
             Deed::Compile => {
                 // What was compiled is not there: the program makes it anew.
                 command.args(["call", "says", "--cache-dir", "fresh"])
