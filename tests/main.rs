@@ -12,6 +12,7 @@ mod crib;
 mod decisions;
 mod deferral;
 mod fuzz;
+mod gate;
 mod grants;
 mod hooks;
 mod inputs;

@@ -19,10 +19,14 @@
 //!
 //! [results]
 //! max_inline = 65536           # characters that the model is given whole
+//!
+//! [network]
+//! nameservers = ["192.0.2.53"] # asked about hosts, and not the system's; `--dns` says the same
 //! ```
 
 mod table;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -33,7 +37,7 @@ use toolcrib::policy::{Pattern, Rule};
 use toolcrib::tool::SiblingFailure;
 
 use crate::input;
-use crate::options::{duration, size};
+use crate::options::{duration, name_server, size};
 use crate::render;
 
 use table::{Field, Table};
@@ -55,6 +59,8 @@ pub(crate) struct Config {
     pub(crate) defer_above: Option<usize>,
     /// See [`toolcrib::Builder::most_inline`].
     pub(crate) max_inline: Option<usize>,
+    /// See [`toolcrib::Builder::name_servers`].
+    pub(crate) name_servers: Vec<SocketAddr>,
 }
 
 /// Text that a tool's answer must not show, by the name under which its record refers to it.
@@ -101,6 +107,12 @@ impl Config {
         }
         if let Some(mut table) = top.table("results")? {
             config.max_inline = table.count("max_inline")?;
+            table.end()?;
+        }
+        if let Some(mut table) = top.table("network")? {
+            for server in table.take("nameservers").map_or(Ok(Vec::new()), Field::items)? {
+                config.name_servers.push(server.read("an address as text, such as \"192.0.2.53\"", name_server)?);
+            }
             table.end()?;
         }
         top.end()?;
@@ -168,6 +180,8 @@ queue = 256
 defer_above = 40
 [results]
 max_inline = 65_536
+[network]
+nameservers = ["127.0.0.1:5353"]
 "#;
 
     #[test]
@@ -186,6 +200,7 @@ max_inline = 65_536
         };
         assert_eq!(config.scheduler, scheduler);
         assert_eq!((config.defer_above, config.max_inline), (Some(40), Some(65_536)));
+        assert_eq!(config.name_servers, ["127.0.0.1:5353".parse().unwrap()]);
         assert!(Config::parse("toolcrib.toml", "").is_ok_and(|config| config.rules.is_empty()));
     }
 
@@ -211,6 +226,10 @@ max_inline = 65_536
                 "t:2: `scheduler.step_time`: `1d` is not a time such as `30s`, `500ms` or `2m`, up to `24h`",
             ),
             ("[scheduler]\nqueue = 0", "t:2: `scheduler.queue` must be a positive whole number, found `0`"),
+            (
+                "[network]\nnameservers = ['dns.example']",
+                "t:2: `network.nameservers[0]`: `dns.example` is not the address of a name server such as `192.0.2.53` or `127.0.0.1:5353`",
+            ),
             ("[results]\nmax_inline = -1", "t:2: `results.max_inline` must be a positive whole number, found `-1`"),
         ] {
             assert_eq!(Config::parse("t", text).unwrap_err().to_string(), wanted, "{text}");

@@ -1,6 +1,7 @@
 //! The options that every command with tools shares: which tools, what they may use, how much, and where calls are
 //! signed for. They are turned into a runtime here and nowhere else.
 
+mod network;
 mod patterns;
 mod quantity;
 mod records;
@@ -25,6 +26,7 @@ use crate::config::{Config, Mask};
 use crate::permission::Person;
 use crate::render::{self, Advice};
 
+pub(crate) use network::name_server;
 pub(crate) use quantity::{duration, size};
 pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use results::ResultsFolder;
@@ -75,6 +77,8 @@ pub(crate) struct Sources {
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
     deny_env: Vec<String>,
+    #[command(flatten)]
+    network: network::Network,
 
     #[command(flatten)]
     pub(crate) rules: Rules,
@@ -175,6 +179,7 @@ impl Sources {
             .environment(environment())
             .scheduler(config.scheduler)
             .results(self.results.results()?);
+        builder = self.network.configure(builder, &config)?;
         for Mask { name, pattern } in &config.masks {
             builder = builder.mask(name, pattern);
         }
@@ -249,16 +254,25 @@ impl Sources {
         let everywhere = |path: &PathBuf| if path.as_os_str() == ALL { PathBuf::from("/") } else { path.clone() };
         let allowed = (self.allow_read.iter().cloned().map(Permission::Read))
             .chain(self.allow_write.iter().cloned().map(Permission::Write))
-            .chain(self.allow_env.iter().cloned().map(Permission::Env));
+            .chain(self.allow_env.iter().cloned().map(Permission::Env))
+            .chain(self.network.allowed());
         let denied = (self.deny_read.iter().map(everywhere).map(Permission::Read))
             .chain(self.deny_write.iter().map(everywhere).map(Permission::Write))
-            .chain(self.deny_env.iter().cloned().map(Permission::Env));
+            .chain(self.deny_env.iter().cloned().map(Permission::Env))
+            .chain(self.network.denied());
         let policy = denied.fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny);
         self.rules.rule(policy, config)
     }
 
     fn ceiling(&self) -> LimitRequest {
-        LimitRequest { deadline: None, memory: self.max_memory, stdout: self.max_output, fuel: self.fuel }
+        LimitRequest {
+            deadline: None,
+            memory: self.max_memory,
+            stdout: self.max_output,
+            fuel: self.fuel,
+            requests: self.network.max_requests.map(|most| most as usize),
+            received: self.network.max_received,
+        }
     }
 
     pub(crate) fn audit(&self, secrets: impl IntoIterator<Item = String>) -> anyhow::Result<Audit> {

@@ -62,6 +62,9 @@ pub enum Error {
         /// Why it cannot be given.
         reason: String,
     },
+    /// What requests are sent with cannot be used: certificates, name servers.
+    #[error("network: {0}")]
+    Network(String),
     /// The audit log cannot be written.
     #[error("audit log {}: {reason}", path.display())]
     Audit {
@@ -169,8 +172,12 @@ pub enum Outcome {
     Stack,
     /// The guest held more host resources than the cap.
     Handles,
-    /// Standard output, standard error or the result was larger than the cap.
+    /// Standard output, standard error, the result, or what was sent or received was larger than the cap.
     OutputLimit,
+    /// The guest wanted more HTTP requests than the cap.
+    RequestLimit,
+    /// The far side of a request failed, and then the tool did.
+    Upstream,
     /// The guest trapped in any other way.
     Trap,
     /// The program cannot be run as a tool.
@@ -197,6 +204,8 @@ impl Outcome {
         Self::Stack,
         Self::Handles,
         Self::OutputLimit,
+        Self::RequestLimit,
+        Self::Upstream,
         Self::Trap,
         Self::BadComponent,
         Self::Cancelled,
@@ -219,6 +228,8 @@ impl Outcome {
             Outcome::Stack => "stack",
             Outcome::Handles => "handles",
             Outcome::OutputLimit => "output-limit",
+            Outcome::RequestLimit => "request-limit",
+            Outcome::Upstream => "upstream",
             Outcome::Trap => "trap",
             Outcome::BadComponent => "bad-component",
             Outcome::Cancelled => "cancelled",

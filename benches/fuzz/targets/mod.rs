@@ -5,6 +5,7 @@
 mod inputs;
 mod kept;
 mod log;
+mod network;
 mod paths;
 mod sources;
 
@@ -24,13 +25,14 @@ pub(crate) struct Target {
 }
 
 /// Every target.
-pub(crate) const ALL: [Target; 9] = [
+pub(crate) const ALL: [Target; 10] = [
     Target { name: "manifest", open: sources::manifest },
     Target { name: "record", open: sources::record },
     Target { name: "component", open: sources::component },
     Target { name: "schema", open: inputs::schema },
     Target { name: "arguments", open: inputs::arguments },
     Target { name: "paths", open: paths::paths },
+    Target { name: "network", open: network::network },
     Target { name: "audit", open: log::audit },
     Target { name: "results", open: kept::results },
     Target { name: "approvals", open: kept::approvals },

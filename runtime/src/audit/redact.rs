@@ -8,7 +8,8 @@ use serde_json::Value;
 
 const MASK: &str = "***REDACTED***";
 /// The fields whose text comes from outside. The others are the host's own words and figures, and stay readable.
-const FREE_TEXT: [&str; 9] = ["callId", "tool", "argv", "cwd", "granted", "denied", "decision", "mutations", "hooks"];
+const FREE_TEXT: [&str; 10] =
+    ["callId", "tool", "argv", "cwd", "granted", "denied", "decision", "mutations", "hooks", "network"];
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Redactions {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use crate::error::{Error, ToolError};
 
 pub use decision::{Behavior, Decision, Reason};
-pub use receipt::{Denial, HookNote, Mutation, Persisted, Receipt, Written};
+pub use receipt::{Denial, Exchange, HookNote, Mutation, NetworkUse, Persisted, Receipt, Written};
 
 /// A call of a tool, as a model or a person made it. Nothing in it is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]

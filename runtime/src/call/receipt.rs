@@ -60,10 +60,13 @@ pub struct Receipt {
     pub truncated: bool,
     /// Names of the environment variables passed on; never their values.
     pub env_keys: Vec<String>,
-    /// What was granted, as `read:FOLDER` or `write:FOLDER`.
+    /// What was granted, as `read:FOLDER`, `write:FOLDER` or `net:DESTINATION`.
     pub granted: Vec<String>,
     /// What was asked for or tried and not granted.
     pub denied: Vec<Denial>,
+    /// The HTTP requests that were made, where there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkUse>,
 }
 
 impl Receipt {
@@ -93,15 +96,52 @@ impl Receipt {
             env_keys: Vec::new(),
             granted: Vec::new(),
             denied: Vec::new(),
+            network: None,
         }
     }
+}
+
+/// The HTTP requests of a call.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkUse {
+    /// The first 16 of them, in order.
+    pub requests: Vec<Exchange>,
+    /// How many there were, those that were refused included.
+    pub count: u64,
+    /// Bytes of all request bodies together.
+    pub sent_bytes: u64,
+    /// Bytes of all response bodies together, as they were received.
+    pub received_bytes: u64,
+}
+
+/// One HTTP request and what it came to. Paths, queries and headers are not told: they can hold secrets.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Exchange {
+    /// The method.
+    pub method: String,
+    /// The host that the request named, or what stood in its place.
+    pub host: String,
+    /// The port, where it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// The status of the response, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Why there was none, or why its body broke off: `denied`, `rejected`, `request-limit`, `output-limit`, `dns`,
+    /// `connect`, `tls`, `certificate`, `timeout`, `protocol` or `host`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'static str>,
+    /// Bytes of the response's body.
+    pub bytes: u64,
 }
 
 /// Something that a tool asked for or tried and did not get.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Denial {
-    /// The capability, as `read:PATH`, `write:PATH` or `env:NAME`; a path is the guest's own.
+    /// The capability, as `read:PATH`, `write:PATH`, `env:NAME` or `net:HOST:PORT`; a path is the guest's own.
     pub capability: String,
     /// The flag that would have allowed it, where one would.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::call::{Behavior, Decision, Denial, Reason};
 use crate::error::{Outcome, ToolError};
 use crate::observe::What;
-use crate::policy::{Answer, Approval, Grant, Judged, Question};
+use crate::policy::{Answer, Approval, Grant, Judged, Question, Target};
 use crate::schema::Checked;
 use crate::tool::{Access, Resource, Tool, Use};
 
@@ -169,10 +169,10 @@ fn preflight(tool: &Tool, grant: &Grant, arguments: &Value, ticket: &mut Ticket<
             let access = match r#use {
                 Use::Read => Access::Read,
                 Use::Write => Access::Write,
-                Use::Connect => {
-                    let denial = Denial { capability: format!("connect:{shown}"), flag: None };
-                    return Err(outside(ticket, denial, "no network is granted"));
-                }
+                Use::Connect => match reach(grant, name, &shown) {
+                    Ok(()) => continue,
+                    Err((denial, why)) => return Err(outside(ticket, denial, &why)),
+                },
             };
             let why = match grant.reaches(name, access) {
                 Ok(()) => continue,
@@ -189,6 +189,26 @@ fn preflight(tool: &Tool, grant: &Grant, arguments: &Value, ticket: &mut Ticket<
         }
     }
     Ok(())
+}
+
+/// Whether a host that a call names, by itself or by a URL, lies in what is granted.
+fn reach(grant: &Grant, name: &str, shown: &str) -> Result<(), (Denial, String)> {
+    let named = |flag| Denial { capability: format!("connect:{shown}"), flag };
+    let network = grant.network();
+    match Target::of_url(name) {
+        Err(_) if network.is_empty() => Err((named(None), "no network is granted".to_owned())),
+        Err(why) => Err((named(None), format!("connect `{shown}`: {why}"))),
+        Ok(target) if network.reaches(&target) => Ok(()),
+        Ok(target) => {
+            let flag = network.prospect().helps("GET").then(|| format!("--allow-net={target}"));
+            let why = if network.is_empty() {
+                "no network is granted".to_owned()
+            } else {
+                format!("connect `{shown}`: permission denied by the grant")
+            };
+            Err((named(flag), why))
+        }
+    }
 }
 
 fn outside(ticket: &mut Ticket<'_>, denial: Denial, why: &str) -> ToolError {

@@ -96,13 +96,15 @@ impl Pipeline {
         let Finished { exit, stdout, stderr } = unless_cancelled(context.turn, run).await?;
         drop(slots);
         ticket.log(&stderr);
-        let exit = exit?;
+        // What fails right after a request failed, fails for that reason.
+        let exit = exit.map_err(|error| ticket.meter.ledger.blame(error))?;
         ticket.exited(exit);
         ticket.tell(What::Progress { bytes: stdout.len() as u64 });
         if let Some(turn) = context.turn {
             turn.spend(stdout.len())?;
         }
         let line = contract::answer(exit, stdout, stderr);
+        let line = line.map_err(|error| ticket.meter.ledger.blame(error));
         let line = line.map_err(|error| answer::framed_error(error, &ready.masks, self.most_inline(work.tool)))?;
         let (line, written) = answer::map(work.tool, ready, line).await?;
         ticket.written(written);

@@ -262,6 +262,8 @@ impl<'p> Ticket<'p> {
         receipt.stdout_bytes = meter.stdout.load(Relaxed);
         receipt.stderr_bytes = meter.stderr.load(Relaxed);
         receipt.truncated = meter.truncated.load(Relaxed);
+        receipt.network = meter.ledger.told();
+        receipt.denied.extend(meter.ledger.denials());
         receipt.denied.extend(meter.denials().into_iter().map(|(access, path)| self.denial(access, &path)));
         receipt
     }

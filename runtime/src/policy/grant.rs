@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::tool::{Access, FileRequest, FolderRequest, Format, Tool};
 
 use super::folder::{RealFolder, real_path};
+use super::network::Network;
 use super::resolved::Allowed;
 
 /// Variables that the guest always has, with values of its own: the host's would tell a path and a user.
@@ -49,12 +50,13 @@ impl Folder {
 pub struct Grant {
     folders: Vec<Folder>,
     env: Vec<(String, String)>,
+    network: Arc<Network>,
     denied: Vec<Denial>,
 }
 
 impl Grant {
-    /// What `tool` asks for and `allowed` allows. An operator's own manifest allows the folders and variables that it
-    /// names; a record, which may be a stranger's, and everything else need a flag.
+    /// What `tool` asks for and `allowed` allows. An operator's own manifest allows the folders, variables and destinations
+    /// that it names; a record, which may be a stranger's, and everything else need a flag.
     ///
     /// # Errors
     ///
@@ -81,7 +83,9 @@ impl Grant {
                 env.push((name.clone(), value.clone()));
             }
         }
-        Ok(Self { folders, env, denied })
+        let Allowed { network, denied_network, .. } = allowed;
+        let network = Network::new(tool, allows_by_naming(tool), network, denied_network, &mut denied);
+        Ok(Self { folders, env, network: Arc::new(network), denied })
     }
 
     /// The folders, the guest's working directory first.
@@ -122,9 +126,14 @@ impl Grant {
         self.folders.first()?.guest.get(1)?.strip_prefix('/')
     }
 
-    /// Whether nothing can be written with it.
+    /// Whether nothing can be written or sent with it.
     pub(crate) fn is_read_only(&self) -> bool {
-        self.folders.iter().all(|folder| folder.access == Access::Read)
+        self.network.is_empty() && self.folders.iter().all(|folder| folder.access == Access::Read)
+    }
+
+    /// Where requests may be sent.
+    pub fn network(&self) -> &Arc<Network> {
+        &self.network
     }
 
     /// Every variable of the guest's environment.
@@ -137,10 +146,11 @@ impl Grant {
         self.env.iter().skip(GUEST_ENV.len()).map(|(name, _)| name.as_str())
     }
 
-    /// What is granted, in words, such as `read:/data` or `env:TZ`.
+    /// What is granted, in words, such as `read:/data`, `env:TZ` or `net:api.example.com:443`.
     pub fn granted(&self) -> Vec<String> {
         let folders = self.folders.iter().map(|folder| format!("{}:{}", folder.access.as_str(), folder.host.display()));
-        folders.chain(self.env_keys().map(|name| format!("env:{name}"))).collect()
+        let env = self.env_keys().map(|name| format!("env:{name}"));
+        folders.chain(env).chain(self.network.destinations().iter().map(|one| format!("net:{one}"))).collect()
     }
 
     /// The folder in which a path of the host lies, whether or not there is something.

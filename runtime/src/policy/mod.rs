@@ -1,22 +1,30 @@
 //! What the operator allows, and the [`Grant`] that a tool gets: what it asks for and the operator allows, no more.
 //! Nothing is allowed by default, a denial wins over every allowance, and a guest can change neither.
 
+mod address;
 mod approval;
 mod approvals;
 mod folder;
 mod grant;
+mod network;
 mod resolved;
 mod rule;
+mod target;
 
 use std::path::PathBuf;
+
+use crate::tool::Destination;
 
 pub use approval::{Answer, Approval, Approver, Question};
 pub use approvals::{Approvals, Given};
 pub(crate) use folder::{overlap, real_path};
 pub use grant::{Folder, Grant};
+pub use network::Network;
+pub(crate) use network::{Prospect, Refusal};
 pub(crate) use resolved::Allowed;
 pub(crate) use rule::{Judged, Rules};
 pub use rule::{Pattern, Rule};
+pub(crate) use target::Target;
 
 /// One permission, as an operator writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +36,8 @@ pub enum Permission {
     Write(PathBuf),
     /// Seeing an environment variable. `*` in a denial means every variable.
     Env(String),
+    /// Sending requests to a destination.
+    Net(Destination),
 }
 
 /// What an operator allows and denies. Parsed here, resolved against the system when a runtime is built.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::tool::Access;
+use crate::tool::{Access, Destination};
 
 use super::folder::{RealFolder, real_path};
 use super::{Permission, Policy};
@@ -18,6 +18,9 @@ pub(crate) struct Allowed {
     pub(super) env: Vec<String>,
     denied_folders: Vec<(PathBuf, Access)>,
     denied_env: Vec<String>,
+    /// Destinations that flags allow.
+    pub(super) network: Vec<Destination>,
+    pub(super) denied_network: Vec<Destination>,
 }
 
 impl Allowed {
@@ -34,6 +37,7 @@ impl Allowed {
                 Permission::Write(path) => allowed.denied_folders.push((real_path(path), Access::Write)),
                 Permission::Env(all) if all == "*" => allowed.denied_env.push(all.clone()),
                 Permission::Env(name) => allowed.denied_env.push(variable(name, "--deny-env")?),
+                Permission::Net(destination) => allowed.denied_network.push(destination.clone()),
             }
         }
         for permission in &policy.allowed {
@@ -41,6 +45,7 @@ impl Allowed {
                 Permission::Read(path) => allowed.add_folder(path, Access::Read)?,
                 Permission::Write(path) => allowed.add_folder(path, Access::Write)?,
                 Permission::Env(name) => allowed.env.push(variable(name, "--allow-env")?),
+                Permission::Net(destination) => allowed.network.push(destination.clone().settled()),
             }
         }
         Ok(allowed)

@@ -93,13 +93,13 @@ pub enum ErrorClass {
     HookBlocked,
     /// A hook withheld the answer.
     ResultRedacted,
-    /// The guest wanted more than its limits: memory, stack, fuel or handles.
+    /// The guest wanted more than its limits: memory, stack, fuel, handles or requests.
     SandboxViolation,
     /// The deadline passed.
     Timeout,
     /// Too many calls wait already.
     RateLimited,
-    /// The program or the audit log cannot be used.
+    /// The program or the audit log cannot be used, or the far side of a request failed.
     DependencyUnavailable,
     /// The tool failed, or broke its contract.
     ExecutionFailed,
@@ -192,6 +192,8 @@ pub enum EventType {
 pub(super) struct Circumstances<'a> {
     pub(super) found: bool,
     pub(super) started: bool,
+    /// Whether the tool itself ended as a failure: what was denied then is one of its requests.
+    pub(super) failed: bool,
     /// Whether the failure of another call ended this one.
     pub(super) by_sibling: bool,
     pub(super) decision: Option<&'a Decision>,
@@ -223,12 +225,13 @@ impl End {
             Outcome::SchemaNotLoaded => blocked(Class::SchemaNotLoaded, Recoverability::DiscoverFirst),
             Outcome::Busy => blocked(Class::RateLimited, Recoverability::Retry),
             Outcome::Deadline => (State::TimedOut, Status::TimedOut, Some((Class::Timeout, Recoverability::Retry))),
-            Outcome::Fuel | Outcome::Memory | Outcome::Stack | Outcome::Handles => {
+            Outcome::Fuel | Outcome::Memory | Outcome::Stack | Outcome::Handles | Outcome::RequestLimit => {
                 failed(Class::SandboxViolation, Recoverability::ChangeArguments)
             }
             Outcome::OutputLimit => {
                 (State::Failed, Status::TooLarge, Some((Class::ResultTooLarge, Recoverability::ChangeArguments)))
             }
+            Outcome::Upstream => failed(Class::DependencyUnavailable, Recoverability::Retry),
             Outcome::BadComponent => failed(Class::DependencyUnavailable, Recoverability::None),
             Outcome::Cancelled if at.by_sibling => (
                 State::Canceled,
@@ -245,6 +248,9 @@ impl End {
     fn denied(at: &Circumstances<'_>) -> (State, Status, Option<(ErrorClass, Recoverability)>) {
         use ErrorClass as Class;
         use Recoverability::{ChangeArgumentsOrPolicy, None};
+        if at.failed {
+            return (State::Failed, Status::Denied, Some((Class::PermissionDenied, ChangeArgumentsOrPolicy)));
+        }
         if at.started {
             return (State::Blocked, Status::Redacted, Some((Class::ResultRedacted, None)));
         }

@@ -1,6 +1,7 @@
 //! What an embedder decides before the first call: sources, policy, limits, who is asked and who listens.
 
 use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -16,7 +17,7 @@ use crate::pipeline::{Hooks, Memory, Pipeline, Ready, Scheduler, builtin};
 use crate::policy::{self, Allowed, Approval, Approver, Grant, Policy};
 use crate::registry::Registry;
 use crate::results::Results;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{self, Certificates, Client, Sandbox};
 use crate::schema::Input;
 use crate::source::{self, Problem, Severity};
 use crate::tool::{Builtin, LimitRequest, Limits, Tool, Visibility};
@@ -43,6 +44,8 @@ pub struct Builder {
     most_inline: Option<usize>,
     masks: HashMap<String, String>,
     features: HashSet<String>,
+    name_servers: Vec<SocketAddr>,
+    roots: Certificates,
 }
 
 impl Builder {
@@ -66,6 +69,8 @@ impl Builder {
             most_inline: None,
             masks: HashMap::new(),
             features: HashSet::new(),
+            name_servers: Vec::new(),
+            roots: Certificates::new(),
         }
     }
 
@@ -196,6 +201,23 @@ impl Builder {
         self
     }
 
+    /// Who is asked about the names of hosts, in this order. Without any, the system's name servers and its hosts file.
+    #[must_use]
+    pub fn name_servers(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
+        self.name_servers.extend(addresses);
+        self
+    }
+
+    /// Trusts the certificates of a PEM text to vouch for hosts, beside the system's own roots.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Network`] where the text holds no certificate, or one that cannot vouch.
+    pub fn root_certificates(mut self, pem: &[u8]) -> Result<Self, Error> {
+        self.roots.extend(sandbox::certificates(pem).map_err(Error::Network)?);
+        Ok(self)
+    }
+
     /// Reads the sources and settles what each tool is granted. Nothing is compiled or run.
     ///
     /// # Errors
@@ -250,7 +272,11 @@ impl Builder {
             results: self.results,
             most_inline: self.most_inline,
             audit: Arc::new(self.audit),
-            sandbox: Arc::new(Sandbox::new(self.concurrency, self.compile_cache)?),
+            sandbox: Arc::new(Sandbox::new(
+                self.concurrency,
+                self.compile_cache,
+                Client::new(self.name_servers, self.roots),
+            )?),
             slots: Semaphore::new(self.concurrency as usize),
             waiting: AtomicUsize::new(0),
             seed: u64::from_ne_bytes(seed),

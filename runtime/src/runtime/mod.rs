@@ -110,7 +110,8 @@ impl Runtime {
     }
 
     /// Calls a tool. A wrong, refused or failed call is an answer too: there is always a result, and always one record.
-    /// Dropping the future stops the guest. It runs on a tokio runtime with its timer enabled.
+    /// Dropping the future stops the guest. It runs on a tokio runtime with its timer enabled, and with its I/O where a
+    /// tool may send requests.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
         self.pipeline.call(call, Context { memory: &self.memory, turn: None }).await
     }

@@ -7,9 +7,11 @@ use wasmtime::component::{Component, ComponentExportIndex};
 use wasmtime_wasi::WasiCtx;
 
 use crate::error::{Outcome, ToolError};
+use crate::policy::Prospect;
 use crate::tool::Limits;
 
-use super::{MOST_RANDOM, Meter, Program, Sandbox, fault};
+use super::requests::Way;
+use super::{Inside, MOST_RANDOM, Meter, Program, Sandbox, fault};
 
 /// The interface and the function in it.
 const INTERFACE: &str = "toolcrib:tool/validate@0.1.0";
@@ -45,7 +47,8 @@ impl Sandbox {
     ) -> Result<(), ToolError> {
         let Some(check) = program.check else { return Ok(()) };
         let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).build();
-        let ended = self.within(program, wasi, limits, meter, async |store| {
+        let inside = Inside { wasi, way: Way::Closed(Prospect::NONE) };
+        let ended = self.within(program, inside, limits, meter, async |store| {
             let instance = program.pre.instance_pre().instantiate_async(&mut *store).await?;
             let check = instance.get_typed_func::<(&str,), (Result<(), String>,)>(&mut *store, check)?;
             let (judged,) = check.call_async(&mut *store, (arguments,)).await?;

@@ -1,20 +1,22 @@
 //! The state behind one store: it lives for one call and holds only what that call was granted.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView};
 
 use super::files::Files;
-use super::meter::{MemoryBudget, Meter};
+use super::meter::MemoryBudget;
+use super::requests::Requests;
 
 pub(super) struct Host {
     pub(super) wasi: WasiCtx,
     pub(super) table: ResourceTable,
     pub(super) memory: MemoryBudget,
-    pub(super) meter: Arc<Meter>,
+    pub(super) requests: Requests,
+    pub(super) http: WasiHttpCtx,
     pub(super) deadline: Instant,
     /// Folder listings that are open.
     pub(super) listings: usize,
@@ -25,7 +27,12 @@ impl Host {
     pub(super) fn files(&mut self) -> Files<'_> {
         let ctx = self.wasi.filesystem();
         let inner = WasiFilesystemCtxView { ctx, table: &mut self.table };
-        Files { inner, meter: self.meter.clone(), listings: &mut self.listings }
+        Files { inner, meter: self.requests.meter.clone(), listings: &mut self.listings }
+    }
+
+    /// The requests of this call, before the gate.
+    pub(super) fn http(&mut self) -> WasiHttpCtxView<'_> {
+        WasiHttpCtxView { hooks: &mut self.requests, table: &mut self.table, ctx: &mut self.http }
     }
 
     pub(super) fn table(&mut self) -> &mut ResourceTable {

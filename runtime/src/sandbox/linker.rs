@@ -1,5 +1,6 @@
 //! Everything a guest can import, and so everything it can do: clocks, random numbers, standard streams, arguments, its
-//! environment, its folders. What is not named here does not exist for a guest: no socket, no HTTP, no process.
+//! environment, its folders, and requests by HTTP, of which the gate refuses all that was not granted. What is not named
+//! here does not exist for a guest: no socket, no name service, no process.
 
 use wasmtime::Engine;
 use wasmtime::component::{HasData, Linker, ResourceTable};
@@ -7,12 +8,15 @@ use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView};
 use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, io, random};
 use wasmtime_wasi::random::{WasiRandom, WasiRandomView};
+use wasmtime_wasi_http::WasiHttp;
+use wasmtime_wasi_http::p2::bindings::LinkOptions;
+use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types as http_types};
 
 use super::files::GatedFiles;
 use super::host::Host;
 
 /// The names of what is linked.
-pub(super) const INTERFACES: [&str; 20] = [
+pub(super) const INTERFACES: [&str; 22] = [
     "wasi:cli/environment",
     "wasi:cli/exit",
     "wasi:cli/stderr",
@@ -27,6 +31,8 @@ pub(super) const INTERFACES: [&str; 20] = [
     "wasi:clocks/wall-clock",
     "wasi:filesystem/preopens",
     "wasi:filesystem/types",
+    "wasi:http/outgoing-handler",
+    "wasi:http/types",
     "wasi:io/error",
     "wasi:io/poll",
     "wasi:io/streams",
@@ -65,5 +71,7 @@ pub(super) fn command(engine: &Engine) -> wasmtime::Result<Linker<Host>> {
     cli::terminal_stderr::add_to_linker::<Host, WasiCli>(l, Host::cli)?;
     filesystem::types::add_to_linker::<Host, GatedFiles>(l, Host::files)?;
     filesystem::preopens::add_to_linker::<Host, GatedFiles>(l, Host::files)?;
+    outgoing_handler::add_to_linker::<Host, WasiHttp>(l, Host::http)?;
+    http_types::add_to_linker::<Host, WasiHttp>(l, &LinkOptions::default().into(), Host::http)?;
     Ok(linker)
 }

@@ -12,6 +12,8 @@ use wasmtime::ResourceLimiter;
 
 use crate::tool::{Access, Limits};
 
+use super::network::Ledger;
+
 /// The most denials of one call that are kept.
 const MOST_DENIALS: usize = 16;
 /// The most bytes kept of a path that was denied.
@@ -30,6 +32,7 @@ pub(crate) struct Meter {
     /// Memory or a table was refused: what fails afterwards, fails for that reason.
     pub(crate) memory_refused: AtomicBool,
     denials: Mutex<Vec<(Access, String)>>,
+    pub(crate) ledger: Ledger,
 }
 
 impl Meter {

@@ -10,6 +10,8 @@ mod files;
 mod host;
 mod linker;
 mod meter;
+mod network;
+mod requests;
 mod stdio;
 mod ticker;
 
@@ -23,6 +25,7 @@ use wasmtime::{Store, UpdateDeadline};
 use wasmtime_wasi::p2::bindings::CommandPre;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{FsPerms, WasiCtx};
+use wasmtime_wasi_http::WasiHttpCtx;
 
 use crate::error::{Error, Outcome, ToolError};
 use crate::policy::Grant;
@@ -31,12 +34,15 @@ use crate::tool::{Access, Limits};
 
 pub(crate) use crate::source::MOST_PROGRAM_BYTES;
 pub(crate) use meter::Meter;
+pub(crate) use network::{Certificates, Client, certificates};
 
 use cache::Cache;
 use engine::{Room, Rooms};
 use fault::DeadlinePassed;
 use host::Host;
 use meter::{MemoryBudget, Metered};
+use network::Gate;
+use requests::{Requests, Way};
 use stdio::{Capped, OverCap};
 
 /// The most random bytes that one host call makes: they are made one by one, and no deadline looks between them.
@@ -46,6 +52,13 @@ const MOST_RANDOM: u64 = 1 << 20;
 pub(crate) struct Sandbox {
     rooms: Rooms,
     cache: Option<Cache>,
+    client: Arc<Client>,
+}
+
+/// What a store is made with: what the guest finds inside, and where its requests go.
+struct Inside {
+    wasi: WasiCtx,
+    way: Way,
 }
 
 /// A command, compiled and linked: all that a call needs but its store.
@@ -76,8 +89,8 @@ pub(crate) struct Finished {
 
 impl Sandbox {
     /// Sets up the engine for this many calls at once.
-    pub(crate) fn new(slots: u32, cache: Option<PathBuf>) -> Result<Self, Error> {
-        Ok(Self { rooms: Rooms::new(slots)?, cache: cache.map(Cache::new) })
+    pub(crate) fn new(slots: u32, cache: Option<PathBuf>, client: Client) -> Result<Self, Error> {
+        Ok(Self { rooms: Rooms::new(slots)?, cache: cache.map(Cache::new), client: Arc::new(client) })
     }
 
     /// Compiles a program, or takes it from the cache. This computes for as long as the program is large.
@@ -110,20 +123,33 @@ impl Sandbox {
         let stdout = Capped::new(OverCap::Stdout, call.limits.stdout, meter);
         let stderr = Capped::new(OverCap::Stderr, call.limits.stderr, meter);
         let exit = match context(&call, &stdout, &stderr) {
-            Ok(wasi) => self.execute(program, wasi, call.limits, meter).await,
+            Ok(wasi) => {
+                let inside = Inside { wasi, way: self.way(&call, meter) };
+                self.execute(program, inside, call.limits, meter).await
+            }
             Err(error) => Err(error),
         };
         Finished { exit, stdout: stdout.take(), stderr: stderr.take() }
     }
 
+    /// Where the requests of a call go. A tool without a network costs nothing here.
+    fn way(&self, call: &Invocation<'_>, meter: &Arc<Meter>) -> Way {
+        let network = call.grant.network();
+        if network.is_empty() {
+            return Way::Closed(network.prospect());
+        }
+        let (client, grant, meter) = (self.client.clone(), network.clone(), meter.clone());
+        Way::Open(Arc::new(Gate { client, grant, limits: *call.limits, meter }))
+    }
+
     async fn execute(
         &self,
         program: &Program,
-        wasi: WasiCtx,
+        inside: Inside,
         limits: &Limits,
         meter: &Arc<Meter>,
     ) -> Result<i32, ToolError> {
-        let ended = self.within(program, wasi, limits, meter, async |store| {
+        let ended = self.within(program, inside, limits, meter, async |store| {
             let command = program.pre.instantiate_async(&mut *store).await?;
             command.wasi_cli_run().call_run(store).await
         });
@@ -138,7 +164,7 @@ impl Sandbox {
     async fn within<T>(
         &self,
         program: &Program,
-        wasi: WasiCtx,
+        inside: Inside,
         limits: &Limits,
         meter: &Arc<Meter>,
         act: impl AsyncFnOnce(&mut Store<Host>) -> wasmtime::Result<T>,
@@ -147,7 +173,7 @@ impl Sandbox {
             self.rooms.room(program.counts_fuel).map_err(|error| ToolError::new(Outcome::Trap, error.to_string()))?;
         let _ticking = room.tick();
         let deadline = fault::deadline(limits);
-        let mut store = store(room, wasi, limits, meter, deadline);
+        let mut store = store(room, inside, limits, meter, deadline);
         // The epoch stops a guest that computes; the time-out one that waits in a host call.
         let acting = Metered { inner: Box::pin(act(&mut store)), meter };
         let ended = tokio::time::timeout_at(deadline.into(), acting).await;
@@ -182,11 +208,20 @@ fn context(call: &Invocation<'_>, stdout: &Capped, stderr: &Capped) -> Result<Wa
     Ok(wasi.build())
 }
 
-fn store(room: &Room, wasi: WasiCtx, limits: &Limits, meter: &Arc<Meter>, deadline: std::time::Instant) -> Store<Host> {
+fn store(
+    room: &Room,
+    inside: Inside,
+    limits: &Limits,
+    meter: &Arc<Meter>,
+    deadline: std::time::Instant,
+) -> Store<Host> {
+    let Inside { wasi, way } = inside;
     let mut table = ResourceTable::new();
     table.set_max_capacity(limits.handles);
     let memory = MemoryBudget { used: 0, last: 0, cap: limits.memory, meter: meter.clone() };
-    let mut store = Store::new(&room.engine, Host { wasi, table, memory, meter: meter.clone(), deadline, listings: 0 });
+    let requests = Requests { meter: meter.clone(), limits: *limits, way };
+    let http = WasiHttpCtx::new();
+    let mut store = Store::new(&room.engine, Host { wasi, table, memory, requests, http, deadline, listings: 0 });
     store.limiter(|host| &mut host.memory);
     store.set_hostcall_fuel(limits.host_call);
     store.set_max_component_handles(limits.handles);

@@ -5,18 +5,18 @@ use std::path::{Component, Path};
 
 use serde_json::{Map, Value};
 
-use crate::tool::{Access, Capabilities, FileRequest, FolderRequest, LimitRequest};
+use crate::tool::{Access, Capabilities, Destination, FileRequest, FolderRequest, LimitRequest, NetworkRequest};
 
 use super::environment;
 use super::shape::{kind, members};
 
-/// What an entry asks for: `{"files": "read" | "write" | {"read": [DIR…], "write": [DIR…]}, "env": [NAME…]}`, with the
-/// names of `envPassthrough` before those of `env`.
+/// What an entry asks for: `{"files": "read" | "write" | {"read": [DIR…], "write": [DIR…]}, "env": [NAME…], "network":
+/// "allow" | [DEST…]}`, with the names of `envPassthrough` before those of `env`.
 pub(super) fn capabilities(stated: Option<Value>, mut env: Vec<String>, folder: &Path) -> Result<Capabilities, String> {
     let Some(stated) = stated else {
-        return Ok(Capabilities { files: FileRequest::None, env, stated: false });
+        return Ok(Capabilities { env, ..Capabilities::default() });
     };
-    let mut fields = object("capabilities", stated, &["files", "env"])?;
+    let mut fields = object("capabilities", stated, &["files", "env", "network"])?;
     for name in environment::normalise("capabilities.env", strings("capabilities.env", fields.remove("env"))?)? {
         if !env.contains(&name) {
             env.push(name);
@@ -42,15 +42,33 @@ pub(super) fn capabilities(stated: Option<Value>, mut env: Vec<String>, folder: 
             FileRequest::Folders(requests)
         }
     };
-    Ok(Capabilities { files, env, stated: true })
+    let network = network(fields.remove("network"))?;
+    Ok(Capabilities { files, env, network, stated: true })
 }
 
-/// The limits an entry sets: `{"memoryMb": N, "outputKb": N, "fuel": N}`.
+fn network(stated: Option<Value>) -> Result<NetworkRequest, String> {
+    match stated {
+        None | Some(Value::Null) => Ok(NetworkRequest::None),
+        Some(Value::String(word)) if word == "allow" => Ok(NetworkRequest::Workspace),
+        Some(Value::String(other)) => {
+            Err(format!("capabilities.network must be `allow` or an array of destinations, found {other:?}"))
+        }
+        list => {
+            let written = strings("capabilities.network", list)?;
+            let read = |(index, text): (usize, String)| {
+                text.parse::<Destination>().map_err(|error| format!("capabilities.network[{index}]: {error}"))
+            };
+            written.into_iter().enumerate().map(read).collect::<Result<_, _>>().map(NetworkRequest::Destinations)
+        }
+    }
+}
+
+/// The limits an entry sets: `{"memoryMb": N, "outputKb": N, "fuel": N, "requests": N, "receivedKb": N}`.
 pub(super) fn limits(stated: Option<Value>) -> Result<LimitRequest, String> {
     let Some(stated) = stated else {
         return Ok(LimitRequest::default());
     };
-    let mut fields = object("limits", stated, &["memoryMb", "outputKb", "fuel"])?;
+    let mut fields = object("limits", stated, &["memoryMb", "outputKb", "fuel", "requests", "receivedKb"])?;
     let bytes = |field: &str, value: Option<u64>, unit: u64| {
         let size = value.map(|count| count.checked_mul(unit).and_then(|bytes| usize::try_from(bytes).ok()));
         match size {
@@ -64,6 +82,8 @@ pub(super) fn limits(stated: Option<Value>) -> Result<LimitRequest, String> {
         memory: bytes("memoryMb", positive("limits.memoryMb", fields.remove("memoryMb"))?, 1 << 20)?,
         stdout: bytes("outputKb", positive("limits.outputKb", fields.remove("outputKb"))?, 1 << 10)?,
         fuel: positive("limits.fuel", fields.remove("fuel"))?,
+        requests: bytes("requests", positive("limits.requests", fields.remove("requests"))?, 1)?,
+        received: bytes("receivedKb", positive("limits.receivedKb", fields.remove("receivedKb"))?, 1 << 10)?,
     })
 }
 
@@ -127,10 +147,30 @@ mod tests {
     }
 
     #[test]
+    fn the_network_is_asked_for_by_word_or_by_destination() {
+        let of = |value| capabilities(Some(json!({ "network": value })), vec![], Path::new("/m")).map(|it| it.network);
+        assert_eq!(of(json!(null)), Ok(NetworkRequest::None));
+        assert_eq!(of(json!("allow")), Ok(NetworkRequest::Workspace));
+        let one = NetworkRequest::Destinations(vec!["GET api.example".parse().unwrap()]);
+        assert_eq!(of(json!(["GET api.example"])), Ok(one));
+        for (value, text) in [
+            (json!("*"), "capabilities.network must be `allow` or an array of destinations, found \"*\""),
+            (json!(true), "capabilities.network must be an array of strings, found a boolean"),
+            (json!(["a.example", "b/c"]), "capabilities.network[1]: `b/c` is no destination: "),
+        ] {
+            let error = of(value).unwrap_err();
+            assert!(error.starts_with(text), "{error}");
+        }
+    }
+
+    #[test]
     fn a_slip_is_an_error_and_never_a_grant() {
         let of = |value| capabilities(Some(value), vec![], Path::new("/m")).unwrap_err();
         assert_eq!(of(json!([])), "capabilities must be an object, found an array");
-        assert_eq!(of(json!({"file": "read"})), "capabilities: unknown field `file`, expected one of `files`, `env`");
+        assert_eq!(
+            of(json!({"file": "read"})),
+            "capabilities: unknown field `file`, expected one of `files`, `env`, `network`"
+        );
         assert_eq!(of(json!({"files": "rw"})), "capabilities.files must be `read`, `write` or an object, found \"rw\"");
         assert_eq!(of(json!({"files": {"read": [1]}})), "capabilities.files.read[0] must be a string, found a number");
         for path in ["/etc", "..", "a/../../b", "C:/x", ""] {
@@ -145,6 +185,8 @@ mod tests {
         let of = |value| limits(Some(value));
         let one = of(json!({"memoryMb": 2, "outputKb": 3, "fuel": 4})).unwrap();
         assert_eq!((one.memory, one.stdout, one.fuel), (Some(2 << 20), Some(3 << 10), Some(4)));
+        let two = of(json!({"requests": 5, "receivedKb": 6})).unwrap();
+        assert_eq!((two.requests, two.received), (Some(5), Some(6 << 10)));
         assert_eq!(of(json!({"fuel": 0})).unwrap_err(), "limits.fuel must be a positive whole number, found 0");
         assert_eq!(of(json!({"memoryMb": u64::MAX})).unwrap_err(), "limits.memoryMb: too large");
     }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::destination::Destination;
+
 /// Everything a tool asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capabilities {
@@ -11,6 +13,8 @@ pub struct Capabilities {
     pub files: FileRequest,
     /// Names of environment variables, upper case, each once.
     pub env: Vec<String>,
+    /// Where it would send requests.
+    pub network: NetworkRequest,
     /// Whether the source stated its capabilities. Where it did not, the tool takes whatever the operator's flags allow.
     pub stated: bool,
 }
@@ -25,6 +29,18 @@ pub enum FileRequest {
     Workspace(Access),
     /// These folders by name.
     Folders(Vec<FolderRequest>),
+}
+
+/// Where a tool asks to send requests.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum NetworkRequest {
+    /// Nowhere.
+    #[default]
+    None,
+    /// Wherever the operator's flags allow.
+    Workspace,
+    /// To these destinations.
+    Destinations(Vec<Destination>),
 }
 
 /// One folder that a tool asks for by name.

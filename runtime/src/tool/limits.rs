@@ -19,6 +19,16 @@ pub struct Limits {
     pub host_call: usize,
     /// Units of fuel, about one an instruction; counting them costs time, so `None` leaves them uncounted.
     pub fuel: Option<u64>,
+    /// HTTP requests of a call together.
+    pub requests: usize,
+    /// HTTP requests that are under way at once, until their response was read or dropped.
+    pub requests_at_once: usize,
+    /// Bytes of one request's or response's head: its URL or status line and its headers.
+    pub http_head: usize,
+    /// Bytes of one request's body.
+    pub request_body: usize,
+    /// Bytes of all response bodies of a call together, as they are received: nothing is decompressed here.
+    pub received: usize,
 }
 
 impl Limits {
@@ -45,6 +55,11 @@ impl Default for Limits {
             handles: 128,
             host_call: 16 << 20,
             fuel: None,
+            requests: 64,
+            requests_at_once: 8,
+            http_head: 64 << 10,
+            request_body: 8 << 20,
+            received: 16 << 20,
         }
     }
 }
@@ -60,6 +75,10 @@ pub struct LimitRequest {
     pub stdout: Option<usize>,
     /// See [`Limits::fuel`].
     pub fuel: Option<u64>,
+    /// See [`Limits::requests`].
+    pub requests: Option<usize>,
+    /// See [`Limits::received`].
+    pub received: Option<usize>,
 }
 
 impl LimitRequest {
@@ -70,6 +89,8 @@ impl LimitRequest {
             memory: self.memory.unwrap_or(base.memory),
             stdout: self.stdout.unwrap_or(base.stdout),
             fuel: self.fuel.or(base.fuel),
+            requests: self.requests.unwrap_or(base.requests),
+            received: self.received.unwrap_or(base.received),
             ..base
         }
     }
@@ -85,6 +106,8 @@ impl LimitRequest {
             memory: self.memory.map_or(limits.memory, |most| limits.memory.min(most)),
             stdout: self.stdout.map_or(limits.stdout, |most| limits.stdout.min(most)),
             fuel,
+            requests: self.requests.map_or(limits.requests, |most| limits.requests.min(most)),
+            received: self.received.map_or(limits.received, |most| limits.received.min(most)),
             ..limits
         }
     }

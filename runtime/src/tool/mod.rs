@@ -2,7 +2,9 @@
 //! what it was made from, so that nothing a source said is lost. It knows no dialect.
 
 mod capability;
+mod destination;
 mod fact;
+mod host;
 mod import;
 mod interface;
 mod limits;
@@ -17,9 +19,12 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use capability::{Access, Capabilities, FileRequest, FolderRequest};
+pub use capability::{Access, Capabilities, FileRequest, FolderRequest, NetworkRequest};
+pub(crate) use destination::port;
+pub use destination::{Destination, Scheme};
 pub(crate) use fact::Stated;
 pub use fact::{Basis, Fact, Row};
+pub use host::Host;
 pub use import::Import;
 pub use interface::{
     Availability, Discovery, EmptyResult, Execution, Identity, Interface, Interrupt, Permission, Persistence,

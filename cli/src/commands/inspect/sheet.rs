@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal};
 
 use serde_json::Value;
-use toolcrib::tool::{Basis, Capabilities, FileRequest, Limits, Row};
+use toolcrib::tool::{Basis, Capabilities, FileRequest, Limits, NetworkRequest, Row};
 
 use crate::render::{self, Tone};
 
@@ -115,6 +115,13 @@ fn requested(asked: &Capabilities) -> String {
         }
     };
     words.extend(asked.env.iter().map(|name| format!("env:{name}")));
+    match &asked.network {
+        NetworkRequest::None => {}
+        NetworkRequest::Workspace => words.push("the network as far as the flags allow".to_owned()),
+        NetworkRequest::Destinations(destinations) => {
+            words.extend(destinations.iter().map(|destination| format!("net:{destination}")));
+        }
+    }
     match (asked.stated, words.is_empty()) {
         (true, true) => "nothing".to_owned(),
         (true, false) => words.join(", "),

@@ -25,6 +25,7 @@ impl Call {
         let circumstances = Circumstances {
             found: self.tool.is_some(),
             started: self.started.is_some(),
+            failed: result.receipt.network.is_some() && result.receipt.exit != Some(0),
             by_sibling: result.outcome.as_ref().is_err_and(by_sibling),
             decision: result.receipt.decision.as_ref(),
         };

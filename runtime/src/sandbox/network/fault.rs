@@ -1,0 +1,90 @@
+//! Why a request was not sent or got no whole answer. The words are for the model: they name no address.
+
+use std::fmt;
+
+use crate::error::Outcome;
+
+/// The end of a request that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The grant is against it.
+    Denied(String),
+    /// The grant is against what its host leads to.
+    Prohibited(String),
+    /// The request itself is malformed.
+    Rejected(String),
+    /// The call has sent as many requests as it may.
+    TooMany(usize),
+    /// As many requests are under way as may be at once.
+    TooManyAtOnce(usize),
+    /// The request's body is larger than its cap.
+    RequestTooLarge(usize),
+    /// The response bodies of the call together are larger than their cap.
+    ResponseTooLarge(usize),
+    /// The name leads nowhere, or its name server does not say.
+    Name(&'static str),
+    /// No connection came about.
+    Connect(&'static str),
+    /// The far side speaks no TLS.
+    Tls(&'static str),
+    /// The far side could not prove who it is.
+    Untrusted(&'static str),
+    /// The far side was too slow.
+    Slow(&'static str),
+    /// The far side broke off, or speaks no HTTP.
+    Protocol(&'static str),
+    /// What requests are sent with is not to be had on this host.
+    Host(String),
+}
+
+impl Fault {
+    /// The word for it in a receipt.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Fault::Denied(_) | Fault::Prohibited(_) => "denied",
+            Fault::Rejected(_) => "rejected",
+            Fault::TooMany(_) | Fault::TooManyAtOnce(_) => "request-limit",
+            Fault::RequestTooLarge(_) | Fault::ResponseTooLarge(_) => "output-limit",
+            Fault::Name(_) => "dns",
+            Fault::Connect(_) => "connect",
+            Fault::Tls(_) => "tls",
+            Fault::Untrusted(_) => "certificate",
+            Fault::Slow(_) => "timeout",
+            Fault::Protocol(_) => "protocol",
+            Fault::Host(_) => "host",
+        }
+    }
+
+    /// How a call ends that fails for this reason; `None` where the tool itself made the mistake.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        match self {
+            Fault::Denied(_) | Fault::Prohibited(_) => Some(Outcome::Denied),
+            Fault::Rejected(_) => None,
+            Fault::TooMany(_) | Fault::TooManyAtOnce(_) => Some(Outcome::RequestLimit),
+            Fault::RequestTooLarge(_) | Fault::ResponseTooLarge(_) => Some(Outcome::OutputLimit),
+            _ => Some(Outcome::Upstream),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Denied(why) | Fault::Prohibited(why) => write!(f, "a request was denied: {why}"),
+            Fault::Rejected(why) => write!(f, "a request was rejected: {why}"),
+            Fault::TooMany(most) => write!(f, "tool wanted more than {most} requests"),
+            Fault::TooManyAtOnce(most) => write!(f, "tool wanted more than {most} requests at once"),
+            Fault::RequestTooLarge(most) => write!(f, "tool sent more than {most} bytes in one request"),
+            Fault::ResponseTooLarge(most) => write!(f, "tool was sent more than {most} bytes in responses"),
+            Fault::Name(why)
+            | Fault::Connect(why)
+            | Fault::Tls(why)
+            | Fault::Untrusted(why)
+            | Fault::Slow(why)
+            | Fault::Protocol(why) => write!(f, "a request failed: {why}"),
+            Fault::Host(why) => write!(f, "a request failed: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
