@@ -13,6 +13,7 @@ mod crib;
 mod decisions;
 mod deferral;
 mod files;
+mod fuzz;
 mod gate;
 mod grants;
 mod hooks;

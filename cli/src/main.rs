@@ -16,6 +16,8 @@ mod render;
 mod secrets;
 mod telemetry;
 
+use std::io;
+use std::panic;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::task::Poll;
@@ -72,7 +74,7 @@ fn main() -> ExitCode {
 /// keeps this one from hearing a signal.
 fn perform(command: Command) -> anyhow::Result<ExitCode> {
     const NO_THREADS: &str = "cannot start the threads of the program";
-    let threads = Runtime::new().context(NO_THREADS)?;
+    let threads = threads().context(NO_THREADS)?;
     let listening = runtime::Builder::new_current_thread().enable_all().build().context(NO_THREADS)?;
     let end = listening.block_on(async {
         let mut interrupted = pin!(interrupt::requested());
@@ -93,6 +95,15 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
     // A thread may be stuck in a read of standard input: nobody waits for it.
     threads.shutdown_background();
     end
+}
+
+/// The threads on which a command runs. Where the system gives no thread, tokio panics, and says so in its own way.
+fn threads() -> io::Result<Runtime> {
+    let told = panic::take_hook();
+    panic::set_hook(Box::new(|_| ()));
+    let made = panic::catch_unwind(Runtime::new);
+    panic::set_hook(told);
+    made.unwrap_or_else(|_| Err(io::Error::other("the system gives no more threads or memory")))
 }
 
 /// What is said of a command that broke where it should have failed.

@@ -1,9 +1,12 @@
-//! What the host keeps on disk for itself: folders and files with owner-only rights, and the lock by which several
-//! processes share them. It does not know what is kept.
+//! What the host keeps on disk for itself: folders and files with owner-only rights, files that get their name when they
+//! are whole, and the lock by which several processes share them. It does not know what is kept.
 
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
+
+use tempfile::NamedTempFile;
 
 pub(crate) use system::{make_folder, options, refuse_shared};
 
@@ -22,6 +25,27 @@ pub(crate) fn lock(file: &File, longest: Duration) -> io::Result<()> {
                 return Err(io::Error::other("another process holds its lock"));
             }
             Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_AGAIN),
+        }
+    }
+}
+
+/// How the name of an unfinished file begins, and how old one is that a process left which was killed.
+const UNFINISHED: &str = ".unfinished-";
+const LEFT: Duration = Duration::from_hours(1);
+
+/// A file that is to get its name when it is whole. What was left unfinished by processes that are gone is removed first.
+pub(crate) fn unfinished(folder: &Path) -> io::Result<NamedTempFile> {
+    sweep(folder);
+    tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)
+}
+
+/// What cannot be looked at or removed stays: it takes room and nothing else.
+fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(UNFINISHED));
+        let modified = || entry.metadata().and_then(|about| about.modified()).ok();
+        if ours && modified().and_then(|then| then.elapsed().ok()).is_some_and(|age| age > LEFT) {
+            let _ = fs::remove_file(entry.path());
         }
     }
 }
@@ -79,5 +103,29 @@ mod system {
     /// Options that make a file with the rights of its folder.
     pub(crate) fn options() -> OpenOptions {
         OpenOptions::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_unfinished_is_swept_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let long_ago = SystemTime::now() - 2 * LEFT;
+        let left = |name: &str, age: SystemTime| {
+            let path = folder.path().join(name);
+            File::create(&path).unwrap().set_modified(age).unwrap();
+            path
+        };
+        let old = left(&format!("{UNFINISHED}old"), long_ago);
+        let kept = [left(&format!("{UNFINISHED}now"), SystemTime::now()), left("approvals.json", long_ago)];
+        let file = unfinished(folder.path()).unwrap();
+        assert!(!old.exists() && kept.iter().all(|path| path.exists()));
+        file.persist(folder.path().join("whole")).unwrap();
+        assert!(folder.path().join("whole").exists());
     }
 }

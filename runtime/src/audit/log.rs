@@ -199,8 +199,17 @@ impl Writer {
         if !self.is_in_place(folder) {
             return Err(ErrorKind::NotFound.into());
         }
-        let settled = head.filter(|head| head.day == self.day && head.end <= length).map_or(0, |head| head.end);
-        let mut found = head::last_link(&self.file, settled, length)?;
+        let settled = head.filter(|head| head.day == self.day && (1..=length).contains(&head.end));
+        // Where the file holds another record than the head names, somebody wrote its end anew. The head stands, so that
+        // the records to come do not fit to that end and cover it.
+        let forged = match settled {
+            Some(head) => head::last_link(&self.file, 0, head.end)? != Some(head.link),
+            None => false,
+        };
+        let mut found = match forged {
+            true => None,
+            false => head::last_link(&self.file, settled.map_or(0, |head| head.end), length)?,
+        };
         if head.is_none() && found.is_none() {
             for day in day::days(folder)?.into_iter().rev().filter(|day| *day < self.day) {
                 let older = File::open(folder.join(day.file_name()))?;
@@ -260,6 +269,29 @@ mod tests {
         assert_eq!(line(second), wanted);
         assert!(log.append(second, &vec![b' '; LONGEST_LINE]).is_err(), "nor one that is too long");
         assert_eq!(line(second), wanted);
+    }
+
+    #[test]
+    fn a_record_does_not_cover_an_end_that_somebody_wrote_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let day = Day::of_digits(b"20260301").unwrap();
+        let write =
+            |name: &str| Log::new(dir.path().to_path_buf()).append(day, format!("{{\"tool\":\"{name}\"}}").as_bytes());
+        ["a", "b"].into_iter().for_each(|name| write(name).unwrap());
+        let path = dir.path().join(day.file_name());
+        let whole = std::fs::read(&path).unwrap();
+        let (_, mut link) = chain::sealed(whole.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
+        let mut forged = whole[..=whole.iter().position(|byte| *byte == b'\n').unwrap()].to_vec();
+        for _ in 2..=3 {
+            link = link.seal(b"{\"tool\":\"forged\"}", &mut forged);
+        }
+        std::fs::write(&path, forged).unwrap();
+        let errors = || crate::audit::verify(dir.path()).unwrap().count();
+        assert_eq!(errors(), 1);
+        for name in ["c", "d"] {
+            write(name).unwrap();
+            assert!(errors() > 0, "after {name}");
+        }
     }
 
     #[test]

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
 use crate::error::Error;
 use crate::private;
@@ -150,7 +149,7 @@ impl Approvals {
         let mut text = serde_json::to_vec_pretty(content)?;
         text.push(b'\n');
         refuse_large(&text)?;
-        let mut file = NamedTempFile::new_in(folder)?;
+        let mut file = private::unfinished(folder)?;
         file.write_all(&text)?;
         file.as_file().sync_all()?;
         file.persist(&self.path)?;

@@ -6,7 +6,6 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use tempfile::NamedTempFile;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -82,7 +81,7 @@ fn key(folder: &Path) -> io::Result<[u8; blake3::KEY_LEN]> {
     if !path.exists() {
         let mut fresh = [0; blake3::KEY_LEN];
         getrandom::fill(&mut fresh).map_err(io::Error::other)?;
-        let mut file = NamedTempFile::new_in(folder)?;
+        let mut file = private::unfinished(folder)?;
         file.write_all(&fresh)?;
         // Where another process was faster, its key is the folder's key.
         let _ = file.persist_noclobber(&path);
@@ -94,7 +93,7 @@ fn key(folder: &Path) -> io::Result<[u8; blake3::KEY_LEN]> {
 }
 
 fn write_whole(folder: &Path, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-    let mut file = NamedTempFile::new_in(folder)?;
+    let mut file = private::unfinished(folder)?;
     for part in parts {
         file.write_all(part)?;
     }

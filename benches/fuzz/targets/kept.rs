@@ -1,0 +1,74 @@
+//! What is kept between runs: the file of a result and the file of the approvals, whatever stands in them. What is not
+//! understood is told, passed on to nobody, and stays as it is.
+
+use std::fs;
+use std::path::Path;
+
+use toolcrib::Results;
+use toolcrib::policy::{Approval, Approvals};
+
+use super::Act;
+
+const REFERENCE: &str = "res_0123456789abcdef0123456789abcdef";
+
+/// The bytes of a result's file; the same bytes as a reference, too.
+pub(super) fn results(folder: &Path) -> Act {
+    let folder = folder.join("results");
+    let results = Results::folder(&folder);
+    results.put("t", "c", b"the first").expect("a result");
+    results.clear().expect("an empty folder");
+    Box::new(move |input| {
+        if let Ok(text) = std::str::from_utf8(input) {
+            assert!(results.open(text, ..).is_err(), "nothing is kept under {text:?}");
+        }
+        fs::write(folder.join(REFERENCE), input).expect("a file");
+        let listed = results.list().expect("a list");
+        let whole = results.open(REFERENCE, ..);
+        match &whole {
+            Ok(whole) => {
+                assert!(input.ends_with(&whole.content) && whole.next.is_none());
+                assert_eq!(whole.kept.bytes, whole.content.len() as u64);
+                assert_eq!(listed.as_slice(), std::slice::from_ref(&whole.kept));
+                let mut joined = Vec::new();
+                let mut next = Some(0);
+                while let Some(from) = next {
+                    let part = results.open(REFERENCE, from..from + 7).expect("a part of what is whole");
+                    assert!(part.offset == from && part.next.is_none_or(|next| next > from));
+                    joined.extend(part.content);
+                    next = part.next;
+                }
+                assert_eq!(joined, whole.content, "the parts are not the whole");
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+        let kept = results.put("t", "c", input).expect("there is room");
+        assert_eq!(results.open(&kept.reference, ..).expect("what was kept").content, input);
+        assert!(results.clear().expect("an empty folder") >= 1);
+        assert!(results.list().expect("a list").is_empty());
+    })
+}
+
+/// The bytes of the file.
+pub(super) fn approvals(folder: &Path) -> Act {
+    let file = Approvals::file(folder.join("approvals.json"));
+    let approval =
+        Approval { tool: "t".into(), digest: "sha256:00".into(), rule: "ask * (here)".into(), granted: Vec::new() };
+    Box::new(move |input| {
+        fs::write(file.path(), input).expect("a file");
+        match file.read() {
+            Ok(given) => {
+                file.add(&approval).expect("it can be added to");
+                let now = file.read().expect("it can be read again");
+                assert!(now.starts_with(&given) && now.iter().any(|one| one.approval() == approval));
+                file.remove(|one| one.approval() == approval).expect("it can be taken from");
+                let left = file.read().expect("it can be read again");
+                assert!(left.iter().all(|one| given.contains(one)));
+            }
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
+                assert!(file.add(&approval).is_err(), "what is not understood is added to");
+                assert_eq!(fs::read(file.path()).expect("the file"), input, "it was changed");
+            }
+        }
+    })
+}

@@ -1,0 +1,103 @@
+//! The audit log: any bytes in the place of a log, and any edit of a true one. Nobody's edit goes unseen, and no later
+//! record covers it.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use toolcrib::audit::{Found, Severity, records, verify};
+use toolcrib::{Audit, Outcome, Runtime, ToolCall};
+
+use super::{Act, parts};
+
+/// The name of the day's file: the clock stands.
+const DAY: &str = "20260301.log";
+const RECORDS: usize = 6;
+
+/// A first byte: `=` for the bytes of a `head`, a NUL and the bytes of a log; anything else for edits of a true log.
+pub(super) fn audit(folder: &Path) -> Act {
+    let folder = folder.join("audit");
+    let threads = super::threads();
+    let sign = move |folder: &Path, calls: usize| {
+        let clock = || SystemTime::UNIX_EPOCH + Duration::from_secs(1_772_323_200);
+        let audit = Audit::folder(folder).clock(clock);
+        let runtime = Runtime::builder().audit(audit).concurrency(1).build().expect("a runtime");
+        let call = |at| threads.block_on(runtime.call(ToolCall::new(format!("c{at}"), "nothing", "{}")));
+        (0..calls).all(|at| call(at).receipt.outcome != Outcome::Unlogged)
+    };
+    assert!(sign(&folder, RECORDS), "a log can be written");
+    let [head, log] = ["head", DAY].map(|name| fs::read(folder.join(name)).expect("a file of the log"));
+    Box::new(move |input| {
+        let (head_now, log_now) = match input.split_first() {
+            Some((b'=', raw)) => parts(raw),
+            _ => (head.as_slice(), &*edited(&log, input)),
+        };
+        let (head_now, log_now) = (head_now.to_vec(), log_now.to_vec());
+        for entry in fs::read_dir(&folder).expect("a folder") {
+            fs::remove_file(entry.expect("a file").path()).expect("it can be removed");
+        }
+        fs::write(folder.join("head"), &head_now).expect("a head");
+        fs::write(folder.join(DAY), &log_now).expect("a log");
+        let (before, left) = found(&folder);
+        if head_now == head && before.is_empty() {
+            assert!(is_end_of(&log, &log_now), "an edit goes unseen:\n{}", String::from_utf8_lossy(&log_now));
+        }
+        if sign(&folder, 1) {
+            let (after, _) = found(&folder);
+            // Of a log without a record, the next record is the first: as where older days were moved away, only its
+            // number tells what is missing.
+            assert!(before.is_empty() || !after.is_empty() || left == 0, "{before:?} was covered by a record");
+            let last = records(&folder).expect("a log").last().expect("a record").expect("it can be read");
+            assert_eq!(last.tool, "nothing");
+        }
+    })
+}
+
+/// What shows that a log is not what was written, and how many records it has. A head that is gone is made anew by the
+/// next record, as the log says of itself.
+fn found(folder: &Path) -> (Vec<Found>, u64) {
+    let mut walk = verify(folder).expect("a log");
+    let problems: Vec<_> = walk.by_ref().map(|problem| problem.expect("it can be read")).collect();
+    assert!(records(folder).expect("a log").all(|record| record.is_ok()));
+    let errors = problems.into_iter().filter(|problem| problem.severity == Severity::Error);
+    let found = errors.map(|problem| problem.found);
+    let tampered = found.filter(|found| !matches!(found, Found::HeadMissing | Found::HeadUnreadable));
+    (tampered.collect(), walk.summary().records)
+}
+
+/// A log after edits of four bytes each: what to do, to which line, at which of its bytes, with what.
+fn edited(log: &[u8], edits: &[u8]) -> Vec<u8> {
+    let mut lines: Vec<Vec<u8>> = log.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    for edit in edits.chunks_exact(4).take(16) {
+        let [act, line, at, with] = [0, 1, 2, 3].map(|index| usize::from(edit[index]));
+        let count = lines.len();
+        if count == 0 {
+            break;
+        }
+        let line = line % count;
+        let byte = at * lines[line].len() / 256;
+        match act % 8 {
+            0 => drop(lines.remove(line)),
+            1 => lines.swap(line, with % count),
+            2 => lines.insert(line, lines[with % count].clone()),
+            3 => lines[line].truncate(byte),
+            4 => lines[line].insert(byte, edit[3]),
+            5 => lines.insert(line, b"{\"ts\":\"\",\"tool\":\"old\"}\n".to_vec()),
+            6 => lines.truncate(line),
+            _ => {
+                if let Some(there) = lines[line].get_mut(byte) {
+                    *there = edit[3];
+                }
+            }
+        }
+    }
+    lines.concat()
+}
+
+/// Whether the records of a log are the last ones of the true log, with nothing between them but torn lines.
+fn is_end_of(whole: &[u8], log: &[u8]) -> bool {
+    let split = |text: &[u8]| -> Vec<Vec<u8>> { text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect() };
+    let whole: Vec<_> = split(whole).into_iter().filter(|line| !line.is_empty()).collect();
+    let kept: Vec<_> = split(log).into_iter().filter(|line| whole.contains(line)).collect();
+    !kept.is_empty() && whole.ends_with(&kept)
+}

@@ -1,0 +1,97 @@
+//! Sources of tools: a manifest, a record and a component, whatever stands in them. They are read, checked and described;
+//! a component is compiled too. Nothing of them runs.
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use toolcrib::policy::{Permission, Policy};
+use toolcrib::record::{Crib, Entry, Order, Standing};
+use toolcrib::source::{self, Severity};
+use toolcrib::{Runtime, runtime};
+
+use super::{Act, install};
+
+/// A `tools.json`.
+pub(super) fn manifest(folder: &Path) -> Act {
+    file(folder, "tools.json")
+}
+
+/// A record in a file of its own.
+pub(super) fn record(folder: &Path) -> Act {
+    file(folder, "t.tool.json")
+}
+
+fn file(folder: &Path, name: &str) -> Act {
+    install(folder);
+    let (path, data) = (folder.join(name), folder.join("data"));
+    fs::create_dir_all(&data).expect("a folder");
+    Box::new(move |input| {
+        fs::write(&path, input).expect("a source");
+        if loads(&path) {
+            let policy = Policy::default().allow(Permission::Write(data.clone()));
+            describe(Runtime::builder().source(&path).policy(policy).concurrency(1).build());
+        }
+    })
+}
+
+/// A program: what it imports is read from it, and then it is compiled.
+pub(super) fn component(folder: &Path) -> Act {
+    let (path, threads) = (folder.join("t.wasm"), super::threads());
+    Box::new(move |input| {
+        fs::write(&path, input).expect("a program");
+        if !loads(&path) {
+            return;
+        }
+        let built = Runtime::builder().source(&path).concurrency(1).build();
+        if let Ok(runtime) = &built
+            && let Err(refused) = threads.block_on(runtime.prepare("t"))
+        {
+            assert!(!refused.to_string().is_empty());
+        }
+        describe(built);
+    })
+}
+
+/// Whether a source can be loaded; the check and the load are of one mind about that.
+fn loads(path: &Path) -> bool {
+    let problems = source::check(path);
+    for problem in &problems {
+        assert!(!problem.to_string().is_empty());
+    }
+    let sound = problems.iter().all(|problem| problem.severity == Severity::Warning);
+    match source::load(path) {
+        Ok(_) => true,
+        Err(error) => {
+            assert!(!sound, "the check passes what the load refuses: {error}");
+            false
+        }
+    }
+}
+
+/// Tells all that is known of the tools, as `inspect` and `export` do.
+fn describe(built: Result<Runtime, toolcrib::Error>) {
+    let runtime = match built {
+        Ok(runtime) => runtime,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    let entries = runtime.tools().map(|tool| {
+        assert!(!tool.interface.rows().is_empty());
+        let found = |what: &str| format!("`{}` has {what}", tool.name);
+        let standing = match runtime.standing(&tool.name).unwrap_or_else(|| panic!("{}", found("no standing"))) {
+            runtime::Standing::Deferred => Standing::Deferred,
+            runtime::Standing::Closed { decision, why } => {
+                Standing::Closed { decision: decision.clone(), why: why.to_owned() }
+            }
+            _ => Standing::Loaded,
+        };
+        let grant = runtime.grant(&tool.name).unwrap_or_else(|| panic!("{}", found("no grant")));
+        let limits = runtime.limits(&tool.name).unwrap_or_else(|| panic!("{}", found("no limits")));
+        let digest = tool.body.program().and_then(|program| source::fingerprint(program).ok());
+        Entry { tool, grant, limits, digest: digest.map(|found| found.digest), standing }
+    });
+    let scheduler = runtime.scheduler();
+    let order = Order { at_once: 1, most_calls: scheduler.calls, sibling_failure: scheduler.sibling_failure };
+    let crib = Crib::of(entries, order, SystemTime::UNIX_EPOCH);
+    assert!(crib.kinds().iter().all(|(_, records)| records.iter().all(|record| !record.to_string().contains('\n'))));
+}

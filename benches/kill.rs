@@ -1,0 +1,168 @@
+//! The program, killed again and again at moments that nobody chose, two at a time over the same stores. Afterwards every
+//! store is sound, the next run works, and no call was done twice.
+//!
+//! ```sh
+//! cargo bench --bench kill                      # sixty times
+//! cargo bench --bench kill -- --times 10000
+//! ```
+
+#![allow(clippy::print_stdout, reason = "it reports to a terminal")]
+
+mod stores;
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{ExitCode, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use stores::{Deed, Stores};
+
+/// How many are killed between two looks at the stores.
+const BETWEEN: usize = 50;
+/// How many run at once.
+const AT_ONCE: usize = 2;
+
+/// What became of the programs.
+#[derive(Default)]
+struct Count {
+    killed: usize,
+    /// Those that ended before they could be killed.
+    ended: usize,
+    /// The marks of their calls.
+    done: Vec<String>,
+    failed: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let times = match (arguments.next().as_deref(), arguments.next().map(|number| number.parse())) {
+        (None, _) => 60,
+        (Some("--times"), Some(Ok(times @ 1..))) => times,
+        _ => {
+            println!("usage: cargo bench --bench kill -- [--times N]");
+            return ExitCode::from(2);
+        }
+    };
+    let stores = Stores::new();
+    let long = Deed::ALL.map(|deed| (0..5).map(|at| length(&stores, deed, at)).max().unwrap_or_default());
+    let (next, count) = (AtomicUsize::new(0), Mutex::new(Count::default()));
+    let mut problems = Vec::new();
+    let started = Instant::now();
+    for from in (0..times).step_by(BETWEEN) {
+        let to = times.min(from + BETWEEN);
+        next.store(from, Relaxed);
+        thread::scope(|scope| {
+            for _ in 0..AT_ONCE {
+                scope.spawn(|| {
+                    loop {
+                        let at = next.fetch_add(1, Relaxed);
+                        if at >= to {
+                            break;
+                        }
+                        strike(&stores, at, &long, &count);
+                    }
+                });
+            }
+        });
+        problems.extend(stores.problems().into_iter().map(|found| format!("after {to}: {found}")));
+        stores.approve(stores::GOES);
+        for deed in Deed::ALL {
+            let ran = stores.program(deed, &format!("clean{to}")).output().expect("it starts");
+            if !ran.status.success() {
+                let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+                problems.push(format!("after {to}: the next {deed:?} fails: {}", said.trim()));
+            }
+        }
+        if !problems.is_empty() {
+            break;
+        }
+    }
+    let Count { killed, ended, done, failed } = count.into_inner().expect("no panic");
+    problems.extend(failed);
+    problems.extend(doubled(&stores, &done));
+    println!(
+        "{killed} killed, {ended} ended before that; {:.0} s; {} records signed, {} results kept, {} lines of records torn, {} \
+         temporary files left",
+        started.elapsed().as_secs_f64(),
+        stores.signed(),
+        stores.kept(),
+        stores.torn(),
+        left_over(&stores)
+    );
+    problems.iter().for_each(|problem| println!("PROBLEM: {problem}"));
+    if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// How long a deed takes.
+fn length(stores: &Stores, deed: Deed, at: usize) -> Duration {
+    stores.approve(stores::GOES);
+    stores.forget_compiled();
+    let started = Instant::now();
+    let ran = stores.program(deed, &format!("timed{at}")).output().expect("it starts");
+    assert!(ran.status.success(), "{deed:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    started.elapsed()
+}
+
+/// Starts one deed and kills it at some moment of its life.
+fn strike(stores: &Stores, at: usize, long: &[Duration; 4], count: &Mutex<Count>) {
+    let dice = u64::try_from(at).unwrap_or_default().wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    // Half of them are calls.
+    let which = [0, 0, 0, 0, 1, 1, 2, 3][(dice >> 61) as usize];
+    let deed = Deed::ALL[which];
+    let moment = long[which].mul_f64(1.1 * f64::from((dice >> 32 & 0xffff) as u16) / 65536.0);
+    match deed {
+        Deed::Approvals => stores.approve(stores::GOES),
+        Deed::Compile => stores.forget_compiled(),
+        Deed::Call | Deed::Run => {}
+    }
+    let mark = format!("n{at}");
+    let program = stores.program(deed, &mark).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut program = program.expect("it starts");
+    thread::sleep(moment);
+    // It may have ended by now.
+    let _ = program.kill();
+    let ended = program.wait_with_output().expect("it ends");
+    let mut count = count.lock().expect("no panic");
+    count.ended += usize::from(ended.status.code().is_some());
+    match ended.status.code() {
+        None => count.killed += 1,
+        Some(0) => count.done.extend((deed == Deed::Call).then_some(mark)),
+        Some(code) => {
+            let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+            // Another may have taken the approval back first.
+            if deed != Deed::Approvals {
+                count.failed.push(format!("{deed:?} {at} ended with {code}: {}", said.trim()));
+            }
+        }
+    }
+}
+
+/// Temporary files that nobody has swept.
+fn left_over(stores: &Stores) -> usize {
+    let is_temporary = |path: &&PathBuf| {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        name.starts_with(".unfinished-") || name.ends_with(".new")
+    };
+    let places = ["", "cache", "fresh", "results", "audit", "records"];
+    places.iter().map(|place| stores.in_folder(place).iter().filter(is_temporary).count()).sum()
+}
+
+/// Calls that were done twice, and calls that ended well and were not done.
+fn doubled(stores: &Stores, done: &[String]) -> Vec<String> {
+    let mut found = HashMap::<String, usize>::new();
+    let lines = fs::read_to_string(stores.path("work/lines")).expect("the file of the marks");
+    for mark in lines.lines() {
+        *found.entry(mark.to_owned()).or_default() += 1;
+    }
+    let once = |mark: &&String| mark.starts_with('n');
+    let twice = found.iter().filter(|(mark, times)| once(mark) && **times > 1);
+    let twice = twice.map(|(mark, times)| format!("the call {mark} was done {times} times"));
+    let lost =
+        done.iter().filter(|mark| !found.contains_key(*mark)).map(|mark| format!("the call {mark} was not done"));
+    twice.chain(lost).collect()
+}

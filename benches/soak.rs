@@ -1,0 +1,234 @@
+//! A million calls of every kind over one runtime: what the process holds must not grow with them. Some end well, others
+//! fail, are wrong, denied, trap, run out of memory, output or time, or are dropped midway; all are signed for.
+//!
+//! ```sh
+//! cargo bench --bench soak                        # twenty thousand
+//! cargo bench --bench soak -- --calls 1000000
+//! ```
+//!
+//! Memory, file descriptors and threads are read from `/proc`, so this measures on Linux alone. After a warm-up of a fifth
+//! of the calls, a line is laid through each by least squares; what it would gain over the whole run is held against a
+//! bound. At the end every slot of the pool has to be free, and the log sound and complete.
+
+#![allow(clippy::print_stdout, reason = "it reports to a terminal")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::Semaphore;
+use toolcrib::call::Behavior;
+use toolcrib::policy::{Policy, Rule};
+use toolcrib::tool::Limits;
+use toolcrib::{Audit, Outcome, Runtime, ToolCall, audit};
+
+const TOOLCRIB: &str = env!("CARGO_BIN_EXE_toolcrib");
+/// How many calls run at once. A tool gets half of the slots, so the pool has twice as many.
+const AT_ONCE: usize = 32;
+/// The guests that are called.
+const GUESTS: [&str; 8] = ["echo", "exit_code", "panic", "grow", "flood_stdout", "sleep", "spin", "nap"];
+/// How long those may take that never end.
+const SHORTEST: Duration = Duration::from_millis(40);
+/// How often it is looked what the process holds.
+const SAMPLES: u64 = 100;
+/// What may be gained over the whole run: kibibytes of memory, descriptors, threads. The allocator's own unrest is a few
+/// mebibytes.
+const MOST: [f64; 3] = [16.0 * 1024.0, 3.0, 3.0];
+
+/// One kind of call, by its share: how many of a thousand.
+struct Kind {
+    share: u64,
+    tool: &'static str,
+    arguments: Value,
+    outcome: Outcome,
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let calls = match (arguments.next().as_deref(), arguments.next().map(|number| number.parse())) {
+        (None, _) => 20_000,
+        (Some("--calls"), Some(Ok(calls @ 1000..))) => calls,
+        _ => {
+            println!("usage: cargo bench --bench soak -- [--calls N], at least 1,000");
+            return ExitCode::from(2);
+        }
+    };
+    if !Path::new("/proc/self/statm").exists() {
+        println!("skipped: this system does not tell what a process holds");
+        return ExitCode::SUCCESS;
+    }
+    let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads");
+    match threads.block_on(soak(calls)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            println!("FAILED: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn soak(calls: u64) -> Result<(), String> {
+    let folder = TempDir::new().expect("a folder");
+    let log = folder.path().join("audit");
+    let runtime = runtime(folder.path(), &log);
+    let kinds = Arc::new(kinds());
+    let slots = Arc::new(Semaphore::new(AT_ONCE));
+    let wrong = Arc::new(AtomicU64::new(0));
+    let every = calls.div_ceil(SAMPLES);
+    let mut samples = Vec::new();
+    let (started, mut random) = (Instant::now(), 1);
+    for made in 1..=calls {
+        let slot = slots.clone().acquire_owned().await.expect("never closed");
+        let (runtime, kinds, wrong, dice) = (runtime.clone(), kinds.clone(), wrong.clone(), roll(&mut random));
+        tokio::spawn(async move {
+            if !one(&runtime, &kinds, made, dice).await {
+                wrong.fetch_add(1, Relaxed);
+            }
+            drop(slot);
+        });
+        if made % every == 0 || made == calls {
+            // Measured at rest: what a running call holds is no leak.
+            let rest = slots.acquire_many(AT_ONCE as u32).await.expect("never closed");
+            let held = held();
+            if samples.len() % 10 == 9 {
+                let rate = made as f64 / started.elapsed().as_secs_f64();
+                let [memory, files, threads] = held;
+                println!("{made:9} calls  {memory:8} KiB  {files:3} files  {threads:3} threads  {rate:7.0} calls/s");
+            }
+            samples.push((made as f64, held));
+            drop(rest);
+        }
+    }
+    every_slot_is_free(&runtime).await?;
+    drop(runtime);
+    if wrong.load(Relaxed) > 0 {
+        return Err(format!("{} calls did not end as they had to", wrong.load(Relaxed)));
+    }
+    let slopes = slopes(&samples[samples.len() / 5..]);
+    let mut grown = None;
+    for ((what, slope), most) in ["KiB of memory", "file descriptors", "threads"].iter().zip(slopes).zip(MOST) {
+        let gained = slope * calls as f64;
+        println!("{:+.4} {what} for each 1,000 calls, {gained:+.1} over the run (at most {most})", slope * 1000.0);
+        grown = grown.or((gained > most).then(|| format!("{what} grow with the calls")));
+    }
+    let signed = signed(&log)?;
+    println!("{signed} records, the log is sound; {:.0} s", started.elapsed().as_secs_f64());
+    // The calls that fill every slot at the end are signed for as well.
+    let wanted = calls + 2 * AT_ONCE as u64;
+    if signed != wanted {
+        return Err(format!("{wanted} calls and {signed} records"));
+    }
+    grown.map_or(Ok(()), Err)
+}
+
+fn kinds() -> Vec<Kind> {
+    let kind = |share, tool, arguments, outcome| Kind { share, tool, arguments, outcome };
+    vec![
+        kind(500, "echo", json!({"text": "The quick brown fox jumps over the lazy dog. ".repeat(8)}), Outcome::Ok),
+        kind(120, "exit_code", json!({"code": 3, "stderr": "no"}), Outcome::Failed),
+        kind(80, "echo", json!(["no object"]), Outcome::BadArguments),
+        kind(80, "echo", json!({"text": "forbidden"}), Outcome::Denied),
+        kind(80, "panic", json!({}), Outcome::Trap),
+        kind(40, "grow", json!({}), Outcome::Memory),
+        kind(40, "flood_stdout", json!({}), Outcome::OutputLimit),
+        kind(9, "sleep", json!({}), Outcome::Deadline),
+        kind(1, "spin", json!({}), Outcome::Deadline),
+        // Dropped while it sleeps.
+        kind(50, "nap", json!({"ms": 10_000}), Outcome::Cancelled),
+    ]
+}
+
+fn runtime(folder: &Path, log: &Path) -> Runtime {
+    let target = Path::new(TOOLCRIB).ancestors().nth(2).expect("the program lies two folders down");
+    fs::create_dir_all(folder.join("tools/bin")).expect("a folder");
+    let entry = |name: &&str| {
+        let program = target.join("guests/wasm32-wasip2/guest").join(format!("{name}.wasm"));
+        fs::copy(program, folder.join(format!("tools/bin/{name}.wasm"))).expect("the guest was built");
+        let mut entry = json!({"name": name, "command": [format!("./tools/bin/{name}")]});
+        entry["limits"] = json!({"memoryMb": 4, "outputKb": 64});
+        if !["sleep", "spin"].contains(name) {
+            entry["timeoutSec"] = 20.into();
+        }
+        entry
+    };
+    let manifest = json!({ "tools": GUESTS.iter().map(entry).collect::<Vec<_>>() });
+    fs::write(folder.join("tools.json"), manifest.to_string()).expect("a manifest");
+    let deny = Rule::new(Behavior::Deny, "echo(text=forbidden)".parse().expect("a pattern"), "here");
+    let limits = Limits { deadline: SHORTEST, ..Default::default() };
+    let builder = Runtime::builder().source(folder).policy(Policy::default().rule(deny)).limits(limits);
+    let cache: PathBuf = target.join("test-cache");
+    builder.compile_cache(cache).concurrency(2 * AT_ONCE).audit(Audit::folder(log)).build().expect("a runtime")
+}
+
+/// Makes the call of a roll of the dice; says whether it ended as it has to.
+async fn one(runtime: &Runtime, kinds: &[Kind], number: u64, dice: u64) -> bool {
+    let mut left = dice % 1000;
+    let kind = kinds.iter().find(|kind| left.checked_sub(kind.share).map(|less| left = less).is_none());
+    let kind = kind.expect("the shares are a thousand");
+    let call = runtime.call(ToolCall::new(format!("c{number}"), kind.tool, kind.arguments.to_string()));
+    match kind.outcome {
+        Outcome::Cancelled => tokio::time::timeout(Duration::from_millis(dice % 7), call).await.is_err(),
+        wanted => {
+            let ended = call.await.receipt.outcome;
+            if ended != wanted {
+                println!("call {number} of `{}` ended in {ended}, not in {wanted}", kind.tool);
+            }
+            ended == wanted
+        }
+    }
+}
+
+/// As many calls at once as the pool has slots: one that was not given back would be missed.
+async fn every_slot_is_free(runtime: &Runtime) -> Result<(), String> {
+    let call = |number| {
+        let (tool, arguments) = if number % 2 == 0 { ("nap", r#"{"ms":200}"#) } else { ("sleep", "{}") };
+        runtime.call(ToolCall::new(format!("last{number}"), tool, arguments))
+    };
+    let ended = futures::future::join_all((0..2 * AT_ONCE).map(call)).await;
+    match ended.iter().find(|result| ![Outcome::Ok, Outcome::Deadline].contains(&result.receipt.outcome)) {
+        None => Ok(()),
+        Some(result) => Err(format!("a slot is not free: {}", result.content())),
+    }
+}
+
+/// Kibibytes of memory, file descriptors and threads of this process.
+fn held() -> [u64; 3] {
+    let status = fs::read_to_string("/proc/self/status").expect("a status");
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a field");
+        line.split_whitespace().next().expect("a number").parse().expect("a number")
+    };
+    let files = fs::read_dir("/proc/self/fd").expect("descriptors").count() as u64;
+    [field("VmRSS:"), files, field("Threads:")]
+}
+
+/// What each figure gains by a call, by least squares.
+fn slopes(samples: &[(f64, [u64; 3])]) -> [f64; 3] {
+    let count = samples.len() as f64;
+    let middle = samples.iter().map(|(at, _)| at).sum::<f64>() / count;
+    let spread: f64 = samples.iter().map(|(at, _)| (at - middle).powi(2)).sum();
+    [0, 1, 2].map(|which| samples.iter().map(|(at, held)| (at - middle) * held[which] as f64).sum::<f64>() / spread)
+}
+
+/// How many records a log has, if it is sound.
+fn signed(log: &Path) -> Result<u64, String> {
+    let mut walk = audit::verify(log).map_err(|error| error.to_string())?;
+    match walk.next() {
+        None => Ok(walk.summary().records),
+        Some(Ok(problem)) => Err(format!("the log: {}", problem.found)),
+        Some(Err(error)) => Err(error.to_string()),
+    }
+}
+
+/// Numbers that look like chance, the same in each run.
+fn roll(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state >> 11
+}
