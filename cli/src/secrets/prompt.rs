@@ -16,11 +16,11 @@ use system::hidden_line;
 /// Where the terminal would show it.
 pub(crate) fn ask(question: &str) -> io::Result<Option<Zeroizing<String>>> {
     let show = |text: &str| io::stderr().write_all(text.as_bytes());
-    show(question)?;
-    let line = hidden_line();
+    // Whoever is quick types as soon as they see the question: by then nothing may be shown any more.
+    let line = hidden_line(|| show(question))?;
     // The line break that was typed was not shown either.
     show("\n")?;
-    line
+    Ok(line)
 }
 
 #[cfg(unix)]
@@ -37,7 +37,8 @@ mod system {
     /// How the terminal was, while it is otherwise.
     static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-    pub(super) fn hidden_line() -> io::Result<Option<Zeroizing<String>>> {
+    /// A line that is not shown; `ask` is called when the terminal shows nothing any more.
+    pub(super) fn hidden_line(ask: impl FnOnce() -> io::Result<()>) -> io::Result<Option<Zeroizing<String>>> {
         let stdin = io::stdin();
         let before = tcgetattr(&stdin)?;
         let mut hidden = before.clone();
@@ -46,7 +47,7 @@ mod system {
         // What was typed before it was hidden is dropped: it was seen.
         let quiet = tcsetattr(&stdin, OptionalActions::Flush, &hidden).and_then(|()| tcgetattr(&stdin));
         let read = match quiet {
-            Ok(now) if !now.local_modes.contains(LocalModes::ECHO) => line(&stdin),
+            Ok(now) if !now.local_modes.contains(LocalModes::ECHO) => ask().and_then(|()| line(&stdin)),
             Ok(_) => Err(io::Error::other("this terminal shows what is typed")),
             Err(error) => Err(error.into()),
         };
@@ -93,7 +94,7 @@ mod system {
 
     use zeroize::Zeroizing;
 
-    pub(super) fn hidden_line() -> io::Result<Option<Zeroizing<String>>> {
+    pub(super) fn hidden_line(_: impl FnOnce() -> io::Result<()>) -> io::Result<Option<Zeroizing<String>>> {
         Err(io::Error::other("this terminal shows what is typed: pipe the value in instead"))
     }
 
