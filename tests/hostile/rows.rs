@@ -177,7 +177,6 @@ pub(super) const ROWS: &[(u8, &[&str])] = &[
     (
         51,
         &[
-            "programs::a_truncated_or_bit_flipped_component_never_brings_the_host_down",
             "compiling::damage::every_truncation_of_a_component_is_refused",
             "compiling::damage::every_flipped_bit_of_a_component_is_refused_or_runs",
         ],
@@ -203,7 +202,6 @@ pub(super) const ROWS: &[(u8, &[&str])] = &[
     (
         62,
         &[
-            "programs::a_damaged_or_foreign_cache_file_is_ignored_and_made_again",
             "compiling::damage::code_that_was_tampered_with_is_never_loaded_wherever_it_was",
             "compiling::damage::code_of_another_program_engine_or_folder_is_never_loaded",
         ],
