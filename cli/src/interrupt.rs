@@ -106,9 +106,21 @@ pub(crate) async fn leave<T>(code: u8, mut command: JoinHandle<T>) {
     }
 }
 
+/// Lets a write that is over the system's limit for files fail like any other: by default it ends the program, and a guest
+/// could bring that about. This needs a tokio runtime.
+pub(crate) fn outlive_large_files() {
+    system::outlive_large_files();
+}
+
 #[cfg(unix)]
 mod system {
+    use rustix::process::Signal;
     use tokio::signal::unix::{SignalKind, signal};
+
+    pub(super) fn outlive_large_files() {
+        // The handler stays when nobody listens; where it cannot be set, things are as they were.
+        let _ = signal(SignalKind::from_raw(Signal::XFSZ.as_raw()));
+    }
 
     pub(super) async fn ended() -> u8 {
         tokio::select! {
@@ -127,6 +139,8 @@ mod system {
 
 #[cfg(not(unix))]
 mod system {
+    pub(super) fn outlive_large_files() {}
+
     pub(super) async fn ended() -> u8 {
         std::future::pending().await
     }

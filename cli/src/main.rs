@@ -77,6 +77,7 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
     let threads = threads().context(NO_THREADS)?;
     let listening = runtime::Builder::new_current_thread().enable_all().build().context(NO_THREADS)?;
     let end = listening.block_on(async {
+        interrupt::outlive_large_files();
         let mut interrupted = pin!(interrupt::requested());
         // Whoever interrupts is listened to before anything is done.
         if let Poll::Ready(code) = futures::poll!(&mut interrupted) {

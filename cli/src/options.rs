@@ -90,6 +90,9 @@ pub(crate) struct Sources {
     #[command(flatten)]
     pub(crate) rules: Rules,
 
+    /// The longest that any call may take, such as `10s`, whatever its source says
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
+    max_timeout: Option<Duration>,
     /// The most memory of one call, such as `64MiB`
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]
     max_memory: Option<usize>,
@@ -268,7 +271,7 @@ impl Sources {
 
     fn ceiling(&self) -> LimitRequest {
         LimitRequest {
-            deadline: None,
+            deadline: self.max_timeout,
             memory: self.max_memory,
             stdout: self.max_output,
             disk_bytes: self.max_disk.map(|size| size as u64),

@@ -108,3 +108,22 @@ fn a_clock_that_jumps_moves_no_deadline() {
     let verified = crib.run(&["audit", "verify"]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
 }
+
+/// A write over the system's limit for files ends a program that has not seen to it, and a guest chooses what it writes.
+#[cfg(unix)]
+#[test]
+fn a_file_that_outgrows_the_systems_limit_ends_no_host() {
+    let crib = Crib::with_guests(&["fill_disk", "echo"]);
+    let call = format!(
+        "ulimit -f 1024; exec '{}' call fill_disk '{{\"way\":\"append\",\"most\":10000000}}' --json --allow-write=work",
+        crate::crib::TOOLCRIB
+    );
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(&call).current_dir(crib.path(".")).env_clear().env("HOME", crib.path("home"));
+    command.env("TOOLCRIB_AUDIT_DIR", crib.path("audit")).env("TOOLCRIB_CACHE_DIR", crib.path("cache"));
+    let ran = Ran::from(command.output().unwrap());
+    let line: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    assert_eq!((ran.code, &line["receipt"]["outcome"]), (Some(1), &json!("failed")), "{line}");
+    assert_eq!(crib.records().last().unwrap()["outcome"], "failed");
+    assert_eq!(crib.outcome("echo", &json!({}), &[]), "ok");
+}

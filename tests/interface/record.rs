@@ -252,3 +252,19 @@ fn a_schema_of_a_record_that_makes_no_sense_is_an_error_of_the_record() {
         }
     }
 }
+
+#[test]
+fn a_record_asks_for_less_than_the_defaults_and_never_for_more() {
+    let more = json!({"memoryMb": 100_000, "outputKb": 1_000_000, "diskMb": 5000, "diskEntries": 1_000_000});
+    let limits = |record: Value, flags: &[&str]| {
+        let crib = crib(&record);
+        let ran = crib.run(&[&["inspect", "test.echo", "--json", "--tools", "echo.tool.json"], flags].concat());
+        let limits: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+        limits["limits"].clone()
+    };
+    let plain = limits(record(json!({})), &[]);
+    assert_eq!(limits(record(json!({"limits": more, "timeout_ms": 86_400_000})), &[]), plain);
+    assert_eq!(limits(record(json!({"limits": {"memoryMb": 2}})), &[])["memoryBytes"], 2 << 20);
+    // What an operator writes stands in the place of the default, for whoever asks for as much.
+    assert_eq!(limits(record(json!({"limits": more})), &["--max-memory=1GiB"])["memoryBytes"], 1 << 30);
+}

@@ -305,6 +305,10 @@ impl<'p> Ticket<'p> {
         let flag = self.folder.as_ref().and_then(|(folder, granted)| {
             let wanted = real_path(&folder.join(path.trim_start_matches('/')));
             let inside = wanted.starts_with(folder);
+            // What a link leads to out of the folder, it leads to under every grant.
+            if !inside && !path.split('/').any(|part| part == "..") {
+                return None;
+            }
             match (inside, wanted.parent()) {
                 (true, _) if access > *granted && !self.stated_denial => {
                     Some(format!("--allow-{word}={}", folder.display()))

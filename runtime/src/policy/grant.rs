@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::call::Denial;
 use crate::error::Error;
-use crate::tool::{Access, FileRequest, FolderRequest, Format, SecretRequest, Tool};
+use crate::tool::{Access, FileRequest, FolderRequest, SecretRequest, Tool};
 
 use super::folder::{RealFolder, real_path};
 use super::network::Network;
@@ -79,13 +79,13 @@ impl Grant {
             }
             if allowed.denies_env(name) {
                 denied.push(Denial { capability: format!("env:{name}"), flag: None });
-            } else if !allows_by_naming(tool) && !allowed.env.contains(name) {
+            } else if !tool.origin.is_operators() && !allowed.env.contains(name) {
                 denied.push(Denial { capability: format!("env:{name}"), flag: Some(format!("--allow-env={name}")) });
             } else if let Some(value) = environment.get(name) {
                 env.push((name.clone(), value.clone()));
             }
         }
-        let by_naming = allows_by_naming(tool);
+        let by_naming = tool.origin.is_operators();
         let Allowed { network, denied_network, .. } = allowed;
         let network = Network::new(tool, by_naming, network, denied_network, &mut denied);
         let secrets = secret::granted(tool, by_naming, allowed, &mut denied);
@@ -201,11 +201,6 @@ fn granted_folders(
     Ok(folders)
 }
 
-/// Whether what a tool's source names is allowed by that.
-fn allows_by_naming(tool: &Tool) -> bool {
-    tool.origin.format == Format::Manifest
-}
-
 /// A folder that a tool asks for by name, as far as it is allowed.
 fn add_named(
     folders: &mut Vec<(RealFolder, Access)>,
@@ -218,7 +213,7 @@ fn add_named(
     let most = |real: &Path| {
         let holding = allowed.folders.iter().filter(|(folder, _)| real.starts_with(&folder.path));
         let by_flag = holding.map(|(_, granted)| *granted.min(access)).max();
-        if allows_by_naming(tool) { Some(*access) } else { by_flag }
+        if tool.origin.is_operators() { Some(*access) } else { by_flag }
     };
     let wanting = |real: &Path| {
         // No flag undoes a denial.

@@ -107,7 +107,8 @@ impl Builder {
         self
     }
 
-    /// The most that any tool may name.
+    /// What the operator sets: it stands in the place of the defaults, and no tool gets more. A deadline is only the
+    /// longest that there may be.
     #[must_use]
     pub fn ceiling(mut self, ceiling: LimitRequest) -> Self {
         self.ceiling = ceiling;
@@ -332,7 +333,7 @@ impl Builder {
         if grant.is_read_only() {
             tool.interface.infer_read_only();
         }
-        let limits = self.ceiling.cap(tool.limits.over(self.limits));
+        let limits = tool.limits.within(&self.ceiling, self.limits, tool.origin.is_operators());
         let discovery = &tool.interface.discovery;
         let deferred = discovery.should_defer.value
             || discovery.schema_visibility.value == Visibility::Deferred

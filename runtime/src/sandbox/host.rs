@@ -7,6 +7,7 @@ use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView};
 
+use super::errors::Errors;
 use super::files::{Allowance, Files};
 use super::meter::MemoryBudget;
 use super::requests::Requests;
@@ -32,6 +33,10 @@ impl Host {
     /// The requests of this call, before the gate.
     pub(super) fn http(&mut self) -> WasiHttpCtxView<'_> {
         WasiHttpCtxView { hooks: &mut self.requests, table: &mut self.table, ctx: &mut self.http }
+    }
+
+    pub(super) fn errors(&mut self) -> Errors<'_> {
+        Errors(&mut self.table)
     }
 
     pub(super) fn table(&mut self) -> &mut ResourceTable {

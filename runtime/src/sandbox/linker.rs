@@ -12,6 +12,7 @@ use wasmtime_wasi_http::WasiHttp;
 use wasmtime_wasi_http::p2::bindings::LinkOptions;
 use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types as http_types};
 
+use super::errors::Told;
 use super::files::GatedFiles;
 use super::host::Host;
 
@@ -51,7 +52,7 @@ impl HasData for Table {
 pub(super) fn command(engine: &Engine) -> wasmtime::Result<Linker<Host>> {
     let mut linker = Linker::new(engine);
     let l = &mut linker;
-    io::error::add_to_linker::<Host, Table>(l, Host::table)?;
+    io::error::add_to_linker::<Host, Told>(l, Host::errors)?;
     io::poll::add_to_linker::<Host, Table>(l, Host::table)?;
     io::streams::add_to_linker::<Host, Table>(l, Host::table)?;
     clocks::wall_clock::add_to_linker::<Host, WasiClocks>(l, Host::clocks)?;

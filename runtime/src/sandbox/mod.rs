@@ -6,6 +6,7 @@ mod cache;
 mod check;
 pub mod compiler;
 mod engine;
+mod errors;
 mod fault;
 mod files;
 mod host;

@@ -108,6 +108,15 @@ impl LimitRequest {
         }
     }
 
+    /// What a tool may use that asks for this, where an operator sets `most`: it stands in the place of the defaults, and
+    /// nothing is above it. Only a source of the operator's own gets more than the defaults by asking.
+    pub(crate) fn within(&self, most: &Self, defaults: Limits, is_operators: bool) -> Limits {
+        // The longest time is no time that a tool has by itself.
+        let deadline = most.deadline.map_or(defaults.deadline, |most| defaults.deadline.min(most));
+        let base = Limits { deadline, ..most.over(defaults) };
+        if is_operators { most.cap(self.over(base)) } else { self.cap(base) }
+    }
+
     /// `limits` with nothing above what this names.
     pub fn cap(&self, limits: Limits) -> Limits {
         let fuel = match (limits.fuel, self.fuel) {
@@ -137,6 +146,24 @@ mod tests {
         let asked = LimitRequest { memory: Some(1 << 30), fuel: Some(7), ..Default::default() }.over(Limits::default());
         let capped = LimitRequest { memory: Some(1 << 20), fuel: Some(9), ..Default::default() }.cap(asked);
         assert_eq!((capped.memory, capped.fuel), (1 << 20, Some(7)));
+    }
+
+    #[test]
+    fn a_stranger_asks_for_less_and_an_operator_for_more() {
+        let most = LimitRequest { memory: Some(1 << 30), deadline: Some(Duration::from_secs(5)), ..Default::default() };
+        let asked = LimitRequest { memory: Some(1 << 40), stdout: Some(1 << 40), ..Default::default() };
+        let [own, strangers] = [true, false].map(|own| asked.within(&most, Limits::default(), own));
+        assert_eq!((own.memory, own.stdout), (1 << 30, 1 << 40));
+        assert_eq!((strangers.memory, strangers.stdout), (1 << 30, Limits::default().stdout));
+        let less = LimitRequest { memory: Some(7), fuel: Some(8), ..Default::default() };
+        let less = less.within(&most, Limits::default(), false);
+        assert_eq!((less.memory, less.fuel, less.deadline), (7, Some(8), Duration::from_secs(5)));
+        let none = LimitRequest::default();
+        let longest = LimitRequest { deadline: Some(Duration::from_secs(3600)), ..Default::default() };
+        assert_eq!(none.within(&longest, Limits::default(), true).deadline, Limits::default().deadline);
+        let long = LimitRequest { deadline: Some(Duration::from_secs(99)), ..Default::default() };
+        assert_eq!(long.within(&none, Limits::default(), false).deadline, Limits::default().deadline);
+        assert_eq!(long.within(&most, Limits::default(), true).deadline, Duration::from_secs(5));
     }
 
     #[test]

@@ -110,6 +110,14 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// Whether the source is the operator's own, so that what it names is allowed by that. Everything else may be a
+    /// stranger's.
+    pub(crate) fn is_operators(&self) -> bool {
+        self.format == Format::Manifest
+    }
+}
+
+impl Origin {
     /// The place in words: the path, and the index where there is one.
     pub fn describe(&self) -> String {
         match self.index {
