@@ -22,6 +22,8 @@ A tool asks for a secret by its name, for one host and one place of a request:
   \"capabilities\": {\"secrets\": [{\"name\": \"github\", \"host\": \"api.github.com\",
     \"header\": \"Authorization\", \"format\": \"Bearer {}\"}]}
 The host program puts the value into requests to that host alone; the tool never sees it.
+A manifest of your own is enough for that. A record also needs the flag that names all three:
+  --allow-secret=github@api.github.com#header:authorization
 
 Secrets are kept in the system's keyring where one answers, else in an encrypted file. The key of that
 file lies beside it, so whoever can read your files can read your secrets. With

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::call::Denial;
 use crate::error::Error;
-use crate::tool::{SecretHost, SecretRequest, Tool, is_secret_name};
+use crate::tool::{Placement, SecretHost, SecretRequest, Tool, is_secret_name};
 
 use super::resolved::Allowed;
 use super::scanner::Scanner;
@@ -175,11 +175,12 @@ pub(crate) struct Credentials {
     pub(crate) scanner: Arc<Scanner>,
 }
 
-/// A secret as a flag names it: `NAME`, or `NAME@HOST` for one host alone.
+/// A secret as a flag names it: `NAME`, `NAME@HOST` or `NAME@HOST#PLACE`.
 #[derive(Debug, Clone)]
 pub(super) struct SecretRule {
     name: String,
     host: Option<SecretHost>,
+    place: Option<Placement>,
 }
 
 impl SecretRule {
@@ -190,21 +191,37 @@ impl SecretRule {
     /// [`Error::Permission`], naming what is wrong.
     pub(super) fn read(text: &str, flag: &str) -> Result<Self, Error> {
         let refuse = |reason: String| Error::Permission { permission: format!("{flag}={text}"), reason };
-        let (name, host) = match text.split_once('@') {
-            Some((name, host)) => (name, Some(host.parse().map_err(refuse)?)),
-            None => (text, None),
-        };
+        let (name, target) = text.split_once('@').map_or((text, None), |(name, target)| (name, Some(target)));
         let is_all = name == "*" && flag.starts_with("--deny");
         if !is_all && !is_secret_name(name) {
-            let reason = "not the name of a secret (must match [a-z0-9][a-z0-9_-]*); write NAME or NAME@HOST";
+            let reason =
+                "not the name of a secret (must match [a-z0-9][a-z0-9_-]*); write NAME, NAME@HOST or NAME@HOST#PLACE";
             return Err(refuse(reason.to_owned()));
         }
-        Ok(Self { name: name.to_owned(), host })
+        let (host, place) = match target.map(|target| target.split_once('#').unwrap_or((target, ""))) {
+            None => (None, None),
+            Some((host, "")) if !text.ends_with('#') => (Some(host), None),
+            Some((host, place)) => (Some(host), Some(place)),
+        };
+        let host = host.map(str::parse).transpose().map_err(refuse)?;
+        let place = place.map(Placement::at).transpose().map_err(refuse)?;
+        Ok(Self { name: name.to_owned(), host, place })
     }
 
-    fn is_about(&self, request: &SecretRequest) -> bool {
+    /// Whether a denial keeps this back: what it leaves out means any.
+    fn denies(&self, request: &SecretRequest) -> bool {
         let named = self.name == "*" || self.name == request.name;
-        named && self.host.as_ref().is_none_or(|host| *host == request.host)
+        named
+            && self.host.as_ref().is_none_or(|host| *host == request.host)
+            && self.place.as_ref().is_none_or(|place| place.shares_place(&request.placement))
+    }
+
+    /// Whether an allowance gives this to a stranger's tool. It has to name the host, which learns the value, and the
+    /// place: a value in the text of a public post is everybody's, although that host alone was sent it.
+    fn allows(&self, request: &SecretRequest) -> bool {
+        self.name == request.name
+            && self.host.as_ref().is_some_and(|host| *host == request.host)
+            && self.place.as_ref().is_some_and(|place| place.shares_place(&request.placement))
     }
 }
 
@@ -213,13 +230,12 @@ pub(super) fn granted(tool: &Tool, by_naming: bool, allowed: &Allowed, denied: &
     let mut granted = Vec::new();
     for request in &tool.requested.secrets {
         let capability = request.capability();
-        if allowed.denied_secrets.iter().any(|rule| rule.is_about(request)) {
+        if allowed.denied_secrets.iter().any(|rule| rule.denies(request)) {
             denied.push(Denial { capability, flag: None });
-        } else if by_naming || allowed.secrets.iter().any(|rule| rule.is_about(request)) {
+        } else if by_naming || allowed.secrets.iter().any(|rule| rule.allows(request)) {
             granted.push(request.clone());
         } else {
-            let flag = Some(format!("--allow-secret={}@{}", request.name, request.host));
-            denied.push(Denial { capability, flag });
+            denied.push(Denial { capability, flag: Some(format!("--allow-secret={}", request.full())) });
         }
     }
     granted
