@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -72,14 +73,39 @@ impl Scanner {
 
     /// A text with every secret in it masked.
     pub(crate) fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut masked = Cow::Borrowed(text);
-        for (_, regex) in &self.patterns {
-            if let Cow::Owned(bytes) = regex.replace_all(masked.as_bytes(), MASK.as_bytes()) {
-                masked = Cow::Owned(String::from_utf8_lossy(&bytes).into_owned());
-            }
-        }
-        masked
+        masked(text, self.found(text).collect())
     }
+
+    /// Where secrets stand in a text, in no order; they may overlap.
+    pub(crate) fn found<'s>(&'s self, text: &'s str) -> impl Iterator<Item = Range<usize>> + 's {
+        self.patterns.iter().flat_map(move |(_, regex)| regex.find_iter(text.as_bytes()).map(|found| found.range()))
+    }
+}
+
+/// A text with these parts of it masked. All are found before any is replaced: with one gone, nothing would be left to
+/// find another by that overlaps it, and the rest of that one would stay.
+pub(crate) fn masked(text: &str, mut parts: Vec<Range<usize>>) -> Cow<'_, str> {
+    if parts.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    parts.sort_unstable_by_key(|part| (part.start, part.end));
+    parts.dedup_by(|next, before| {
+        let overlap = next.start < before.end || next == before;
+        if overlap {
+            before.end = before.end.max(next.end);
+        }
+        overlap
+    });
+    let mut without = Vec::with_capacity(text.len());
+    let mut at = 0;
+    for part in parts {
+        without.extend_from_slice(&text.as_bytes()[at..part.start]);
+        without.extend_from_slice(MASK.as_bytes());
+        at = part.end;
+    }
+    without.extend_from_slice(&text.as_bytes()[at..]);
+    // A part can begin or end within a character.
+    Cow::Owned(String::from_utf8_lossy(&without).into_owned())
 }
 
 /// A stream of bytes that is looked through as it comes, whatever its parts are. What could be the beginning of a secret
@@ -224,6 +250,22 @@ mod tests {
                 let wide: Vec<u8> = value.encode_utf16().flat_map(order).collect();
                 assert!(scanner.check(&wide).is_err(), "{value}");
             }
+        }
+    }
+
+    #[test]
+    fn secrets_that_overlap_are_masked_whole() {
+        for (values, text, without) in [
+            (["abcd1234", "abcd1234-tail"], "<abcd1234-tail>", format!("<{MASK}>")),
+            (["abcd1234-tail", "abcd1234"], "<abcd1234-tail>", format!("<{MASK}>")),
+            (["head-1234", "1234-tail"], "<head-1234-tail>", format!("<{MASK}>")),
+            (["abcd1234", "abcd1234-tail"], "abcd1234-tailabcd1234-tail", format!("{MASK}{MASK}")),
+        ] {
+            let mut scanner = Scanner::default();
+            for value in values {
+                scanner.add(&Secret::new("canary", value).unwrap()).unwrap();
+            }
+            assert_eq!(scanner.mask(text), without, "{values:?}");
         }
     }
 
