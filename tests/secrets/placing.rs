@@ -132,7 +132,8 @@ fn a_record_asks_and_a_flag_allows() {
     assert!(!carried && line["receipt"]["denied"] == denied, "{line}");
     for allowed in [flag.clone(), format!("--allow-secret=canary@{host}#header:X-KEY")] {
         assert!(call(&[&allowed]).0, "{allowed}");
-        for denial in ["", "=canary", "=other,canary", &format!("=canary@{host}"), &format!("=canary@{host}#header:X-Key")]
+        for denial in
+            ["", "=canary", "=other,canary", &format!("=canary@{host}"), &format!("=canary@{host}#header:X-Key")]
         {
             assert!(!call(&[&allowed, &format!("--deny-secret{denial}")]).0, "{allowed} {denial}");
         }

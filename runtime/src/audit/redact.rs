@@ -117,19 +117,32 @@ impl Masking<'_> {
 mod tests {
     use serde_json::json;
 
-    use crate::policy::Secret;
+    use crate::error::Error;
+    use crate::policy::{Secret, SecretStore};
+    use crate::tool::{Placement, SecretRequest};
 
     use super::*;
 
+    struct Canary;
+
+    impl SecretStore for Canary {
+        fn value(&self, name: &str) -> Result<Option<Secret>, Error> {
+            Secret::new(name, "canary-1234").map(Some)
+        }
+    }
+
     #[test]
     fn a_pattern_that_covers_a_part_of_a_secret_leaves_nothing_of_it() {
-        let mut scanner = Scanner::default();
-        scanner.add(&Secret::new("canary", "canary-1234").unwrap()).unwrap();
+        let secrets = Secrets::new(Canary);
+        let placement = Placement::at("header:x-key").unwrap();
+        let host = "api.example.com".parse().unwrap();
+        secrets.open(&[SecretRequest { name: "canary".to_owned(), host, placement }]).unwrap();
         let mut redactions = Redactions::default();
         redactions.add(["[a-z]+-".into(), "34 [a-z]+".into()]);
-        let masking = Masking { patterns: &redactions.patterns, scanner: Some(&scanner) };
-        assert_eq!(masking.masked("<canary-1234 end>"), Some(format!("<{MASK}>")));
-        assert_eq!(masking.masked("12 <>"), None);
+        redactions.add_secrets(secrets);
+        let mut value = json!(["<canary-1234 end>", "12 <>"]);
+        redactions.mask(&mut value);
+        assert_eq!(value, json!([format!("<{MASK}>"), "12 <>"]));
     }
 
     #[test]

@@ -23,15 +23,41 @@ const MOST_STATES: usize = 8 << 20;
 /// The secrets to look for, each in its common encodings.
 #[derive(Clone, Default)]
 pub(crate) struct Scanner {
-    patterns: Vec<(Arc<str>, Regex)>,
+    needles: Vec<Arc<Needle>>,
     /// The most bytes that any of them matches.
     longest: usize,
+}
+
+/// One secret to look for. It takes megabytes and milliseconds to make, so it is made once and shared.
+pub(crate) struct Needle {
+    name: Arc<str>,
+    regex: Regex,
+    longest: usize,
+}
+
+impl Needle {
+    /// What finds a secret.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Secret`] where it cannot be looked for: then it must not be used.
+    pub(crate) fn of(secret: &Secret) -> Result<Self, Error> {
+        let (pattern, longest) = encodings::pattern(secret.value());
+        let built =
+            RegexBuilder::new(&pattern).unicode(false).size_limit(MOST_PROGRAM).dfa_size_limit(MOST_STATES).build();
+        // What is wrong with an expression quotes it, and so the value.
+        let regex = built.map_err(|_| Error::Secret {
+            name: secret.name().to_owned(),
+            reason: "its value cannot be looked for in responses, so it cannot be used".to_owned(),
+        })?;
+        Ok(Self { name: Arc::from(secret.name()), regex, longest })
+    }
 }
 
 /// An expression is as good as the secret: only names are shown.
 impl fmt::Debug for Scanner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.patterns.iter().map(|(name, _)| name)).finish()
+        f.debug_list().entries(self.needles.iter().map(|needle| &needle.name)).finish()
     }
 }
 
@@ -41,22 +67,11 @@ pub(crate) struct Leak(pub(crate) Arc<str>);
 
 impl Scanner {
     /// Looks for one more secret.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Secret`] where it cannot be looked for: then it must not be used.
-    pub(crate) fn add(&mut self, secret: &Secret) -> Result<(), Error> {
-        let (pattern, longest) = encodings::pattern(secret.value());
-        let built =
-            RegexBuilder::new(&pattern).unicode(false).size_limit(MOST_PROGRAM).dfa_size_limit(MOST_STATES).build();
-        // What is wrong with an expression quotes it, and so the value.
-        let regex = built.map_err(|_| Error::Secret {
-            name: secret.name().to_owned(),
-            reason: "its value cannot be looked for in responses, so it cannot be used".to_owned(),
-        })?;
-        self.patterns.push((Arc::from(secret.name()), regex));
-        self.longest = self.longest.max(longest);
-        Ok(())
+    pub(crate) fn add(&mut self, needle: &Arc<Needle>) {
+        if !self.needles.iter().any(|known| Arc::ptr_eq(known, needle)) {
+            self.needles.push(needle.clone());
+            self.longest = self.longest.max(needle.longest);
+        }
     }
 
     /// Looks for a secret in bytes.
@@ -65,8 +80,8 @@ impl Scanner {
     ///
     /// The name of one that is in them.
     pub(crate) fn check(&self, bytes: &[u8]) -> Result<(), Leak> {
-        match self.patterns.iter().find(|(_, regex)| regex.is_match(bytes)) {
-            Some((name, _)) => Err(Leak(name.clone())),
+        match self.needles.iter().find(|needle| needle.regex.is_match(bytes)) {
+            Some(needle) => Err(Leak(needle.name.clone())),
             None => Ok(()),
         }
     }
@@ -78,7 +93,7 @@ impl Scanner {
 
     /// Where secrets stand in a text, in no order; they may overlap.
     pub(crate) fn found<'s>(&'s self, text: &'s str) -> impl Iterator<Item = Range<usize>> + 's {
-        self.patterns.iter().flat_map(move |(_, regex)| regex.find_iter(text.as_bytes()).map(|found| found.range()))
+        self.needles.iter().flat_map(move |needle| needle.regex.find_iter(text.as_bytes()).map(|found| found.range()))
     }
 }
 
@@ -167,7 +182,7 @@ mod tests {
 
     fn scanner(value: &str) -> Arc<Scanner> {
         let mut scanner = Scanner::default();
-        scanner.add(&Secret::new("canary", value).unwrap()).unwrap();
+        scanner.add(&Arc::new(Needle::of(&Secret::new("canary", value).unwrap()).unwrap()));
         Arc::new(scanner)
     }
 
@@ -263,7 +278,7 @@ mod tests {
         ] {
             let mut scanner = Scanner::default();
             for value in values {
-                scanner.add(&Secret::new("canary", value).unwrap()).unwrap();
+                scanner.add(&Arc::new(Needle::of(&Secret::new("canary", value).unwrap()).unwrap()));
             }
             assert_eq!(scanner.mask(text), without, "{values:?}");
         }
@@ -317,7 +332,7 @@ mod tests {
                 for part in [1, 2, 7, 64, 1000, whole.len()] {
                     let (handed, cut) = streamed(&scanner, &whole, part);
                     assert!(cut, "{text} in parts of {part}");
-                    let start = scanner.patterns[0].1.find(&whole).unwrap().start();
+                    let start = scanner.needles[0].regex.find(&whole).unwrap().start();
                     assert!(whole[..start].starts_with(&handed), "{text} in parts of {part}: {handed:?}");
                 }
             }
