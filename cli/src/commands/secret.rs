@@ -130,14 +130,7 @@ fn list(vault: &Vault, json: bool) -> anyhow::Result<ExitCode> {
 }
 
 fn remove(vault: &Vault, names: &[String]) -> anyhow::Result<ExitCode> {
-    let known = vault.list()?;
-    if let Some(unknown) = names.iter().find(|name| !known.iter().any(|one| one.name == **name)) {
-        let hint = "`toolcrib secret list` shows what there is";
-        return Err(Advice::new(format!("no secret `{unknown}`: nothing was removed"), hint).into());
-    }
-    for name in names {
-        vault.remove(name)?;
-    }
+    vault.remove(names)?;
     render::aside(&format!("secrets removed: {}", names.len()));
     Ok(ExitCode::SUCCESS)
 }
