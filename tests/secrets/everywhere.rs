@@ -151,6 +151,22 @@ fn a_call_leaves_no_trace_of_a_secret_that_its_caller_knows() {
 }
 
 #[test]
+fn a_receipt_does_not_tell_a_secret_as_the_name_of_a_host() {
+    const PLAIN: &str = "canary0123456789";
+    let crib = crib("http://127.0.0.1:9");
+    assert_eq!(super::keep(&crib, "canary", PLAIN).code, Some(0));
+    let arguments = json!({"url": format!("http://{PLAIN}.example:8080/")}).to_string();
+    let ran = crib.run(&["call", "canary", &arguments, "--json", "--verbose"]);
+    let line: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let request = &line["receipt"]["network"]["requests"][0];
+    assert_eq!((&request["host"], &request["error"]), (&json!("***REDACTED***.example"), &json!("denied")), "{line}");
+    for (what, bytes) in [("stdout", ran.stdout.as_bytes()), ("stderr", ran.stderr.as_bytes())] {
+        assert_eq!(found(bytes, PLAIN), None, "{what}: {ran:?}");
+    }
+    assert_eq!(found(json!(crib.records()).to_string().as_bytes(), PLAIN), None);
+}
+
+#[test]
 fn an_answer_stays_json_and_one_that_no_mask_fits_is_withheld() {
     let crib = crib("http://127.0.0.1:9");
     let mut tools = vec![];

@@ -27,7 +27,7 @@ fn the_host_gets_the_secret_and_the_tool_never_sees_it() {
     let line = crib.call("canary", &json!({"url": echo.url("quiet"), "headers": headers}), &[]);
     assert_eq!(line["receipt"]["outcome"], "ok", "{line}");
     assert_eq!(line["receipt"]["secrets"], json!(["canary"]), "{line}");
-    let granted = format!("secret:canary@{}", echo.host());
+    let granted = format!("secret:canary@{}#header:authorization", echo.host());
     assert!(line["receipt"]["granted"].as_array().unwrap().contains(&json!(granted)), "{line}");
     assert!(line["result"].to_string().contains("nothing to see"), "{line}");
     assert_eq!(found(line.to_string().as_bytes(), CANARY), None, "{line}");
@@ -126,25 +126,44 @@ fn a_record_asks_and_a_flag_allows() {
         (heard.contains(CANARY), line)
     };
     let (carried, line) = call(&[]);
-    let flag = format!("--allow-secret=canary@{}", echo.host());
-    let denied = json!([{"capability": format!("secret:canary@{}", echo.host()), "flag": flag}]);
+    let host = echo.host();
+    let flag = format!("--allow-secret=canary@{host}#header:x-key");
+    let denied = json!([{"capability": format!("secret:canary@{host}#header:x-key"), "flag": flag}]);
     assert!(!carried && line["receipt"]["denied"] == denied, "{line}");
-    for allowed in ["--allow-secret=canary", flag.as_str()] {
-        assert!(call(&[allowed]).0, "{allowed}");
-        for denial in ["--deny-secret", "--deny-secret=canary", "--deny-secret=other,canary"] {
-            assert!(!call(&[allowed, denial]).0, "{allowed} {denial}");
+    for allowed in [flag.clone(), format!("--allow-secret=canary@{host}#header:X-KEY")] {
+        assert!(call(&[&allowed]).0, "{allowed}");
+        for denial in
+            ["", "=canary", "=other,canary", &format!("=canary@{host}"), &format!("=canary@{host}#header:X-Key")]
+        {
+            assert!(!call(&[&allowed, &format!("--deny-secret{denial}")]).0, "{allowed} {denial}");
         }
-        assert!(call(&[allowed, "--deny-secret=other", "--deny-secret=canary@other.example"]).0);
+        let others = format!("--deny-secret=other,canary@other.example,canary@{host}#query:x-key");
+        assert!(call(&[&allowed, &others]).0);
     }
-    for other in ["--allow-secret=other", "--allow-secret=canary@other.example", "--allow-secret=canary@127.0.0.1:443"]
-    {
-        assert!(!call(&[other]).0, "{other}");
+    // What leaves open to which host a value goes, or where it stands there, leaves it to the record's author.
+    for other in [
+        "canary",
+        "other",
+        "canary@other.example#header:x-key",
+        "canary@127.0.0.1:443#header:x-key",
+        &format!("canary@{host}"),
+        &format!("canary@{host}#header:authorization"),
+        &format!("canary@{host}#query:x-key"),
+    ] {
+        let (carried, line) = call(&[&format!("--allow-secret={other}")]);
+        assert!(!carried && line["receipt"]["denied"] == denied, "{other}: {line}");
     }
     for (wrong, why) in [
         ("--allow-secret=A", "not the name of a secret"),
         ("--allow-secret=*", "not the name of a secret"),
         ("--allow-secret=a@*.b", "is no host for a secret"),
         ("--allow-secret=a@http://b.example", "without TLS it could be read"),
+        ("--allow-secret=a#header:x", "not the name of a secret"),
+        ("--allow-secret=a@b.c#", "is no place of a request"),
+        ("--allow-secret=a@b.c#body", "is no place of a request"),
+        ("--allow-secret=a@b.c#header:Host", "is the host's own and carries no secret"),
+        ("--allow-secret=a@b.c#header:x`y`", "is not the name of a header"),
+        ("--allow-secret=a@b.c#query:", "is not the name of a parameter"),
     ] {
         let ran = crib.run(&["call", "canary", "--tools=canary.tool.json", wrong]);
         assert!(ran.code == Some(1) && ran.stderr.contains(why), "{wrong}: {ran:?}");
@@ -156,7 +175,7 @@ fn a_manifest_of_ones_own_can_be_denied_its_secret() {
     let echo = Echo::start(CANARY);
     let crib = crib(&echo.host());
     let line = crib.call("canary", &json!({"url": echo.url("quiet")}), &["--deny-secret"]);
-    let capability = format!("secret:canary@{}", echo.host());
+    let capability = format!("secret:canary@{}#header:authorization", echo.host());
     assert!(line["receipt"]["denied"].as_array().unwrap().contains(&json!({ "capability": capability })), "{line}");
     assert!(!echo.heard().join("").contains(CANARY));
 }

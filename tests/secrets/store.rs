@@ -257,18 +257,35 @@ fn a_keyring_that_never_answers_is_waited_for_a_few_seconds() {
     let crib = Crib::new();
     let socket = crib.path("bus");
     let _listener = UnixListener::bind(&socket).unwrap();
-    let run = |store: &str| {
+    let run = |args: &[&str], store: &str| {
         let started = Instant::now();
-        let mut command = crib.toolcrib(&["secret", "list", "--json", "--secrets-store", store]);
+        let mut command = crib.toolcrib(&[&["secret"], args, &["--secrets-store", store]].concat());
         command.env("DBUS_SESSION_BUS_ADDRESS", format!("unix:path={}", socket.display()));
         (Ran::from(command.output().unwrap()), started.elapsed())
     };
-    let (ran, took) = run("keyring");
-    assert!(ran.code == Some(1) && ran.stderr.contains("it did not answer within 5 s"), "{ran:?}");
+    for store in ["keyring", "auto"] {
+        let (ran, took) = run(&["list", "--json"], store);
+        assert!(ran.code == Some(1) && ran.stderr.contains("it did not answer within 5 s"), "{ran:?}");
+        assert!(ran.stderr.contains("--secrets-store file"), "{ran:?}");
+        assert!(took < Duration::from_secs(30), "{took:?}");
+    }
+    keep(&crib, "github", CANARY);
+    let (ran, took) = run(&["remove", "github"], "auto");
+    assert!(ran.code == Some(1) && ran.stderr.contains("what a keyring holds under `github` lives on"), "{ran:?}");
     assert!(took < Duration::from_secs(30), "{took:?}");
-    let (ran, took) = run("auto");
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "[]\n"), "without it there is the file: {ran:?}");
-    assert!(took < Duration::from_secs(30), "{took:?}");
+    assert_eq!(names(&crib), [""; 0], "it is gone from the file");
+}
+
+#[test]
+fn where_no_keyring_can_be_there_is_the_file_alone() {
+    let crib = Crib::new();
+    keep(&crib, "github", CANARY);
+    for args in [&["list", "--json"][..], &["remove", "github"]] {
+        let mut command = crib.toolcrib(&[&["secret"], args, &["--secrets-store", "auto"]].concat());
+        let ran = Ran::from(command.env("XDG_RUNTIME_DIR", crib.path(".")).output().unwrap());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    assert_eq!(names(&crib), [""; 0]);
 }
 
 #[test]

@@ -13,11 +13,15 @@ use super::{ALL, PERMISSIONS, RECORDS, state_folder};
 /// Which secrets tools may have put into their requests.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SecretOptions {
-    /// Let tools that ask for them have these secrets in their requests, each to its one host; see `toolcrib secret`
-    #[arg(long, value_name = "NAME[@HOST]", value_delimiter = ',', help_heading = PERMISSIONS)]
+    /// Let tools that ask for them have these secrets in their requests; see `toolcrib secret`
+    ///
+    /// A tool of a record gets a secret only where the flag names its host and its place in the request, such as
+    /// `github@api.github.com#header:authorization` or `maps@maps.example.com#query:key`. A manifest of your own says
+    /// both itself and needs no flag; a name alone, or one with a host, allows nothing beyond that.
+    #[arg(long, value_name = "NAME@HOST#PLACE", value_delimiter = ',', help_heading = PERMISSIONS)]
     allow_secret: Vec<String>,
     /// Keep these secrets from every tool, or all; wins over any allowance
-    #[arg(long, value_name = "NAME[@HOST]", value_delimiter = ',', help_heading = PERMISSIONS)]
+    #[arg(long, value_name = "NAME[@HOST[#PLACE]]", value_delimiter = ',', help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
     deny_secret: Vec<String>,
     #[command(flatten)]

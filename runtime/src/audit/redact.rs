@@ -7,7 +7,7 @@ use regex::Regex;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::policy::{MASK, Scanner, Secrets};
+use crate::policy::{MASK, Scanner, Secrets, masked};
 
 /// The fields whose text comes from outside. The others are the host's own words and figures, and stay readable.
 const FREE_TEXT: [&str; 10] =
@@ -104,18 +104,12 @@ impl Masking<'_> {
 
     /// The text without what is masked, where anything is.
     fn masked(&self, text: &str) -> Option<String> {
-        let mut masked = Cow::Borrowed(text);
-        for pattern in self.patterns {
-            if let Cow::Owned(without) = pattern.replace_all(&masked, MASK) {
-                masked = Cow::Owned(without);
-            }
+        let patterns = self.patterns.iter().flat_map(|pattern| pattern.find_iter(text)).map(|found| found.range());
+        let secrets = self.scanner.into_iter().flat_map(|scanner| scanner.found(text));
+        match masked(text, patterns.chain(secrets).collect()) {
+            Cow::Owned(without) => Some(without),
+            Cow::Borrowed(_) => None,
         }
-        if let Some(scanner) = self.scanner
-            && let Cow::Owned(without) = scanner.mask(&masked)
-        {
-            masked = Cow::Owned(without);
-        }
-        matches!(masked, Cow::Owned(_)).then(|| masked.into_owned())
     }
 }
 
@@ -123,7 +117,33 @@ impl Masking<'_> {
 mod tests {
     use serde_json::json;
 
+    use crate::error::Error;
+    use crate::policy::{Secret, SecretStore};
+    use crate::tool::{Placement, SecretRequest};
+
     use super::*;
+
+    struct Canary;
+
+    impl SecretStore for Canary {
+        fn value(&self, name: &str) -> Result<Option<Secret>, Error> {
+            Secret::new(name, "canary-1234").map(Some)
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_covers_a_part_of_a_secret_leaves_nothing_of_it() {
+        let secrets = Secrets::new(Canary);
+        let placement = Placement::at("header:x-key").unwrap();
+        let host = "api.example.com".parse().unwrap();
+        secrets.open(&[SecretRequest { name: "canary".to_owned(), host, placement }]).unwrap();
+        let mut redactions = Redactions::default();
+        redactions.add(["[a-z]+-".into(), "34 [a-z]+".into()]);
+        redactions.add_secrets(secrets);
+        let mut value = json!(["<canary-1234 end>", "12 <>"]);
+        redactions.mask(&mut value);
+        assert_eq!(value, json!([format!("<{MASK}>"), "12 <>"]));
+    }
 
     #[test]
     fn strings_are_masked_and_the_line_stays_json() {

@@ -120,4 +120,8 @@ pub(super) fn mask_receipt(receipt: &mut Receipt, scanner: &Scanner) {
     if let Some(decision) = &mut receipt.decision {
         decision.rests_on = decision.rests_on.take().map(|text| mask(text, scanner));
     }
+    for request in receipt.network.iter_mut().flat_map(|network| &mut network.requests) {
+        request.method = mask(std::mem::take(&mut request.method), scanner);
+        request.host = mask(std::mem::take(&mut request.host), scanner);
+    }
 }

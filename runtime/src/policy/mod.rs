@@ -27,7 +27,7 @@ pub(crate) use network::{Prospect, Refusal};
 pub(crate) use resolved::Allowed;
 pub(crate) use rule::{Judged, Rules};
 pub use rule::{Pattern, Rule};
-pub(crate) use scanner::{Leak, MASK, Scan, Scanner};
+pub(crate) use scanner::{Leak, MASK, Scan, Scanner, masked};
 pub(crate) use secret::Credentials;
 pub use secret::{Secret, SecretStore, Secrets};
 pub(crate) use target::Target;

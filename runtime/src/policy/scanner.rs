@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -22,15 +23,41 @@ const MOST_STATES: usize = 8 << 20;
 /// The secrets to look for, each in its common encodings.
 #[derive(Clone, Default)]
 pub(crate) struct Scanner {
-    patterns: Vec<(Arc<str>, Regex)>,
+    needles: Vec<Arc<Needle>>,
     /// The most bytes that any of them matches.
     longest: usize,
+}
+
+/// One secret to look for. It takes megabytes and milliseconds to make, so it is made once and shared.
+pub(crate) struct Needle {
+    name: Arc<str>,
+    regex: Regex,
+    longest: usize,
+}
+
+impl Needle {
+    /// What finds a secret.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Secret`] where it cannot be looked for: then it must not be used.
+    pub(crate) fn of(secret: &Secret) -> Result<Self, Error> {
+        let (pattern, longest) = encodings::pattern(secret.value());
+        let built =
+            RegexBuilder::new(&pattern).unicode(false).size_limit(MOST_PROGRAM).dfa_size_limit(MOST_STATES).build();
+        // What is wrong with an expression quotes it, and so the value.
+        let regex = built.map_err(|_| Error::Secret {
+            name: secret.name().to_owned(),
+            reason: "its value cannot be looked for in responses, so it cannot be used".to_owned(),
+        })?;
+        Ok(Self { name: Arc::from(secret.name()), regex, longest })
+    }
 }
 
 /// An expression is as good as the secret: only names are shown.
 impl fmt::Debug for Scanner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.patterns.iter().map(|(name, _)| name)).finish()
+        f.debug_list().entries(self.needles.iter().map(|needle| &needle.name)).finish()
     }
 }
 
@@ -40,22 +67,11 @@ pub(crate) struct Leak(pub(crate) Arc<str>);
 
 impl Scanner {
     /// Looks for one more secret.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Secret`] where it cannot be looked for: then it must not be used.
-    pub(crate) fn add(&mut self, secret: &Secret) -> Result<(), Error> {
-        let (pattern, longest) = encodings::pattern(secret.value());
-        let built =
-            RegexBuilder::new(&pattern).unicode(false).size_limit(MOST_PROGRAM).dfa_size_limit(MOST_STATES).build();
-        // What is wrong with an expression quotes it, and so the value.
-        let regex = built.map_err(|_| Error::Secret {
-            name: secret.name().to_owned(),
-            reason: "its value cannot be looked for in responses, so it cannot be used".to_owned(),
-        })?;
-        self.patterns.push((Arc::from(secret.name()), regex));
-        self.longest = self.longest.max(longest);
-        Ok(())
+    pub(crate) fn add(&mut self, needle: &Arc<Needle>) {
+        if !self.needles.iter().any(|known| Arc::ptr_eq(known, needle)) {
+            self.needles.push(needle.clone());
+            self.longest = self.longest.max(needle.longest);
+        }
     }
 
     /// Looks for a secret in bytes.
@@ -64,22 +80,47 @@ impl Scanner {
     ///
     /// The name of one that is in them.
     pub(crate) fn check(&self, bytes: &[u8]) -> Result<(), Leak> {
-        match self.patterns.iter().find(|(_, regex)| regex.is_match(bytes)) {
-            Some((name, _)) => Err(Leak(name.clone())),
+        match self.needles.iter().find(|needle| needle.regex.is_match(bytes)) {
+            Some(needle) => Err(Leak(needle.name.clone())),
             None => Ok(()),
         }
     }
 
     /// A text with every secret in it masked.
     pub(crate) fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut masked = Cow::Borrowed(text);
-        for (_, regex) in &self.patterns {
-            if let Cow::Owned(bytes) = regex.replace_all(masked.as_bytes(), MASK.as_bytes()) {
-                masked = Cow::Owned(String::from_utf8_lossy(&bytes).into_owned());
-            }
-        }
-        masked
+        masked(text, self.found(text).collect())
     }
+
+    /// Where secrets stand in a text, in no order; they may overlap.
+    pub(crate) fn found<'s>(&'s self, text: &'s str) -> impl Iterator<Item = Range<usize>> + 's {
+        self.needles.iter().flat_map(move |needle| needle.regex.find_iter(text.as_bytes()).map(|found| found.range()))
+    }
+}
+
+/// A text with these parts of it masked. All are found before any is replaced: with one gone, nothing would be left to
+/// find another by that overlaps it, and the rest of that one would stay.
+pub(crate) fn masked(text: &str, mut parts: Vec<Range<usize>>) -> Cow<'_, str> {
+    if parts.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    parts.sort_unstable_by_key(|part| (part.start, part.end));
+    parts.dedup_by(|next, before| {
+        let overlap = next.start < before.end || next == before;
+        if overlap {
+            before.end = before.end.max(next.end);
+        }
+        overlap
+    });
+    let mut without = Vec::with_capacity(text.len());
+    let mut at = 0;
+    for part in parts {
+        without.extend_from_slice(&text.as_bytes()[at..part.start]);
+        without.extend_from_slice(MASK.as_bytes());
+        at = part.end;
+    }
+    without.extend_from_slice(&text.as_bytes()[at..]);
+    // A part can begin or end within a character.
+    Cow::Owned(String::from_utf8_lossy(&without).into_owned())
 }
 
 /// A stream of bytes that is looked through as it comes, whatever its parts are. What could be the beginning of a secret
@@ -141,7 +182,7 @@ mod tests {
 
     fn scanner(value: &str) -> Arc<Scanner> {
         let mut scanner = Scanner::default();
-        scanner.add(&Secret::new("canary", value).unwrap()).unwrap();
+        scanner.add(&Arc::new(Needle::of(&Secret::new("canary", value).unwrap()).unwrap()));
         Arc::new(scanner)
     }
 
@@ -228,6 +269,22 @@ mod tests {
     }
 
     #[test]
+    fn secrets_that_overlap_are_masked_whole() {
+        for (values, text, without) in [
+            (["abcd1234", "abcd1234-tail"], "<abcd1234-tail>", format!("<{MASK}>")),
+            (["abcd1234-tail", "abcd1234"], "<abcd1234-tail>", format!("<{MASK}>")),
+            (["head-1234", "1234-tail"], "<head-1234-tail>", format!("<{MASK}>")),
+            (["abcd1234", "abcd1234-tail"], "abcd1234-tailabcd1234-tail", format!("{MASK}{MASK}")),
+        ] {
+            let mut scanner = Scanner::default();
+            for value in values {
+                scanner.add(&Arc::new(Needle::of(&Secret::new("canary", value).unwrap()).unwrap()));
+            }
+            assert_eq!(scanner.mask(text), without, "{values:?}");
+        }
+    }
+
+    #[test]
     fn what_is_printed_for_a_developer_holds_no_value() {
         let scanner = scanner(VALUES[0]);
         let mut scan = Scan::new(scanner.clone());
@@ -275,7 +332,7 @@ mod tests {
                 for part in [1, 2, 7, 64, 1000, whole.len()] {
                     let (handed, cut) = streamed(&scanner, &whole, part);
                     assert!(cut, "{text} in parts of {part}");
-                    let start = scanner.patterns[0].1.find(&whole).unwrap().start();
+                    let start = scanner.needles[0].regex.find(&whole).unwrap().start();
                     assert!(whole[..start].starts_with(&handed), "{text} in parts of {part}: {handed:?}");
                 }
             }

@@ -11,10 +11,10 @@ use zeroize::Zeroizing;
 
 use crate::call::Denial;
 use crate::error::Error;
-use crate::tool::{SecretHost, SecretRequest, Tool, is_secret_name};
+use crate::tool::{Placement, SecretHost, SecretRequest, Tool, is_secret_name};
 
 use super::resolved::Allowed;
-use super::scanner::Scanner;
+use super::scanner::{Needle, Scanner};
 
 /// A secret. Its value leaves memory with it, and is in no `Debug`, `Display` or `Serialize`.
 pub struct Secret {
@@ -95,11 +95,18 @@ pub struct Secrets(Arc<Inner>);
 
 struct Inner {
     store: Box<dyn SecretStore>,
-    read: Mutex<HashMap<String, Arc<Secret>>>,
+    read: Mutex<HashMap<String, Known>>,
     /// Looks for everything that was read.
     scanner: RwLock<Arc<Scanner>>,
     /// Whether anything was: asked on the path of every call.
     any: AtomicBool,
+}
+
+/// A secret that was read, and what finds it.
+#[derive(Clone)]
+struct Known {
+    secret: Arc<Secret>,
+    needle: Arc<Needle>,
 }
 
 impl Secrets {
@@ -113,43 +120,47 @@ impl Secrets {
         }))
     }
 
-    /// The values for what is granted. Each is read once for as long as this lives.
+    /// The values for what is granted. Each is kept from its first reading for as long as this lives.
     ///
     /// # Errors
     ///
     /// [`Error::Secret`] where one is not kept, or cannot be read or looked for.
     pub(crate) fn open(&self, granted: &[SecretRequest]) -> Result<Credentials, Error> {
-        let mut read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);
         let mut scanner = Scanner::default();
         let mut opened = Vec::with_capacity(granted.len());
         for request in granted {
-            let secret = match read.get(&request.name) {
-                Some(known) => known.clone(),
-                None => {
-                    let found = self.0.store.value(&request.name)?;
-                    let secret = Arc::new(found.ok_or_else(|| Error::Secret {
-                        name: request.name.clone(),
-                        reason: "there is none of this name".to_owned(),
-                    })?);
-                    self.note(&secret)?;
-                    read.insert(request.name.clone(), secret.clone());
-                    secret
-                }
-            };
-            scanner.add(&secret)?;
-            opened.push((request.clone(), secret));
+            let known = self.0.read.lock().unwrap_or_else(PoisonError::into_inner).get(&request.name).cloned();
+            let known = known.map_or_else(|| self.read(&request.name), Ok)?;
+            scanner.add(&known.needle);
+            opened.push((request.clone(), known.secret));
         }
         Ok(Credentials { opened, scanner: Arc::new(scanner) })
     }
 
+    /// Reads a secret. Nothing is locked while the store is asked, behind which may be a person, or while the expression
+    /// is made: other calls go on.
+    fn read(&self, name: &str) -> Result<Known, Error> {
+        let missing = || Error::Secret { name: name.to_owned(), reason: "there is none of this name".to_owned() };
+        let secret = self.0.store.value(name)?.ok_or_else(missing)?;
+        let needle = Arc::new(Needle::of(&secret)?);
+        let mut read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);
+        // Of several calls that read it at once the first one settles it.
+        if let Some(known) = read.get(name) {
+            return Ok(known.clone());
+        }
+        self.note(&needle);
+        let known = Known { secret: Arc::new(secret), needle };
+        read.insert(name.to_owned(), known.clone());
+        Ok(known)
+    }
+
     /// From now on it is masked.
-    fn note(&self, secret: &Secret) -> Result<(), Error> {
+    fn note(&self, needle: &Arc<Needle>) {
         let mut all = self.0.scanner.write().unwrap_or_else(PoisonError::into_inner);
         let mut more = Scanner::clone(&all);
-        more.add(secret)?;
+        more.add(needle);
         *all = Arc::new(more);
         self.0.any.store(true, Release);
-        Ok(())
     }
 
     /// What looks for everything that was read so far; `None` where nothing was.
@@ -175,11 +186,12 @@ pub(crate) struct Credentials {
     pub(crate) scanner: Arc<Scanner>,
 }
 
-/// A secret as a flag names it: `NAME`, or `NAME@HOST` for one host alone.
+/// A secret as a flag names it: `NAME`, `NAME@HOST` or `NAME@HOST#PLACE`.
 #[derive(Debug, Clone)]
 pub(super) struct SecretRule {
     name: String,
     host: Option<SecretHost>,
+    place: Option<Placement>,
 }
 
 impl SecretRule {
@@ -190,21 +202,37 @@ impl SecretRule {
     /// [`Error::Permission`], naming what is wrong.
     pub(super) fn read(text: &str, flag: &str) -> Result<Self, Error> {
         let refuse = |reason: String| Error::Permission { permission: format!("{flag}={text}"), reason };
-        let (name, host) = match text.split_once('@') {
-            Some((name, host)) => (name, Some(host.parse().map_err(refuse)?)),
-            None => (text, None),
-        };
+        let (name, target) = text.split_once('@').map_or((text, None), |(name, target)| (name, Some(target)));
         let is_all = name == "*" && flag.starts_with("--deny");
         if !is_all && !is_secret_name(name) {
-            let reason = "not the name of a secret (must match [a-z0-9][a-z0-9_-]*); write NAME or NAME@HOST";
+            let reason =
+                "not the name of a secret (must match [a-z0-9][a-z0-9_-]*); write NAME, NAME@HOST or NAME@HOST#PLACE";
             return Err(refuse(reason.to_owned()));
         }
-        Ok(Self { name: name.to_owned(), host })
+        let (host, place) = match target.map(|target| target.split_once('#').unwrap_or((target, ""))) {
+            None => (None, None),
+            Some((host, "")) if !text.ends_with('#') => (Some(host), None),
+            Some((host, place)) => (Some(host), Some(place)),
+        };
+        let host = host.map(str::parse).transpose().map_err(refuse)?;
+        let place = place.map(Placement::at).transpose().map_err(refuse)?;
+        Ok(Self { name: name.to_owned(), host, place })
     }
 
-    fn is_about(&self, request: &SecretRequest) -> bool {
+    /// Whether a denial keeps this back: what it leaves out means any.
+    fn denies(&self, request: &SecretRequest) -> bool {
         let named = self.name == "*" || self.name == request.name;
-        named && self.host.as_ref().is_none_or(|host| *host == request.host)
+        named
+            && self.host.as_ref().is_none_or(|host| *host == request.host)
+            && self.place.as_ref().is_none_or(|place| place.shares_place(&request.placement))
+    }
+
+    /// Whether an allowance gives this to a stranger's tool. It has to name the host, which learns the value, and the
+    /// place: a value in the text of a public post is everybody's, although that host alone was sent it.
+    fn allows(&self, request: &SecretRequest) -> bool {
+        self.name == request.name
+            && self.host.as_ref().is_some_and(|host| *host == request.host)
+            && self.place.as_ref().is_some_and(|place| place.shares_place(&request.placement))
     }
 }
 
@@ -213,14 +241,83 @@ pub(super) fn granted(tool: &Tool, by_naming: bool, allowed: &Allowed, denied: &
     let mut granted = Vec::new();
     for request in &tool.requested.secrets {
         let capability = request.capability();
-        if allowed.denied_secrets.iter().any(|rule| rule.is_about(request)) {
+        if allowed.denied_secrets.iter().any(|rule| rule.denies(request)) {
             denied.push(Denial { capability, flag: None });
-        } else if by_naming || allowed.secrets.iter().any(|rule| rule.is_about(request)) {
+        } else if by_naming || allowed.secrets.iter().any(|rule| rule.allows(request)) {
             granted.push(request.clone());
         } else {
-            let flag = Some(format!("--allow-secret={}@{}", request.name, request.host));
-            denied.push(Denial { capability, flag });
+            denied.push(Denial { capability, flag: Some(format!("--allow-secret={}", request.full())) });
         }
     }
     granted
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A bound of hangs: nothing here waits that long.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// Tells what it is asked for, and has `slow` when it is let.
+    struct Slow {
+        asked: Sender<String>,
+        go: Mutex<Receiver<()>>,
+    }
+
+    impl SecretStore for Slow {
+        fn value(&self, name: &str) -> Result<Option<Secret>, Error> {
+            self.asked.send(name.to_owned()).unwrap();
+            if name == "slow" {
+                self.go.lock().unwrap().recv_timeout(PATIENCE).unwrap();
+            }
+            Secret::new(name, format!("the value of {name}")).map(Some)
+        }
+    }
+
+    fn request(name: &str) -> SecretRequest {
+        let placement = Placement::at("header:x-key").unwrap();
+        SecretRequest { name: name.to_owned(), host: "api.example.com".parse().unwrap(), placement }
+    }
+
+    #[test]
+    fn a_store_that_takes_its_time_keeps_nobody_waiting_for_another_secret() {
+        let ((asked, asking), (go, gone), (done, ended)) = (channel(), channel(), channel());
+        let secrets = Secrets::new(Slow { asked, go: Mutex::new(gone) });
+        thread::scope(|scope| {
+            let slow = scope.spawn(|| secrets.open(&[request("slow")]).is_ok());
+            assert_eq!(asking.recv_timeout(PATIENCE).unwrap(), "slow");
+            scope.spawn(|| done.send([(); 2].map(|()| secrets.open(&[request("quick")]).is_ok())));
+            let quick = ended.recv_timeout(PATIENCE / 4);
+            go.send(()).unwrap();
+            assert_eq!(quick, Ok([true, true]));
+            assert!(slow.join().unwrap());
+        });
+        assert_eq!(asking.try_iter().collect::<Vec<_>>(), ["quick"], "what was read is kept");
+        let all = secrets.scanner().unwrap();
+        assert!(["slow", "quick"].iter().all(|name| all.check(format!("the value of {name}").as_bytes()).is_err()));
+    }
+
+    #[test]
+    fn an_allowance_names_the_host_and_the_place_and_a_denial_need_not() {
+        let asked = request("github");
+        for (rule, allows, denies) in [
+            ("github@api.example.com#header:X-Key", true, true),
+            ("github@api.example.com#query:x-key", false, false),
+            ("github@api.example.com", false, true),
+            ("github", false, true),
+            ("other@api.example.com#header:x-key", false, false),
+            ("github@b.example#header:x-key", false, false),
+        ] {
+            let rule_of = |flag| SecretRule::read(rule, flag).unwrap();
+            assert_eq!(rule_of("--allow-secret").allows(&asked), allows, "{rule}");
+            assert_eq!(rule_of("--deny-secret").denies(&asked), denies, "{rule}");
+        }
+        assert!(SecretRule::read("*", "--deny-secret").unwrap().denies(&asked));
+        assert!(SecretRule::read("*", "--allow-secret").is_err());
+    }
 }

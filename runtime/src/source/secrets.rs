@@ -68,12 +68,7 @@ fn request(place: &str, mut fields: Map<String, Value>) -> Result<SecretRequest,
 
 /// Whether both would be put into one place of a request.
 fn shares_place(one: &SecretRequest, other: &SecretRequest) -> bool {
-    one.host == other.host
-        && match (&one.placement, &other.placement) {
-            (Placement::Header { name: one, .. }, Placement::Header { name: other, .. })
-            | (Placement::Query { name: one }, Placement::Query { name: other }) => one == other,
-            _ => false,
-        }
+    one.host == other.host && one.placement.shares_place(&other.placement)
 }
 
 #[cfg(test)]
@@ -89,7 +84,8 @@ mod tests {
             {"name": "maps", "host": "http://127.0.0.1:8080", "query": "key"},
         ])))
         .unwrap();
-        assert_eq!(asked[0].capability(), "secret:github@api.github.com");
+        assert_eq!(asked[0].capability(), "secret:github@api.github.com#header:authorization");
+        assert_eq!(asked[1].capability(), "secret:maps@http://127.0.0.1:8080#query:key");
         assert_eq!(asked[0].placement, Placement::header("authorization", "Bearer {}").unwrap());
         assert_eq!(asked[1].placement, Placement::query("key").unwrap());
         assert_eq!(read(None), Ok(Vec::new()));

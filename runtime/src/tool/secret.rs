@@ -39,9 +39,14 @@ pub struct SecretRequest {
 }
 
 impl SecretRequest {
-    /// The capability in words, `secret:NAME@HOST`.
+    /// The capability in words, `secret:NAME@HOST#PLACE`, such as `secret:github@api.github.com#header:authorization`.
     pub fn capability(&self) -> String {
-        format!("secret:{}@{}", self.name, self.host)
+        format!("secret:{}", self.full())
+    }
+
+    /// Name, host and place as a flag names them, `NAME@HOST#PLACE`.
+    pub fn full(&self) -> String {
+        format!("{}@{}#{}", self.name, self.host, self.placement.place())
     }
 }
 
@@ -67,11 +72,13 @@ impl Placement {
     ///
     /// # Errors
     ///
-    /// A text, where the name is no header that may carry a secret, or the format has not exactly one `{}`.
+    /// A text, where the name is no header that may carry a secret or has other characters than letters, digits, `_` and
+    /// `-`, so that a flag with it means nothing else to a shell; or the format has not exactly one `{}`.
     pub fn header(name: &str, format: &str) -> Result<Self, String> {
         let lower = name.to_ascii_lowercase();
-        if http::HeaderName::from_bytes(lower.as_bytes()).is_err() {
-            return Err(format!("{name:?} is not the name of a header"));
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+        if !lower.bytes().all(plain) || http::HeaderName::from_bytes(lower.as_bytes()).is_err() {
+            return Err(format!("{name:?} is not the name of a header: letters, digits, `_` and `-`"));
         }
         if FRAMING.contains(&lower.as_str()) || lower.starts_with("proxy-") {
             return Err(format!("the header `{lower}` is the host's own and carries no secret"));
@@ -93,6 +100,36 @@ impl Placement {
             return Err(format!("{name:?} is not the name of a parameter: letters, digits, `.`, `_` and `-`"));
         }
         Ok(Self::Query { name: name.to_owned() })
+    }
+
+    /// The place alone, `header:NAME` or `query:NAME`.
+    pub fn place(&self) -> String {
+        match self {
+            Placement::Header { name, .. } => format!("header:{name}"),
+            Placement::Query { name } => format!("query:{name}"),
+        }
+    }
+
+    /// A place as a flag names it. Its format is no part of it.
+    ///
+    /// # Errors
+    ///
+    /// A text, where it is neither `header:NAME` nor `query:NAME`, or nothing may stand there.
+    pub fn at(place: &str) -> Result<Self, String> {
+        match place.split_once(':') {
+            Some(("header", name)) => Self::header(name, SLOT),
+            Some(("query", name)) => Self::query(name),
+            _ => Err(format!("{place:?} is no place of a request; write `header:NAME` or `query:NAME`")),
+        }
+    }
+
+    /// Whether both are one place of a request, whatever is written around the secret there.
+    pub fn shares_place(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Placement::Header { name: one, .. }, Placement::Header { name: other, .. })
+            | (Placement::Query { name: one }, Placement::Query { name: other }) => one == other,
+            _ => false,
+        }
     }
 }
 
@@ -244,6 +281,8 @@ mod tests {
             ("Host", "{}"),
             ("Proxy-Authorization", "{}"),
             ("a b", "{}"),
+            ("x-`reboot`", "{}"),
+            ("x$y", "{}"),
             ("", "{}"),
             ("x", "none"),
             ("x", "{}{}"),

@@ -2,11 +2,13 @@
 //! all that comes back. A call that has none passes by here.
 //!
 //! What would hide a secret in a response, or give it out piece by piece, is not asked for (`Accept-Encoding`, `Range`)
-//! and not taken (`Content-Encoding`).
+//! and not taken (`Content-Encoding`, `Transfer-Encoding` but `chunked`).
 
 use std::sync::Arc;
 
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue, IF_RANGE, RANGE};
+use http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue, IF_RANGE, RANGE, TRANSFER_ENCODING,
+};
 use http::uri::PathAndQuery;
 use http::{Uri, request};
 
@@ -105,6 +107,12 @@ pub(super) fn check_head(scanner: &Scanner, headers: &HeaderMap) -> Result<(), F
     if !headers.get_all(CONTENT_ENCODING).iter().all(plain) {
         return Err(Fault::Protocol("the far side sent an encoded body, in which no secret can be looked for"));
     }
+    // A coding of the transfer hides as much as one of the content, and only this one is undone.
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    if !codings.next().is_none_or(chunked) || codings.next().is_some() {
+        return Err(Fault::Protocol("the far side sent its body encoded for the transfer, and not only in chunks"));
+    }
     check_headers(scanner, headers)
 }
 
@@ -170,6 +178,27 @@ impl Sieve {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_body_that_is_encoded_in_any_way_but_in_chunks_is_not_taken() {
+        let taken = |headers: &[(HeaderName, &'static str)]| {
+            let all = headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
+            match check_head(&Scanner::default(), &all) {
+                Ok(()) => true,
+                Err(Fault::Protocol(_)) => false,
+                Err(other) => panic!("{other}"),
+            }
+        };
+        for headers in [&[][..], &[(TRANSFER_ENCODING, "chunked")], &[(TRANSFER_ENCODING, "Chunked")]] {
+            assert!(taken(headers), "{headers:?}");
+        }
+        for coding in ["gzip, chunked", "gzip", "deflate,chunked", "chunked, chunked", "identity", ""] {
+            assert!(!taken(&[(TRANSFER_ENCODING, coding)]), "{coding}");
+        }
+        assert!(!taken(&[(TRANSFER_ENCODING, "gzip"), (TRANSFER_ENCODING, "chunked")]));
+        assert!(!taken(&[(TRANSFER_ENCODING, "chunked"), (TRANSFER_ENCODING, "chunked")]));
+        assert!(!taken(&[(CONTENT_ENCODING, "gzip")]) && taken(&[(CONTENT_ENCODING, "identity")]));
+    }
 
     #[test]
     fn a_parameter_replaces_every_spelling_of_itself() {
