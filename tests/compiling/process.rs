@@ -4,14 +4,19 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use toolcrib::compiler::{Compiler, Failure, Job};
+use toolcrib::{Outcome, Runtime};
 
 use super::bytes::slow;
-use super::{SMALL, called, compiled, crib};
+use super::{SMALL, called, compiled, crib, outcome};
 use crate::crib::{Crib, guest};
 
 /// How late something may come on a busy machine before a test calls it a hang.
@@ -180,6 +185,32 @@ fn the_compiler_has_no_files_no_variables_and_its_own_limits() {
     assert_eq!(files.iter().filter(plain).count(), 0, "{files:?}");
     signal(&child, Signal::KILL);
     child.wait().unwrap();
+}
+
+/// Keeps the job that it is given, as another process would be told it.
+#[derive(Default)]
+struct Keeping(Mutex<Vec<u8>>);
+
+impl Compiler for Keeping {
+    fn compile(&self, job: &Job<'_>) -> Result<Vec<u8>, Failure> {
+        job.send(&mut *self.0.lock().unwrap()).unwrap();
+        Err(Failure::Program("kept".to_owned()))
+    }
+}
+
+#[test]
+fn a_worker_that_used_up_its_processor_time_says_so() {
+    let crib = crib(&endless());
+    let keeping = Arc::new(Keeping::default());
+    let runtime = Runtime::builder().source(crib.path("tools.json")).compiler(keeping.clone()).build().unwrap();
+    assert_eq!(outcome(&runtime), Outcome::BadComponent);
+    let mut worker = crib.toolcrib(&["compile-worker", "--seconds", "1", "--memory", "4000000000"]);
+    let mut worker = worker.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut input = worker.stdin.take().unwrap();
+    input.write_all(&keeping.0.lock().unwrap()).unwrap();
+    let status = worker.wait().unwrap();
+    assert_eq!(status.signal(), Some(Signal::XCPU.as_raw()), "a plain kill would not tell why: {status}");
+    drop(input);
 }
 
 #[test]

@@ -46,18 +46,28 @@ mod limits {
 
     /// No core file, no file that grows, few open files; and its bounds of time and memory.
     pub(super) fn take(args: &Args) -> io::Result<()> {
-        for (resource, most) in
-            [(Resource::Core, 0), (Resource::Fsize, 0), (Resource::Nofile, FILES), (Resource::Cpu, args.seconds)]
-        {
+        for (resource, most) in [(Resource::Core, 0), (Resource::Fsize, 0), (Resource::Nofile, FILES)] {
             take_one(resource, most)?;
         }
+        take_time(args.seconds)?;
         memory::take(args)
     }
 
     /// Lowers one limit for good; one that is lower already stays.
     pub(super) fn take_one(resource: Resource, most: u64) -> io::Result<()> {
-        let most = getrlimit(resource).maximum.map_or(most, |already| already.min(most));
+        let most = lowered(resource, most);
         Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
+    }
+
+    /// At the lower of the two bounds the system says that it was the time; at the upper one it kills without a word.
+    fn take_time(seconds: u64) -> io::Result<()> {
+        let most = lowered(Resource::Cpu, seconds.saturating_add(1));
+        let told = most.saturating_sub(1);
+        Ok(setrlimit(Resource::Cpu, Rlimit { current: Some(told), maximum: Some(most) })?)
+    }
+
+    fn lowered(resource: Resource, most: u64) -> u64 {
+        getrlimit(resource).maximum.map_or(most, |already| already.min(most))
     }
 }
 
