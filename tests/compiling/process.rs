@@ -164,13 +164,14 @@ fn the_compiler_has_no_files_no_variables_and_its_own_limits() {
         }
         assert!(since.elapsed() < BOUND, "{limits}");
     };
-    for (name, most) in [("Max core file size", "0"), ("Max file size", "0"), ("Max open files", "16")] {
+    let values = |name: &str| {
         let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
-        let values: Vec<_> = line[name.len()..].split_whitespace().take(2).collect();
-        assert_eq!(values, [most, most], "{line}");
-    }
-    let seconds = limits.lines().find(|line| line.starts_with("Max cpu time")).unwrap();
-    assert!(!seconds.contains("unlimited"), "{seconds}");
+        let values = line[name.len()..].split_whitespace().take(2).map(|value| value.parse().unwrap_or(u64::MAX));
+        <[u64; 2]>::try_from(values.collect::<Vec<_>>()).unwrap()
+    };
+    assert_eq!([values("Max core file size"), values("Max file size")], [[0; 2]; 2]);
+    let [told, killed] = values("Max cpu time");
+    assert!(told < killed && killed < u64::MAX, "{told} {killed}");
     assert!(
         !limits.lines().any(|line| line.starts_with("Max address space") && line.contains("unlimited")),
         "{limits}"
@@ -183,6 +184,18 @@ fn the_compiler_has_no_files_no_variables_and_its_own_limits() {
     let plain =
         |file: &&std::path::PathBuf| !file.to_string_lossy().starts_with("pipe:") && !file.ends_with("dev/null");
     assert_eq!(files.iter().filter(plain).count(), 0, "{files:?}");
+    // Each number that an open file may have is taken, so that no other file can be opened.
+    let [most, for_good] = values("Max open files");
+    assert!(most == for_good && most <= files.len() as u64, "{most} {for_good} {files:?}");
+    for number in 0..most {
+        assert!(fs::symlink_metadata(format!("/proc/{compiler}/fd/{number}")).is_ok(), "{number} is free");
+    }
+    // It starts the threads that share the work all the same: beside the first, the one that waits for the other side.
+    let since = Instant::now();
+    while fs::read_dir(format!("/proc/{compiler}/task")).unwrap().count() < 3 {
+        assert!(since.elapsed() < BOUND, "no thread compiles");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     signal(&child, Signal::KILL);
     child.wait().unwrap();
 }
