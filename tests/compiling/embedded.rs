@@ -114,6 +114,19 @@ fn code_out_of_all_proportion_is_the_programs_fault_and_made_once() {
 }
 
 #[test]
+fn how_the_system_fails_is_for_the_operator_alone() {
+    let crib = crib(&wat::parse_str(SMALL).unwrap());
+    let compiler = spoiling(Duration::ZERO, |_, _| Err(Failure::System("no room on /secret/disk".to_owned())));
+    let runtime = runtime(crib.dir.path(), compiler, LONG);
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let result = tokio.block_on(runtime.call(ToolCall::new("", "n", "{}")));
+    let told = "the tool's program cannot be made ready on this host now; the call itself is not at fault";
+    assert_eq!(result.outcome.as_ref().unwrap_err().message, told);
+    assert!(!result.content().contains("/secret/disk"), "{}", result.content());
+    assert!(result.fault.is_some_and(|fault| fault.to_string().contains("no room on /secret/disk")));
+}
+
+#[test]
 fn a_call_waits_for_its_program_no_longer_than_it_may_take_and_the_next_finds_it() {
     let crib = crib(&wat::parse_str(SMALL).unwrap());
     let compiler = spoiling(Duration::from_secs(2), |_, answer| Ok(answer));

@@ -17,6 +17,9 @@ use crate::sandbox::{self, Program, Sandbox};
 use super::Pipeline;
 use super::ticket::Ticket;
 
+/// What the model is told where the system fails: how it fails is for the operator alone, and may pass.
+const NOT_NOW: &str = "the tool's program cannot be made ready on this host now; the call itself is not at fault";
+
 /// A program, or what is wrong with it, which stays wrong.
 type Made = Result<Arc<Program>, String>;
 /// The making of one; it fails where the system does, and then it may be tried again.
@@ -68,10 +71,22 @@ impl Pipeline {
     ///
     /// [`Error::Component`] where the program cannot be run.
     pub(crate) async fn program(&self, index: usize) -> Result<Arc<Program>, Error> {
+        let bad = |reason| self.bad(index, reason);
+        self.made(index).await.map_err(bad)?.map_err(bad)
+    }
+
+    fn path(&self, index: usize) -> &Path {
+        self.registry.tools()[index].body.program().unwrap_or(Path::new(""))
+    }
+
+    fn bad(&self, index: usize, reason: String) -> Error {
+        Error::Component { path: self.path(index).to_path_buf(), reason }
+    }
+
+    async fn made(&self, index: usize) -> Result<Made, String> {
         let ready = &self.ready[index];
-        let path = self.registry.tools()[index].body.program().unwrap_or(Path::new(""));
-        let made = ready.program.finish(|| {
-            let (sandbox, path) = (self.sandbox.clone(), path.to_path_buf());
+        let begin = || {
+            let (sandbox, path) = (self.sandbox.clone(), self.path(index).to_path_buf());
             let counts_fuel = ready.limits.fuel.is_some();
             let made = tokio::task::spawn_blocking(move || prepare(&sandbox, &path, counts_fuel));
             let made = made.map(|made| match made {
@@ -80,9 +95,8 @@ impl Pipeline {
                 Err(_) => Err("the program was not compiled to its end".to_owned()),
             });
             made.boxed().shared()
-        });
-        let bad = |reason: String| Error::Component { path: path.to_path_buf(), reason };
-        made.await.map_err(bad)?.map_err(bad)
+        };
+        ready.program.finish(begin).await
     }
 
     /// The same for a call, which waits no longer than it may take.
@@ -101,10 +115,14 @@ impl Pipeline {
         }
         let left = ticket.left_of(&ready.limits)?;
         let since = Instant::now();
-        let made = tokio::time::timeout(left.deadline, self.program(index)).await;
+        let made = tokio::time::timeout(left.deadline, self.made(index)).await;
         ticket.spend(since.elapsed());
         match made {
-            Ok(made) => made.map_err(|fault| ticket.fault(fault)),
+            Ok(Ok(made)) => made.map_err(|reason| ticket.fault(self.bad(index, reason))),
+            Ok(Err(reason)) => {
+                ticket.fault(self.bad(index, reason));
+                Err(ToolError::new(Outcome::BadComponent, NOT_NOW))
+            }
             Err(_) => Err(ToolError::new(Outcome::Deadline, "tool timed out while its program was compiled")),
         }
     }
