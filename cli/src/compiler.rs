@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use toolcrib::compiler::{Compiler, Failure, Job, MOST_ANSWER_BYTES};
+use toolcrib::compiler::{Compiler, Failure, Job};
 
 use crate::options::size_in_words;
 
@@ -79,7 +79,7 @@ impl Processes {
             // its end means that nobody waits.
             let _ = job.send(&mut input);
             let mut answer = Vec::new();
-            let taken = output.take(MOST_ANSWER_BYTES as u64 + 1).read_to_end(&mut answer);
+            let taken = output.take(job.most_answer_bytes() as u64 + 1).read_to_end(&mut answer);
             drop(read);
             let (late, status) = watch.join().map_err(|_| io::Error::other("nobody watched it"))?;
             taken?;
@@ -106,7 +106,11 @@ impl Compiler for Processes {
                  `--compile-memory` gives it more"
             )));
         }
-        if !status.success() || answer.len() > MOST_ANSWER_BYTES {
+        // It refuses such code itself; one that sends it all the same was led to it by the program.
+        if answer.len() > job.most_answer_bytes() {
+            return Err(Failure::Program("its code is too large when it is compiled".to_owned()));
+        }
+        if !status.success() {
             return Err(Failure::System(format!("the process that compiles it ended early: {status}")));
         }
         Ok(answer)

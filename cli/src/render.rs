@@ -199,6 +199,7 @@ pub(crate) fn flags(flags: &[Flag]) {
         Flag::Bidirectional => "characters that turn the direction of text",
         Flag::ZeroWidth => "characters without width",
         Flag::Tags => "tag characters, which are letters that nobody sees",
+        Flag::Variation => "selectors of variants, which can spell what nobody sees",
         _ => "what a person who looks at it would miss",
     });
     let words: Vec<_> = words.collect();
@@ -234,7 +235,7 @@ pub(crate) fn inert(text: &str) -> Cow<'_, str> {
 /// [`inert`] text for reading: joiners stay, since emoji and several scripts are written with them, and line breaks lose
 /// their carriage return.
 pub(crate) fn legible(text: &str) -> Cow<'_, str> {
-    let escaped = |c| obeyed(c) && !matches!(c, '\u{200c}' | '\u{200d}');
+    let escaped = |before, c| obeyed(before, c) && !matches!(c, '\u{200c}' | '\u{200d}');
     let write = |c: char, safe: &mut String| safe.extend(c.escape_unicode());
     match text.contains("\r\n") {
         true => Cow::Owned(rewritten(&text.replace("\r\n", "\n"), escaped, write).into_owned()),
@@ -242,14 +243,17 @@ pub(crate) fn legible(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `text` with every such character written in another way.
-fn rewritten(text: &str, such: impl Fn(char) -> bool, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
-    if !text.contains(&such) {
+/// `text` with every such character, told with the one before it, written in another way.
+fn rewritten(text: &str, such: impl Fn(Option<char>, char) -> bool, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
+    let mut before = None;
+    let Some((first, _)) = text.char_indices().find(|(_, c)| such(before.replace(*c), *c)) else {
         return Cow::Borrowed(text);
-    }
+    };
     let mut safe = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if such(c) { write(c, &mut safe) } else { safe.push(c) }
+    safe.push_str(&text[..first]);
+    let mut before = text[..first].chars().next_back();
+    for c in text[first..].chars() {
+        if such(before.replace(c), c) { write(c, &mut safe) } else { safe.push(c) }
     }
     Cow::Owned(safe)
 }
@@ -278,15 +282,12 @@ pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(kept.trim_end().to_owned() + "…")
 }
 
-/// Whether a terminal or a reader's eye would be led by a character: C0 but for line break and tab, DEL, C1, direction
-/// and joining controls, characters without width, tags.
-fn obeyed(c: char) -> bool {
+/// Whether a terminal or a reader's eye would be led by a character: C0 but for line break and tab, DEL, C1, and what an
+/// answer is flagged for.
+fn obeyed(before: Option<char>, c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}' => true,
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' => true,
-        '\u{e0000}'..='\u{e0fff}' => true,
-        _ => c.is_control(),
+        _ => c.is_control() || Flag::unseen(before, c).is_some(),
     }
 }
 
@@ -305,7 +306,11 @@ mod tests {
     fn an_answer_cannot_lead_a_terminal_or_an_eye_and_keeps_its_emoji() {
         assert_eq!(legible("a\x1b[2Jb\u{9b}c\r\nd\re\0"), "a\\u{1b}[2Jb\\u{9b}c\nd\\u{d}e\\u{0}");
         assert!(matches!(legible("👩\u{200d}💻\n\tžluť می\u{200c}خواهم"), Cow::Borrowed(_)));
-        for unseen in ['\u{200b}', '\u{2028}', '\u{2029}', '\u{feff}', '\u{61c}', '\u{202e}', '\u{2066}', '\u{e0041}'] {
+        assert!(matches!(legible("❤\u{fe0f}"), Cow::Borrowed(_)));
+        assert_eq!(legible("❤\u{fe0f}\u{fe0f}a\u{fe0f}"), "❤\u{fe0f}\\u{fe0f}a\\u{fe0f}");
+        for unseen in
+            ['\u{200b}', '\u{2028}', '\u{2029}', '\u{feff}', '\u{61c}', '\u{202e}', '\u{2066}', '\u{e0041}', '\u{3164}']
+        {
             assert_eq!(legible(&unseen.to_string()), unseen.escape_unicode().to_string());
         }
     }

@@ -1,4 +1,4 @@
-//! Damaged programs and damaged code: every truncation, every flipped bit. The one is refused or runs, the other is never
+//! Damaged programs and damaged code: truncations, flipped bits. The one is refused or runs, the other is never
 //! loaded, and the host lives on.
 
 use std::fs;
@@ -43,7 +43,10 @@ fn every_truncation_of_a_component_is_refused() {
     let crib = crib(&whole);
     assert_eq!(survived(&crib, &whole), Some(Outcome::Ok));
     let mut whole_enough = Vec::new();
-    for cut in 0..whole.len() {
+    // Each near both ends, where the sections' heads are, and in between each place within a row of like functions: seven
+    // has no factor in common with their lengths.
+    let ends = 512;
+    for cut in (0..whole.len()).filter(|cut| cut % 7 == 0 || *cut < ends || whole.len() - cut <= ends) {
         match survived(&crib, &whole[..cut]) {
             None | Some(Outcome::BadComponent) => {}
             Some(Outcome::Ok) => whole_enough.push(cut),
@@ -89,7 +92,7 @@ fn thousands_of_flipped_bits_in_a_real_program_are_looked_at_and_some_compiled()
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     // Any order that is the same each time and comes to all of the file.
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;
-    for round in 0..2000 {
+    for round in 0..1000 {
         let mut flipped = whole.clone();
         for _ in 0..=round % 3 {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -98,8 +101,8 @@ fn thousands_of_flipped_bits_in_a_real_program_are_looked_at_and_some_compiled()
         }
         fs::write(&place, &flipped).unwrap();
         let builder = Runtime::builder().source(crib.path("tools.json")).concurrency(1);
-        // One in a hundred is compiled and run.
-        let builder = if round % 100 == 0 { builder } else { builder.compiler(Arc::new(Looking)) };
+        // One in fifty is compiled and run.
+        let builder = if round % 50 == 0 { builder } else { builder.compiler(Arc::new(Looking)) };
         let Ok(runtime) = builder.build() else { continue };
         let result = tokio.block_on(runtime.call(ToolCall::new("", "echo", "{}")));
         assert_ne!(result.receipt.outcome, Outcome::Cancelled, "round {round}");

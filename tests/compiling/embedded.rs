@@ -10,7 +10,7 @@ use toolcrib::compiler::{Compiler, Failure, Job};
 use toolcrib::tool::Limits;
 use toolcrib::{Outcome, Runtime, ToolCall};
 
-use super::{SMALL, compiled, crib, outcome};
+use super::{SMALL, called, compiled, crib, outcome};
 
 /// Compiles here, after a while, and then spoils the answer.
 pub(super) struct Spoiling<F> {
@@ -87,6 +87,43 @@ fn what_is_wrong_with_a_program_is_asked_once() {
     let runtime = runtime(crib.dir.path(), compiler.clone(), LONG);
     assert_eq!([outcome(&runtime), outcome(&runtime)], [Outcome::BadComponent; 2]);
     assert_eq!(compiler.asked.load(SeqCst), 1);
+}
+
+/// A component of a few hundred bytes, each of whose memories is laid out as megabytes of code.
+fn blown_up() -> Vec<u8> {
+    let module = r#"(core module (memory 256) (data (i32.const 0) "a") (data (i32.const 15000000) "z"))"#;
+    wat::parse_str(SMALL.replacen("(component", &format!("(component {}", module.repeat(3)), 1)).unwrap()
+}
+
+#[test]
+fn code_out_of_all_proportion_is_the_programs_fault_and_made_once() {
+    let crib = crib(&blown_up());
+    let longest = Arc::new(AtomicUsize::new(0));
+    let seen = longest.clone();
+    let compiler = spoiling(Duration::ZERO, move |_, answer: Vec<u8>| {
+        seen.fetch_max(answer.len(), SeqCst);
+        Ok(answer)
+    });
+    let runtime = runtime(crib.dir.path(), compiler.clone(), LONG);
+    assert_eq!([outcome(&runtime), outcome(&runtime)], [Outcome::BadComponent; 2]);
+    assert_eq!(compiler.asked.load(SeqCst), 1, "another attempt makes no less of it");
+    assert!(longest.load(SeqCst) < 4096, "the code itself is not handed over");
+    let (outcome, words) = called(&crib, &[]);
+    assert_eq!(outcome, "bad-component");
+    assert!(words.starts_with("its code has ") && words.contains("and at most "), "{words}");
+}
+
+#[test]
+fn how_the_system_fails_is_for_the_operator_alone() {
+    let crib = crib(&wat::parse_str(SMALL).unwrap());
+    let compiler = spoiling(Duration::ZERO, |_, _| Err(Failure::System("no room on /secret/disk".to_owned())));
+    let runtime = runtime(crib.dir.path(), compiler, LONG);
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let result = tokio.block_on(runtime.call(ToolCall::new("", "n", "{}")));
+    let told = "the tool's program cannot be made ready on this host now; the call itself is not at fault";
+    assert_eq!(result.outcome.as_ref().unwrap_err().message, told);
+    assert!(!result.content().contains("/secret/disk"), "{}", result.content());
+    assert!(result.fault.is_some_and(|fault| fault.to_string().contains("no room on /secret/disk")));
 }
 
 #[test]

@@ -4,14 +4,19 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use toolcrib::compiler::{Compiler, Failure, Job};
+use toolcrib::{Outcome, Runtime};
 
 use super::bytes::slow;
-use super::{SMALL, called, compiled, crib};
+use super::{SMALL, called, compiled, crib, outcome};
 use crate::crib::{Crib, guest};
 
 /// How late something may come on a busy machine before a test calls it a hang.
@@ -136,8 +141,10 @@ fn a_compiler_that_is_killed_is_the_systems_fault_and_the_next_call_is_well() {
     let again = until_another(memory, true, Some(compiler));
     kill_process(Pid::from_raw(again.cast_signed()).unwrap(), Signal::KILL).unwrap();
     let output = child.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(told.contains("the process that compiles it ended early: signal: 9"), "{told}");
+    let told = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+    assert!(told[0].contains("cannot be made ready on this host now; the call itself is not at fault"), "{told:?}");
+    assert!(!told[0].contains("signal"), "how the system fails is not for the model: {told:?}");
+    assert!(told[1].contains("the process that compiles it ended early: signal: 9"), "{told:?}");
     fs::write(crib.path("tools/bin/n.wasm"), wat::parse_str(SMALL).unwrap()).unwrap();
     assert_eq!(called(&crib, &[]).0, "ok");
 }
@@ -159,13 +166,14 @@ fn the_compiler_has_no_files_no_variables_and_its_own_limits() {
         }
         assert!(since.elapsed() < BOUND, "{limits}");
     };
-    for (name, most) in [("Max core file size", "0"), ("Max file size", "0"), ("Max open files", "16")] {
+    let values = |name: &str| {
         let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
-        let values: Vec<_> = line[name.len()..].split_whitespace().take(2).collect();
-        assert_eq!(values, [most, most], "{line}");
-    }
-    let seconds = limits.lines().find(|line| line.starts_with("Max cpu time")).unwrap();
-    assert!(!seconds.contains("unlimited"), "{seconds}");
+        let values = line[name.len()..].split_whitespace().take(2).map(|value| value.parse().unwrap_or(u64::MAX));
+        <[u64; 2]>::try_from(values.collect::<Vec<_>>()).unwrap()
+    };
+    assert_eq!([values("Max core file size"), values("Max file size")], [[0; 2]; 2]);
+    let [told, killed] = values("Max cpu time");
+    assert!(told < killed && killed < u64::MAX, "{told} {killed}");
     assert!(
         !limits.lines().any(|line| line.starts_with("Max address space") && line.contains("unlimited")),
         "{limits}"
@@ -178,8 +186,46 @@ fn the_compiler_has_no_files_no_variables_and_its_own_limits() {
     let plain =
         |file: &&std::path::PathBuf| !file.to_string_lossy().starts_with("pipe:") && !file.ends_with("dev/null");
     assert_eq!(files.iter().filter(plain).count(), 0, "{files:?}");
+    // Each number that an open file may have is taken, so that no other file can be opened.
+    let [most, for_good] = values("Max open files");
+    assert!(most == for_good && most <= files.len() as u64, "{most} {for_good} {files:?}");
+    for number in 0..most {
+        assert!(fs::symlink_metadata(format!("/proc/{compiler}/fd/{number}")).is_ok(), "{number} is free");
+    }
+    // It starts the threads that share the work all the same: beside the first, the one that waits for the other side.
+    let since = Instant::now();
+    while fs::read_dir(format!("/proc/{compiler}/task")).unwrap().count() < 3 {
+        assert!(since.elapsed() < BOUND, "no thread compiles");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     signal(&child, Signal::KILL);
     child.wait().unwrap();
+}
+
+/// Keeps the job that it is given, as another process would be told it.
+#[derive(Default)]
+struct Keeping(Mutex<Vec<u8>>);
+
+impl Compiler for Keeping {
+    fn compile(&self, job: &Job<'_>) -> Result<Vec<u8>, Failure> {
+        job.send(&mut *self.0.lock().unwrap()).unwrap();
+        Err(Failure::Program("kept".to_owned()))
+    }
+}
+
+#[test]
+fn a_worker_that_used_up_its_processor_time_says_so() {
+    let crib = crib(&endless());
+    let keeping = Arc::new(Keeping::default());
+    let runtime = Runtime::builder().source(crib.path("tools.json")).compiler(keeping.clone()).build().unwrap();
+    assert_eq!(outcome(&runtime), Outcome::BadComponent);
+    let mut worker = crib.toolcrib(&["compile-worker", "--seconds", "1", "--memory", "4000000000"]);
+    let mut worker = worker.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut input = worker.stdin.take().unwrap();
+    input.write_all(&keeping.0.lock().unwrap()).unwrap();
+    let status = worker.wait().unwrap();
+    assert_eq!(status.signal(), Some(Signal::XCPU.as_raw()), "a plain kill would not tell why: {status}");
+    drop(input);
 }
 
 #[test]

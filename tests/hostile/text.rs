@@ -29,7 +29,12 @@ fn what_an_eye_does_not_see_is_flagged() {
         ("\u{202e}txt.exe", json!(["bidirectional"])),
         ("pay\u{200b}pal", json!(["zero-width"])),
         ("\u{e0069}\u{e0067}\u{e006e}", json!(["tags"])),
-        ("plain ž 漢字 שלום \u{1b}[2J", Value::Null),
+        ("\u{e0080}\u{e0fff}", json!(["tags"])),
+        ("😀\u{fe00}\u{fe0e}\u{e0100}\u{e01ef}", json!(["variation"])),
+        ("a\u{fe0f}", json!(["variation"])),
+        ("\u{2764}\u{fe0f}\u{fe0f}", json!(["variation"])),
+        ("\u{34f}\u{115f}\u{1160}\u{3164}\u{ffa0}", json!(["zero-width"])),
+        ("plain ž 漢字 שלום \u{2764}\u{fe0f} \u{1b}[2J", Value::Null),
     ] {
         for line in [json!({"text": text}).to_string(), ascii(&json!({"text": text}).to_string())] {
             let told = printed(&crib, &line);
@@ -37,6 +42,9 @@ fn what_an_eye_does_not_see_is_flagged() {
             assert_eq!(told["receipt"]["flags"], flags, "{line}");
         }
     }
+    let arguments = json!({"code": 0, "stdout": "\"a\u{fe0f}\""}).to_string();
+    let warned = crib.run(&["call", "exit_code", &arguments]).stderr;
+    assert!(warned.contains("warning: the tool's answer holds selectors of variants"), "{warned}");
     let failed = crib.call("exit_code", &json!({"code": 1, "stderr": "no\u{202e}"}), &[]);
     assert_eq!(failed["receipt"]["flags"], json!(["bidirectional"]), "an error is an answer too");
 }
@@ -76,7 +84,9 @@ fn no_answer_moves_a_terminal() {
     use crate::permissions::terminal::Terminal;
 
     let crib = Crib::with_guests(&["exit_code"]);
-    let evil = "\0\u{1}\u{7}\u{8}\u{1b}[2J\u{1b}]0;title\u{7}\u{1b}P\u{9b}31m\u{9d}\u{7f}\u{202e}\u{e0041}";
+    let unseen = "\u{202e}\u{e0041}\u{e0100}\u{fe0f}\u{34f}\u{3164}\u{ffa0}\u{e0080}";
+    let evil = "\0\u{1}\u{7}\u{8}\u{1b}[2J\u{1b}]0;title\u{7}\u{1b}P\u{9b}31m\u{9d}\u{7f}".to_owned() + unseen;
+    let evil = evil.as_str();
     // As JSON lets them stand: what is below a space behind an escape, the rest as it is.
     for (code, stdout, stderr) in [(0, json!({"a": evil}).to_string(), evil), (1, String::new(), evil)] {
         let arguments = json!({"code": code, "stdout": stdout, "stderr": stderr}).to_string();
@@ -84,7 +94,7 @@ fn no_answer_moves_a_terminal() {
             let command = crib.toolcrib(&[&["call", "exit_code", &arguments], flags].concat());
             let left = Terminal::start_whole(command).end();
             assert_eq!(left.code, Some(code), "{left:?}");
-            let obeyed = |c: char| (c.is_control() && c != '\n') || "\u{202e}\u{e0041}".contains(c);
+            let obeyed = |c: char| (c.is_control() && c != '\n') || unseen.contains(c);
             assert!(!left.terminal.contains(obeyed), "{:?}", left.terminal);
             assert!(left.terminal.contains("u{1b}") || left.terminal.contains("u001b"), "{:?}", left.terminal);
         }

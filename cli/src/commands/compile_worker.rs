@@ -36,28 +36,43 @@ fn leave_with_the_other() {
 #[cfg(unix)]
 mod limits {
     use std::io;
+    use std::os::fd::{AsFd, AsRawFd};
 
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     use super::{Args, memory};
 
-    /// What a compiler needs: three standard streams, and what a library may open for a moment.
-    const FILES: u64 = 16;
-
-    /// No core file, no file that grows, few open files; and its bounds of time and memory.
+    /// No core file, no file that grows, nothing more that is open; and its bounds of time and memory.
     pub(super) fn take(args: &Args) -> io::Result<()> {
-        for (resource, most) in
-            [(Resource::Core, 0), (Resource::Fsize, 0), (Resource::Nofile, FILES), (Resource::Cpu, args.seconds)]
-        {
+        for (resource, most) in [(Resource::Core, 0), (Resource::Fsize, 0), (Resource::Nofile, first_free()?)] {
             take_one(resource, most)?;
         }
+        take_time(args.seconds)?;
         memory::take(args)
+    }
+
+    /// The lowest number that an open file could get: where it is the limit, nothing is opened any more. What a compiler
+    /// needs, it has: three standard streams.
+    fn first_free() -> io::Result<u64> {
+        let copy = io::stdin().as_fd().try_clone_to_owned()?;
+        u64::try_from(copy.as_raw_fd()).map_err(io::Error::other)
     }
 
     /// Lowers one limit for good; one that is lower already stays.
     pub(super) fn take_one(resource: Resource, most: u64) -> io::Result<()> {
-        let most = getrlimit(resource).maximum.map_or(most, |already| already.min(most));
+        let most = lowered(resource, most);
         Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
+    }
+
+    /// At the lower of the two bounds the system says that it was the time; at the upper one it kills without a word.
+    fn take_time(seconds: u64) -> io::Result<()> {
+        let most = lowered(Resource::Cpu, seconds.saturating_add(1));
+        let told = most.saturating_sub(1);
+        Ok(setrlimit(Resource::Cpu, Rlimit { current: Some(told), maximum: Some(most) })?)
+    }
+
+    fn lowered(resource: Resource, most: u64) -> u64 {
+        getrlimit(resource).maximum.map_or(most, |already| already.min(most))
     }
 }
 

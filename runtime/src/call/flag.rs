@@ -14,12 +14,16 @@ pub enum Flag {
     Bidirectional,
     /// Characters without width, and breaks of a line that are none of JSON's.
     ZeroWidth,
-    /// Tag characters, U+E0000 to U+E007F: letters that no font shows.
+    /// Tag characters, U+E0000 to U+E007F, which are letters that no font shows, and what else lies in their part of the
+    /// code space.
     Tags,
+    /// Characters that choose the form of the one before them, of which a row can spell what it likes. The one that makes
+    /// an emoji of a sign is none of them.
+    Variation,
 }
 
 impl Flag {
-    const IN_TEXT: [Self; 3] = [Self::Bidirectional, Self::ZeroWidth, Self::Tags];
+    const IN_TEXT: [Self; 4] = [Self::Bidirectional, Self::ZeroWidth, Self::Tags, Self::Variation];
 
     /// The name used in receipts and in the audit log.
     pub fn as_str(self) -> &'static str {
@@ -28,21 +32,30 @@ impl Flag {
             Flag::Bidirectional => "bidirectional",
             Flag::ZeroWidth => "zero-width",
             Flag::Tags => "tags",
+            Flag::Variation => "variation",
         }
     }
 
-    fn of(c: char) -> Option<Self> {
+    /// What a character is that an eye does not see, where it stands behind another or at the beginning: all that Unicode
+    /// lists as `Default_Ignorable_Code_Point`, with the separators of lines and paragraphs and the annotation anchors.
+    pub fn unseen(before: Option<char>, c: char) -> Option<Self> {
         Some(match c {
             '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
                 Self::Bidirectional
             }
-            // Soft hyphen, Mongolian vowel separator, spaces and joiners without width, invisible operators, byte order
-            // mark, annotation anchors. Joiners stand in emoji and in several scripts too: a flag is no verdict.
-            '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' => {
-                Self::ZeroWidth
+            '\u{fe0f}' if before.is_some_and(may_be_emoji) => return None,
+            '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => {
+                Self::Variation
             }
-            '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' => Self::ZeroWidth,
-            '\u{e0000}'..='\u{e007f}' => Self::Tags,
+            '\u{e0000}'..='\u{e0fff}' => Self::Tags,
+            // Soft hyphen, grapheme joiner, Mongolian vowel separator, spaces and joiners without width, invisible
+            // operators, byte order mark, annotation anchors. Joiners stand in emoji and in several scripts too: a flag is
+            // no verdict.
+            '\u{ad}' | '\u{34f}' | '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{206f}' => Self::ZeroWidth,
+            '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' => Self::ZeroWidth,
+            // Hangul fillers, Khmer vowels that are not written, controls of shorthand and of music.
+            '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{17b4}' | '\u{17b5}' => Self::ZeroWidth,
+            '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => Self::ZeroWidth,
             _ => return None,
         })
     }
@@ -54,21 +67,30 @@ impl Flag {
             return Vec::new();
         }
         let mut seen = [false; Self::IN_TEXT.len()];
-        let mut note = |c| {
-            if let Some(place) = Self::of(c).and_then(|flag| Self::IN_TEXT.iter().position(|known| *known == flag)) {
+        let (mut rest, mut before) = (line.chars(), None);
+        while let Some(c) = rest.next() {
+            let c = match c {
+                '\\' if rest.next() == Some('u') => escaped(&mut rest),
+                // What stands behind any other escape is seen.
+                '\\' => None,
+                c => Some(c),
+            };
+            let flag = c.and_then(|c| Self::unseen(before, c));
+            if let Some(place) = flag.and_then(|flag| Self::IN_TEXT.iter().position(|known| *known == flag)) {
                 seen[place] = true;
             }
-        };
-        let mut rest = line.chars();
-        while let Some(c) = rest.next() {
-            if c != '\\' {
-                note(c);
-            } else if rest.next() == Some('u') {
-                escaped(&mut rest).into_iter().for_each(&mut note);
-            }
+            before = c;
         }
         Self::IN_TEXT.into_iter().zip(seen).filter_map(|(flag, seen)| seen.then_some(flag)).collect()
     }
+}
+
+/// Whether one U+FE0F behind it is no secret: a sign outside ASCII that has the form of an emoji too, or stands among such.
+fn may_be_emoji(c: char) -> bool {
+    matches!(c,
+        '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{2190}'..='\u{21ff}'
+        | '\u{2300}'..='\u{23ff}' | '\u{24c2}' | '\u{25a0}'..='\u{27bf}' | '\u{2900}'..='\u{297f}'
+        | '\u{2b00}'..='\u{2bff}' | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
 }
 
 /// The character of an escape, from behind its `\u`.
@@ -90,18 +112,32 @@ mod tests {
 
     #[test]
     fn what_is_not_seen_is_flagged_as_it_is_and_behind_an_escape() {
-        use Flag::{Bidirectional, Tags, ZeroWidth};
+        use Flag::{Bidirectional, Tags, Variation, ZeroWidth};
         for (text, escape, flags) in [
             ("\u{202e}", r"\u202e", vec![Bidirectional]),
             ("\u{2066}a\u{2069}", r"\u2066a\u2069", vec![Bidirectional]),
             ("\u{200b}", r"\u200B", vec![ZeroWidth]),
             ("\u{feff}", r"\ufeff", vec![ZeroWidth]),
             ("\u{e0041}", r"\udb40\udc41", vec![Tags]),
+            ("\u{e0080}", r"\udb40\udc80", vec![Tags]),
+            ("\u{34f}\u{115f}\u{3164}\u{ffa0}", r"\u034f\u115f\u3164\uffa0", vec![ZeroWidth]),
+            ("a\u{fe00}", r"a\ufe00", vec![Variation]),
+            ("a\u{fe0f}", r"a\ufe0f", vec![Variation]),
+            ("❤\u{fe0f}\u{fe0f}", r"\u2764\ufe0f\ufe0f", vec![Variation]),
+            ("😀\u{e0100}", r"\ud83d\ude00\udb40\udd00", vec![Variation]),
             ("\u{2028}\u{202e}\u{e007f}", r"\u2028\u202e\udb40\udc7f", vec![Bidirectional, ZeroWidth, Tags]),
         ] {
             assert_eq!(Flag::in_json(&format!("\"{text}\"")), flags, "{escape} as it is");
             assert_eq!(Flag::in_json(&format!("\"{escape}\"")), flags, "{escape}");
         }
+    }
+
+    #[test]
+    fn the_one_selector_that_makes_an_emoji_is_not_flagged() {
+        for line in ["\"❤\u{fe0f} 🏳\u{fe0f} ©\u{fe0f}\"", r#""\u2764\ufe0f \ud83c\udff3\ufe0f""#] {
+            assert_eq!(Flag::in_json(line), [], "{line}");
+        }
+        assert_eq!(Flag::in_json("\"❤\\n\u{fe0f}\""), [Flag::Variation], "it stands behind a line break");
     }
 
     #[test]

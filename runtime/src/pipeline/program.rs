@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use futures::FutureExt;
@@ -16,6 +16,9 @@ use crate::sandbox::{self, Program, Sandbox};
 
 use super::Pipeline;
 use super::ticket::Ticket;
+
+/// What the model is told where the system fails: how it fails is for the operator alone, and may pass.
+const NOT_NOW: &str = "the tool's program cannot be made ready on this host now; the call itself is not at fault";
 
 /// A program, or what is wrong with it, which stays wrong.
 type Made = Result<Arc<Program>, String>;
@@ -35,14 +38,29 @@ impl Making {
         if let Some(made) = self.made.get() {
             return Ok(made.clone());
         }
-        let underway = self.now.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(begin).clone();
-        let ended = underway.await.map(|made| self.made.get_or_init(|| made).clone());
-        // What has ended is kept where it stays so, and forgotten where it may be tried again.
-        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.as_ref().is_some_and(|underway| underway.peek().is_some()) {
+        let underway = {
+            let mut now = self.now();
+            // Whoever held the lock before may have kept what was made.
+            if let Some(made) = self.made.get() {
+                return Ok(made.clone());
+            }
+            now.get_or_insert_with(begin).clone()
+        };
+        let ended = underway.await;
+        // What has ended is kept where it stays so, and forgotten where it may be tried again: both under one lock, so that
+        // nobody finds neither.
+        let mut now = self.now();
+        if let Some(last) = now.as_ref().and_then(|underway| underway.peek().cloned()) {
+            if let Ok(made) = last {
+                self.made.get_or_init(|| made);
+            }
             *now = None;
         }
         ended
+    }
+
+    fn now(&self) -> MutexGuard<'_, Option<Underway>> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -53,10 +71,22 @@ impl Pipeline {
     ///
     /// [`Error::Component`] where the program cannot be run.
     pub(crate) async fn program(&self, index: usize) -> Result<Arc<Program>, Error> {
+        let bad = |reason| self.bad(index, reason);
+        self.made(index).await.map_err(bad)?.map_err(bad)
+    }
+
+    fn path(&self, index: usize) -> &Path {
+        self.registry.tools()[index].body.program().unwrap_or(Path::new(""))
+    }
+
+    fn bad(&self, index: usize, reason: String) -> Error {
+        Error::Component { path: self.path(index).to_path_buf(), reason }
+    }
+
+    async fn made(&self, index: usize) -> Result<Made, String> {
         let ready = &self.ready[index];
-        let path = self.registry.tools()[index].body.program().unwrap_or(Path::new(""));
-        let made = ready.program.finish(|| {
-            let (sandbox, path) = (self.sandbox.clone(), path.to_path_buf());
+        let begin = || {
+            let (sandbox, path) = (self.sandbox.clone(), self.path(index).to_path_buf());
             let counts_fuel = ready.limits.fuel.is_some();
             let made = tokio::task::spawn_blocking(move || prepare(&sandbox, &path, counts_fuel));
             let made = made.map(|made| match made {
@@ -65,9 +95,8 @@ impl Pipeline {
                 Err(_) => Err("the program was not compiled to its end".to_owned()),
             });
             made.boxed().shared()
-        });
-        let bad = |reason: String| Error::Component { path: path.to_path_buf(), reason };
-        made.await.map_err(bad)?.map_err(bad)
+        };
+        ready.program.finish(begin).await
     }
 
     /// The same for a call, which waits no longer than it may take.
@@ -86,10 +115,14 @@ impl Pipeline {
         }
         let left = ticket.left_of(&ready.limits)?;
         let since = Instant::now();
-        let made = tokio::time::timeout(left.deadline, self.program(index)).await;
+        let made = tokio::time::timeout(left.deadline, self.made(index)).await;
         ticket.spend(since.elapsed());
         match made {
-            Ok(made) => made.map_err(|fault| ticket.fault(fault)),
+            Ok(Ok(made)) => made.map_err(|reason| ticket.fault(self.bad(index, reason))),
+            Ok(Err(reason)) => {
+                ticket.fault(self.bad(index, reason));
+                Err(ToolError::new(Outcome::BadComponent, NOT_NOW))
+            }
             Err(_) => Err(ToolError::new(Outcome::Deadline, "tool timed out while its program was compiled")),
         }
     }
@@ -105,5 +138,61 @@ fn prepare(sandbox: &Sandbox, path: &Path, counts_fuel: bool) -> Result<Made, St
         Ok(program) => Ok(Ok(Arc::new(program))),
         Err(Failure::Program(reason)) => Ok(Err(reason)),
         Err(Failure::System(reason)) => Err(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::thread;
+    use std::time::Duration;
+
+    use futures::executor::block_on;
+
+    use super::*;
+
+    fn broken() -> Made {
+        Err("broken".to_owned())
+    }
+
+    fn ending(ended: Result<Made, String>) -> Underway {
+        std::future::ready(ended).boxed().shared()
+    }
+
+    #[test]
+    fn what_was_made_while_somebody_waited_for_the_lock_is_not_made_again() {
+        let (making, begun) = (Making::default(), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            let held = making.now();
+            let waiting = scope.spawn(|| {
+                block_on(making.finish(|| {
+                    begun.fetch_add(1, SeqCst);
+                    ending(Ok(broken()))
+                }))
+            });
+            // He has seen by now that nothing is made; where he is later than this, he sees what is.
+            thread::sleep(Duration::from_millis(200));
+            assert!(making.made.set(broken()).is_ok());
+            drop(held);
+            assert!(matches!(waiting.join(), Ok(Ok(Err(why))) if why == "broken"));
+        });
+        assert_eq!(begun.load(SeqCst), 0);
+    }
+
+    #[test]
+    fn what_another_attempt_made_is_kept_by_whoever_forgets_it() {
+        let making = Arc::new(Making::default());
+        let others = making.clone();
+        let failed = block_on(making.finish(move || {
+            let work = async move {
+                let made = ending(Ok(broken()));
+                assert!(made.clone().await.is_ok());
+                *others.now() = Some(made);
+                Err("no room".to_owned())
+            };
+            work.boxed().shared()
+        }));
+        assert!(matches!(failed, Err(why) if why == "no room"));
+        assert!(making.made.get().is_some() && making.now().is_none());
     }
 }

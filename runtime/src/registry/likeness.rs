@@ -1,6 +1,8 @@
 //! What a name looks like to somebody who reads it, or to a server that takes fewer characters. Two names of one likeness
 //! are taken for one another, and so a stranger's tool could be called in the place of another.
 
+use crate::call::Flag;
+
 /// Letters of other scripts that look like a Latin one.
 const LIKE_LATIN: [(&str, char); 25] = [
     ("аАΑɑα", 'a'),
@@ -60,13 +62,10 @@ fn resembled(c: char) -> char {
     }
 }
 
-/// Characters that leave no mark: controls, joiners, marks of direction, variants, tags.
+/// Characters that leave no mark: controls, and what an eye does not see in an answer either. A break of a line is a
+/// space like another.
 fn is_invisible(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
+    c.is_control() || (Flag::unseen(None, c).is_some() && !c.is_whitespace())
 }
 
 #[cfg(test)]
@@ -92,6 +91,8 @@ mod tests {
             "ｆｓ＿ｒｅａｄ＿ｆｉｌｅ",
             "fs_read_\u{fb01}le",
             "fs_rеad_filе\u{e0041}",
+            "fs\u{fe0f}_read\u{3164}_file\u{fff0}",
+            "fs\u{2028}read_file",
         ] {
             assert!(alike("fs_read_file", other), "{other:?}");
         }

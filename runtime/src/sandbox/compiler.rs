@@ -18,17 +18,19 @@ use super::{adapt, engine};
 
 /// How both sides begin: another version may ask for another thing, or make another thing of it.
 const GREETING: &[u8] = concat!("toolcrib ", env!("CARGO_PKG_VERSION"), " compiles\n").as_bytes();
-/// The most bytes of compiled code, which is some times as large as the program.
+/// The most bytes of compiled code, whatever the program.
 const MOST_CODE_BYTES: usize = 512 << 20;
+/// The most bytes of compiled code for each byte of a program. Real ones take three to ten; a segment of data at the far
+/// end of a memory makes megabytes of a few bytes.
+const CODE_FOR_EACH_BYTE: usize = 64;
+/// The bytes of compiled code that every program may have: one memory as the engine lays it out, whole.
+const CODE_OF_ANY: usize = 16 << 20;
 /// The most bytes of a text that says why there is no code.
 const MOST_REASON_BYTES: usize = 4 << 10;
 /// A number of bytes, as it is written.
 const NUMBER: usize = size_of::<u64>();
 /// What an answer is made of, before its bytes: the greeting, how it ended, how many bytes follow.
 const ANSWER_HEAD: usize = GREETING.len() + 1 + NUMBER;
-
-/// The most bytes of an answer: what is longer is none.
-pub const MOST_ANSWER_BYTES: usize = ANSWER_HEAD + MOST_CODE_BYTES;
 
 /// Who compiles programs in a place of their own. See the [module](self) for what it has to do.
 pub trait Compiler: Send + Sync {
@@ -59,6 +61,15 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// The most bytes of an answer to it, in proportion to the program: one that is longer is not to be held.
+    pub fn most_answer_bytes(&self) -> usize {
+        ANSWER_HEAD + self.most_code_bytes()
+    }
+
+    fn most_code_bytes(&self) -> usize {
+        self.program.len().saturating_mul(CODE_FOR_EACH_BYTE).saturating_add(CODE_OF_ANY).min(MOST_CODE_BYTES)
+    }
+
     /// Writes the job for [`Job::receive`].
     ///
     /// # Errors
@@ -98,7 +109,7 @@ impl Job<'_> {
         // A compiler that breaks is the program's doing, and is told like any other refusal.
         let made = catch_unwind(AssertUnwindSafe(|| {
             let engine = engine::for_compiling(self.counts_fuel).map_err(|error| format!("{error:#}"))?;
-            compiled(&engine, &self.program)
+            compiled(&engine, &self.program).and_then(|code| self.within(code))
         }));
         let made = made.unwrap_or_else(|_| Err("the compiler broke on it".to_owned()));
         let (refused, bytes) = match &made {
@@ -110,6 +121,18 @@ impl Job<'_> {
         to.write_all(&(bytes.len() as u64).to_le_bytes())?;
         to.write_all(bytes)?;
         to.flush()
+    }
+
+    /// The code, where it is not too large: that is the program's doing, and no other attempt makes it smaller.
+    fn within(&self, code: Vec<u8>) -> Result<Vec<u8>, String> {
+        let (found, most) = (code.len(), self.most_code_bytes());
+        if found <= most {
+            return Ok(code);
+        }
+        Err(format!(
+            "its code has {found} bytes when it is compiled, and at most {most} are taken of a program of {} bytes",
+            self.program.len()
+        ))
     }
 }
 
@@ -132,11 +155,12 @@ pub(super) fn compiled(engine: &Engine, program: &[u8]) -> Result<Vec<u8>, Strin
 pub(super) fn code(mut answer: Vec<u8>) -> Result<Vec<u8>, Failure> {
     let cut = || Failure::System("the compiler's answer is not whole, or of another version".to_owned());
     let (refused, size) = answer.split_at_checked(ANSWER_HEAD).and_then(|(head, _)| head_of(head)).ok_or_else(cut)?;
-    let bytes = answer.split_off(ANSWER_HEAD);
+    // Moved to the front where it lies: code can be large, and there is no second copy of it.
+    answer.drain(..ANSWER_HEAD);
     match refused {
-        _ if bytes.len() != size => Err(cut()),
-        0 => Ok(bytes),
-        1 if size <= MOST_REASON_BYTES => Err(Failure::Program(String::from_utf8_lossy(&bytes).into_owned())),
+        _ if answer.len() != size => Err(cut()),
+        0 => Ok(answer),
+        1 if size <= MOST_REASON_BYTES => Err(Failure::Program(String::from_utf8_lossy(&answer).into_owned())),
         _ => Err(cut()),
     }
 }
@@ -175,6 +199,17 @@ mod tests {
     fn what_is_no_program_is_refused_in_words() {
         let Err(Failure::Program(why)) = code(answered(b"\0asm\x0d\0\x01\0nonsense", false)) else { panic!() };
         assert!(!why.is_empty(), "{why}");
+    }
+
+    #[test]
+    fn an_answer_may_be_as_long_as_the_program_lets_expect() {
+        let most = |bytes: usize| Job { program: vec![0; bytes].into(), counts_fuel: false }.most_answer_bytes();
+        assert_eq!(most(0), ANSWER_HEAD + (16 << 20));
+        assert_eq!(most(1 << 20), ANSWER_HEAD + (80 << 20));
+        assert_eq!(most(MOST_PROGRAM_BYTES), ANSWER_HEAD + MOST_CODE_BYTES);
+        let job = Job { program: NOTHING[..].into(), counts_fuel: false };
+        assert!(job.within(vec![0; job.most_code_bytes()]).is_ok());
+        assert!(job.within(vec![0; job.most_code_bytes() + 1]).unwrap_err().contains("of a program of 8 bytes"));
     }
 
     #[test]

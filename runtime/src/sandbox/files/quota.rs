@@ -84,7 +84,7 @@ pub(super) fn hole(file: &File, at: u64) -> u64 {
     if at == 0 {
         return 0;
     }
-    // A size that cannot be told counts as none.
+    // Where the size cannot be told, all of it counts, as in an empty file.
     at.saturating_sub(file.metadata().map_or(0, |file| file.len()))
 }
 
