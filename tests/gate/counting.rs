@@ -1,9 +1,10 @@
 //! How many requests a call may make, in all and at once.
 
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::servers::Server;
 use super::{Gate, allow};
@@ -16,7 +17,7 @@ const AT_ONCE: usize = 8;
 #[test]
 fn a_hundred_thousand_requests_end_at_their_count() {
     let (gate, server) = (Gate::new(), Server::plain("hello"));
-    let arguments = json!({"url": server.url(), "repeat": 100_000, "strict": true});
+    let arguments = json!({"url": server.url(), "repeat": 100_000, "silent": true});
     let (line, _) = gate.weighed(&arguments, &[&allow(&[&server.authority()]), "--timeout=18s"]);
     assert_eq!(server.connections(), REQUESTS, "{line}");
     assert_eq!(line["receipt"]["outcome"], "request-limit", "a request too many is refused at once: {line}");
@@ -53,13 +54,13 @@ fn a_manifest_sets_the_count_and_the_bytes_of_its_tool() {
     tools["tools"][0]["limits"] = json!({"requests": 3, "receivedKb": 1});
     gate.crib.manifest(&tools);
     let flag = allow(&[&server.authority()]);
-    let line = gate.ask(&json!({"url": server.url(), "repeat": 4, "strict": true}), &[&flag]);
+    let line = gate.ask(&json!({"url": server.url(), "repeat": 4, "silent": true}), &[&flag]);
     assert_eq!((line["receipt"]["outcome"].as_str(), server.connections()), (Some("request-limit"), 3), "{line}");
     let kilobyte =
         Server::says([b"HTTP/1.1 200 OK\r\ncontent-length: 1024\r\n\r\n".as_slice(), &[b'x'; 1024]].concat());
     let more = Server::says([b"HTTP/1.1 200 OK\r\ncontent-length: 1025\r\n\r\n".as_slice(), &[b'x'; 1025]].concat());
     let outcome = |server: &Server| {
-        let line = gate.ask(&json!({"url": server.url(), "strict": true}), &[&allow(&[&server.authority()])]);
+        let line = gate.ask(&json!({"url": server.url(), "silent": true}), &[&allow(&[&server.authority()])]);
         line["receipt"]["outcome"].as_str().unwrap().to_owned()
     };
     assert_eq!((outcome(&kilobyte), outcome(&more)), ("ok".into(), "output-limit".into()));
@@ -71,7 +72,7 @@ fn a_flag_lowers_the_count_and_the_bytes() {
     let (gate, server) = (Gate::new(), Server::plain("hello"));
     let flag = allow(&[&server.authority()]);
     let outcome = |repeat: u32, more: &str| {
-        let arguments = json!({"url": server.url(), "repeat": repeat, "strict": true});
+        let arguments = json!({"url": server.url(), "repeat": repeat, "silent": true});
         gate.ask(&arguments, &[&flag, more])["receipt"]["outcome"].as_str().unwrap().to_owned()
     };
     assert_eq!((outcome(2, "--max-requests=2"), outcome(3, "--max-requests=2")), ("ok".into(), "request-limit".into()));
@@ -112,4 +113,25 @@ fn no_more_requests_are_under_way_than_may_be() {
     assert!(server.most_open() <= AT_ONCE, "{} were open at once", server.most_open());
     assert!(server.is_left_alone());
     gate.ends_well();
+}
+
+#[test]
+fn the_connections_of_all_calls_leave_descriptors_to_the_host() {
+    let gate = Gate::new();
+    let server = Server::http(|peer| {
+        thread::sleep(Duration::from_millis(500));
+        peer.answer("late")
+    });
+    let arguments = json!({"url": server.url(), "together": AT_ONCE}).to_string();
+    // With 24 descriptors for all, guests get at most twelve, which is six requests.
+    let call = "ulimit -Sn 24 && ulimit -Hn 24 && exec \"$0\" \"$@\"";
+    let toolcrib = gate.crib.toolcrib(&["call", "http", &arguments, "--json", &allow(&[&server.authority()])]);
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(call).arg(toolcrib.get_program()).args(toolcrib.get_args());
+    command.current_dir(gate.crib.path(".")).env_clear();
+    command.envs(toolcrib.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ran = command.output().unwrap();
+    let line: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    assert_eq!(line["result"], json!({"ended": {"200": 6, "ConnectionLimitReached": 2}}), "{line}");
+    assert_eq!((server.most_open(), gate.crib.records().len()), (6, 1));
 }

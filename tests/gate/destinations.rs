@@ -25,12 +25,12 @@ fn without_a_grant_every_request_is_denied_with_the_flag_that_would_allow_it() {
 #[test]
 fn a_tool_that_fails_for_a_refusal_is_denied_and_says_why() {
     let (gate, server) = (Gate::new(), Server::plain("hello"));
-    let line = gate.ask(&json!({"url": server.url(), "strict": true}), &[]);
+    let line = gate.ask(&json!({"url": server.url(), "silent": true}), &[]);
     assert_eq!(line["receipt"]["outcome"], "denied", "{line}");
     assert!(line["error"].as_str().is_some_and(|told| told.starts_with("a request was denied: ")), "{line}");
     let record = gate.crib.records().pop().unwrap();
     assert_eq!((&record["outcome"], &record["denied"]), (&json!("denied"), &line["receipt"]["denied"]));
-    let ran = gate.crib.run(&["call", "http", &json!({"url": server.url(), "strict": true}).to_string()]);
+    let ran = gate.crib.run(&["call", "http", &json!({"url": server.url(), "silent": true}).to_string()]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(
         ran.stderr.contains(&format!("--allow-net=http://{}", server.authority()))
@@ -38,6 +38,17 @@ fn a_tool_that_fails_for_a_refusal_is_denied_and_says_why() {
         "{ran:?}"
     );
     assert_eq!(server.connections(), 0);
+}
+
+#[test]
+fn a_tool_that_says_itself_why_it_failed_is_heard() {
+    let (gate, server) = (Gate::new(), Server::plain("hello"));
+    let line = gate.ask(&json!({"url": server.url(), "strict": true}), &[]);
+    assert_eq!(line["receipt"]["outcome"], "failed", "{line}");
+    assert!(line["error"].as_str().is_some_and(|told| told.contains("\"error\":\"HttpRequestDenied\"")), "{line}");
+    assert_eq!(line["receipt"]["denied"][0]["capability"], format!("net:{}", server.authority()), "{line}");
+    assert_eq!(line["receipt"]["network"]["requests"][0]["error"], "denied", "{line}");
+    gate.ends_well();
 }
 
 #[test]
@@ -94,8 +105,19 @@ fn a_grant_of_methods_is_of_those_alone() {
     let (gate, server) = (Gate::new(), Server::plain("hello"));
     let flag = format!("--allow-net=GET,HEAD {}", server.authority());
     gate.answered(&json!({"url": server.url()}), &[&flag]);
-    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "get", "PROPFIND"] {
+    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND"] {
         gate.denied(&json!({"url": server.url(), "method": method}), &[&flag]);
+    }
+    // What people could not put into a flag is no request, and no hint holds it.
+    for method in ["get", "X'$A'", "X`A`", "A|B", "A&B", "A*"] {
+        for flag in [&flag[..], "--allow-net=api.example.com"] {
+            let line = gate.ask(&json!({"url": server.url(), "method": method}), &[flag]);
+            let error = line["result"]["error"].as_str().unwrap_or_else(|| panic!("it was let through: {line}"));
+            assert!(error.starts_with("InternalError: rejected: its method"), "{line}");
+            assert_eq!(line["receipt"]["denied"], json!([]), "{line}");
+        }
+        let denied = gate.denied(&json!({"url": server.url(), "method": method}), &[]);
+        assert!(denied["flag"].is_null(), "{denied}");
     }
     assert!(server.heads().iter().all(|head| head.starts_with("GET ")), "{:?}", server.heads());
     assert_eq!(server.connections(), 1);

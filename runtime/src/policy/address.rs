@@ -17,9 +17,11 @@ pub(crate) struct Range {
 const METADATA: &str = "cloud metadata";
 
 /// Of several ranges, the narrowest comes first.
-const V4: [([u8; 4], u8, &str); 19] = [
+const V4: [([u8; 4], u8, &str); 21] = [
     ([169, 254, 169, 254], 32, METADATA),
     ([169, 254, 170, 2], 32, METADATA),
+    ([169, 254, 170, 23], 32, METADATA),
+    ([192, 0, 0, 192], 32, METADATA),
     ([100, 100, 100, 200], 32, METADATA),
     ([168, 63, 129, 16], 32, METADATA),
     ([255, 255, 255, 255], 32, "broadcast"),
@@ -39,8 +41,10 @@ const V4: [([u8; 4], u8, &str); 19] = [
     ([224, 0, 0, 0], 4, "multicast"),
 ];
 const V4_RESERVED: ([u8; 4], u8, &str) = ([240, 0, 0, 0], 4, "reserved");
-const V6: [([u16; 8], u8, &str); 17] = [
+const V6: [([u16; 8], u8, &str); 19] = [
     ([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128, METADATA),
+    ([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23], 128, METADATA),
+    ([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128, METADATA),
     ([0; 8], 128, "unspecified"),
     ([0, 0, 0, 0, 0, 0, 0, 1], 128, "loopback"),
     ([0, 0, 0, 0, 0, 0xffff, 0, 0], 96, "IPv4-mapped"),
@@ -90,11 +94,13 @@ impl Range {
         let everything = network(Ipv6Addr::UNSPECIFIED, 0);
         (!global.contains(&address)).then_some(Self { name: "reserved", network: everything })
     }
+}
 
-    /// Whether it is better not to tell which flag would open it.
-    pub(crate) fn is_metadata(&self) -> bool {
-        self.name == METADATA
-    }
+/// Whether an address leads to a cloud's metadata, by itself or by one inside it, so that it is better not to tell which
+/// flag would open it.
+pub(crate) fn tempting(address: IpAddr) -> bool {
+    let metadata = |address| Range::of(address).is_some_and(|range| range.name == METADATA);
+    metadata(address) || embedded(address).is_some_and(metadata)
 }
 
 /// The IPv4 address inside an IPv6 one that leads to it: mapped, translated, compatible, NAT64, 6to4 or Teredo.
@@ -139,6 +145,8 @@ mod tests {
             ("169.254.0.1", "link-local"),
             ("169.254.169.254", METADATA),
             ("169.254.170.2", METADATA),
+            ("169.254.170.23", METADATA),
+            ("192.0.0.192", METADATA),
             ("172.16.0.0", "private"),
             ("172.31.255.255", "private"),
             ("192.0.0.8", "reserved"),
@@ -172,6 +180,8 @@ mod tests {
             ("4000::1", "reserved"),
             ("fc00::1", "unique-local"),
             ("fd00:ec2::254", METADATA),
+            ("fd00:ec2::23", METADATA),
+            ("fd20:ce::254", METADATA),
             ("fdff::1", "unique-local"),
             ("fe80::1", "link-local"),
             ("febf::1", "link-local"),
@@ -211,6 +221,24 @@ mod tests {
             "2a00::1",
         ] {
             assert_eq!(Range::of(address.parse().unwrap()), None, "{address}");
+        }
+    }
+
+    #[test]
+    fn metadata_tempts_in_every_dress() {
+        for address in [
+            "169.254.169.254",
+            "192.0.0.192",
+            "fd20:ce::254",
+            "::ffff:169.254.169.254",
+            "64:ff9b::a9fe:a9fe",
+            "64:ff9b:1::6464:64c8",
+            "2002:a9fe:aa17::1",
+        ] {
+            assert!(tempting(address.parse().unwrap()), "{address}");
+        }
+        for address in ["169.254.169.253", "10.0.0.1", "64:ff9b::a00:1", "1.1.1.1", "fd00:ec2::255"] {
+            assert!(!tempting(address.parse().unwrap()), "{address}");
         }
     }
 

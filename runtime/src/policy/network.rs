@@ -8,9 +8,9 @@
 use std::net::IpAddr;
 
 use crate::call::Denial;
-use crate::tool::{Destination, Host, NetworkRequest, Tool};
+use crate::tool::{Destination, Host, NetworkRequest, Tool, is_method};
 
-use super::address::{Range, embedded};
+use super::address::{Range, embedded, tempting};
 use super::target::Target;
 
 /// The methods that change nothing (RFC 9110, section 9.2.1), but TRACE, which is never sent.
@@ -37,9 +37,16 @@ impl Prospect {
     /// For what no flag changes.
     pub(crate) const NONE: Self = Self { widens: false, only_reads: false };
 
-    /// Whether it could allow a request with this method.
+    /// Whether it could allow a request with this method. No flag names what is no plain method: a guest chose it, and
+    /// people put the flag into a shell.
     pub(crate) fn helps(self, method: &str) -> bool {
-        self.widens && (!self.only_reads || SAFE.contains(&method))
+        self.widens && is_method(method) && (!self.only_reads || SAFE.contains(&method))
+    }
+
+    /// Whether a hint may name the flag that could allow a request. A guest, or whoever gives a name its addresses,
+    /// chooses where it leads: neither puts the key to the cloud's credentials into a hint.
+    pub(crate) fn hints(self, target: &Target, method: &str) -> bool {
+        self.helps(method) && !matches!(target.host, Host::Address(address) if tempting(address))
     }
 }
 
@@ -130,7 +137,7 @@ impl Network {
             true => format!("with {method} is not granted to this tool"),
             false => format!("over {} is not granted to this tool", scheme.as_str()),
         };
-        let flag = self.prospect.helps(method).then(|| match but_method {
+        let flag = self.prospect.hints(target, method).then(|| match but_method {
             true => format!("--allow-net='{wanted}'"),
             false => format!("--allow-net={wanted}"),
         });
@@ -187,8 +194,7 @@ impl Network {
         if self.allowed.iter().any(|allowed| opens(allowed) && names(allowed, address)) {
             return Ok(());
         }
-        // A name chooses where it leads: it must not put the key to the cloud's credentials into a hint.
-        let helps = self.prospect.helps(method) && !range.is_metadata();
+        let helps = self.prospect.helps(method) && !tempting(address);
         let flag = helps.then(|| format!("--allow-net={}:{port}", Host::Address(address)));
         let why = format!("leads to a {} address, which has to be granted by address", range.name);
         Err(Refusal::new(wanted, flag, why))
@@ -196,7 +202,7 @@ impl Network {
 
     /// The refusal of a tool that was granted nothing, which has no need of a whole grant.
     pub(crate) fn closed(target: &Target, method: &str, prospect: Prospect) -> Refusal {
-        let flag = prospect.helps(method).then(|| format!("--allow-net={target}"));
+        let flag = prospect.hints(target, method).then(|| format!("--allow-net={target}"));
         Refusal::new(target.to_string(), flag, "is not granted: this tool was granted no network".to_owned())
     }
 
@@ -297,6 +303,15 @@ mod tests {
         assert_eq!(both.denial.flag.as_deref(), Some("--allow-net=10.0.0.1:443,10.0.0.2:443"));
         let metadata = sent(&one, "https://api.example", &["169.254.169.254"]).unwrap_err();
         assert_eq!((metadata.denial.capability.as_str(), metadata.denial.flag), ("net:api.example:443", None));
+        for address in
+            ["169.254.169.254", "192.0.0.192", "[64:ff9b::a9fe:a9fe]", "[fd00:ec2::254]", "[2002:a9fe:a9fe::]"]
+        {
+            let bare = address.trim_matches(['[', ']']);
+            assert_eq!(sent(&one, "https://api.example", &[bare]).unwrap_err().denial.flag, None, "{address}");
+            let url = target(&format!("http://{address}"));
+            assert_eq!(one.judge(&url, "GET").unwrap_err().denial.flag, None, "{address}");
+            assert_eq!(Network::closed(&url, "GET", one.prospect()).denial.flag, None, "{address}");
+        }
     }
 
     #[test]
@@ -347,6 +362,22 @@ mod tests {
         let flag = |method: &str, url| one.judge(&target(url), method).unwrap_err().denial.flag;
         assert_eq!(flag("GET", "https://b.example:8443").as_deref(), Some("--allow-net=b.example:8443"));
         assert_eq!(flag("POST", "https://api.example").as_deref(), Some("--allow-net='POST api.example:443'"));
+    }
+
+    #[test]
+    fn no_flag_holds_what_a_shell_would_read() {
+        let one = network(&["GET api.example"], &[]);
+        for method in ["'$A'", "X'A'", "X`A`", "A|B", "A&B", "A*", "post", "", &"X".repeat(33)] {
+            for url in ["https://api.example", "https://b.example", "https://10.0.0.1"] {
+                assert_eq!(one.judge(&target(url), method).unwrap_err().denial.flag, None, "{method} {url}");
+                assert_eq!(Network::closed(&target(url), method, one.prospect()).denial.flag, None, "{method} {url}");
+            }
+        }
+        // Of a host, nothing comes as far as a flag that is not plain.
+        for byte in (0..=127).map(char::from).filter(|byte| !byte.is_ascii_alphanumeric() && !"-_.".contains(*byte)) {
+            let read = Host::strict(&format!("a{byte}b.example"));
+            assert!(read.is_err(), "{byte:?}: {read:?}");
+        }
     }
 
     #[test]

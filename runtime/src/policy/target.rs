@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::tool::{Host, Scheme, port};
+use crate::tool::{Host, Scheme, port, split_port};
 
 /// Where one request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,10 +22,8 @@ impl Target {
         if authority.contains('@') {
             return Err("the authority has user information");
         }
-        let (host, port) = match authority.rsplit_once(':').filter(|(_, behind)| !behind.contains(']')) {
-            None => (authority, scheme.port()),
-            Some((host, written)) => (host, port(written).ok_or("the port is no number from 1 to 65535")?),
-        };
+        let (host, written) = split_port(authority);
+        let port = written.map_or(Some(scheme.port()), port).ok_or("the port is no number from 1 to 65535")?;
         Ok(Self { scheme, host: Host::strict(host)?, port })
     }
 

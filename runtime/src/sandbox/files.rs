@@ -26,7 +26,7 @@ use crate::tool::{Access, Limits};
 
 use super::meter::Meter;
 
-pub(super) use held::OpenFiles;
+pub(super) use held::{OpenFiles, Places};
 pub(super) use quota::OverQuota;
 
 use held::Held;

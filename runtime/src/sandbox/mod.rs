@@ -111,7 +111,7 @@ impl Sandbox {
             rooms: Rooms::new(slots)?,
             cache: cache.map(Cache::new),
             compiler,
-            open_files: Arc::new(OpenFiles::new()),
+            open_files: OpenFiles::of_process().clone(),
             client: Arc::new(client),
         })
     }

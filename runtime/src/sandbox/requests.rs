@@ -12,7 +12,7 @@ use crate::policy::Prospect;
 use crate::tool::Limits;
 
 use super::meter::Meter;
-use super::network::{Fault, Gate, Times, is_own, refuse};
+use super::network::{Fault, Gate, Phase, Times, is_own, refuse};
 
 /// The requests of one call.
 pub(super) struct Requests {
@@ -98,14 +98,19 @@ fn code(fault: &Fault) -> Error {
         Fault::Denied(_) | Fault::TooMany(_) => Error::HttpRequestDenied,
         Fault::Prohibited(_) => Error::DestinationIpProhibited,
         Fault::Rejected(why) => Error::InternalError(Some(format!("rejected: {why}"))),
-        Fault::TooManyAtOnce(_) => Error::ConnectionLimitReached,
+        Fault::TooManyAtOnce(_) | Fault::NoPlace => Error::ConnectionLimitReached,
         Fault::RequestTooLarge(most) => Error::HttpRequestBodySize(Some(*most as u64)),
         Fault::ResponseTooLarge(most) => Error::HttpResponseBodySize(Some(*most as u64)),
+        Fault::HeadTooLarge(most) => Error::HttpResponseHeaderSectionSize(u32::try_from(*most).ok()),
         Fault::Name(why) => Error::DnsError { rcode: Some((*why).to_owned()), info_code: None },
         Fault::Connect(_) => Error::ConnectionRefused,
+        Fault::Unreachable(_) => Error::DestinationUnavailable,
         Fault::Untrusted(_) => Error::TlsCertificateError,
         Fault::Tls(_) => Error::TlsProtocolError,
-        Fault::Slow(_) => Error::HttpResponseTimeout,
+        Fault::Slow(Phase::Name, _) => Error::DnsTimeout,
+        Fault::Slow(Phase::Connection, _) => Error::ConnectionTimeout,
+        Fault::Slow(Phase::Head, _) => Error::HttpResponseTimeout,
+        Fault::Slow(Phase::Body, _) => Error::ConnectionReadTimeout,
         Fault::Secret(_) => Error::InternalError(Some("the response held a secret".to_owned())),
         Fault::Protocol(_) => Error::HttpProtocolError,
         Fault::Host(_) => Error::ConfigurationError,

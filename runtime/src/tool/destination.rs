@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 
-use super::host::Host;
+use super::host::{Host, split_port};
 
 /// How destinations are written, for messages.
 const EXAMPLES: &str = "write it like `api.example.com`, `*.example.com:443`, `http://localhost:8080`, `[::1]:8080`, `10.0.0.0/8:443` or `GET,HEAD api.example.com`";
@@ -227,9 +227,13 @@ fn one_of<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<Option<T>> {
     }
 }
 
-/// A method as it stands in a destination. A host in capital letters is written otherwise.
-fn is_method(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
+/// The most characters of a method.
+const LONGEST_METHOD: usize = 32;
+
+/// A method as it stands in a destination, and the only ones that are sent: what else HTTP calls one may hold quotes. A
+/// host in capital letters is written otherwise.
+pub(crate) fn is_method(text: &str) -> bool {
+    (1..=LONGEST_METHOD).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
 }
 
 /// A port as it is written: 1 to 65535, without a sign and without leading zeros.
@@ -249,7 +253,10 @@ impl FromStr for Destination {
         let wrong = |why: &str| wrong(text, why);
         let (methods, rest) = text.trim().rsplit_once(' ').unwrap_or(("", text.trim()));
         let methods: Vec<String> = methods.split(',').map(str::trim).map(str::to_owned).collect();
-        let methods = if methods == [""] { Vec::new() } else { methods };
+        let mut methods = if methods == [""] { Vec::new() } else { methods };
+        // So that two lists of the same methods are the same list.
+        methods.sort_unstable();
+        methods.dedup();
         if !methods.iter().all(|method| is_method(method)) {
             return Err(wrong("what stands before the host is no list of methods such as `GET,HEAD`"));
         }
@@ -262,11 +269,7 @@ impl FromStr for Destination {
             Some(("https", rest)) => (Some(Scheme::Https), rest),
             Some(_) => return Err(wrong("its scheme is neither `http` nor `https`")),
         };
-        // A colon in brackets belongs to an address.
-        let (host, written) = match rest.rsplit_once(':').filter(|(_, behind)| !behind.contains(']')) {
-            Some((host, written)) => (host, Some(written)),
-            None => (rest, None),
-        };
+        let (host, written) = split_port(rest);
         if host.contains(':') && !host.starts_with('[') {
             return Err(wrong("an IPv6 address stands in brackets"));
         }
@@ -377,6 +380,16 @@ mod tests {
         for (a, b) in [("a.example", "b.example"), ("a.example:1", "a.example:2"), ("GET a.example", "PUT a.example")] {
             assert_eq!(meet(a, b), None, "{a} {b}");
         }
+    }
+
+    #[test]
+    fn methods_are_a_set() {
+        for (a, b) in [("HEAD,GET a.example", "GET,HEAD a.example"), ("GET,GET a.example", "GET a.example")] {
+            assert_eq!(of(a), of(b));
+            assert!(of(a).covers(&of(b)) && of(b).covers(&of(a)), "{a}");
+        }
+        assert!(of("POST,HEAD,GET a.example").covers(&of("HEAD,GET a.example")));
+        assert!(!of("HEAD,GET a.example").covers(&of("POST,GET a.example")));
     }
 
     #[test]

@@ -62,6 +62,14 @@ impl fmt::Display for Host {
     }
 }
 
+/// `HOST[:PORT]`, parted: a colon in brackets belongs to an address.
+pub(crate) fn split_port(authority: &str) -> (&str, Option<&str>) {
+    match authority.rsplit_once(':').filter(|(_, behind)| !behind.contains(']')) {
+        Some((host, port)) => (host, Some(port)),
+        None => (authority, None),
+    }
+}
+
 /// A DNS name in its normal form.
 fn name(text: &str) -> Result<String, &'static str> {
     if text.is_empty() {
@@ -88,6 +96,20 @@ fn name(text: &str) -> Result<String, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_colon_in_brackets_is_no_port() {
+        for (authority, parted) in [
+            ("a.example", ("a.example", None)),
+            ("a.example:80", ("a.example", Some("80"))),
+            ("a.example:", ("a.example", Some(""))),
+            ("[::1]", ("[::1]", None)),
+            ("[::1]:80", ("[::1]", Some("80"))),
+            ("::1", (":", Some("1"))),
+        ] {
+            assert_eq!(split_port(authority), parted, "{authority}");
+        }
+    }
 
     #[test]
     fn a_name_has_one_normal_form() {

@@ -21,11 +21,12 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use capability::{Access, Capabilities, FileRequest, FolderRequest, NetworkRequest};
-pub(crate) use destination::port;
 pub use destination::{Destination, Scheme};
+pub(crate) use destination::{is_method, port};
 pub(crate) use fact::Stated;
 pub use fact::{Basis, Fact, Row};
 pub use host::Host;
+pub(crate) use host::split_port;
 pub use import::Import;
 pub use interface::{
     Availability, Discovery, EmptyResult, Execution, Identity, Interface, Interrupt, Permission, Persistence,

@@ -1,16 +1,16 @@
-//! How many files all guests together hold open: at most half of what the process may, so that however many calls flood
+//! How many files and connections all guests together hold open: at most half of what the process may, so that however many calls flood
 //! it, the host still opens its own: the audit log, a program, a kept result.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 /// How many a call opens before the closed ones among them are looked for.
 const LOOK_AFTER: usize = 32;
 
-/// The places of a process.
+/// The places of a process, which all of its guests share.
 #[derive(Debug)]
 pub(in crate::sandbox) struct OpenFiles {
     most: usize,
@@ -18,8 +18,30 @@ pub(in crate::sandbox) struct OpenFiles {
 }
 
 impl OpenFiles {
-    pub(in crate::sandbox) fn new() -> Self {
-        Self { most: open_at_most() / 2, held: AtomicUsize::new(0) }
+    /// Those of this process: descriptors are its own, however many runtimes there are in it.
+    pub(in crate::sandbox) fn of_process() -> &'static Arc<Self> {
+        static PLACES: OnceLock<Arc<OpenFiles>> = OnceLock::new();
+        PLACES.get_or_init(|| Arc::new(Self { most: open_at_most() / 2, held: AtomicUsize::new(0) }))
+    }
+
+    /// Takes so many places at once, or none.
+    pub(in crate::sandbox) fn take(self: &Arc<Self>, count: usize) -> Option<Places> {
+        let add = |held: usize| held.checked_add(count).filter(|all| *all <= self.most);
+        let taken = self.held.fetch_update(Relaxed, Relaxed, add);
+        taken.is_ok().then(|| Places { all: self.clone(), count })
+    }
+}
+
+/// Some places, given back when this is dropped.
+#[derive(Debug)]
+pub(in crate::sandbox) struct Places {
+    all: Arc<OpenFiles>,
+    count: usize,
+}
+
+impl Drop for Places {
+    fn drop(&mut self) {
+        self.all.held.fetch_sub(self.count, Relaxed);
     }
 }
 
@@ -123,5 +145,17 @@ mod tests {
         assert!(other.take().is_ok() && other.take().is_ok() && other.take().is_err());
         drop(other);
         assert_eq!(all.held.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn places_are_taken_together_or_not_at_all() {
+        let all = Arc::new(OpenFiles { most: 3, held: AtomicUsize::new(0) });
+        let two = all.take(2).expect("places");
+        assert!(all.take(2).is_none());
+        let mut files = Held::new(&all);
+        assert!(files.take().is_ok() && files.take().is_err(), "files and connections share them");
+        drop((two, files));
+        assert_eq!(all.held.load(Relaxed), 0);
+        assert!(Arc::ptr_eq(OpenFiles::of_process(), OpenFiles::of_process()));
     }
 }

@@ -12,7 +12,8 @@ use tokio::time::{Instant, Sleep};
 
 use crate::tool::Limits;
 
-use super::fault::Fault;
+use super::connect::overflowed;
+use super::fault::{Fault, Phase};
 use super::ledger::Entry;
 use super::secret::Sieve;
 
@@ -113,6 +114,9 @@ impl Received {
         let frame = match Pin::new(body).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => frame,
             Poll::Ready(Some(Err(error))) => {
+                if overflowed(&error) {
+                    return self.end(Fault::ResponseTooLarge(most));
+                }
                 let broke_off = error.is_incomplete_message() || error.is_closed();
                 let why = if broke_off { "the far side broke off" } else { "the far side sent a malformed body" };
                 return self.end(Fault::Protocol(why));
@@ -120,7 +124,7 @@ impl Received {
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => {
                 return match self.silence.as_mut().poll(cx) {
-                    Poll::Ready(()) => self.end(Fault::Slow("the far side fell silent")),
+                    Poll::Ready(()) => self.end(Fault::Slow(Phase::Body, "the far side fell silent")),
                     Poll::Pending => Poll::Pending,
                 };
             }

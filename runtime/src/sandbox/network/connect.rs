@@ -2,13 +2,14 @@
 //! was asked for. What comes in before the head of a response is bounded here: a far side may put any number of
 //! provisional responses before it.
 
-use std::io;
+use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, crypto::ring};
@@ -21,7 +22,7 @@ use tokio_rustls::TlsConnector;
 use crate::policy::Target;
 use crate::tool::{Host, Scheme};
 
-use super::fault::Fault;
+use super::fault::{Fault, Phase};
 
 /// The most addresses of one name that are tried.
 const MOST_TRIED: usize = 8;
@@ -63,7 +64,8 @@ impl Tls {
         let name = name.map_err(|_| Fault::Tls("no certificate can be for such a host"))?;
         let connector = TlsConnector::from(self.config().await?);
         let shaken = tokio::time::timeout(longest.min(LONGEST_HANDSHAKE), connector.connect(name, stream)).await;
-        let stream = shaken.map_err(|_| Fault::Slow("the far side did not end its handshake in time"))?;
+        let stream =
+            shaken.map_err(|_| Fault::Slow(Phase::Connection, "the far side did not end its handshake in time"))?;
         let stream = stream.map_err(|error| {
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
             match inner {
@@ -89,11 +91,12 @@ fn configure(roots: Vec<CertificateDer<'static>>) -> Result<ClientConfig, String
     Ok(config)
 }
 
-/// A stream to the first of the addresses that answers, within `longest` for all of them together.
+/// A stream to the first of the addresses that answers, within `longest` for all of them together, and within as long
+/// again for TLS on it.
 ///
 /// # Errors
 ///
-/// [`Fault::Connect`], [`Fault::Tls`] and [`Fault::Slow`].
+/// [`Fault::Connect`], [`Fault::Unreachable`], [`Fault::Tls`], [`Fault::Untrusted`] and [`Fault::Slow`].
 pub(super) async fn connect(
     tls: &Tls,
     target: &Target,
@@ -102,7 +105,7 @@ pub(super) async fn connect(
 ) -> Result<Box<dyn Stream>, Fault> {
     let end = Instant::now() + longest;
     let tried = &addresses[..addresses.len().min(MOST_TRIED)];
-    let mut fault = Fault::Connect("its host has no address");
+    let mut fault = Fault::Unreachable("its host has no address");
     for (at, address) in tried.iter().enumerate() {
         // Those that are left share the time that is left: an address that drops everything must not use it up.
         let share = end.saturating_duration_since(Instant::now()) / (tried.len() - at) as u32;
@@ -113,17 +116,14 @@ pub(super) async fn connect(
                 let _ = stream.set_nodelay(true);
                 return match target.scheme {
                     Scheme::Http => Ok(Box::new(stream)),
-                    Scheme::Https => {
-                        let left = end.saturating_duration_since(Instant::now());
-                        tls.shake_hands(&target.host, stream, left).await
-                    }
+                    Scheme::Https => tls.shake_hands(&target.host, stream, longest).await,
                 };
             }
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 fault = Fault::Connect("the far side refused the connection");
             }
-            Ok(Err(_)) => fault = Fault::Connect("the far side cannot be reached"),
-            Err(_) => fault = Fault::Slow("the far side did not take the connection in time"),
+            Ok(Err(_)) => fault = Fault::Unreachable("the far side cannot be reached"),
+            Err(_) => fault = Fault::Slow(Phase::Connection, "the far side did not take the connection in time"),
         }
     }
     Err(fault)
@@ -147,8 +147,34 @@ impl Allowance {
     fn take(&self, bytes: usize) -> io::Result<()> {
         let left = self.0.load(Relaxed);
         self.0.store(left.saturating_sub(bytes), Relaxed);
-        if bytes > left { Err(io::Error::other("the far side sends more than its response may hold")) } else { Ok(()) }
+        if bytes > left { Err(io::Error::other(Overflow)) } else { Ok(()) }
     }
+}
+
+/// More came in than was allowed.
+#[derive(Debug)]
+struct Overflow;
+
+impl fmt::Display for Overflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the far side sends more than its response may hold")
+    }
+}
+
+impl Error for Overflow {}
+
+/// Whether a connection broke because more came in than was allowed.
+pub(super) fn overflowed(error: &hyper::Error) -> bool {
+    let mut source = error.source();
+    while let Some(inner) = source {
+        // What stands in an error of input is not its source.
+        let marked = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        if marked.is_some_and(|marked| marked.is::<Overflow>()) {
+            return true;
+        }
+        source = inner.source();
+    }
+    false
 }
 
 /// A stream of which no more is read than is allowed.

@@ -19,8 +19,8 @@ use crate::sandbox::Meter;
 use crate::tool::{Host, Limits};
 
 use super::body::{Received, Sent};
-use super::connect::{Allowance, Bounded, LONGEST_HANDSHAKE, connect};
-use super::fault::Fault;
+use super::connect::{Allowance, Bounded, LONGEST_HANDSHAKE, connect, overflowed};
+use super::fault::{Fault, Phase};
 use super::headers::{self, MOST_HEADERS};
 use super::ledger::Entry;
 use super::secret::Sieve;
@@ -29,7 +29,7 @@ use super::{Client, clip, secret};
 /// How long a connection, the head of a response and each silence in its body may take. A guest may ask for less.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
-    /// Until there is a connection.
+    /// Until there is a connection, and from there until its handshake is done.
     pub(crate) connect: Duration,
     /// From there to the head of the response.
     pub(crate) first_byte: Duration,
@@ -75,8 +75,13 @@ impl Gate {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let entry = Arc::new(Entry::begin(&self.meter, &clip(request.method().as_str()), &self.limits)?);
-        let exchanged = self.send(request, times, &entry).await;
+        let mut entry = Entry::begin(&self.meter, &clip(request.method().as_str()), &self.limits)?;
+        let held = entry.hold(DESCRIPTORS);
+        let entry = Arc::new(entry);
+        let exchanged = match held {
+            Ok(()) => self.send(request, times, &entry).await,
+            Err(fault) => Err(fault),
+        };
         match &exchanged {
             Ok((response, _)) => entry.answered(response.status().as_u16()),
             Err(fault) => entry.failed(fault),
@@ -145,8 +150,9 @@ impl Gate {
         let mut http = http1::Builder::new();
         http.max_headers(MOST_HEADERS).max_buf_size(buffer).max_header_size(head);
         let shaken = tokio::time::timeout(LONGEST_HANDSHAKE, http.handshake(TokioIo::new(stream))).await;
-        let broken = |error: hyper::Error| broken(&error);
-        let (mut sender, connection) = shaken.map_err(|_| Fault::Slow("the far side is too slow"))?.map_err(broken)?;
+        let broken = |error: hyper::Error| broken(&error, head);
+        let (mut sender, connection) =
+            shaken.map_err(|_| Fault::Slow(Phase::Head, "the far side is too slow"))?.map_err(broken)?;
         // The connection moves what the sender waits for, and its end is the sender's too.
         let mut connection = Box::pin(connection.map(|_| ()).fuse());
         let mut answer = pin!(sender.send_request(request));
@@ -155,12 +161,15 @@ impl Gate {
             answer.as_mut().poll(cx)
         });
         let answered = tokio::time::timeout(first_byte, answered).await;
-        let response = answered.map_err(|_| Fault::Slow("the far side did not answer in time"))?.map_err(broken)?;
+        let response =
+            answered.map_err(|_| Fault::Slow(Phase::Head, "the far side did not answer in time"))?.map_err(broken)?;
         allowance.grant(self.limits.received.saturating_mul(MOST_FRAMING).saturating_add(head));
         Ok((response, connection))
     }
 }
 
+/// The most descriptors that one request holds open: its connection, and what its name is asked for by.
+const DESCRIPTORS: usize = 2;
 /// The most bytes on the wire for one of a body: a chunk of a single byte is six.
 const MOST_FRAMING: usize = 8;
 /// The smallest buffer that the protocol's implementation works with.
@@ -196,7 +205,8 @@ pub(crate) fn refuse(uri: &http::Uri, method: &str, prospect: Prospect, limits: 
     fault
 }
 
-fn broken(error: &hyper::Error) -> Fault {
+/// What a broken connection was broken by, before a head of at most so many bytes was whole.
+fn broken(error: &hyper::Error, most: usize) -> Fault {
     // What ended the request's own body is the reason, not what it did to the connection.
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
@@ -205,9 +215,10 @@ fn broken(error: &hyper::Error) -> Fault {
         }
         source = inner.source();
     }
-    Fault::Protocol(if error.is_parse_too_large() {
-        "the head of the response is too large"
-    } else if error.is_parse() {
+    if error.is_parse_too_large() || overflowed(error) {
+        return Fault::HeadTooLarge(most);
+    }
+    Fault::Protocol(if error.is_parse() {
         "the far side does not speak HTTP/1.1"
     } else if error.is_incomplete_message() {
         "the far side broke off before its response"

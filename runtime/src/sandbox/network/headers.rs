@@ -5,7 +5,7 @@ use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri, Version, request::Parts};
 
 use crate::policy::Target;
-use crate::tool::{Limits, Scheme};
+use crate::tool::{Limits, Scheme, is_method};
 
 use super::fault::Fault;
 
@@ -58,8 +58,8 @@ pub(super) fn prepare(parts: &mut Parts, target: &Target, limits: &Limits) -> Re
     if matches!(parts.method, Method::CONNECT | Method::TRACE) {
         return Err(rejected("CONNECT and TRACE are never sent"));
     }
-    if parts.method.as_str().len() > 32 {
-        return Err(rejected("its method is longer than 32 characters"));
+    if !is_method(parts.method.as_str()) {
+        return Err(rejected("its method is not up to 32 capital letters and `-`"));
     }
     if let Some(name) = parts.headers.keys().find(|name| *name != HOST && is_own(name)) {
         return Err(rejected(&format!("the header `{name}` is the host's own")));
@@ -157,6 +157,12 @@ mod tests {
             (get().header("Proxy-Anything", "1"), "`proxy-anything`"),
             (get().method("CONNECT"), "never sent"),
             (get().method("TRACE"), "never sent"),
+            (get().method("get"), "capital letters"),
+            (get().method("X'$A'"), "capital letters"),
+            (get().method("X`A`"), "capital letters"),
+            (get().method("A|B"), "capital letters"),
+            (get().method("G3T"), "capital letters"),
+            (get().method("X".repeat(33).as_str()), "capital letters"),
             (get().header("x", "y".repeat(65_536)), "URL and headers"),
             (
                 Request::get(format!("https://a.example/{}", "y".repeat(65_400))).header("x", "y".repeat(200)),

@@ -7,6 +7,7 @@ use crate::call::{Denial, Exchange, NetworkUse};
 use crate::error::{Outcome, ToolError};
 use crate::policy::Refusal;
 use crate::sandbox::Meter;
+use crate::sandbox::files::{OpenFiles, Places};
 use crate::tool::Limits;
 
 use super::fault::Fault;
@@ -27,7 +28,7 @@ struct Account {
     secrets: Vec<String>,
     /// The first secret that a response held.
     leaked: Option<Arc<str>>,
-    /// What the latest request failed for.
+    /// What the latest request failed for, until the guest makes another.
     latest: Option<Fault>,
 }
 
@@ -37,6 +38,8 @@ pub(super) struct Entry {
     meter: Arc<Meter>,
     /// Its place among those that are told.
     index: Option<usize>,
+    /// What it holds of the descriptors of the process.
+    places: Option<Places>,
 }
 
 impl Ledger {
@@ -71,6 +74,8 @@ impl Ledger {
             requests.push(Exchange { method: method.to_owned(), ..Exchange::default() });
         }
         account.under_way += 1;
+        // The guest went on after what failed before.
+        account.latest = None;
         Ok(index)
     }
 
@@ -94,19 +99,16 @@ impl Ledger {
         self.kept().and_then(|account| account.leaked.clone())
     }
 
-    /// The end of a call that failed right after a request did: it failed for that reason. Where the host refused the
-    /// request or cut it off, it says so itself; what became of the far side is the tool's to tell.
+    /// The end of a call that failed right after a request did, without an error object of its own: it failed for that
+    /// reason. What a tool says by itself stands, for its failure may be another: the receipt tells of the request.
     pub(crate) fn blame(&self, error: ToolError) -> ToolError {
-        if !matches!(error.outcome, Outcome::Failed | Outcome::Trap) {
+        if !matches!(error.outcome, Outcome::Failed | Outcome::Trap) || error.json.is_some() {
             return error;
         }
         let latest = self.kept().and_then(|account| account.latest.clone());
         let Some((fault, outcome)) = latest.and_then(|fault| fault.outcome().map(|outcome| (fault, outcome))) else {
             return error;
         };
-        if outcome == Outcome::Upstream && error.json.is_some() {
-            return ToolError { outcome, ..error };
-        }
         let message = match error.outcome {
             Outcome::Failed => format!("{fault}; the tool said: {}", error.message),
             _ => fault.to_string(),
@@ -123,7 +125,17 @@ impl Entry {
     /// [`Fault::TooMany`] and [`Fault::TooManyAtOnce`]; such a request is counted, too.
     pub(super) fn begin(meter: &Arc<Meter>, method: &str, limits: &Limits) -> Result<Self, Fault> {
         let index = meter.ledger.begin(method, limits)?;
-        Ok(Self { meter: meter.clone(), index })
+        Ok(Self { meter: meter.clone(), index, places: None })
+    }
+
+    /// Takes places for so many descriptors, for as long as it lives.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::NoPlace`].
+    pub(super) fn hold(&mut self, descriptors: usize) -> Result<(), Fault> {
+        self.places = OpenFiles::of_process().take(descriptors);
+        if self.places.is_some() { Ok(()) } else { Err(Fault::NoPlace) }
     }
 
     fn note<T>(&self, write: impl FnOnce(&mut Account) -> T) -> T {
@@ -238,10 +250,18 @@ mod tests {
         let failed = || ToolError::new(Outcome::Failed, "no luck");
         let entry = Entry::begin(&meter, "GET", &Limits::default()).unwrap();
         assert_eq!(ledger.blame(failed()).outcome, Outcome::Failed);
-        entry.failed(&Fault::Slow("the far side was silent"));
+        entry.failed(&Fault::Slow(crate::sandbox::network::Phase::Head, "the far side was silent"));
         let blamed = ledger.blame(failed());
         assert_eq!(blamed.outcome, Outcome::Upstream);
         assert_eq!(blamed.message, "a request failed: the far side was silent; the tool said: no luck");
+        let own = ToolError { json: Some(r#"{"error":"no luck"}"#.to_owned()), ..failed() };
+        for fault in [Fault::Denied("`a.example:443` is denied".into()), Fault::TooMany(1), Fault::Unreachable("far")] {
+            entry.failed(&fault);
+            assert_eq!(ledger.blame(own.clone()), own, "what the tool says itself stands");
+        }
+        let next = Entry::begin(&meter, "GET", &Limits::default()).unwrap();
+        assert_eq!(ledger.blame(failed()), failed(), "the guest went on");
+        drop(next);
         entry.failed(&Fault::Rejected("its method".into()));
         assert_eq!(ledger.blame(failed()).outcome, Outcome::Failed);
         assert_eq!(entry.received(11, 10), Err(Fault::ResponseTooLarge(10)));

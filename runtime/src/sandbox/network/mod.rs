@@ -16,7 +16,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 pub(crate) use exchange::{Gate, Times, refuse};
-pub(crate) use fault::Fault;
+pub(crate) use fault::{Fault, Phase};
 pub(crate) use headers::is_own;
 pub(crate) use ledger::Ledger;
 

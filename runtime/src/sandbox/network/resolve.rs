@@ -2,45 +2,59 @@
 //! names, with no search domain and no cache. A resolver lives for one question, and so do its sockets and tasks.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::OnceLock;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ProtocolConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::{Hosts, TokioResolver};
 
-use super::fault::Fault;
+use super::fault::{Fault, Phase};
 
 /// The longest that a name may take.
 const LONGEST: Duration = Duration::from_secs(10);
 /// The longest that one name server may take for one question.
 const LONGEST_QUESTION: Duration = Duration::from_secs(4);
+/// How long what the system's files say is believed.
+const LONGEST_KEPT: Duration = Duration::from_secs(60);
 
 /// Who is asked about names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     /// The name servers that the operator named, if any.
     servers: Vec<SocketAddr>,
-    config: OnceLock<Result<(ResolverConfig, ResolverOpts), String>>,
+    system: Kept,
 }
+
+/// What a question is asked with.
+#[derive(Debug)]
+struct Settings {
+    config: ResolverConfig,
+    options: ResolverOpts,
+    hosts: Arc<Hosts>,
+}
+
+/// The settings of the system, which lie in files.
+#[derive(Debug, Default)]
+struct Kept(Mutex<Option<(Instant, Arc<Settings>)>>);
 
 impl Names {
     pub(super) fn new(servers: Vec<SocketAddr>) -> Self {
-        Self { servers, config: OnceLock::new() }
+        Self { servers, system: Kept::default() }
     }
 
     /// Every address of a name, at least one.
     ///
     /// # Errors
     ///
-    /// [`Fault::Name`] and [`Fault::Slow`].
+    /// [`Fault::Name`], [`Fault::Slow`] and [`Fault::Host`].
     pub(super) async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, Fault> {
-        let resolver = self.resolver()?;
+        let resolver = self.resolver().await?;
         // The dot says that the name is whole: no search domain is put behind it.
         let asked = tokio::time::timeout(LONGEST, resolver.lookup_ip(format!("{name}.")));
-        let found = asked.await.map_err(|_| Fault::Slow("its name server did not answer in time"))?;
+        let found = asked.await.map_err(|_| Fault::Slow(Phase::Name, "its name server did not answer in time"))?;
         let found = found.map_err(|error| {
             let none = error.is_no_records_found() || error.is_nx_domain();
             Fault::Name(if none { "its host has no address" } else { "its name server gave no answer" })
@@ -49,29 +63,62 @@ impl Names {
         if addresses.is_empty() { Err(Fault::Name("its host has no address")) } else { Ok(addresses) }
     }
 
-    fn resolver(&self) -> Result<TokioResolver, Fault> {
-        let (config, options) = self.config.get_or_init(|| self.read()).clone().map_err(Fault::Host)?;
-        let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
-        *builder.options_mut() = options;
-        builder.build().map_err(|error| Fault::Host(format!("no name can be asked for: {error}")))
-    }
-
-    fn read(&self) -> Result<(ResolverConfig, ResolverOpts), String> {
-        let (name_servers, mut options) = if self.servers.is_empty() {
-            let read = hickory_resolver::system_conf::read_system_conf();
-            let (config, options) =
-                read.map_err(|_| "the system names no name server; name one for this program".to_owned())?;
-            (config.name_servers, options)
-        } else {
-            (self.servers.iter().map(name_server).collect(), ResolverOpts::default())
+    async fn resolver(&self) -> Result<TokioResolver, Fault> {
+        let settings = match self.servers.as_slice() {
+            [] => self.system.get(LONGEST_KEPT, of_system).await.map_err(Fault::Host)?,
+            servers => {
+                let servers = servers.iter().map(name_server).collect();
+                Arc::new(Settings::new(servers, ResolverOpts::default(), Hosts::default()))
+            }
         };
-        options.use_hosts_file = if self.servers.is_empty() { ResolveHosts::Always } else { ResolveHosts::Never };
+        let provider = TokioRuntimeProvider::default();
+        let mut builder = TokioResolver::builder_with_config(settings.config.clone(), provider);
+        *builder.options_mut() = settings.options.clone();
+        let built = builder.build().map_err(|error| Fault::Host(format!("no name can be asked for: {error}")));
+        built.map(|mut resolver| {
+            resolver.set_hosts(settings.hosts.clone());
+            resolver
+        })
+    }
+}
+
+impl Kept {
+    /// What `read` gave less than `longest` ago, or gives now, on a thread that may wait for files. A failure is not kept.
+    async fn get(
+        &self,
+        longest: Duration,
+        read: impl FnOnce() -> Result<Settings, String> + Send + 'static,
+    ) -> Result<Arc<Settings>, String> {
+        if let Some((since, settings)) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner)
+            && since.elapsed() < longest
+        {
+            return Ok(settings.clone());
+        }
+        let read = tokio::task::spawn_blocking(read).await;
+        let settings = Arc::new(read.unwrap_or_else(|_| Err("the system's name servers cannot be read".to_owned()))?);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), settings.clone()));
+        Ok(settings)
+    }
+}
+
+impl Settings {
+    fn new(name_servers: Vec<NameServerConfig>, mut options: ResolverOpts, hosts: Hosts) -> Self {
+        // The resolver would read the file of hosts for each question, and wait for it.
+        options.use_hosts_file = ResolveHosts::Never;
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
         options.cache_size = 0;
         options.attempts = 1;
         options.timeout = options.timeout.min(LONGEST_QUESTION);
-        Ok((ResolverConfig::from_name_servers(name_servers), options))
+        Self { config: ResolverConfig::from_name_servers(name_servers), options, hosts: Arc::new(hosts) }
     }
+}
+
+/// The settings of the system, from its files.
+fn of_system() -> Result<Settings, String> {
+    let read = hickory_resolver::system_conf::read_system_conf();
+    let (config, options) =
+        read.map_err(|_| "the system names no name server; name one for this program".to_owned())?;
+    Ok(Settings::new(config.name_servers, options, Hosts::from_system().unwrap_or_default()))
 }
 
 fn name_server(address: &SocketAddr) -> NameServerConfig {
@@ -81,4 +128,32 @@ fn name_server(address: &SocketAddr) -> NameServerConfig {
         connection
     });
     NameServerConfig::new(address.ip(), true, connections.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn some() -> Settings {
+        Settings::new(Vec::new(), ResolverOpts::default(), Hosts::default())
+    }
+
+    #[tokio::test]
+    async fn the_files_of_the_system_are_read_elsewhere_and_again_after_a_failure_or_a_while() {
+        let (kept, here) = (Kept::default(), thread::current().id());
+        let failed = kept.get(LONGEST_KEPT, || Err("not yet".to_owned())).await;
+        assert_eq!(failed.map(|_| ()), Err("not yet".to_owned()));
+        let elsewhere = move || {
+            assert_ne!(thread::current().id(), here, "no worker of the runtime waits for a file");
+            Ok(some())
+        };
+        let first = kept.get(LONGEST_KEPT, elsewhere).await.expect("settings");
+        let again = kept.get(LONGEST_KEPT, || Err("it is not read again".to_owned())).await.expect("settings");
+        assert!(Arc::ptr_eq(&first, &again));
+        let later = kept.get(Duration::ZERO, || Ok(some())).await.expect("settings");
+        assert!(!Arc::ptr_eq(&first, &later));
+        assert!(matches!(later.options.use_hosts_file, ResolveHosts::Never), "no question reads a file");
+    }
 }
