@@ -106,10 +106,14 @@ fn is_end_of(whole: &[u8], log: &[u8]) -> bool {
     whole == log || log.len() < whole.len() && whole.ends_with(rest)
 }
 
-/// Whether a line ends in a chain.
+/// Whether a line ends in a number and a chain.
 fn is_sealed(line: &[u8]) -> bool {
     let parts = line.strip_suffix(b"\"}").and_then(<[u8]>::split_last_chunk::<64>);
     parts.is_some_and(|(before, digits)| {
-        before.ends_with(b",\"chain\":\"") && digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+        let numbered = before.strip_suffix(b",\"chain\":\"");
+        let unnumbered =
+            numbered.map(|text| &text[..text.iter().rposition(|it| !it.is_ascii_digit()).map_or(0, |at| at + 1)]);
+        let hexadecimal = digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        hexadecimal && unnumbered.is_some_and(|text| text.ends_with(b",\"seq\":"))
     })
 }
