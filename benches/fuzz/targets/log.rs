@@ -94,10 +94,26 @@ fn edited(log: &[u8], edits: &[u8]) -> Vec<u8> {
     lines.concat()
 }
 
-/// Whether the records of a log are the last ones of the true log, with nothing between them but torn lines.
+/// Whether the records of a log are the last ones of the true log, with nothing between them but torn lines. Where older
+/// records are not there, nothing shows what the first continues, and so not what it said either.
 fn is_end_of(whole: &[u8], log: &[u8]) -> bool {
-    let split = |text: &[u8]| -> Vec<Vec<u8>> { text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect() };
-    let whole: Vec<_> = split(whole).into_iter().filter(|line| !line.is_empty()).collect();
-    let kept: Vec<_> = split(log).into_iter().filter(|line| whole.contains(line)).collect();
-    !kept.is_empty() && whole.ends_with(&kept)
+    let sealed = |text: &[u8]| -> Vec<Vec<u8>> {
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| is_sealed(line));
+        lines.map(<[u8]>::to_vec).collect()
+    };
+    let (whole, log) = (sealed(whole), sealed(log));
+    let Some((_, rest)) = log.split_first() else { return false };
+    whole == log || log.len() < whole.len() && whole.ends_with(rest)
+}
+
+/// Whether a line ends in a number and a chain.
+fn is_sealed(line: &[u8]) -> bool {
+    let parts = line.strip_suffix(b"\"}").and_then(<[u8]>::split_last_chunk::<64>);
+    parts.is_some_and(|(before, digits)| {
+        let numbered = before.strip_suffix(b",\"chain\":\"");
+        let unnumbered =
+            numbered.map(|text| &text[..text.iter().rposition(|it| !it.is_ascii_digit()).map_or(0, |at| at + 1)]);
+        let hexadecimal = digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        hexadecimal && unnumbered.is_some_and(|text| text.ends_with(b",\"seq\":"))
+    })
 }

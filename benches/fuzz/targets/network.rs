@@ -46,7 +46,10 @@ pub(super) fn network(folder: &Path) -> Act {
             let address = host.trim_matches(['[', ']']).parse::<IpAddr>().ok();
             assert!(!address.is_some_and(|address| is_near(&address)), "{url:?} is not for the world");
             let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
-            let numeric = last.starts_with("0x") || !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit());
+            let numeric = match last.strip_prefix("0x") {
+                Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+                None => !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()),
+            };
             assert!(!numeric || address.is_some(), "{url:?} is an address in disguise");
             assert!(!authority.contains(['@', '\\', ' ', '%']), "{url:?} can be read in two ways");
         }
