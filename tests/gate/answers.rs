@@ -226,7 +226,8 @@ fn a_failure_of_the_far_side_is_upstream_and_told_by_a_word() {
         let line = gate.ask(&json!({"url": server.url(), "silent": true}), &[&allow(&[&server.authority()])]);
         assert_eq!(line["receipt"]["outcome"], "output-limit", "{line}");
         assert_eq!(line["receipt"]["network"]["requests"][0]["error"], "output-limit", "{line}");
-        assert_eq!(line["error"], "tool was sent a head of more than 64 KiB or 128 headers", "{line}");
+        let told = line["error"].as_str().unwrap_or_else(|| panic!("{line}"));
+        assert!(told.starts_with("tool was sent a head of more than 64 KiB or 128 headers"), "{line}");
     }
     gate.ends_well();
 }

@@ -137,9 +137,6 @@ fn a_name_server_that_says_nothing_or_nonsense_ends_in_an_error() {
     let request = json!({"url": format!("http://silent.example.com:{port}/")});
     let line = gate.ask(&request, &[&grant, "--dns", &names.address(), "--tool-timeout=700ms"]);
     assert_eq!(line["receipt"]["outcome"], "deadline", "{line}");
-    // With more time, the guest is told what did not answer.
-    let line = gate.ask(&request, &[&grant, "--dns", &names.address(), "--tool-timeout=15s"]);
-    assert_eq!(line["result"]["error"], "DnsTimeout", "{line}");
     assert_eq!(server.connections(), 0);
     gate.ends_well();
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ProtocolConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };
+use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::{Hosts, TokioResolver};
 
@@ -54,11 +55,7 @@ impl Names {
         let resolver = self.resolver().await?;
         // The dot says that the name is whole: no search domain is put behind it.
         let asked = tokio::time::timeout(LONGEST, resolver.lookup_ip(format!("{name}.")));
-        let found = asked.await.map_err(|_| Fault::Slow(Phase::Name, "its name server did not answer in time"))?;
-        let found = found.map_err(|error| {
-            let none = error.is_no_records_found() || error.is_nx_domain();
-            Fault::Name(if none { "its host has no address" } else { "its name server gave no answer" })
-        })?;
+        let found = asked.await.unwrap_or(Err(NetError::Timeout)).map_err(|error| fault(&error))?;
         let addresses: Vec<IpAddr> = found.iter().collect();
         if addresses.is_empty() { Err(Fault::Name("its host has no address")) } else { Ok(addresses) }
     }
@@ -121,6 +118,15 @@ fn of_system() -> Result<Settings, String> {
     Ok(Settings::new(config.name_servers, options, Hosts::from_system().unwrap_or_default()))
 }
 
+/// Why a name has no addresses.
+fn fault(error: &NetError) -> Fault {
+    match error {
+        NetError::Timeout => Fault::Slow(Phase::Name, "its name server did not answer in time"),
+        _ if error.is_no_records_found() || error.is_nx_domain() => Fault::Name("its host has no address"),
+        _ => Fault::Name("its name server gave no answer"),
+    }
+}
+
 fn name_server(address: &SocketAddr) -> NameServerConfig {
     let connections = [ProtocolConfig::Udp, ProtocolConfig::Tcp].map(|protocol| {
         let mut connection = ConnectionConfig::new(protocol);
@@ -138,6 +144,12 @@ mod tests {
 
     fn some() -> Settings {
         Settings::new(Vec::new(), ResolverOpts::default(), Hosts::default())
+    }
+
+    #[test]
+    fn a_name_server_that_is_too_slow_is_told_from_one_that_knows_nothing() {
+        assert!(matches!(fault(&NetError::Timeout), Fault::Slow(Phase::Name, _)));
+        assert!(matches!(fault(&NetError::Message("no")), Fault::Name(_)));
     }
 
     #[tokio::test]
