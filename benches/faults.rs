@@ -26,7 +26,7 @@ use tempfile::TempDir;
 use stores::{Deed, Stores};
 
 /// What fails, how, and where: on the files of the stores, on any file, or wherever it is called.
-const FAULTS: [(&str, &str, Where); 27] = [
+const FAULTS: [(&str, &str, Where); 29] = [
     ("write", "error=ENOSPC", Where::Stores),
     ("write", "signal=KILL", Where::Stores),
     ("write", "error=ENOSPC", Where::Files),
@@ -39,6 +39,8 @@ const FAULTS: [(&str, &str, Where); 27] = [
     ("rename", "error=ENOSPC", Where::Files),
     ("rename", "signal=KILL", Where::Files),
     ("renameat2", "error=ENOSPC", Where::Files),
+    ("renameat", "error=ENOSPC", Where::Files),
+    ("unlinkat", "error=EIO", Where::Files),
     ("linkat", "error=ENOSPC", Where::Files),
     ("unlink", "error=EIO", Where::Files),
     ("unlink", "signal=KILL", Where::Files),

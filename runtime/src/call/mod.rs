@@ -10,6 +10,7 @@ use crate::error::{Error, ToolError};
 
 pub use decision::{Behavior, Decision, Reason};
 pub use flag::Flag;
+pub(crate) use receipt::pasted;
 pub use receipt::{Denial, Exchange, HookNote, Mutation, NetworkUse, Persisted, Receipt, Written};
 
 /// A call of a tool, as a model or a person made it. Nothing in it is trusted.

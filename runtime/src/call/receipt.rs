@@ -73,7 +73,7 @@ pub struct Receipt {
     /// Names of the secrets that were put into its requests, each once; never their values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
-    /// What was granted, as `read:FOLDER`, `write:FOLDER`, `net:DESTINATION` or `secret:NAME@HOST`.
+    /// What was granted, as `read:FOLDER`, `write:FOLDER`, `net:DESTINATION` or `secret:NAME@HOST#PLACE`.
     pub granted: Vec<String>,
     /// What was asked for or tried and not granted.
     pub denied: Vec<Denial>,
@@ -170,6 +170,18 @@ pub struct Denial {
     pub flag: Option<String>,
 }
 
+/// A flag with its value as a person can paste it into a shell; none where quotes would not hold the value, which may be
+/// a guest's own text.
+pub(crate) fn pasted(flag: &str, value: &str) -> Option<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./@:+,-".contains(c);
+    let held = |c: char| c != '\'' && !c.is_control();
+    match value {
+        value if value.chars().all(plain) => Some(format!("{flag}={value}")),
+        value if value.chars().all(held) => Some(format!("{flag}='{value}'")),
+        _ => None,
+    }
+}
+
 /// What a tool that succeeded wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -220,4 +232,18 @@ pub struct HookNote {
     pub hook: String,
     /// `allow`, `block`, `modify`, `replace` or `failed`.
     pub said: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pasted;
+
+    #[test]
+    fn nothing_that_a_guest_names_leaves_the_quotes_of_a_flag() {
+        assert_eq!(pasted("--allow-read", "/data/a-b_c.d").as_deref(), Some("--allow-read=/data/a-b_c.d"));
+        assert_eq!(pasted("--allow-read", "/a b/$(x)`y`;").as_deref(), Some("--allow-read='/a b/$(x)`y`;'"));
+        for value in ["/a'b", "/a\nb", "/a\u{1b}[31m", "/'`x`'"] {
+            assert_eq!(pasted("--allow-read", value), None, "{value:?}");
+        }
+    }
 }

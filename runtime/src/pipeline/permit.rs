@@ -200,7 +200,7 @@ fn reach(grant: &Grant, name: &str, shown: &str) -> Result<(), (Denial, String)>
         Err(why) => Err((named(None), format!("connect `{shown}`: {why}"))),
         Ok(target) if network.reaches(&target) => Ok(()),
         Ok(target) => {
-            let flag = network.prospect().helps("GET").then(|| format!("--allow-net={target}"));
+            let flag = network.prospect().hints(&target, "GET").then(|| format!("--allow-net={target}"));
             let why = if network.is_empty() {
                 "no network is granted".to_owned()
             } else {

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::Value;
 
 use crate::audit::Audit;
-use crate::call::{Decision, Denial, Flag, HookNote, Mutation, Persisted, Receipt, ToolCall, ToolResult, Written};
+use crate::call::{
+    Decision, Denial, Flag, HookNote, Mutation, Persisted, Receipt, ToolCall, ToolResult, Written, pasted,
+};
 use crate::error::{Error, Outcome, ToolError};
 use crate::observe::{Event, Observer, What};
 use crate::policy::{Grant, Secrets, real_path};
@@ -311,9 +313,9 @@ impl<'p> Ticket<'p> {
             }
             match (inside, wanted.parent()) {
                 (true, _) if access > *granted && !self.stated_denial => {
-                    Some(format!("--allow-{word}={}", folder.display()))
+                    pasted(&format!("--allow-{word}"), &folder.to_string_lossy())
                 }
-                (false, Some(parent)) => Some(format!("--allow-{word}={}", parent.display())),
+                (false, Some(parent)) => pasted(&format!("--allow-{word}"), &parent.to_string_lossy()),
                 _ => None,
             }
         });

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::call::Denial;
+use crate::call::{Denial, pasted};
 use crate::error::Error;
 use crate::tool::{Access, FileRequest, FolderRequest, SecretRequest, Tool};
 
@@ -80,7 +80,7 @@ impl Grant {
             if allowed.denies_env(name) {
                 denied.push(Denial { capability: format!("env:{name}"), flag: None });
             } else if !tool.origin.is_operators() && !allowed.env.contains(name) {
-                denied.push(Denial { capability: format!("env:{name}"), flag: Some(format!("--allow-env={name}")) });
+                denied.push(Denial { capability: format!("env:{name}"), flag: pasted("--allow-env", name) });
             } else if let Some(value) = environment.get(name) {
                 env.push((name.clone(), value.clone()));
             }
@@ -156,7 +156,7 @@ impl Grant {
     }
 
     /// What is granted, in words, such as `read:/data`, `env:TZ`, `net:api.example.com:443` or
-    /// `secret:github@api.github.com`.
+    /// `secret:github@api.github.com#header:authorization`.
     pub fn granted(&self) -> Vec<String> {
         let folders = self.folders.iter().map(|folder| format!("{}:{}", folder.access.as_str(), folder.host.display()));
         let env = self.env_keys().map(|name| format!("env:{name}"));
@@ -218,7 +218,7 @@ fn add_named(
     let wanting = |real: &Path| {
         // No flag undoes a denial.
         let helps = matches!(allowed.left_of(real, *access), Ok(Some(left)) if left == *access);
-        let flag = helps.then(|| format!("--allow-{}={}", access.as_str(), real.display()));
+        let flag = helps.then(|| pasted(&format!("--allow-{}", access.as_str()), &real.to_string_lossy())).flatten();
         Denial { flag, ..named(*access, path) }
     };
     // What nobody allowed need not even be there.

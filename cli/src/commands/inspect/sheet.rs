@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal};
 
 use serde_json::Value;
-use toolcrib::tool::{Basis, Capabilities, FileRequest, Limits, NetworkRequest, Row};
+use toolcrib::tool::{Basis, Capabilities, FileRequest, Limits, NetworkRequest, Row, SecretRequest};
 
 use crate::options::size_in_words;
 use crate::render::{self, Tone};
@@ -116,7 +116,7 @@ fn requested(asked: &Capabilities) -> String {
         }
     };
     words.extend(asked.env.iter().map(|name| format!("env:{name}")));
-    words.extend(asked.secrets.iter().map(|secret| format!("{} in {}", secret.capability(), secret.placement)));
+    words.extend(asked.secrets.iter().map(SecretRequest::capability));
     match &asked.network {
         NetworkRequest::None => {}
         NetworkRequest::Workspace => words.push("the network as far as the flags allow".to_owned()),

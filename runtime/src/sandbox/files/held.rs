@@ -1,5 +1,5 @@
-//! How many files and connections all guests together hold open: at most half of what the process may, so that however many calls flood
-//! it, the host still opens its own: the audit log, a program, a kept result.
+//! How many files and connections all guests together hold open: at most half of what the process may, so that however
+//! many calls flood it, the host still opens its own: the audit log, a program, a kept result.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
