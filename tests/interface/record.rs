@@ -256,9 +256,10 @@ fn a_schema_of_a_record_that_makes_no_sense_is_an_error_of_the_record() {
 #[test]
 fn a_record_asks_for_less_than_the_defaults_and_never_for_more() {
     let more = json!({"memoryMb": 100_000, "outputKb": 1_000_000, "diskMb": 5000, "diskEntries": 1_000_000});
-    let limits = |record: Value, flags: &[&str]| {
+    let limits = |mut record: Value, flags: &[&str]| {
+        record["name"] = json!("say");
         let crib = crib(&record);
-        let ran = crib.run(&[&["inspect", "test.echo", "--json", "--tools", "echo.tool.json"], flags].concat());
+        let ran = crib.run(&[&["inspect", "say", "--json", "--tools", "echo.tool.json"], flags].concat());
         let limits: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
         limits["limits"].clone()
     };
