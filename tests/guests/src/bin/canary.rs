@@ -1,6 +1,8 @@
 //! Looks for a secret wherever it can: its surroundings, the head and the body of a response. What it saw it tells in every
 //! way it has: its answer, its error, standard error, a file, a panic.
 
+#![allow(clippy::print_stderr, reason = "it tells what it saw in every way it has")]
+
 use std::process::ExitCode;
 
 use serde::Deserialize;

@@ -150,10 +150,9 @@ fn begin(args: &Args) -> Result<FutureIncomingResponse, String> {
     let body = (args.body.is_some() || args.body_bytes > 0).then(|| request.body()).transpose();
     let body = body.map_err(|()| "outgoing-request.body")?;
     let future = handle(request, options).map_err(|error| word(&error))?;
-    match body {
+    if let Some(body) = body {
         // A gate that refuses in the future refuses the body too: what went wrong is then asked of the future.
-        Some(body) => send(args, body).or_else(|error| if error == "closed" { Ok(()) } else { Err(error) })?,
-        None => {}
+        send(args, body).or_else(|error| if error == "closed" { Ok(()) } else { Err(error) })?;
     }
     Ok(future)
 }
