@@ -69,6 +69,7 @@ async fn loaded(path: &Path, compiling: &Compiling) -> Vec<Problem> {
     let fault = |path: &Path, error: toolcrib::Error| Problem {
         severity: Severity::Error,
         path: path.to_path_buf(),
+        place: None,
         message: error.to_string(),
     };
     let builder = compiling.settle(Runtime::builder().source(path).audit(Audit::off()));

@@ -65,6 +65,7 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
         parameters: Some(parameters),
         body: Body::Builtin(builtin),
         imports: None,
+        closed: None,
         requested: Capabilities { stated: true, ..Capabilities::default() },
         limits: LimitRequest::default(),
         interface,

@@ -10,11 +10,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use regex::Regex;
 use serde_json::Value;
 
 use crate::call::Behavior;
-use crate::tool::Tool;
+use crate::tool::{Glob, Tool};
 
 use super::Grant;
 
@@ -30,9 +29,9 @@ pub struct Rule {
 #[derive(Debug, Clone)]
 pub struct Pattern {
     text: String,
-    tool: Regex,
+    tool: Glob,
     /// For each argument its pattern, as it was written and as the path that it means.
-    arguments: Vec<(String, Vec<Regex>)>,
+    arguments: Vec<(String, Vec<Glob>)>,
 }
 
 impl Rule {
@@ -170,13 +169,13 @@ impl FromStr for Pattern {
             }
             let glob = quoted.unwrap_or(glob);
             let path = resolved(glob, &['/']);
-            let mut globs = vec![regex(glob)?];
+            let mut globs = vec![glob.parse::<Glob>()?];
             if path != glob && !path.is_empty() {
-                globs.push(regex(&path)?);
+                globs.push(path.parse()?);
             }
             arguments.push((argument.trim().to_owned(), globs));
         }
-        Ok(Self { text: text.to_owned(), tool: regex(name)?, arguments })
+        Ok(Self { text: text.to_owned(), tool: name.parse()?, arguments })
     }
 }
 
@@ -190,24 +189,8 @@ fn split(list: &str) -> impl Iterator<Item = &str> {
     parts.filter(|part| !part.trim().is_empty())
 }
 
-/// What `*` becomes.
-const EVERYTHING: &str = r"(?s)\A.*\z";
-
-fn regex(glob: &str) -> Result<Regex, String> {
-    let mut text = String::from(r"(?s)\A");
-    for c in glob.chars() {
-        match c {
-            '*' => text.push_str(".*"),
-            '?' => text.push('.'),
-            c => text.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
-        }
-    }
-    text.push_str(r"\z");
-    Regex::new(&text).map_err(|_| format!("`{glob}` is too long for a pattern"))
-}
-
 /// Whether an argument matches. Of several values, one is enough to deny, and all are needed to be `certain`.
-fn matches(globs: &[Regex], value: &Value, root: Option<&str>, certain: bool) -> bool {
+fn matches(globs: &[Glob], value: &Value, root: Option<&str>, certain: bool) -> bool {
     let fit = |text: &str| globs.iter().any(|glob| glob.is_match(text));
     match value {
         Value::Array(items) if certain => {
@@ -220,7 +203,7 @@ fn matches(globs: &[Regex], value: &Value, root: Option<&str>, certain: bool) ->
             let mut readings = [text.clone(), resolved(text, &['/']), resolved(text, &['/', '\\'])].into_iter();
             let fits = |reading: String| forms(&reading, root).any(|form| fit(&form));
             match certain {
-                true if climbs => globs.iter().any(|glob| glob.as_str() == EVERYTHING),
+                true if climbs => globs.iter().any(|glob| glob.is_everything()),
                 true => readings.all(fits),
                 false => readings.any(fits),
             }

@@ -272,6 +272,7 @@ impl Builder {
             warnings.push(Problem {
                 severity: Severity::Warning,
                 path: PathBuf::from("rules"),
+                place: None,
                 message: format!("`{rule}` is about no tool that is loaded{hint}"),
             });
         }

@@ -44,7 +44,7 @@ pub(super) fn capabilities(stated: Option<Value>, mut env: Vec<String>, folder: 
     };
     let secrets = secrets::read(fields.remove("secrets"))?;
     let network = network(fields.remove("network"))?;
-    Ok(Capabilities { files, env, network, secrets, stated: true })
+    Ok(Capabilities { files, env, network, secrets, stated: true, ..Capabilities::default() })
 }
 
 fn network(stated: Option<Value>) -> Result<NetworkRequest, String> {

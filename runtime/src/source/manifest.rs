@@ -147,6 +147,7 @@ fn tool(
         limits: LimitRequest { deadline: deadline?, ..limits },
         interface: stated.interface,
         imports: None,
+        closed: None,
         origin: Origin { unknown, ..origin },
     })
 }

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::tool::Tool;
+use crate::tool::{Place, ScriptedHook, Tool};
 
 pub(crate) use imports::check_nesting;
 pub use program::{Fingerprint, fingerprint};
@@ -38,6 +38,8 @@ pub const MANIFEST: &str = "tools.json";
 pub struct Loaded {
     /// The tools, in the order of the source.
     pub tools: Vec<Tool>,
+    /// The hooks, in the order of the source.
+    pub hooks: Vec<ScriptedHook>,
     /// What did not stop the load but should be looked at.
     pub warnings: Vec<Problem>,
 }
@@ -49,6 +51,9 @@ pub struct Problem {
     pub severity: Severity,
     /// The file it stands in.
     pub path: PathBuf,
+    /// Where in the file, as far as that is known.
+    #[serde(flatten)]
+    pub place: Option<Place>,
     /// Which entry, which field, what was found and what to do.
     pub message: String,
 }
@@ -87,7 +92,7 @@ pub fn load(path: &Path) -> Result<Loaded, Error> {
     for tool in &tools {
         program::available(tool)?;
     }
-    Ok(Loaded { tools, warnings })
+    Ok(Loaded { tools, hooks: Vec::new(), warnings })
 }
 
 /// Every problem of a source, errors and warnings, in the order in which they stand in it.
@@ -96,7 +101,7 @@ pub fn check(path: &Path) -> Vec<Problem> {
     for tool in &tools {
         let path = tool.origin.path.to_path_buf();
         match program::available(tool) {
-            Err(error) => problems.push(Problem { severity: Severity::Error, path, message: error.to_string() }),
+            Err(error) => problems.push(Problem { severity: Severity::Error, path, place: None, message: error.to_string() }),
             Ok(()) => {
                 let about = |severity, message: String| about(tool, severity, &message);
                 let schema = crate::schema::Input::compile(tool);
@@ -128,5 +133,6 @@ fn read(path: &Path) -> (Vec<Tool>, Vec<Problem>) {
 }
 
 fn about(tool: &Tool, severity: Severity, message: &str) -> Problem {
-    Problem { severity, path: tool.origin.path.to_path_buf(), message: format!("tool {:?}: {message}", tool.name) }
+    let path = tool.origin.path.to_path_buf();
+    Problem { severity, path, place: None, message: format!("tool {:?}: {message}", tool.name) }
 }

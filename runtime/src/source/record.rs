@@ -113,6 +113,7 @@ fn tool(report: &mut Report, origin: Origin, mut fields: Map<String, Value>) -> 
         limits: LimitRequest { deadline, ..limits? },
         interface: stated.interface,
         imports: None,
+        closed: None,
         origin: Origin { unknown, ..origin },
     })
 }

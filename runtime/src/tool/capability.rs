@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::destination::Destination;
+use super::glob::Glob;
 use super::secret::SecretRequest;
 
 /// Everything a tool asks for.
@@ -18,6 +19,12 @@ pub struct Capabilities {
     pub secrets: Vec<SecretRequest>,
     /// Where it would send requests.
     pub network: NetworkRequest,
+    /// The programs of the crib that its script would run, by their names.
+    pub exec: Vec<Glob>,
+    /// Whether its script would hand tasks to other agents.
+    pub delegate: bool,
+    /// Whether its script would add tools and hooks to its run.
+    pub meta: bool,
     /// Whether the source stated its capabilities. Where it did not, the tool takes whatever the operator's flags allow.
     pub stated: bool,
 }

@@ -4,12 +4,15 @@
 mod capability;
 mod destination;
 mod fact;
+mod glob;
+mod hook;
 mod host;
 mod import;
 mod interface;
 mod limits;
 mod resource;
 mod rows;
+mod script;
 mod secret;
 mod shape;
 mod word;
@@ -25,6 +28,8 @@ pub use destination::{Destination, Scheme};
 pub(crate) use destination::{is_method, port};
 pub(crate) use fact::Stated;
 pub use fact::{Basis, Fact, Row};
+pub use glob::Glob;
+pub use hook::{Event, ScriptedHook, When};
 pub use host::Host;
 pub(crate) use host::split_port;
 pub use import::Import;
@@ -34,6 +39,7 @@ pub use interface::{
 };
 pub use limits::{LimitRequest, Limits};
 pub use resource::{Comparison, Operand, Resource, Use, ValueRule};
+pub use script::{Place, Script};
 pub use secret::{Placement, SLOT, SecretHost, SecretRequest, is_secret_name};
 pub(crate) use shape::masked;
 
@@ -56,8 +62,19 @@ pub struct Tool {
     pub interface: Interface,
     /// What its program imports, and so all that it can reach; `None` where its bytes do not tell.
     pub imports: Option<Vec<Import>>,
+    /// Why it cannot be called, where its source says so.
+    pub closed: Option<Closed>,
     /// Where it came from.
     pub origin: Origin,
+}
+
+/// Why a tool cannot be called, whatever the arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Closed {
+    /// What of its source says so: a field.
+    pub by: &'static str,
+    /// Why, in words for the model.
+    pub why: String,
 }
 
 /// What is executed when a tool is called.
@@ -71,6 +88,10 @@ pub enum Body {
         /// The guest's arguments; the first is the program's name as its source wrote it.
         argv: Vec<String>,
     },
+    /// A script, run by the interpreter.
+    Script(Arc<Script>),
+    /// Nothing: the tool is known, and somebody else has to bring what it does.
+    Absent,
     /// Something that the host does itself, with no program and no grant.
     Builtin(Builtin),
 }
@@ -90,7 +111,7 @@ impl Body {
     pub fn program(&self) -> Option<&Path> {
         match self {
             Body::Command { program, .. } => Some(program),
-            Body::Builtin(_) => None,
+            Body::Script(_) | Body::Absent | Body::Builtin(_) => None,
         }
     }
 }
@@ -141,6 +162,8 @@ pub enum Format {
     Builtin,
     /// A record of the Agent Tool standard.
     Record,
+    /// A Markdown file with a script.
+    Artifact,
 }
 
 #[cfg(test)]
@@ -155,6 +178,7 @@ pub(crate) mod tests {
             parameters: None,
             body: Body::Command { program: PathBuf::new(), argv: Vec::new() },
             imports: None,
+            closed: None,
             requested: Capabilities::default(),
             limits: LimitRequest::default(),
             interface: Interface::default(),
