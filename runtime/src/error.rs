@@ -51,10 +51,12 @@ pub enum Error {
         second: String,
     },
     /// No tool has this name.
-    #[error("unknown tool: {name}")]
+    #[error("{}", if *artifacts { format!("tool {name:?} not found") } else { format!("unknown tool: {name}") })]
     UnknownTool {
         /// The name that was asked for.
         name: String,
+        /// Whether all tools there are are artifacts, whose format words this differently.
+        artifacts: bool,
         /// The nearest name that exists.
         nearest: Option<String>,
     },

@@ -19,6 +19,8 @@ pub enum Verdict {
     Block(String),
     /// The call goes on with other arguments; what the model sent stays in the record.
     Modify(Modification),
+    /// Another agent takes the call over: the answer to this task, an object with `task`, takes the place of the tool's.
+    Delegate(Value),
 }
 
 /// Other arguments for a call.

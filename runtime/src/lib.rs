@@ -19,13 +19,14 @@
 //! ```
 //!
 //! The modules stand in the order in which they may import one another: `error`, `private`, `tool`, `call`, `schema`,
-//! `source`, `registry`, `policy`, `hook`, `observe`, `audit`, `results`, `record`, `sandbox`, `pipeline`, `runtime`. A dialect is
+//! `source`, `registry`, `policy`, `hook`, `delegate`, `observe`, `audit`, `results`, `record`, `sandbox`, `pipeline`, `runtime`. A dialect is
 //! known in [`source`] alone, the engine in the private `sandbox` alone, and only the private `pipeline` reaches the
 //! sandbox. Nothing here touches a terminal, the process's environment or a home directory: an embedder passes in what
 //! may be used.
 
 pub mod audit;
 pub mod call;
+pub mod delegate;
 pub mod error;
 pub mod hook;
 pub mod observe;
@@ -43,6 +44,7 @@ pub mod tool;
 
 pub use audit::Audit;
 pub use call::{Receipt, ToolCall, ToolResult};
+pub use delegate::Delegate;
 pub use error::{Error, Outcome, ToolError};
 pub use pipeline::{Scheduler, Session, Step};
 pub use policy::Policy;

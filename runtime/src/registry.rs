@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::error::Error;
 use crate::source::nearest;
-use crate::tool::Tool;
+use crate::tool::{Format, Tool};
 
 /// The most characters of an unknown name that are told: no tool's own name is longer.
 const LONGEST_TOLD: usize = 128;
@@ -28,31 +28,44 @@ impl Registry {
     ///
     /// [`Error::Duplicate`] where the name is taken, [`Error::LookAlike`] where one is that looks like it.
     pub(crate) fn add(&mut self, tool: Tool) -> Result<(), Error> {
-        for name in std::iter::once(&tool.name).chain(&tool.interface.identity.aliases.value) {
-            if let Some(first) = self.by_name.insert(name.clone(), self.tools.len()) {
-                let known = if first == self.tools.len() { &tool } else { &self.tools[first] };
-                return Err(Error::Duplicate {
-                    name: name.clone(),
-                    first: known.origin.describe(),
-                    second: tool.origin.describe(),
-                });
+        self.admits(&tool)?;
+        let at = self.tools.len();
+        for name in names(&tool) {
+            if self.by_name.insert(name.to_owned(), at).is_some() {
+                return Err(duplicate(name, &tool, &tool));
+            }
+            for likeness in likeness::of(name) {
+                self.by_likeness.entry(likeness).or_insert((at, name.to_owned()));
             }
         }
-        for name in std::iter::once(&tool.name).chain(&tool.interface.identity.aliases.value) {
+        self.tools.push(tool);
+        Ok(())
+    }
+
+    /// Whether a tool could be added: none has its names, and none looks like it. The names of one tool may be like one
+    /// another.
+    ///
+    /// # Errors
+    ///
+    /// See [`Registry::add`].
+    pub(crate) fn admits(&self, tool: &Tool) -> Result<(), Error> {
+        for name in names(tool) {
+            if let Some(first) = self.by_name.get(name) {
+                return Err(duplicate(name, &self.tools[*first], tool));
+            }
+        }
+        for name in names(tool) {
             for likeness in likeness::of(name) {
-                let (at, like) = self.by_likeness.entry(likeness).or_insert((self.tools.len(), name.clone()));
-                // The names of one tool may be like one another.
-                if let Some(known) = self.tools.get(*at) {
+                if let Some((at, like)) = self.by_likeness.get(&likeness) {
                     return Err(Error::LookAlike {
-                        name: name.clone(),
+                        name: name.to_owned(),
                         like: like.clone(),
-                        first: known.origin.describe(),
+                        first: self.tools[*at].origin.describe(),
                         second: tool.origin.describe(),
                     });
                 }
             }
         }
-        self.tools.push(tool);
         Ok(())
     }
 
@@ -77,9 +90,26 @@ impl Registry {
                 Some((end, _)) => format!("{}…", &name[..end]),
                 None => name.to_owned(),
             },
+            artifacts: self.is_of_artifacts(),
             nearest: nearest(name, self.by_name.keys().map(String::as_str)).map(str::to_owned),
         })
     }
+}
+
+impl Registry {
+    /// Whether all tools that a source brought are artifacts, whose format has words of its own.
+    fn is_of_artifacts(&self) -> bool {
+        let mut sourced = self.tools.iter().filter(|tool| tool.origin.format != Format::Builtin).peekable();
+        sourced.peek().is_some() && sourced.all(|tool| tool.origin.format == Format::Artifact)
+    }
+}
+
+fn names(tool: &Tool) -> impl Iterator<Item = &str> {
+    std::iter::once(&tool.name).chain(&tool.interface.identity.aliases.value).map(String::as_str)
+}
+
+fn duplicate(name: &str, first: &Tool, second: &Tool) -> Error {
+    Error::Duplicate { name: name.to_owned(), first: first.origin.describe(), second: second.origin.describe() }
 }
 
 #[cfg(test)]

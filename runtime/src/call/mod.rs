@@ -11,7 +11,7 @@ use crate::error::{Error, ToolError};
 pub use decision::{Behavior, Decision, Reason};
 pub use flag::Flag;
 pub(crate) use receipt::pasted;
-pub use receipt::{Denial, Exchange, HookNote, Mutation, NetworkUse, Persisted, Receipt, Written};
+pub use receipt::{Denial, Exchange, Execution, HookNote, Mutation, NetworkUse, Persisted, Receipt, Written};
 
 /// A call of a tool, as a model or a person made it. Nothing in it is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +59,14 @@ impl ToolResult {
             Ok(content) => Cow::Borrowed(content),
             Err(error) => Cow::Owned(error.content()),
         }
+    }
+
+    /// The answer to a call that goes on: what it comes to is signed for when it ends.
+    pub(crate) fn acknowledged(call_id: String, name: String, told: String) -> Self {
+        let mut receipt = Receipt::begun(call_id.clone(), String::new(), name.clone());
+        receipt.outcome = crate::error::Outcome::Ok;
+        let log = String::new();
+        Self { call_id, name, outcome: Ok(told), display: None, transcript: None, log, fault: None, receipt }
     }
 
     /// Whether the call failed.

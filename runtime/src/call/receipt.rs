@@ -80,6 +80,9 @@ pub struct Receipt {
     /// The HTTP requests that were made, where there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkUse>,
+    /// The first 16 programs that its script ran, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub executed: Vec<Execution>,
 }
 
 impl Receipt {
@@ -114,6 +117,7 @@ impl Receipt {
             granted: Vec::new(),
             denied: Vec::new(),
             network: None,
+            executed: Vec::new(),
         }
     }
 }
@@ -159,11 +163,29 @@ pub struct Exchange {
     pub bytes: u64,
 }
 
+/// A program that a script ran. Its arguments are not told: they can hold secrets.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Execution {
+    /// The name of the tool whose program it is.
+    pub program: String,
+    /// SHA-256 of the program, as `sha256:HEX`.
+    pub digest: String,
+    /// Its exit code, where it ran to an end.
+    pub exit: Option<i32>,
+    /// How it was stopped, where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Outcome>,
+    /// Wall-clock milliseconds.
+    pub ms: f64,
+}
+
 /// Something that a tool asked for or tried and did not get.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Denial {
-    /// The capability, as `read:PATH`, `write:PATH`, `env:NAME` or `net:HOST:PORT`; a path is the guest's own.
+    /// The capability, as `read:PATH`, `write:PATH`, `env:NAME`, `net:HOST:PORT`, `exec:NAME`, `delegate` or `meta`; a path
+    /// is the guest's own.
     pub capability: String,
     /// The flag that would have allowed it, where one would.
     #[serde(skip_serializing_if = "Option::is_none")]

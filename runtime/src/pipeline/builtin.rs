@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use crate::error::{Outcome, ToolError};
 use crate::tool::{Body, Builtin, Capabilities, Format, Interface, LimitRequest, Origin, Tool, Visibility};
 
-use super::Pipeline;
 use super::answer::FRAME;
-use super::session::Memory;
+use super::task::Ask;
+use super::{Context, Memory, Pipeline, unless_cancelled};
 
 /// How many tools a search finds at most.
 const MOST_FOUND: usize = 20;
@@ -53,8 +53,37 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
                 "additionalProperties": false,
             }),
         ),
+        Builtin::TaskPoll => (
+            "task_poll",
+            "Tell what has become of a task: `running`, `done` with its result, or `failed` with its error.",
+            json!({
+                "type": "object",
+                "properties": {"task_id": {"type": "string", "maxLength": 100, "description": "The task, `task_…`"}},
+                "required": ["task_id"],
+                "additionalProperties": false,
+            }),
+        ),
+        Builtin::TaskAwait => (
+            "task_await",
+            "Wait for a task to end, and tell what has become of it; where the wait is over before, it is still `running`.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "task_id": {"type": "string", "maxLength": 100, "description": "The task, `task_…`"},
+                    "timeout_ms": {"type": "integer", "minimum": 0, "maximum": 300_000, "default": 20_000, "description": "The longest wait in milliseconds"},
+                },
+                "required": ["task_id"],
+                "additionalProperties": false,
+            }),
+        ),
     };
     let mut interface = Interface::default();
+    // The names that the tasks' own documentation uses, which model servers would not take.
+    interface.identity.aliases.value = match builtin {
+        Builtin::TaskPoll => vec!["task.poll".to_owned()],
+        Builtin::TaskAwait => vec!["task.await".to_owned()],
+        Builtin::ToolSearch | Builtin::ReadResult => Vec::new(),
+    };
     interface.discovery.always_load.prove(true);
     interface.safety.is_read_only.prove(true);
     interface.safety.is_open_world.prove(false);
@@ -98,12 +127,19 @@ impl Pipeline {
         &self,
         builtin: Builtin,
         arguments: &Value,
-        memory: &Memory,
+        context: &Context<'_>,
     ) -> Result<String, ToolError> {
+        let memory = context.memory;
+        let no_tasks = || ToolError::new(Outcome::Failed, "calls outside a conversation begin no tasks");
         let wrong = |error: serde_json::Error| ToolError::new(Outcome::BadArguments, error.to_string());
         match builtin {
             Builtin::ToolSearch => Ok(self.search(Search::deserialize(arguments).map_err(wrong)?, memory)),
             Builtin::ReadResult => self.open(Open::deserialize(arguments).map_err(wrong)?).await,
+            Builtin::TaskPoll => context.tasks.ok_or_else(no_tasks)?.poll(&Ask::deserialize(arguments).map_err(wrong)?),
+            Builtin::TaskAwait => {
+                let ask = Ask::deserialize(arguments).map_err(wrong)?;
+                unless_cancelled(context.turn, context.tasks.ok_or_else(no_tasks)?.wait(&ask)).await?
+            }
         }
     }
 

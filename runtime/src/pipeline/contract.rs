@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::error::{Outcome, ToolError};
+use crate::sandbox::Wrong;
 use crate::schema;
 
 /// The most characters of a plain error text that are passed on.
@@ -28,6 +29,29 @@ pub(super) fn answer(exit: i32, text: String, stderr: &str) -> Result<Option<Str
     }
     schema::check_line(line).map_err(|error| bad(format!("tool answered with something other than JSON: {error}")))?;
     Ok(Some(if line.len() == text.len() { text } else { line.to_owned() }))
+}
+
+/// Maps what a script returned. A dict with an `error` of its own is a failure that the script worded.
+///
+/// # Errors
+///
+/// [`Outcome::Failed`] where it failed, [`Outcome::BadResult`] where what came is no JSON.
+pub(super) fn script_answer(answer: Result<Option<String>, Wrong>) -> Result<Option<String>, ToolError> {
+    let line = match answer {
+        Ok(line) => line,
+        Err(wrong) => {
+            let message: String = wrong.message.chars().take(LONGEST_ERROR).collect();
+            return Err(ToolError::new(Outcome::Failed, format!("tool error: {message}")));
+        }
+    };
+    let Some(line) = line else { return Ok(None) };
+    schema::check_line(&line).map_err(|error| {
+        ToolError::new(Outcome::BadResult, format!("tool answered with something other than JSON: {error}"))
+    })?;
+    match own_error(&line) {
+        Some(message) if !message.is_empty() => Err(ToolError { outcome: Outcome::Failed, message, json: Some(line) }),
+        _ => Ok(Some(line)),
+    }
 }
 
 fn failure(exit: i32, stderr: &str) -> ToolError {

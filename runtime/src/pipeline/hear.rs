@@ -9,114 +9,212 @@ use crate::error::{Outcome, ToolError};
 use crate::hook::{Ended, Hook, Modification, Moment, Proposed, Review, Verdict};
 use crate::observe::{Hooked, What};
 use crate::schema::Checked;
-use crate::tool::Tool;
+use crate::tool::{Event, Tool};
 
+use super::listener::{Payload, Scripted};
 use super::ready::Ready;
 use super::ticket::Ticket;
+use super::{Context, Entry, Memory, Pipeline};
 
 /// Hooks by priority, then in the order in which they were added.
-pub(crate) struct Hooks(Vec<Arc<dyn Hook>>);
+pub(crate) struct Hooks(Vec<Listener>);
+
+/// A hook of the embedder's, or a script.
+pub(crate) enum Listener {
+    Own(Arc<dyn Hook>),
+    Script(Scripted),
+}
+
+/// One of them, wherever it is kept.
+#[derive(Clone, Copy)]
+enum Hearing<'a> {
+    Own(&'a dyn Hook),
+    Script(&'a Scripted),
+}
+
+/// What hooks said of a call that may go on.
+pub(super) struct Heard<'a> {
+    /// The hook that said that no question is needed, if one did.
+    pub(super) allowed: Option<&'a str>,
+    /// The task of another agent that takes the call over, if one does.
+    pub(super) delegated: Option<Value>,
+}
+
+impl Listener {
+    fn priority(&self) -> i32 {
+        match self {
+            Self::Own(hook) => hook.priority(),
+            Self::Script(script) => script.hook.priority,
+        }
+    }
+
+    fn hearing(&self) -> Hearing<'_> {
+        match self {
+            Self::Own(hook) => Hearing::Own(hook.as_ref()),
+            Self::Script(script) => Hearing::Script(script),
+        }
+    }
+}
 
 impl Hooks {
-    pub(crate) fn new(mut hooks: Vec<Arc<dyn Hook>>) -> Self {
-        hooks.sort_by_key(|hook| hook.priority());
+    pub(crate) fn new(mut hooks: Vec<Listener>) -> Self {
+        hooks.sort_by_key(Listener::priority);
         Self(hooks)
     }
 
-    fn heard<'a>(&'a self, tool: &'a Tool, moment: Moment) -> impl Iterator<Item = &'a dyn Hook> {
-        self.0.iter().map(AsRef::as_ref).filter(move |hook| hook.applies(tool, moment))
+    /// All of them, those that scripts of the run have added after others of their priority.
+    fn all<'a>(&'a self, memory: &'a Memory) -> Vec<Hearing<'a>> {
+        let added = memory.hooks.iter().map(|script| (script.hook.priority, Hearing::Script(script)));
+        let known = self.0.iter().map(|listener| (listener.priority(), listener.hearing()));
+        let mut all: Vec<_> = known.chain(added).collect();
+        all.sort_by_key(|(priority, _)| *priority);
+        all.into_iter().map(|(_, hearing)| hearing).collect()
     }
 
-    /// Hears them about a call. Returns the hook that said that no question is needed, if one did.
+    /// The scripts that sources brought.
+    pub(super) fn from_sources(&self) -> impl Iterator<Item = &Scripted> {
+        self.0.iter().filter_map(|listener| match listener {
+            Listener::Own(_) => None,
+            Listener::Script(script) => Some(script),
+        })
+    }
+
+    /// Those that are scripts.
+    pub(super) fn scripted<'a>(&'a self, memory: &'a Memory) -> Vec<&'a Scripted> {
+        let script = |hearing| match hearing {
+            Hearing::Own(_) => None,
+            Hearing::Script(script) => Some(script),
+        };
+        self.all(memory).into_iter().filter_map(script).collect()
+    }
+
+    /// Hears them about a call.
     pub(super) async fn before<'a>(
         &'a self,
-        tool: &'a Tool,
+        pipeline: &Arc<Pipeline>,
+        entry: Entry<'a>,
         call: &ToolCall,
-        ready: &Ready,
         checked: &mut Checked,
+        context: &Context<'a>,
         ticket: &mut Ticket<'_>,
-    ) -> Result<Option<&'a str>, ToolError> {
-        let mut allowed = None;
-        for hook in self.heard(tool, Moment::Before) {
-            let proposed = Proposed {
-                invocation: ticket.invocation(),
-                call_id: &call.id,
-                tool,
-                model_input: &call.arguments,
-                arguments: &checked.value,
+    ) -> Result<Heard<'a>, ToolError> {
+        let Entry { tool, ready, .. } = entry;
+        let mut heard = Heard { allowed: None, delegated: None };
+        for hook in self.all(context.memory) {
+            let verdict = match hook {
+                Hearing::Own(own) if !own.applies(tool, Moment::Before) => continue,
+                Hearing::Own(own) => {
+                    let proposed = Proposed {
+                        invocation: ticket.invocation(),
+                        call_id: &call.id,
+                        tool,
+                        model_input: &call.arguments,
+                        arguments: &checked.value,
+                    };
+                    own.before(proposed).await
+                }
+                Hearing::Script(script) if !script.applies(&Event::ToolPre, &tool.name, &checked.value) => continue,
+                Hearing::Script(script) => {
+                    script.before(pipeline, context.memory, &payload(tool, call, &checked.value)).await
+                }
             };
-            let verdict = hook.before(proposed).await;
+            let name = hook.name();
             let (said, why) = match &verdict {
                 Ok(Verdict::Pass) => ("pass", None),
                 Ok(Verdict::Allow) => ("allow", None),
                 Ok(Verdict::Block(reason)) => ("block", Some(reason.as_str())),
                 Ok(Verdict::Modify(change)) => ("modify", change.reason.as_deref()),
+                Ok(Verdict::Delegate(_)) => ("delegate", None),
                 Err(error) => ("failed", Some(error.as_str())),
             };
-            note(ticket, hook, Moment::Before, said, why);
+            note(ticket, name, Moment::Before, said, why);
             match verdict {
                 Ok(Verdict::Pass) => {}
-                Ok(Verdict::Allow) => allowed = Some(hook.name()),
+                Ok(Verdict::Allow) => heard.allowed = Some(name),
                 Ok(Verdict::Modify(change)) => {
                     // What was said before was said of other arguments.
-                    allowed = None;
-                    modify(hook.name(), change, ready, checked, ticket).await?;
+                    heard.allowed = None;
+                    modify(name, change, ready, checked, ticket).await?;
                 }
+                Ok(Verdict::Delegate(task)) => heard.delegated = Some(task),
                 Ok(Verdict::Block(reason)) => {
-                    ticket.decide(Decision::new(Behavior::Deny, Reason::Hook, hook.name()));
-                    return Err(refusal(format!("blocked by hook {:?}: {reason}", hook.name())));
+                    ticket.decide(Decision::new(Behavior::Deny, Reason::Hook, name));
+                    return Err(refusal(format!("tool blocked: blocked by hook {name:?}: {reason}")));
                 }
                 Err(error) => {
-                    ticket.decide(Decision::new(Behavior::Deny, Reason::HookFailed, hook.name()));
-                    return Err(refusal(format!("blocked by hook {:?}, which failed: {error}", hook.name())));
+                    ticket.decide(Decision::new(Behavior::Deny, Reason::HookFailed, name));
+                    return Err(refusal(format!("tool blocked: blocked by hook {name:?}, which failed: {error}")));
                 }
             }
         }
-        Ok(allowed)
+        Ok(heard)
     }
 
     /// Hears them about an answer.
+    #[expect(clippy::too_many_arguments, reason = "a call, its answer and what surrounds them")]
     pub(super) async fn after(
         &self,
+        pipeline: &Arc<Pipeline>,
         tool: &Tool,
         call: &ToolCall,
         arguments: &Value,
         mut answer: Result<String, ToolError>,
+        context: &Context<'_>,
         ticket: &mut Ticket<'_>,
     ) -> Result<String, ToolError> {
-        for hook in self.heard(tool, Moment::After) {
-            let ended = Ended {
-                invocation: ticket.invocation(),
-                call_id: &call.id,
-                tool,
-                arguments,
-                outcome: answer.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok),
-                answer: answer.as_deref(),
+        for hook in self.all(context.memory) {
+            let outcome = answer.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok);
+            let review = match hook {
+                Hearing::Own(own) if !own.applies(tool, Moment::After) => continue,
+                Hearing::Own(own) => {
+                    let invocation = ticket.invocation();
+                    let call_id = &call.id;
+                    let ended = Ended { invocation, call_id, tool, arguments, outcome, answer: answer.as_deref() };
+                    own.after(ended).await
+                }
+                Hearing::Script(script) if !script.applies(&Event::ToolPost, &tool.name, arguments) => continue,
+                Hearing::Script(script) => {
+                    let payload = payload(tool, call, arguments);
+                    script.after(pipeline, context.memory, &payload, outcome, answer.as_deref()).await
+                }
             };
-            let review = hook.after(ended).await;
+            let name = hook.name();
             let (said, why) = match &review {
                 Ok(Review::Pass) => ("pass", None),
                 Ok(Review::Block(reason)) => ("block", Some(reason.as_str())),
                 Ok(Review::Replace(_)) => ("replace", None),
                 Err(error) => ("failed", Some(error.as_str())),
             };
-            note(ticket, hook, Moment::After, said, why);
+            note(ticket, name, Moment::After, said, why);
             match (review, &mut answer) {
                 (Ok(Review::Pass), _) => {}
                 (Ok(Review::Replace(value)), Ok(answer)) => *answer = value.to_string(),
                 // A failed call stays one, whatever is said about it.
                 (Ok(Review::Replace(value)), Err(error)) => error.json = Some(value.to_string()),
                 (Ok(Review::Block(reason)), _) => {
-                    return Err(refusal(format!("the answer is withheld by hook {:?}: {reason}", hook.name())));
+                    return Err(refusal(format!("tool result blocked: blocked by hook {name:?}: {reason}")));
                 }
                 (Err(error), _) => {
-                    let message = format!("the answer is withheld by hook {:?}, which failed: {error}", hook.name());
-                    return Err(refusal(message));
+                    let why = format!("tool result blocked: blocked by hook {name:?}, which failed: {error}");
+                    return Err(refusal(why));
                 }
             }
         }
         answer
     }
+}
+
+impl<'a> Hearing<'a> {
+    fn name(self) -> &'a str {
+        match self {
+            Self::Own(hook) => hook.name(),
+            Self::Script(script) => script.name(),
+        }
+    }
+}
+
+fn payload<'a>(tool: &'a Tool, call: &'a ToolCall, arguments: &'a Value) -> Payload<'a> {
+    Payload { id: &call.id, tool: &tool.name, sent: &call.arguments, arguments }
 }
 
 /// Puts other arguments in the place of a call's.
@@ -130,7 +228,7 @@ async fn modify(
     let Modification { arguments, mutation_source, reason } = change;
     let deny = |ticket: &mut Ticket<'_>, why: String| {
         ticket.decide(Decision::new(Behavior::Deny, Reason::HookFailed, hook));
-        Err(refusal(format!("blocked by hook {hook:?}, which failed: {why}")))
+        Err(refusal(format!("tool blocked: blocked by hook {hook:?}, which failed: {why}")))
     };
     let text = arguments.to_string();
     let (value, named) = (arguments.clone(), mutation_source.is_some());
@@ -163,10 +261,10 @@ fn changed(before: &Value, after: &Value) -> Vec<String> {
     fields
 }
 
-fn note(ticket: &mut Ticket<'_>, hook: &dyn Hook, moment: Moment, said: &'static str, reason: Option<&str>) {
-    ticket.tell(What::Hooked(Hooked { hook: hook.name(), moment, said, reason }));
+fn note(ticket: &mut Ticket<'_>, hook: &str, moment: Moment, said: &'static str, reason: Option<&str>) {
+    ticket.tell(What::Hooked(Hooked { hook, moment, said, reason }));
     if said != "pass" {
-        ticket.heard(HookNote { hook: hook.name().to_owned(), said });
+        ticket.heard(HookNote { hook: hook.to_owned(), said });
     }
 }
 

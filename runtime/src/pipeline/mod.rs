@@ -6,51 +6,63 @@
 //! Four inputs are kept apart: what the model sent is never changed; what may be shown is a masked copy; what is judged and
 //! what the tool gets are what the hooks made of it.
 
+mod adding;
 mod answer;
 pub(crate) mod builtin;
 mod contract;
 mod gate;
 mod hear;
+mod interpreter;
+mod listener;
+mod memory;
 mod permit;
 mod program;
 mod ready;
 mod run;
+mod script;
 mod secret;
+mod services;
 mod session;
 mod show;
 mod step;
+mod task;
 mod ticket;
 
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError};
 
 use futures::FutureExt;
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::audit::Audit;
 use crate::call::{Behavior, Decision, Reason, ToolCall, ToolResult};
-use crate::error::{Outcome, ToolError};
+use crate::delegate::Delegate;
+use crate::error::{Error, Outcome, ToolError};
 use crate::observe::{Observer, What};
 use crate::policy::{Approval, Approver, Judged, Rules, Secrets};
 use crate::registry::Registry;
 use crate::results::Results;
-use crate::sandbox::{Program, Sandbox};
+use crate::sandbox::Sandbox;
 use crate::schema::Checked;
 use crate::tool::{Body, Tool, Visibility};
 
 pub use gate::Scheduler;
 pub(crate) use gate::Turn;
-pub(crate) use hear::Hooks;
+pub(crate) use hear::{Hooks, Listener};
+pub(crate) use interpreter::Interpreters;
+pub(crate) use listener::Scripted;
+pub(crate) use memory::Memory;
 pub(crate) use ready::Ready;
-pub(crate) use session::Memory;
 pub use session::Session;
 pub use step::Step;
 
+use hear::Heard;
 use permit::Case;
-use run::Work;
+use run::{Code, Work};
+use task::{Tasks, Through};
 use ticket::Ticket;
 
 /// The most characters of a caller's words that go into a record.
@@ -65,6 +77,9 @@ pub(crate) struct Pipeline {
     pub(crate) approved: HashSet<Approval>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) hooks: Hooks,
+    pub(crate) interpreters: Interpreters,
+    /// Who takes over the tasks that scripts hand on.
+    pub(crate) delegate: Option<Arc<dyn Delegate>>,
     pub(crate) observers: Vec<Arc<dyn Observer>>,
     pub(crate) scheduler: Scheduler,
     pub(crate) results: Option<Results>,
@@ -83,13 +98,43 @@ pub(crate) struct Pipeline {
 
 /// What surrounds a call: its conversation, and its place in a step.
 pub(crate) struct Context<'a> {
-    pub(crate) memory: &'a Memory,
-    pub(crate) turn: Option<&'a Turn>,
+    memory: &'a Arc<Memory>,
+    /// The tasks that its conversation has begun.
+    tasks: Option<&'a Tasks>,
+    turn: Option<&'a Turn>,
+    /// Who waits to hear that it was let through.
+    through: Option<&'a Through>,
+}
+
+/// A tool with what is settled for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry<'p> {
+    pub(crate) tool: &'p Tool,
+    pub(crate) ready: &'p Ready,
+    /// Its place in the registry, where it has one.
+    pub(crate) index: Option<usize>,
 }
 
 impl Pipeline {
+    /// The tool of this name at its place.
+    pub(crate) fn at(&self, index: usize) -> Entry<'_> {
+        Entry { tool: &self.registry.tools()[index], ready: &self.ready[index], index: Some(index) }
+    }
+
+    /// The tool of this name, also one that a script of the run has added.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownTool`].
+    pub(crate) fn entry<'p>(&'p self, name: &str, memory: &'p Memory) -> Result<Entry<'p>, Error> {
+        if let Some(added) = memory.tools.iter().find(|added| added.tool.name == name) {
+            return Ok(Entry { tool: &added.tool, ready: &added.ready, index: None });
+        }
+        self.registry.find(name).map(|index| self.at(index))
+    }
+
     /// Takes a call from its door to its record. It always answers, and dropping it stops the guest and leaves a record.
-    pub(crate) async fn call(&self, call: ToolCall, context: Context<'_>) -> ToolResult {
+    pub(crate) async fn call<'p>(self: &'p Arc<Self>, call: ToolCall, context: Context<'p>) -> ToolResult {
         let mut ticket = self.ticket(&call);
         let ended = match self.audit.ready() {
             Ok(()) => {
@@ -110,8 +155,15 @@ impl Pipeline {
     /// Signs for a call that its step has no room for.
     pub(crate) fn refuse_crowded(&self, call: ToolCall) -> ToolResult {
         let most = self.scheduler.calls;
-        let full = ToolError::new(Outcome::Busy, format!("too many calls in one step: at most {most} are executed"));
-        self.ticket(&call).close(call, Err(full))
+        self.refuse(
+            call,
+            ToolError::new(Outcome::Busy, format!("too many calls in one step: at most {most} are executed")),
+        )
+    }
+
+    /// Signs for a call that is refused as it is.
+    fn refuse(&self, call: ToolCall, why: ToolError) -> ToolResult {
+        self.ticket(&call).close(call, Err(why))
     }
 
     /// Signs for a call that never began.
@@ -125,13 +177,13 @@ impl Pipeline {
     }
 
     async fn pass<'p>(
-        &'p self,
+        self: &'p Arc<Self>,
         call: &ToolCall,
-        context: &Context<'_>,
+        context: &Context<'p>,
         ticket: &mut Ticket<'p>,
     ) -> Result<String, ToolError> {
-        let index = self.registry.find(&call.name).map_err(|fault| ticket.fault(fault))?;
-        let (tool, ready) = (&self.registry.tools()[index], &self.ready[index]);
+        let entry = self.entry(&call.name, context.memory).map_err(|fault| ticket.fault(fault))?;
+        let Entry { tool, ready, index } = entry;
         ticket.found(tool, &ready.grant);
         if let Some((decision, why)) = &ready.closed {
             ticket.decide(decision.clone());
@@ -141,36 +193,41 @@ impl Pipeline {
             ticket.decide(Decision::new(Behavior::Deny, Reason::Record, "schema_visibility"));
             return Err(ToolError::new(Outcome::Denied, "the tool is for the host alone"));
         }
-        if ready.deferred && !context.memory.has_loaded(index) {
+        if ready.deferred && !index.is_some_and(|index| context.memory.has_loaded(index)) {
             let name = &tool.name;
             let message = format!("schema_not_loaded: call `tool_search` with `select:{name}` first, then `{name}`");
             return Err(ToolError::new(Outcome::SchemaNotLoaded, message));
         }
-        let prepared = self.prepared(index, call, context, ticket);
-        let (checked, program) = unless_cancelled(context.turn, prepared).await??;
-        let work = Work { tool, ready, program: program.as_deref() };
-        let answer = self.execute(&work, &checked, context, ticket).await;
+        let prepared = self.prepared(entry, call, context, ticket);
+        let (work, checked, delegated) = unless_cancelled(context.turn, prepared).await??;
+        context.let_through();
+        let answer = match delegated {
+            Some(task) => self.delegated(task, ready, context, ticket).await,
+            None => self.execute(&work, &checked, context, ticket).await,
+        };
         let answer = secret::guarded(self.secrets.as_ref(), answer);
         ticket.tell(What::Mapped);
-        let answer = self.hooks.after(tool, call, &checked.value, answer, ticket).await?;
+        let answer = self.hooks.after(self, tool, call, &checked.value, answer, context, ticket).await?;
         self.keep(tool, answer, context, ticket).await
     }
 
     /// All that is judged before a call may run.
     async fn prepared<'p>(
-        &'p self,
-        index: usize,
+        self: &'p Arc<Self>,
+        entry: Entry<'p>,
         call: &ToolCall,
-        context: &Context<'_>,
+        context: &Context<'p>,
         ticket: &mut Ticket<'p>,
-    ) -> Result<(Checked, Option<Arc<Program>>), ToolError> {
-        let (tool, ready) = (&self.registry.tools()[index], &self.ready[index]);
+    ) -> Result<(Work<'p>, Checked, Option<Value>), ToolError> {
+        let Entry { tool, ready, .. } = entry;
         let mut checked = ready.check(&call.arguments).await?;
-        let program = match &tool.body {
-            Body::Command { .. } => Some(self.program_in_time(index, ticket).await?),
-            Body::Builtin(_) => None,
+        let code = match &tool.body {
+            Body::Command { .. } => Code::Command(self.program_in_time(entry, ticket).await?),
+            Body::Script(script) => Code::Script(self.interpreter(ready).await?, script),
+            Body::Builtin(builtin) => Code::Host(*builtin),
+            Body::Absent => return Err(ToolError::new(Outcome::BadComponent, "the tool has no program")),
         };
-        let work = Work { tool, ready, program: program.as_deref() };
+        let work = Work { tool, ready, code };
         // Nothing of the tool runs for a call that is denied, unless a hook makes another call of it.
         let denied = matches!(self.rules.judge(tool, &ready.grant, &checked.value), Judged::Deny(_));
         if !denied {
@@ -180,7 +237,7 @@ impl Pipeline {
         if ticket.shows() {
             ticket.observable(ready.input.observable(&checked.value));
         }
-        let hook = self.hooks.before(tool, call, ready, &mut checked, ticket).await?;
+        let Heard { allowed, delegated } = self.hooks.before(self, entry, call, &mut checked, context, ticket).await?;
         let changed = ticket.is_mutated();
         ready.recheck(&checked, changed).await?;
         if changed || denied {
@@ -188,8 +245,8 @@ impl Pipeline {
             self.check_by_tool(&work, &checked.text, ticket).await?;
         }
         let digest = work.digest();
-        self.permit(Case { tool, ready, checked: &checked, digest, hook }, context, ticket).await?;
-        Ok((checked, program))
+        self.permit(Case { tool, ready, checked: &checked, digest, hook: allowed }, context, ticket).await?;
+        Ok((work, checked, delegated))
     }
 
     /// The most characters of an answer of this tool that a model is told whole.
@@ -226,6 +283,20 @@ impl Pipeline {
             ticket.persisted(persisted);
         }
         Ok(told)
+    }
+}
+
+impl<'a> Context<'a> {
+    /// Of a call that is in no step.
+    pub(crate) fn alone(memory: &'a Arc<Memory>) -> Self {
+        Self { memory, tasks: None, turn: None, through: None }
+    }
+
+    /// Tells whoever waits that nothing refuses the call any more.
+    fn let_through(&self) {
+        let waiting = self.through.and_then(|through| through.lock().unwrap_or_else(PoisonError::into_inner).take());
+        // Who waited may be gone.
+        let _ = waiting.map(|waiting| waiting.send(()));
     }
 }
 

@@ -14,27 +14,33 @@ use crate::error::{Error, Outcome, ToolError};
 use crate::sandbox::compiler::Failure;
 use crate::sandbox::{self, Program, Sandbox};
 
-use super::Pipeline;
 use super::ticket::Ticket;
+use super::{Entry, Pipeline};
 
 /// What the model is told where the system fails: how it fails is for the operator alone, and may pass.
-const NOT_NOW: &str = "the tool's program cannot be made ready on this host now; the call itself is not at fault";
+pub(super) const NOT_NOW: &str =
+    "the tool's program cannot be made ready on this host now; the call itself is not at fault";
 
 /// A program, or what is wrong with it, which stays wrong.
-type Made = Result<Arc<Program>, String>;
+type Made<T> = Result<Arc<T>, String>;
 /// The making of one; it fails where the system does, and then it may be tried again.
-type Underway = Shared<BoxFuture<'static, Result<Made, String>>>;
+type Underway<T> = Shared<BoxFuture<'static, Result<Made<T>, String>>>;
 
-/// What has become of a tool's program.
-#[derive(Default)]
-pub(super) struct Making {
-    made: OnceLock<Made>,
-    now: Mutex<Option<Underway>>,
+/// What has become of a program.
+pub(super) struct Making<T> {
+    made: OnceLock<Made<T>>,
+    now: Mutex<Option<Underway<T>>>,
 }
 
-impl Making {
+impl<T> Default for Making<T> {
+    fn default() -> Self {
+        Self { made: OnceLock::new(), now: Mutex::default() }
+    }
+}
+
+impl<T> Making<T> {
     /// What comes of it, begun by whoever asks first.
-    async fn finish(&self, begin: impl FnOnce() -> Underway) -> Result<Made, String> {
+    pub(super) async fn finish(&self, begin: impl FnOnce() -> Underway<T>) -> Result<Made<T>, String> {
         if let Some(made) = self.made.get() {
             return Ok(made.clone());
         }
@@ -59,34 +65,26 @@ impl Making {
         ended
     }
 
-    fn now(&self) -> MutexGuard<'_, Option<Underway>> {
+    fn now(&self) -> MutexGuard<'_, Option<Underway<T>>> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Pipeline {
-    /// The compiled program of a tool, made at most once.
+    /// The compiled program of a command, made at most once.
     ///
     /// # Errors
     ///
     /// [`Error::Component`] where the program cannot be run.
-    pub(crate) async fn program(&self, index: usize) -> Result<Arc<Program>, Error> {
-        let bad = |reason| self.bad(index, reason);
-        self.made(index).await.map_err(bad)?.map_err(bad)
+    pub(crate) async fn program(&self, entry: Entry<'_>) -> Result<Arc<Program>, Error> {
+        let bad = |reason| entry.bad(reason);
+        self.made(entry).await.map_err(bad)?.map_err(bad)
     }
 
-    fn path(&self, index: usize) -> &Path {
-        self.registry.tools()[index].body.program().unwrap_or(Path::new(""))
-    }
-
-    fn bad(&self, index: usize, reason: String) -> Error {
-        Error::Component { path: self.path(index).to_path_buf(), reason }
-    }
-
-    async fn made(&self, index: usize) -> Result<Made, String> {
-        let ready = &self.ready[index];
+    async fn made(&self, entry: Entry<'_>) -> Result<Made<Program>, String> {
+        let ready = entry.ready;
         let begin = || {
-            let (sandbox, path) = (self.sandbox.clone(), self.path(index).to_path_buf());
+            let (sandbox, path) = (self.sandbox.clone(), entry.path().to_path_buf());
             let counts_fuel = ready.limits.fuel.is_some();
             let made = tokio::task::spawn_blocking(move || prepare(&sandbox, &path, counts_fuel));
             let made = made.map(|made| match made {
@@ -106,21 +104,21 @@ impl Pipeline {
     /// [`Outcome::BadComponent`], or [`Outcome::Deadline`] where the program is not ready by then.
     pub(super) async fn program_in_time(
         &self,
-        index: usize,
+        entry: Entry<'_>,
         ticket: &mut Ticket<'_>,
     ) -> Result<Arc<Program>, ToolError> {
-        let ready = &self.ready[index];
+        let ready = entry.ready;
         if let Some(Ok(program)) = ready.program.made.get() {
             return Ok(program.clone());
         }
         let left = ticket.left_of(&ready.limits)?;
         let since = Instant::now();
-        let made = tokio::time::timeout(left.deadline, self.made(index)).await;
+        let made = tokio::time::timeout(left.deadline, self.made(entry)).await;
         ticket.spend(since.elapsed());
         match made {
-            Ok(Ok(made)) => made.map_err(|reason| ticket.fault(self.bad(index, reason))),
+            Ok(Ok(made)) => made.map_err(|reason| ticket.fault(entry.bad(reason))),
             Ok(Err(reason)) => {
-                ticket.fault(self.bad(index, reason));
+                ticket.fault(entry.bad(reason));
                 Err(ToolError::new(Outcome::BadComponent, NOT_NOW))
             }
             Err(_) => Err(ToolError::new(Outcome::Deadline, "tool timed out while its program was compiled")),
@@ -128,8 +126,18 @@ impl Pipeline {
     }
 }
 
+impl Entry<'_> {
+    fn path(&self) -> &Path {
+        self.tool.body.program().unwrap_or(Path::new(""))
+    }
+
+    fn bad(&self, reason: String) -> Error {
+        Error::Component { path: self.path().to_path_buf(), reason }
+    }
+}
+
 /// Reads and compiles a program. The outer error is the system's, the inner one the program's own.
-fn prepare(sandbox: &Sandbox, path: &Path, counts_fuel: bool) -> Result<Made, String> {
+fn prepare(sandbox: &Sandbox, path: &Path, counts_fuel: bool) -> Result<Made<Program>, String> {
     let unreadable = |error: std::io::Error| format!("the program cannot be read: {}", error.kind());
     let mut bytes = Vec::new();
     let most = sandbox::MOST_PROGRAM_BYTES as u64 + 1;
@@ -151,17 +159,17 @@ mod tests {
 
     use super::*;
 
-    fn broken() -> Made {
+    fn broken() -> Made<Program> {
         Err("broken".to_owned())
     }
 
-    fn ending(ended: Result<Made, String>) -> Underway {
+    fn ending(ended: Result<Made<Program>, String>) -> Underway<Program> {
         std::future::ready(ended).boxed().shared()
     }
 
     #[test]
     fn what_was_made_while_somebody_waited_for_the_lock_is_not_made_again() {
-        let (making, begun) = (Making::default(), AtomicUsize::new(0));
+        let (making, begun) = (Making::<Program>::default(), AtomicUsize::new(0));
         thread::scope(|scope| {
             let held = making.now();
             let waiting = scope.spawn(|| {
@@ -181,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_another_attempt_made_is_kept_by_whoever_forgets_it() {
-        let making = Arc::new(Making::default());
+        let making = Arc::new(Making::<Program>::default());
         let others = making.clone();
         let failed = block_on(making.finish(move || {
             let work = async move {

@@ -9,6 +9,7 @@ use crate::audit::Redactions;
 use crate::call::Decision;
 use crate::error::{Outcome, ToolError};
 use crate::policy::{Credentials, Grant};
+use crate::sandbox::Program;
 use crate::schema::{Checked, Input};
 use crate::tool::Limits;
 
@@ -17,7 +18,7 @@ use super::program::Making;
 /// Everything about a tool that does not change from call to call.
 pub(crate) struct Ready {
     pub(crate) input: Arc<Input>,
-    pub(crate) grant: Grant,
+    pub(crate) grant: Arc<Grant>,
     pub(crate) limits: Limits,
     /// Why the tool cannot be called, whatever the arguments.
     pub(crate) closed: Option<(Decision, String)>,
@@ -26,7 +27,7 @@ pub(crate) struct Ready {
     /// What its answers are masked by.
     pub(crate) masks: Redactions,
     pub(super) slots: Semaphore,
-    pub(super) program: Making,
+    pub(super) program: Making<Program>,
     /// The values of its secrets, once a call was given them.
     pub(super) credentials: OnceCell<Arc<Credentials>>,
 }
@@ -34,6 +35,11 @@ pub(crate) struct Ready {
 impl Ready {
     /// `slots` is how many calls of this tool may run at once.
     pub(crate) fn new(input: Input, grant: Grant, limits: Limits, slots: usize) -> Self {
+        Self::sharing(input, Arc::new(grant), limits, slots)
+    }
+
+    /// The same with the grant of something else.
+    pub(super) fn sharing(input: Input, grant: Arc<Grant>, limits: Limits, slots: usize) -> Self {
         Self {
             input: Arc::new(input),
             grant,

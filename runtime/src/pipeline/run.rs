@@ -1,5 +1,6 @@
 //! Running a call: its turn in its step, its slot among all calls, the sandbox, and the mapping of what was written.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -9,9 +10,10 @@ use tokio::sync::SemaphorePermit;
 use crate::call::Flag;
 use crate::error::{Outcome, ToolError};
 use crate::observe::What;
-use crate::sandbox::{Finished, Invocation, Program};
+use crate::policy::Credentials;
+use crate::sandbox::{Finished, Interpreter, Invocation, Program};
 use crate::schema::Checked;
-use crate::tool::{Body, Limits, Tool};
+use crate::tool::{Body, Builtin, Limits, Script, Tool};
 
 use super::ready::Ready;
 use super::ticket::Ticket;
@@ -21,14 +23,32 @@ use super::{Context, Pipeline, answer, contract, secret, unless_cancelled};
 pub(super) struct Work<'p> {
     pub(super) tool: &'p Tool,
     pub(super) ready: &'p Ready,
-    pub(super) program: Option<&'p Program>,
+    pub(super) code: Code<'p>,
+}
+
+/// What does the work.
+pub(super) enum Code<'p> {
+    Command(Arc<Program>),
+    Script(Arc<Interpreter>, &'p Script),
+    Host(Builtin),
 }
 
 impl Work<'_> {
-    /// The digest of the program; empty where the host does the work.
+    /// The digest of the program or script; empty where the host does the work.
     pub(super) fn digest(&self) -> &str {
-        self.program.map_or("", |program| &program.digest)
+        match &self.code {
+            Code::Command(program) => &program.digest,
+            Code::Script(_, script) => &script.digest,
+            Code::Host(_) => "",
+        }
     }
+}
+
+/// What it is run with.
+pub(super) struct Given<'a> {
+    pub(super) checked: &'a Checked,
+    pub(super) credentials: Option<&'a Arc<Credentials>>,
+    pub(super) limits: &'a Limits,
 }
 
 impl Pipeline {
@@ -43,7 +63,10 @@ impl Pipeline {
         arguments: &str,
         ticket: &mut Ticket<'_>,
     ) -> Result<(), ToolError> {
-        let Some(program) = work.program.filter(|program| program.checks()) else { return Ok(()) };
+        let Code::Command(program) = &work.code else { return Ok(()) };
+        if !program.checks() {
+            return Ok(());
+        }
         let since = Instant::now();
         let limits = ticket.left_of(&work.ready.limits)?;
         let slots = self.slots(work.ready, &limits).await?;
@@ -56,7 +79,7 @@ impl Pipeline {
 
     /// Runs the tool when its turn has come.
     pub(super) async fn execute(
-        &self,
+        self: &Arc<Self>,
         work: &Work<'_>,
         checked: &Checked,
         context: &Context<'_>,
@@ -82,29 +105,19 @@ impl Pipeline {
         ticket.waited(since);
         let (limits, slots) = waited?;
         ticket.tell(What::Started(&checked.value));
-        let (Some(program), Body::Command { argv, .. }) = (work.program, &work.tool.body) else {
-            let Body::Builtin(builtin) = work.tool.body else {
-                return Err(ToolError::new(Outcome::BadComponent, "the tool has no program"));
-            };
-            return self.perform(builtin, &checked.value, context.memory).await;
+        let line = match &work.code {
+            Code::Host(builtin) => return self.perform(*builtin, &checked.value, context).await,
+            Code::Command(program) => {
+                let given = Given { checked, credentials, limits: &limits };
+                self.command(work, program, given, context, ticket).await?
+            }
+            Code::Script(interpreter, script) => {
+                let given = Given { checked, credentials, limits: &limits };
+                self.script(work, (interpreter, script), given, context, ticket).await?
+            }
         };
-        let stdin = Bytes::from(checked.text.clone());
-        let invocation = Invocation { argv, stdin, grant: &ready.grant, credentials, limits: &limits };
-        let run = self.sandbox.run(program, invocation, &ticket.meter);
-        let Finished { exit, stdout, stderr } = unless_cancelled(context.turn, run).await?;
         drop(slots);
-        let stderr = ticket.text(stderr);
-        ticket.log(stderr.clone());
-        secret::refuse_leak(ticket)?;
-        // What fails right after a request failed, fails for that reason.
-        let exit = exit.map_err(|error| ticket.meter.ledger.blame(error))?;
-        ticket.exited(exit);
-        ticket.tell(What::Progress { bytes: stdout.len() as u64 });
-        if let Some(turn) = context.turn {
-            turn.spend(stdout.len())?;
-        }
-        let line = contract::answer(exit, ticket.text(stdout), &stderr);
-        let line = line.map_err(|error| ticket.meter.ledger.blame(error));
+        let line = line.map_err(|error| ticket.meter.ledger().blame(error));
         ticket.flag(match &line {
             Ok(line) => line.as_deref().map(Flag::in_json).unwrap_or_default(),
             Err(error) => Flag::in_json(&error.content()),
@@ -115,8 +128,39 @@ impl Pipeline {
         Ok(line)
     }
 
+    /// Runs a command. The inner result is the command's own.
+    async fn command(
+        &self,
+        work: &Work<'_>,
+        program: &Program,
+        given: Given<'_>,
+        context: &Context<'_>,
+        ticket: &mut Ticket<'_>,
+    ) -> Result<Result<Option<String>, ToolError>, ToolError> {
+        let Given { checked, credentials, limits } = given;
+        let argv = match &work.tool.body {
+            Body::Command { argv, .. } => argv.as_slice(),
+            _ => &[],
+        };
+        let stdin = Bytes::from(checked.text.clone());
+        let invocation = Invocation { argv, stdin, grant: &work.ready.grant, credentials, limits };
+        let run = self.sandbox.run(program, invocation, &ticket.meter);
+        let Finished { exit, stdout, stderr } = unless_cancelled(context.turn, run).await?;
+        let stderr = ticket.text(stderr);
+        ticket.log(stderr.clone());
+        secret::refuse_leak(ticket)?;
+        // What fails right after a request failed, fails for that reason.
+        let exit = exit.map_err(|error| ticket.meter.ledger().blame(error))?;
+        ticket.exited(exit);
+        ticket.tell(What::Progress { bytes: stdout.len() as u64 });
+        if let Some(turn) = context.turn {
+            turn.spend(stdout.len())?;
+        }
+        Ok(contract::answer(exit, ticket.text(stdout), &stderr))
+    }
+
     /// A slot of the tool's own and one of all: calls of a tool that hangs leave slots to the others.
-    async fn slots<'a>(
+    pub(super) async fn slots<'a>(
         &'a self,
         ready: &'a Ready,
         limits: &Limits,

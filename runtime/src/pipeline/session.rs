@@ -1,70 +1,29 @@
-//! One conversation with a set of tools: what the model was shown so far, and what a person agreed to. A call without a
-//! conversation has one in which everything is shown.
+//! One conversation with a set of tools. A call without a conversation has one in which everything is shown.
 
-use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use serde_json::Value;
 
 use crate::call::{ToolCall, ToolResult};
-use crate::policy::Approval;
-use crate::tool::{Body, Builtin, Tool, Visibility};
+use crate::tool::{Body, Builtin, Event, Tool, Visibility};
 
+use super::gate::Turn;
 use super::step::Step;
-use super::{Context, Pipeline};
+use super::task::Tasks;
+use super::{Context, Memory, Pipeline};
 
 /// A conversation. Clones share everything.
 #[derive(Clone)]
 pub struct Session {
     pub(super) pipeline: Arc<Pipeline>,
     pub(super) memory: Arc<Memory>,
-}
-
-/// What a conversation remembers.
-#[derive(Debug, Default)]
-pub(crate) struct Memory {
-    /// Whether every tool counts as loaded.
-    open: bool,
-    loaded: Mutex<HashSet<usize>>,
-    approved: Mutex<HashSet<Approval>>,
-    /// Whether an answer was kept, so that there is something to open.
-    pub(super) has_kept: AtomicBool,
-}
-
-impl Memory {
-    /// The memory of calls that belong to no conversation.
-    pub(crate) fn open() -> Self {
-        Self { open: true, ..Self::default() }
-    }
-
-    /// Whether its caller knows every tool.
-    pub(super) fn is_open(&self) -> bool {
-        self.open
-    }
-
-    pub(super) fn has_loaded(&self, index: usize) -> bool {
-        self.open || locked(&self.loaded).contains(&index)
-    }
-
-    pub(super) fn load(&self, index: usize) {
-        locked(&self.loaded).insert(index);
-    }
-
-    pub(super) fn approves(&self, approval: &Approval) -> bool {
-        locked(&self.approved).contains(approval)
-    }
-
-    pub(super) fn approve(&self, approval: Approval) {
-        locked(&self.approved).insert(approval);
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    tasks: Arc<Tasks>,
 }
 
 impl Session {
     pub(crate) fn new(pipeline: Arc<Pipeline>, memory: Arc<Memory>) -> Self {
-        Self { pipeline, memory }
+        Self { pipeline, memory, tasks: Arc::default() }
     }
 
     /// The tools that the model is to be shown now, in the order of their sources: those that can be called and are
@@ -72,24 +31,47 @@ impl Session {
     pub fn tools(&self) -> Vec<&Tool> {
         let mut hidden = false;
         let mut shown = Vec::new();
+        let mut has_tasks = false;
         for (index, tool) in self.pipeline.registry.tools().iter().enumerate() {
             let ready = &self.pipeline.ready[index];
             let callable =
                 ready.closed.is_none() && tool.interface.discovery.schema_visibility.value != Visibility::Internal;
-            match tool.body {
+            match &tool.body {
                 Body::Builtin(Builtin::ToolSearch) if !hidden => {}
                 Body::Builtin(Builtin::ReadResult) if !self.memory.has_kept.load(Relaxed) => {}
+                Body::Builtin(Builtin::TaskPoll | Builtin::TaskAwait) if !has_tasks => {}
                 _ if !callable => {}
                 _ if ready.deferred && !self.memory.has_loaded(index) => hidden = true,
-                _ => shown.push(tool),
+                body => {
+                    has_tasks |= matches!(body, Body::Script(script) if script.background);
+                    shown.push(tool);
+                }
             }
         }
+        shown.extend(self.memory.tools.iter().filter(|added| added.ready.closed.is_none()).map(|added| &added.tool));
         shown
     }
 
     /// Calls a tool; see [`crate::Runtime::call`].
     pub async fn call(&self, call: ToolCall) -> ToolResult {
-        self.pipeline.call(call, Context { memory: &self.memory, turn: None }).await
+        self.take(call, None).await
+    }
+
+    pub(super) async fn take(&self, call: ToolCall, turn: Option<&Turn>) -> ToolResult {
+        if self.pipeline.is_background(&call.name, &self.memory) {
+            return self.pipeline.begin(call, &self.memory, &self.tasks).await;
+        }
+        let context = Context { memory: &self.memory, tasks: Some(&self.tasks), turn, through: None };
+        self.pipeline.call(call, context).await
+    }
+
+    /// Tells the hooks that hear it of an event of the run. What they make of its payload comes back.
+    ///
+    /// # Errors
+    ///
+    /// Why a hook blocks it; a hook that fails does.
+    pub async fn event(&self, event: &Event, payload: Value) -> Result<Value, String> {
+        self.pipeline.heard(event, payload, &self.memory).await
     }
 
     /// Starts the calls of one step of the model together.

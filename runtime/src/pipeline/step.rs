@@ -8,7 +8,6 @@ use crate::call::{Receipt, ToolCall, ToolResult};
 use crate::error::{Outcome, ToolError};
 use crate::tool::Interrupt;
 
-use super::Context;
 use super::gate::{Gate, Place, State, Turn};
 use super::session::Session;
 
@@ -54,8 +53,7 @@ impl Step {
             tasks.spawn(async move {
                 // It is taken when the task first runs; a task that never does drops it.
                 let call = handed.call.take().unwrap_or_else(|| ToolCall::new("", "", ""));
-                let context = Context { memory: &handed.session.memory, turn: Some(&turn) };
-                (at, handed.session.pipeline.call(call, context).await)
+                (at, handed.session.take(call, Some(&turn)).await)
             });
         }
         Self { names, results, tasks, told: 0, gate }
@@ -115,14 +113,14 @@ fn place(session: &Session, call: &ToolCall) -> Place {
     let scheduler = &session.pipeline.scheduler;
     let label = format!("`{}` ({})", super::clip(&call.name), super::clip(&call.id));
     let waiting = |exclusive, may_be_cut, failure| Place { label, exclusive, may_be_cut, failure, state: State::Waits };
-    match session.pipeline.registry.index(&call.name) {
-        Some(index) => {
-            let interface = &session.pipeline.registry.tools()[index].interface;
+    match session.pipeline.entry(&call.name, &session.memory) {
+        Ok(entry) => {
+            let interface = &entry.tool.interface;
             let failure = interface.execution.sibling_failure_policy.value.unwrap_or(scheduler.sibling_failure);
             let may_be_cut = interface.execution.interrupt_behavior.value == Interrupt::Cancel;
             waiting(!interface.safety.is_concurrency_safe.value, may_be_cut, failure)
         }
         // It will be answered at once.
-        None => waiting(false, true, scheduler.sibling_failure),
+        Err(_) => waiting(false, true, scheduler.sibling_failure),
     }
 }

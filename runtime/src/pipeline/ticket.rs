@@ -290,10 +290,12 @@ impl<'p> Ticket<'p> {
         receipt.disk_bytes = meter.disk_bytes.load(Relaxed);
         receipt.disk_entries = meter.disk_entries.load(Relaxed);
         receipt.truncated = meter.truncated.load(Relaxed);
-        receipt.network = meter.ledger.told();
-        receipt.denied.extend(meter.ledger.denials());
+        receipt.network = meter.ledger().told();
+        receipt.denied.extend(meter.ledger().denials());
         receipt.denied.extend(meter.denials().into_iter().map(|(access, path)| self.denial(access, &path)));
-        receipt.secrets = meter.ledger.secrets();
+        receipt.denied.extend(meter.refusals());
+        receipt.executed = meter.executed();
+        receipt.secrets = meter.ledger().secrets();
         if let Some(scanner) = self.secrets.and_then(Secrets::scanner) {
             secret::mask_receipt(&mut receipt, &scanner);
         }

@@ -53,6 +53,34 @@ impl RealFolder {
     }
 }
 
+impl RealFolder {
+    /// Opens a folder inside this one, by the names that lead to it. No link leads out.
+    ///
+    /// # Errors
+    ///
+    /// The system's own.
+    #[cfg(target_os = "linux")]
+    pub(super) fn inside(&self, names: &[&str]) -> std::io::Result<Self> {
+        use rustix::fs::{Mode, OFlags, ResolveFlags};
+        let within: PathBuf = std::iter::once(".").chain(names.iter().copied()).collect();
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = rustix::fs::openat2(&*self.handle, &within, flags, Mode::empty(), beneath)?;
+        Ok(Self { path: self.path.join(within), handle: Arc::new(File::from(handle)) })
+    }
+
+    /// The same by its path, where folders cannot be opened by their names alone.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn inside(&self, names: &[&str]) -> std::io::Result<Self> {
+        let path = self.path.join(names.iter().collect::<PathBuf>()).canonicalize()?;
+        if !path.starts_with(&self.path) || !path.is_dir() {
+            return Err(std::io::ErrorKind::PermissionDenied.into());
+        }
+        let handle = File::open(&path)?;
+        Ok(Self { path, handle: Arc::new(handle) })
+    }
+}
+
 /// Whether one of two folders is the other or lies in it.
 pub(crate) fn overlap(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)

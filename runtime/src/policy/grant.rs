@@ -13,6 +13,7 @@ use super::folder::{RealFolder, real_path};
 use super::network::Network;
 use super::resolved::Allowed;
 use super::secret;
+use super::service::Services;
 
 /// Variables that the guest always has, with values of its own: the host's would tell a path and a user.
 const GUEST_ENV: [(&str, &str); 2] = [("PATH", "/bin"), ("HOME", "/")];
@@ -53,6 +54,7 @@ pub struct Grant {
     env: Vec<(String, String)>,
     secrets: Vec<SecretRequest>,
     network: Arc<Network>,
+    services: Services,
     denied: Vec<Denial>,
 }
 
@@ -89,7 +91,34 @@ impl Grant {
         let Allowed { network, denied_network, .. } = allowed;
         let network = Network::new(tool, by_naming, network, denied_network, &mut denied);
         let secrets = secret::granted(tool, by_naming, allowed, &mut denied);
-        Ok(Self { folders, env, network: Arc::new(network), secrets, denied })
+        let services = Services::new(tool, allowed, &mut denied);
+        Ok(Self { folders, env, network: Arc::new(network), secrets, services, denied })
+    }
+
+    /// What a program gets that a script runs: the script's own grant, without its secrets and services, and of its folders
+    /// only the one that the script names, if it names one.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no such folder, in words for the script.
+    pub(crate) fn for_program(&self, folder: Option<&str>) -> Result<Self, String> {
+        let folders = match folder {
+            None => self.folders.clone(),
+            Some(path) => vec![self.folder_inside(path).map_err(|why| format!("folder `{path}`: {why}"))?],
+        };
+        let (env, network) = (self.env.clone(), self.network.clone());
+        Ok(Self { folders, env, network, secrets: Vec::new(), services: Services::default(), denied: Vec::new() })
+    }
+
+    fn folder_inside(&self, path: &str) -> Result<Folder, String> {
+        let (folder, names) = self.place(path)?;
+        let outer = RealFolder { path: folder.host.clone(), handle: folder.handle.clone() };
+        let inner = outer.inside(&names).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => "no such folder".to_owned(),
+            std::io::ErrorKind::NotADirectory => "not a folder".to_owned(),
+            _ => "permission denied by the grant".to_owned(),
+        })?;
+        Ok(Folder { host: inner.path, handle: inner.handle, guest: vec!["/".to_owned()], access: folder.access })
     }
 
     /// The folders, the guest's working directory first.
@@ -104,6 +133,12 @@ impl Grant {
     ///
     /// Why it does not, in words for the model.
     pub(crate) fn reaches(&self, path: &str, access: Access) -> Result<(), &'static str> {
+        let (folder, _) = self.place(path)?;
+        if access > folder.access { Err("permission denied by the grant") } else { Ok(()) }
+    }
+
+    /// The granted folder in which a path of the guest's lies, and the names that lead there from it.
+    fn place<'p>(&self, path: &'p str) -> Result<(&Folder, Vec<&'p str>), &'static str> {
         let Some(root) = self.folders.first() else {
             return Err("no folder is granted");
         };
@@ -121,8 +156,13 @@ impl Grant {
             (Some(name), Some(first)) => name.strip_prefix('/') == Some(first),
             _ => false,
         };
-        let folder = self.folders.iter().find(named).unwrap_or(root);
-        if access > folder.access { Err("permission denied by the grant") } else { Ok(()) }
+        match self.folders.iter().find(named) {
+            Some(folder) => {
+                parts.remove(0);
+                Ok((folder, parts))
+            }
+            None => Ok((root, parts)),
+        }
     }
 
     /// The name that the guest's `/` has besides, where several folders are granted.
@@ -132,12 +172,19 @@ impl Grant {
 
     /// Whether nothing can be written or sent with it.
     pub(crate) fn is_read_only(&self) -> bool {
-        self.network.is_empty() && self.folders.iter().all(|folder| folder.access == Access::Read)
+        !self.services.reaches_beyond()
+            && self.network.is_empty()
+            && self.folders.iter().all(|folder| folder.access == Access::Read)
     }
 
     /// Where requests may be sent.
     pub fn network(&self) -> &Arc<Network> {
         &self.network
+    }
+
+    /// What its script may ask of the crib.
+    pub(crate) fn services(&self) -> &Services {
+        &self.services
     }
 
     /// Every variable of the guest's environment.
@@ -161,7 +208,8 @@ impl Grant {
         let folders = self.folders.iter().map(|folder| format!("{}:{}", folder.access.as_str(), folder.host.display()));
         let env = self.env_keys().map(|name| format!("env:{name}"));
         let network = self.network.destinations().iter().map(|one| format!("net:{one}"));
-        folders.chain(env).chain(network).chain(self.secrets.iter().map(SecretRequest::capability)).collect()
+        let secrets = self.secrets.iter().map(SecretRequest::capability);
+        folders.chain(env).chain(network).chain(secrets).chain(self.services.granted()).collect()
     }
 
     /// The folder in which a path of the host lies, whether or not there is something.

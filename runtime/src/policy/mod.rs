@@ -12,11 +12,12 @@ mod resolved;
 mod rule;
 mod scanner;
 mod secret;
+mod service;
 mod target;
 
 use std::path::PathBuf;
 
-use crate::tool::Destination;
+use crate::tool::{Destination, Glob};
 
 pub use approval::{Answer, Approval, Approver, Question};
 pub use approvals::{Approvals, Given};
@@ -46,6 +47,12 @@ pub enum Permission {
     Secret(String),
     /// Sending requests to a destination.
     Net(Destination),
+    /// Letting scripts run the programs of the crib whose names are like this.
+    Exec(Glob),
+    /// Letting scripts hand tasks to other agents.
+    Delegate,
+    /// Letting scripts add tools and hooks to their run, with no more rights than their own.
+    Meta,
 }
 
 /// What an operator allows and denies. Parsed here, resolved against the system when a runtime is built.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::tool::{Access, Destination};
+use crate::tool::{Access, Destination, Glob};
 
 use super::folder::{RealFolder, real_path};
 use super::secret::SecretRule;
@@ -25,6 +25,13 @@ pub(crate) struct Allowed {
     /// Destinations that flags allow.
     pub(super) network: Vec<Destination>,
     pub(super) denied_network: Vec<Destination>,
+    /// Programs that flags let scripts run, and those that they deny.
+    pub(super) exec: Vec<Glob>,
+    pub(super) denied_exec: Vec<Glob>,
+    pub(super) delegate: bool,
+    pub(super) denies_delegate: bool,
+    pub(super) meta: bool,
+    pub(super) denies_meta: bool,
 }
 
 impl Allowed {
@@ -43,6 +50,9 @@ impl Allowed {
                 Permission::Env(name) => allowed.denied_env.push(variable(name, "--deny-env")?),
                 Permission::Secret(text) => allowed.denied_secrets.push(SecretRule::read(text, "--deny-secret")?),
                 Permission::Net(destination) => allowed.denied_network.push(destination.clone()),
+                Permission::Exec(name) => allowed.denied_exec.push(name.clone()),
+                Permission::Delegate => allowed.denies_delegate = true,
+                Permission::Meta => allowed.denies_meta = true,
             }
         }
         for permission in &policy.allowed {
@@ -52,6 +62,9 @@ impl Allowed {
                 Permission::Env(name) => allowed.env.push(variable(name, "--allow-env")?),
                 Permission::Secret(text) => allowed.secrets.push(SecretRule::read(text, "--allow-secret")?),
                 Permission::Net(destination) => allowed.network.push(destination.clone().settled()),
+                Permission::Exec(name) => allowed.exec.push(name.clone()),
+                Permission::Delegate => allowed.delegate = true,
+                Permission::Meta => allowed.meta = true,
             }
         }
         Ok(allowed)

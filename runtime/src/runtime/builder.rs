@@ -6,14 +6,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
+use bytes::Bytes;
 use tokio::sync::Semaphore;
 
 use crate::audit::{Audit, Redactions};
 use crate::call::{Behavior, Decision, Reason};
+use crate::delegate::Delegate;
 use crate::error::Error;
 use crate::hook::Hook;
 use crate::observe::Observer;
-use crate::pipeline::{Hooks, Memory, Pipeline, Ready, Scheduler, builtin};
+use crate::pipeline::{Hooks, Interpreters, Listener, Memory, Pipeline, Ready, Scheduler, Scripted, builtin};
 use crate::policy::{self, Allowed, Approval, Approver, Grant, Policy, Secrets};
 use crate::registry::Registry;
 use crate::results::Results;
@@ -21,7 +23,7 @@ use crate::sandbox::compiler::Compiler;
 use crate::sandbox::{self, Certificates, Client, Sandbox};
 use crate::schema::Input;
 use crate::source::{self, Problem, Severity};
-use crate::tool::{Builtin, LimitRequest, Limits, Tool, Visibility};
+use crate::tool::{Body, Builtin, LimitRequest, Limits, Tool, Visibility};
 
 use super::Runtime;
 
@@ -49,6 +51,8 @@ pub struct Builder {
     secrets: Option<Secrets>,
     name_servers: Vec<SocketAddr>,
     roots: Certificates,
+    interpreter: Option<Bytes>,
+    delegate: Option<Arc<dyn Delegate>>,
 }
 
 impl Builder {
@@ -76,6 +80,8 @@ impl Builder {
             secrets: None,
             name_servers: Vec::new(),
             roots: Certificates::new(),
+            interpreter: None,
+            delegate: None,
         }
     }
 
@@ -239,28 +245,50 @@ impl Builder {
         Ok(self)
     }
 
+    /// The interpreter of scripts: a component with the world `toolcrib:script/interpreter-guest`. Without one no script
+    /// runs.
+    #[must_use]
+    pub fn interpreter(mut self, component: impl Into<Bytes>) -> Self {
+        self.interpreter = Some(component.into());
+        self
+    }
+
+    /// Who takes over the tasks that scripts and hooks hand on. Without one they are refused.
+    #[must_use]
+    pub fn delegate(mut self, delegate: Arc<dyn Delegate>) -> Self {
+        self.delegate = Some(delegate);
+        self
+    }
+
     /// Reads the sources and settles what each tool is granted. Nothing is compiled or run.
     ///
     /// # Errors
     ///
     /// The first problem of a source, of the policy or of the engine.
     pub fn build(self) -> Result<Runtime, Error> {
-        let mut tools = Vec::new();
-        let mut warnings = Vec::new();
+        let (mut tools, mut scripted, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
         for path in &self.sources {
             let loaded = source::load(path)?;
             warnings.extend(loaded.warnings);
             tools.extend(loaded.tools);
+            scripted.extend(loaded.hooks);
         }
         let allowed = Allowed::resolve(&self.policy)?;
         let defers = tools.len() > self.defer_above;
-        let mut ready = Vec::with_capacity(tools.len() + 2);
+        let mut ready = Vec::with_capacity(tools.len() + 4);
         for tool in &mut tools {
             ready.push(self.ready(tool, &allowed, defers)?);
         }
+        let mut listeners: Vec<_> = self.hooks.iter().cloned().map(Listener::Own).collect();
+        for mut hook in scripted {
+            let ready = self.ready(&mut hook.tool, &allowed, false)?;
+            listeners.push(Listener::Script(Scripted { hook, ready }));
+        }
         let mut builtins = Vec::new();
+        let has_tasks = tools.iter().any(|tool| matches!(&tool.body, Body::Script(script) if script.background));
         builtins.extend(ready.iter().any(|ready| ready.deferred).then_some(Builtin::ToolSearch));
         builtins.extend(self.results.is_some().then_some(Builtin::ReadResult));
+        builtins.extend([Builtin::TaskPoll, Builtin::TaskAwait].into_iter().filter(|_| has_tasks));
         for mut tool in builtins.into_iter().map(builtin::tool) {
             ready.push(self.ready(&mut tool, &Allowed::default(), false)?);
             tools.push(tool);
@@ -292,7 +320,9 @@ impl Builder {
             rules: self.policy.rules().clone(),
             approved: self.approvals.into_iter().collect(),
             approver: self.approver,
-            hooks: Hooks::new(self.hooks),
+            hooks: Hooks::new(listeners),
+            interpreters: Interpreters::new(self.interpreter),
+            delegate: self.delegate,
             observers: self.observers,
             scheduler: self.scheduler,
             results: self.results,
@@ -353,6 +383,9 @@ impl Builder {
             return Some((decision, "refused by a rule of the operator's".to_owned()));
         }
         let by_record = |field: &str, why: String| Some((Decision::new(Behavior::Deny, Reason::Record, field), why));
+        if let Some(closed) = &tool.closed {
+            return by_record(closed.by, closed.why.clone());
+        }
         let availability = &tool.interface.availability;
         if !availability.is_enabled.value {
             return by_record("is_enabled", "the tool is switched off".to_owned());

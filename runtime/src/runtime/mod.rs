@@ -5,6 +5,7 @@ mod builder;
 use std::sync::Arc;
 
 use crate::call::{Decision, ToolCall, ToolResult};
+use crate::delegate::Task;
 use crate::error::Error;
 use crate::pipeline::{Context, Memory, Pipeline, Scheduler, Session};
 use crate::policy::Grant;
@@ -55,6 +56,11 @@ impl Runtime {
         Session::new(self.pipeline.clone(), Arc::default())
     }
 
+    /// The conversation of an agent to which a task was handed.
+    pub fn session_for(&self, task: &Task) -> Session {
+        Session::new(self.pipeline.clone(), Arc::new(Memory::at_depth(task.depth)))
+    }
+
     /// The conversation of a caller who knows every tool and searches for none; [`Runtime::call`] belongs to it.
     pub fn open_session(&self) -> Session {
         Session::new(self.pipeline.clone(), self.memory.clone())
@@ -83,7 +89,7 @@ impl Runtime {
 
     /// What a tool was granted.
     pub fn grant(&self, name: &str) -> Option<&Grant> {
-        self.pipeline.registry.find(name).ok().map(|index| &self.pipeline.ready[index].grant)
+        self.pipeline.registry.find(name).ok().map(|index| self.pipeline.ready[index].grant.as_ref())
     }
 
     /// The limits under which a tool runs.
@@ -102,17 +108,30 @@ impl Runtime {
     ///
     /// [`Error::UnknownTool`], or [`Error::Component`] where the program cannot run.
     pub async fn prepare(&self, name: &str) -> Result<(), Error> {
-        let index = self.pipeline.registry.find(name)?;
-        if let Body::Builtin(_) = self.pipeline.registry.tools()[index].body {
-            return Ok(());
+        let entry = self.pipeline.at(self.pipeline.registry.find(name)?);
+        match entry.tool.body {
+            Body::Command { .. } => self.pipeline.program(entry).await.map(|_| ()),
+            Body::Script(_) => self.pipeline.interpreter(entry.ready).await.map(|_| ()).map_err(|error| {
+                Error::Component { path: entry.tool.origin.path.to_path_buf(), reason: error.message }
+            }),
+            Body::Absent | Body::Builtin(_) => Ok(()),
         }
-        self.pipeline.program(index).await.map(|_| ())
+    }
+
+    /// What is wrong with the scripts of tools and hooks, as far as that can be known without running them: found by the
+    /// interpreter, in the sandbox.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Component`] where the interpreter cannot run.
+    pub async fn check_scripts(&self) -> Result<Vec<Problem>, Error> {
+        self.pipeline.check_scripts().await
     }
 
     /// Calls a tool. A wrong, refused or failed call is an answer too: there is always a result, and always one record.
     /// Dropping the future stops the guest. It runs on a tokio runtime with its timer enabled, and with its I/O where a
     /// tool may send requests.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
-        self.pipeline.call(call, Context { memory: &self.memory, turn: None }).await
+        self.pipeline.call(call, Context::alone(&self.memory)).await
     }
 }

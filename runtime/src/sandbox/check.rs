@@ -49,8 +49,8 @@ impl Sandbox {
         let Some(check) = program.check else { return Ok(()) };
         let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).build();
         let allowance = Allowance::new(limits, meter, &self.open_files);
-        let inside = Inside { wasi, allowance, way: Way::Closed(Prospect::NONE) };
-        let ended = self.within(program, inside, limits, meter, async |store| {
+        let inside = Inside { wasi, allowance, way: Way::Closed(Prospect::NONE), services: None };
+        let ended = self.within(program.counts_fuel, inside, limits, meter, async |store| {
             let instance = program.pre.instance_pre().instantiate_async(&mut *store).await?;
             let check = instance.get_typed_func::<(&str,), (Result<(), String>,)>(&mut *store, check)?;
             let (judged,) = check.call_async(&mut *store, (arguments,)).await?;

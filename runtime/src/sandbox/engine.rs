@@ -85,7 +85,9 @@ fn config(counts_fuel: bool) -> Config {
     config
 }
 
+/// Room for the instances of so many calls, and for as many programs that their scripts run meanwhile, one each at a time.
 fn pool(slots: u32) -> PoolingAllocationConfig {
+    let slots = slots * 2;
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(slots)
         .max_core_instances_per_component(Limits::INSTANCES)

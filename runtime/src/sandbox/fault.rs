@@ -80,10 +80,15 @@ pub(super) fn classify(error: &wasmtime::Error, meter: &Meter, limits: &Limits) 
 }
 
 /// What fails after a write was refused for the quota, fails for that reason: a guest's own words seldom tell.
-pub(super) fn over_quota(ended: Result<i32, ToolError>, meter: &Meter, limits: &Limits) -> Result<i32, ToolError> {
+pub(super) fn over_quota<T>(
+    ended: Result<T, ToolError>,
+    succeeded: impl FnOnce(&T) -> bool,
+    meter: &Meter,
+    limits: &Limits,
+) -> Result<T, ToolError> {
     let Some(over) = meter.over_quota.get() else { return ended };
     match &ended {
-        Ok(0) => return ended,
+        Ok(end) if succeeded(end) => return ended,
         Err(error) if error.outcome != Outcome::Trap => return ended,
         _ => {}
     }

@@ -1,5 +1,6 @@
 //! The state behind one store: it lives for one call and holds only what that call was granted.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use wasmtime::component::ResourceTable;
@@ -11,6 +12,7 @@ use super::errors::Errors;
 use super::files::{Allowance, Files};
 use super::meter::MemoryBudget;
 use super::requests::Requests;
+use super::services::Services;
 
 pub(super) struct Host {
     pub(super) wasi: WasiCtx,
@@ -20,6 +22,8 @@ pub(super) struct Host {
     pub(super) http: WasiHttpCtx,
     pub(super) deadline: Instant,
     pub(super) allowance: Allowance,
+    /// Who answers the questions of a script, where one runs.
+    pub(super) services: Option<Arc<dyn Services>>,
 }
 
 impl Host {

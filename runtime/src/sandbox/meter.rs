@@ -4,19 +4,21 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use wasmtime::ResourceLimiter;
 
+use crate::call::{Denial, Execution};
+use crate::error::{Outcome, ToolError};
 use crate::tool::{Access, Limits};
 
 use super::files::OverQuota;
 use super::network::Ledger;
 
-/// The most denials of one call that are kept.
-const MOST_DENIALS: usize = 16;
+/// The most denials and the most programs of one call that are told.
+const MOST_TOLD: usize = 16;
 /// The most bytes kept of a path that was denied.
 const LONGEST_PATH: usize = 256;
 
@@ -39,23 +41,98 @@ pub(crate) struct Meter {
     /// What was used up first of what the call may add to its folders: what fails afterwards, fails for that reason.
     pub(super) over_quota: OnceLock<OverQuota>,
     denials: Mutex<Vec<(Access, String)>>,
-    pub(crate) ledger: Ledger,
+    refusals: Mutex<Vec<Denial>>,
+    executed: Mutex<Vec<Execution>>,
+    ledger: Ledger,
+    /// The meter of the call, where this is the meter of a program that a script of it runs.
+    call: Option<Arc<Meter>>,
 }
 
 impl Meter {
+    /// The meter of a program that runs for a script of this call: its memory, its output and its end are its own, and what
+    /// a call may do to the world is counted together.
+    pub(crate) fn within(call: &Arc<Self>) -> Arc<Self> {
+        let call = call.call.as_ref().unwrap_or(call);
+        Arc::new(Self { call: Some(call.clone()), ..Self::default() })
+    }
+
+    /// The meter that counts for the whole call.
+    pub(crate) fn whole(&self) -> &Self {
+        self.call.as_deref().unwrap_or(self)
+    }
+
+    /// The requests of the whole call.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.whole().ledger
+    }
+
     /// Notes a path that the grant refused, each once and no more than a few.
     pub(crate) fn denied(&self, access: Access, path: &str) {
-        let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut denials = locked(&self.whole().denials);
         let path: String = path.chars().take(LONGEST_PATH).collect();
-        if denials.len() < MOST_DENIALS && !denials.iter().any(|(_, known)| *known == path) {
+        if denials.len() < MOST_TOLD && !denials.iter().any(|(_, known)| *known == path) {
             denials.push((access, path));
         }
     }
 
+    /// Notes something else that was refused, each once and no more than a few.
+    pub(crate) fn refused(&self, denial: Denial) {
+        let mut refusals = locked(&self.whole().refusals);
+        if refusals.len() < MOST_TOLD && !refusals.contains(&denial) {
+            refusals.push(denial);
+        }
+    }
+
+    /// What was refused besides paths and requests.
+    pub(crate) fn refusals(&self) -> Vec<Denial> {
+        locked(&self.refusals).clone()
+    }
+
+    /// Notes a program that a script began to run, and gives its place among those that are told.
+    pub(crate) fn began(&self, execution: Execution) -> Option<usize> {
+        let mut executed = locked(&self.whole().executed);
+        if executed.len() == MOST_TOLD {
+            return None;
+        }
+        executed.push(execution);
+        Some(executed.len() - 1)
+    }
+
+    /// Notes how a program ended.
+    pub(crate) fn ended(&self, place: Option<usize>, end: impl FnOnce(&mut Execution)) {
+        if let Some(place) = place {
+            locked(&self.whole().executed).get_mut(place).map(end);
+        }
+    }
+
+    /// The programs that scripts ran.
+    pub(crate) fn executed(&self) -> Vec<Execution> {
+        locked(&self.executed).clone()
+    }
+
+    /// Counts an answer that is not written to a stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::OutputLimit`] where it is larger than the cap.
+    pub(super) fn answered(&self, bytes: usize, cap: usize) -> Result<(), ToolError> {
+        self.stdout.fetch_add(bytes.min(cap) as u64, Relaxed);
+        if bytes <= cap {
+            return Ok(());
+        }
+        self.truncated.store(true, Relaxed);
+        let message = format!("tool answered with more than {}", super::fault::Bytes(cap as u64));
+        Err(ToolError::new(Outcome::OutputLimit, message))
+    }
+
     /// The paths that the grant refused, as the guest named them.
     pub(crate) fn denials(&self) -> Vec<(Access, String)> {
-        self.denials.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.denials).clone()
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Memories and tables of one call together, against one cap. What was let through stays counted also where the engine

@@ -10,10 +10,12 @@ mod errors;
 mod fault;
 mod files;
 mod host;
+mod interpreter;
 mod linker;
 mod meter;
 mod network;
 mod requests;
+mod services;
 mod stdio;
 mod ticker;
 mod vet;
@@ -36,8 +38,10 @@ use crate::source;
 use crate::tool::{Access, Limits};
 
 pub(crate) use crate::source::MOST_PROGRAM_BYTES;
+pub(crate) use interpreter::{Act, Entry, Interpreter, Said, ScriptText, Wrong};
 pub(crate) use meter::Meter;
 pub(crate) use network::{Certificates, Client, certificates};
+pub(crate) use services::{Addition, Ended, How, Services};
 
 use cache::Cache;
 use compiler::{Compiler, Failure, Job};
@@ -69,6 +73,8 @@ struct Inside {
     wasi: WasiCtx,
     allowance: Allowance,
     way: Way,
+    /// Who answers the questions of a script.
+    services: Option<Arc<dyn Services>>,
 }
 
 /// A command, compiled and linked: all that a call needs but its store.
@@ -153,7 +159,7 @@ impl Sandbox {
         let exit = match context(&call, &stdout, &stderr) {
             Ok(wasi) => {
                 let allowance = Allowance::new(call.limits, meter, &self.open_files);
-                let inside = Inside { wasi, allowance, way: self.way(&call, meter) };
+                let inside = Inside { wasi, allowance, way: self.way(&call, meter), services: None };
                 self.execute(program, inside, call.limits, meter).await
             }
             Err(error) => Err(error),
@@ -179,7 +185,7 @@ impl Sandbox {
         limits: &Limits,
         meter: &Arc<Meter>,
     ) -> Result<i32, ToolError> {
-        let ended = self.within(program, inside, limits, meter, async |store| {
+        let ended = self.within(program.counts_fuel, inside, limits, meter, async |store| {
             let command = program.pre.instantiate_async(&mut *store).await?;
             command.wasi_cli_run().call_run(store).await
         });
@@ -188,20 +194,19 @@ impl Sandbox {
             Ok(Err(())) => Ok(1),
             Err(error) => fault::classify(&error, meter, limits),
         };
-        fault::over_quota(exit, meter, limits)
+        fault::over_quota(exit, |code| *code == 0, meter, limits)
     }
 
     /// Does something in a store of its own, within the limits of a call.
     async fn within<T>(
         &self,
-        program: &Program,
+        counts_fuel: bool,
         inside: Inside,
         limits: &Limits,
         meter: &Arc<Meter>,
         act: impl AsyncFnOnce(&mut Store<Host>) -> wasmtime::Result<T>,
     ) -> Result<wasmtime::Result<T>, ToolError> {
-        let room =
-            self.rooms.room(program.counts_fuel).map_err(|error| ToolError::new(Outcome::Trap, error.to_string()))?;
+        let room = self.rooms.room(counts_fuel).map_err(|error| ToolError::new(Outcome::Trap, error.to_string()))?;
         let _ticking = room.tick();
         let deadline = fault::deadline(limits);
         let mut store = store(room, inside, limits, meter, deadline);
@@ -246,13 +251,14 @@ fn store(
     meter: &Arc<Meter>,
     deadline: std::time::Instant,
 ) -> Store<Host> {
-    let Inside { wasi, allowance, way } = inside;
+    let Inside { wasi, allowance, way, services } = inside;
     let mut table = ResourceTable::new();
     table.set_max_capacity(limits.handles);
     let memory = MemoryBudget { used: 0, cap: limits.memory, meter: meter.clone() };
     let requests = Requests { meter: meter.clone(), limits: *limits, way };
     let http = WasiHttpCtx::new();
-    let mut store = Store::new(&room.engine, Host { wasi, table, memory, requests, http, deadline, allowance });
+    let mut store =
+        Store::new(&room.engine, Host { wasi, table, memory, requests, http, deadline, allowance, services });
     store.limiter(|host| &mut host.memory);
     store.set_hostcall_fuel(limits.host_call);
     store.set_max_component_handles(limits.handles);

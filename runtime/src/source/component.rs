@@ -17,7 +17,10 @@ pub(super) fn is_component(path: &Path) -> bool {
 pub(super) fn read_file(path: &Path) -> (Vec<Tool>, Vec<Problem>) {
     let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) else {
         let message = "the file's name is not UTF-8, so the tool would have no name".to_owned();
-        return (Vec::new(), vec![Problem { severity: Severity::Error, path: path.to_path_buf(), place: None, message }]);
+        return (
+            Vec::new(),
+            vec![Problem { severity: Severity::Error, path: path.to_path_buf(), place: None, message }],
+        );
     };
     let tool = Tool {
         name: name.to_owned(),

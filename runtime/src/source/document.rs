@@ -22,7 +22,10 @@ pub(super) fn read(path: &Path) -> (Vec<Tool>, Vec<Problem>) {
         Err(error) => {
             let what = if named { "record" } else { "manifest" };
             let message = format!("read {what}: {error}");
-            return (Vec::new(), vec![Problem { severity: Severity::Error, path: path.to_path_buf(), place: None, message }]);
+            return (
+                Vec::new(),
+                vec![Problem { severity: Severity::Error, path: path.to_path_buf(), place: None, message }],
+            );
         }
     };
     // A relative path without a folder means the working directory, whose own path keeps the programs' absolute.

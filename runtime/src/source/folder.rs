@@ -9,7 +9,8 @@ use super::{Problem, Severity, component, document, record};
 
 /// The tools of a folder, by the names of their files.
 pub(super) fn read(folder: &Path) -> (Vec<Tool>, Vec<Problem>) {
-    let problem = |message| vec![Problem { severity: Severity::Error, path: folder.to_path_buf(), place: None, message }];
+    let problem =
+        |message| vec![Problem { severity: Severity::Error, path: folder.to_path_buf(), place: None, message }];
     let entries = match folder.read_dir() {
         Ok(entries) => entries,
         Err(error) => return (Vec::new(), problem(format!("read folder: {error}"))),

@@ -101,7 +101,9 @@ pub fn check(path: &Path) -> Vec<Problem> {
     for tool in &tools {
         let path = tool.origin.path.to_path_buf();
         match program::available(tool) {
-            Err(error) => problems.push(Problem { severity: Severity::Error, path, place: None, message: error.to_string() }),
+            Err(error) => {
+                problems.push(Problem { severity: Severity::Error, path, place: None, message: error.to_string() })
+            }
             Ok(()) => {
                 let about = |severity, message: String| about(tool, severity, &message);
                 let schema = crate::schema::Input::compile(tool);
@@ -130,6 +132,14 @@ fn read(path: &Path) -> (Vec<Tool>, Vec<Problem>) {
         problems.extend(inference::doubt(tool).map(|text| about(tool, Severity::Warning, &text)));
     }
     (tools, problems)
+}
+
+pub(crate) fn defined_tool(_: &serde_json::Value, _: &Tool) -> Result<Tool, String> {
+    Err("PLACEHOLDER".to_owned())
+}
+
+pub(crate) fn defined_hook(_: &serde_json::Value, _: &Tool) -> Result<ScriptedHook, String> {
+    Err("PLACEHOLDER".to_owned())
 }
 
 fn about(tool: &Tool, severity: Severity, message: &str) -> Problem {

@@ -63,7 +63,12 @@ impl Report {
     }
 
     fn add(&mut self, severity: Severity, message: &str) {
-        self.problems.push(Problem { severity, path: self.path.clone(), place: None, message: format!("{}{message}", self.at) });
+        self.problems.push(Problem {
+            severity,
+            path: self.path.clone(),
+            place: None,
+            message: format!("{}{message}", self.at),
+        });
     }
 }
 

@@ -104,6 +104,10 @@ pub enum Builtin {
     ReadResult,
     /// Find tools that the model was not shown, and load them.
     ToolSearch,
+    /// Tell what has become of a call that goes on.
+    TaskPoll,
+    /// The same when it has ended.
+    TaskAwait,
 }
 
 impl Body {

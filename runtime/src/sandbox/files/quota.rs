@@ -53,17 +53,17 @@ impl Quota {
 
     /// Counts bytes that are about to be written, or by which a file is about to grow.
     pub(super) fn bytes(&self, more: u64) -> Result<(), OverQuota> {
-        self.count(&self.meter.disk_bytes, more, self.bytes, OverQuota::Bytes)
+        self.count(&self.meter.whole().disk_bytes, more, self.bytes, OverQuota::Bytes)
     }
 
     /// Counts a file, folder or link that is about to be made.
     pub(super) fn entry(&self) -> Result<(), OverQuota> {
-        self.count(&self.meter.disk_entries, 1, self.entries, OverQuota::Entries)
+        self.count(&self.meter.whole().disk_entries, 1, self.entries, OverQuota::Entries)
     }
 
     /// The entry that was counted last was not made.
     pub(super) fn no_entry(&self) {
-        self.meter.disk_entries.fetch_sub(1, Relaxed);
+        self.meter.whole().disk_entries.fetch_sub(1, Relaxed);
     }
 
     fn count(&self, counter: &AtomicU64, more: u64, cap: u64, over: OverQuota) -> Result<(), OverQuota> {

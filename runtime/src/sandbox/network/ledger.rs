@@ -124,7 +124,7 @@ impl Entry {
     ///
     /// [`Fault::TooMany`] and [`Fault::TooManyAtOnce`]; such a request is counted, too.
     pub(super) fn begin(meter: &Arc<Meter>, method: &str, limits: &Limits) -> Result<Self, Fault> {
-        let index = meter.ledger.begin(method, limits)?;
+        let index = meter.ledger().begin(method, limits)?;
         Ok(Self { meter: meter.clone(), index, places: None })
     }
 
@@ -139,7 +139,7 @@ impl Entry {
     }
 
     fn note<T>(&self, write: impl FnOnce(&mut Account) -> T) -> T {
-        write(&mut self.meter.ledger.account())
+        write(&mut self.meter.ledger().account())
     }
 
     fn tell(&self, write: impl FnOnce(&mut Exchange)) {
@@ -223,13 +223,13 @@ mod tests {
     #[test]
     fn requests_are_counted_and_few_are_told() {
         let meter = Arc::new(Meter::default());
-        assert_eq!(meter.ledger.told(), None);
+        assert_eq!(meter.ledger().told(), None);
         let limits = Limits { requests: 20, requests_at_once: 2, ..Limits::default() };
         for _ in 0..20 {
             drop(Entry::begin(&meter, "GET", &limits).unwrap());
         }
         assert_eq!(Entry::begin(&meter, "GET", &limits).unwrap_err(), Fault::TooMany(20));
-        let told = meter.ledger.told().unwrap();
+        let told = meter.ledger().told().unwrap();
         assert_eq!((told.requests.len(), told.count), (MOST_TOLD, 21));
     }
 
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_failure_is_put_down_to_the_request_before_it_alone() {
         let meter = Arc::new(Meter::default());
-        let ledger = &meter.ledger;
+        let ledger = meter.ledger();
         let failed = || ToolError::new(Outcome::Failed, "no luck");
         let entry = Entry::begin(&meter, "GET", &Limits::default()).unwrap();
         assert_eq!(ledger.blame(failed()).outcome, Outcome::Failed);

@@ -1,0 +1,49 @@
+//! Other agents: who takes over a task that a script hands on. Their calls go the way of every call.
+
+use futures::future::BoxFuture;
+use serde_json::{Map, Value};
+
+/// The most agents that hand on to one another.
+pub const DEEPEST: u32 = 3;
+
+/// A task for another agent.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Task {
+    /// What is to be done.
+    pub text: String,
+    /// What else the script said: `agent`, `context`, `max_steps` and whatever it named besides.
+    pub fields: Map<String, Value>,
+    /// How many agents have handed on before, this one included: 1 where the run's own agent did.
+    pub depth: u32,
+}
+
+impl Task {
+    /// Reads a task from the JSON of a script's or a hook's words.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub(crate) fn read(value: Value, depth: u32) -> Result<Self, String> {
+        let Value::Object(mut fields) = value else { return Err("a task is an object with `task`".to_owned()) };
+        let text = match fields.remove("task") {
+            Some(Value::String(text)) if !text.trim().is_empty() => text,
+            Some(_) => return Err("`task` must be a text that is not empty".to_owned()),
+            None => return Err("`task` is missing".to_owned()),
+        };
+        if depth > DEEPEST {
+            return Err(format!("{DEEPEST} agents have handed on already, and no more do"));
+        }
+        Ok(Self { text, fields, depth })
+    }
+}
+
+/// Takes tasks over.
+pub trait Delegate: Send + Sync {
+    /// Works on a task to its end and gives the answer. Dropping the future ends the work.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no answer, in words for the script.
+    fn delegate(&self, task: Task) -> BoxFuture<'_, Result<Value, String>>;
+}

@@ -1,0 +1,234 @@
+//! Hooks that are scripts: asked like an embedder's own, in a sandbox of their own. What one answers is taken strictly, and
+//! what cannot be understood blocks like a refusal.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::error::{Outcome, ToolError};
+use crate::hook::{Modification, Review, Verdict};
+use crate::sandbox::Act;
+use crate::schema;
+use crate::tool::{Body, Event, ScriptedHook, When};
+
+use super::ready::Ready;
+use super::script::Asked;
+use super::{Memory, Pipeline};
+
+/// A hook's script, with what is settled for it.
+pub(crate) struct Scripted {
+    pub(crate) hook: ScriptedHook,
+    pub(crate) ready: Ready,
+}
+
+/// What a script answers to an event.
+enum Answer {
+    Allow,
+    Pass,
+    Block(String),
+    Modify(Value),
+    Delegate(Value),
+}
+
+impl Scripted {
+    pub(super) fn name(&self) -> &str {
+        &self.hook.tool.name
+    }
+
+    /// Whether it is asked about this event of this tool, as far as that is known without running it.
+    pub(super) fn applies(&self, event: &Event, tool: &str, arguments: &Value) -> bool {
+        let When { tools, arguments: globs, .. } = &self.hook.when;
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        self.hook.event == *event
+            && (tools.is_empty() || tools.iter().any(|glob| glob.is_match(tool)))
+            && globs.iter().all(|(name, glob)| arguments.get(name).is_some_and(|value| glob.is_match(&text(value))))
+    }
+
+    /// Judges a call before it runs.
+    pub(super) async fn before(
+        &self,
+        pipeline: &Arc<Pipeline>,
+        memory: &Arc<Memory>,
+        call: &Payload<'_>,
+    ) -> Result<Verdict, String> {
+        Ok(match self.ask(pipeline, memory, &Event::ToolPre, &call.proposed()).await? {
+            Answer::Pass => Verdict::Pass,
+            Answer::Allow => Verdict::Allow,
+            Answer::Block(reason) => Verdict::Block(reason),
+            Answer::Modify(payload) => Verdict::Modify(Modification {
+                arguments: call.modified(payload)?,
+                mutation_source: Some(format!("hook:{}", self.name())),
+                reason: None,
+            }),
+            Answer::Delegate(task) => Verdict::Delegate(self.task(task)?),
+        })
+    }
+
+    /// Judges an answer.
+    pub(super) async fn after(
+        &self,
+        pipeline: &Arc<Pipeline>,
+        memory: &Arc<Memory>,
+        call: &Payload<'_>,
+        outcome: Outcome,
+        answer: Result<&str, &ToolError>,
+    ) -> Result<Review, String> {
+        let content = answer.map_or_else(ToolError::content, str::to_owned);
+        let payload = call.ended(&content, outcome);
+        Ok(match self.ask(pipeline, memory, &Event::ToolPost, &payload).await? {
+            Answer::Pass | Answer::Allow => Review::Pass,
+            Answer::Block(reason) => Review::Block(reason),
+            Answer::Modify(modified) => Review::Replace(replaced(modified, &payload)),
+            Answer::Delegate(_) => return Err("it delegates after the call has run".to_owned()),
+        })
+    }
+
+    /// A task, where it may hand on any.
+    fn task(&self, task: Value) -> Result<Value, String> {
+        match self.ready.grant.services().delegate {
+            true => Ok(task),
+            false => Err("it delegates, which it is not granted; `--allow-delegate` would allow it".to_owned()),
+        }
+    }
+
+    async fn ask(
+        &self,
+        pipeline: &Arc<Pipeline>,
+        memory: &Arc<Memory>,
+        event: &Event,
+        payload: &Value,
+    ) -> Result<Answer, String> {
+        let Body::Script(script) = &self.hook.tool.body else { return Err("it has no script".to_owned()) };
+        let (event, payload) = (event.to_string(), payload.to_string());
+        let when = self.hook.when.expression.as_deref();
+        let act = Act::Handle { when, event: &event, payload: &payload };
+        let asked = Asked { name: self.name(), script, ready: &self.ready, memory };
+        match pipeline.ask_script(asked, act).await? {
+            Some(text) => answer(&text),
+            None => Ok(Answer::Pass),
+        }
+    }
+}
+
+/// What a hook is told of a call.
+pub(super) struct Payload<'a> {
+    pub(super) id: &'a str,
+    pub(super) tool: &'a str,
+    /// What the model sent.
+    pub(super) sent: &'a str,
+    /// The arguments as they stand.
+    pub(super) arguments: &'a Value,
+}
+
+impl Payload<'_> {
+    /// The call in both of the documented names for its arguments: the text and what it says.
+    fn proposed(&self) -> Value {
+        json!({
+            "id": self.id,
+            "name": self.tool,
+            "arguments": self.arguments.to_string(),
+            "args": self.arguments,
+            "sent": self.sent,
+        })
+    }
+
+    fn ended(&self, content: &str, outcome: Outcome) -> Value {
+        let mut payload = self.proposed();
+        payload["content"] = json!(content);
+        payload["result"] = schema::parse(content).unwrap_or_else(|_| json!(content));
+        payload["is_error"] = json!(outcome != Outcome::Ok);
+        payload["outcome"] = json!(outcome);
+        payload
+    }
+
+    /// The arguments in a modified payload: `args`, or `arguments` where that alone was changed, or the whole.
+    fn modified(&self, payload: Value) -> Result<Value, String> {
+        let Value::Object(mut fields) = payload else { return Err("its `payload` is no object".to_owned()) };
+        let text = match fields.get("arguments") {
+            Some(Value::String(text)) => schema::parse(text).ok(),
+            Some(Value::Object(_)) => fields.get("arguments").cloned(),
+            _ => None,
+        };
+        let text = text.filter(Value::is_object);
+        match (fields.remove("args").filter(Value::is_object), text) {
+            (Some(args), Some(text)) if args == *self.arguments => Ok(text),
+            (Some(args), _) => Ok(args),
+            (None, Some(text)) => Ok(text),
+            (None, None) => Ok(Value::Object(fields)),
+        }
+    }
+}
+
+/// The answer in a modified payload: `result`, or `content` where that alone was changed, or the whole.
+fn replaced(modified: Value, payload: &Value) -> Value {
+    let Value::Object(mut fields) = modified else { return modified };
+    let changed = |fields: &mut Map<String, Value>, name: &str| {
+        fields.remove(name).filter(|value| payload.get(name) != Some(value))
+    };
+    let names_either = fields.contains_key("result") || fields.contains_key("content");
+    let (result, content) = (changed(&mut fields, "result"), changed(&mut fields, "content"));
+    match (result, content) {
+        (Some(result), _) => result,
+        (None, Some(Value::String(text))) => schema::parse(&text).unwrap_or(Value::String(text)),
+        (None, Some(content)) => content,
+        (None, None) if names_either => payload["result"].clone(),
+        (None, None) => Value::Object(fields),
+    }
+}
+
+/// Reads what a script said.
+fn answer(text: &str) -> Result<Answer, String> {
+    let mut fields = match schema::parse(text).map_err(|error| format!("its answer is no JSON: {error}"))? {
+        Value::Null => return Ok(Answer::Pass),
+        Value::Object(fields) => fields,
+        _ => return Err("its answer is neither None nor a dict with `action`".to_owned()),
+    };
+    let action = fields.remove("action");
+    match action.as_ref().and_then(Value::as_str) {
+        Some("allow") => Ok(Answer::Allow),
+        Some("block") => {
+            let reason = fields.remove("reason");
+            Ok(Answer::Block(reason.as_ref().and_then(Value::as_str).unwrap_or("no reason was given").to_owned()))
+        }
+        Some("modify") => {
+            let payload = fields.remove("payload").ok_or("its answer modifies, and has no `payload`")?;
+            Ok(Answer::Modify(payload))
+        }
+        Some("delegate") => Ok(Answer::Delegate(Value::Object(fields))),
+        _ => Err(format!(
+            "its `action` must be allow, block, modify or delegate, found {}",
+            action.map_or_else(|| "none".to_owned(), |action| action.to_string().chars().take(80).collect())
+        )),
+    }
+}
+
+impl Pipeline {
+    /// Tells the scripts that hear it of an event that is no call's. What they make of its payload comes back.
+    ///
+    /// # Errors
+    ///
+    /// Why one of them blocks it.
+    pub(super) async fn heard(
+        self: &Arc<Self>,
+        event: &Event,
+        mut payload: Value,
+        memory: &Arc<Memory>,
+    ) -> Result<Value, String> {
+        for hook in self.hooks.scripted(memory) {
+            if !hook.applies(event, "", &payload) {
+                continue;
+            }
+            let name = hook.name();
+            match hook.ask(self, memory, event, &payload).await {
+                Ok(Answer::Pass | Answer::Allow) => {}
+                Ok(Answer::Modify(modified)) => payload = modified,
+                Ok(Answer::Block(reason)) => return Err(format!("blocked by hook {name:?}: {reason}")),
+                Ok(Answer::Delegate(_)) => {
+                    return Err(format!("blocked by hook {name:?}, which failed: only calls can be delegated"));
+                }
+                Err(error) => return Err(format!("blocked by hook {name:?}, which failed: {error}")),
+            }
+        }
+        Ok(payload)
+    }
+}

@@ -1,0 +1,164 @@
+//! What a conversation remembers: what the model was shown, what a person agreed to, what scripts kept and added. It
+//! ends with the conversation.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::policy::Approval;
+use crate::tool::Tool;
+
+use super::listener::Scripted;
+use super::ready::Ready;
+
+/// The most tools, and the most hooks, that scripts add to one run.
+const MOST_ADDED: usize = 32;
+/// The most values that scripts keep in one run, the most bytes of all of them with their keys, and of one key.
+const MOST_KEPT: usize = 1000;
+const MOST_KEPT_BYTES: usize = 4 << 20;
+const LONGEST_KEY: usize = 1024;
+
+/// What a conversation remembers.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// Whether every tool counts as loaded.
+    open: bool,
+    /// How many agents have handed on before this conversation.
+    pub(super) depth: u32,
+    loaded: Mutex<HashSet<usize>>,
+    approved: Mutex<HashSet<Approval>>,
+    /// Whether an answer was kept, so that there is something to open.
+    pub(super) has_kept: AtomicBool,
+    kept: Mutex<Kept>,
+    pub(super) tools: Additions<Added>,
+    pub(super) hooks: Additions<Scripted>,
+}
+
+/// A tool that a script added.
+pub(super) struct Added {
+    pub(super) tool: Tool,
+    pub(super) ready: Ready,
+}
+
+#[derive(Default)]
+struct Kept {
+    values: HashMap<String, String>,
+    bytes: usize,
+}
+
+impl Memory {
+    /// The memory of calls that belong to no conversation.
+    pub(crate) fn open() -> Self {
+        Self { open: true, ..Self::default() }
+    }
+
+    /// The memory of an agent to which a task was handed.
+    pub(crate) fn at_depth(depth: u32) -> Self {
+        Self { depth, ..Self::default() }
+    }
+
+    /// Whether its caller knows every tool.
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    pub(super) fn has_loaded(&self, index: usize) -> bool {
+        self.open || locked(&self.loaded).contains(&index)
+    }
+
+    pub(super) fn load(&self, index: usize) {
+        locked(&self.loaded).insert(index);
+    }
+
+    pub(super) fn approves(&self, approval: &Approval) -> bool {
+        locked(&self.approved).contains(approval)
+    }
+
+    pub(super) fn approve(&self, approval: Approval) {
+        locked(&self.approved).insert(approval);
+    }
+
+    /// The value that a script kept under a key.
+    pub(super) fn kept(&self, key: &str) -> Option<String> {
+        locked(&self.kept).values.get(key).cloned()
+    }
+
+    /// Keeps a value until the run ends.
+    ///
+    /// # Errors
+    ///
+    /// What it is too large for; what was kept before stays.
+    pub(super) fn keep(&self, key: String, value: String) -> Result<(), String> {
+        if key.len() > LONGEST_KEY {
+            return Err(format!("the key has {} bytes, more than the {LONGEST_KEY} allowed", key.len()));
+        }
+        let mut kept = locked(&self.kept);
+        let before = kept.values.get(&key).map_or(0, |value| key.len() + value.len());
+        let bytes = kept.bytes - before + key.len() + value.len();
+        if bytes > MOST_KEPT_BYTES {
+            return Err(format!("the run would keep {bytes} bytes, more than the {MOST_KEPT_BYTES} allowed"));
+        }
+        if before == 0 && kept.values.len() == MOST_KEPT {
+            return Err(format!("the run keeps {MOST_KEPT} values already, and no more"));
+        }
+        kept.bytes = bytes;
+        kept.values.insert(key, value);
+        Ok(())
+    }
+}
+
+/// Things that are added and never taken away, so that whoever looks may hold on to what he sees.
+pub(super) struct Additions<T>([OnceLock<T>; MOST_ADDED]);
+
+impl<T> Default for Additions<T> {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| OnceLock::new()))
+    }
+}
+
+impl<T> Additions<T> {
+    /// Adds one, or gives it back where there is no more room.
+    pub(super) fn add(&self, one: T) -> Result<(), T> {
+        self.0
+            .iter()
+            .try_fold(one, |one, place| match place.set(one) {
+                Ok(()) => Err(()),
+                Err(one) => Ok(one),
+            })
+            .map_or(Ok(()), Err)
+    }
+
+    /// What was added so far, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map_while(OnceLock::get)
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_keeps_so_many_values_of_so_many_bytes() {
+        let memory = Memory::default();
+        (0..MOST_KEPT).for_each(|n| memory.keep(format!("k{n}"), "1".into()).unwrap());
+        assert!(memory.keep("one more".into(), "1".into()).unwrap_err().contains("1000 values"));
+        memory.keep("k0".into(), "2".into()).unwrap();
+        assert_eq!(memory.kept("k0").as_deref(), Some("2"));
+        assert!(memory.keep("k0".into(), "x".repeat(MOST_KEPT_BYTES)).unwrap_err().contains("more than the 4194304"));
+        assert_eq!(memory.kept("k0").as_deref(), Some("2"));
+        assert!(memory.keep("k".repeat(LONGEST_KEY + 1), "1".into()).unwrap_err().contains("the key has 1025 bytes"));
+    }
+
+    #[test]
+    fn so_many_are_added_and_stay_in_order() {
+        let added = Additions::default();
+        (0..MOST_ADDED).for_each(|n| added.add(n).unwrap());
+        assert_eq!(added.add(99), Err(99));
+        assert!(added.iter().copied().eq(0..MOST_ADDED));
+    }
+}

@@ -1,0 +1,157 @@
+//! Running scripts: a tool's, with the contract of a command's answer, and a hook's.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::delegate::Task;
+use crate::error::{Error, Outcome, ToolError};
+use crate::observe::What;
+use crate::sandbox::{Act, Entry, Interpreter, Invocation, Meter, Said, ScriptText, Services as Answers, Wrong};
+use crate::source::{Problem, Severity};
+use crate::tool::{Body, Limits, Script};
+
+use super::ready::Ready;
+use super::run::{Given, Work};
+use super::services::Desk;
+use super::ticket::Ticket;
+use super::{Context, Memory, Pipeline, Scripted, contract, secret, unless_cancelled};
+
+/// A hook's script that is asked.
+pub(super) struct Asked<'a> {
+    pub(super) name: &'a str,
+    pub(super) script: &'a Script,
+    pub(super) ready: &'a Ready,
+    pub(super) memory: &'a Arc<Memory>,
+}
+
+impl Pipeline {
+    /// Runs a tool's script. The inner result is the script's own.
+    pub(super) async fn script(
+        self: &Arc<Self>,
+        work: &Work<'_>,
+        (interpreter, script): (&Interpreter, &Script),
+        given: Given<'_>,
+        context: &Context<'_>,
+        ticket: &mut Ticket<'_>,
+    ) -> Result<Result<Option<String>, ToolError>, ToolError> {
+        let Given { checked, credentials, limits } = given;
+        let name = &work.tool.name;
+        let desk = Desk::new(self, name, work.ready, context.memory, limits, &ticket.meter);
+        let services: Arc<dyn Answers> = Arc::new(desk);
+        let call = Invocation { argv: &[], stdin: Bytes::new(), grant: &work.ready.grant, credentials, limits };
+        let text = ScriptText { name, source: &script.source };
+        let act = Act::Run { arguments: &checked.text };
+        let said = self.sandbox.interpret(interpreter, text, act, call, Some(services), &ticket.meter);
+        let Said { answer, stderr } = unless_cancelled(context.turn, said).await?;
+        let mut log = ticket.text(stderr);
+        if let Ok(Err(wrong)) = &answer {
+            log.push_str(&placed(wrong, script, &work.tool.origin.path));
+        }
+        ticket.log(log);
+        secret::refuse_leak(ticket)?;
+        // What fails right after a request failed, fails for that reason.
+        let answer = answer.map_err(|error| ticket.meter.ledger().blame(error))?;
+        let bytes = answer.as_ref().map_or(0, |answer| answer.as_ref().map_or(0, String::len));
+        ticket.tell(What::Progress { bytes: bytes as u64 });
+        if let Some(turn) = context.turn {
+            turn.spend(bytes)?;
+        }
+        Ok(contract::script_answer(answer))
+    }
+
+    /// Asks a hook's script, when there is a slot. `None` where its condition does not hold.
+    ///
+    /// # Errors
+    ///
+    /// Why it gave no answer.
+    pub(super) async fn ask_script(self: &Arc<Self>, asked: Asked<'_>, act: Act<'_>) -> Result<Option<String>, String> {
+        let Asked { name, script, ready, memory } = asked;
+        let interpreter = self.interpreter(ready).await.map_err(|error| error.message)?;
+        let slots = self.slots(ready, &ready.limits).await.map_err(|error| error.message)?;
+        let meter = Arc::new(Meter::default());
+        let services: Arc<dyn Answers> = Arc::new(Desk::new(self, name, ready, memory, &ready.limits, &meter));
+        let limits = &ready.limits;
+        let call = Invocation { argv: &[], stdin: Bytes::new(), grant: &ready.grant, credentials: None, limits };
+        let text = ScriptText { name, source: &script.source };
+        let Said { answer, .. } = self.sandbox.interpret(&interpreter, text, act, call, Some(services), &meter).await;
+        drop(slots);
+        let answer = answer.map_err(|error| error.message)?;
+        answer.map_err(|wrong| wrong.message)
+    }
+
+    /// Hands a call over to another agent, as a hook said.
+    pub(super) async fn delegated(
+        &self,
+        task: Value,
+        ready: &Ready,
+        context: &Context<'_>,
+        ticket: &mut Ticket<'_>,
+    ) -> Result<String, ToolError> {
+        let failed = |why: String| ToolError::new(Outcome::Failed, format!("the call was delegated: {why}"));
+        let task = Task::read(task, context.memory.depth + 1).map_err(failed)?;
+        let delegate = self.delegate.as_ref().ok_or_else(|| failed("no other agent is set up here".to_owned()))?;
+        let left = ticket.left_of(&ready.limits)?.deadline;
+        let answer = tokio::time::timeout(left, delegate.delegate(task));
+        let answer = unless_cancelled(context.turn, answer).await?;
+        let late = |_| ToolError::new(Outcome::Deadline, "the agent to which the call was delegated timed out");
+        answer.map_err(late)?.map(|answer| answer.to_string()).map_err(failed)
+    }
+}
+
+impl Pipeline {
+    /// Everything that is wrong with scripts and can be known without running them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Component`] where the interpreter cannot run.
+    pub(crate) async fn check_scripts(&self) -> Result<Vec<Problem>, Error> {
+        let tools = self.registry.tools().iter().zip(&self.ready).map(|(tool, ready)| (tool, ready, Entry::Run, None));
+        let hooks = self
+            .hooks
+            .from_sources()
+            .map(|Scripted { hook, ready }| (&hook.tool, ready, Entry::Handle, hook.when.expression.as_deref()));
+        let mut problems = Vec::new();
+        for (tool, ready, entry, when) in tools.chain(hooks) {
+            let Body::Script(script) = &tool.body else { continue };
+            let path = &tool.origin.path;
+            let broken = |reason: String| Error::Component { path: path.to_path_buf(), reason };
+            let interpreter = self.interpreter(ready).await.map_err(|error| broken(error.message))?;
+            let text = ScriptText { name: &tool.name, source: &script.source };
+            let limits = Limits::default();
+            let wrong = self.sandbox.check_script(&interpreter, text, entry, when, &limits).await;
+            let wrong = wrong.unwrap_or_else(|error| vec![Wrong::anywhere(error.message)]);
+            problems.extend(wrong.into_iter().map(|wrong| Problem {
+                severity: Severity::Error,
+                path: path.to_path_buf(),
+                place: wrong.place().and_then(|place| script.in_file(place)),
+                message: told(&tool.name, entry, &wrong, script),
+            }));
+        }
+        Ok(problems)
+    }
+}
+
+/// What is wrong, with the tool or hook, and the place in the script where there is none in the file. The format's own texts
+/// name the script themselves.
+fn told(name: &str, entry: Entry, wrong: &Wrong, script: &Script) -> String {
+    let whose = if entry == Entry::Run { "tool" } else { "hook" };
+    let begins = format!("{whose} script {name:?}");
+    match wrong.place() {
+        _ if wrong.message.starts_with(&begins) => wrong.message.clone(),
+        Some(place) if script.place.is_none() => {
+            format!("{begins}: line {}, column {}: {}", place.line, place.column, wrong.message)
+        }
+        _ => format!("{begins}: {}", wrong.message),
+    }
+}
+
+/// Where in its file a script went wrong, for people.
+fn placed(wrong: &Wrong, script: &Script, file: &std::path::Path) -> String {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    match wrong.place().map(|place| script.in_file(place).map_or((place, " of the script"), |place| (place, ""))) {
+        Some((place, whose)) => format!("{name}:{}:{}{whose}: {}\n", place.line, place.column, wrong.message),
+        None => format!("{name}: {}\n", wrong.message),
+    }
+}

@@ -1,0 +1,178 @@
+//! Who answers a script: each question is held against its grant first, and what is refused stands in the record of its
+//! call. A program that a script runs has the script's grant and never more, in a sandbox of its own.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+
+use crate::call::{Denial, Execution};
+use crate::delegate::Task;
+use crate::error::ToolError;
+use crate::policy::{Grant, Judged};
+use crate::sandbox::{Addition, Ended, Finished, How, Invocation, Meter, Services};
+use crate::schema;
+use crate::tool::{Body, Limits};
+
+use super::ready::Ready;
+use super::{Entry, Memory, Pipeline};
+
+/// What a shell would make something of, and no name of a program holds.
+const SHELL: &[char] = &['|', '&', ';', '<', '>', '$', '`', '(', ')', '\n', '\r'];
+/// The most arguments of a program, and the most bytes of all of them.
+const MOST_ARGUMENTS: usize = 1000;
+const MOST_ARGUMENT_BYTES: usize = 128 << 10;
+
+/// Answers the questions of one script while it runs.
+pub(super) struct Desk {
+    pipeline: Arc<Pipeline>,
+    memory: Arc<Memory>,
+    /// The tool or hook whose script it is.
+    name: String,
+    grant: Arc<Grant>,
+    limits: Limits,
+    deadline: Instant,
+    meter: Arc<Meter>,
+}
+
+impl Desk {
+    pub(super) fn new(
+        pipeline: &Arc<Pipeline>,
+        name: &str,
+        ready: &Ready,
+        memory: &Arc<Memory>,
+        limits: &Limits,
+        meter: &Arc<Meter>,
+    ) -> Self {
+        let deadline = Instant::now() + limits.deadline;
+        let (pipeline, memory, grant, meter) = (pipeline.clone(), memory.clone(), ready.grant.clone(), meter.clone());
+        Self { pipeline, memory, name: name.to_owned(), grant, limits: *limits, deadline, meter }
+    }
+
+    fn refused(&self, denial: Denial, why: &str) -> String {
+        let hint = denial.flag.as_ref().map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
+        self.meter.refused(denial);
+        format!("{why}{hint}")
+    }
+
+    /// The command of this name: a tool's, or a program's file without its ending.
+    fn command(&self, program: &str) -> Result<Entry<'_>, String> {
+        let named = |entry: &Entry<'_>| {
+            let file = entry.tool.body.program().and_then(|path| path.file_stem());
+            entry.tool.name == program || file.is_some_and(|stem| stem == program)
+        };
+        let tools = 0..self.pipeline.ready.len();
+        let mut commands = tools
+            .map(|index| self.pipeline.at(index))
+            .filter(|entry| matches!(entry.tool.body, Body::Command { .. }))
+            .filter(named);
+        let first = commands.next().ok_or_else(|| format!("no program of the crib is named `{program}`"))?;
+        Ok(commands.find(|entry| entry.tool.name == program).filter(|_| first.tool.name != program).unwrap_or(first))
+    }
+
+    /// Whether the operator's rules leave it to a script alone to run a tool's program.
+    fn ruled(&self, entry: Entry<'_>) -> Result<(), &'static str> {
+        if entry.ready.closed.is_some() {
+            return Err("refused: its tool cannot be called");
+        }
+        match self.pipeline.rules.judge(entry.tool, &self.grant, &json!({})) {
+            Judged::Deny(_) => Err("refused by a rule of the operator's"),
+            Judged::Ask(rules) if !rules.is_empty() => Err("refused: a person has to agree to each call of its tool"),
+            _ => Ok(()),
+        }
+    }
+
+    async fn execute(&self, program: String, arguments: Vec<String>, how: How) -> Result<Ended, String> {
+        let shown = super::clip(&program);
+        let denied = |flag| Denial { capability: format!("exec:{shown}"), flag };
+        if let Some(token) = program.chars().find(|c| SHELL.contains(c)) {
+            let why =
+                format!("forbidden shell token {token:?} in {shown:?}: name a program of the crib, without a shell");
+            return Err(self.refused(denied(None), &why));
+        }
+        let bytes: usize = arguments.iter().map(String::len).sum();
+        if arguments.len() > MOST_ARGUMENTS || bytes > MOST_ARGUMENT_BYTES {
+            return Err(format!("more than {MOST_ARGUMENTS} arguments or {MOST_ARGUMENT_BYTES} bytes of them"));
+        }
+        if let Err(denial) = self.grant.services().program(&program) {
+            let denial = Denial { capability: format!("exec:{shown}"), ..denial };
+            return Err(self.refused(denial, &format!("`{shown}`: permission denied by the grant")));
+        }
+        let entry = self.command(&program).map_err(|why| why.replace(&program, &shown))?;
+        self.ruled(entry).map_err(|why| self.refused(denied(None), &format!("`{shown}`: {why}")))?;
+        let grant = self.grant.for_program(how.folder.as_deref()).inspect_err(|_| self.meter.refused(denied(None)))?;
+        let code = self.pipeline.program(entry).await.map_err(|fault| ToolError::of_fault(&fault).message)?;
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let deadline = how.timeout_ms.map_or(left, |asked| left.min(Duration::from_millis(asked)));
+        let limits = Limits { deadline, fuel: entry.ready.limits.fuel, ..self.limits };
+        let Body::Command { argv, .. } = &entry.tool.body else { return Err(format!("`{shown}` is no command")) };
+        let argv: Vec<String> = argv.iter().take(1).cloned().chain(arguments).collect();
+        let begun = Execution {
+            program: entry.tool.name.clone(),
+            digest: code.digest.clone(),
+            exit: None,
+            stopped: None,
+            ms: 0.0,
+        };
+        let place = self.meter.began(begun);
+        let (meter, since) = (Meter::within(&self.meter), Instant::now());
+        let stdin = Bytes::from(how.stdin);
+        let call = Invocation { argv: &argv, stdin, grant: &grant, credentials: None, limits: &limits };
+        let Finished { exit, stdout, stderr } = self.pipeline.sandbox.run(&code, call, &meter).await;
+        let took = since.elapsed();
+        self.meter.ended(place, |execution| {
+            execution.ms = (took.as_secs_f64() * 1e6).round() / 1e3;
+            match &exit {
+                Ok(code) => execution.exit = Some(*code),
+                Err(error) => execution.stopped = Some(error.outcome),
+            }
+        });
+        let exit_code = exit.map_err(|error| format!("`{shown}` was stopped: {}", error.message))?;
+        let text = |bytes: Vec<u8>| match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        };
+        let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        Ok(Ended { exit_code, stdout: text(stdout), stderr: text(stderr), duration_ms })
+    }
+
+    async fn hand_on(&self, task: String) -> Result<String, String> {
+        if !self.grant.services().delegate {
+            let denial = Denial { capability: "delegate".into(), flag: Some("--allow-delegate".into()) };
+            return Err(self.refused(denial, "permission denied by the grant"));
+        }
+        let task: Value = schema::parse(&task).map_err(|error| error.to_string())?;
+        let task = Task::read(task, self.memory.depth + 1)?;
+        let delegate = self.pipeline.delegate.as_ref().ok_or("no other agent is set up here")?;
+        delegate.delegate(task).await.map(|answer| answer.to_string())
+    }
+}
+
+impl Services for Desk {
+    fn exec(&self, program: String, arguments: Vec<String>, how: How) -> BoxFuture<'_, Result<Ended, String>> {
+        Box::pin(self.execute(program, arguments, how))
+    }
+
+    fn cached(&self, key: &str) -> Option<String> {
+        self.memory.kept(key)
+    }
+
+    fn cache(&self, key: String, value: String) -> Result<(), String> {
+        self.memory.keep(key, value)
+    }
+
+    fn delegate(&self, task: String) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(self.hand_on(task))
+    }
+
+    fn register(&self, what: Addition, definition: String) -> Result<(), String> {
+        if !self.grant.services().meta {
+            let denial = Denial { capability: "meta".into(), flag: Some("--allow-meta".into()) };
+            return Err(self.refused(denial, "permission denied by the grant"));
+        }
+        let definition = schema::parse(&definition).map_err(|error| error.to_string())?;
+        self.pipeline.add(what, &definition, &self.name, &self.memory)
+    }
+}

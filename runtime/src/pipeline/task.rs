@@ -1,0 +1,173 @@
+//! Calls that are answered at once and go on: each is a task with a name, which a model polls or awaits. A call that is
+//! refused is no task. All of them end with their conversation, and each leaves its record.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::call::{ToolCall, ToolResult};
+use crate::error::{Outcome, ToolError};
+use crate::schema;
+use crate::tool::Body;
+
+use super::{Context, Memory, Pipeline};
+
+/// The most tasks of one conversation, those that have ended included.
+const MOST_TASKS: usize = 64;
+/// The longest that one call waits for a task.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// How long it waits where it does not say.
+const USUAL_WAIT: Duration = Duration::from_secs(20);
+
+/// The tasks of a conversation.
+#[derive(Default)]
+pub(super) struct Tasks {
+    begun: AtomicU64,
+    tasks: Mutex<BTreeMap<String, Task>>,
+}
+
+/// A task, which ends with what holds it.
+struct Task {
+    tool: String,
+    state: Arc<State>,
+    work: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct State {
+    result: Mutex<Option<ToolResult>>,
+    ended: Notify,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.work.abort();
+    }
+}
+
+/// What a model asks about a task.
+#[derive(Deserialize)]
+pub(super) struct Ask {
+    task_id: String,
+    timeout_ms: Option<u64>,
+}
+
+impl Tasks {
+    fn locked(&self) -> MutexGuard<'_, BTreeMap<String, Task>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What has become of a task, now.
+    pub(super) fn poll(&self, ask: &Ask) -> Result<String, ToolError> {
+        self.state(&ask.task_id).map(|(tool, state)| told(&ask.task_id, &tool, &state))
+    }
+
+    /// What has become of it when it has ended, or when the wait is over.
+    pub(super) async fn wait(&self, ask: &Ask) -> Result<String, ToolError> {
+        let (tool, state) = self.state(&ask.task_id)?;
+        let most = ask.timeout_ms.map_or(USUAL_WAIT, Duration::from_millis).min(LONGEST_WAIT);
+        let ended = async {
+            loop {
+                let ended = state.ended.notified();
+                if state.result().is_some() {
+                    return;
+                }
+                ended.await;
+            }
+        };
+        // A wait that is over is an answer like any other: the task goes on.
+        let _ = tokio::time::timeout(most, ended).await;
+        Ok(told(&ask.task_id, &tool, &state))
+    }
+
+    fn state(&self, id: &str) -> Result<(String, Arc<State>), ToolError> {
+        let tasks = self.locked();
+        let task = tasks.get(id).ok_or_else(|| {
+            let known: Vec<&str> = tasks.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "none was begun".to_owned() } else { known.join(", ") };
+            let id: String = id.chars().take(64).collect();
+            ToolError::new(Outcome::BadArguments, format!("no task `{id}` in this run ({known})"))
+        })?;
+        Ok((task.tool.clone(), task.state.clone()))
+    }
+}
+
+impl State {
+    fn result(&self) -> MutexGuard<'_, Option<ToolResult>> {
+        self.result.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A task in words for a model.
+fn told(id: &str, tool: &str, state: &State) -> String {
+    let mut told = json!({ "task_id": id, "tool": tool });
+    match &*state.result() {
+        None => told["status"] = json!("running"),
+        Some(result) => {
+            let (status, member) = if result.outcome.is_ok() { ("done", "result") } else { ("failed", "error") };
+            told["status"] = json!(status);
+            let content = result.content();
+            let value = schema::parse(&content).unwrap_or_else(|_| Value::String(content.into_owned()));
+            told[member] = match (result.outcome.is_ok(), value) {
+                // An error object is unwrapped, so that `error` is the text.
+                (false, Value::Object(mut fields)) if fields.len() == 1 => fields.remove("error").unwrap_or_default(),
+                (_, value) => value,
+            };
+        }
+    }
+    told.to_string()
+}
+
+/// The way to tell that a call was let through: nothing refuses it any more.
+pub(super) type Through = Mutex<Option<oneshot::Sender<()>>>;
+
+impl Pipeline {
+    /// Whether calls of this tool are tasks.
+    pub(super) fn is_background(&self, name: &str, memory: &Memory) -> bool {
+        let entry = self.entry(name, memory);
+        // Who calls outside a conversation has nobody to ask later.
+        !memory.is_open()
+            && entry.is_ok_and(|entry| matches!(&entry.tool.body, Body::Script(script) if script.background))
+    }
+
+    /// Calls a tool whose calls are tasks: answers with the task as soon as the call was let through, or with how it ended
+    /// before that.
+    pub(super) async fn begin(self: &Arc<Self>, call: ToolCall, memory: &Arc<Memory>, tasks: &Tasks) -> ToolResult {
+        if tasks.locked().len() == MOST_TASKS {
+            let full =
+                ToolError::new(Outcome::Busy, format!("this run has begun {MOST_TASKS} tasks, and begins no more"));
+            return self.refuse(call, full);
+        }
+        let (id, name) = (call.id.clone(), call.name.clone());
+        let (through, let_through) = oneshot::channel();
+        let state = Arc::<State>::default();
+        let work = {
+            let (pipeline, memory, state) = (self.clone(), memory.clone(), state.clone());
+            tokio::spawn(async move {
+                let through = Mutex::new(Some(through));
+                let context = Context { memory: &memory, tasks: None, turn: None, through: Some(&through) };
+                let result = pipeline.call(call, context).await;
+                *state.result() = Some(result);
+                state.ended.notify_waiters();
+            })
+        };
+        let mut task = Task { tool: name.clone(), state, work };
+        if let_through.await.is_err() {
+            // It ended before it was let through: this is all there is of it.
+            let _ = (&mut task.work).await;
+            let ended = task.state.result().take();
+            let broken = || ToolError::new(Outcome::Trap, "the call broke off inside the host");
+            return ended.unwrap_or_else(|| self.refuse(ToolCall::new(id, name, ""), broken()));
+        }
+        let task_id = format!("task_{}", tasks.begun.fetch_add(1, Relaxed) + 1);
+        let told = json!({ "task_id": task_id, "status": "running" }).to_string();
+        tasks.locked().insert(task_id, task);
+        ToolResult::acknowledged(id, name, told)
+    }
+}

@@ -1,0 +1,79 @@
+//! What a script may ask of the crib: to run which programs, to hand tasks over, to add tools and hooks.
+
+use crate::call::{Denial, pasted};
+use crate::tool::{Body, Glob, Tool};
+
+use super::resolved::Allowed;
+
+/// The services that a tool is granted. Only a script has a way to ask for any.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Services {
+    asked: Vec<Glob>,
+    allowed: Vec<Glob>,
+    denied: Vec<Glob>,
+    pub(crate) delegate: bool,
+    pub(crate) meta: bool,
+}
+
+impl Services {
+    /// What `tool` asks for and `allowed` allows; what it states and does not get is noted.
+    pub(super) fn new(tool: &Tool, allowed: &Allowed, denied: &mut Vec<Denial>) -> Self {
+        let Body::Script(_) = tool.body else { return Self::default() };
+        let asks = &tool.requested;
+        let mut either = |name: &str, asked: bool, allowed: bool, is_denied: bool| {
+            if asked && asks.stated && !(allowed && !is_denied) {
+                let flag = (!is_denied).then(|| format!("--allow-{name}"));
+                denied.push(Denial { capability: name.to_owned(), flag });
+            }
+            (asked || !asks.stated) && allowed && !is_denied
+        };
+        let services = Self {
+            delegate: either("delegate", asks.delegate, allowed.delegate, allowed.denies_delegate),
+            meta: either("meta", asks.meta, allowed.meta, allowed.denies_meta),
+            asked: if asks.stated { asks.exec.clone() } else { "*".parse().into_iter().collect() },
+            allowed: allowed.exec.clone(),
+            denied: allowed.denied_exec.clone(),
+        };
+        for name in asks.exec.iter().filter(|name| services.program(name.as_str()).is_err()) {
+            if let Err(denial) = services.program(name.as_str()) {
+                denied.push(denial);
+            }
+        }
+        services
+    }
+
+    /// Whether a program of this name may be run.
+    ///
+    /// # Errors
+    ///
+    /// What was denied, with the flag that would have allowed it.
+    pub(crate) fn program(&self, name: &str) -> Result<(), Denial> {
+        let is_in = |globs: &[Glob]| globs.iter().any(|glob| glob.is_match(name));
+        let (asked, denied) = (is_in(&self.asked), is_in(&self.denied));
+        if asked && !denied && is_in(&self.allowed) {
+            return Ok(());
+        }
+        let flag = if asked && !denied { pasted("--allow-exec", name) } else { None };
+        Err(Denial { capability: format!("exec:{name}"), flag })
+    }
+
+    /// In words, as they stand in a receipt.
+    pub(super) fn granted(&self) -> impl Iterator<Item = String> {
+        let exec = self.asked.iter().flat_map(|asked| {
+            let both = self.allowed.iter().filter_map(move |allowed| match (asked.is_everything(), allowed) {
+                (true, allowed) => Some(allowed.as_str()),
+                (false, allowed) if allowed.is_match(asked.as_str()) => Some(asked.as_str()),
+                (false, allowed) if asked.is_match(allowed.as_str()) => Some(allowed.as_str()),
+                _ => None,
+            });
+            both.map(|name| format!("exec:{name}"))
+        });
+        let words = [("delegate", self.delegate), ("meta", self.meta)];
+        exec.chain(words.into_iter().filter(|(_, granted)| *granted).map(|(word, _)| word.to_owned()))
+    }
+
+    /// Whether with it something else can be done than the tool itself may do.
+    pub(super) fn reaches_beyond(&self) -> bool {
+        self.delegate || self.meta
+    }
+}

@@ -1,0 +1,107 @@
+//! What a script can ask of the crib through its interpreter, `toolcrib:script`: to run another program, to keep a value,
+//! to hand a task over, to add a tool or a hook. These functions carry the question to whoever answers for the call; whether
+//! it is granted is judged there, and a call for which nobody answers is refused everything.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use wasmtime::StoreContextMut;
+use wasmtime::component::{ComponentType, Lift, Linker, Lower};
+
+use super::host::Host;
+
+/// The interfaces, all of one package.
+const EXEC: &str = "toolcrib:script/exec@0.1.0";
+const CACHE: &str = "toolcrib:script/cache@0.1.0";
+const AGENTS: &str = "toolcrib:script/agents@0.1.0";
+const META: &str = "toolcrib:script/meta@0.1.0";
+
+/// What is answered where nobody answers for a call.
+const NOBODY: &str = "not available here";
+
+/// Who answers for a call. An `Err` is told to the script.
+pub(crate) trait Services: Send + Sync {
+    /// Runs a command of the crib.
+    fn exec(&self, program: String, arguments: Vec<String>, how: How) -> BoxFuture<'_, Result<Ended, String>>;
+
+    /// The value kept under a key.
+    fn cached(&self, key: &str) -> Option<String>;
+
+    /// Keeps a value under a key.
+    fn cache(&self, key: String, value: String) -> Result<(), String>;
+
+    /// Hands a task to another agent.
+    fn delegate(&self, task: String) -> BoxFuture<'_, Result<String, String>>;
+
+    /// Adds a tool or a hook to the run.
+    fn register(&self, what: Addition, definition: String) -> Result<(), String>;
+}
+
+/// What a script can add.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Addition {
+    Tool,
+    Hook,
+}
+
+/// How a command is to be run.
+#[derive(Debug, Clone, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct How {
+    #[component(name = "timeout-ms")]
+    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) folder: Option<String>,
+    pub(crate) stdin: String,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct Ended {
+    #[component(name = "exit-code")]
+    pub(crate) exit_code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    #[component(name = "duration-ms")]
+    pub(crate) duration_ms: u64,
+}
+
+fn services(store: &StoreContextMut<'_, Host>) -> Result<Arc<dyn Services>, String> {
+    store.data().services.clone().ok_or_else(|| NOBODY.to_owned())
+}
+
+/// Links the four interfaces.
+pub(super) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+    linker.instance(EXEC)?.func_wrap_async("run", |store, (program, arguments, how): (String, Vec<String>, How)| {
+        let services = services(&store);
+        Box::new(async move {
+            Ok((match services {
+                Ok(services) => services.exec(program, arguments, how).await,
+                Err(why) => Err(why),
+            },))
+        })
+    })?;
+    let mut cache = linker.instance(CACHE)?;
+    cache.func_wrap("get", |store, (key,): (String,)| {
+        Ok((services(&store).ok().and_then(|services| services.cached(&key)),))
+    })?;
+    cache.func_wrap("set", |store, (key, value): (String, String)| {
+        Ok((services(&store).and_then(|services| services.cache(key, value)),))
+    })?;
+    linker.instance(AGENTS)?.func_wrap_async("delegate", |store, (task,): (String,)| {
+        let services = services(&store);
+        Box::new(async move {
+            Ok((match services {
+                Ok(services) => services.delegate(task).await,
+                Err(why) => Err(why),
+            },))
+        })
+    })?;
+    let mut meta = linker.instance(META)?;
+    for (name, what) in [("tool-register", Addition::Tool), ("hook-register", Addition::Hook)] {
+        meta.func_wrap(name, move |store, (definition,): (String,)| {
+            Ok((services(&store).and_then(|services| services.register(what, definition)),))
+        })?;
+    }
+    Ok(())
+}
