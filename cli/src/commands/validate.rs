@@ -89,7 +89,8 @@ fn line(problem: &Problem) -> String {
         Severity::Error => ("error:", render::Tone::Bad),
         Severity::Warning => ("warning:", render::Tone::Doubtful),
     };
-    let said = render::one_line(&format!("{}: {problem}", problem.path.display()));
+    let place = problem.place.map(|place| format!(":{}:{}", place.line, place.column)).unwrap_or_default();
+    let said = render::one_line(&format!("{}{place}: {problem}", problem.path.display()));
     format!("{} {said}", render::paint(tone, severity, io::stdout().is_terminal()))
 }
 
