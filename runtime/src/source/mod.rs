@@ -151,14 +151,6 @@ fn read(path: &Path) -> Reading {
     reading
 }
 
-pub(crate) fn defined_tool(_: &serde_json::Value, _: &Tool) -> Result<Tool, String> {
-    Err("PLACEHOLDER".to_owned())
-}
-
-pub(crate) fn defined_hook(_: &serde_json::Value, _: &Tool) -> Result<ScriptedHook, String> {
-    Err("PLACEHOLDER".to_owned())
-}
-
 fn about(tool: &Tool, severity: Severity, message: &str) -> Problem {
     let path = tool.origin.path.to_path_buf();
     Problem { severity, path, place: None, message: format!("tool {:?}: {message}", tool.name) }
