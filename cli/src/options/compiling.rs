@@ -10,6 +10,9 @@ use crate::compiler::Processes;
 
 use super::{LIMITS, RECORDS, duration, size, user_folders};
 
+/// The interpreter of scripts, which the program carries in itself.
+static INTERPRETER: &[u8] = include_bytes!(env!("TOOLCRIB_INTERPRETER"));
+
 /// Where compiled tools are kept, and what compiling one may take.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Compiling {
@@ -33,6 +36,8 @@ impl Compiling {
     /// Says to a runtime how its tools are compiled.
     pub(crate) fn settle(&self, builder: Builder) -> Builder {
         let builder = builder.compiler(Arc::new(Processes::new(self.compile_timeout, self.compile_memory)));
+        // A build without the guests' workspace has none.
+        let builder = if INTERPRETER.is_empty() { builder } else { builder.interpreter(INTERPRETER) };
         self.folder().into_iter().fold(builder, Builder::compile_cache)
     }
 }

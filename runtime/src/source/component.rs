@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::tool::{Body, Capabilities, Format, Interface, LimitRequest, Origin, Tool};
 
-use super::{Problem, Severity};
+use super::reading::Reading;
+use super::report::Report;
 
 /// Whether a file's name says that it is a component.
 pub(super) fn is_component(path: &Path) -> bool {
@@ -14,13 +15,9 @@ pub(super) fn is_component(path: &Path) -> bool {
 }
 
 /// One component.
-pub(super) fn read_file(path: &Path) -> (Vec<Tool>, Vec<Problem>) {
+pub(super) fn read_file(path: &Path) -> Reading {
     let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) else {
-        let message = "the file's name is not UTF-8, so the tool would have no name".to_owned();
-        return (
-            Vec::new(),
-            vec![Problem { severity: Severity::Error, path: path.to_path_buf(), place: None, message }],
-        );
+        return Reading::failed(path, "the file's name is not UTF-8, so the tool would have no name");
     };
     let tool = Tool {
         name: name.to_owned(),
@@ -40,5 +37,5 @@ pub(super) fn read_file(path: &Path) -> (Vec<Tool>, Vec<Problem>) {
             unknown: Default::default(),
         },
     };
-    (vec![tool], Vec::new())
+    Reading::of([tool], Report::new(path))
 }

@@ -2,34 +2,28 @@
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 
-use crate::tool::Tool;
-
-use super::{Problem, Severity, manifest, record};
+use super::reading::Reading;
+use super::{manifest, record};
 
 /// The largest document that is read.
 const MOST_BYTES: u64 = 8 << 20;
 
 /// The tools of a document and every problem in it.
-pub(super) fn read(path: &Path) -> (Vec<Tool>, Vec<Problem>) {
+pub(super) fn read(path: &Path) -> Reading {
     let named = record::is_named(path);
     let text = match read_text(path) {
         Ok(text) => Arc::<str>::from(text),
         Err(error) => {
             let what = if named { "record" } else { "manifest" };
-            let message = format!("read {what}: {error}");
-            return (
-                Vec::new(),
-                vec![Problem { severity: Severity::Error, path: path.to_path_buf(), place: None, message }],
-            );
+            return Reading::failed(path, &format!("read {what}: {error}"));
         }
     };
-    // A relative path without a folder means the working directory, whose own path keeps the programs' absolute.
-    let place = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let place = from_root(path);
     if named || is_record(&text) { record::read(path, &place, text) } else { manifest::read(path, &place, text) }
 }
 
@@ -39,12 +33,19 @@ fn is_record(text: &str) -> bool {
     record::MARKS.iter().any(|mark| members.contains_key(*mark)) && !members.contains_key("tools")
 }
 
+/// The path of a file of a source from the root: a relative one without a folder means the working directory, whose own
+/// path keeps what lies beside the file absolute.
+pub(super) fn from_root(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
 /// A text without the byte order mark that some editors put before it.
 pub(super) fn without_mark(text: &str) -> &str {
     text.trim_start_matches('\u{feff}')
 }
 
-fn read_text(path: &Path) -> std::io::Result<String> {
+/// The whole text of a file of a source.
+pub(super) fn read_text(path: &Path) -> std::io::Result<String> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(std::io::Error::other("not a regular file"));
     }

@@ -5,18 +5,66 @@ use std::path::{Component, Path};
 
 use serde_json::{Map, Value};
 
-use crate::tool::{Access, Capabilities, Destination, FileRequest, FolderRequest, LimitRequest, NetworkRequest};
+use crate::tool::{Access, Capabilities, Destination, FileRequest, FolderRequest, Glob, LimitRequest, NetworkRequest};
 
 use super::shape::{kind, members};
 use super::{environment, secrets};
 
+/// What any tool may ask for, and what a script may beside that.
+const PROGRAMS: [&str; 4] = ["files", "env", "network", "secrets"];
+const SCRIPTS: [&str; 3] = ["exec", "delegate", "meta"];
+/// The most patterns of one list.
+const MOST_GLOBS: usize = 256;
+
 /// What an entry asks for: `{"files": "read" | "write" | {"read": [DIR…], "write": [DIR…]}, "env": [NAME…], "network":
 /// "allow" | [DEST…], "secrets": [{…}…]}`, with the names of `envPassthrough` before those of `env`.
-pub(super) fn capabilities(stated: Option<Value>, mut env: Vec<String>, folder: &Path) -> Result<Capabilities, String> {
+pub(super) fn capabilities(stated: Option<Value>, env: Vec<String>, folder: &Path) -> Result<Capabilities, String> {
     let Some(stated) = stated else {
         return Ok(Capabilities { env, ..Capabilities::default() });
     };
-    let mut fields = object("capabilities", stated, &["files", "env", "network", "secrets"])?;
+    known(object("capabilities", stated, &PROGRAMS)?, env, folder)
+}
+
+/// What a script asks for: what a program may, and `{"exec": "allow" | [GLOB…], "delegate": true, "meta": true}`.
+pub(super) fn scripts(stated: Option<Value>, folder: &Path) -> Result<Capabilities, String> {
+    let Some(stated) = stated else {
+        return Ok(Capabilities::default());
+    };
+    let mut fields = object("capabilities", stated, &[&PROGRAMS[..], &SCRIPTS[..]].concat())?;
+    let exec = exec(fields.remove("exec"))?;
+    let mut may = |field: &str| match fields.remove(field) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(asked)) => Ok(asked),
+        Some(other) => Err(format!("capabilities.{field} must be true or false, found {}", kind(&other))),
+    };
+    let (delegate, meta) = (may("delegate")?, may("meta")?);
+    Ok(Capabilities { exec, delegate, meta, ..known(fields, Vec::new(), folder)? })
+}
+
+fn exec(stated: Option<Value>) -> Result<Vec<Glob>, String> {
+    let written = match stated {
+        Some(Value::String(word)) if word == "allow" => vec!["*".to_owned()],
+        Some(Value::String(other)) => {
+            return Err(format!("capabilities.exec must be `allow` or an array of names, found {other:?}"));
+        }
+        other => strings("capabilities.exec", other.filter(|list| !list.is_null()))?,
+    };
+    globs("capabilities.exec", written)
+}
+
+/// Patterns over names, none of them empty.
+pub(super) fn globs(field: &str, written: Vec<String>) -> Result<Vec<Glob>, String> {
+    if written.len() > MOST_GLOBS {
+        return Err(format!("{field}: {} patterns, more than the {MOST_GLOBS} allowed", written.len()));
+    }
+    let read = |(index, text): (usize, String)| match text.trim() {
+        "" => Err(format!("{field}[{index}] is empty")),
+        text => text.parse::<Glob>().map_err(|wrong| format!("{field}[{index}]: {wrong}")),
+    };
+    written.into_iter().enumerate().map(read).collect()
+}
+
+fn known(mut fields: Map<String, Value>, mut env: Vec<String>, folder: &Path) -> Result<Capabilities, String> {
     for name in environment::normalise("capabilities.env", strings("capabilities.env", fields.remove("env"))?)? {
         if !env.contains(&name) {
             env.push(name);
@@ -184,6 +232,30 @@ mod tests {
             assert!(text.contains("is not beside the file that asks"), "{path}: {text}");
         }
         assert_eq!(of(json!({"env": "TZ"})), "capabilities.env must be an array of strings, found a string");
+    }
+
+    #[test]
+    fn a_script_asks_for_programs_agents_and_its_own_run_too() {
+        let of = |value| scripts(Some(value), Path::new("/m"));
+        let asked = of(json!({"exec": ["git*"], "delegate": true, "env": ["tz"]})).unwrap();
+        assert_eq!((asked.exec[0].as_str(), asked.delegate, asked.meta, asked.stated), ("git*", true, false, true));
+        assert_eq!(asked.env, ["TZ"]);
+        assert!(of(json!({"exec": "allow"})).unwrap().exec[0].is_everything());
+        assert!(!scripts(None, Path::new("/m")).unwrap().stated);
+        for (value, text) in [
+            (json!({"exec": "git"}), "capabilities.exec must be `allow` or an array of names, found \"git\""),
+            (json!({"exec": ["a", " "]}), "capabilities.exec[1] is empty"),
+            (json!({"exec": vec!["a"; 257]}), "capabilities.exec: 257 patterns, more than the 256 allowed"),
+            (json!({"meta": "yes"}), "capabilities.meta must be true or false, found a string"),
+            (
+                json!({"execute": 1}),
+                "capabilities: unknown field `execute`, expected one of `files`, `env`, `network`, `secrets`, `exec`, `delegate`, `meta`",
+            ),
+        ] {
+            assert_eq!(of(value), Err(text.to_owned()));
+        }
+        let program = capabilities(Some(json!({"exec": "allow"})), vec![], Path::new("/m")).unwrap_err();
+        assert!(program.contains("unknown field `exec`"), "{program}");
     }
 
     #[test]

@@ -1,45 +1,43 @@
-//! A folder without a manifest: its records, and those of its components that no record names. Hidden files are no tools.
+//! A folder without a manifest: its records, those of its components that no record names, and its artifacts. Hidden files
+//! are no tools.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::tool::Tool;
-
-use super::{Problem, Severity, component, document, record};
+use super::reading::Reading;
+use super::{artifact, component, document, harness, record};
 
 /// The tools of a folder, by the names of their files.
-pub(super) fn read(folder: &Path) -> (Vec<Tool>, Vec<Problem>) {
-    let problem =
-        |message| vec![Problem { severity: Severity::Error, path: folder.to_path_buf(), place: None, message }];
-    let entries = match folder.read_dir() {
-        Ok(entries) => entries,
-        Err(error) => return (Vec::new(), problem(format!("read folder: {error}"))),
+pub(super) fn read(folder: &Path) -> Reading {
+    let files = match files(folder) {
+        Ok(files) => files,
+        Err(error) => return Reading::failed(folder, &format!("read folder: {error}")),
     };
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| !is_hidden(path));
-    let (mut records, mut components): (Vec<_>, Vec<_>) = paths
-        .filter(|path| record::is_named(path) || component::is_component(path))
-        .partition(|path| record::is_named(path));
-    if records.is_empty() && components.is_empty() {
-        let message = "no `tools.json` and no `.wasm` file in this folder, and no record (`NAME.tool.json`)";
-        return (Vec::new(), problem(message.to_owned()));
+    let are = |is: fn(&Path) -> bool| files.iter().filter(move |path| is(path));
+    let (records, components, artifacts) = (record::is_named, component::is_component, artifact::is_named);
+    if ![records, components, artifacts].into_iter().any(|is| are(is).next().is_some()) {
+        let message = "no `tools.json` in this folder, no component (`NAME.wasm`), no record (`NAME.tool.json`) and no \
+            artifact (`NAME.md`)";
+        return Reading::failed(folder, message);
     }
-    records.sort();
-    components.sort();
-    let mut tools = Vec::new();
-    let mut problems = Vec::new();
-    let mut add = |(mut found, mut wrong): (Vec<Tool>, Vec<Problem>)| -> Vec<PathBuf> {
-        let programs = found.iter().filter_map(|tool| tool.body.program()?.canonicalize().ok()).collect();
-        tools.append(&mut found);
-        problems.append(&mut wrong);
-        programs
-    };
-    let named: HashSet<PathBuf> = records.iter().flat_map(|record| add(document::read(record))).collect();
-    for component in components {
+    let mut reading = Reading::default();
+    are(records).for_each(|record| reading.add(document::read(record)));
+    let programs = reading.tools.iter().filter_map(|tool| tool.body.program()?.canonicalize().ok());
+    let named: HashSet<PathBuf> = programs.collect();
+    for component in are(components) {
         if !component.canonicalize().is_ok_and(|path| named.contains(&path)) {
-            add(component::read_file(&component));
+            reading.add(component::read_file(component));
         }
     }
-    (tools, problems)
+    harness::read_files(are(artifacts).map(PathBuf::as_path), reading)
+}
+
+/// The files of a folder in the order of their names, without those that are hidden.
+pub(super) fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = folder.read_dir()?.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut files: Vec<_> = entries.filter(|path| !is_hidden(path)).collect();
+    files.sort();
+    Ok(files)
 }
 
 fn is_hidden(path: &Path) -> bool {

@@ -15,9 +15,10 @@ use crate::tool::{Body, Format, LimitRequest, Origin, Tool};
 
 use super::document::without_mark;
 use super::interface::Statement;
+use super::reading::Reading;
 use super::report::Report;
 use super::shape::{kind, members};
-use super::{Problem, environment, extension, name, program};
+use super::{environment, extension, name, program};
 
 const ROOT_KEYS: &[&str] = &["tools"];
 const ENTRY_KEYS: &[&str] = &[
@@ -59,13 +60,13 @@ struct Entry {
 }
 
 /// The tools of a manifest and every problem in it. `path` is what was asked for, `place` the same from the root.
-pub(super) fn read(path: &Path, place: &Path, text: Arc<str>) -> (Vec<Tool>, Vec<Problem>) {
+pub(super) fn read(path: &Path, place: &Path, text: Arc<str>) -> Reading {
     let mut report = Report::new(path);
     let manifest: Manifest = match serde_json::from_str(without_mark(&text)) {
         Ok(manifest) => manifest,
         Err(error) => {
             report.error(&format!("parse manifest: {error}"));
-            return (Vec::new(), report.problems);
+            return Reading::of(None, report);
         }
     };
     report.unknown("", &manifest.unknown, ROOT_KEYS);
@@ -85,7 +86,7 @@ pub(super) fn read(path: &Path, place: &Path, text: Arc<str>) -> (Vec<Tool>, Vec
     if tools.is_empty() && report.problems.is_empty() {
         report.warn("`tools` is empty: there is nothing to call");
     }
-    (tools, report.problems)
+    Reading::of(tools, report)
 }
 
 /// One entry, checked in the format's order: name, duplicate, command, environment, `command[0]`, then what is ours.
@@ -122,13 +123,13 @@ fn tool(
     let seconds = entry.timeout_sec.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
     let deadline = report.value(stated.deadline(seconds));
     let parameters = report.value(stated.parameters(entry.schema));
-    name::check_length(&name, report);
+    report.value(name::check_length(&name));
 
     if let Some(seconds @ ..=-1) = entry.timeout_sec {
         report.warn(&format!("timeoutSec {seconds} is negative and is ignored"));
     }
     if report.sound() {
-        name::warn_of_servers(&name, report);
+        name::warn_of_servers(&name, None, report);
     }
     report.unknown("", &entry.unknown, ENTRY_KEYS);
     let mut unknown = entry.unknown;

@@ -1,17 +1,20 @@
 //! Sources of tools: one file a dialect, each turning its own words into [`Tool`]s. Past this module there is only
 //! `Tool`. A source is read, never executed.
 
+mod artifact;
 mod component;
 mod document;
 mod environment;
 mod extension;
 mod folder;
+mod harness;
 mod imports;
 mod inference;
 mod interface;
 mod manifest;
 mod name;
 mod program;
+mod reading;
 mod record;
 mod report;
 mod secrets;
@@ -25,9 +28,12 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::tool::{Place, ScriptedHook, Tool};
 
+pub(crate) use artifact::{defined_hook, defined_tool};
 pub(crate) use imports::check_nesting;
 pub use program::{Fingerprint, fingerprint};
 pub(crate) use program::{MOST_PROGRAM_BYTES, digest};
+use reading::Reading;
+use report::Noted;
 pub(crate) use report::nearest;
 
 /// The file name of a manifest, looked for in a folder.
@@ -74,35 +80,43 @@ pub enum Severity {
     Warning,
 }
 
-/// Reads the tools of a manifest, of a record, of a component, or of a folder: its `tools.json`, else its records and
-/// components.
+/// Reads the tools and hooks of a manifest, of a record, of a component, of a Markdown file, of a project of them, or of
+/// a folder: its `tools.json`, else its records, components and artifacts.
 ///
 /// # Errors
 ///
-/// The first problem of the source, in the order in which its format checks them.
+/// The first problem of the source, in the order in which its format checks them; of artifacts that could be parsed,
+/// everything that is invalid in them together.
 pub fn load(path: &Path) -> Result<Loaded, Error> {
-    let (tools, problems) = read(path);
+    let Reading { tools, hooks, problems } = read(path);
     let mut warnings = Vec::new();
-    for problem in problems {
+    let mut invalid = Vec::new();
+    for Noted { problem, together } in problems {
         match problem.severity {
-            Severity::Error => return Err(Error::Source { path: problem.path, message: problem.message }),
             Severity::Warning => warnings.push(problem),
+            Severity::Error if together => invalid.push(problem.message),
+            Severity::Error => return Err(Error::Source { path: problem.path, message: problem.message }),
         }
+    }
+    if !invalid.is_empty() {
+        let message = format!("invalid config: {}", invalid.join("; "));
+        return Err(Error::Source { path: path.to_path_buf(), message });
     }
     for tool in &tools {
         program::available(tool)?;
     }
-    Ok(Loaded { tools, hooks: Vec::new(), warnings })
+    Ok(Loaded { tools, hooks, warnings })
 }
 
 /// Every problem of a source, errors and warnings, in the order in which they stand in it.
 pub fn check(path: &Path) -> Vec<Problem> {
-    let (tools, mut problems) = read(path);
+    let Reading { tools, problems, .. } = read(path);
+    let mut problems: Vec<_> = problems.into_iter().map(|noted| noted.problem).collect();
     for tool in &tools {
-        let path = tool.origin.path.to_path_buf();
         match program::available(tool) {
             Err(error) => {
-                problems.push(Problem { severity: Severity::Error, path, place: None, message: error.to_string() })
+                let path = tool.origin.path.to_path_buf();
+                problems.push(Problem { severity: Severity::Error, path, place: None, message: error.to_string() });
             }
             Ok(()) => {
                 let about = |severity, message: String| about(tool, severity, &message);
@@ -115,31 +129,26 @@ pub fn check(path: &Path) -> Vec<Problem> {
     problems
 }
 
-fn read(path: &Path) -> (Vec<Tool>, Vec<Problem>) {
-    let manifest = path.join(MANIFEST);
-    let (mut tools, mut problems) = if manifest.is_file() {
-        document::read(&manifest)
-    } else if path.is_dir() {
-        folder::read(path)
-    } else if component::is_component(path) {
-        component::read_file(path)
-    } else {
-        document::read(path)
+fn read(path: &Path) -> Reading {
+    let manifest = Some(path.join(MANIFEST)).filter(|manifest| manifest.is_file());
+    let mut reading = match (harness::project(path), manifest) {
+        (Some(project), manifest) => {
+            let before = manifest.map(|manifest| document::read(&manifest)).unwrap_or_default();
+            harness::read_project(&project, before)
+        }
+        (None, Some(manifest)) => document::read(&manifest),
+        (None, None) if path.is_dir() => folder::read(path),
+        (None, None) if component::is_component(path) => component::read_file(path),
+        (None, None) if artifact::is_markdown(path) => harness::read_files([path], Reading::default()),
+        (None, None) => document::read(path),
     };
-    for tool in &mut tools {
+    for tool in &mut reading.tools {
         tool.imports = tool.body.program().and_then(imports::read);
         inference::infer(tool);
-        problems.extend(inference::doubt(tool).map(|text| about(tool, Severity::Warning, &text)));
+        let doubt = inference::doubt(tool).map(|text| about(tool, Severity::Warning, &text));
+        reading.problems.extend(doubt.map(|problem| Noted { problem, together: false }));
     }
-    (tools, problems)
-}
-
-pub(crate) fn defined_tool(_: &serde_json::Value, _: &Tool) -> Result<Tool, String> {
-    Err("PLACEHOLDER".to_owned())
-}
-
-pub(crate) fn defined_hook(_: &serde_json::Value, _: &Tool) -> Result<ScriptedHook, String> {
-    Err("PLACEHOLDER".to_owned())
+    reading
 }
 
 fn about(tool: &Tool, severity: Severity, message: &str) -> Problem {

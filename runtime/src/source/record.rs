@@ -12,9 +12,10 @@ use crate::tool::{Basis, Body, Fact, Format, LimitRequest, Origin, Stated, Tool}
 
 use super::document::without_mark;
 use super::interface::Statement;
+use super::reading::Reading;
 use super::report::Report;
 use super::shape::{kind, members};
-use super::{Problem, extension, name, program};
+use super::{extension, name, program};
 
 /// How the file name of a record ends.
 const ENDING: &str = ".tool.json";
@@ -46,14 +47,14 @@ pub(super) fn is_named(path: &Path) -> bool {
 }
 
 /// The tool of a record and every problem in it. `path` is what was asked for, `place` the same from the root.
-pub(super) fn read(path: &Path, place: &Path, text: Arc<str>) -> (Vec<Tool>, Vec<Problem>) {
+pub(super) fn read(path: &Path, place: &Path, text: Arc<str>) -> Reading {
     let mut report = Report::new(path);
     let parsed = schema::parse(without_mark(&text)).map_err(|error| format!("parse record: {error}"));
     let fields = parsed.and_then(|value| members("a record", value));
     let origin =
         Origin { format: Format::Record, path: Arc::from(place), index: None, text: Some(text), unknown: Map::new() };
     let tool = report.value(fields).and_then(|fields| tool(&mut report, origin, fields));
-    (tool.into_iter().collect(), report.problems)
+    Reading::of(tool, report)
 }
 
 fn tool(report: &mut Report, origin: Origin, mut fields: Map<String, Value>) -> Option<Tool> {
@@ -74,7 +75,7 @@ fn tool(report: &mut Report, origin: Origin, mut fields: Map<String, Value>) -> 
         tool_id.and_then(Value::as_str).and_then(|id| id.rsplit('.').next()).unwrap_or_default().to_owned();
     let name = take::<String>(report, &mut fields, "name").unwrap_or(last_of_id);
     report.that(!name.trim().is_empty(), "name is required, or a tool_id that ends in it");
-    name::check_length(&name, report);
+    report.value(name::check_length(&name));
     report.that(fields.contains_key("component"), "component is required: the path of the program beside the record");
     let component = take::<String>(report, &mut fields, "component");
     if let Some(path) = component.as_ref().filter(|path| !extension::beside(path)) {
@@ -100,7 +101,7 @@ fn tool(report: &mut Report, origin: Origin, mut fields: Map<String, Value>) -> 
     if !report.sound() {
         return None;
     }
-    name::warn_of_servers(&name, report);
+    name::warn_of_servers(&name, None, report);
     unknown.extend(stated.unknown);
     let component = component?;
     let program = program::locate(&folder.join(&component));

@@ -2,6 +2,9 @@
 //! `crib/tools.json` with `crib/tools/bin/NAME.wasm` beside it, a folder that works wherever it is copied, and a copy of
 //! the demonstration's folders in `crib/demo`. It knows
 //! the place of the guests' workspace and nothing of what they do; where that workspace is absent it does nothing.
+//! The interpreter of scripts, started, is put where the program takes it into itself.
+
+mod snapshot;
 
 use std::env;
 use std::ffi::OsString;
@@ -12,6 +15,8 @@ use std::process::{Command, ExitCode};
 
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "guest";
+/// The component that runs scripts.
+const INTERPRETER: &str = "starlark_interpreter.wasm";
 /// The folders of the demonstration, which writes into its own copy of them.
 const DEMO: &str = "cli/demo";
 /// The variables of the outer build that the inner one keeps: where crates come from, and nothing about how to compile.
@@ -31,9 +36,13 @@ fn main() -> ExitCode {
 fn guests() -> Result<(), String> {
     let root =
         path_from("CARGO_MANIFEST_DIR")?.parent().map(Path::to_path_buf).ok_or("the crate has no parent folder")?;
-    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=build");
     name_engine(&root.join("Cargo.lock"));
     let workspace = root.join("tools");
+    let interpreter = path_from("OUT_DIR")?.join("interpreter.wasm");
+    println!("cargo::rustc-env=TOOLCRIB_INTERPRETER={}", interpreter.display());
+    // What is not there is none: the program says so when a script needs it.
+    replace(&interpreter, &[])?;
     if !workspace.join("Cargo.toml").is_file() {
         return Ok(());
     }
@@ -43,6 +52,9 @@ fn guests() -> Result<(), String> {
     let target = target_folder(&path_from("OUT_DIR")?)?;
     require_target()?;
     build(&root, &target.join("guests"))?;
+    let built = read(&target.join("guests").join(TARGET).join(PROFILE).join(INTERPRETER))?;
+    let started = snapshot::started(&built).map_err(|error| format!("cannot start `{INTERPRETER}`: {error}"))?;
+    replace(&interpreter, &started)?;
     lay_out(&workspace, &target)?;
     lay_out_demo(&root.join(DEMO), &target.join("crib/demo"))
 }

@@ -1,0 +1,36 @@
+//! What came of reading a source, with everything that was wrong in it.
+
+use std::path::Path;
+
+use crate::tool::{ScriptedHook, Tool};
+
+use super::report::{Noted, Report};
+
+/// Tools, hooks and problems in the order of their source.
+#[derive(Default)]
+pub(super) struct Reading {
+    pub(super) tools: Vec<Tool>,
+    pub(super) hooks: Vec<ScriptedHook>,
+    pub(super) problems: Vec<Noted>,
+}
+
+impl Reading {
+    /// Of a source that brought nothing, and why.
+    pub(super) fn failed(path: &Path, why: &str) -> Self {
+        let mut report = Report::new(path);
+        report.error(why);
+        Self::of(None, report)
+    }
+
+    /// Of a file with tools.
+    pub(super) fn of(tools: impl IntoIterator<Item = Tool>, report: Report) -> Self {
+        Self { tools: tools.into_iter().collect(), hooks: Vec::new(), problems: report.problems }
+    }
+
+    /// What another file of the same source brought.
+    pub(super) fn add(&mut self, other: Self) {
+        self.tools.extend(other.tools);
+        self.hooks.extend(other.hooks);
+        self.problems.extend(other.problems);
+    }
+}

@@ -1,0 +1,207 @@
+//! What can be known to be wrong in a script without running it: its syntax, its names, functions that call themselves, and
+//! an entry that is missing or cannot be called.
+
+use std::collections::{HashMap, HashSet};
+
+use starlark::analysis::AstModuleLint;
+use starlark::codemap::Span;
+use starlark::syntax::AstModule;
+use starlark_syntax::syntax::ast::{
+    AssignTarget, AstExpr, AstNoPayload, AstParameter, AstStmt, DefP, Expr, Parameter, Stmt,
+};
+use starlark_syntax::syntax::uniplate::Visit;
+
+use crate::bindings::exports::toolcrib::script::interpreter::{Entry, Problem, Script};
+use crate::{dialect, evaluate, globals};
+
+type Def = DefP<AstNoPayload>;
+
+/// Problems that are told of one script.
+const MAX_PROBLEMS: usize = 100;
+
+/// Everything that is wrong, in the order of the text; what is wrong with the condition comes last.
+pub(crate) fn check(script: &Script, entry: Entry, when: Option<&str>) -> Vec<Problem> {
+    let mut problems = match dialect::parse(&script.name, &script.source) {
+        Ok(parsed) => in_module(&parsed, script, entry),
+        Err(problem) => vec![problem],
+    };
+    problems.sort_by_key(|problem| (problem.line, problem.column));
+    if let Some(when) = when {
+        problems.extend(match dialect::expression(when) {
+            Ok(parsed) => unknown_names(&parsed, &["event", "payload"]).map(|problem| problem.of("when")).collect(),
+            Err(problem) => vec![problem],
+        });
+    }
+    problems.truncate(MAX_PROBLEMS);
+    problems
+}
+
+fn in_module(parsed: &AstModule, script: &Script, entry: Entry) -> Vec<Problem> {
+    let mut problems = dialect::loads(parsed);
+    problems.extend(unknown_names(parsed, &[]));
+    let mut functions = Vec::new();
+    definitions(parsed.statement(), &mut functions);
+    problems.extend(recursion(parsed, &functions));
+    problems.extend(entry_problem(parsed, script, entry, &functions));
+    problems
+}
+
+/// Names that are neither defined in the text nor built in.
+fn unknown_names(parsed: &AstModule, given: &[&str]) -> impl Iterator<Item = Problem> {
+    let built_in = globals::get().names().map(|name| name.as_str().to_owned());
+    let known: HashSet<String> = built_in.chain(given.iter().map(|&name| name.to_owned())).collect();
+    let found = parsed.lint(Some(&known)).into_iter().filter(|lint| lint.short_name == "using-undefined");
+    found.map(move |lint| {
+        let name = &lint.original;
+        let near = known.iter().map(|known| (strsim::levenshtein(name, known), known)).min();
+        let hint = match near {
+            Some((distance, near)) if distance <= 2 && distance < name.chars().count() => {
+                format!("; did you mean `{near}`?")
+            }
+            _ => String::new(),
+        };
+        Problem::at(&lint.location, format!("`{name}` is not defined{hint}"))
+    })
+}
+
+/// The functions at the top of a module, also in its `if` and `for`.
+fn definitions<'a>(statement: &'a AstStmt, functions: &mut Vec<&'a Def>) {
+    match &statement.node {
+        Stmt::Def(function) => functions.push(function),
+        other => other.visit_stmt(|statement| definitions(statement, functions)),
+    }
+}
+
+/// Functions that call themselves, directly or through others.
+fn recursion(parsed: &AstModule, functions: &[&Def]) -> Vec<Problem> {
+    let names: HashSet<&str> = functions.iter().map(|function| function.name.node.ident.as_str()).collect();
+    let mut calls: HashMap<&str, Vec<(&str, Span)>> = HashMap::new();
+    for function in functions {
+        let own: HashSet<&str> = function.params.iter().filter_map(|parameter| parameter_name(parameter)).collect();
+        let found = calls.entry(&function.name.node.ident).or_default();
+        called(Visit::Stmt(&function.body), &mut |name, place| {
+            if names.contains(name) && !own.contains(name) {
+                found.push((name, place));
+            }
+        });
+    }
+    let mut problems = Vec::new();
+    for function in functions {
+        let name = function.name.node.ident.as_str();
+        let Some((through, place)) = way_back(name, &calls) else { continue };
+        let through = if through == name { String::new() } else { format!(" through `{through}`") };
+        let message = format!(
+            "function `{name}` calls itself{through}: recursion is not available; rewrite it as a loop"
+        );
+        problems.push(Problem::at(&parsed.file_span(place), message));
+    }
+    problems
+}
+
+/// The first call of a function that leads back to it.
+fn way_back<'a>(name: &'a str, calls: &HashMap<&'a str, Vec<(&'a str, Span)>>) -> Option<(&'a str, Span)> {
+    let of = |name: &str| calls.get(name).map(Vec::as_slice).unwrap_or_default();
+    of(name).iter().copied().find(|&(first, _)| {
+        let mut seen = HashSet::from([first]);
+        let mut open = vec![first];
+        while let Some(next) = open.pop() {
+            if next == name {
+                return true;
+            }
+            open.extend(of(next).iter().map(|&(callee, _)| callee).filter(|&callee| seen.insert(callee)));
+        }
+        false
+    })
+}
+
+/// Tells of every call of a plain name.
+fn called<'a>(part: Visit<'a, AstNoPayload>, tell: &mut impl FnMut(&'a str, Span)) {
+    if let Visit::Expr(expression) = &part
+        && let Expr::Call(callee, _) = &expression.node
+        && let Expr::Identifier(name) = &callee.node
+    {
+        tell(&name.node.ident, expression.span);
+    }
+    part.visit_children(|child| called(child, tell));
+}
+
+/// What is wrong with the function that the host will call.
+fn entry_problem(parsed: &AstModule, script: &Script, entry: Entry, functions: &[&Def]) -> Option<Problem> {
+    let (_, name) = evaluate::names(entry);
+    let function = functions.iter().rfind(|function| function.name.node.ident == name);
+    let Some(function) = function else {
+        return match assigned(parsed.statement(), name) {
+            None => Some(Problem::whole(evaluate::missing(script, entry))),
+            // What else is assigned may be a function: only running tells.
+            Some(value) => is_data(&value.node)
+                .then(|| Problem::at(&parsed.file_span(value.span), evaluate::no_function(script, entry))),
+        };
+    };
+    let expected: &[&str] = match entry {
+        Entry::Run => &["args"],
+        Entry::Handle => &["event", "payload"],
+    };
+    if takes(&function.params, expected.len()) {
+        return None;
+    }
+    let place = parsed.file_span(function.name.span);
+    let message = format!("'{name}' must take {} positional parameters ({})", expected.len(), expected.join(", "));
+    Some(Problem::at(&place, message.replace("take 1 positional parameters", "take one positional parameter")))
+}
+
+/// Whether a function can be called with so many positional arguments and no others.
+fn takes(parameters: &[AstParameter], count: usize) -> bool {
+    let (mut required, mut accepted, mut named_only) = (0, 0, false);
+    for parameter in parameters {
+        match &parameter.node {
+            Parameter::Normal(_, _, None) if named_only => return false,
+            Parameter::Normal(_, _, default) if !named_only => {
+                accepted += 1;
+                required += usize::from(default.is_none());
+            }
+            Parameter::Args(..) => {
+                accepted = usize::MAX / 2;
+                named_only = true;
+            }
+            Parameter::NoArgs => named_only = true,
+            Parameter::Normal(..) | Parameter::KwArgs(..) | Parameter::Slash => {}
+        }
+    }
+    (required..=accepted).contains(&count)
+}
+
+fn parameter_name(parameter: &AstParameter) -> Option<&str> {
+    parameter.node.ident().map(|name| name.node.ident.as_str())
+}
+
+/// What a name is given at the top of a module.
+fn assigned<'a>(statement: &'a AstStmt, name: &str) -> Option<&'a AstExpr> {
+    if let Stmt::Assign(assign) = &statement.node
+        && let AssignTarget::Identifier(target) = &assign.lhs.node
+        && target.node.ident == name
+    {
+        return Some(&assign.rhs);
+    }
+    let mut found = None;
+    if !matches!(statement.node, Stmt::Def(_)) {
+        statement.node.visit_stmt(|statement| found = assigned(statement, name).or(found));
+    }
+    found
+}
+
+/// Whether an expression can never be a function.
+fn is_data(expression: &Expr) -> bool {
+    matches!(
+        expression,
+        Expr::Literal(_)
+            | Expr::Tuple(_)
+            | Expr::List(_)
+            | Expr::Dict(_)
+            | Expr::ListComprehension(..)
+            | Expr::DictComprehension(..)
+            | Expr::FString(_)
+            | Expr::Not(_)
+            | Expr::Minus(_)
+            | Expr::Plus(_)
+    )
+}

@@ -1,0 +1,74 @@
+//! The built-in modules: each file is one of them, with its functions under the names that scripts use. What is here is what
+//! they share.
+
+mod agents;
+mod base64;
+mod cache;
+mod env;
+mod exec;
+mod fs;
+mod hash;
+mod hooks;
+mod http;
+mod json;
+mod log;
+mod math;
+mod meta;
+mod re;
+mod string;
+mod template;
+mod time;
+mod url;
+mod uuid;
+
+use std::fmt::Display;
+
+use starlark::environment::GlobalsBuilder;
+use starlark::values::Value;
+use starlark::values::dict::AllocDict;
+
+/// Bytes that a text made by a built-in may have.
+const MAX_TEXT: usize = 16 << 20;
+
+/// Puts every module under its name.
+pub(crate) fn add(builder: &mut GlobalsBuilder) {
+    agents::functions(builder);
+    hooks::functions(builder);
+    builder.set("log", log::Log);
+    builder.namespace("base64", base64::functions);
+    builder.namespace("cache", cache::functions);
+    builder.namespace("env", env::functions);
+    builder.namespace("exec", exec::functions);
+    builder.namespace("fs", fs::functions);
+    builder.namespace("hash", hash::functions);
+    builder.namespace("http", http::functions);
+    builder.namespace("json", json::functions);
+    builder.namespace("math", math::functions);
+    builder.namespace("meta", meta::functions);
+    builder.namespace("re", re::functions);
+    builder.namespace("string", string::functions);
+    builder.namespace("template", template::functions);
+    builder.namespace("time", time::functions);
+    builder.namespace("url", url::functions);
+    builder.namespace("uuid", uuid::functions);
+}
+
+/// A dict with these fields in this order.
+type Fields<'v, K = &'static str> = AllocDict<Vec<(K, Value<'v>)>>;
+
+fn fields<'v, K>(fields: impl IntoIterator<Item = (K, Value<'v>)>) -> Fields<'v, K> {
+    AllocDict(fields.into_iter().collect())
+}
+
+/// An error of a built-in: the name of the function comes first.
+fn error(function: &str, what: impl Display) -> starlark::Error {
+    starlark::Error::new_native(anyhow::anyhow!("{function}: {what}"))
+}
+
+/// Refuses a text that has grown too long.
+fn bounded(function: &str, text: &str) -> starlark::Result<()> {
+    if text.len() > MAX_TEXT {
+        return Err(error(function, format!("the text is longer than {MAX_TEXT} bytes")));
+    }
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! `base64`: texts in base 64 and back, in the standard alphabet or in the one for addresses, which has no padding.
+
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use starlark::environment::GlobalsBuilder;
+use starlark::starlark_module;
+
+use super::{bounded, error};
+
+/// Both read texts with and without padding.
+const LENIENT: GeneralPurposeConfig =
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
+const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT.with_encode_padding(false));
+
+#[starlark_module]
+pub(super) fn functions(builder: &mut GlobalsBuilder) {
+    /// A text in base 64.
+    fn encode(text: &str, #[starlark(default = false)] url_safe: bool) -> starlark::Result<String> {
+        bounded("base64.encode", text)?;
+        Ok(engine(url_safe).encode(text))
+    }
+
+    /// The text that was encoded; it must be UTF-8.
+    fn decode(text: &str, #[starlark(default = false)] url_safe: bool) -> starlark::Result<String> {
+        let bytes = engine(url_safe).decode(text).map_err(|what| error("base64.decode", what))?;
+        String::from_utf8(bytes).map_err(|_| error("base64.decode", "what it holds is not UTF-8 text"))
+    }
+}
+
+fn engine(url_safe: bool) -> &'static GeneralPurpose {
+    if url_safe { &URL_SAFE } else { &STANDARD }
+}

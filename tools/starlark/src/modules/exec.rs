@@ -1,0 +1,61 @@
+//! `exec`: other programs of the crib. The host runs them by name, in sandboxes of their own; there is no shell, and a program
+//! that looks like a line for one is refused before the host is asked.
+
+use starlark::environment::GlobalsBuilder;
+use starlark::starlark_module;
+use starlark::values::list::UnpackList;
+use starlark::values::none::NoneOr;
+use starlark::values::{Heap, Value};
+
+use super::{Fields, error, fields};
+use crate::bindings::toolcrib::script::exec as host;
+
+/// Characters that mean something to a shell and never stand in the name of a program.
+const SHELL: &[char] = &['|', '&', ';', '<', '>', '$', '\n', '`', '(', ')'];
+
+/// Arguments that a program may be given.
+const MAX_ARGUMENTS: usize = 1000;
+
+#[starlark_module]
+pub(super) fn functions(builder: &mut GlobalsBuilder) {
+    /// Runs a program of the crib: `ok`, `stdout`, `stderr`, `exit_code` and `duration_ms`.
+    fn run<'v>(
+        program: &str,
+        #[starlark(default = UnpackList::default())] args: UnpackList<Value<'v>>,
+        #[starlark(default = NoneOr::None)] timeout_ms: NoneOr<u64>,
+        #[starlark(default = NoneOr::None)] cwd: NoneOr<String>,
+        #[starlark(default = "")] stdin: &str,
+        heap: Heap<'v>,
+    ) -> starlark::Result<Fields<'v>> {
+        if let Some(token) = program.chars().find(|character| SHELL.contains(character)) {
+            let token = token.escape_debug();
+            let what = format!("forbidden shell token \"{token}\" in \"{}\": name a program of the crib, without a shell", program.escape_debug());
+            return Err(error("exec.run", what));
+        }
+        let arguments = texts(&args.items)?;
+        let options =
+            host::Options { timeout_ms: timeout_ms.into_option(), folder: cwd.into_option(), stdin: stdin.to_owned() };
+        let finished = host::run(program, &arguments, &options).map_err(|what| error("exec.run", what))?;
+        Ok(fields([
+            ("ok", heap.alloc(finished.exit_code == 0)),
+            ("stdout", heap.alloc(finished.stdout)),
+            ("stderr", heap.alloc(finished.stderr)),
+            ("exit_code", heap.alloc(finished.exit_code)),
+            ("duration_ms", heap.alloc(finished.duration_ms)),
+        ]))
+    }
+}
+
+fn texts(values: &[Value]) -> starlark::Result<Vec<String>> {
+    if values.len() > MAX_ARGUMENTS {
+        return Err(error("exec.run", format!("{} args, over the limit of {MAX_ARGUMENTS}", values.len())));
+    }
+    let text = |(index, value): (usize, &Value)| {
+        let text = value.unpack_str().map(str::to_owned);
+        text.ok_or_else(|| {
+            let found = value.get_type();
+            error("exec.run", format!("args[{index}] must be a string, found {found}; convert it with str()"))
+        })
+    };
+    values.iter().enumerate().map(text).collect()
+}

@@ -1,0 +1,25 @@
+//! `block`, `allow` and `modify`: what a hook answers, in the form that the host reads.
+
+use starlark::environment::GlobalsBuilder;
+use starlark::starlark_module;
+use starlark::values::{Heap, Value};
+
+use super::{Fields, fields};
+
+#[starlark_module]
+pub(super) fn functions(builder: &mut GlobalsBuilder) {
+    /// Refuses what was about to happen.
+    fn block<'v>(#[starlark(default = "")] reason: &str, heap: Heap<'v>) -> starlark::Result<Fields<'v>> {
+        Ok(fields([("action", heap.alloc("block")), ("reason", heap.alloc(reason))]))
+    }
+
+    /// Lets it happen.
+    fn allow<'v>(heap: Heap<'v>) -> starlark::Result<Fields<'v>> {
+        Ok(fields([("action", heap.alloc("allow"))]))
+    }
+
+    /// Lets it happen with another payload.
+    fn modify<'v>(payload: Value<'v>, heap: Heap<'v>) -> starlark::Result<Fields<'v>> {
+        Ok(fields([("action", heap.alloc("modify")), ("payload", payload)]))
+    }
+}

@@ -1,0 +1,130 @@
+//! `http`: requests to hosts that the call was granted. The host's gate decides; a redirect is an answer like every other, so
+//! that each step of a way is asked for by the script.
+
+mod exchange;
+
+use starlark::environment::GlobalsBuilder;
+use starlark::starlark_module;
+use starlark::values::dict::DictRef;
+use starlark::values::none::NoneOr;
+use starlark::values::{Heap, Value};
+
+use super::url::absolute;
+use super::{Fields, error, fields};
+use crate::json;
+use exchange::{Answer, Request};
+
+/// Headers that a request may have.
+const MAX_HEADERS: usize = 100;
+
+#[starlark_module]
+pub(super) fn functions(builder: &mut GlobalsBuilder) {
+    /// Asks with GET: `ok` (the status is 200 to 299), `status`, `headers`, `body` and `url`.
+    fn get<'v>(
+        url: &'v str,
+        headers: Option<DictRef<'v>>,
+        #[starlark(default = NoneOr::None)] timeout_ms: NoneOr<u64>,
+        heap: Heap<'v>,
+    ) -> starlark::Result<Fields<'v>> {
+        ask("http.get", Given { method: "GET", url, body: "", json: None, headers, timeout_ms }, heap)
+    }
+
+    /// Asks with POST and a body, or with a value as JSON.
+    fn post<'v>(
+        url: &'v str,
+        #[starlark(default = "")] body: &'v str,
+        headers: Option<DictRef<'v>>,
+        #[starlark(default = NoneOr::None)] json: NoneOr<Value<'v>>,
+        #[starlark(default = NoneOr::None)] timeout_ms: NoneOr<u64>,
+        heap: Heap<'v>,
+    ) -> starlark::Result<Fields<'v>> {
+        let json = json.into_option();
+        ask("http.post", Given { method: "POST", url, body, json, headers, timeout_ms }, heap)
+    }
+
+    /// Asks with any method.
+    fn request<'v>(
+        method: &'v str,
+        url: &'v str,
+        #[starlark(default = "")] body: &'v str,
+        headers: Option<DictRef<'v>>,
+        #[starlark(default = NoneOr::None)] json: NoneOr<Value<'v>>,
+        #[starlark(default = NoneOr::None)] timeout_ms: NoneOr<u64>,
+        heap: Heap<'v>,
+    ) -> starlark::Result<Fields<'v>> {
+        let json = json.into_option();
+        ask("http.request", Given { method, url, body, json, headers, timeout_ms }, heap)
+    }
+}
+
+/// What a script gave.
+struct Given<'v> {
+    method: &'v str,
+    url: &'v str,
+    body: &'v str,
+    json: Option<Value<'v>>,
+    headers: Option<DictRef<'v>>,
+    timeout_ms: NoneOr<u64>,
+}
+
+fn ask<'v>(function: &str, given: Given<'v>, heap: Heap<'v>) -> starlark::Result<Fields<'v>> {
+    let request = request(&given).map_err(|what| error(function, what))?;
+    let answer = exchange::exchange(&request);
+    let answer = answer.map_err(|what| error(function, format!("request to {}: {what}", request.authority)))?;
+    Ok(told(answer, given.url, heap))
+}
+
+fn told<'v>(answer: Answer, url: &str, heap: Heap<'v>) -> Fields<'v> {
+    let headers = answer.headers.iter().map(|(name, value)| (name.as_str(), heap.alloc(value)));
+    fields([
+        ("ok", heap.alloc((200..300).contains(&answer.status))),
+        ("status", heap.alloc(i32::from(answer.status))),
+        ("headers", heap.alloc(fields(headers))),
+        ("body", heap.alloc(String::from_utf8_lossy(&answer.body).as_ref())),
+        ("url", heap.alloc(url)),
+    ])
+}
+
+fn request(given: &Given) -> Result<Request, String> {
+    let url = absolute(given.url)?;
+    let scheme = url.scheme().as_str().to_ascii_lowercase();
+    if scheme != "http" && scheme != "https" {
+        return Err(format!("the scheme must be http or https, found `{scheme}`"));
+    }
+    let authority = url.authority().ok_or_else(|| format!("`{}` names no host", given.url))?;
+    if authority.has_userinfo() {
+        return Err("a user's name in the address is not sent; use the header `authorization`".to_owned());
+    }
+    let path = if url.path().is_empty() { "/" } else { url.path().as_str() };
+    let path = match url.query() {
+        Some(query) => format!("{path}?{}", query.as_str()),
+        None => path.to_owned(),
+    };
+    let mut headers = headers(given.headers.as_ref())?;
+    let body = match given.json {
+        None => given.body.to_owned(),
+        Some(_) if !given.body.is_empty() => return Err("give body or json, not both".to_owned()),
+        Some(value) => {
+            if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+                headers.push(("content-type".to_owned(), "application/json".to_owned()));
+            }
+            json::encode(value).map_err(|what| format!("json is {what}"))?
+        }
+    };
+    let timeout_ms = given.timeout_ms.into_option();
+    let method = given.method.to_ascii_uppercase();
+    Ok(Request { method, https: scheme == "https", authority: authority.as_str().to_owned(), path, headers, body, timeout_ms })
+}
+
+fn headers(given: Option<&DictRef>) -> Result<Vec<(String, String)>, String> {
+    let Some(given) = given else { return Ok(Vec::new()) };
+    if given.len() > MAX_HEADERS {
+        return Err(format!("{} headers, over the limit of {MAX_HEADERS}", given.len()));
+    }
+    let header = |(name, value): (Value, Value)| match (name.unpack_str(), value.unpack_str()) {
+        (Some(name), Some(value)) => Ok((name.to_owned(), value.to_owned())),
+        (None, _) => Err(format!("the name of a header must be a string, found {}", name.get_type())),
+        (Some(name), None) => Err(format!("the header `{name}` must be a string, found {}", value.get_type())),
+    };
+    given.iter().map(header).collect()
+}

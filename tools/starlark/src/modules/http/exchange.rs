@@ -1,0 +1,164 @@
+//! One request through `wasi:http` and its answer, whole and bounded, with the host's reasons in plain words.
+
+use wasip2::http::outgoing_handler::handle;
+use wasip2::http::types::{
+    ErrorCode, Fields, FutureIncomingResponse, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest,
+    RequestOptions, Scheme, http_error_code,
+};
+use wasip2::io::streams::StreamError;
+
+/// Bytes that the body of an answer may have.
+const MAX_BODY: usize = 8 << 20;
+
+/// Bytes that the host takes in one piece.
+const PIECE: usize = 4096;
+
+/// What is asked for.
+pub(super) struct Request {
+    pub(super) method: String,
+    pub(super) https: bool,
+    /// The host, and the port where one is given.
+    pub(super) authority: String,
+    /// With the query.
+    pub(super) path: String,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: String,
+    /// For each of connecting, the first byte and what is between two bytes.
+    pub(super) timeout_ms: Option<u64>,
+}
+
+/// What came back.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    /// The names in lower case, each once; the values of one name joined by commas.
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+}
+
+/// Sends a request and reads its answer.
+pub(super) fn exchange(request: &Request) -> Result<Answer, String> {
+    let headers = Fields::new();
+    for (name, value) in &request.headers {
+        let refused = |what| format!("the header `{name}` is refused: {what:?}");
+        headers.append(name, value.as_bytes()).map_err(refused)?;
+    }
+    let outgoing = OutgoingRequest::new(headers);
+    let scheme = if request.https { Scheme::Https } else { Scheme::Http };
+    outgoing.set_method(&method(&request.method)).map_err(|()| format!("no method is called `{}`", request.method))?;
+    outgoing.set_scheme(Some(&scheme)).map_err(|()| "the scheme is refused")?;
+    outgoing.set_authority(Some(&request.authority)).map_err(|()| "it is no name of a host")?;
+    outgoing.set_path_with_query(Some(&request.path)).map_err(|()| "the path is refused")?;
+    let body = outgoing.body().map_err(|()| "the host takes no body")?;
+    let future = handle(outgoing, request.timeout_ms.map(options)).map_err(|code| words(&code))?;
+    let sent = send(body, request.body.as_bytes());
+    let response = wait(&future);
+    // Where the request was refused, that is the reason, and not that its body was no longer wanted.
+    let answer = read(response?)?;
+    sent.map(|()| answer)
+}
+
+fn options(timeout_ms: u64) -> RequestOptions {
+    let options = RequestOptions::new();
+    let nanos = Some(timeout_ms.saturating_mul(1_000_000));
+    // A host without such a limit keeps its own; the call's deadline holds all the same.
+    let _ = options.set_connect_timeout(nanos);
+    let _ = options.set_first_byte_timeout(nanos);
+    let _ = options.set_between_bytes_timeout(nanos);
+    options
+}
+
+fn send(body: OutgoingBody, bytes: &[u8]) -> Result<(), String> {
+    let stream = body.write().map_err(|()| "the host takes no body")?;
+    for piece in bytes.chunks(PIECE) {
+        stream.blocking_write_and_flush(piece).map_err(broken)?;
+    }
+    drop(stream);
+    OutgoingBody::finish(body, None).map_err(|code| words(&code))
+}
+
+fn wait(future: &FutureIncomingResponse) -> Result<IncomingResponse, String> {
+    loop {
+        match future.get() {
+            Some(Ok(response)) => return response.map_err(|code| words(&code)),
+            Some(Err(())) => return Err("the host gave the answer away".to_owned()),
+            None => future.subscribe().block(),
+        }
+    }
+}
+
+fn read(response: IncomingResponse) -> Result<Answer, String> {
+    let mut headers: Vec<(String, String)> = Vec::new();
+    for (name, value) in response.headers().entries() {
+        let (name, value) = (name.to_ascii_lowercase(), String::from_utf8_lossy(&value).into_owned());
+        match headers.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, values)) => *values = format!("{values}, {value}"),
+            None => headers.push((name, value)),
+        }
+    }
+    let status = response.status();
+    let incoming = response.consume().map_err(|()| "the answer has no body")?;
+    let stream = incoming.stream().map_err(|()| "the answer has no body")?;
+    let mut body = Vec::new();
+    loop {
+        match stream.blocking_read(64 << 10) {
+            Ok(piece) => body.extend_from_slice(&piece),
+            Err(StreamError::Closed) => break,
+            Err(failed) => return Err(broken(failed)),
+        }
+        if body.len() > MAX_BODY {
+            return Err(format!("the body of the answer is over the limit of {MAX_BODY} bytes"));
+        }
+    }
+    drop(stream);
+    drop(IncomingBody::finish(incoming));
+    Ok(Answer { status, headers, body })
+}
+
+fn broken(failed: StreamError) -> String {
+    match failed {
+        StreamError::Closed => "the connection was closed".to_owned(),
+        StreamError::LastOperationFailed(failed) => match http_error_code(&failed) {
+            Some(code) => words(&code),
+            None => failed.to_debug_string(),
+        },
+    }
+}
+
+/// The host's reasons as a script's author reads them.
+fn words(code: &ErrorCode) -> String {
+    let plain = match code {
+        ErrorCode::HttpRequestDenied => "denied by the grant",
+        ErrorCode::DestinationIpProhibited => "its address is prohibited",
+        ErrorCode::DnsTimeout | ErrorCode::DnsError(_) | ErrorCode::DestinationNotFound => "there is no such host",
+        ErrorCode::DestinationUnavailable | ErrorCode::DestinationIpUnroutable => "the host cannot be reached",
+        ErrorCode::ConnectionRefused => "the connection was refused",
+        ErrorCode::ConnectionTerminated | ErrorCode::HttpResponseIncomplete => "the connection was closed",
+        ErrorCode::ConnectionTimeout => "connecting took too long",
+        ErrorCode::ConnectionReadTimeout | ErrorCode::HttpResponseTimeout => "the answer took too long",
+        ErrorCode::ConnectionWriteTimeout => "sending took too long",
+        ErrorCode::ConnectionLimitReached => "the limit of requests is reached",
+        ErrorCode::TlsProtocolError | ErrorCode::TlsCertificateError | ErrorCode::TlsAlertReceived(_) => {
+            "the secure connection failed"
+        }
+        ErrorCode::HttpRequestMethodInvalid => "the method is refused",
+        ErrorCode::HttpRequestUriInvalid | ErrorCode::HttpRequestUriTooLong => "the address is refused",
+        ErrorCode::HttpRequestBodySize(_) => "the body is too large",
+        ErrorCode::HttpResponseBodySize(_) => "the body of the answer is too large",
+        ErrorCode::InternalError(Some(text)) => return text.clone(),
+        other => return format!("{other:?}"),
+    };
+    plain.to_owned()
+}
+
+fn method(name: &str) -> Method {
+    match name {
+        "GET" => Method::Get,
+        "HEAD" => Method::Head,
+        "POST" => Method::Post,
+        "PUT" => Method::Put,
+        "DELETE" => Method::Delete,
+        "OPTIONS" => Method::Options,
+        "PATCH" => Method::Patch,
+        other => Method::Other(other.to_owned()),
+    }
+}
