@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module of the library may import only from those before it.
-const ORDER: [&str; 16] = [
-    "error", "private", "tool", "call", "schema", "source", "registry", "policy", "hook", "observe", "audit",
-    "results", "record", "sandbox", "pipeline", "runtime",
+const ORDER: [&str; 17] = [
+    "error", "private", "tool", "call", "schema", "source", "registry", "policy", "hook", "delegate", "observe",
+    "audit", "results", "record", "sandbox", "pipeline", "runtime",
 ];
 
 fn root() -> PathBuf {

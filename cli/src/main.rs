@@ -12,6 +12,7 @@ mod interrupt;
 mod open_files;
 mod options;
 mod permission;
+mod progress;
 mod render;
 mod secrets;
 mod telemetry;
@@ -37,6 +38,7 @@ Examples:
   toolcrib run 'what changed in notes.md?' --model NAME --allow-read=.
   toolcrib call fs_read_file '{\"path\":\"notes.md\"}' --allow-read=./docs
   toolcrib validate ./tools.json                   every problem, before an agent meets it
+  toolcrib new tool count --markdown               a tool of your own, in one file
   toolcrib audit verify                            whether anybody changed the log of calls
   toolcrib doctor                                  what is missing on this machine, and the cure
 

@@ -9,23 +9,22 @@ mod records;
 mod results;
 mod rules;
 mod secrets;
+mod services;
 
-use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use directories::ProjectDirs;
 use futures::stream::{StreamExt, TryStreamExt};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use toolcrib::observe::Observer;
 use toolcrib::policy::{Approvals, Given, Permission, Policy};
 use toolcrib::tool::{LimitRequest, Limits};
 use toolcrib::{Audit, Builder, Runtime};
 
 use crate::config::{Config, Mask};
 use crate::permission::Person;
+use crate::progress;
 use crate::render::{self, Advice};
 use crate::secrets::{PASSPHRASE, Vault};
 
@@ -37,13 +36,13 @@ pub(crate) use results::ResultsFolder;
 pub(crate) use rules::{Kept, Rules};
 pub(crate) use secrets::{KeptSecrets, SecretOptions};
 
-/// The source that is used where none is named.
-pub(crate) const DEFAULT_SOURCE: &str = "./tools.json";
+/// The source that is used where none is named, and what makes a folder the one that is used where it is not there.
+const DEFAULT_SOURCE: &str = "./tools.json";
+const HARNESS: [&str; 2] = ["./.harness", "./harness.md"];
 /// Variables whose values never reach the audit log.
 pub(crate) const SECRETS: [&str; 3] = ["OAI_API_KEY", "OPENAI_API_KEY", PASSPHRASE];
 /// The shortest secret that is masked, in characters: masking a shorter one would garble every text.
 const SHORTEST_SECRET: usize = 4;
-const SLOW: Duration = Duration::from_secs(1);
 /// How many calls run at once where nobody says.
 const DEFAULT_CONCURRENCY: u16 = 32;
 /// Stands for a denial of everything.
@@ -57,7 +56,8 @@ pub(crate) const RECORDS: &str = "Records";
 /// Which tools, with which permissions, limits and records.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Sources {
-    /// A `tools.json`, a folder with one or with components, or a component; may be repeated [default: ./tools.json]
+    /// A `tools.json`, a Markdown file, a component, or a folder with any of them; may be repeated [default:
+    /// ./tools.json, else ./.harness]
     #[arg(long, value_name = "PATH", help_heading = TOOLS)]
     pub(crate) tools: Vec<PathBuf>,
 
@@ -86,6 +86,8 @@ pub(crate) struct Sources {
     pub(crate) secrets: SecretOptions,
     #[command(flatten)]
     network: network::Network,
+    #[command(flatten)]
+    services: services::Services,
 
     #[command(flatten)]
     pub(crate) rules: Rules,
@@ -157,15 +159,15 @@ impl Sources {
         default_deadline: Duration,
         secrets: impl IntoIterator<Item = String>,
     ) -> anyhow::Result<Runtime> {
-        self.observed(default_deadline, secrets, None)
+        self.runtime_with(default_deadline, secrets, |builder| builder)
     }
 
-    /// The same, with somebody who watches the calls.
-    pub(crate) fn observed(
+    /// The same, with what else a command wants in it: who watches the calls, who takes tasks over.
+    pub(crate) fn runtime_with(
         &self,
         default_deadline: Duration,
         secrets: impl IntoIterator<Item = String>,
-        observers: impl IntoIterator<Item = Arc<dyn Observer>>,
+        with: impl FnOnce(Builder) -> Builder,
     ) -> anyhow::Result<Runtime> {
         let config = self.rules.config()?;
         let approvals = self.rules.kept.file();
@@ -201,7 +203,7 @@ impl Sources {
         if let Some(calls) = self.concurrency {
             builder = builder.concurrency(calls.into());
         }
-        let runtime = observers.into_iter().fold(builder, Builder::observer).build()?;
+        let runtime = with(builder).build()?;
         rules::keep_apart(&runtime, approvals.as_ref(), &config, vault.as_ref().map(Vault::file))?;
         for problem in runtime.warnings() {
             render::warning(&format!("{}: {problem}", render::from_here(&problem.path).display()));
@@ -209,13 +211,12 @@ impl Sources {
         Ok(runtime)
     }
 
-    /// Compiles every tool ahead of its first call, several at once. Where that takes longer than a moment, a line on
-    /// the terminal says so.
+    /// Compiles every tool ahead of its first call, several at once, and what hooks run on. Where that takes longer than a
+    /// moment, a line on the terminal says so.
     pub(crate) async fn prepare(&self, runtime: &Runtime) -> anyhow::Result<()> {
         let names: Vec<String> = runtime.tools().map(|tool| tool.name.clone()).collect();
         let at_once = std::thread::available_parallelism().map_or(1, usize::from);
-        let bar = ProgressBar::with_draw_target(Some(names.len() as u64), ProgressDrawTarget::hidden());
-        bar.set_style(ProgressStyle::with_template("preparing tools {bar:24} {pos}/{len}")?);
+        let bar = progress::counted("preparing tools", names.len());
         let prepared = futures::stream::iter(names)
             .map(|name| {
                 let (runtime, bar) = (runtime.clone(), bar.clone());
@@ -224,33 +225,16 @@ impl Sources {
             .buffer_unordered(at_once)
             .map(|task| task.context("preparing a tool failed")?.map_err(anyhow::Error::from))
             .try_collect::<()>();
-        let shown = async {
-            tokio::time::sleep(SLOW).await;
-            if io::stderr().is_terminal() {
-                bar.set_draw_target(ProgressDrawTarget::stderr());
-                bar.tick();
-            }
-            std::future::pending::<()>().await
+        let all = async {
+            prepared.await?;
+            Ok(runtime.prepare_hooks().await?)
         };
-        let end = tokio::select! {
-            end = prepared => end,
-            () = shown => Ok(()),
-        };
-        bar.finish_and_clear();
-        end
+        progress::shown(&bar, all).await
     }
 
     /// The sources that were named, or the default one.
     pub(crate) fn paths(&self) -> anyhow::Result<Vec<PathBuf>> {
-        if !self.tools.is_empty() {
-            return Ok(self.tools.clone());
-        }
-        let default = PathBuf::from(DEFAULT_SOURCE);
-        if !default.is_file() {
-            let hint = "name a `tools.json`, a folder of components or a component with `--tools PATH`";
-            return Err(Advice::new(format!("no tools: there is no `{DEFAULT_SOURCE}` in this folder"), hint).into());
-        }
-        Ok(vec![default])
+        if self.tools.is_empty() { Ok(vec![default_source()?]) } else { Ok(self.tools.clone()) }
     }
 
     fn policy(&self, config: &Config) -> Policy {
@@ -259,11 +243,13 @@ impl Sources {
             .chain(self.allow_write.iter().cloned().map(Permission::Write))
             .chain(self.allow_env.iter().cloned().map(Permission::Env))
             .chain(self.network.allowed())
+            .chain(self.services.allowed())
             .chain(self.secrets.allowed());
         let denied = (self.deny_read.iter().map(everywhere).map(Permission::Read))
             .chain(self.deny_write.iter().map(everywhere).map(Permission::Write))
             .chain(self.deny_env.iter().cloned().map(Permission::Env))
             .chain(self.network.denied())
+            .chain(self.services.denied())
             .chain(self.secrets.denied());
         let policy = denied.fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny);
         self.rules.rule(policy, config)
@@ -299,6 +285,20 @@ impl Sources {
     pub(crate) fn at_once(&self) -> usize {
         self.concurrency.unwrap_or(DEFAULT_CONCURRENCY).into()
     }
+}
+
+/// The source that is used where none is named: the first that is there.
+pub(crate) fn default_source() -> anyhow::Result<PathBuf> {
+    if Path::new(DEFAULT_SOURCE).is_file() {
+        return Ok(DEFAULT_SOURCE.into());
+    }
+    if HARNESS.iter().any(|path| Path::new(path).exists()) {
+        return Ok(".".into());
+    }
+    let message = format!("no tools: there is no `{DEFAULT_SOURCE}` and no `{}` in this folder", HARNESS[0]);
+    let hint = "name a `tools.json`, a Markdown file, a component or a folder of them with `--tools PATH`, or make a \
+                tool with `toolcrib new tool NAME --markdown`";
+    Err(Advice::new(message, hint).into())
 }
 
 /// Whether a secret is long enough to be masked.

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use toolcrib::call::{Denial, Flag};
+use toolcrib::call::{Denial, Execution, Flag};
 
 use hold::Stream;
 
@@ -189,6 +189,18 @@ pub(crate) fn denials(denials: &[Denial]) {
             Some(flag) => hint(&format!("`{capability}` was denied: {flag} would allow it")),
             None => hint(&format!("`{capability}` was denied")),
         }
+    }
+}
+
+/// Writes a line for each program that a call's script ran.
+pub(crate) fn executed(executions: &[Execution]) {
+    for Execution { program, exit, stopped, ms, .. } in executions {
+        let end = match (exit, stopped) {
+            (Some(code), _) => format!("exit {code}"),
+            (None, Some(outcome)) => outcome.as_str().to_owned(),
+            (None, None) => "did not end".to_owned(),
+        };
+        aside(&format!("  ran {}: {end}, {ms:.1} ms", one_line(program)));
     }
 }
 

@@ -49,6 +49,6 @@ pub use error::{Error, Outcome, ToolError};
 pub use pipeline::{Scheduler, Session, Step};
 pub use policy::Policy;
 pub use results::Results;
-pub use runtime::{Builder, Runtime, Standing};
+pub use runtime::{Builder, Runtime, Standing, WeakRuntime};
 pub use sandbox::compiler;
 pub use tool::Tool;

@@ -15,6 +15,10 @@
 //! | `error` | the run has failed |
 //!
 //! `step` counts the model's answers from 1. `end` or `error` is the last line.
+//!
+//! An agent to which a task was handed has events of its own, each with its `depth`, 1 below the run's own agent, and its
+//! number in the run, `agent`: also a `start` and an `end` or `error`, which are not the run's. They come between the
+//! `tool_call` that handed the task on and its `tool_result`.
 
 use serde::Serialize;
 use toolcrib::Receipt;
@@ -119,6 +123,24 @@ impl Ending {
             Self::Interrupted => "interrupted",
         }
     }
+}
+
+/// An agent to which a task was handed.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Below {
+    /// How many agents have handed on before it.
+    pub(crate) depth: u32,
+    /// Its number among the agents of the run, from 1.
+    pub(crate) agent: u64,
+}
+
+/// An event with whose it is.
+#[derive(Debug, Serialize)]
+pub(crate) struct Told<'a> {
+    #[serde(flatten)]
+    pub(crate) event: &'a Event<'a>,
+    #[serde(flatten)]
+    pub(crate) below: Option<Below>,
 }
 
 /// What a run came to.

@@ -5,8 +5,10 @@
 mod answer;
 mod batch;
 pub(crate) mod conversation;
+pub(crate) mod delegate;
 pub(crate) mod event;
 mod fault;
+mod hooks;
 mod incoming;
 mod lines;
 pub(crate) mod model;
@@ -38,7 +40,7 @@ use crate::interrupt;
 use crate::permission::hint;
 
 /// What is wished for in every request of a run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Wishes {
     pub(crate) model: String,
     pub(crate) sampling: Sampling,
@@ -96,8 +98,8 @@ impl Agent {
         }
     }
 
-    /// Runs to the end. A failure is told too, and returned.
-    pub(crate) async fn run(mut self) -> anyhow::Result<Ending> {
+    /// Runs to the end, and gives the answer where there is one. A failure is told too, and returned.
+    pub(crate) async fn run(mut self) -> anyhow::Result<(Ending, Option<String>)> {
         let _hold = interrupt::hold();
         let end = self.steps().await;
         self.ended = true;
@@ -112,7 +114,7 @@ impl Agent {
                 };
                 let event = Event::End { reason: ending, answer: answer.as_deref(), totals: self.totals(), exit_code };
                 self.report.emit(&event)?;
-                Ok(ending)
+                Ok((ending, answer))
             }
             Err(error) => {
                 // The first failure is the one to return.
@@ -123,16 +125,16 @@ impl Agent {
     }
 
     async fn steps(&mut self) -> anyhow::Result<(Ending, Option<String>)> {
-        let tools = self.session.tools().into_iter().map(|tool| tool.name.as_str()).collect();
+        const INTERRUPTED: (Ending, Option<String>) = (Ending::Interrupted, None);
+        let session = self.session.clone();
+        let tools: Vec<&str> = session.tools().into_iter().map(|tool| tool.name.as_str()).collect();
         let Wishes { model, max_steps, stream, .. } = &self.wishes;
-        self.report.emit(&Event::Start { model, tools, max_steps: *max_steps, stream: *stream })?;
+        self.report.emit(&Event::Start { model, tools: tools.clone(), max_steps: *max_steps, stream: *stream })?;
         self.conversation.save()?;
+        let begun = hooks::begun(&session, &self.wishes, &self.conversation, &tools);
+        let Some(()) = unless_interrupted(begun).await? else { return Ok(INTERRUPTED) };
         for step in 1..=self.wishes.max_steps {
-            let turn = tokio::select! {
-                biased;
-                () = interrupt::asked() => return Ok((Ending::Interrupted, None)),
-                turn = self.ask(step) => turn?,
-            };
+            let Some(turn) = unless_interrupted(self.ask(step)).await? else { return Ok(INTERRUPTED) };
             self.conversation.push(Message::assistant(&turn));
             let Turn { text, calls, .. } = turn;
             if calls.is_empty() {
@@ -140,20 +142,34 @@ impl Agent {
             }
             self.call(step, calls).await?;
             if interrupt::is_asked() {
-                return Ok((Ending::Interrupted, None));
+                return Ok(INTERRUPTED);
             }
             self.keep()?;
         }
-        Ok((Ending::MaxSteps, None))
+        let ended = unless_interrupted(hooks::ended(&session, Ending::MaxSteps, None)).await?;
+        Ok(ended.map_or(INTERRUPTED, |_| (Ending::MaxSteps, None)))
     }
 
     async fn ask(&mut self, step: u32) -> anyhow::Result<Turn> {
+        hooks::asking(&self.session, &self.wishes, &self.conversation, step).await?;
         let tools = definitions(&self.session);
-        let request = self.wishes.request(&self.conversation, &tools);
+        let mut request = self.wishes.request(&self.conversation, &tools);
+        if hooks::hear_answers(&self.session) {
+            // What a hook may still withhold or change is shown to nobody before.
+            request.stream = None;
+        }
         let mut turn = self.model.answer(request, step, &mut self.report).await?;
         self.identifiers.settle(&mut turn.calls);
         self.totals.steps = step;
         let is_final = turn.calls.is_empty();
+        let is_empty = is_final && turn.text.is_empty();
+        if !is_empty {
+            turn.text = hooks::answered(&self.session, step, &turn).await?;
+        }
+        if is_final && !is_empty {
+            let answer = hooks::ended(&self.session, Ending::Answer, Some(&turn.text)).await?;
+            turn.text = answer.unwrap_or_default();
+        }
         if !turn.text.is_empty() {
             self.report.emit(&Event::Message { step, content: &turn.text, r#final: is_final })?;
         }
@@ -166,7 +182,7 @@ impl Agent {
             Some("content_filter") => self.report.warn("the server's filter has withheld a part of the answer")?,
             _ => {}
         }
-        if is_final && turn.text.is_empty() {
+        if is_empty {
             bail!("the model `{}` gave neither text nor calls", self.wishes.model);
         }
         Ok(turn)
@@ -209,6 +225,17 @@ impl Agent {
 
     fn totals(&self) -> Totals {
         Totals { ms: self.started.elapsed().as_millis().try_into().unwrap_or(u64::MAX), ..self.totals }
+    }
+}
+
+/// The end of `work`, or nothing where somebody ends the run before.
+async fn unless_interrupted<T, E: Into<anyhow::Error>>(
+    work: impl Future<Output = Result<T, E>>,
+) -> anyhow::Result<Option<T>> {
+    tokio::select! {
+        biased;
+        () = interrupt::asked() => Ok(None),
+        end = work => end.map(Some).map_err(Into::into),
     }
 }
 

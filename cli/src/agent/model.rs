@@ -7,7 +7,7 @@ use super::server::Server;
 use super::turn::Turn;
 
 /// A model.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Model {
     /// One behind the Chat Completions API.
     Server(Box<Server>),
@@ -16,6 +16,21 @@ pub(crate) enum Model {
 }
 
 impl Model {
+    /// The same model for an agent to which a task is handed, in a conversation of its own.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, in words for whoever hands the task on.
+    pub(crate) fn for_another_agent(&self) -> Result<Self, String> {
+        match self {
+            Model::Server(server) => Ok(Model::Server(server.clone())),
+            Model::Script(script) => {
+                let next = script.next_agent().map(Model::Script);
+                next.ok_or_else(|| "the script that plays the model has no more `agents`".to_owned())
+            }
+        }
+    }
+
     /// The model's next answer. Text is reported as it arrives where the request wishes for a stream.
     pub(crate) async fn answer(
         &mut self,

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal, Write};
 use anyhow::Context;
 use reqwest::Url;
 
-use super::event::{Ending, Event, ToolResult, Totals};
+use super::event::{Below, Ending, Event, Told, ToolResult, Totals};
 use super::turn::Turn;
 use crate::options::is_maskable;
 use crate::render::{self, Tone, legible, one_line, ours, paint, shortened};
@@ -42,6 +42,8 @@ pub(crate) struct Report {
     audience: Audience,
     debug: bool,
     secrets: Vec<String>,
+    /// Whose report it is, where a task was handed on.
+    below: Option<Below>,
     /// Who traces the run, if somebody does.
     span: Option<AgentSpan>,
     /// Whether text was streamed in the answer that arrives, and whether its last line is still open.
@@ -55,12 +57,24 @@ impl Report {
         let mut secrets: Vec<String> = secrets.into_iter().filter(|secret| is_maskable(secret)).collect();
         // A secret that holds another is masked whole.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Self { audience, debug, secrets, span: None, streamed: false, line_open: false }
+        Self { audience, debug, secrets, below: None, span: None, streamed: false, line_open: false }
     }
 
     /// The same report, to `span` too.
     pub(crate) fn traced(self, span: Option<AgentSpan>) -> Self {
         Self { span, ..self }
+    }
+
+    /// The report of an agent below, told where this one is told.
+    pub(crate) fn below(&self, below: Below) -> Self {
+        Self {
+            secrets: self.secrets.clone(),
+            below: Some(below),
+            span: self.span.as_ref().map(AgentSpan::below),
+            streamed: false,
+            line_open: false,
+            ..*self
+        }
     }
 
     /// Tells one event.
@@ -70,7 +84,11 @@ impl Report {
         }
         match self.audience {
             Audience::Program => {
-                render::print_json(&serde_json::to_string(event).context("cannot write an event as JSON")?)?;
+                let told = Told { event, below: self.below };
+                render::print_json(&serde_json::to_string(&told).context("cannot write an event as JSON")?)?;
+                if self.below.is_some() {
+                    return Ok(());
+                }
                 if let Event::End { reason: Ending::MaxSteps, totals, .. } = event {
                     render::aside(&out_of_steps(totals));
                 }
@@ -122,12 +140,14 @@ impl Report {
         }
         self.close_line()?;
         let traced = detail >= Detail::Trace;
+        let margin = self.margin();
+        let is_below = self.below.is_some();
         match event {
             Event::Message { content, r#final, .. } => {
                 let shown = std::mem::take(&mut self.streamed);
-                match (r#final, shown) {
+                match (*r#final && !is_below, shown) {
                     (true, false) => render::print(legible(content).trim_end_matches('\n'))?,
-                    (false, false) if traced => quoted("·", content),
+                    (false, false) if traced => quoted(&format!("{margin}·"), content),
                     _ => {}
                 }
             }
@@ -137,9 +157,9 @@ impl Report {
             Event::ToolCall { name, arguments, .. } if traced => {
                 let name = one_line(name);
                 let arguments = fitting(name.chars().count() + 3, arguments, detail);
-                ours(&format!("{} {name} {arguments}", quiet("→")));
+                ours(&format!("{} {name} {arguments}", quiet(&format!("{margin}→"))));
             }
-            Event::ToolResult(result) if traced => told(result, detail),
+            Event::ToolResult(result) if traced => told(&margin, result, detail),
             Event::Usage { usage, .. } if detail == Detail::Verbose => {
                 render::aside(&format!("{} + {} tokens", usage.prompt_tokens, usage.completion_tokens));
             }
@@ -152,17 +172,27 @@ impl Report {
             Event::Warning { message } => render::warning(message),
             Event::End { reason, totals, .. } => {
                 if traced {
-                    ours(&quiet(&summary(totals)));
+                    ours(&quiet(&format!("{margin}{}", summary(totals))));
                 }
                 match reason {
+                    // What became of the task is told by the result of the call that handed it on.
+                    _ if is_below => {}
                     Ending::Answer => {}
                     Ending::MaxSteps => render::aside(&out_of_steps(totals)),
                     Ending::Interrupted => render::aside("info: interrupted"),
                 }
             }
+            Event::Error { message, .. } if is_below => {
+                render::warning(&format!("an agent to which a task was handed has failed: {message}"));
+            }
             _ => {}
         }
         Ok(())
+    }
+
+    /// What the lines of an agent below begin with.
+    fn margin(&self) -> String {
+        "│ ".repeat(self.below.map_or(0, |below| below.depth as usize))
     }
 
     fn stream(&mut self, delta: &str) -> anyhow::Result<()> {
@@ -183,7 +213,7 @@ impl Report {
     }
 }
 
-fn told(result: &ToolResult<'_>, detail: Detail) {
+fn told(margin: &str, result: &ToolResult<'_>, detail: Detail) {
     let outcome = result.receipt.outcome.as_str();
     let took = format!(" {}", milliseconds(result.receipt.ms));
     let name = if result.alone { String::new() } else { format!("{} ", one_line(result.name)) };
@@ -191,7 +221,8 @@ fn told(result: &ToolResult<'_>, detail: Detail) {
     let painted = paint(tone, outcome, io::stderr().is_terminal());
     let width = outcome.len() + took.len() + name.chars().count() + 4;
     let content = fitting(width, result.content, detail);
-    ours(&format!("{} {painted}{took}  {name}{}", quiet("←"), quiet(&content)));
+    ours(&format!("{} {painted}{took}  {name}{}", quiet(&format!("{margin}←")), quiet(&content)));
+    render::executed(&result.receipt.executed);
     if detail == Detail::Verbose && !result.log.is_empty() {
         quoted("|", result.log);
     }

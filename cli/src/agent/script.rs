@@ -7,17 +7,21 @@
 //!   "turns": [
 //!     { "content": "text", "tool_calls": [{ "name": "fs_list_dir", "arguments": { "path": "." } }] },
 //!     { "content": "the answer" }
-//!   ]
+//!   ],
+//!   "agents": [{ "turns": [{ "content": "the answer to the first task that is handed on" }] }]
 //! }
 //! ```
 //!
 //! Every turn has `content`, `tool_calls` or both; the loop ends with the first turn without calls. A call has a `name`,
 //! and optionally `arguments` (an object, or text that is passed on as it is, JSON or not) and an `id`. A turn cannot
-//! refer to results: it says the same whatever the tools answer. Unknown fields are errors.
+//! refer to results: it says the same whatever the tools answer. Where a tool hands tasks on, each agent plays the next of
+//! `agents`, in the order in which the tasks come. Unknown fields are errors.
 
 use std::fmt::Display;
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::vec;
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Map, Value, json};
@@ -30,7 +34,7 @@ use super::turn::Turn;
 use crate::input;
 
 /// A script, and how far it has been played.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Script {
     path: PathBuf,
     /// What is asked when the command line does not say.
@@ -39,6 +43,8 @@ pub(crate) struct Script {
     pub(crate) system: Option<String>,
     turns: Vec<Value>,
     next: usize,
+    /// The turns of the agents to which nothing was handed yet.
+    agents: Arc<Mutex<vec::IntoIter<Vec<Value>>>>,
 }
 
 impl Script {
@@ -51,24 +57,33 @@ impl Script {
     fn parse(text: &str, path: &Path) -> anyhow::Result<Self> {
         let place = Place(path.display().to_string());
         let value: Value = serde_json::from_str(text).with_context(|| format!("script `{place}` is not JSON"))?;
-        let fields = place.object(&value, &["prompt", "system", "turns"])?;
-        let turns = match fields.get("turns") {
-            Some(Value::Array(turns)) if !turns.is_empty() => turns,
-            Some(Value::Array(_)) => bail!("{place}: `turns` is empty; add at least the turn that answers"),
-            found => return Err(place.field("turns", found, "an array of turns")),
+        let fields = place.object(&value, &["prompt", "system", "turns", "agents"])?;
+        let agents = match fields.get("agents") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(agents)) => agents
+                .iter()
+                .enumerate()
+                .map(|(index, agent)| {
+                    let place = place.agent(index);
+                    turns(&place, place.object(agent, &["turns"])?)
+                })
+                .collect::<anyhow::Result<_>>()?,
+            found => return Err(place.field("agents", found, "an array of objects with `turns`")),
         };
-        let turns: Vec<Value> = turns
-            .iter()
-            .enumerate()
-            .map(|(index, turn)| message(&place.turn(index), turn))
-            .collect::<Result<_, _>>()?;
         Ok(Self {
             path: path.to_owned(),
             prompt: place.text(fields, "prompt")?,
             system: place.text(fields, "system")?,
-            turns,
+            turns: turns(&place, fields)?,
             next: 0,
+            agents: Arc::new(Mutex::new(agents.into_iter())),
         })
+    }
+
+    /// The part of the next agent to which a task is handed.
+    pub(crate) fn next_agent(&self) -> Option<Self> {
+        let turns = self.agents.lock().unwrap_or_else(PoisonError::into_inner).next()?;
+        Some(Self { path: self.path.clone(), prompt: None, system: None, turns, next: 0, agents: self.agents.clone() })
     }
 
     /// Plays the next turn, by the way that a server's answer takes.
@@ -86,6 +101,17 @@ impl Script {
             }
         }
         answer.whole().map_err(|_| anyhow!("turn {} of the script cannot be played", self.next))
+    }
+}
+
+/// The turns of an agent.
+fn turns(place: &Place, fields: &Map<String, Value>) -> anyhow::Result<Vec<Value>> {
+    match fields.get("turns") {
+        Some(Value::Array(turns)) if !turns.is_empty() => {
+            turns.iter().enumerate().map(|(index, turn)| message(&place.turn(index), turn)).collect()
+        }
+        Some(Value::Array(_)) => bail!("{place}: `turns` is empty; add at least the turn that answers"),
+        found => Err(place.field("turns", found, "an array of turns")),
     }
 }
 
@@ -130,6 +156,10 @@ impl Display for Place {
 impl Place {
     fn turn(&self, index: usize) -> Self {
         Self(format!("{self}: turns[{index}]"))
+    }
+
+    fn agent(&self, index: usize) -> Self {
+        Self(format!("{self}: agents[{index}]"))
     }
 
     fn call(&self, index: usize) -> Self {
@@ -184,7 +214,12 @@ mod tests {
     #[test]
     fn a_wrong_script_is_told_where_it_is_wrong() {
         for (text, wanted) in [
-            ("[]", "s.json: found an array, expected an object with `prompt`, `system`, `turns`"),
+            ("[]", "s.json: found an array, expected an object with `prompt`, `system`, `turns`, `agents`"),
+            (r#"{"agents":{}}"#, "s.json: `agents` is an object; write an array of objects with `turns`"),
+            (
+                r#"{"turns":[{"content":"a"}],"agents":[{"turns":[{"content":"b"}]},{"turns":[]}]}"#,
+                "s.json: agents[1]: `turns` is empty; add at least the turn that answers",
+            ),
             (r#"{"turns":{}}"#, "s.json: `turns` is an object; write an array of turns"),
             (r#"{}"#, "s.json: `turns` is missing; write an array of turns"),
             (r#"{"turns":[]}"#, "s.json: `turns` is empty; add at least the turn that answers"),

@@ -24,7 +24,7 @@ use crate::render::{self, Advice};
 const LONGEST_REASON: usize = 600;
 
 /// A server, and what is known about it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Server {
     client: Client,
     url: Url,

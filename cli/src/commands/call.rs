@@ -6,13 +6,14 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use toolcrib::{Outcome, Receipt, ToolCall, ToolResult};
+use toolcrib::{Builder, Outcome, Receipt, ToolCall, ToolResult};
 
 use crate::calls::Calls;
 use crate::input;
 use crate::interrupt;
 use crate::options::{RecordsFolder, Sources, duration};
 use crate::permission::hint;
+use crate::progress;
 use crate::render;
 use crate::telemetry::{Root, TelemetryOptions};
 
@@ -62,16 +63,20 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let records = args.records.open(&args.sources, [])?;
     let deadline = args.tool_timeout.unwrap_or(args.timeout);
     let observers = records.observer().into_iter().chain(telemetry.observer());
-    let runtime = args.sources.observed(deadline, [], observers)?;
+    let runtime = args.sources.runtime_with(deadline, [], |builder| observers.fold(builder, Builder::observer))?;
     records.keep_apart(&runtime)?;
     // The receipt is to show the call and not the compiler; what is wrong with the program, the call says itself.
-    let _ = runtime.prepare(&args.name).await;
+    let ready = async { (runtime.prepare(&args.name).await, runtime.prepare_hooks().await) };
+    let _ = progress::during("preparing the tool", ready).await;
     let id = format!("call_{:016x}", rand::random::<u64>());
     let _hold = interrupt::hold();
     let mut calls = Calls::start(&runtime.open_session(), vec![ToolCall::new(id, &args.name, &arguments)]);
     let result = calls.next().await.context("the call broke off")?;
     if args.verbose && !result.log.is_empty() {
         render::aside(&result.log);
+    }
+    if args.verbose {
+        render::executed(&result.receipt.executed);
     }
     render::flags(&result.receipt.flags);
     advise(&result, args.verbose);

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use anyhow::Context;
 use serde_json::Value;
 use toolcrib::record::{Crib, Entry, Order, Standing};
-use toolcrib::tool::Limits;
+use toolcrib::tool::{Body, Limits};
 use toolcrib::{Runtime, Tool, runtime, source};
 
 use crate::options::Sources;
@@ -24,7 +24,7 @@ record a line: declarations.ndjson, interfaces.ndjson, execution-profiles.ndjson
 scheduler-policies.ndjson, deferred-tools.ndjson, surfaces.ndjson. What the flags allow is what the profiles say.";
 
 /// What the host does itself, where there is a need for it.
-const BUILTINS: [&str; 2] = ["tool_search", "read_result"];
+const BUILTINS: [&str; 4] = ["tool_search", "read_result", "task_poll", "task_await"];
 
 /// Write the tools as records of a standard.
 #[derive(clap::Args)]
@@ -69,7 +69,10 @@ fn records(runtime: &Runtime, at_once: usize) -> Crib {
 
 fn entry<'a>(runtime: &'a Runtime, tool: &'a Tool) -> Option<Entry<'a>> {
     let (grant, limits) = (runtime.grant(&tool.name)?, runtime.limits(&tool.name)?);
-    let program = tool.body.program().and_then(|program| source::fingerprint(program).ok());
+    let digest = match &tool.body {
+        Body::Script(script) => Some(script.digest.clone()),
+        body => body.program().and_then(|program| source::fingerprint(program).ok()).map(|program| program.digest),
+    };
     let standing = match runtime.standing(&tool.name)? {
         runtime::Standing::Deferred => Standing::Deferred,
         runtime::Standing::Closed { decision, why } => {
@@ -77,7 +80,7 @@ fn entry<'a>(runtime: &'a Runtime, tool: &'a Tool) -> Option<Entry<'a>> {
         }
         _ => Standing::Loaded,
     };
-    Some(Entry { tool, grant, limits, digest: program.map(|program| program.digest), standing })
+    Some(Entry { tool, grant, limits, digest, standing })
 }
 
 fn write(folder: &Path, kind: &str, records: &[Value]) -> anyhow::Result<()> {

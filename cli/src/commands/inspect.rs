@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use serde_json::{Map, Value, json};
 use toolcrib::runtime::Standing;
 use toolcrib::source::{self, Fingerprint};
-use toolcrib::tool::{Capabilities, FileRequest, Limits};
+use toolcrib::tool::{Body, Capabilities, Event, FileRequest, Glob, Limits, Script, ScriptedHook};
 use toolcrib::{Runtime, Tool};
 
 use crate::options::Sources;
@@ -18,17 +18,18 @@ const EXAMPLES: &str = "\
 Examples:
   toolcrib inspect fs_read_file --tools target/crib --allow-read=./docs
   toolcrib inspect ./greet.tool.json
+  toolcrib inspect .harness/tools/count.md
   toolcrib inspect ./greet.wasm --json | jq .interface.safety
 
 A fact is `declared` by the tool's source, `inferred` from its program's imports and from what it is
-granted, or the safe `default`. What ends in .json or .wasm or has a slash in it is a file, which is
-loaded alone; anything else is the name of a tool among --tools.";
+granted, or the safe `default`. What ends in .json, .md or .wasm or has a slash in it is a file, which
+is loaded alone; anything else is the name of a tool among --tools.";
 
 /// Show what is known of a tool, and why.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The name of a tool, or a component or record file
+    /// The name of a tool, or a component, record or Markdown file
     #[arg(value_name = "NAME or FILE")]
     tool: String,
     /// Show the defaults that say nothing too
@@ -77,7 +78,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Whether an argument means a file and not a name: the same wherever the caller stands.
 fn is_file(argument: &str) -> bool {
-    argument.ends_with(".json") || argument.ends_with(".wasm") || argument.contains(std::path::is_separator)
+    [".json", ".md", ".wasm"].iter().any(|ending| argument.ends_with(ending))
+        || argument.contains(std::path::is_separator)
 }
 
 /// The one tool of a file.
@@ -118,6 +120,17 @@ fn record(known: &Known<'_>) -> Value {
             "digest": program.digest,
             "bytes": program.bytes,
         })),
+        "script": script(tool).map(|script| json!({
+            "digest": script.digest,
+            "bytes": script.source.len(),
+            "place": script.place,
+            "background": script.background,
+        })),
+        "hooks": hooks(runtime, tool).map(|hook| json!({
+            "name": hook.tool.name,
+            "event": hook.event.to_string(),
+            "priority": hook.priority,
+        })).collect::<Vec<_>>(),
         "requested": requested(&tool.requested),
         "granted": grant.map(|grant| grant.granted()),
         "denied": grant.map(|grant| grant.denied().iter().map(|denial| &denial.capability).collect::<Vec<_>>()),
@@ -125,6 +138,24 @@ fn record(known: &Known<'_>) -> Value {
         "imports": tool.imports,
         "interface": interface,
     })
+}
+
+/// The script of a tool that is one.
+fn script(tool: &Tool) -> Option<&Script> {
+    match &tool.body {
+        Body::Script(script) => Some(script),
+        _ => None,
+    }
+}
+
+/// The hooks that are asked about calls of a tool, in order; what else each of them waits for shows in a call alone.
+fn hooks<'a>(runtime: &'a Runtime, tool: &'a Tool) -> impl Iterator<Item = &'a ScriptedHook> {
+    let hears = |hook: &&ScriptedHook| {
+        let tools = &hook.when.tools;
+        matches!(hook.event, Event::ToolPre | Event::ToolPost)
+            && (tools.is_empty() || tools.iter().any(|glob| glob.is_match(&tool.name)))
+    };
+    runtime.hooks().filter(hears)
 }
 
 /// Why a tool cannot be called, where it cannot.
@@ -146,7 +177,15 @@ fn requested(asked: &Capabilities) -> Value {
             each.collect()
         }
     };
-    json!({ "stated": asked.stated, "files": files, "env": asked.env })
+    let exec: Vec<&str> = asked.exec.iter().map(Glob::as_str).collect();
+    json!({
+        "stated": asked.stated,
+        "files": files,
+        "env": asked.env,
+        "exec": exec,
+        "delegate": asked.delegate,
+        "meta": asked.meta,
+    })
 }
 
 fn limits(limits: &Limits) -> Value {

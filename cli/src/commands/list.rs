@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use toolcrib::tool::Limits;
+use toolcrib::tool::{Limits, ScriptedHook};
 use toolcrib::{Runtime, Tool};
 
 use crate::options::Sources;
@@ -12,14 +12,19 @@ use crate::render;
 const EXAMPLES: &str = "\
 Examples:
   toolcrib list --tools ./tools.json --allow-read=./docs
+  toolcrib list --all --tools .
   toolcrib list --json | jq -r '.[].name'";
 const HEADINGS: [&str; 4] = ["NAME", "MAY USE", "SOURCE", "DESCRIPTION"];
+const HOOK_HEADINGS: [&str; 6] = ["HOOK", "HEARS", "PRIORITY", "MAY USE", "SOURCE", "DESCRIPTION"];
 
 /// List the tools and what each may use.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Print a JSON array, one object a tool
+    /// List the hooks too, in the order in which they are heard
+    #[arg(long)]
+    all: bool,
+    /// Print a JSON array, one object a tool, and with --all one a hook, which has an `event`
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -28,11 +33,17 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = args.sources.runtime(Limits::default().deadline, [])?;
+    let hooks: Vec<&ScriptedHook> = runtime.hooks().filter(|_| args.all).collect();
     if args.json {
-        let tools: Vec<Value> = runtime.tools().map(|tool| record(&runtime, tool)).collect();
-        render::print_json(&serde_json::to_string(&tools)?)?;
-    } else {
-        render::print(&render::table(HEADINGS, runtime.tools().map(|tool| row(&runtime, tool))))?;
+        let tools = runtime.tools().map(|tool| record(&runtime, tool));
+        let all: Vec<Value> = tools.chain(hooks.into_iter().map(|hook| hook_record(&runtime, hook))).collect();
+        render::print_json(&serde_json::to_string(&all)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    render::print(&render::table(HEADINGS, runtime.tools().map(|tool| row(&runtime, tool))))?;
+    if !hooks.is_empty() {
+        let rows = hooks.into_iter().map(|hook| hook_row(&runtime, hook));
+        render::print(&format!("\n{}", render::table(HOOK_HEADINGS, rows)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -47,18 +58,40 @@ fn record(runtime: &Runtime, tool: &Tool) -> Value {
     })
 }
 
-fn row(runtime: &Runtime, tool: &Tool) -> [String; 4] {
-    let granted = granted(runtime, tool);
-    let description = render::one_line(tool.description.as_deref().unwrap_or_default());
-    let first_sentence = description.split_inclusive(". ").next().unwrap_or_default();
-    [
-        render::one_line(&tool.name),
-        if granted.is_empty() { "nothing".to_owned() } else { render::one_line(&granted.join(", ")) },
-        render::one_line(&render::from_here(&tool.origin.path).to_string_lossy()),
-        first_sentence.trim_end_matches(['.', ' ']).to_owned(),
-    ]
+fn hook_record(runtime: &Runtime, hook: &ScriptedHook) -> Value {
+    let mut record = record(runtime, &hook.tool);
+    record["event"] = json!(hook.event.to_string());
+    record["priority"] = json!(hook.priority);
+    record
 }
 
+fn row(runtime: &Runtime, tool: &Tool) -> [String; 4] {
+    [render::one_line(&tool.name), may_use(runtime, tool), source(tool), first_sentence(tool)]
+}
+
+fn hook_row(runtime: &Runtime, ScriptedHook { tool, event, priority, .. }: &ScriptedHook) -> [String; 6] {
+    let hears = render::one_line(&event.to_string());
+    let name = render::one_line(&tool.name);
+    [name, hears, priority.to_string(), may_use(runtime, tool), source(tool), first_sentence(tool)]
+}
+
+fn may_use(runtime: &Runtime, tool: &Tool) -> String {
+    let granted = granted(runtime, tool);
+    if granted.is_empty() { "nothing".to_owned() } else { render::one_line(&granted.join(", ")) }
+}
+
+fn source(tool: &Tool) -> String {
+    render::one_line(&render::from_here(&tool.origin.path).to_string_lossy())
+}
+
+fn first_sentence(tool: &Tool) -> String {
+    let description = render::one_line(tool.description.as_deref().unwrap_or_default());
+    let first = description.split_inclusive(". ").next().unwrap_or_default();
+    first.trim_end_matches(['.', ' ']).to_owned()
+}
+
+/// What was granted; a hook may have the name of a tool, and is told from it by its record.
 fn granted(runtime: &Runtime, tool: &Tool) -> Vec<String> {
-    runtime.grant(&tool.name).map(|grant| grant.granted()).unwrap_or_default()
+    let mut grants = runtime.grants();
+    grants.find(|(of, _)| std::ptr::eq(*of, tool)).map(|(_, grant)| grant.granted()).unwrap_or_default()
 }

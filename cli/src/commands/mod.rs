@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod list;
+pub(crate) mod new;
 pub(crate) mod result;
 pub(crate) mod run;
 pub(crate) mod schema;
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Result(result::Args),
     Schema(schema::Args),
     Validate(validate::Args),
+    New(new::Args),
     Approvals(approvals::Args),
     Secret(secret::Args),
     Audit(audit::Args),
@@ -47,6 +49,7 @@ impl Command {
             Command::Result(args) => result::run(args),
             Command::Schema(args) => schema::run(args).await,
             Command::Validate(args) => validate::run(args).await,
+            Command::New(args) => new::run(args),
             Command::Approvals(args) => approvals::run(args),
             Command::Secret(args) => secret::run(args).await,
             Command::Audit(args) => audit::run(args),

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use toolcrib::observe::Observer;
 use toolcrib::{Builder, Runtime};
 
 use crate::agent::conversation::Conversation;
+use crate::agent::delegate::Agents;
 use crate::agent::event::Ending;
 use crate::agent::model::Model;
 use crate::agent::opening::OpeningOptions;
@@ -98,7 +98,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if args.capabilities {
-        print_capabilities(&runtime(&args.sources, &settings, None)?, args.json)?;
+        print_capabilities(&runtime(&args.sources, &settings, |builder| builder)?, args.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let script = args.model.script.as_deref().map(Script::load).transpose()?;
@@ -107,7 +107,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let telemetry = args.telemetry.start(Root::Agent)?;
     let records = args.recording(&settings)?;
     let observers = records.observer().into_iter().chain(telemetry.observer());
-    let runtime = runtime(&args.sources, &settings, observers)?;
+    let agents = Arc::new(Agents::default());
+    let with = |builder| observers.fold(Builder::delegate(builder, agents.clone()), Builder::observer);
+    let runtime = runtime(&args.sources, &settings, with)?;
     records.keep_apart(&runtime)?;
     if args.print_messages {
         render::aside(&serde_json::to_string_pretty(conversation.messages())?);
@@ -125,12 +127,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => Model::Server(Box::new(settings.server()?)),
     };
     args.sources.prepare(&runtime).await?;
+    agents.begin(&runtime, &model, &wishes, &report);
     let end = Agent::new(runtime.session(), model, wishes, conversation, report).run().await;
     let written = records.finish();
     telemetry.finish().await;
     let end = end?;
     written?;
-    match end {
+    match end.0 {
         Ending::Answer => Ok(ExitCode::SUCCESS),
         Ending::MaxSteps | Ending::Interrupted => Ok(ExitCode::FAILURE),
     }
@@ -163,18 +166,14 @@ impl Args {
 }
 
 /// The tools that were named, those of the default source, or none: a model can also just talk.
-fn runtime(
-    sources: &Sources,
-    settings: &Settings,
-    observers: impl IntoIterator<Item = Arc<dyn Observer>>,
-) -> anyhow::Result<Runtime> {
+fn runtime(sources: &Sources, settings: &Settings, with: impl FnOnce(Builder) -> Builder) -> anyhow::Result<Runtime> {
     if sources.tools.is_empty() && sources.paths().is_err() {
-        render::warning("no tools: there is no `./tools.json` and no `--tools`; the model can only talk");
+        let missing = "no tools: there is no `./tools.json`, no `./.harness` and no `--tools`";
+        render::warning(&format!("{missing}; the model can only talk"));
         let builder = Runtime::builder().audit(sources.audit(settings.secrets())?);
-        let builder = observers.into_iter().fold(builder, Builder::observer);
-        return builder.build().context("cannot run without tools");
+        return with(builder).build().context("cannot run without tools");
     }
-    sources.observed(settings.tool_timeout.value, settings.secrets(), observers)
+    sources.runtime_with(settings.tool_timeout.value, settings.secrets(), with)
 }
 
 fn print_request(wishes: &Wishes, conversation: &Conversation, tools: &[Value]) -> anyhow::Result<()> {

@@ -1,28 +1,35 @@
-//! `toolcrib validate`: every problem of a source, before an agent meets it. Nothing is executed.
+//! `toolcrib validate`: every problem of a source, before an agent meets it. No tool is executed: scripts are read by their
+//! interpreter, in the sandbox and with nothing granted.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use toolcrib::source::{self, Problem, Severity};
+use toolcrib::tool::Body;
 use toolcrib::{Audit, Runtime};
 
-use crate::options::{Compiling, DEFAULT_SOURCE};
-use crate::render;
+use crate::options::{Compiling, default_source};
+use crate::{progress, render};
 
 const EXAMPLES: &str = "\
 Examples:
   toolcrib validate ./tools.json
+  toolcrib validate .harness
   toolcrib validate ./components --strict
+  toolcrib validate --json | jq -r '.[] | \"\\(.path):\\(.line // 1)\"'
 
-Each problem is one line on standard output. Exit status: 0 sound, 1 with errors, or with warnings under --strict.";
+Each problem is one line on standard output: its file, with line and column where it has a place, and what to do. Scripts are
+read by their interpreter, in the sandbox and with nothing granted; no tool is executed.
+Exit status: 0 sound, 1 with errors, or with warnings under --strict.";
 
 /// Name every problem of a source of tools.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A `tools.json`, a record, a component, or a folder with any of them
-    #[arg(value_name = "PATH", default_value = DEFAULT_SOURCE)]
+    /// A `tools.json`, a Markdown file, a record, a component, or a folder with any of them [default: ./tools.json, else
+    /// ./.harness]
+    #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Fail on warnings too
     #[arg(long)]
@@ -36,12 +43,13 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut problems = Vec::new();
-    for path in &args.paths {
+    let paths = if args.paths.is_empty() { vec![default_source()?] } else { args.paths };
+    for path in &paths {
         let stated = source::check(path);
         let sound = stated.iter().all(|problem| problem.severity == Severity::Warning);
         problems.extend(stated);
         if sound {
-            problems.extend(loaded(path, &args.compiling).await);
+            problems.extend(progress::during("looking at the tools", loaded(path, &args.compiling)).await);
         }
     }
     for problem in &mut problems {
@@ -57,14 +65,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
     render::aside(&format!(
         "{}, {}, {}",
-        number(args.paths.len(), "source"),
+        number(paths.len(), "source"),
         number(errors, "error"),
         number(warnings, "warning")
     ));
     Ok(if errors > 0 || (args.strict && warnings > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What shows only when the tools are put together and their programs compiled.
+/// What shows only when the tools are put together, their programs compiled and their scripts read.
 async fn loaded(path: &Path, compiling: &Compiling) -> Vec<Problem> {
     let fault = |path: &Path, error: toolcrib::Error| Problem {
         severity: Severity::Error,
@@ -78,8 +86,12 @@ async fn loaded(path: &Path, compiling: &Compiling) -> Vec<Problem> {
         Err(error) => return vec![fault(path, error)],
     };
     let mut problems = Vec::new();
-    for tool in runtime.tools() {
+    for tool in runtime.tools().filter(|tool| matches!(tool.body, Body::Command { .. })) {
         problems.extend(runtime.prepare(&tool.name).await.err().map(|error| fault(&tool.origin.path, error)));
+    }
+    match runtime.check_scripts().await {
+        Ok(found) => problems.extend(found),
+        Err(error) => problems.push(fault(path, error)),
     }
     problems
 }

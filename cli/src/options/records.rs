@@ -53,11 +53,9 @@ impl Recording {
         let place = records.path();
         let place = place.canonicalize().with_context(|| format!("cannot find `{}`", place.display()))?;
         let reached = |host: &Path| host.starts_with(&place) || place.starts_with(host);
-        for tool in runtime.tools() {
-            let folders = runtime.grant(&tool.name).map(|grant| grant.folders()).unwrap_or_default();
-            if let Some(folder) = folders.iter().find(|folder| reached(&folder.host)) {
-                let message =
-                    format!("tool `{}` could reach the records through `{}`", tool.name, folder.host.display());
+        for (tool, grant) in runtime.grants() {
+            if let Some(folder) = grant.folders().iter().find(|folder| reached(&folder.host)) {
+                let message = format!("`{}` could reach the records through `{}`", tool.name, folder.host.display());
                 return Err(Advice::new(message, "keep the two apart: name another folder with `--records DIR`").into());
             }
         }

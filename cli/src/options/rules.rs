@@ -76,8 +76,10 @@ pub(super) fn keep_apart(
         ("reach the secrets", secrets, Access::Read),
     ];
     for (what, path, least) in own.into_iter().filter_map(|(what, path, least)| Some((what, path?, least))) {
-        let mut grants = runtime.tools().filter_map(|tool| runtime.grant(&tool.name));
-        if let Some(folder) = grants.find_map(|grant| grant.folder_of(path).filter(|folder| folder.access >= least)) {
+        let mut grants = runtime.grants();
+        if let Some(folder) =
+            grants.find_map(|(_, grant)| grant.folder_of(path).filter(|folder| folder.access >= least))
+        {
             let reason = format!("would let a tool {what} in {}; keep the two apart", path.display());
             let permission = format!("{}:{}", folder.access.as_str(), folder.host.display());
             return Err(Error::Permission { permission, reason });

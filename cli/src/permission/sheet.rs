@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use toolcrib::policy::Question;
-use toolcrib::tool::{Fact, Tool};
+use toolcrib::tool::{Body, Fact, Tool};
 
 use crate::render::{from_here, inert_json, one_line};
 
@@ -34,7 +34,7 @@ impl Sheet {
         sheet.row("from", &one_line(&from(tool)));
         sheet.row("with", &pretty(&inert_json(question.arguments)));
         sheet.row("it is", &facts(tool));
-        let granted = question.granted.iter().map(|granted| one_line(granted)).collect::<Vec<_>>().join("\n");
+        let granted = question.granted.iter().map(|granted| one_line(&spelled(granted))).collect::<Vec<_>>().join("\n");
         sheet.row("may use", if granted.is_empty() { "nothing" } else { &granted });
         sheet.row("asked by", &one_line(question.rests_on));
         if let Some(reason) = &tool.interface.permission.approval_reason.value {
@@ -72,11 +72,25 @@ impl Sheet {
     }
 }
 
+/// What was granted, with what it means where the word alone does not tell.
+fn spelled(granted: &str) -> String {
+    let meaning = match granted.split_once(':') {
+        Some(("exec", _)) => "its script may run these programs of the crib",
+        None if granted == "delegate" => "its script may hand tasks to another agent",
+        None if granted == "meta" => "its script may add tools and hooks to this run",
+        _ => return granted.to_owned(),
+    };
+    format!("{granted} ({meaning})")
+}
+
 /// Where a tool and its program are from.
 fn from(tool: &Tool) -> String {
     let index = tool.origin.index.map(|index| format!(" (tool[{index}])")).unwrap_or_default();
-    let program = tool.body.program().map(|program| format!(", program {}", from_here(program).display()));
-    format!("{}{index}{}", from_here(&tool.origin.path).display(), program.unwrap_or_default())
+    let program = match &tool.body {
+        Body::Script(script) => format!(", script {}", script.digest),
+        body => body.program().map(|program| format!(", program {}", from_here(program).display())).unwrap_or_default(),
+    };
+    format!("{}{index}{program}", from_here(&tool.origin.path).display())
 }
 
 fn facts(tool: &Tool) -> String {
@@ -181,6 +195,14 @@ mod tests {
         let width = |line: &str| line.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum::<usize>();
         assert!(shown.text.lines().all(|line| width(line) <= 80), "{}", shown.text);
         assert_eq!(shown.text.matches('漢').count(), 90);
+    }
+
+    #[test]
+    fn what_a_script_may_ask_of_the_crib_is_told_in_words() {
+        assert_eq!(spelled("exec:fs_*"), "exec:fs_* (its script may run these programs of the crib)");
+        assert_eq!(spelled("delegate"), "delegate (its script may hand tasks to another agent)");
+        assert_eq!(spelled("meta"), "meta (its script may add tools and hooks to this run)");
+        assert_eq!(spelled("read:/meta"), "read:/meta");
     }
 
     #[test]

@@ -41,6 +41,11 @@ impl AgentSpan {
         Self { queue, place, id, start: SystemTime::now(), model: String::new(), chat: None, failure: None }
     }
 
+    /// The span of an agent below this one.
+    pub(crate) fn below(&self) -> Self {
+        Self::new(self.queue.clone(), Place { parent: Some(self.id), ..self.place }, new_id())
+    }
+
     /// Hears what happens in the run. Its last event ends the span.
     pub(crate) fn hear(&mut self, event: &Event<'_>) {
         match event {

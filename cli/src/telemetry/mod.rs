@@ -4,7 +4,7 @@
 //!
 //! | span | one for each |
 //! |---|---|
-//! | `invoke_agent` | run |
+//! | `invoke_agent` | run, and task that was handed on |
 //! | `chat MODEL` | request to the model, repeated ones too |
 //! | `execute_tool NAME` | call |
 //!

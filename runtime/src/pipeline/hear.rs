@@ -72,7 +72,7 @@ impl Hooks {
     }
 
     /// The scripts that sources brought.
-    pub(super) fn from_sources(&self) -> impl Iterator<Item = &Scripted> {
+    pub(crate) fn from_sources(&self) -> impl Iterator<Item = &Scripted> {
         self.0.iter().filter_map(|listener| match listener {
             Listener::Own(_) => None,
             Listener::Script(script) => Some(script),

@@ -65,6 +65,16 @@ impl Session {
         self.pipeline.call(call, context).await
     }
 
+    /// Whether there is a hook for an event of the run: where there is none, nobody has to be told of it.
+    pub fn hears(&self, event: &Event) -> bool {
+        self.pipeline.hooks.scripted(&self.memory).iter().any(|script| script.hook.event == *event)
+    }
+
+    /// How many agents have handed on before this conversation: 0 in the run's own.
+    pub fn depth(&self) -> u32 {
+        self.memory.depth
+    }
+
     /// Tells the hooks that hear it of an event of the run. What they make of its payload comes back.
     ///
     /// # Errors

@@ -2,15 +2,15 @@
 
 mod builder;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::call::{Decision, ToolCall, ToolResult};
 use crate::delegate::Task;
 use crate::error::Error;
-use crate::pipeline::{Context, Memory, Pipeline, Scheduler, Session};
+use crate::pipeline::{Context, Memory, Pipeline, Scheduler, Scripted, Session};
 use crate::policy::Grant;
 use crate::source::Problem;
-use crate::tool::{Body, Limits, Tool};
+use crate::tool::{Body, Limits, ScriptedHook, Tool};
 
 pub use builder::Builder;
 
@@ -21,6 +21,23 @@ pub struct Runtime {
     warnings: Arc<[Problem]>,
     /// Of calls that belong to no conversation.
     memory: Arc<Memory>,
+}
+
+/// A runtime that its holder does not keep: a [`Delegate`](crate::Delegate), which the runtime itself holds, finds it by
+/// this.
+#[derive(Clone)]
+pub struct WeakRuntime {
+    pipeline: Weak<Pipeline>,
+    warnings: Arc<[Problem]>,
+    memory: Arc<Memory>,
+}
+
+impl WeakRuntime {
+    /// The runtime, where somebody still keeps it.
+    pub fn upgrade(&self) -> Option<Runtime> {
+        let pipeline = self.pipeline.upgrade()?;
+        Some(Runtime { pipeline, warnings: self.warnings.clone(), memory: self.memory.clone() })
+    }
 }
 
 /// Whether and how a tool can be called.
@@ -49,6 +66,24 @@ impl Runtime {
     /// The tools, in the order of their sources; not what the host does itself.
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
         self.pipeline.registry.tools().iter().filter(|tool| !matches!(tool.body, Body::Builtin(_)))
+    }
+
+    /// The hooks of its sources, in the order in which they are heard.
+    pub fn hooks(&self) -> impl Iterator<Item = &ScriptedHook> {
+        self.pipeline.hooks.from_sources().map(|script| &script.hook)
+    }
+
+    /// What was granted, to tools and to hooks.
+    pub fn grants(&self) -> impl Iterator<Item = (&Tool, &Grant)> {
+        let tools = self.pipeline.registry.tools().iter().zip(&self.pipeline.ready);
+        let hooks = self.pipeline.hooks.from_sources().map(|Scripted { hook, ready }| (&hook.tool, ready));
+        tools.chain(hooks).map(|(tool, ready)| (tool, ready.grant.as_ref()))
+    }
+
+    /// The same runtime for somebody whom it holds itself.
+    pub fn downgrade(&self) -> WeakRuntime {
+        let pipeline = Arc::downgrade(&self.pipeline);
+        WeakRuntime { pipeline, warnings: self.warnings.clone(), memory: self.memory.clone() }
     }
 
     /// A conversation with these tools.
@@ -116,6 +151,21 @@ impl Runtime {
             }),
             Body::Absent | Body::Builtin(_) => Ok(()),
         }
+    }
+
+    /// Makes ready what its sources' hooks run on, ahead of the first call.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Component`] where the interpreter cannot run.
+    pub async fn prepare_hooks(&self) -> Result<(), Error> {
+        for Scripted { hook, ready } in self.pipeline.hooks.from_sources() {
+            self.pipeline.interpreter(ready).await.map_err(|error| Error::Component {
+                path: hook.tool.origin.path.to_path_buf(),
+                reason: error.message,
+            })?;
+        }
+        Ok(())
     }
 
     /// What is wrong with the scripts of tools and hooks, as far as that can be known without running them: found by the

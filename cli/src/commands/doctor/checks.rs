@@ -44,7 +44,7 @@ pub(super) fn all(sources: &Sources) -> Vec<Finding> {
     match sources.paths() {
         Ok(paths) => findings.extend(paths.iter().map(|path| tools(path))),
         Err(error) => {
-            let cure = "change to the folder of your `tools.json`, or name a source with `--tools PATH`";
+            let cure = "change to the folder of your `tools.json` or `.harness`, or name a source with `--tools PATH`";
             findings.push(Finding::wrong("tools", Status::Warn, error.to_string(), cure));
         }
     }

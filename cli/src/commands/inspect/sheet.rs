@@ -9,7 +9,7 @@ use toolcrib::tool::{Basis, Capabilities, FileRequest, Limits, NetworkRequest, R
 use crate::options::size_in_words;
 use crate::render::{self, Tone};
 
-use super::{Known, closed};
+use super::{Known, closed, hooks, script};
 
 const IMPORTS: [&str; 2] = ["IMPORTS", "USES"];
 const FACTS: [&str; 4] = ["PARTITION", "FIELD", "BASIS", "VALUE"];
@@ -30,6 +30,16 @@ fn head(known: &Known<'_>) -> Option<String> {
     if let (Some(path), Some(program)) = (tool.body.program(), program) {
         add("program", format!("{}, {} bytes", place(path), program.bytes));
         add("digest", program.digest.clone());
+    }
+    if let Some(script) = script(tool) {
+        let place = script.place.map(|place| format!(", from line {} on", place.line)).unwrap_or_default();
+        let background = if script.background { ", runs in the background" } else { "" };
+        add("script", format!("{} bytes{place}{background}", script.source.len()));
+        add("digest", script.digest.clone());
+    }
+    let heard: Vec<_> = hooks(runtime, tool).map(|hook| format!("{} ({})", hook.tool.name, hook.event)).collect();
+    if !heard.is_empty() {
+        add("hooks", render::one_line(&heard.join(", ")));
     }
     add("asks for", render::one_line(&requested(&tool.requested)));
     if let Some(grant) = runtime.grant(&tool.name) {
@@ -124,6 +134,9 @@ fn requested(asked: &Capabilities) -> String {
             words.extend(destinations.iter().map(|destination| format!("net:{destination}")));
         }
     }
+    words.extend(asked.exec.iter().map(|name| format!("exec:{name}")));
+    words.extend(asked.delegate.then(|| "delegate".to_owned()));
+    words.extend(asked.meta.then(|| "meta".to_owned()));
     match (asked.stated, words.is_empty()) {
         (true, true) => "nothing".to_owned(),
         (true, false) => words.join(", "),

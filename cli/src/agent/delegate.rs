@@ -1,0 +1,116 @@
+//! Agents to which scripts and hooks hand tasks in a run: each has a conversation and steps of its own, and the run's
+//! tools, grants, model and log. A script is told the answer, or in few words that there is none; what went wrong with a
+//! server is for the person alone.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use futures::future::BoxFuture;
+use serde_json::{Map, Value};
+use toolcrib::delegate::Task;
+use toolcrib::{Delegate, Runtime, WeakRuntime};
+
+use super::conversation::{Conversation, Message, Role};
+use super::event::{Below, Ending};
+use super::hooks::Blocked;
+use super::model::Model;
+use super::report::Report;
+use super::{Agent, Wishes};
+
+/// How often an agent asks its model where the task does not say.
+const USUAL_STEPS: u32 = 8;
+/// The member of a task that says how often.
+const MAX_STEPS: &str = "max_steps";
+
+const SYSTEM: &str = "Another agent has handed you one task. Work on it with the tools that you have. Your last message is \
+                      the whole answer that is passed on, so put the result there. Nobody can be asked anything.";
+
+/// The agents of a run, from the moment in which it begins.
+#[derive(Default)]
+pub(crate) struct Agents(OnceLock<Origin>);
+
+/// What every agent is made from.
+struct Origin {
+    runtime: WeakRuntime,
+    model: Model,
+    wishes: Wishes,
+    report: Report,
+    begun: AtomicU64,
+}
+
+impl Agents {
+    /// Takes tasks over from now on, for a run with this model, told where the run's own `report` is.
+    pub(crate) fn begin(&self, runtime: &Runtime, model: &Model, wishes: &Wishes, report: &Report) {
+        let (runtime, model, wishes) = (runtime.downgrade(), model.clone(), wishes.clone());
+        let report = report.below(Below { depth: 0, agent: 0 });
+        let origin = Origin { runtime, model, wishes, report, begun: AtomicU64::new(0) };
+        // A run begins once.
+        let _ = self.0.set(origin);
+    }
+
+    async fn work(&self, task: Task) -> Result<Value, String> {
+        let Origin { runtime, model, wishes, report, begun } = self.0.get().ok_or("the run has not begun")?;
+        let runtime = runtime.upgrade().ok_or("the run has ended")?;
+        let max_steps = steps(&task.fields, wishes.max_steps)?;
+        let model = model.for_another_agent()?;
+        let below = Below { depth: task.depth, agent: begun.fetch_add(1, Relaxed) + 1 };
+        let wishes = Wishes { max_steps, stream: false, ..wishes.clone() };
+        let session = runtime.session_for(&task);
+        let agent = Agent::new(session, model, wishes, opening(task), report.below(below));
+        match agent.run().await {
+            Ok((Ending::Answer, answer)) => Ok(Value::String(answer.unwrap_or_default())),
+            Ok((Ending::MaxSteps, _)) => Err(format!("the agent has not answered within its {max_steps} steps")),
+            Ok((Ending::Interrupted, _)) => Err("the agent was interrupted".to_owned()),
+            Err(error) => Err(match error.downcast_ref::<Blocked>() {
+                Some(blocked) => blocked.to_string(),
+                None => "the agent has failed".to_owned(),
+            }),
+        }
+    }
+}
+
+impl Delegate for Agents {
+    fn delegate(&self, task: Task) -> BoxFuture<'_, Result<Value, String>> {
+        Box::pin(self.work(task))
+    }
+}
+
+/// How often the agent may ask its model: as the task says, and never more than the run's own.
+fn steps(fields: &Map<String, Value>, most: u32) -> Result<u32, String> {
+    let asked = match fields.get(MAX_STEPS) {
+        None | Some(Value::Null) => Some(USUAL_STEPS),
+        Some(asked) => asked.as_u64().filter(|steps| *steps > 0).map(|steps| u32::try_from(steps).unwrap_or(most)),
+    };
+    asked.map(|steps| steps.min(most)).ok_or_else(|| format!("`{MAX_STEPS}` must be a whole number from 1"))
+}
+
+/// How the agent's conversation begins.
+fn opening(task: Task) -> Conversation {
+    let Task { text, mut fields, .. } = task;
+    fields.remove(MAX_STEPS);
+    fields.retain(|_, value| !value.is_null());
+    let asked = match fields.is_empty() {
+        true => text,
+        false => format!("{text}\n\nWhat was said with the task, as JSON:\n{}", Value::Object(fields)),
+    };
+    Conversation::new(vec![Message::text(Role::System, SYSTEM), Message::text(Role::User, asked)])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_agent_gets_the_steps_of_its_task_and_never_more_than_the_run() {
+        let of = |fields: Value| steps(fields.as_object().expect("an object"), 10);
+        assert_eq!(of(json!({})), Ok(USUAL_STEPS));
+        assert_eq!(of(json!({ "max_steps": null })), Ok(USUAL_STEPS));
+        assert_eq!(of(json!({ "max_steps": 3 })), Ok(3));
+        assert_eq!(of(json!({ "max_steps": u64::MAX })), Ok(10));
+        for wrong in [json!(0), json!(-1), json!(1.5), json!("3")] {
+            assert_eq!(of(json!({ "max_steps": wrong })), Err("`max_steps` must be a whole number from 1".to_owned()));
+        }
+    }
+}

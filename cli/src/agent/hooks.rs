@@ -1,0 +1,117 @@
+//! What hooks are told of a run beside its calls, and what is taken of what they make of it: a text for a text. One that
+//! blocks ends the run. Nothing is made for events that nobody hears.
+//!
+//! | event | its payload, always with `depth` | what may be changed |
+//! |---|---|---|
+//! | `run.start` | `model`, `tools`, `max_steps`, `messages` | |
+//! | `model.pre` | `step`, `model`, `messages` | |
+//! | `model.post` | `step`, `content`, `tool_calls` of `id`, `name` and `arguments` | `content` |
+//! | `run.end` | `reason`, `answer` | `answer`, where there is one |
+//!
+//! A run that was interrupted or has failed is told to no hook.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+use toolcrib::Session;
+use toolcrib::tool::Event;
+
+use super::Wishes;
+use super::conversation::Conversation;
+use super::event::Ending;
+use super::turn::{Call, Turn};
+
+/// A hook has blocked the run.
+#[derive(Debug)]
+pub(super) struct Blocked(String);
+
+impl fmt::Display for Blocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "run blocked: {}", self.0)
+    }
+}
+
+impl std::error::Error for Blocked {}
+
+/// Whether an answer is to be told to a hook before anybody else.
+pub(super) fn hear_answers(session: &Session) -> bool {
+    session.hears(&Event::ModelPost) || session.hears(&Event::RunEnd)
+}
+
+/// The run begins.
+pub(super) async fn begun(
+    session: &Session,
+    wishes: &Wishes,
+    conversation: &Conversation,
+    tools: &[&str],
+) -> Result<(), Blocked> {
+    let payload = || {
+        let Wishes { model, max_steps, .. } = wishes;
+        json!({ "model": model, "tools": tools, "max_steps": max_steps, "messages": conversation.messages() })
+    };
+    tell(session, Event::RunStart, payload).await.map(drop)
+}
+
+/// The model is about to be asked.
+pub(super) async fn asking(
+    session: &Session,
+    wishes: &Wishes,
+    conversation: &Conversation,
+    step: u32,
+) -> Result<(), Blocked> {
+    let payload = || json!({ "step": step, "model": wishes.model, "messages": conversation.messages() });
+    tell(session, Event::ModelPre, payload).await.map(drop)
+}
+
+/// The model has answered: its text as hooks leave it.
+pub(super) async fn answered(session: &Session, step: u32, turn: &Turn) -> Result<String, Blocked> {
+    let payload = || {
+        let called = |Call { id, name, arguments }: &Call| json!({ "id": id, "name": name, "arguments": arguments });
+        let calls: Vec<Value> = turn.calls.iter().map(called).collect();
+        json!({ "step": step, "content": turn.text, "tool_calls": calls })
+    };
+    text_of(tell(session, Event::ModelPost, payload).await?, "content", &turn.text)
+}
+
+/// The run ends with this answer, or at its last step: the answer as hooks leave it.
+pub(super) async fn ended(session: &Session, reason: Ending, answer: Option<&str>) -> Result<Option<String>, Blocked> {
+    let payload = || json!({ "reason": reason, "answer": answer });
+    let told = tell(session, Event::RunEnd, payload).await?;
+    answer.map(|answer| text_of(told, "answer", answer)).transpose()
+}
+
+/// Tells the hooks that hear it of an event. `None` where there are none.
+async fn tell(session: &Session, event: Event, payload: impl FnOnce() -> Value) -> Result<Option<Value>, Blocked> {
+    if !session.hears(&event) {
+        return Ok(None);
+    }
+    let mut payload = payload();
+    payload["depth"] = json!(session.depth());
+    session.event(&event, payload).await.map(Some).map_err(Blocked)
+}
+
+/// The text that hooks made of a member.
+fn text_of(told: Option<Value>, member: &str, before: &str) -> Result<String, Blocked> {
+    match told.as_ref().and_then(|told| told.get(member)) {
+        None => Ok(before.to_owned()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(_) => Err(Blocked(format!("a hook has made something other than text of `{member}`"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_text_is_taken() {
+        let of = |told: Option<Value>| text_of(told, "content", "before").map_err(|blocked| blocked.to_string());
+        assert_eq!(of(None).as_deref(), Ok("before"));
+        assert_eq!(of(Some(json!({ "other": 1 }))).as_deref(), Ok("before"));
+        assert_eq!(of(Some(json!({ "content": "after" }))).as_deref(), Ok("after"));
+        for wrong in [json!(null), json!(7), json!(["a"])] {
+            let wanted = "run blocked: a hook has made something other than text of `content`";
+            assert_eq!(of(Some(json!({ "content": wrong }))), Err(wanted.to_owned()));
+        }
+    }
+}

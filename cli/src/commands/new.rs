@@ -1,0 +1,130 @@
+//! `toolcrib new`: files to begin with, each of which works as it is. Nothing that is there is written over.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use crate::render::{self, Advice};
+
+const TOOL: &str = include_str!("new/tool.md");
+const HOOK: &str = include_str!("new/hook.md");
+const TOOLS: &str = ".harness/tools";
+const HOOKS: &str = ".harness/hooks";
+/// Arguments with which the tool of [`TOOL`] does something.
+const EXAMPLE: &str = r#"{"text":"to be or not to be"}"#;
+const LONGEST_NAME: usize = 64;
+/// Names of files that mean something else in a folder of tools.
+const TAKEN: [&str; 2] = ["readme", "harness"];
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib new tool count --markdown           .harness/tools/count.md, a tool in Starlark
+  toolcrib new tool count --markdown --dir .   ./count.md
+  toolcrib new hook guard                      .harness/hooks/guard.md, which looks at every call
+
+The new file works as it is: validate it, call it, and then make it yours.";
+
+/// Begin a tool or a hook.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Write a tool
+    #[command(after_help = EXAMPLES)]
+    Tool {
+        /// The name by which a model calls it: letters, digits, `_` and `-`
+        #[arg(value_parser = name)]
+        name: String,
+        /// As a Markdown file with a script in Starlark, which needs no compiler
+        #[arg(long, required = true)]
+        markdown: bool,
+        /// The folder for it
+        #[arg(long, value_name = "DIR", default_value = TOOLS)]
+        dir: PathBuf,
+    },
+    /// Write a hook: a Markdown file with a script that is asked before every call
+    #[command(after_help = EXAMPLES)]
+    Hook {
+        /// Its name, which a model is told with a refusal: letters, digits, `_` and `-`
+        #[arg(value_parser = name)]
+        name: String,
+    },
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let (file, next) = match args.what {
+        What::Tool { name, dir, .. } => {
+            let file = write(&dir, &name, TOOL)?;
+            let source = quoted(&file);
+            (file, [format!("validate {source}"), format!("call {name} '{EXAMPLE}' --tools {source}")])
+        }
+        What::Hook { name } => {
+            let file = write(Path::new(HOOKS), &name, HOOK)?;
+            (file, ["validate .".to_owned(), "list --all --tools .".to_owned()])
+        }
+    };
+    render::print(&file.display().to_string())?;
+    let next: String = next.iter().map(|command| format!("\n  toolcrib {command}")).collect();
+    render::aside(&format!("Next:{next}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a file that is not there yet.
+fn write(folder: &Path, name: &str, content: &str) -> anyhow::Result<PathBuf> {
+    let file = folder.join(format!("{name}.md"));
+    let told = || format!("cannot write `{}`", file.display());
+    fs::create_dir_all(folder).with_context(told)?;
+    match OpenOptions::new().write(true).create_new(true).open(&file) {
+        Ok(mut open) => open.write_all(content.as_bytes()).with_context(told)?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let hint = "nothing is written over: choose another name, or remove that file first";
+            return Err(Advice::new(format!("`{}` is there already", file.display()), hint).into());
+        }
+        Err(error) => return Err(error).with_context(told),
+    }
+    Ok(file)
+}
+
+/// A name that every model server takes and every file system keeps apart.
+fn name(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if text.is_empty() || text.len() > LONGEST_NAME || !text.chars().all(is_plain) || text.starts_with('-') {
+        return Err(format!("use 1 to {LONGEST_NAME} letters, digits, `_` and `-`, and begin with no `-`"));
+    }
+    if TAKEN.contains(&text.to_lowercase().as_str()) {
+        return Err(format!("`{text}.md` means something else in a folder of tools: choose another name"));
+    }
+    Ok(text.to_owned())
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_that_every_server_takes() {
+        let longest = "x".repeat(LONGEST_NAME);
+        for good in ["count", "a", "fs_read-2", &longest] {
+            assert_eq!(name(good).as_deref(), Ok(good));
+        }
+        let longer = "x".repeat(LONGEST_NAME + 1);
+        for bad in ["", "a b", "../x", "a/b", "näme", "a.md", "-x", "README", "harness", &longer] {
+            assert!(name(bad).is_err(), "{bad}");
+        }
+    }
+}
