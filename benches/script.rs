@@ -35,7 +35,8 @@ Greets.
 const ONE_LINE: &str = "---\nscript: |\n  def run(args): return 1\n---\nOne.\n";
 
 fn echo() -> PathBuf {
-    let target = Path::new(env!("CARGO_BIN_EXE_toolcrib")).ancestors().nth(2).expect("the program lies two folders down");
+    let target =
+        Path::new(env!("CARGO_BIN_EXE_toolcrib")).ancestors().nth(2).expect("the program lies two folders down");
     target.join("guests/wasm32-wasip2/guest/echo.wasm")
 }
 
