@@ -80,8 +80,8 @@ mod tests {
 
     use serde_json::json;
 
-    use crate::tool::tests::plain;
     use crate::tool::Event;
+    use crate::tool::tests::plain;
 
     use super::*;
 
