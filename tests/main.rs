@@ -5,6 +5,7 @@
 
 mod answers;
 mod architecture;
+mod artifacts;
 mod audit;
 mod cli;
 mod compiling;

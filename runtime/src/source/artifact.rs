@@ -87,6 +87,7 @@ pub(super) fn read(path: &Path, kind: Kind) -> Contents {
     let mut contents = Contents::default();
     contents.read(path, kind, &mut report);
     contents.problems = report.problems;
+    contents.problems.sort_by_key(|noted| noted.problem.place);
     contents
 }
 

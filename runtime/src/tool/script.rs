@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 /// A place in a file. Lines and columns count from 1, columns in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Place {
     /// The line.
     pub line: u32,
