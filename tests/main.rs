@@ -29,6 +29,7 @@ mod results;
 mod run;
 mod scenarios;
 mod schedule;
+mod scripted;
 mod secrets;
 mod telemetry;
 mod toolbox;

@@ -74,7 +74,12 @@ fn start(module: &[u8]) -> Result<State, wasmi::Error> {
         if let Some(kind) = import.ty().func() {
             let told = format!("`{space}` `{name}` was called while the module set itself up");
             let seeded = name == "insecure-seed";
-            let refuse = Func::new(&mut store, kind.clone(), move |_, _, _| if seeded { Ok(()) } else { Err(wasmi::Error::new(told.clone())) });
+            let refuse =
+                Func::new(
+                    &mut store,
+                    kind.clone(),
+                    move |_, _, _| if seeded { Ok(()) } else { Err(wasmi::Error::new(told.clone())) },
+                );
             linker.define(&space, &name, refuse)?;
         }
     }
