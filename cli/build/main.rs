@@ -15,8 +15,8 @@ use std::process::{Command, ExitCode};
 
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "guest";
-/// The component that runs scripts.
-const INTERPRETER: &str = "starlark_interpreter.wasm";
+/// The guest that runs scripts.
+const INTERPRETER: &str = "starlark_interpreter";
 /// The folders of the demonstration, which writes into its own copy of them.
 const DEMO: &str = "cli/demo";
 /// The variables of the outer build that the inner one keeps: where crates come from, and nothing about how to compile.
@@ -52,7 +52,7 @@ fn guests() -> Result<(), String> {
     let target = target_folder(&path_from("OUT_DIR")?)?;
     require_target()?;
     build(&root, &target.join("guests"))?;
-    let built = read(&target.join("guests").join(TARGET).join(PROFILE).join(INTERPRETER))?;
+    let built = read(&target.join("guests").join(TARGET).join(PROFILE).join(format!("{INTERPRETER}.wasm")))?;
     let started = snapshot::started(&built).map_err(|error| format!("cannot start `{INTERPRETER}`: {error}"))?;
     replace(&interpreter, &started)?;
     lay_out(&workspace, &target)?;
@@ -111,11 +111,18 @@ fn has_target() -> Result<bool, String> {
     Ok(output.status.success() && Path::new(folder.trim()).is_dir())
 }
 
+/// Builds the guests, and then the interpreter by itself: what it asks of the crates that it shares with the others would
+/// make those larger, and read numbers in another way.
 fn build(root: &Path, target: &Path) -> Result<(), String> {
+    cargo_build(root, target, &["--workspace", "--exclude", INTERPRETER])?;
+    cargo_build(root, target, &["--package", INTERPRETER])
+}
+
+fn cargo_build(root: &Path, target: &Path, packages: &[&str]) -> Result<(), String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut inner = Command::new(cargo);
     inner.args(["build", "--locked", "--target", TARGET, "--profile", PROFILE, "--target-dir"]).arg(target);
-    inner.arg("--manifest-path").arg(root.join("tools/Cargo.toml"));
+    inner.arg("--manifest-path").arg(root.join("tools/Cargo.toml")).args(packages);
     for (name, _) in env::vars_os().filter(|(name, _)| belongs_to_the_outer_build(&name.to_string_lossy())) {
         inner.env_remove(name);
     }

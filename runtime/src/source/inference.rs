@@ -129,7 +129,8 @@ pub(super) fn contradictions(tool: &Tool) -> Vec<String> {
     if let Some(network) = network.filter(|_| declared(&safety.is_open_world, false)) {
         told.push(format!("is_open_world is declared false, but its program imports `{network}`"));
     }
-    told.extend(unsafe_together(tool).map(str::to_owned));
+    // An artifact says in a word of its own that its calls go on beside others.
+    told.extend(unsafe_together(tool).filter(|_| tool.origin.format != Format::Artifact).map(str::to_owned));
     if declared(&safety.is_read_only, true) && declared(&safety.is_destructive, true) {
         told.push("is_read_only and is_destructive are both declared true".to_owned());
     }

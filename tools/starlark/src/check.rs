@@ -1,5 +1,5 @@
-//! What can be known to be wrong in a script without running it: its syntax, its names, functions that call themselves, and
-//! an entry that is missing or cannot be called.
+//! What can be known to be wrong in a script without running it: its syntax, its names, functions that call
+//! themselves, and an entry that is missing or cannot be called.
 
 use std::collections::{HashMap, HashSet};
 
@@ -53,9 +53,9 @@ fn unknown_names(parsed: &AstModule, given: &[&str]) -> impl Iterator<Item = Pro
     let found = parsed.lint(Some(&known)).into_iter().filter(|lint| lint.short_name == "using-undefined");
     found.map(move |lint| {
         let name = &lint.original;
-        let near = known.iter().map(|known| (strsim::levenshtein(name, known), known)).min();
+        let near = known.iter().map(|known| (strsim::damerau_levenshtein(name, known), known)).min();
         let hint = match near {
-            Some((distance, near)) if distance <= 2 && distance < name.chars().count() => {
+            Some((distance, near)) if distance <= 2 && distance * 3 <= name.chars().count() => {
                 format!("; did you mean `{near}`?")
             }
             _ => String::new(),
@@ -90,9 +90,8 @@ fn recursion(parsed: &AstModule, functions: &[&Def]) -> Vec<Problem> {
         let name = function.name.node.ident.as_str();
         let Some((through, place)) = way_back(name, &calls) else { continue };
         let through = if through == name { String::new() } else { format!(" through `{through}`") };
-        let message = format!(
-            "function `{name}` calls itself{through}: recursion is not available; rewrite it as a loop"
-        );
+        let message =
+            format!("function `{name}` calls itself{through}: recursion is not available; rewrite it as a loop");
         problems.push(Problem::at(&parsed.file_span(place), message));
     }
     problems
@@ -204,4 +203,81 @@ fn is_data(expression: &Expr) -> bool {
             | Expr::Minus(_)
             | Expr::Plus(_)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(source: &str, entry: Entry, when: Option<&str>) -> Vec<String> {
+        let script = Script { name: "t".to_owned(), source: source.to_owned() };
+        let told = |problem: Problem| format!("{}:{}: {}", problem.line, problem.column, problem.message);
+        check(&script, entry, when).into_iter().map(told).collect()
+    }
+
+    #[test]
+    fn every_problem_of_a_script_is_told_with_its_place() {
+        let source = "load('a', 'b')\n\ndef run(args):\n    pritn(args)\n    return jsn.encode(zzz)\n";
+        assert_eq!(
+            found(source, Entry::Run, None),
+            [
+                "1:6: load is not available: a script is one file; what it needs is built in",
+                "4:5: `pritn` is not defined; did you mean `print`?",
+                "5:12: `jsn` is not defined; did you mean `json`?",
+                "5:23: `zzz` is not defined",
+            ]
+        );
+    }
+
+    #[test]
+    fn functions_that_call_themselves_are_refused() {
+        let source = "def f(): return g()\ndef g(): return f()\ndef h(x): return h(x)\n\
+                      def ok(f): return f()\ndef run(args): return ok(h)";
+        let tail = "recursion is not available; rewrite it as a loop";
+        assert_eq!(
+            found(source, Entry::Run, None),
+            [
+                format!("1:17: function `f` calls itself through `g`: {tail}"),
+                format!("2:17: function `g` calls itself through `f`: {tail}"),
+                format!("3:18: function `h` calls itself: {tail}"),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_entry_must_be_there_and_take_what_it_is_given() {
+        for (source, entry, problem) in [
+            ("x = 1", Entry::Run, "0:0: tool script \"t\" must define a 'run' function"),
+            ("handle = 'x'", Entry::Handle, "1:10: hook script \"t\": 'handle' must be a function"),
+            ("def run(): return 1", Entry::Run, "1:5: 'run' must take one positional parameter (args)"),
+            ("def run(a, *, b): return 1", Entry::Run, "1:5: 'run' must take one positional parameter (args)"),
+            (
+                "def handle(event): return 1",
+                Entry::Handle,
+                "1:5: 'handle' must take 2 positional parameters (event, payload)",
+            ),
+        ] {
+            assert_eq!(found(source, entry, None), [problem], "{source}");
+        }
+        for source in [
+            "def run(args): return 1",
+            "def run(a, b = 2, *, c = 3, **d): return 1",
+            "def run(*args): return 1",
+            "run = lambda args: 1",
+            "if True:\n    def run(args): return 1",
+        ] {
+            assert!(found(source, Entry::Run, None).is_empty(), "{source}");
+        }
+    }
+
+    #[test]
+    fn a_condition_is_checked_like_a_script() {
+        let checked = |when| found("def handle(event, payload): return allow()", Entry::Handle, Some(when));
+        assert!(checked("event == 'tool.pre' and len(payload) > 0").is_empty());
+        assert_eq!(
+            checked("event == 'x' and paylod"),
+            ["1:18: when: `paylod` is not defined; did you mean `payload`?"]
+        );
+        assert_eq!(checked("1 +"), ["1:4: when: Parse error: unexpected new line, expected expression"]);
+    }
 }

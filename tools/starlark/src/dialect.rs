@@ -1,10 +1,12 @@
-//! The language that scripts are written in: Starlark with statements at the top, keyword-only parameters and f-strings,
-//! without `load`. It owns the bounds that a text has to keep before the parser, which recurses, may read it.
+//! The language that scripts are written in: Starlark with statements at the top, keyword-only parameters and
+//! f-strings, without `load`. It owns the bounds that a text has to keep before the parser, which recurses, may read
+//! it.
 
 use starlark::codemap::{CodeMap, Pos, Span};
 use starlark::syntax::{AstModule, Dialect};
 use starlark_syntax::lexer::{Lexer, Token};
-use starlark_syntax::syntax::ast::Stmt;
+use starlark_syntax::syntax::ast::{AstNoPayload, Stmt};
+use starlark_syntax::syntax::uniplate::Visit;
 
 use crate::bindings::exports::toolcrib::script::interpreter::Problem;
 
@@ -14,8 +16,11 @@ const MAX_SOURCE: usize = 1 << 20;
 /// Brackets and blocks that may be open at once.
 const MAX_OPEN: usize = 100;
 
-/// Tokens that may stand in one expression on the way to its deepest part, which bounds how deep it nests.
+/// Tokens that may stand in one expression on the way to its deepest part, so that the parser comes back from it.
 const MAX_TOKENS: usize = 1000;
+
+/// How deep the parsed text may nest: the compiler needs more of the stack for each level than the parser.
+const MAX_DEPTH: usize = 200;
 
 /// A shorter text cannot nest too deep, and need not be read twice.
 const SHORT: usize = 512;
@@ -37,7 +42,27 @@ pub(crate) fn parse(name: &str, source: &str) -> Result<AstModule, Problem> {
     if source.len() > SHORT {
         bounded(source)?;
     }
-    Ok(AstModule::parse(name, source.to_owned(), &DIALECT)?)
+    let parsed = AstModule::parse(name, source.to_owned(), &DIALECT)?;
+    match too_deep(&Visit::Stmt(parsed.statement()), 0) {
+        Some(place) => {
+            let message = format!("the text nests deeper than {MAX_DEPTH} here; split it into statements or functions");
+            Err(Problem::at(&parsed.file_span(place), message))
+        }
+        None => Ok(parsed),
+    }
+}
+
+/// The first part that lies too deep.
+fn too_deep(part: &Visit<AstNoPayload>, depth: usize) -> Option<Span> {
+    if depth > MAX_DEPTH {
+        return Some(match part {
+            Visit::Stmt(statement) => statement.span,
+            Visit::Expr(expression) => expression.span,
+        });
+    }
+    let mut found = None;
+    part.visit_children(|child| found = found.or_else(|| too_deep(&child, depth + 1)));
+    found
 }
 
 /// Parses a hook's condition, which is one expression.
@@ -70,8 +95,8 @@ struct Open {
     lasting: usize,
 }
 
-/// Refuses a text whose parts are nested too deep. Each token deepens an expression by one at most, so the tokens of all open
-/// brackets bound the depth of the tree.
+/// Refuses a text whose parts are nested too deep. Each token deepens an expression by one at most, so the tokens of
+/// all open brackets bound the depth of the tree.
 fn bounded(source: &str) -> Result<(), Problem> {
     let file = CodeMap::new("script".to_owned(), source.to_owned());
     let refused = |start: usize, message: String| {
@@ -114,11 +139,49 @@ fn bounded(source: &str) -> Result<(), Problem> {
             return refused(start, format!("brackets and blocks are nested deeper than {MAX_OPEN}"));
         }
         if open.iter().map(|open| open.tokens + open.lasting).sum::<usize>() > MAX_TOKENS {
-            return refused(start, format!("an expression is longer than {MAX_TOKENS} tokens; split it into statements"));
+            return refused(
+                start,
+                format!("an expression is longer than {MAX_TOKENS} tokens; split it into statements"),
+            );
         }
         if elifs > MAX_TOKENS {
             return refused(start, format!("there are more than {MAX_TOKENS} `elif`"));
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(source: &str) -> String {
+        parse("t", source).err().map(|problem| problem.message).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_text_that_nests_too_deep_is_refused_before_it_is_parsed() {
+        assert!(refused(&"[".repeat(100_000)).contains("brackets and blocks are nested deeper than"));
+        for part in ["not ", "1 +", "- ", "lambda x, y: ", "1 if x else ", "f()."] {
+            let message = refused(&format!("x = {}1", part.repeat(50_000)));
+            assert!(message.contains("an expression is longer than"), "{part}: {message}");
+        }
+        let elifs = format!("if x:\n  pass\n{}", "elif x:\n  pass\n".repeat(50_000));
+        assert!(refused(&elifs).contains("`elif`"));
+        assert!(refused(&" ".repeat(MAX_SOURCE + 1)).contains("over the limit of"));
+    }
+
+    #[test]
+    fn a_parsed_text_may_nest_as_deep_as_the_limit() {
+        let nested = |levels: usize| format!("x = {}1", "not ".repeat(levels));
+        // The module and the assignment are levels too.
+        assert_eq!(refused(&nested(MAX_DEPTH - 2)), "");
+        assert!(refused(&nested(MAX_DEPTH)).contains("nests deeper than 200"));
+    }
+
+    #[test]
+    fn long_but_flat_texts_are_fine() {
+        assert_eq!(refused(&format!("x = [{}]", "1, ".repeat(100_000))), "");
+        assert_eq!(refused(&"x = f(1)[2]\n".repeat(50_000)), "");
+    }
 }

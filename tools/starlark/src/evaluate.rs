@@ -1,5 +1,5 @@
-//! Runs a script: the module's own code first, then its entry. Every call gets a fresh module; what outlives a call is the
-//! frozen built-ins alone.
+//! Runs a script: the module's own code first, then its entry. Every call gets a fresh module; what outlives a call
+//! is the frozen built-ins alone.
 
 use std::io::Write;
 
@@ -126,4 +126,85 @@ impl PrintHandler for Lines {
 /// Writes a line to standard error in one piece. That nobody reads it is no fault of the script.
 pub(crate) fn line(text: &str) {
     let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(source: &str) -> Script {
+        Script { name: "t".to_owned(), source: source.to_owned() }
+    }
+
+    fn failed(source: &str) -> (u32, u32, String) {
+        let problem = run(&script(source), "{}").expect_err("it fails");
+        (problem.line, problem.column, problem.message)
+    }
+
+    fn wrong(line: u32, column: u32, message: &str) -> (u32, u32, String) {
+        (line, column, message.to_owned())
+    }
+
+    #[test]
+    fn a_failure_has_its_own_words_and_its_place() {
+        assert_eq!(failed("def run(args):\n    fail('no good')"), wrong(2, 5, "no good"));
+        assert_eq!(failed("def run(args):\n    return args['b']"), wrong(2, 12, "Key `\"b\"` was not found"));
+        assert_eq!(
+            failed("def run(args)\n    return 1"),
+            wrong(1, 14, "Parse error: unexpected new line, expected symbol ':'")
+        );
+    }
+
+    #[test]
+    fn a_script_must_define_its_entry() {
+        assert_eq!(failed("x = 1"), wrong(0, 0, "tool script \"t\" must define a 'run' function"));
+        assert_eq!(failed("run = 1"), wrong(0, 0, "tool script \"t\": 'run' must be a function"));
+        let handled = handle(&script("handle = 1"), None, "e", "{}").expect_err("no function");
+        assert_eq!(handled.message, "hook script \"t\": 'handle' must be a function");
+    }
+
+    #[test]
+    fn what_json_cannot_hold_is_refused() {
+        let whole = |message| wrong(0, 0, message);
+        let returned = |value| failed(&format!("def run(args):\n    return {value}"));
+        assert_eq!(returned("{1: 2}"), whole("run returned a dict with a key of type int; keys must be strings"));
+        assert_eq!(returned("float('inf')"), whole("run returned inf, which JSON cannot hold; return a finite number"));
+        assert_eq!(
+            failed("def run(args):\n    a = []\n    a.append(a)\n    return a"),
+            whole("run returned a value nested deeper than 128, or one that holds itself")
+        );
+        assert_eq!(
+            returned("['x'] * (5 << 20)"),
+            whole("run returned more than 16777216 bytes: the answer is larger than the limit")
+        );
+    }
+
+    #[test]
+    fn calls_that_nest_too_deep_end_in_a_message() {
+        let (_, _, message) = failed("def f(n):\n    return f(n + 1)\n\ndef run(args):\n    return f(0)");
+        assert_eq!(message, "calls are nested deeper than 128: recursion is not available; rewrite it as a loop");
+    }
+
+    #[test]
+    fn a_condition_decides_whether_a_hook_is_asked() {
+        let hook = script("def handle(event, payload):\n    return block(event + payload['x'])");
+        let asked = |when| handle(&hook, when, "tool.pre", r#"{"x":"!"}"#).map_err(|problem| problem.message);
+        let blocked = Ok(Some(r#"{"action":"block","reason":"tool.pre!"}"#.to_owned()));
+        assert_eq!(asked(None), blocked);
+        assert_eq!(asked(Some("event == 'tool.pre' and 'x' in payload")), blocked);
+        assert_eq!(asked(Some("event == 'tool.post'")), Ok(None));
+        assert_eq!(
+            asked(Some("payload['x']")),
+            Err("when must be True or False, found \"!\" of type string".to_owned())
+        );
+        assert_eq!(asked(Some("payload['y']")), Err("when: Key `\"y\"` was not found".to_owned()));
+        assert_eq!(asked(Some("x = 1")), Err("when: it must be one expression".to_owned()));
+    }
+
+    #[test]
+    fn no_call_sees_what_another_left() {
+        let counts = script("seen = []\n\ndef run(args):\n    seen.append(1)\n    return len(seen)");
+        assert_eq!(run(&counts, "{}").ok().as_deref(), Some("1"));
+        assert_eq!(run(&counts, "{}").ok().as_deref(), Some("1"));
+    }
 }

@@ -1,5 +1,5 @@
-//! The names that every script finds: those of the language and the modules of this interpreter. They are made once, and
-//! kept by a snapshot of the component.
+//! The names that every script finds: those of the language and the modules of this interpreter. They are made once,
+//! and kept by a snapshot of the component.
 
 use std::sync::LazyLock;
 
@@ -19,11 +19,11 @@ pub(crate) fn get() -> &'static Globals {
     &GLOBALS
 }
 
-/// Makes now what the first call would make, by being that call: the frozen names and the tables of every type's methods,
-/// which the language builds when it first meets them.
+/// Makes now what the first call would make, by being that call: the frozen names and the tables of every type's
+/// methods, which the language builds when it first meets them.
 ///
-/// The seed of the standard library's hash maps is asked of the host here and stays in the snapshot. Only names of scripts
-/// are in such maps; the dicts of scripts are none.
+/// The seed of the standard library's hash maps is asked of the host here and stays in the snapshot. Only names of
+/// scripts are in such maps; the dicts of scripts are none.
 pub(crate) fn warm() {
     let script = Script { name: "warm".to_owned(), source: WARM.to_owned() };
     // What it returns is of no use, and a failure would show in the first call as well.
@@ -52,6 +52,7 @@ mod tests {
 
     #[test]
     fn the_script_that_warms_does_not_fail() {
+        warm();
         let script = Script { name: "warm".to_owned(), source: WARM.to_owned() };
         let returned = evaluate::run(&script, r#"{"text":"a b","numbers":[2,1]}"#).expect("it runs");
         assert_eq!(

@@ -1,5 +1,5 @@
-//! JSON to values of a script and back. It owns what a script cannot be given through a general reader: integers of any
-//! size, the order of an object's fields, and bounds on depth and length that end in a message.
+//! JSON to values of a script and back. It owns what a script cannot be given through a general reader: integers of
+//! any size, the order of an object's fields, and bounds on depth and length that end in a message.
 
 use std::fmt::{self, Write};
 

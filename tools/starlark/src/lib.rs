@@ -1,5 +1,6 @@
-//! The interpreter of scripts as a guest: what `wit/script.wit` asks for, on the Starlark language. It owns the way from
-//! that contract to the modules here, and the state that a snapshot of the component keeps; it knows no tool and no hook.
+//! The interpreter of scripts as a guest: what `wit/script.wit` asks for, on the Starlark language. It owns the way
+//! from that contract to the modules here, and the state that a snapshot of the component keeps; it knows no tool and
+//! no hook.
 
 mod check;
 mod dialect;
@@ -29,12 +30,7 @@ impl Guest for Interpreter {
         evaluate::run(&script, &arguments)
     }
 
-    fn handle(
-        script: Script,
-        when: Option<String>,
-        event: String,
-        payload: String,
-    ) -> Result<Option<String>, Problem> {
+    fn handle(script: Script, when: Option<String>, event: String, payload: String) -> Result<Option<String>, Problem> {
         evaluate::handle(&script, when.as_deref(), &event, &payload)
     }
 }

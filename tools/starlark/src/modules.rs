@@ -1,5 +1,5 @@
-//! The built-in modules: each file is one of them, with its functions under the names that scripts use. What is here is what
-//! they share.
+//! The built-in modules: each file is one of them, with its functions under the names that scripts use. What is here
+//! is what they share.
 
 mod agents;
 mod base64;

@@ -1,5 +1,5 @@
-//! What is wrong in a script, as its author reads it: one message and a place. It owns the words for the interpreter's own
-//! errors.
+//! What is wrong in a script, as its author reads it: one message and a place. It owns the words for the
+//! interpreter's own errors.
 
 use std::fmt::Display;
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::source::Severity;
 use crate::source::report::{Report, nearest};
-use crate::tool::{Format, LimitRequest, Origin, ScriptedHook, Tool};
+use crate::tool::{Body, Format, LimitRequest, Origin, ScriptedHook, Tool};
 
 use super::entry::Entry;
 use super::node::Node;
@@ -21,7 +21,12 @@ const HOOK: [&str; 7] = ["name", "description", "event", "priority", "when", "sc
 pub(crate) fn defined_tool(definition: &Value, maker: &Tool) -> Result<Tool, String> {
     let (entry, mut report) = entry("tool", definition, &TOOL, maker)?;
     let found = entry.and_then(|entry| entry.tool(&mut report));
-    Ok(of_maker(sound(found, report)?.value, maker))
+    let tool = sound(found, report)?.value;
+    match tool.body {
+        // Nobody else will bring what it does.
+        Body::Absent => Err(format!("tool {:?}: script is required", tool.name)),
+        _ => Ok(of_maker(tool, maker)),
+    }
 }
 
 /// The hook that a script defines.
@@ -76,7 +81,7 @@ mod tests {
     use serde_json::json;
 
     use crate::tool::tests::plain;
-    use crate::tool::{Body, Event};
+    use crate::tool::Event;
 
     use super::*;
 
@@ -101,7 +106,7 @@ mod tests {
         assert_eq!((&*script.source, script.place, script.background), ("def run(args):\n  return 1\n", None, false));
         assert_eq!((tool.requested, tool.origin.path), (maker().requested, maker().origin.path));
         assert_eq!(tool.limits, maker().limits);
-        let short = defined_tool(&json!({"name": "t", "timeout_ms": 100}), &maker()).unwrap();
+        let short = defined_tool(&json!({"name": "t", "script": "x", "timeout_ms": 100}), &maker()).unwrap();
         assert_eq!((short.limits.deadline, short.limits.memory), (Some(Duration::from_millis(100)), Some(7)));
     }
 
@@ -121,6 +126,7 @@ mod tests {
             (json!([]), "tool must be a map, found a list"),
             (json!({"script": "x"}), "tool.name cannot be empty"),
             (json!({"name": " "}), "tool.name cannot be empty"),
+            (json!({"name": "t", "script": " "}), "tool \"t\": script is required"),
             (json!({"name": "t", "timeout_ms": -1}), "tool \"t\" timeout_ms must be >= 0"),
             (json!({"name": "t", "timeout_ms": 1.5}), "timeout_ms must be an integer, found 1.5"),
             (json!({"name": "t", "parameters": []}), "parameters must be a map, found a list"),

@@ -1,5 +1,5 @@
-//! `fs`: files of the folders that the call was granted. The sandbox decides what a path may reach; here are the bounds on
-//! what is read and listed.
+//! `fs`: files of the folders that the call was granted. The sandbox decides what a path may reach; here are the
+//! bounds on what is read and listed.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -31,7 +31,10 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
         let size = files::open(path).and_then(|file| Ok(file.metadata().at("read", path)?.len()));
         let size = size.map_err(|what| error("fs.read", what))?;
         if size > max_bytes as u64 {
-            return Err(error("fs.read", format!("`{path}` is {size} bytes, over the limit of {max_bytes}: max_bytes")));
+            return Err(error(
+                "fs.read",
+                format!("`{path}` is {size} bytes, over the limit of {max_bytes}: max_bytes"),
+            ));
         }
         files::read_text(path, max_bytes as u64).map_err(|what| error("fs.read", what))
     }

@@ -31,9 +31,6 @@ mod tests {
     fn digests_are_those_of_their_standards() {
         assert_eq!(hex::<md5::Md5>("abc"), "900150983cd24fb0d6963f7d28e17f72");
         assert_eq!(hex::<sha1::Sha1>("abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
-        assert_eq!(
-            hex::<sha2::Sha256>("abc"),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
+        assert_eq!(hex::<sha2::Sha256>("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 }

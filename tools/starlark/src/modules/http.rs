@@ -1,5 +1,5 @@
-//! `http`: requests to hosts that the call was granted. The host's gate decides; a redirect is an answer like every other, so
-//! that each step of a way is asked for by the script.
+//! `http`: requests to hosts that the call was granted. The host's gate decides; a redirect is an answer like every
+//! other, so that each step of a way is asked for by the script.
 
 mod exchange;
 
@@ -113,7 +113,15 @@ fn request(given: &Given) -> Result<Request, String> {
     };
     let timeout_ms = given.timeout_ms.into_option();
     let method = given.method.to_ascii_uppercase();
-    Ok(Request { method, https: scheme == "https", authority: authority.as_str().to_owned(), path, headers, body, timeout_ms })
+    Ok(Request {
+        method,
+        https: scheme == "https",
+        authority: authority.as_str().to_owned(),
+        path,
+        headers,
+        body,
+        timeout_ms,
+    })
 }
 
 fn headers(given: Option<&DictRef>) -> Result<Vec<(String, String)>, String> {

@@ -9,9 +9,7 @@ use starlark::collections::SmallMap;
 use starlark::environment::{Methods, MethodsBuilder, MethodsStatic};
 use starlark::eval::{Arguments, Evaluator};
 use starlark::values::none::NoneType;
-use starlark::values::{
-    NoSerialize, ProvidesStaticType, StarlarkPagable, StarlarkValue, Value, starlark_value,
-};
+use starlark::values::{NoSerialize, ProvidesStaticType, StarlarkPagable, StarlarkValue, Value, starlark_value};
 use starlark::{starlark_module, starlark_simple_value};
 
 use crate::evaluate;

@@ -1,5 +1,5 @@
-//! `re`: regular expressions that take linear time, so no pattern can hang a script. Places count in characters, as the
-//! language counts them.
+//! `re`: regular expressions that take linear time, so no pattern can hang a script. Places count in characters, as
+//! the language counts them.
 
 use std::cell::RefCell;
 
@@ -82,7 +82,7 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
 
 fn compiled(function: &str, pattern: &str) -> starlark::Result<Regex> {
     thread_local! {
-        static KEPT: RefCell<SmallMap<String, Regex>> = RefCell::new(SmallMap::new());
+        static KEPT: RefCell<SmallMap<String, Regex>> = const { RefCell::new(SmallMap::new()) };
     }
     if let Some(regex) = KEPT.with_borrow(|kept| kept.get(pattern).cloned()) {
         return Ok(regex);
@@ -93,7 +93,9 @@ fn compiled(function: &str, pattern: &str) -> starlark::Result<Regex> {
     }
     let built = RegexBuilder::new(pattern).size_limit(MAX_COMPILED).dfa_size_limit(MAX_COMPILED).build();
     let regex = built.map_err(|what| match what {
-        regex::Error::CompiledTooBig(_) => error(function, "the pattern takes more memory than it may; make it shorter"),
+        regex::Error::CompiledTooBig(_) => {
+            error(function, "the pattern takes more memory than it may; make it shorter")
+        }
         what => error(function, reason(&what.to_string())),
     })?;
     KEPT.with_borrow_mut(|kept| {
@@ -143,13 +145,7 @@ fn all<'v>(function: &str, pattern: &str, text: &str, heap: Heap<'v>) -> starlar
     Ok(matches)
 }
 
-fn replaced(
-    function: &str,
-    pattern: &str,
-    replacement: &str,
-    text: &str,
-    count: u32,
-) -> starlark::Result<String> {
+fn replaced(function: &str, pattern: &str, replacement: &str, text: &str, count: u32) -> starlark::Result<String> {
     let regex = compiled(function, pattern)?;
     let most = if count == 0 { usize::MAX } else { count as usize };
     let mut result = String::new();

@@ -1,0 +1,87 @@
+//! What a script costs beside a component: a call of each in the same run, what of it is the script's length, and how long
+//! the interpreter takes to be made ready.
+
+#![allow(missing_docs, reason = "criterion's macros make items of their own")]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use tempfile::TempDir;
+use toolcrib::{Audit, Runtime, ToolCall};
+
+static INTERPRETER: &[u8] = include_bytes!(env!("TOOLCRIB_INTERPRETER"));
+
+/// Ten lines that do what small scripts do: look at arguments, go over a list, build a text.
+const TEN_LINES: &str = r#"---
+parameters:
+  names: { type: array, required: true }
+  greeting: { type: string }
+script: |
+  def greet(greeting, name):
+      return "%s, %s" % (greeting, name.strip().title())
+
+  def run(args):
+      if not args["names"]:
+          return {"error": "names is empty"}
+      lines = [greet(args.get("greeting", "hello"), name) for name in args["names"]]
+      longest = max([len(line) for line in lines])
+      text = "\n".join(lines)
+      return {"text": text, "lines": len(lines), "longest": longest}
+---
+Greets.
+"#;
+
+const ONE_LINE: &str = "---\nscript: |\n  def run(args): return 1\n---\nOne.\n";
+
+fn echo() -> PathBuf {
+    let target = Path::new(env!("CARGO_BIN_EXE_toolcrib")).ancestors().nth(2).expect("the program lies two folders down");
+    target.join("guests/wasm32-wasip2/guest/echo.wasm")
+}
+
+fn tokio() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
+}
+
+fn runtime(folder: &Path) -> Runtime {
+    std::fs::write(folder.join("ten_lines.md"), TEN_LINES).expect("it is written");
+    std::fs::write(folder.join("one_line.md"), ONE_LINE).expect("it is written");
+    let builder = Runtime::builder().source(folder).source(echo()).audit(Audit::off());
+    builder.interpreter(INTERPRETER).compile_cache(folder.join("cache")).build().expect("a runtime")
+}
+
+fn call(criterion: &mut Criterion) {
+    let (tokio, folder) = (tokio(), TempDir::new().expect("a folder"));
+    let runtime = runtime(folder.path());
+    for name in ["echo", "one_line"] {
+        tokio.block_on(runtime.prepare(name)).expect("a program");
+    }
+    let pipeline = |name: &str, arguments: &str| {
+        let result = tokio.block_on(runtime.call(ToolCall::new("call", name, arguments)));
+        assert!(!result.is_error(), "{}", result.content());
+    };
+    let mut group = criterion.benchmark_group("script");
+    group.measurement_time(Duration::from_secs(6)).sample_size(200);
+    let names = r#"{"names":["ada","grace ","barbara"],"greeting":"good day"}"#;
+    group.bench_function("floor: a component's call", |bencher| bencher.iter(|| pipeline("echo", names)));
+    group.bench_function("one line", |bencher| bencher.iter(|| pipeline("one_line", "{}")));
+    group.bench_function("ten lines", |bencher| bencher.iter(|| pipeline("ten_lines", names)));
+    group.finish();
+}
+
+fn load(criterion: &mut Criterion) {
+    let (tokio, folder) = (tokio(), TempDir::new().expect("a folder"));
+    let prepare = || tokio.block_on(runtime(folder.path()).prepare("one_line")).expect("an interpreter");
+    let mut group = criterion.benchmark_group("interpreter");
+    group.sample_size(10).bench_function("compiled", |bencher| {
+        bencher.iter(|| {
+            let _ = std::fs::remove_dir_all(folder.path().join("cache"));
+            prepare();
+        });
+    });
+    group.bench_function("cached", |bencher| bencher.iter(prepare));
+    group.finish();
+}
+
+criterion_group!(benches, call, load);
+criterion_main!(benches);
