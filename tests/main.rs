@@ -30,6 +30,7 @@ mod results;
 mod run;
 mod scenarios;
 mod schedule;
+mod scripted;
 mod secrets;
 mod telemetry;
 mod toolbox;

@@ -1,0 +1,144 @@
+//! What flags let scripts do, and what is said where they do not.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn crib() -> Crib {
+    let crib = project(&[
+        (".harness/tools/greet.md", &tool("return exec.run(\"hello\")")),
+        (".harness/tools/hand_on.md", &tool("return delegate(args[\"task\"])")),
+        (
+            ".harness/tools/grow.md",
+            &tool(
+                "meta.tool_register(name=\"more\", description=\"m\", script=\"def run(args):\\n    return 1\")\nreturn \"grown\"",
+            ),
+        ),
+    ]);
+    write(&crib, ".harness/bin/hello.wasm", wat::parse_str(HELLO).expect("a module"));
+    crib
+}
+
+#[test]
+fn a_script_runs_the_programs_of_the_crib_that_a_flag_names_and_no_others() {
+    let crib = crib();
+    let denied: [(&[&str], Option<&str>); 4] = [
+        (&[], Some("--allow-exec=hello")),
+        (&["--allow-exec=other,hell"], Some("--allow-exec=hello")),
+        (&["--allow-exec", "--deny-exec=h*"], None),
+        (&["--allow-exec=hello", "--deny-exec"], None),
+    ];
+    for (flags, cure) in denied {
+        let line = crib.call("greet", &json!({}), flags);
+        let denial = &line["receipt"]["denied"][0];
+        assert_eq!(denial["capability"], "exec:hello", "{flags:?}: {line}");
+        assert_eq!(denial["flag"].as_str(), cure, "{flags:?}");
+        assert!(line["error"].as_str().is_some_and(|error| error.contains("permission denied by the grant")), "{line}");
+        assert_eq!(line["receipt"]["executed"], Value::Null);
+    }
+    for flags in [
+        &["--allow-exec=hello"][..],
+        &["--allow-exec"],
+        &["--allow-exec=x,he*"],
+        &["--allow-exec=hello", "--deny-exec=x"],
+    ] {
+        let line = crib.call("greet", &json!({}), flags);
+        assert_eq!((&line["result"]["ok"], &line["result"]["stdout"]), (&json!(true), &json!("\"hello\"")), "{line}");
+        let executed = &line["receipt"]["executed"];
+        assert_eq!((&executed[0]["program"], &executed[0]["exit"]), (&json!("hello"), &json!(0)), "{line}");
+    }
+    let told = crib.run(&["call", "greet"]).stderr;
+    assert!(told.contains("hint: `exec:hello` was denied: --allow-exec=hello would allow it"), "{told}");
+    let told = crib.run(&["call", "greet", "--verbose", "--allow-exec"]).stderr;
+    assert!(told.contains("  ran hello: exit 0, "), "{told}");
+}
+
+#[test]
+fn handing_on_and_adding_have_a_flag_each_and_a_denial_wins() {
+    let crib = crib();
+    for (name, flag, deny) in
+        [("hand_on", "--allow-delegate", "--deny-delegate"), ("grow", "--allow-meta", "--deny-meta")]
+    {
+        let capability = &flag["--allow-".len()..];
+        for (flags, cure) in [(&[][..], Some(flag)), (&[flag, deny], None)] {
+            let line = crib.call(name, &json!({ "task": "t" }), flags);
+            let denial = &line["receipt"]["denied"][0];
+            assert_eq!(
+                (&denial["capability"], denial["flag"].as_str()),
+                (&json!(capability), cure),
+                "{flags:?}: {line}"
+            );
+        }
+    }
+    assert_eq!(crib.call("grow", &json!({}), &["--allow-meta"])["result"], "grown");
+    let line = crib.call("hand_on", &json!({ "task": "t" }), &["--allow-delegate"]);
+    assert!(line["error"].as_str().is_some_and(|error| error.contains("no other agent is set up here")), "{line}");
+}
+
+#[test]
+fn what_scripts_may_do_is_listed_and_inspected() {
+    let crib = crib();
+    write(&crib, ".harness/hooks/guard.md", hook("tool.pre", "return None"));
+    let flags = ["--allow-exec=hello", "--allow-delegate", "--allow-meta"];
+    let listed = |more: &[&str]| -> Vec<Value> {
+        let ran = crib.run(&[&["list", "--json"], more, &flags].concat());
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+    };
+    let tools = listed(&[]);
+    assert!(tools.iter().all(|tool| tool["event"] == Value::Null));
+    let greet = tools.iter().find(|tool| tool["name"] == "greet").expect("the tool");
+    assert_eq!(greet["granted"], json!(["exec:hello", "delegate", "meta"]));
+    let guard = listed(&["--all"]).pop().expect("a hook");
+    assert_eq!((&guard["name"], &guard["event"], &guard["priority"]), (&json!("guard"), &json!("tool.pre"), &json!(0)));
+    let table = crib.run(&["list", "--all"]).stdout;
+    assert!(table.contains("\nHOOK ") && table.contains("\nguard  tool.pre "), "{table}");
+    assert!(!crib.run(&["list"]).stdout.contains("guard"));
+
+    let sheet = crib.run(&["inspect", "greet"]).stdout;
+    for words in [
+        "  script    ",
+        ", from line 4 on",
+        "  digest    sha256:",
+        "  hooks     guard (tool.pre)",
+        "whatever the flags allow",
+    ] {
+        assert!(sheet.contains(words), "{words}: {sheet}");
+    }
+    let ran = crib.run(&["inspect", ".harness/tools/greet.md", "--json"]);
+    let record: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    assert_eq!((&record["name"], &record["script"]["background"]), (&json!("greet"), &json!(false)));
+    assert_eq!(record["script"]["place"], json!({ "line": 4, "column": 3 }));
+}
+
+#[test]
+fn no_hook_may_write_what_decides_over_it() {
+    let crib = crib();
+    write(&crib, ".harness/hooks/guard.md", hook("tool.pre", "return None"));
+    write(&crib, "own/toolcrib.toml", "[permissions]\n");
+    for (name, text) in [
+        ("greet", "---\ncapabilities: {}\n---\n"),
+        ("hand_on", "---\ncapabilities: {}\n---\n"),
+        ("grow", "---\ncapabilities: {}\n---\n"),
+    ] {
+        write(&crib, &format!(".harness/tools/{name}.md"), text);
+    }
+    std::fs::remove_file(crib.path(".harness/bin/hello.wasm")).expect("a program");
+    let ran = crib.run(&["list", "--config", "own/toolcrib.toml", "--allow-write=own"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("would let a tool change its rules"), "{ran:?}");
+}
+
+#[test]
+fn help_teaches_what_each_flag_lets_a_script_do() {
+    let help = Crib::new().run(&["call", "--help"]).stdout;
+    for words in [
+        "--allow-exec[=<NAME>]",
+        "--deny-exec[=<NAME>]",
+        "--allow-delegate",
+        "--deny-delegate",
+        "--allow-meta",
+        "--deny-meta",
+        "never a program of the system",
+    ] {
+        assert!(help.contains(words), "{words}: {help}");
+    }
+}
