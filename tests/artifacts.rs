@@ -58,7 +58,7 @@ fn a_tool_that_cannot_be_parsed_is_told_in_the_formats_words() {
             format!("3:1: {yaml} 3: column 1: duplicate mapping key `script` is not allowed here"),
         ),
         ("---\n- a\n---\n", format!("2:1: {yaml} 2: column 1: front matter must be a map, found a list")),
-        ("---\nparameters: [a]\n---\n", format!("2:14: {yaml} 2: column 14: parameters must be a map, found a list")),
+        ("---\nparameters: [a]\n---\n", format!("2:13: {yaml} 2: column 13: parameters must be a map, found a list")),
         (
             "---\nparameters:\n  a: string\n---\n",
             format!("3:6: {yaml} 3: column 6: parameters.a must be a map, found a string"),
@@ -124,9 +124,9 @@ fn a_hook_is_told_in_the_formats_words() {
         ),
     ] {
         let crib = with_files(&[(".harness/hooks/h.md", &format!("---\n{text}---\n"))]);
-        let expected = format!("error: .harness/hooks/h.md:{told}");
-        assert_eq!(errors(&crib, ".harness"), [expected.clone()], "{text:?}");
-        assert_eq!(errors(&crib, ".harness/hooks/h.md"), [expected], "{text:?}");
+        let expected = [format!("error: .harness/hooks/h.md:{told}")];
+        assert_eq!(errors(&crib, ".harness"), expected, "{text:?}");
+        assert_eq!(errors(&crib, ".harness/hooks/h.md"), expected, "{text:?}");
     }
 }
 

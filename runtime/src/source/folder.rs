@@ -16,8 +16,8 @@ pub(super) fn read(folder: &Path) -> Reading {
     let are = |is: fn(&Path) -> bool| files.iter().filter(move |path| is(path));
     let (records, components, artifacts) = (record::is_named, component::is_component, artifact::is_named);
     if ![records, components, artifacts].into_iter().any(|is| are(is).next().is_some()) {
-        let message = "no `tools.json` in this folder, no component (`NAME.wasm`), no record (`NAME.tool.json`) and no \
-            artifact (`NAME.md`)";
+        let message = "no `tools.json` and no `.wasm` file in this folder, no record (`NAME.tool.json`) and no artifact \
+            (`NAME.md`)";
         return Reading::failed(folder, message);
     }
     let mut reading = Reading::default();
