@@ -21,6 +21,13 @@ fn the_name_is_the_files_and_the_description_the_body() {
 }
 
 #[test]
+fn a_sound_artifact_is_told_nothing_of() {
+    let crib = with_files(&[("run_command.md", EXAMPLE)]);
+    let ran = crib.run(&["validate", "run_command.md", "--strict"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
+}
+
+#[test]
 fn a_script_keeps_its_text_its_digest_and_its_place() {
     let crib = with_files(&[("run_command.md", EXAMPLE), ("bare.md", "---\nscript: \" \"\n---\n")]);
     let tools = load(crib.dir.path()).unwrap().tools;
