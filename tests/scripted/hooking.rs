@@ -6,7 +6,10 @@ use super::*;
 
 /// A tool that gives back what it got, under these hooks.
 fn crib(hooks: &[(&str, &str, &str)]) -> Crib {
-    let crib = project(&[(".harness/tools/echo.md", "---\nparameters: {task: {type: string}, extra: {type: string}}\nscript: |\n  def run(args):\n      return args\n---\nEcho.\n")]);
+    let crib = project(&[(
+        ".harness/tools/echo.md",
+        "---\nparameters: {task: {type: string}, extra: {type: string}}\nscript: |\n  def run(args):\n      return args\n---\nEcho.\n",
+    )]);
     for (name, members, lines) in hooks {
         let text = format!("---\n{members}\nscript: |\n  def handle(event, payload):\n{}---\n", indented(lines));
         write(&crib, &format!(".harness/hooks/{name}.md"), text);
@@ -48,7 +51,10 @@ fn the_first_that_blocks_ends_it_and_the_tool_never_starts() {
     let line = echo(&crib, &[]);
     assert_eq!(line["error"], "tool blocked: blocked by hook \"first\": not echo");
     let receipt = &line["receipt"];
-    assert_eq!((&receipt["outcome"], &receipt["hooks"]), (&json!("denied"), &json!([{"hook": "first", "said": "block"}])));
+    assert_eq!(
+        (&receipt["outcome"], &receipt["hooks"]),
+        (&json!("denied"), &json!([{"hook": "first", "said": "block"}]))
+    );
     assert_eq!((&receipt["decision"]["reason"], &receipt["peakMemoryBytes"]), (&json!("hook"), &json!(0)), "{line}");
 }
 
@@ -108,7 +114,10 @@ fn an_answer_is_seen_changed_and_withheld_after_the_call() {
         ("return modify({\"content\": \"7\"})", json!(7)),
         ("return modify({\"content\": \"plain words\"})", json!("plain words")),
         ("return modify({\"is\": \"new\"})", json!({"is": "new"})),
-        ("payload[\"result\"][\"seen\"] = payload[\"is_error\"]\nreturn modify(payload)", json!({"task": "a", "seen": false})),
+        (
+            "payload[\"result\"][\"seen\"] = payload[\"is_error\"]\nreturn modify(payload)",
+            json!({"task": "a", "seen": false}),
+        ),
         ("return allow()", json!({"task": "a"})),
         ("return None", json!({"task": "a"})),
     ] {

@@ -53,7 +53,11 @@ fn a_tool_that_a_script_adds_is_shown_called_and_has_its_makers_grant() {
     assert_eq!((told[1].as_str(), told[3].as_str()), ("\"made\"", "\"words\""), "{told:?}");
     assert!(told[2].contains("invalid arguments") && told[4].contains("permission denied by the grant"), "{told:?}");
     let last = crib.records().pop().expect("a record");
-    assert_eq!((&last["tool"], &last["granted"][0]), (&json!("reader"), &json!(format!("read:{}", real(&crib)))), "{last}");
+    assert_eq!(
+        (&last["tool"], &last["granted"][0]),
+        (&json!("reader"), &json!(format!("read:{}", real(&crib)))),
+        "{last}"
+    );
     let ran = play(&crib, &script, &["--allow-meta"]);
     assert!(contents(&ran)[3].contains("no folder is granted"), "{ran:?}");
 }
@@ -66,7 +70,8 @@ fn real(crib: &Crib) -> String {
 fn nothing_is_added_that_is_there_looks_alike_or_is_too_much() {
     let crib = project(&[(".harness/tools/maker.md", &tool(MAKER)), (".harness/tools/read_it.md", &tool("return 1"))]);
     let make = |name: &str| calls("maker", json!({ "task": name }));
-    let script = turns(&[make("read_it"), make("read-it"), make("m\u{430}ker"), make("twice"), make("twice"), make("")]);
+    let script =
+        turns(&[make("read_it"), make("read-it"), make("m\u{430}ker"), make("twice"), make("twice"), make("")]);
     let told = contents(&play(&crib, &script, &["--allow-meta"]));
     for (told, why) in told.iter().zip([
         "there is a tool \\\"read_it\\\" already",

@@ -37,11 +37,13 @@ fn a_model_polls_and_awaits_in_one_run() {
         {"content": "done"},
     ]});
     let ran = play(&crib, &script, &[]);
-    let done = json!({"task_id": "task_1", "tool": "slow", "status": "done", "result": {"total": 4_499_998_500_000_u64}});
+    let done =
+        json!({"task_id": "task_1", "tool": "slow", "status": "done", "result": {"total": 4_499_998_500_000_u64}});
     assert_eq!(contents(&ran)[0], json!({"task_id": "task_1", "status": "running"}), "{ran:?}");
     assert_eq!(contents(&ran)[1]["task_id"], "task_1");
     assert_eq!(contents(&ran)[2..], [done.clone(), done], "the result stays: {ran:?}");
-    let mut records: Vec<_> = crib.records().iter().map(|record| (record["tool"].clone(), record["outcome"].clone())).collect();
+    let mut records: Vec<_> =
+        crib.records().iter().map(|record| (record["tool"].clone(), record["outcome"].clone())).collect();
     records.sort_by_key(|(tool, _)| tool.to_string());
     let names = ["slow", "task_await", "task_await", "task_poll"];
     assert_eq!(records, names.map(|name| (json!(name), json!("ok"))).to_vec());
@@ -63,12 +65,16 @@ fn a_refused_call_is_no_task_and_a_failure_is_told_by_its_task() {
     let told = contents(&ran);
     assert!(told[0]["error"].as_str().is_some_and(|error| error.starts_with("invalid arguments")), "{ran:?}");
     assert_eq!(told[1], json!({"task_id": "task_1", "status": "running"}));
-    let again = play(&crib, &json!({"prompt": "go", "turns": [
-        calls("slow", json!({"n": 2})),
-        calls("task_await", json!({"task_id": "task_1"})),
-        calls("task_poll", json!({"task_id": "task_9"})),
-        {"content": "done"},
-    ]}), &[]);
+    let again = play(
+        &crib,
+        &json!({"prompt": "go", "turns": [
+            calls("slow", json!({"n": 2})),
+            calls("task_await", json!({"task_id": "task_1"})),
+            calls("task_poll", json!({"task_id": "task_9"})),
+            {"content": "done"},
+        ]}),
+        &[],
+    );
     let told = contents(&again);
     let failed = json!({"task_id": "task_1", "tool": "slow", "status": "failed", "error": "tool error: told to fail"});
     assert_eq!(told[1], failed, "{again:?}");
@@ -92,7 +98,8 @@ fn a_call_outside_a_run_waits_and_a_run_begins_so_many() {
     let crib = project(&[(".harness/tools/slow.md", SLOW)]);
     let line = crib.call("slow", &json!({"n": 4}), &[]);
     assert_eq!(line["result"], json!({"total": 6}), "{line}");
-    let many: Vec<Value> = (0..66).map(|id| json!({"id": format!("c{id}"), "name": "slow", "arguments": {"n": 3}})).collect();
+    let many: Vec<Value> =
+        (0..66).map(|id| json!({"id": format!("c{id}"), "name": "slow", "arguments": {"n": 3}})).collect();
     let ran = play(&crib, &json!({"prompt": "go", "turns": [{"tool_calls": many}, {"content": "done"}]}), &[]);
     let told = contents(&ran);
     let refused: Vec<_> = told.iter().filter_map(|told| told["error"].as_str()).collect();

@@ -2,7 +2,7 @@
 //! refused is no task. All of them end with their conversation, and each leaves its record.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,8 +28,19 @@ const USUAL_WAIT: Duration = Duration::from_secs(20);
 /// The tasks of a conversation.
 #[derive(Default)]
 pub(super) struct Tasks {
+    /// How many have a place, those included that may yet be refused.
+    places: AtomicUsize,
     begun: AtomicU64,
     tasks: Mutex<BTreeMap<String, Task>>,
+}
+
+/// A place among the tasks, given back by a call that becomes none.
+struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
 }
 
 /// A task, which ends with what holds it.
@@ -61,6 +72,19 @@ pub(super) struct Ask {
 impl Tasks {
     fn locked(&self) -> MutexGuard<'_, BTreeMap<String, Task>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(&self) -> Option<Place<'_>> {
+        let places = self.places.fetch_update(Relaxed, Relaxed, |taken| (taken < MOST_TASKS).then_some(taken + 1));
+        places.is_ok().then(|| Place(&self.places))
+    }
+
+    /// Ends all of them, and waits until each is signed for.
+    pub(super) async fn end(&self) {
+        for (_, mut task) in std::mem::take(&mut *self.locked()) {
+            task.work.abort();
+            let _ = (&mut task.work).await;
+        }
     }
 
     /// What has become of a task, now.
@@ -168,6 +192,8 @@ impl Pipeline {
         let task_id = format!("task_{}", tasks.begun.fetch_add(1, Relaxed) + 1);
         let told = json!({ "task_id": task_id, "status": "running" }).to_string();
         tasks.locked().insert(task_id, task);
+        // It is kept until the conversation ends.
+        std::mem::forget(place);
         ToolResult::acknowledged(id, name, told)
     }
 }
