@@ -29,15 +29,15 @@ const USUAL_WAIT: Duration = Duration::from_secs(20);
 #[derive(Default)]
 pub(super) struct Tasks {
     /// How many have a place, those included that may yet be refused.
-    places: AtomicUsize,
+    places: Arc<AtomicUsize>,
     begun: AtomicU64,
     tasks: Mutex<BTreeMap<String, Task>>,
 }
 
 /// A place among the tasks, given back by a call that becomes none.
-struct Place<'a>(&'a AtomicUsize);
+struct Place(Arc<AtomicUsize>);
 
-impl Drop for Place<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }
@@ -48,6 +48,7 @@ struct Task {
     tool: String,
     state: Arc<State>,
     work: JoinHandle<()>,
+    _place: Place,
 }
 
 #[derive(Default)]
@@ -74,9 +75,9 @@ impl Tasks {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn place(&self) -> Option<Place<'_>> {
+    fn place(&self) -> Option<Place> {
         let places = self.places.fetch_update(Relaxed, Relaxed, |taken| (taken < MOST_TASKS).then_some(taken + 1));
-        places.is_ok().then(|| Place(&self.places))
+        places.is_ok().then(|| Place(self.places.clone()))
     }
 
     /// Ends all of them, and waits until each is signed for.
@@ -181,7 +182,7 @@ impl Pipeline {
                 state.ended.notify_waiters();
             })
         };
-        let mut task = Task { tool: name.clone(), state, work };
+        let mut task = Task { tool: name.clone(), state, work, _place: place };
         if let_through.await.is_err() {
             // It ended before it was let through: this is all there is of it.
             let _ = (&mut task.work).await;
@@ -192,8 +193,6 @@ impl Pipeline {
         let task_id = format!("task_{}", tasks.begun.fetch_add(1, Relaxed) + 1);
         let told = json!({ "task_id": task_id, "status": "running" }).to_string();
         tasks.locked().insert(task_id, task);
-        // It is kept until the conversation ends.
-        std::mem::forget(place);
         ToolResult::acknowledged(id, name, told)
     }
 }
