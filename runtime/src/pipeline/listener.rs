@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::call::Denial;
 use crate::error::{Outcome, ToolError};
 use crate::hook::{Modification, Review, Verdict};
 use crate::sandbox::{Act, Meter};
@@ -79,10 +80,11 @@ impl Scripted {
 
     /// A task, where it may hand on any.
     fn task(&self, task: Value) -> Result<Value, String> {
-        match self.ready.grant.services().delegate {
-            true => Ok(task),
-            false => Err("it delegates, which it is not granted; `--allow-delegate` would allow it".to_owned()),
-        }
+        let denied = |denial: Denial| {
+            let hint = denial.flag.map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
+            format!("it delegates, which it is not granted{hint}")
+        };
+        self.ready.grant.services().delegate().map(|()| task).map_err(denied)
     }
 
     async fn ask(&self, around: &mut Around<'_>, event: &Event, payload: &Value) -> Result<Answer, String> {
