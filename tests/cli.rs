@@ -10,8 +10,20 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-const COMMANDS: [&str; 11] =
-    ["run", "call", "list", "result", "schema", "validate", "approvals", "secret", "audit", "doctor", "completions"];
+const COMMANDS: [&str; 12] = [
+    "run",
+    "call",
+    "list",
+    "result",
+    "schema",
+    "validate",
+    "new",
+    "approvals",
+    "secret",
+    "audit",
+    "doctor",
+    "completions",
+];
 
 /// Reads standard input to its end and writes the same to standard output.
 const ECHO: &str = r#"(module
@@ -131,8 +143,9 @@ fn wrong_use_is_exit_2_and_says_what_was_wrong() {
 fn without_tools_the_hint_says_how_to_name_some() {
     let ran = Crib::new().run(&["list"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
-    let expected = "error: no tools: there is no `./tools.json` in this folder\n\
-                    hint: name a `tools.json`, a folder of components or a component with `--tools PATH`\n";
+    let expected = "error: no tools: there is no `./tools.json` and no `./.harness` in this folder\n\
+                    hint: name a `tools.json`, a Markdown file, a component or a folder of them with `--tools PATH`, or \
+                    make a tool with `toolcrib new tool NAME --markdown`\n";
     assert_eq!(ran.stderr, expected);
 }
 

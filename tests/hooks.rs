@@ -109,7 +109,7 @@ fn a_hook_that_blocks_is_named_and_the_guest_is_not_started() {
     let crib = crib();
     let hooks = Hooks::default().before("one", Ok(Verdict::Pass)).before("two", Ok(Verdict::Block("not today".into())));
     let result = call(&crib, hooks.before("three", Ok(Verdict::Pass)));
-    assert_eq!(result.content(), r#"{"error":"blocked by hook \"two\": not today"}"#);
+    assert_eq!(result.content(), r#"{"error":"tool blocked: blocked by hook \"two\": not today"}"#);
     assert_eq!((result.receipt.outcome, result.receipt.cpu_ms), (Outcome::Denied, 0.0));
     let record = &crib.records()[0];
     assert_eq!(record["decision"], json!({"behavior": "deny", "reason": "hook", "restsOn": "two"}));
@@ -120,7 +120,7 @@ fn a_hook_that_blocks_is_named_and_the_guest_is_not_started() {
 fn a_hook_that_fails_blocks() {
     let crib = crib();
     let result = call(&crib, Hooks::default().before("one", Err("no answer".into())));
-    assert_eq!(result.content(), r#"{"error":"blocked by hook \"one\", which failed: no answer"}"#);
+    assert_eq!(result.content(), r#"{"error":"tool blocked: blocked by hook \"one\", which failed: no answer"}"#);
     assert_eq!(crib.records()[0]["decision"]["reason"], "hook-failed");
 }
 
@@ -200,9 +200,9 @@ fn a_hooks_allow_answers_a_question_and_never_beats_a_denial() {
 fn an_answer_is_withheld_by_a_hook_that_blocks_or_fails() {
     let crib = crib();
     let blocked = call(&crib, Hooks::default().after("one", Ok(Review::Block("secret".into()))));
-    assert_eq!(blocked.content(), r#"{"error":"the answer is withheld by hook \"one\": secret"}"#);
+    assert_eq!(blocked.content(), r#"{"error":"tool result blocked: blocked by hook \"one\": secret"}"#);
     let failed = call(&crib, Hooks::default().after("one", Err("broken".into())));
-    assert_eq!(failed.content(), r#"{"error":"the answer is withheld by hook \"one\", which failed: broken"}"#);
+    assert_eq!(failed.content(), r#"{"error":"tool result blocked: blocked by hook \"one\", which failed: broken"}"#);
     assert!(crib.records().iter().all(|record| record["outcome"] == "denied" && record["exit"] == 0));
 }
 

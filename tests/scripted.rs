@@ -4,8 +4,13 @@
 mod agents;
 mod beginning;
 mod events;
+mod exec;
 mod flags;
+mod hooking;
+mod limits;
+mod meta;
 mod problems;
+mod tasks;
 
 use std::fs;
 

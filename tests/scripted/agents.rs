@@ -22,7 +22,11 @@ fn crib() -> Crib {
             ),
         ),
         (".harness/tools/echo.md", &tool("return args[\"task\"]")),
-        (".harness/tools/spin.md", &tool("for a in range(1000000000):\n    pass\nreturn 1")),
+        // What can change nothing is stopped at the first interruption.
+        (
+            ".harness/tools/spin.md",
+            &tool("for a in range(1000000000):\n    pass\nreturn 1").replace("script:", "capabilities: {}\nscript:"),
+        ),
     ])
 }
 
@@ -235,5 +239,5 @@ fn an_interrupt_ends_the_agents_too() {
     assert_eq!(ends, [(&json!(1), &json!("interrupted")), (&Value::Null, &json!("interrupted"))], "{rest:?}");
     let mut outcomes: Vec<_> = crib.records().iter().skip(1).map(|record| record["outcome"].clone()).collect();
     outcomes.sort_by_key(Value::to_string);
-    assert_eq!(outcomes, ["cancelled", "cancelled"], "both calls are signed for");
+    assert_eq!(outcomes, ["cancelled", "failed"], "both calls are signed for");
 }

@@ -25,9 +25,11 @@ pub(crate) struct Target {
 }
 
 /// Every target.
-pub(crate) const ALL: [Target; 10] = [
+pub(crate) const ALL: [Target; 12] = [
     Target { name: "manifest", open: sources::manifest },
     Target { name: "record", open: sources::record },
+    Target { name: "artifact", open: sources::artifact },
+    Target { name: "project", open: sources::project },
     Target { name: "component", open: sources::component },
     Target { name: "schema", open: inputs::schema },
     Target { name: "arguments", open: inputs::arguments },

@@ -1,4 +1,4 @@
-//! Sources of tools: a manifest, a record and a component, whatever stands in them. They are read, checked and described;
+//! Sources of tools: a manifest, a record, an artifact, a project and a component, whatever stands in them. They are read, checked and described;
 //! a component is compiled too. Nothing of them runs.
 
 use std::fs;
@@ -20,6 +20,16 @@ pub(super) fn manifest(folder: &Path) -> Act {
 /// A record in a file of its own.
 pub(super) fn record(folder: &Path) -> Act {
     file(folder, "t.tool.json")
+}
+
+/// A Markdown file with a script.
+pub(super) fn artifact(folder: &Path) -> Act {
+    file(folder, "t.md")
+}
+
+/// The file of a project, with lists of tools and hooks.
+pub(super) fn project(folder: &Path) -> Act {
+    file(folder, "harness.md")
 }
 
 fn file(folder: &Path, name: &str) -> Act {

@@ -104,6 +104,8 @@ impl Agent {
         let end = self.steps().await;
         self.ended = true;
         let kept = self.keep();
+        // What goes on ends with the run, and is signed for before the run is over.
+        self.session.end().await;
         match end {
             Ok((ending, answer)) => {
                 kept?;

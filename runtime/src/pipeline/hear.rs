@@ -11,7 +11,7 @@ use crate::observe::{Hooked, What};
 use crate::schema::Checked;
 use crate::tool::{Event, Tool};
 
-use super::listener::{Payload, Scripted};
+use super::listener::{Around, Payload, Scripted};
 use super::ready::Ready;
 use super::ticket::Ticket;
 use super::{Context, Entry, Memory, Pipeline};
@@ -115,7 +115,11 @@ impl Hooks {
                 }
                 Hearing::Script(script) if !script.applies(&Event::ToolPre, &tool.name, &checked.value) => continue,
                 Hearing::Script(script) => {
-                    script.before(pipeline, context.memory, &payload(tool, call, &checked.value)).await
+                    let mut around = around(pipeline, context, ticket);
+                    let verdict = script.before(&mut around, &payload(tool, call, &checked.value)).await;
+                    let log = around.log;
+                    ticket.log(log);
+                    verdict
                 }
             };
             let name = hook.name();
@@ -175,7 +179,11 @@ impl Hooks {
                 Hearing::Script(script) if !script.applies(&Event::ToolPost, &tool.name, arguments) => continue,
                 Hearing::Script(script) => {
                     let payload = payload(tool, call, arguments);
-                    script.after(pipeline, context.memory, &payload, outcome, answer.as_deref()).await
+                    let mut around = around(pipeline, context, ticket);
+                    let review = script.after(&mut around, &payload, outcome, answer.as_deref()).await;
+                    let log = around.log;
+                    ticket.log(log);
+                    review
                 }
             };
             let name = hook.name();
@@ -211,6 +219,10 @@ impl<'a> Hearing<'a> {
             Self::Script(script) => script.name(),
         }
     }
+}
+
+fn around<'a>(pipeline: &'a Arc<Pipeline>, context: &Context<'a>, ticket: &'a Ticket<'_>) -> Around<'a> {
+    Around { pipeline, memory: context.memory, meter: &ticket.meter, log: String::new() }
 }
 
 fn payload<'a>(tool: &'a Tool, call: &'a ToolCall, arguments: &'a Value) -> Payload<'a> {

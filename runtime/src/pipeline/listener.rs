@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::call::Denial;
 use crate::error::{Outcome, ToolError};
 use crate::hook::{Modification, Review, Verdict};
-use crate::sandbox::Act;
+use crate::sandbox::{Act, Meter};
 use crate::schema;
 use crate::tool::{Body, Event, ScriptedHook, When};
 
 use super::ready::Ready;
-use super::script::Asked;
+use super::script::{Asked, Heard};
 use super::{Memory, Pipeline};
 
 /// A hook's script, with what is settled for it.
@@ -45,13 +46,8 @@ impl Scripted {
     }
 
     /// Judges a call before it runs.
-    pub(super) async fn before(
-        &self,
-        pipeline: &Arc<Pipeline>,
-        memory: &Arc<Memory>,
-        call: &Payload<'_>,
-    ) -> Result<Verdict, String> {
-        Ok(match self.ask(pipeline, memory, &Event::ToolPre, &call.proposed()).await? {
+    pub(super) async fn before(&self, around: &mut Around<'_>, call: &Payload<'_>) -> Result<Verdict, String> {
+        Ok(match self.ask(around, &Event::ToolPre, &call.proposed()).await? {
             Answer::Pass => Verdict::Pass,
             Answer::Allow => Verdict::Allow,
             Answer::Block(reason) => Verdict::Block(reason),
@@ -67,15 +63,14 @@ impl Scripted {
     /// Judges an answer.
     pub(super) async fn after(
         &self,
-        pipeline: &Arc<Pipeline>,
-        memory: &Arc<Memory>,
+        around: &mut Around<'_>,
         call: &Payload<'_>,
         outcome: Outcome,
         answer: Result<&str, &ToolError>,
     ) -> Result<Review, String> {
         let content = answer.map_or_else(ToolError::content, str::to_owned);
         let payload = call.ended(&content, outcome);
-        Ok(match self.ask(pipeline, memory, &Event::ToolPost, &payload).await? {
+        Ok(match self.ask(around, &Event::ToolPost, &payload).await? {
             Answer::Pass | Answer::Allow => Review::Pass,
             Answer::Block(reason) => Review::Block(reason),
             Answer::Modify(modified) => Review::Replace(replaced(modified, &payload)),
@@ -85,29 +80,37 @@ impl Scripted {
 
     /// A task, where it may hand on any.
     fn task(&self, task: Value) -> Result<Value, String> {
-        match self.ready.grant.services().delegate {
-            true => Ok(task),
-            false => Err("it delegates, which it is not granted; `--allow-delegate` would allow it".to_owned()),
-        }
+        let denied = |denial: Denial| {
+            let hint = denial.flag.map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
+            format!("it delegates, which it is not granted{hint}")
+        };
+        self.ready.grant.services().delegate().map(|()| task).map_err(denied)
     }
 
-    async fn ask(
-        &self,
-        pipeline: &Arc<Pipeline>,
-        memory: &Arc<Memory>,
-        event: &Event,
-        payload: &Value,
-    ) -> Result<Answer, String> {
+    async fn ask(&self, around: &mut Around<'_>, event: &Event, payload: &Value) -> Result<Answer, String> {
         let Body::Script(script) = &self.hook.tool.body else { return Err("it has no script".to_owned()) };
         let (event, payload) = (event.to_string(), payload.to_string());
         let when = self.hook.when.expression.as_deref();
         let act = Act::Handle { when, event: &event, payload: &payload };
-        let asked = Asked { name: self.name(), script, ready: &self.ready, memory };
-        match pipeline.ask_script(asked, act).await? {
+        let Around { pipeline, memory, meter, .. } = *around;
+        let asked = Asked { name: self.name(), script, ready: &self.ready, memory, meter };
+        let Heard { answer: said, log } = pipeline.ask_script(asked, act).await;
+        around.log.push_str(&log);
+        match said? {
             Some(text) => answer(&text),
             None => Ok(Answer::Pass),
         }
     }
+}
+
+/// What surrounds a hook that is asked.
+pub(super) struct Around<'a> {
+    pub(super) pipeline: &'a Arc<Pipeline>,
+    pub(super) memory: &'a Arc<Memory>,
+    /// The meter of the call that it is asked about, where it is about one.
+    pub(super) meter: &'a Arc<Meter>,
+    /// What hooks wrote for people.
+    pub(super) log: String,
 }
 
 /// What a hook is told of a call.
@@ -214,12 +217,13 @@ impl Pipeline {
         mut payload: Value,
         memory: &Arc<Memory>,
     ) -> Result<Value, String> {
+        let mut around = Around { pipeline: self, memory, meter: &Arc::default(), log: String::new() };
         for hook in self.hooks.scripted(memory) {
             if !hook.applies(event, "", &payload) {
                 continue;
             }
             let name = hook.name();
-            match hook.ask(self, memory, event, &payload).await {
+            match hook.ask(&mut around, event, &payload).await {
                 Ok(Answer::Pass | Answer::Allow) => {}
                 Ok(Answer::Modify(modified)) => payload = modified,
                 Ok(Answer::Block(reason)) => return Err(format!("blocked by hook {name:?}: {reason}")),

@@ -105,6 +105,8 @@ impl Pipeline {
         ticket.waited(since);
         let (limits, slots) = waited?;
         ticket.tell(What::Started(&checked.value));
+        // Hooks may have sent requests.
+        ticket.meter.ledger().begin_anew();
         let line = match &work.code {
             Code::Host(builtin) => return self.perform(*builtin, &checked.value, context).await,
             Code::Command(program) => {

@@ -24,6 +24,15 @@ pub(super) struct Asked<'a> {
     pub(super) script: &'a Script,
     pub(super) ready: &'a Ready,
     pub(super) memory: &'a Arc<Memory>,
+    /// What it does is counted and told with this.
+    pub(super) meter: &'a Arc<Meter>,
+}
+
+/// What it said, and what it wrote for people.
+pub(super) struct Heard {
+    /// `None` where its condition does not hold; else the JSON of what it returned, or why there is none.
+    pub(super) answer: Result<Option<String>, String>,
+    pub(super) log: String,
 }
 
 impl Pipeline {
@@ -61,24 +70,32 @@ impl Pipeline {
         Ok(contract::script_answer(answer))
     }
 
-    /// Asks a hook's script, when there is a slot. `None` where its condition does not hold.
-    ///
-    /// # Errors
-    ///
-    /// Why it gave no answer.
-    pub(super) async fn ask_script(self: &Arc<Self>, asked: Asked<'_>, act: Act<'_>) -> Result<Option<String>, String> {
-        let Asked { name, script, ready, memory } = asked;
-        let interpreter = self.interpreter(ready).await.map_err(|error| error.message)?;
-        let slots = self.slots(ready, &ready.limits).await.map_err(|error| error.message)?;
-        let meter = Arc::new(Meter::default());
-        let services: Arc<dyn Answers> = Arc::new(Desk::new(self, name, ready, memory, &ready.limits, &meter));
+    /// Asks a hook's script, when there is a slot.
+    pub(super) async fn ask_script(self: &Arc<Self>, asked: Asked<'_>, act: Act<'_>) -> Heard {
+        let mut log = Vec::new();
+        let answer = self.asked(asked, act, &mut log).await.map_err(|error| error.message);
+        Heard { answer, log: String::from_utf8_lossy(&log).into_owned() }
+    }
+
+    async fn asked(
+        self: &Arc<Self>,
+        asked: Asked<'_>,
+        act: Act<'_>,
+        log: &mut Vec<u8>,
+    ) -> Result<Option<String>, ToolError> {
+        let Asked { name, script, ready, memory, meter } = asked;
+        let interpreter = self.interpreter(ready).await?;
         let limits = &ready.limits;
+        let slots = self.slots(ready, limits).await?;
+        let meter = Meter::within(meter);
+        let services: Arc<dyn Answers> = Arc::new(Desk::new(self, name, ready, memory, limits, &meter));
         let call = Invocation { argv: &[], stdin: Bytes::new(), grant: &ready.grant, credentials: None, limits };
         let text = ScriptText { name, source: &script.source };
-        let Said { answer, .. } = self.sandbox.interpret(&interpreter, text, act, call, Some(services), &meter).await;
+        let Said { answer, stderr } =
+            self.sandbox.interpret(&interpreter, text, act, call, Some(services), &meter).await;
         drop(slots);
-        let answer = answer.map_err(|error| error.message)?;
-        answer.map_err(|wrong| wrong.message)
+        *log = stderr;
+        answer?.map_err(|wrong| ToolError::new(Outcome::Failed, wrong.message))
     }
 
     /// Hands a call over to another agent, as a hook said.

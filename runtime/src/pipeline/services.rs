@@ -139,10 +139,7 @@ impl Desk {
     }
 
     async fn hand_on(&self, task: String) -> Result<String, String> {
-        if !self.grant.services().delegate {
-            let denial = Denial { capability: "delegate".into(), flag: Some("--allow-delegate".into()) };
-            return Err(self.refused(denial, "permission denied by the grant"));
-        }
+        self.grant.services().delegate().map_err(|denial| self.refused(denial, "permission denied by the grant"))?;
         let task: Value = schema::parse(&task).map_err(|error| error.to_string())?;
         let task = Task::read(task, self.memory.depth + 1)?;
         let delegate = self.pipeline.delegate.as_ref().ok_or("no other agent is set up here")?;
@@ -168,10 +165,7 @@ impl Services for Desk {
     }
 
     fn register(&self, what: Addition, definition: String) -> Result<(), String> {
-        if !self.grant.services().meta {
-            let denial = Denial { capability: "meta".into(), flag: Some("--allow-meta".into()) };
-            return Err(self.refused(denial, "permission denied by the grant"));
-        }
+        self.grant.services().meta().map_err(|denial| self.refused(denial, "permission denied by the grant"))?;
         let definition = schema::parse(&definition).map_err(|error| error.to_string())?;
         self.pipeline.add(what, &definition, &self.name, &self.memory)
     }

@@ -75,6 +75,12 @@ impl Session {
         self.memory.depth
     }
 
+    /// Ends the calls that go on, and waits until each is signed for. Whoever drops the last clone of a conversation ends
+    /// them too, and waits for nothing.
+    pub async fn end(&self) {
+        self.tasks.end().await;
+    }
+
     /// Tells the hooks that hear it of an event of the run. What they make of its payload comes back.
     ///
     /// # Errors

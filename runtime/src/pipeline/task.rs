@@ -2,7 +2,7 @@
 //! refused is no task. All of them end with their conversation, and each leaves its record.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,8 +28,19 @@ const USUAL_WAIT: Duration = Duration::from_secs(20);
 /// The tasks of a conversation.
 #[derive(Default)]
 pub(super) struct Tasks {
+    /// How many have a place, those included that may yet be refused.
+    places: Arc<AtomicUsize>,
     begun: AtomicU64,
     tasks: Mutex<BTreeMap<String, Task>>,
+}
+
+/// A place among the tasks, given back by a call that becomes none.
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
 }
 
 /// A task, which ends with what holds it.
@@ -37,6 +48,7 @@ struct Task {
     tool: String,
     state: Arc<State>,
     work: JoinHandle<()>,
+    _place: Place,
 }
 
 #[derive(Default)]
@@ -61,6 +73,20 @@ pub(super) struct Ask {
 impl Tasks {
     fn locked(&self) -> MutexGuard<'_, BTreeMap<String, Task>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(&self) -> Option<Place> {
+        let places = self.places.fetch_update(Relaxed, Relaxed, |taken| (taken < MOST_TASKS).then_some(taken + 1));
+        places.is_ok().then(|| Place(self.places.clone()))
+    }
+
+    /// Ends all of them, and waits until each is signed for.
+    pub(super) async fn end(&self) {
+        let tasks = std::mem::take(&mut *self.locked());
+        for mut task in tasks.into_values() {
+            task.work.abort();
+            let _ = (&mut task.work).await;
+        }
     }
 
     /// What has become of a task, now.
@@ -139,11 +165,10 @@ impl Pipeline {
     /// Calls a tool whose calls are tasks: answers with the task as soon as the call was let through, or with how it ended
     /// before that.
     pub(super) async fn begin(self: &Arc<Self>, call: ToolCall, memory: &Arc<Memory>, tasks: &Tasks) -> ToolResult {
-        if tasks.locked().len() == MOST_TASKS {
-            let full =
-                ToolError::new(Outcome::Busy, format!("this run has begun {MOST_TASKS} tasks, and begins no more"));
-            return self.refuse(call, full);
-        }
+        let Some(place) = tasks.place() else {
+            let full = format!("this run has begun {MOST_TASKS} tasks, and begins no more");
+            return self.refuse(call, ToolError::new(Outcome::Busy, full));
+        };
         let (id, name) = (call.id.clone(), call.name.clone());
         let (through, let_through) = oneshot::channel();
         let state = Arc::<State>::default();
@@ -157,7 +182,7 @@ impl Pipeline {
                 state.ended.notify_waiters();
             })
         };
-        let mut task = Task { tool: name.clone(), state, work };
+        let mut task = Task { tool: name.clone(), state, work, _place: place };
         if let_through.await.is_err() {
             // It ended before it was let through: this is all there is of it.
             let _ = (&mut task.work).await;

@@ -209,8 +209,9 @@ impl<'p> Ticket<'p> {
         }
     }
 
-    pub(super) fn log(&mut self, stderr: String) {
-        self.log = secret::masked(self.secrets, stderr);
+    /// Adds to what people may read of the call.
+    pub(super) fn log(&mut self, text: String) {
+        self.log.push_str(&secret::masked(self.secrets, text));
     }
 
     pub(super) fn written(&mut self, written: Written) {

@@ -11,8 +11,19 @@ pub(crate) struct Services {
     asked: Vec<Glob>,
     allowed: Vec<Glob>,
     denied: Vec<Glob>,
-    pub(crate) delegate: bool,
-    pub(crate) meta: bool,
+    delegate: Right,
+    meta: Right,
+}
+
+/// Whether a tool may do something that has no more to it than that.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Right {
+    Granted,
+    /// Nothing but the flag is missing.
+    Unflagged,
+    /// The operator denies it, or the tool states what it asks for and does not ask for this.
+    #[default]
+    Withheld,
 }
 
 impl Services {
@@ -25,7 +36,11 @@ impl Services {
                 let flag = (!is_denied).then(|| format!("--allow-{name}"));
                 denied.push(Denial { capability: name.to_owned(), flag });
             }
-            (asked || !asks.stated) && allowed && !is_denied
+            match (asked || !asks.stated) && !is_denied {
+                true if allowed => Right::Granted,
+                true => Right::Unflagged,
+                false => Right::Withheld,
+            }
         };
         let services = Self {
             delegate: either("delegate", asks.delegate, allowed.delegate, allowed.denies_delegate),
@@ -57,6 +72,24 @@ impl Services {
         Err(Denial { capability: format!("exec:{name}"), flag })
     }
 
+    /// Whether a task may be handed on.
+    ///
+    /// # Errors
+    ///
+    /// What was denied, with the flag that would have allowed it.
+    pub(crate) fn delegate(&self) -> Result<(), Denial> {
+        self.delegate.or_denied("delegate")
+    }
+
+    /// Whether something may be added to the run.
+    ///
+    /// # Errors
+    ///
+    /// What was denied, with the flag that would have allowed it.
+    pub(crate) fn meta(&self) -> Result<(), Denial> {
+        self.meta.or_denied("meta")
+    }
+
     /// In words, as they stand in a receipt.
     pub(super) fn granted(&self) -> impl Iterator<Item = String> {
         let exec = self.asked.iter().flat_map(|asked| {
@@ -69,11 +102,22 @@ impl Services {
             both.map(|name| format!("exec:{name}"))
         });
         let words = [("delegate", self.delegate), ("meta", self.meta)];
-        exec.chain(words.into_iter().filter(|(_, granted)| *granted).map(|(word, _)| word.to_owned()))
+        exec.chain(words.into_iter().filter(|(_, right)| *right == Right::Granted).map(|(word, _)| word.to_owned()))
     }
 
     /// Whether with it something else can be done than the tool itself may do.
     pub(super) fn reaches_beyond(&self) -> bool {
-        self.delegate || self.meta
+        [self.delegate, self.meta].contains(&Right::Granted)
+    }
+}
+
+impl Right {
+    fn or_denied(self, name: &str) -> Result<(), Denial> {
+        let flag = match self {
+            Self::Granted => return Ok(()),
+            Self::Unflagged => Some(format!("--allow-{name}")),
+            Self::Withheld => None,
+        };
+        Err(Denial { capability: name.to_owned(), flag })
     }
 }

@@ -109,12 +109,17 @@ impl LimitRequest {
     }
 
     /// What a tool may use that asks for this, where an operator sets `most`: it stands in the place of the defaults, and
-    /// nothing is above it. Only a source of the operator's own gets more than the defaults by asking.
+    /// nothing is above it. Only a source of the operator's own gets more than the defaults by asking, but for time, of
+    /// which whoever asks gets up to the longest that the operator names.
     pub(crate) fn within(&self, most: &Self, defaults: Limits, is_operators: bool) -> Limits {
         // The longest time is no time that a tool has by itself.
         let deadline = most.deadline.map_or(defaults.deadline, |most| defaults.deadline.min(most));
         let base = Limits { deadline, ..most.over(defaults) };
-        if is_operators { most.cap(self.over(base)) } else { self.cap(base) }
+        if is_operators {
+            return most.cap(self.over(base));
+        }
+        let longest = most.deadline.unwrap_or(defaults.deadline).min(Limits::LONGEST_DEADLINE);
+        Limits { deadline: self.deadline.map_or(base.deadline, |asked| asked.min(longest)), ..self.cap(base) }
     }
 
     /// `limits` with nothing above what this names.
@@ -164,6 +169,8 @@ mod tests {
         let long = LimitRequest { deadline: Some(Duration::from_secs(99)), ..Default::default() };
         assert_eq!(long.within(&none, Limits::default(), false).deadline, Limits::default().deadline);
         assert_eq!(long.within(&most, Limits::default(), true).deadline, Duration::from_secs(5));
+        assert_eq!(long.within(&longest, Limits::default(), false).deadline, Duration::from_secs(99));
+        assert_eq!(long.within(&most, Limits::default(), false).deadline, Duration::from_secs(5));
     }
 
     #[test]

@@ -99,6 +99,13 @@ impl Ledger {
         self.kept().and_then(|account| account.leaked.clone())
     }
 
+    /// What follows is not due to what failed before.
+    pub(crate) fn begin_anew(&self) {
+        if let Some(mut account) = self.kept() {
+            account.latest = None;
+        }
+    }
+
     /// The end of a call that failed right after a request did, without an error object of its own: it failed for that
     /// reason. What a tool says by itself stands, for its failure may be another: the receipt tells of the request.
     pub(crate) fn blame(&self, error: ToolError) -> ToolError {

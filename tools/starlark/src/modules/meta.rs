@@ -42,10 +42,10 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
         event: &str,
         script: &str,
         #[starlark(default = 0)] priority: i32,
-        #[starlark(default = NoneOr::None)] when: NoneOr<&'v str>,
+        when: Option<Value<'v>>,
         heap: Heap<'v>,
     ) -> starlark::Result<NoneType> {
-        hook("meta.hook_register", [name, event, script], priority, when.into_option(), heap)
+        hook("meta.hook_register", [name, event, script], priority, when, heap)
     }
 
     /// Adds a hook; the other name of `hook_register`.
@@ -54,10 +54,10 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
         event: &str,
         script: &str,
         #[starlark(default = 0)] priority: i32,
-        #[starlark(default = NoneOr::None)] when: NoneOr<&'v str>,
+        when: Option<Value<'v>>,
         heap: Heap<'v>,
     ) -> starlark::Result<NoneType> {
-        hook("meta.register_hook", [name, event, script], priority, when.into_option(), heap)
+        hook("meta.register_hook", [name, event, script], priority, when, heap)
     }
 }
 
@@ -86,7 +86,7 @@ fn hook<'v>(
     function: &str,
     [name, event, script]: [&str; 3],
     priority: i32,
-    when: Option<&str>,
+    when: Option<Value<'v>>,
     heap: Heap<'v>,
 ) -> starlark::Result<NoneType> {
     let mut definition = vec![
@@ -95,7 +95,7 @@ fn hook<'v>(
         ("script", heap.alloc(script)),
         ("priority", heap.alloc(priority)),
     ];
-    definition.extend(when.map(|when| ("when", heap.alloc(when))));
+    definition.extend(when.filter(|when| !when.is_none()).map(|when| ("when", when)));
     register(function, heap.alloc(fields(definition)), host::hook_register)
 }
 

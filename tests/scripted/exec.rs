@@ -1,0 +1,170 @@
+//! Programs that scripts run: found by name, in a sandbox of their own, with the script's grant and never more, and all of it
+//! in the one record of the call.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::crib::guest;
+
+/// Runs what it is told to, as the format's own example does.
+const RUN_COMMAND: &str = "---
+parameters:
+  command: { type: string, required: true }
+  args: { type: array, items: { type: string } }
+  stdin: { type: string }
+  timeout_ms: { type: number }
+  folder: { type: string }
+script: |
+  def run(args):
+      return exec.run(args[\"command\"], args.get(\"args\", []), args.get(\"timeout_ms\", 15000),
+                      cwd=args.get(\"folder\"), stdin=args.get(\"stdin\", \"{}\"))
+timeout_ms: 30000
+---
+# run_command
+Runs a program of the crib.
+";
+
+fn crib(guests: &[&str]) -> Crib {
+    let crib = project(&[(".harness/tools/run_command.md", RUN_COMMAND)]);
+    for name in guests {
+        write(&crib, &format!(".harness/bin/{name}.wasm"), fs::read(guest(name)).expect("the guest was built"));
+    }
+    crib
+}
+
+fn error(line: &Value) -> &str {
+    line["error"].as_str().unwrap_or_else(|| panic!("no error: {line}"))
+}
+
+#[test]
+fn a_program_gets_its_arguments_its_input_and_the_scripts_surroundings() {
+    let crib = crib(&["env_dump"]);
+    let arguments = json!({"command": "env_dump", "args": ["-a", "b c", "; rm *"]});
+    let line = crib.call("run_command", &arguments, &["--allow-exec=env_dump", "--allow-read=work"]);
+    let seen: Value = serde_json::from_str(line["result"]["stdout"].as_str().expect("text")).expect("JSON");
+    assert_eq!(seen["args"], json!(["env_dump", "-a", "b c", "; rm *"]), "no shell reads them: {line}");
+    assert_eq!(seen["preopens"], json!(["/"]));
+    assert_eq!(line["receipt"]["granted"].as_array().map(Vec::len), Some(2), "{line}");
+    let told = crib.run(&["list"]).stdout;
+    assert!(told.contains("run_command"), "{told}");
+    let ran = play(&crib, &json!({"prompt": "go", "turns": [calls("env_dump", json!({})), {"content": "x"}]}), &[]);
+    assert!(results(&ran)[0]["content"].as_str().is_some_and(|text| text.contains("for the host alone")), "{ran:?}");
+}
+
+#[test]
+fn a_line_for_a_shell_is_refused_and_the_refusal_signed_for() {
+    let crib = crib(&["echo"]);
+    for (command, token) in [
+        ("echo | whoami", "'|'"),
+        ("echo;ls", "';'"),
+        ("$(echo)", "'$'"),
+        ("a\nb", "'\\n'"),
+        ("a`b`", "'`'"),
+        ("a>b", "'>'"),
+    ] {
+        let line = crib.call("run_command", &json!({ "command": command }), &["--allow-exec"]);
+        let wanted =
+            format!("forbidden shell token {token} in {command:?}: name a program of the crib, without a shell");
+        assert_eq!(error(&line), format!("tool error: exec.run: {wanted}"));
+        assert_eq!(line["receipt"]["denied"], json!([{ "capability": format!("exec:{command}") }]), "{line}");
+        assert_eq!(line["receipt"]["executed"], Value::Null);
+    }
+    let last = crib.records().pop().expect("a record");
+    assert_eq!((&last["outcome"], &last["denied"][0]["capability"]), (&json!("failed"), &json!("exec:a>b")), "{last}");
+}
+
+#[test]
+fn a_name_that_nothing_has_and_a_rule_that_stands_before_it() {
+    let crib = crib(&["echo"]);
+    let line = crib.call("run_command", &json!({"command": "bash", "args": ["-lc", "ls"]}), &["--allow-exec"]);
+    assert_eq!(error(&line), "tool error: exec.run: no program of the crib is named `bash`");
+    for (rule, why) in [
+        ("--deny-tool=echo", "refused: its tool cannot be called"),
+        ("--ask-tool=echo", "refused: a person has to agree to each call of its tool"),
+    ] {
+        let line = crib.call("run_command", &json!({"command": "echo"}), &["--allow-exec", rule]);
+        assert_eq!(error(&line), format!("tool error: exec.run: `echo`: {why}"), "{rule}");
+        assert_eq!(line["receipt"]["denied"][0]["capability"], "exec:echo");
+    }
+}
+
+#[test]
+fn a_failure_is_an_exit_code_and_a_stop_is_an_error() {
+    let crib = crib(&["exit_code", "spin", "grow"]);
+    let told = json!({"code": 1, "stdout": "out", "stderr": "err"}).to_string();
+    let line = crib.call("run_command", &json!({"command": "exit_code", "stdin": told}), &["--allow-exec"]);
+    let result = &line["result"];
+    assert_eq!(
+        (&result["ok"], &result["exit_code"], &result["stdout"], &result["stderr"]),
+        (&json!(false), &json!(1), &json!("out"), &json!("err")),
+        "{line}"
+    );
+    let begun = Instant::now();
+    let line = crib.call("run_command", &json!({"command": "spin", "timeout_ms": 50}), &["--allow-exec"]);
+    assert_eq!(error(&line), "tool error: exec.run: `spin` was stopped: tool timed out");
+    assert_eq!(line["receipt"]["executed"][0]["stopped"], "deadline", "{line}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let line = crib.call("run_command", &json!({"command": "grow"}), &["--allow-exec", "--max-memory=32MiB"]);
+    assert_eq!(line["receipt"]["executed"][0]["stopped"], "memory", "{line}");
+    assert!(error(&line).contains("`grow` was stopped: tool ran out of memory (limit 32 MiB)"), "{line}");
+    assert_eq!(line["receipt"]["outcome"], "failed", "the script itself ran out of nothing");
+}
+
+#[test]
+fn a_program_sees_one_folder_of_the_scripts_where_it_is_named() {
+    let crib = crib(&["env_dump", "file_io"]);
+    write(&crib, "work/inner/a.txt", "inside");
+    write(&crib, "work/b.txt", "beside");
+    std::os::unix::fs::symlink("/", crib.path("work/root")).expect("a link");
+    let read = |path: &str, folder: &str| {
+        let stdin = json!({"op": "read", "path": path}).to_string();
+        let arguments = json!({"command": "file_io", "stdin": stdin, "folder": folder});
+        crib.call("run_command", &arguments, &["--allow-exec", "--allow-read=work"])
+    };
+    let line = read("a.txt", "inner");
+    assert!(line["result"]["stdout"].as_str().is_some_and(|text| text.contains("inside")), "{line}");
+    let line = read("../b.txt", "inner");
+    assert_eq!(line["result"]["stdout"], "{\"error\":\"not-permitted\"}\n", "{line}");
+    for folder in ["..", "inner/../..", "root", "root/etc"] {
+        let line = read("a.txt", folder);
+        assert!(error(&line).contains(&format!("folder `{folder}`: permission denied by the grant")), "{line}");
+        assert_eq!(line["receipt"]["denied"][0]["capability"], "exec:file_io", "{line}");
+    }
+    assert!(error(&read("a.txt", "none")).contains("no such folder"));
+}
+
+#[test]
+fn what_its_programs_do_to_the_world_counts_for_the_call() {
+    let crib = project(&[(
+        ".harness/tools/fill.md",
+        &tool(
+            "for n in range(5):\n    exec.run(\"many_entries\", [], stdin='{\"kind\":\"file\",\"most\":2}', cwd=str(n))\nreturn 1",
+        ),
+    )]);
+    write(&crib, ".harness/bin/many_entries.wasm", fs::read(guest("many_entries")).expect("the guest was built"));
+    (0..5).for_each(|n| fs::create_dir_all(crib.path(format!("work/{n}"))).expect("a folder"));
+    let flags = ["--allow-exec", "--allow-write=work", "--max-disk-entries=5"];
+    let line = crib.call("fill", &json!({}), &flags);
+    assert_eq!(line["receipt"]["diskEntries"], 5, "{line}");
+    let made: usize = (0..5).map(|n| fs::read_dir(crib.path(format!("work/{n}"))).expect("a folder").count()).sum();
+    assert_eq!(made, 5);
+    assert_eq!(line["receipt"]["executed"].as_array().map(Vec::len), Some(5), "{line}");
+}
+
+#[test]
+fn every_slot_may_hold_a_script_that_runs_a_program() {
+    let crib = crib(&["nap"]);
+    let one = |id: usize| {
+        let arguments = json!({"command": "nap", "stdin": "{\"ms\":100}"});
+        json!({"id": format!("c{id}"), "name": "run_command", "arguments": arguments})
+    };
+    let turn = json!({ "tool_calls": (0..6).map(one).collect::<Vec<_>>() });
+    let script = json!({"prompt": "go", "turns": [turn, {"content": "x"}]});
+    for concurrency in ["--concurrency=1", "--concurrency=4"] {
+        let ran = play(&crib, &script, &["--allow-exec", concurrency]);
+        let ended: Vec<_> = results(&ran).iter().map(|result| result["isError"].clone()).collect();
+        assert_eq!(ended, [false; 6], "{ran:?}");
+    }
+}

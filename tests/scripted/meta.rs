@@ -1,0 +1,111 @@
+//! What scripts keep and add while a run lasts: values, tools and hooks, with no more rights than their maker's.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn contents(ran: &Ran) -> Vec<String> {
+    results(ran).iter().map(|result| result["content"].as_str().expect("text").to_owned()).collect()
+}
+
+fn turns(turns: &[Value]) -> Value {
+    let end = json!({ "content": "done" });
+    json!({ "prompt": "go", "turns": turns.iter().chain([&end]).collect::<Vec<_>>() })
+}
+
+#[test]
+fn a_value_is_kept_for_the_scripts_of_the_run_and_no_longer() {
+    let crib = project(&[
+        (".harness/tools/set.md", &tool("cache.set(\"k\", {\"n\": args[\"task\"]})\nreturn cache.get(\"none\", 7)")),
+        (".harness/tools/get.md", &tool("return cache.get(\"k\")")),
+    ]);
+    let ran = play(&crib, &turns(&[calls("set", json!({"task": "1"})), calls("get", json!({}))]), &[]);
+    assert_eq!(contents(&ran), ["7", "{\"n\":\"1\"}"], "{ran:?}");
+    let ran = play(&crib, &turns(&[calls("get", json!({}))]), &[]);
+    assert_eq!(contents(&ran), ["null"], "{ran:?}");
+    let large = project(&[(".harness/tools/set.md", &tool("s = \"x\" * 5000000\ncache.set(\"k\", s)"))]);
+    let line = large.call("set", &json!({}), &[]);
+    assert!(line["error"].as_str().is_some_and(|error| error.contains("more than the 4194304 allowed")), "{line}");
+}
+
+const MAKER: &str = "meta.tool_register(
+    name=args[\"task\"],
+    description=\"made\",
+    parameters={\"x\": {\"type\": \"string\", \"required\": True}},
+    script=\"def run(args):\\n    return fs.read(args['x'])\",
+)
+return \"made\"";
+
+#[test]
+fn a_tool_that_a_script_adds_is_shown_called_and_has_its_makers_grant() {
+    let crib = project(&[(".harness/tools/maker.md", &tool(MAKER))]);
+    write(&crib, "work/a.txt", "words");
+    let script = turns(&[
+        calls("reader", json!({"x": "a.txt"})),
+        calls("maker", json!({"task": "reader"})),
+        calls("reader", json!({})),
+        calls("reader", json!({"x": "a.txt"})),
+        calls("reader", json!({"x": "../b.txt"})),
+    ]);
+    let ran = play(&crib, &script, &["--allow-meta", "--allow-read=work"]);
+    let told = contents(&ran);
+    assert!(told[0].contains("tool \\\"reader\\\" not found"), "{told:?}");
+    assert_eq!((told[1].as_str(), told[3].as_str()), ("\"made\"", "\"words\""), "{told:?}");
+    assert!(told[2].contains("invalid arguments") && told[4].contains("permission denied by the grant"), "{told:?}");
+    let last = crib.records().pop().expect("a record");
+    assert_eq!(
+        (&last["tool"], &last["granted"][0]),
+        (&json!("reader"), &json!(format!("read:{}", real(&crib)))),
+        "{last}"
+    );
+    let ran = play(&crib, &script, &["--allow-meta"]);
+    assert!(contents(&ran)[3].contains("no folder is granted"), "{ran:?}");
+}
+
+fn real(crib: &Crib) -> String {
+    crib.path("work").canonicalize().expect("a folder").display().to_string()
+}
+
+#[test]
+fn nothing_is_added_that_is_there_looks_alike_or_is_too_much() {
+    let crib = project(&[(".harness/tools/maker.md", &tool(MAKER)), (".harness/tools/read_it.md", &tool("return 1"))]);
+    let make = |name: &str| calls("maker", json!({ "task": name }));
+    let script =
+        turns(&[make("read_it"), make("read-it"), make("m\u{430}ker"), make("twice"), make("twice"), make("")]);
+    let told = contents(&play(&crib, &script, &["--allow-meta"]));
+    for (told, why) in told.iter().zip([
+        "there is a tool \\\"read_it\\\" already",
+        "tool `read-it` looks like `read_it`",
+        "looks like `maker`",
+        "made",
+        "a tool \\\"twice\\\" was added to this run already",
+        "name",
+    ]) {
+        assert!(told.contains(why), "{why}: {told}");
+    }
+    let lines = "for n in range(40):\n    meta.tool_register(name=\"t%d\" % n, description=\"\", script=\"def run(args): pass\")";
+    let many = project(&[(".harness/tools/many.md", &tool(lines))]);
+    let line = many.call("many", &json!({}), &["--allow-meta"]);
+    assert_eq!(line["error"], "tool error: meta.tool_register: this run has no room for more", "{line}");
+}
+
+#[test]
+fn a_denied_name_stays_denied_and_a_hook_that_is_added_is_heard() {
+    let add = "meta.hook_register(name=\"late\", event=\"tool.pre\", when={\"tool\": \"other\"}, script=\"def handle(event, payload):\\n    return block('added')\")";
+    let crib = project(&[
+        (".harness/tools/maker.md", &tool(MAKER)),
+        (".harness/tools/hooker.md", &tool(add)),
+        (".harness/tools/other.md", &tool("return 1")),
+    ]);
+    let script = turns(&[
+        calls("maker", json!({"task": "secret_reader"})),
+        calls("secret_reader", json!({"x": "a"})),
+        calls("other", json!({})),
+        calls("hooker", json!({})),
+        calls("other", json!({})),
+    ]);
+    let told = contents(&play(&crib, &script, &["--allow-meta", "--deny-tool=secret_*"]));
+    assert!(told[1].contains("refused by a rule of the operator's"), "{told:?}");
+    assert_eq!(told[2], "1");
+    assert!(told[4].contains("tool blocked: blocked by hook \\\"late\\\": added"), "{told:?}");
+}
