@@ -82,7 +82,8 @@ impl Tasks {
 
     /// Ends all of them, and waits until each is signed for.
     pub(super) async fn end(&self) {
-        for (_, mut task) in std::mem::take(&mut *self.locked()) {
+        let tasks = std::mem::take(&mut *self.locked());
+        for mut task in tasks.into_values() {
             task.work.abort();
             let _ = (&mut task.work).await;
         }
@@ -164,11 +165,10 @@ impl Pipeline {
     /// Calls a tool whose calls are tasks: answers with the task as soon as the call was let through, or with how it ended
     /// before that.
     pub(super) async fn begin(self: &Arc<Self>, call: ToolCall, memory: &Arc<Memory>, tasks: &Tasks) -> ToolResult {
-        if tasks.locked().len() == MOST_TASKS {
-            let full =
-                ToolError::new(Outcome::Busy, format!("this run has begun {MOST_TASKS} tasks, and begins no more"));
-            return self.refuse(call, full);
-        }
+        let Some(place) = tasks.place() else {
+            let full = format!("this run has begun {MOST_TASKS} tasks, and begins no more");
+            return self.refuse(call, ToolError::new(Outcome::Busy, full));
+        };
         let (id, name) = (call.id.clone(), call.name.clone());
         let (through, let_through) = oneshot::channel();
         let state = Arc::<State>::default();
