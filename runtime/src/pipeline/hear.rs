@@ -22,7 +22,7 @@ pub(crate) struct Hooks(Vec<Listener>);
 /// A hook of the embedder's, or a script.
 pub(crate) enum Listener {
     Own(Arc<dyn Hook>),
-    Script(Scripted),
+    Script(Box<Scripted>),
 }
 
 /// One of them, wherever it is kept.
@@ -72,10 +72,10 @@ impl Hooks {
     }
 
     /// The scripts that sources brought.
-    pub(crate) fn from_sources(&self) -> impl Iterator<Item = &Scripted> {
+    pub(crate) fn of_sources(&self) -> impl Iterator<Item = &Scripted> {
         self.0.iter().filter_map(|listener| match listener {
             Listener::Own(_) => None,
-            Listener::Script(script) => Some(script),
+            Listener::Script(script) => Some(script.as_ref()),
         })
     }
 

@@ -127,7 +127,7 @@ impl Pipeline {
         let tools = self.registry.tools().iter().zip(&self.ready).map(|(tool, ready)| (tool, ready, Entry::Run, None));
         let hooks = self
             .hooks
-            .from_sources()
+            .of_sources()
             .map(|Scripted { hook, ready }| (&hook.tool, ready, Entry::Handle, hook.when.expression.as_deref()));
         let mut problems = Vec::new();
         for (tool, ready, entry, when) in tools.chain(hooks) {

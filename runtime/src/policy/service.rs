@@ -32,15 +32,15 @@ impl Services {
         let Body::Script(_) = tool.body else { return Self::default() };
         let asks = &tool.requested;
         let mut either = |name: &str, asked: bool, allowed: bool, is_denied: bool| {
-            if asked && asks.stated && !(allowed && !is_denied) {
-                let flag = (!is_denied).then(|| format!("--allow-{name}"));
-                denied.push(Denial { capability: name.to_owned(), flag });
-            }
-            match (asked || !asks.stated) && !is_denied {
+            let right = match (asked || !asks.stated) && !is_denied {
                 true if allowed => Right::Granted,
                 true => Right::Unflagged,
                 false => Right::Withheld,
+            };
+            if asked && asks.stated {
+                denied.extend(right.or_denied(name).err());
             }
+            right
         };
         let services = Self {
             delegate: either("delegate", asks.delegate, allowed.delegate, allowed.denies_delegate),
@@ -49,11 +49,7 @@ impl Services {
             allowed: allowed.exec.clone(),
             denied: allowed.denied_exec.clone(),
         };
-        for name in asks.exec.iter().filter(|name| services.program(name.as_str()).is_err()) {
-            if let Err(denial) = services.program(name.as_str()) {
-                denied.push(denial);
-            }
-        }
+        denied.extend(asks.exec.iter().filter_map(|name| services.program(name.as_str()).err()));
         services
     }
 

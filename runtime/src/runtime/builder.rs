@@ -282,7 +282,7 @@ impl Builder {
         let mut listeners: Vec<_> = self.hooks.iter().cloned().map(Listener::Own).collect();
         for mut hook in scripted {
             let ready = self.ready(&mut hook.tool, &allowed, false)?;
-            listeners.push(Listener::Script(Scripted { hook, ready }));
+            listeners.push(Listener::Script(Box::new(Scripted { hook, ready })));
         }
         let mut builtins = Vec::new();
         let has_tasks = tools.iter().any(|tool| matches!(&tool.body, Body::Script(script) if script.background));

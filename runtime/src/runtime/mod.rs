@@ -70,13 +70,13 @@ impl Runtime {
 
     /// The hooks of its sources, in the order in which they are heard.
     pub fn hooks(&self) -> impl Iterator<Item = &ScriptedHook> {
-        self.pipeline.hooks.from_sources().map(|script| &script.hook)
+        self.pipeline.hooks.of_sources().map(|script| &script.hook)
     }
 
     /// What was granted, to tools and to hooks.
     pub fn grants(&self) -> impl Iterator<Item = (&Tool, &Grant)> {
         let tools = self.pipeline.registry.tools().iter().zip(&self.pipeline.ready);
-        let hooks = self.pipeline.hooks.from_sources().map(|Scripted { hook, ready }| (&hook.tool, ready));
+        let hooks = self.pipeline.hooks.of_sources().map(|Scripted { hook, ready }| (&hook.tool, ready));
         tools.chain(hooks).map(|(tool, ready)| (tool, ready.grant.as_ref()))
     }
 
@@ -159,7 +159,7 @@ impl Runtime {
     ///
     /// [`Error::Component`] where the interpreter cannot run.
     pub async fn prepare_hooks(&self) -> Result<(), Error> {
-        for Scripted { hook, ready } in self.pipeline.hooks.from_sources() {
+        for Scripted { hook, ready } in self.pipeline.hooks.of_sources() {
             self.pipeline.interpreter(ready).await.map_err(|error| Error::Component {
                 path: hook.tool.origin.path.to_path_buf(),
                 reason: error.message,
