@@ -4,6 +4,8 @@
 //! the place of the guests' workspace and nothing of what they do; where that workspace is absent it does nothing.
 //! The interpreter of scripts, started, is put where the program takes it into itself.
 
+#![allow(clippy::print_stdout, reason = "that is how a build script speaks to cargo")]
+
 mod snapshot;
 
 use std::env;

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use serde_json::{Map, Value, json};
 use toolcrib::runtime::Standing;
 use toolcrib::source::{self, Fingerprint};
-use toolcrib::tool::{Body, Capabilities, Event, FileRequest, Glob, Limits, Script, ScriptedHook};
+use toolcrib::tool::{Body, Event, FileRequest, Glob, Limits, Script, ScriptedHook};
 use toolcrib::{Runtime, Tool};
 
 use crate::options::Sources;
@@ -131,7 +131,7 @@ fn record(known: &Known<'_>) -> Value {
             "event": hook.event.to_string(),
             "priority": hook.priority,
         })).collect::<Vec<_>>(),
-        "requested": requested(&tool.requested),
+        "requested": requested(tool),
         "granted": grant.map(|grant| grant.granted()),
         "denied": grant.map(|grant| grant.denied().iter().map(|denial| &denial.capability).collect::<Vec<_>>()),
         "limits": runtime.limits(&tool.name).map(limits),
@@ -167,7 +167,8 @@ fn closed<'a>(runtime: &'a Runtime, tool: &Tool) -> Option<&'a str> {
 }
 
 /// What a tool asks for; `null` where its source says nothing and the flags decide.
-fn requested(asked: &Capabilities) -> Value {
+fn requested(tool: &Tool) -> Value {
+    let asked = &tool.requested;
     let files = match &asked.files {
         FileRequest::None if asked.stated => json!({}),
         FileRequest::None => Value::Null,
@@ -177,15 +178,14 @@ fn requested(asked: &Capabilities) -> Value {
             each.collect()
         }
     };
-    let exec: Vec<&str> = asked.exec.iter().map(Glob::as_str).collect();
-    json!({
-        "stated": asked.stated,
-        "files": files,
-        "env": asked.env,
-        "exec": exec,
-        "delegate": asked.delegate,
-        "meta": asked.meta,
-    })
+    let mut requested = json!({ "stated": asked.stated, "files": files, "env": asked.env });
+    // Nothing but a script has a way to ask for these.
+    if let Body::Script(_) = tool.body {
+        requested["exec"] = asked.exec.iter().map(Glob::as_str).collect();
+        requested["delegate"] = json!(asked.delegate);
+        requested["meta"] = json!(asked.meta);
+    }
+    requested
 }
 
 fn limits(limits: &Limits) -> Value {
