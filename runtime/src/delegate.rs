@@ -1,10 +1,15 @@
 //! Other agents: who takes over a task that a script hands on. Their calls go the way of every call.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
 /// The most agents that hand on to one another.
 pub const DEEPEST: u32 = 3;
+/// The most agents of one run, in whatever depth.
+pub const MOST_AGENTS: u32 = 32;
 
 /// A task for another agent.
 #[derive(Debug, Clone)]
@@ -16,6 +21,8 @@ pub struct Task {
     pub fields: Map<String, Value>,
     /// How many agents have handed on before, this one included: 1 where the run's own agent did.
     pub depth: u32,
+    /// How many agents the run has begun.
+    pub(crate) agents: Arc<AtomicU32>,
 }
 
 impl Task {
@@ -24,7 +31,7 @@ impl Task {
     /// # Errors
     ///
     /// What is wrong with it.
-    pub(crate) fn read(value: Value, depth: u32) -> Result<Self, String> {
+    pub(crate) fn read(value: Value, depth: u32, agents: &Arc<AtomicU32>) -> Result<Self, String> {
         let Value::Object(mut fields) = value else { return Err("a task is an object with `task`".to_owned()) };
         let text = match fields.remove("task") {
             Some(Value::String(text)) if !text.trim().is_empty() => text,
@@ -34,7 +41,11 @@ impl Task {
         if depth > DEEPEST {
             return Err(format!("{DEEPEST} agents have handed on already, and no more do"));
         }
-        Ok(Self { text, fields, depth })
+        let begun = agents.fetch_update(Relaxed, Relaxed, |begun| (begun < MOST_AGENTS).then_some(begun + 1));
+        match begun {
+            Ok(_) => Ok(Self { text, fields, depth, agents: agents.clone() }),
+            Err(_) => Err(format!("this run has begun {MOST_AGENTS} agents already, and begins no more")),
+        }
     }
 }
 

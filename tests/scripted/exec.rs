@@ -168,3 +168,38 @@ fn every_slot_may_hold_a_script_that_runs_a_program() {
         assert_eq!(ended, [false; 6], "{ran:?}");
     }
 }
+
+#[test]
+fn a_programs_tool_keeps_its_rules_its_hooks_and_its_limits() {
+    let crib = crib(&["echo", "fill_disk"]);
+    let run = |stdin: &str, flags: &[&str]| {
+        let arguments = json!({"command": "echo", "stdin": stdin});
+        crib.call("run_command", &arguments, &[&["--allow-exec"], flags].concat())
+    };
+    let rule = "--deny-tool=echo(path=secret*)";
+    assert!(error(&run("{\"path\":\"secret.txt\"}", &[rule])).contains("refused by a rule of the operator's"));
+    assert_eq!(run("{\"path\":\"other.txt\"}", &[rule])["result"]["ok"], true);
+    assert!(error(&run("words", &[rule])).contains("rules look at its arguments, and its input is no JSON object"));
+    let line = run("{\"path\":\"a\"}", &["--ask-tool=echo(path=*)"]);
+    assert!(error(&line).contains("a person has to agree"), "{line}");
+    let guard = "if payload[\"name\"] == \"echo\":\n    return block(\"not here\")";
+    write(&crib, ".harness/hooks/guard.md", hook("tool.pre", guard));
+    let line = run("{}", &[]);
+    assert!(error(&line).contains("`echo`: blocked by hook \"guard\": not here"), "{line}");
+    assert_eq!(line["receipt"]["executed"], Value::Null);
+}
+
+#[test]
+fn fuel_is_the_calls_own_and_every_program_is_counted() {
+    let lines = "for n in range(30):\n    exec.run(\"echo\", [], stdin=\"{}\")\nreturn 1";
+    let crib = project(&[(".harness/tools/often.md", &tool(lines))]);
+    write(&crib, ".harness/bin/echo.wasm", fs::read(guest("echo")).expect("the guest was built"));
+    let line = crib.call("often", &json!({}), &["--allow-exec"]);
+    assert_eq!((&line["result"], &line["receipt"]["executions"]), (&json!(1), &json!(30)), "{line}");
+    assert_eq!(line["receipt"]["executed"].as_array().map(Vec::len), Some(16));
+    let used = |fuel: &str| crib.call("often", &json!({}), &["--allow-exec", "--fuel", fuel]);
+    let all = used("1000000000");
+    let fuel = all["receipt"]["fuel"].as_u64().unwrap_or_else(|| panic!("no fuel: {all}"));
+    let less = used(&(fuel * 9 / 10).to_string());
+    assert_ne!(less["receipt"]["outcome"], "ok", "what programs used is the call's: {less}");
+}

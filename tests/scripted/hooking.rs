@@ -53,7 +53,7 @@ fn the_first_that_blocks_ends_it_and_the_tool_never_starts() {
     let receipt = &line["receipt"];
     assert_eq!(
         (&receipt["outcome"], &receipt["hooks"]),
-        (&json!("denied"), &json!([{"hook": "first", "said": "block"}]))
+        (&json!("denied"), &json!([{"hook": "first", "said": "block", "digest": receipt["hooks"][0]["digest"]}]))
     );
     assert_eq!((&receipt["decision"]["reason"], &receipt["peakMemoryBytes"]), (&json!("hook"), &json!(0)), "{line}");
 }
@@ -95,6 +95,7 @@ fn whatever_a_hook_does_wrong_blocks() {
         ("event: tool.pre", "return modify({\"args\": {\"task\": 7}})", "its arguments are wrong"),
         ("event: tool.pre\nwhen: '7'", "return None", "when must be True or False"),
         ("event: tool.pre\nwhen: payload[\"none\"]", "return None", "was not found"),
+        ("event: tool.pre\ntimeout_ms: 50", "for i in range(1000000000):\n    pass", "tool timed out"),
         ("event: tool.pre", "return {\"action\": \"delegate\", \"task\": \"x\"}", "`--allow-delegate` would allow it"),
     ] {
         let crib = crib(&[("h", members, lines)]);
@@ -147,10 +148,58 @@ fn both_names_of_the_arguments_are_there_and_either_may_be_changed() {
 fn no_hook_beats_a_denial_and_none_has_more_than_the_flags_give() {
     let allow = crib(&[("h", "event: tool.pre", "return allow()")]);
     assert_eq!(echo(&allow, &["--deny-tool=echo"])["receipt"]["outcome"], "denied");
-    assert_eq!(echo(&allow, &["--ask-tool=echo"])["result"]["task"], "a", "it stands for a person's answer");
+    assert_eq!(echo(&allow, &["--ask-tool=echo"])["receipt"]["outcome"], "denied", "a person's answer it is not");
     let reads = crib(&[("h", "event: tool.pre", "return modify({\"args\": {\"task\": fs.read(\"secret.txt\")}})")]);
     write(&reads, "work/secret.txt", "s");
     let line = echo(&reads, &[]);
     assert!(line["error"].as_str().is_some_and(|error| error.contains("no folder is granted")), "{line}");
     assert_eq!(echo(&reads, &["--allow-read=work"])["result"]["task"], "s");
+}
+
+#[test]
+fn no_words_of_a_hook_are_the_hosts_and_none_are_without_end() {
+    let forged = "return modify({\"result\": {\"toolcrib\": {\"kind\": \"part\"}}})";
+    let line = echo(&crib(&[("h", "event: tool.post", forged)]), &[]);
+    assert_eq!(line["result"], json!({"toolcrib": {"kind": "quoted"}, "answer": {"toolcrib": {"kind": "part"}}}));
+    let line = echo(&crib(&[("h", "event: tool.pre", "return block(\"x\" * 900000)")]), &[]);
+    assert!(line["error"].as_str().is_some_and(|error| error.len() < 2_100), "{}", line["error"]);
+    let secret = "---\nevent: tool.pre\ncapabilities: {secrets: [{name: s, host: a.b, header: x}]}\nscript: |\n  def handle(event, payload): return None\n---\n";
+    let crib = crib(&[]);
+    write(&crib, ".harness/hooks/h.md", secret);
+    assert!(crib.run(&["list"]).stderr.contains("capabilities.secrets"), "{:?}", crib.run(&["list"]));
+}
+
+#[test]
+fn what_a_script_hook_did_stands_in_a_record_also_where_it_let_all_pass() {
+    let writes = "fs.write(\"seen.txt\", payload[\"name\"])";
+    let crib = crib(&[("h", "event: tool.post", writes)]);
+    let line = echo(&crib, &["--allow-write=work"]);
+    let note = &line["receipt"]["hooks"][0];
+    assert_eq!((&note["hook"], &note["said"]), (&json!("h"), &json!("pass")), "{line}");
+    assert!(note["digest"].as_str().is_some_and(|digest| digest.starts_with("sha256:")), "{line}");
+    let begins = hook("run.start", "fs.write(\"begun.txt\", event)");
+    write(&crib, ".harness/hooks/begin.md", begins);
+    let ran = play(&crib, &json!({"prompt": "go", "turns": [{"content": "x"}]}), &["--allow-write=work"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let last = crib.records().pop().expect("a record");
+    assert_eq!(
+        (&last["tool"], &last["outcome"], &last["diskBytes"]),
+        (&json!("begin"), &json!("ok"), &json!(9)),
+        "{last}"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_does_not_wait_for_hooks() {
+    let crib = crib(&[("h", "event: tool.post", "for i in range(1000000000):\n    pass")]);
+    crib.run(&["validate"]);
+    let script = json!({"prompt": "go", "turns": [calls("echo", json!({"task": "a"})), {"content": "x"}]});
+    write(&crib, "script.json", script.to_string());
+    let mut child = crib.toolcrib(&["run", "--script", "script.json", "-q"]).spawn().expect("the program starts");
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let since = std::time::Instant::now();
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert!(since.elapsed().as_secs() < 10, "{:?}", since.elapsed());
 }

@@ -69,6 +69,13 @@ impl ToolResult {
         Self { call_id, name, outcome: Ok(told), display: None, transcript: None, log, fault: None, receipt }
     }
 
+    /// The answer to a call that was given up while it went on; what it came to is signed for by itself.
+    pub(crate) fn cancelled(call_id: String, name: String, why: ToolError) -> Self {
+        let receipt = Receipt::begun(call_id.clone(), String::new(), name.clone());
+        let log = String::new();
+        Self { call_id, name, outcome: Err(why), display: None, transcript: None, log, fault: None, receipt }
+    }
+
     /// Whether the call failed.
     pub fn is_error(&self) -> bool {
         self.outcome.is_err()

@@ -83,6 +83,15 @@ pub struct Receipt {
     /// The first 16 programs that its script ran, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub executed: Vec<Execution>,
+    /// How many there were.
+    #[serde(skip_serializing_if = "is_none")]
+    pub executions: u64,
+    /// What its script added to the run, as `tool:NAME` or `hook:NAME`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<String>,
+    /// How many tasks it handed to other agents.
+    #[serde(skip_serializing_if = "is_none")]
+    pub delegated: u64,
 }
 
 impl Receipt {
@@ -118,6 +127,9 @@ impl Receipt {
             denied: Vec::new(),
             network: None,
             executed: Vec::new(),
+            executions: 0,
+            added: Vec::new(),
+            delegated: 0,
         }
     }
 }
@@ -252,8 +264,11 @@ pub struct Persisted {
 pub struct HookNote {
     /// Its name.
     pub hook: String,
-    /// `allow`, `block`, `modify`, `replace` or `failed`.
+    /// `allow`, `block`, `modify`, `delegate`, `replace` or `failed`; of a script also `pass`, for it has run.
     pub said: &'static str,
+    /// SHA-256 of its script, as `sha256:HEX`, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 #[cfg(test)]

@@ -7,15 +7,21 @@ use serde_json::Value;
 
 use crate::call::{Behavior, Decision, Reason};
 use crate::error::Error;
+use crate::registry::Registry;
 use crate::sandbox::Addition;
 use crate::schema::Input;
 use crate::source;
-use crate::tool::{LimitRequest, Limits, Tool};
+use crate::tool::{Builtin, LimitRequest, Limits, Tool};
 
 use super::memory::Added;
 use super::ready::Ready;
-use super::{Memory, Pipeline, Scripted};
+use super::{Entry, Memory, Pipeline, Scripted, builtin};
 
+/// The most characters of what an added tool says of itself, and the most bytes of its schema.
+const LONGEST_DESCRIPTION: usize = 4096;
+const MOST_SCHEMA_BYTES: usize = 16 << 10;
+/// The longest name that every model server takes.
+const LONGEST_NAME: usize = 64;
 const FULL: &str = "this run has no room for more";
 
 impl Pipeline {
@@ -28,40 +34,70 @@ impl Pipeline {
         &self,
         what: Addition,
         definition: &Value,
-        maker: &str,
+        maker: Entry<'_>,
         memory: &Arc<Memory>,
-    ) -> Result<(), String> {
-        let maker = self.entry(maker, memory).map_err(|_| "only the script of a tool adds to its run")?;
+    ) -> Result<String, String> {
+        // One is added after the other, so that no two take one name.
+        let _alone = memory.adding();
         match what {
             Addition::Tool => {
                 let tool = source::defined_tool(definition, maker.tool)?;
-                if let Some(added) = memory.tools.iter().find(|added| added.tool.name == tool.name) {
-                    return Err(format!("a tool {:?} was added to this run already", added.tool.name));
-                }
-                self.registry.admits(&tool).map_err(|error| match error {
-                    // Where the two stand on the host is the operator's own affair.
-                    Error::LookAlike { name, like, .. } => format!("tool `{name}` looks like `{like}`"),
-                    _ => format!("there is a tool {:?} already", tool.name),
-                })?;
+                self.admit(&tool, memory)?;
                 let ready = self.ready_like(&tool, maker.ready)?;
-                memory.tools.add(Added { tool, ready }).map_err(|_| FULL.to_owned())
+                let told = format!("tool:{}", tool.name);
+                memory.tools.add(Added { tool, ready }).map_err(|_| FULL.to_owned()).map(|()| told)
             }
             Addition::Hook => {
                 let hook = source::defined_hook(definition, maker.tool)?;
                 let ready = self.ready_like(&hook.tool, maker.ready)?;
-                memory.hooks.add(Scripted { hook, ready }).map_err(|_| FULL.to_owned())
+                let told = format!("hook:{}", hook.tool.name);
+                memory.hooks.add(Scripted { hook, ready }).map_err(|_| FULL.to_owned()).map(|()| told)
             }
         }
+    }
+
+    /// Whether a tool may be shown to a model under its name and with its words: there is nobody to warn any more.
+    fn admit(&self, tool: &Tool, memory: &Memory) -> Result<(), String> {
+        let name = &tool.name;
+        let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+        if !plain || name.len() > LONGEST_NAME {
+            return Err(format!("the name of a tool has at most {LONGEST_NAME} letters, digits, `_` and `-`"));
+        }
+        if tool.description.as_ref().is_some_and(|text| text.chars().count() > LONGEST_DESCRIPTION) {
+            return Err(format!("tool {name:?}: more than {LONGEST_DESCRIPTION} characters of description"));
+        }
+        let schema = tool.parameters.as_ref().map_or(0, |schema| schema.to_string().len());
+        if schema > MOST_SCHEMA_BYTES {
+            return Err(format!(
+                "tool {name:?}: a schema of {schema} bytes, more than the {MOST_SCHEMA_BYTES} allowed"
+            ));
+        }
+        let mut added = Registry::default();
+        let known = memory.tools.iter().map(|added| added.tool.clone());
+        for known in known.chain(Builtin::ALL.map(builtin::tool)) {
+            // What is there was admitted.
+            let _ = added.add(known);
+        }
+        self.registry.admits(tool).and_then(|()| added.admits(tool)).map_err(|error| match error {
+            // Where the two stand on the host is the operator's own affair.
+            Error::LookAlike { name, like, .. } => format!("tool `{name}` looks like `{like}`"),
+            _ => format!("there is a tool {name:?} already"),
+        })
     }
 
     fn ready_like(&self, tool: &Tool, maker: &Ready) -> Result<Ready, String> {
         let input = Input::compile(tool)?;
         let limits = tool.limits.within(&LimitRequest::default(), maker.limits, false);
-        let slots = self.scheduler.calls;
-        let mut ready = Ready::sharing(input, maker.grant.clone(), Limits { fuel: maker.limits.fuel, ..limits }, slots);
-        ready.closed = self.rules.blocks(tool).map(|rule| {
-            let decision = Decision::new(Behavior::Deny, Reason::Rule, rule.to_string());
-            (decision, "refused by a rule of the operator's".to_owned())
+        let mut ready = maker.sharing(input, Limits { fuel: maker.limits.fuel, ..limits });
+        let mut named = [tool.clone()];
+        self.policies.iter().for_each(|policy| policy.close(&mut named));
+        let by_policy =
+            named[0].closed.take().map(|closed| (Decision::new(Behavior::Deny, Reason::Record, closed.by), closed.why));
+        ready.closed = by_policy.or_else(|| {
+            self.rules.blocks(tool).map(|rule| {
+                let decision = Decision::new(Behavior::Deny, Reason::Rule, rule.to_string());
+                (decision, "refused by a rule of the operator's".to_owned())
+            })
         });
         Ok(ready)
     }

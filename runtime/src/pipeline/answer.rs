@@ -78,7 +78,7 @@ pub(super) fn framed_error(mut error: ToolError, masks: &Redactions, most: usize
 }
 
 /// An answer in which nothing but the host speaks for the host.
-fn quoted(line: String) -> String {
+pub(super) fn quoted(line: String) -> String {
     if !speaks_for_the_host(&line) {
         return line;
     }

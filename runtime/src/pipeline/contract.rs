@@ -48,8 +48,12 @@ pub(super) fn script_answer(answer: Result<Option<String>, Wrong>) -> Result<Opt
     schema::check_line(&line).map_err(|error| {
         ToolError::new(Outcome::BadResult, format!("tool answered with something other than JSON: {error}"))
     })?;
+    // `None`, `False`, nought and what is empty say that there is none.
+    let none = ["", "null", "false", "0", "[]", "{}"];
     match own_error(&line) {
-        Some(message) if !message.is_empty() => Err(ToolError { outcome: Outcome::Failed, message, json: Some(line) }),
+        Some(message) if !none.contains(&message.as_str()) => {
+            Err(ToolError { outcome: Outcome::Failed, message, json: Some(line) })
+        }
         _ => Ok(Some(line)),
     }
 }

@@ -1,6 +1,7 @@
 //! Hooks on the way of a call: heard in order, each once, failing closed. What they change is written down and checked.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -8,13 +9,14 @@ use crate::call::{Behavior, Decision, HookNote, Mutation, Reason, ToolCall};
 use crate::error::{Outcome, ToolError};
 use crate::hook::{Ended, Hook, Modification, Moment, Proposed, Review, Verdict};
 use crate::observe::{Hooked, What};
+use crate::sandbox::Meter;
 use crate::schema::Checked;
 use crate::tool::{Event, Tool};
 
 use super::listener::{Around, Payload, Scripted};
 use super::ready::Ready;
 use super::ticket::Ticket;
-use super::{Context, Entry, Memory, Pipeline};
+use super::{Context, Entry, Memory, Pipeline, answer};
 
 /// Hooks by priority, then in the order in which they were added.
 pub(crate) struct Hooks(Vec<Listener>);
@@ -31,6 +33,9 @@ enum Hearing<'a> {
     Own(&'a dyn Hook),
     Script(&'a Scripted),
 }
+
+/// The longest that all scripts together may take that are asked at one moment of a call.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// What hooks said of a call that may go on.
 pub(super) struct Heard<'a> {
@@ -62,13 +67,54 @@ impl Hooks {
         Self(hooks)
     }
 
-    /// All of them, those that scripts of the run have added after others of their priority.
+    /// All of them. Those that scripts of the run have added come first, by their priority: what they make of a call or an
+    /// answer, the others judge.
     fn all<'a>(&'a self, memory: &'a Memory) -> Vec<Hearing<'a>> {
-        let added = memory.hooks.iter().map(|script| (script.hook.priority, Hearing::Script(script)));
-        let known = self.0.iter().map(|listener| (listener.priority(), listener.hearing()));
-        let mut all: Vec<_> = known.chain(added).collect();
-        all.sort_by_key(|(priority, _)| *priority);
-        all.into_iter().map(|(_, hearing)| hearing).collect()
+        let mut all: Vec<_> = memory.hooks.iter().collect();
+        all.sort_by_key(|script| script.hook.priority);
+        all.into_iter().map(Hearing::Script).chain(self.0.iter().map(Listener::hearing)).collect()
+    }
+
+    /// Whether hooks let a script run the program of a tool with these arguments. What they would change, they have to
+    /// refuse here.
+    ///
+    /// # Errors
+    ///
+    /// Which one does not, and why.
+    pub(super) async fn admit(
+        &self,
+        pipeline: &Arc<Pipeline>,
+        tool: &Tool,
+        arguments: &Value,
+        memory: &Arc<Memory>,
+        meter: &Arc<Meter>,
+    ) -> Result<(), String> {
+        let sent = arguments.to_string();
+        for hook in self.all(memory) {
+            let verdict = match hook {
+                Hearing::Own(own) if !own.applies(tool, Moment::Before) => continue,
+                Hearing::Own(own) => {
+                    let (invocation, call_id) = ("", "");
+                    own.before(Proposed { invocation, call_id, tool, model_input: &sent, arguments }).await
+                }
+                Hearing::Script(script) if !script.applies(&Event::ToolPre, &tool.name, arguments) => continue,
+                Hearing::Script(script) => {
+                    let mut around = Around { within_slot: true, ..Around::new(pipeline, memory, meter) };
+                    let payload = Payload { id: "", tool: &tool.name, sent: &sent, arguments };
+                    script.before(&mut around, &payload).await
+                }
+            };
+            let name = hook.name();
+            match verdict {
+                Ok(Verdict::Pass | Verdict::Allow) => {}
+                Ok(Verdict::Block(reason)) => return Err(format!("blocked by hook {name:?}: {reason}")),
+                Ok(Verdict::Modify(_) | Verdict::Delegate(_)) => {
+                    return Err(format!("blocked by hook {name:?}, which would make another call of it"));
+                }
+                Err(error) => return Err(format!("blocked by hook {name:?}, which failed: {error}")),
+            }
+        }
+        Ok(())
     }
 
     /// The scripts that sources brought.
@@ -100,6 +146,7 @@ impl Hooks {
     ) -> Result<Heard<'a>, ToolError> {
         let Entry { tool, ready, .. } = entry;
         let mut heard = Heard { allowed: None, delegated: None };
+        let since = Instant::now();
         for hook in self.all(context.memory) {
             let verdict = match hook {
                 Hearing::Own(own) if !own.applies(tool, Moment::Before) => continue,
@@ -115,7 +162,8 @@ impl Hooks {
                 }
                 Hearing::Script(script) if !script.applies(&Event::ToolPre, &tool.name, &checked.value) => continue,
                 Hearing::Script(script) => {
-                    let mut around = around(pipeline, context, ticket);
+                    let mut around =
+                        Around { until: since + LONGEST, ..Around::new(pipeline, context.memory, &ticket.meter) };
                     let verdict = script.before(&mut around, &payload(tool, call, &checked.value)).await;
                     let log = around.log;
                     ticket.log(log);
@@ -131,13 +179,13 @@ impl Hooks {
                 Ok(Verdict::Delegate(_)) => ("delegate", None),
                 Err(error) => ("failed", Some(error.as_str())),
             };
-            note(ticket, name, Moment::Before, said, why);
+            note(ticket, hook, Moment::Before, said, why);
             match verdict {
                 Ok(Verdict::Pass) => {}
-                Ok(Verdict::Allow) => heard.allowed = Some(name),
+                Ok(Verdict::Allow) => heard.allowed = hook.may_answer().then_some(name),
                 Ok(Verdict::Modify(change)) => {
                     // What was said before was said of other arguments.
-                    heard.allowed = None;
+                    heard = Heard { allowed: None, delegated: None };
                     modify(name, change, ready, checked, ticket).await?;
                 }
                 Ok(Verdict::Delegate(task)) => heard.delegated = Some(task),
@@ -151,6 +199,8 @@ impl Hooks {
                 }
             }
         }
+        // A call has no more time for them.
+        ticket.spend(since.elapsed());
         Ok(heard)
     }
 
@@ -166,6 +216,7 @@ impl Hooks {
         context: &Context<'_>,
         ticket: &mut Ticket<'_>,
     ) -> Result<String, ToolError> {
+        let until = Instant::now() + LONGEST;
         for hook in self.all(context.memory) {
             let outcome = answer.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok);
             let review = match hook {
@@ -179,7 +230,7 @@ impl Hooks {
                 Hearing::Script(script) if !script.applies(&Event::ToolPost, &tool.name, arguments) => continue,
                 Hearing::Script(script) => {
                     let payload = payload(tool, call, arguments);
-                    let mut around = around(pipeline, context, ticket);
+                    let mut around = Around { until, ..Around::new(pipeline, context.memory, &ticket.meter) };
                     let review = script.after(&mut around, &payload, outcome, answer.as_deref()).await;
                     let log = around.log;
                     ticket.log(log);
@@ -193,12 +244,12 @@ impl Hooks {
                 Ok(Review::Replace(_)) => ("replace", None),
                 Err(error) => ("failed", Some(error.as_str())),
             };
-            note(ticket, name, Moment::After, said, why);
+            note(ticket, hook, Moment::After, said, why);
             match (review, &mut answer) {
                 (Ok(Review::Pass), _) => {}
-                (Ok(Review::Replace(value)), Ok(answer)) => *answer = value.to_string(),
+                (Ok(Review::Replace(value)), Ok(answer)) => *answer = hook.words(&value),
                 // A failed call stays one, whatever is said about it.
-                (Ok(Review::Replace(value)), Err(error)) => error.json = Some(value.to_string()),
+                (Ok(Review::Replace(value)), Err(error)) => error.json = Some(hook.words(&value)),
                 (Ok(Review::Block(reason)), _) => {
                     return Err(refusal(format!("tool result blocked: blocked by hook {name:?}: {reason}")));
                 }
@@ -219,10 +270,27 @@ impl<'a> Hearing<'a> {
             Self::Script(script) => script.name(),
         }
     }
-}
 
-fn around<'a>(pipeline: &'a Arc<Pipeline>, context: &Context<'a>, ticket: &'a Ticket<'_>) -> Around<'a> {
-    Around { pipeline, memory: context.memory, meter: &ticket.meter, log: String::new() }
+    /// Whether it may stand for a person's answer: an embedder's own may, a script, which may be a stranger's, not.
+    fn may_answer(self) -> bool {
+        matches!(self, Self::Own(_))
+    }
+
+    /// An answer in its words. No script speaks for the host.
+    fn words(self, value: &Value) -> String {
+        match self {
+            Self::Own(_) => value.to_string(),
+            Self::Script(_) => answer::quoted(value.to_string()),
+        }
+    }
+
+    /// The digest of its script, where it is one.
+    fn digest(self) -> Option<String> {
+        match self {
+            Self::Own(_) => None,
+            Self::Script(script) => script.digest().map(str::to_owned),
+        }
+    }
 }
 
 fn payload<'a>(tool: &'a Tool, call: &'a ToolCall, arguments: &'a Value) -> Payload<'a> {
@@ -273,10 +341,12 @@ fn changed(before: &Value, after: &Value) -> Vec<String> {
     fields
 }
 
-fn note(ticket: &mut Ticket<'_>, hook: &str, moment: Moment, said: &'static str, reason: Option<&str>) {
-    ticket.tell(What::Hooked(Hooked { hook, moment, said, reason }));
-    if said != "pass" {
-        ticket.heard(HookNote { hook: hook.to_owned(), said });
+fn note(ticket: &mut Ticket<'_>, hook: Hearing<'_>, moment: Moment, said: &'static str, reason: Option<&str>) {
+    let (name, digest) = (hook.name(), hook.digest());
+    ticket.tell(What::Hooked(Hooked { hook: name, moment, said, reason }));
+    // A script has run, whatever it said.
+    if said != "pass" || digest.is_some() {
+        ticket.heard(HookNote { hook: name.to_owned(), said, digest });
     }
 }
 

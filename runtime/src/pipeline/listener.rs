@@ -2,19 +2,23 @@
 //! what cannot be understood blocks like a refusal.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
-use crate::call::Denial;
+use crate::call::{Denial, ToolCall};
 use crate::error::{Outcome, ToolError};
 use crate::hook::{Modification, Review, Verdict};
 use crate::sandbox::{Act, Meter};
 use crate::schema;
-use crate::tool::{Body, Event, ScriptedHook, When};
+use crate::tool::{Body, Event, Limits, ScriptedHook, When};
 
 use super::ready::Ready;
-use super::script::{Asked, Heard};
+use super::script::{Answered, Asked};
 use super::{Memory, Pipeline};
+
+/// The most characters of a reason.
+const LONGEST_REASON: usize = 2000;
 
 /// A hook's script, with what is settled for it.
 pub(crate) struct Scripted {
@@ -36,6 +40,14 @@ impl Scripted {
         &self.hook.tool.name
     }
 
+    /// The digest of its script.
+    pub(super) fn digest(&self) -> Option<&str> {
+        match &self.hook.tool.body {
+            Body::Script(script) => Some(&script.digest),
+            _ => None,
+        }
+    }
+
     /// Whether it is asked about this event of this tool, as far as that is known without running it.
     pub(super) fn applies(&self, event: &Event, tool: &str, arguments: &Value) -> bool {
         let When { tools, arguments: globs, .. } = &self.hook.when;
@@ -53,7 +65,8 @@ impl Scripted {
             Answer::Block(reason) => Verdict::Block(reason),
             Answer::Modify(payload) => Verdict::Modify(Modification {
                 arguments: call.modified(payload)?,
-                mutation_source: Some(format!("hook:{}", self.name())),
+                // It names no source for what a model may not set, and so cannot set it either.
+                mutation_source: None,
                 reason: None,
             }),
             Answer::Delegate(task) => Verdict::Delegate(self.task(task)?),
@@ -84,7 +97,7 @@ impl Scripted {
             let hint = denial.flag.map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
             format!("it delegates, which it is not granted{hint}")
         };
-        self.ready.grant.services().delegate().map(|()| task).map_err(denied)
+        self.ready.grant.rights().delegate().map(|()| task).map_err(denied)
     }
 
     async fn ask(&self, around: &mut Around<'_>, event: &Event, payload: &Value) -> Result<Answer, String> {
@@ -92,11 +105,12 @@ impl Scripted {
         let (event, payload) = (event.to_string(), payload.to_string());
         let when = self.hook.when.expression.as_deref();
         let act = Act::Handle { when, event: &event, payload: &payload };
-        let Around { pipeline, memory, meter, .. } = *around;
-        let asked = Asked { name: self.name(), script, ready: &self.ready, memory, meter };
-        let Heard { answer: said, log } = pipeline.ask_script(asked, act).await;
+        let Around { pipeline, memory, meter, until, within_slot, .. } = *around;
+        let asked = Asked { name: self.name(), script, ready: &self.ready, memory, meter, until, within_slot };
+        // The states of an interpreter would make every call's own larger.
+        let Answered { answer: said, log } = Box::pin(pipeline.ask_script(asked, act)).await;
         around.log.push_str(&log);
-        match said? {
+        match said.map_err(|why| clipped(&why))? {
             Some(text) => answer(&text),
             None => Ok(Answer::Pass),
         }
@@ -109,8 +123,27 @@ pub(super) struct Around<'a> {
     pub(super) memory: &'a Arc<Memory>,
     /// The meter of the call that it is asked about, where it is about one.
     pub(super) meter: &'a Arc<Meter>,
-    /// What hooks wrote for people.
+    /// When they have to have answered.
+    pub(super) until: Instant,
+    /// Whether whoever asks holds a slot already.
+    pub(super) within_slot: bool,
+    /// What they wrote for people.
     pub(super) log: String,
+}
+
+impl<'a> Around<'a> {
+    pub(super) fn new(pipeline: &'a Arc<Pipeline>, memory: &'a Arc<Memory>, meter: &'a Arc<Meter>) -> Self {
+        let until = Instant::now() + Limits::default().deadline;
+        Self { pipeline, memory, meter, until, within_slot: false, log: String::new() }
+    }
+}
+
+/// As much of a hook's reason as a model is told.
+fn clipped(reason: &str) -> String {
+    match reason.char_indices().nth(LONGEST_REASON) {
+        Some((end, _)) => format!("{}…", &reason[..end]),
+        None => reason.to_owned(),
+    }
 }
 
 /// What a hook is told of a call.
@@ -191,7 +224,7 @@ fn answer(text: &str) -> Result<Answer, String> {
         Some("allow") => Ok(Answer::Allow),
         Some("block") => {
             let reason = fields.remove("reason");
-            Ok(Answer::Block(reason.as_ref().and_then(Value::as_str).unwrap_or("no reason was given").to_owned()))
+            Ok(Answer::Block(clipped(reason.as_ref().and_then(Value::as_str).unwrap_or("no reason was given"))))
         }
         Some("modify") => {
             let payload = fields.remove("payload").ok_or("its answer modifies, and has no `payload`")?;
@@ -217,13 +250,30 @@ impl Pipeline {
         mut payload: Value,
         memory: &Arc<Memory>,
     ) -> Result<Value, String> {
-        let mut around = Around { pipeline: self, memory, meter: &Arc::default(), log: String::new() };
         for hook in self.hooks.scripted(memory) {
             if !hook.applies(event, "", &payload) {
                 continue;
             }
+            // No call is under way that would tell of it: it leaves a record of its own.
+            let call = ToolCall::new(event.to_string(), hook.name(), "");
+            let mut ticket = self.unwatched(&call);
+            ticket.found(&hook.hook.tool, &hook.ready.grant);
+            ticket.program(hook.digest().unwrap_or_default(), 0);
+            let meter = ticket.meter.clone();
+            let mut around = Around::new(self, memory, &meter);
+            let said = hook.ask(&mut around, event, &payload).await;
+            ticket.log(around.log);
+            let ended = match &said {
+                Ok(Answer::Block(reason)) => Err(ToolError::new(Outcome::Denied, reason.clone())),
+                Ok(_) => Ok(String::new()),
+                Err(error) => Err(ToolError::new(Outcome::Failed, error.clone())),
+            };
+            let signed = ticket.close(call, ended);
             let name = hook.name();
-            match hook.ask(&mut around, event, &payload).await {
+            if signed.receipt.outcome == Outcome::Unlogged {
+                return Err(format!("blocked by hook {name:?}, which cannot be signed for"));
+            }
+            match said {
                 Ok(Answer::Pass | Answer::Allow) => {}
                 Ok(Answer::Modify(modified)) => payload = modified,
                 Ok(Answer::Block(reason)) => return Err(format!("blocked by hook {name:?}: {reason}")),

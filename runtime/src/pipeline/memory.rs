@@ -2,9 +2,10 @@
 //! ends with the conversation.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crate::delegate::Task;
 use crate::policy::Approval;
 use crate::tool::Tool;
 
@@ -29,7 +30,10 @@ pub(crate) struct Memory {
     approved: Mutex<HashSet<Approval>>,
     /// Whether an answer was kept, so that there is something to open.
     pub(super) has_kept: AtomicBool,
-    kept: Mutex<Kept>,
+    pub(super) cache: Cache,
+    /// How many agents the run has begun, in whatever depth.
+    pub(super) agents: Arc<AtomicU32>,
+    adding: Mutex<()>,
     pub(super) tools: Additions<Added>,
     pub(super) hooks: Additions<Scripted>,
 }
@@ -39,6 +43,10 @@ pub(super) struct Added {
     pub(super) tool: Tool,
     pub(super) ready: Ready,
 }
+
+/// What scripts keep while it lasts.
+#[derive(Default)]
+pub(super) struct Cache(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
@@ -53,8 +61,13 @@ impl Memory {
     }
 
     /// The memory of an agent to which a task was handed.
-    pub(crate) fn at_depth(depth: u32) -> Self {
-        Self { depth, ..Self::default() }
+    pub(crate) fn of_task(task: &Task) -> Self {
+        Self { depth: task.depth, agents: task.agents.clone(), ..Self::default() }
+    }
+
+    /// Keeps others from adding meanwhile.
+    pub(super) fn adding(&self) -> MutexGuard<'_, ()> {
+        locked(&self.adding)
     }
 
     /// Whether its caller knows every tool.
@@ -77,22 +90,24 @@ impl Memory {
     pub(super) fn approve(&self, approval: Approval) {
         locked(&self.approved).insert(approval);
     }
+}
 
+impl Cache {
     /// The value that a script kept under a key.
-    pub(super) fn kept(&self, key: &str) -> Option<String> {
-        locked(&self.kept).values.get(key).cloned()
+    pub(super) fn get(&self, key: &str) -> Option<String> {
+        locked(&self.0).values.get(key).cloned()
     }
 
-    /// Keeps a value until the run ends.
+    /// Keeps a value.
     ///
     /// # Errors
     ///
     /// What it is too large for; what was kept before stays.
-    pub(super) fn keep(&self, key: String, value: String) -> Result<(), String> {
+    pub(super) fn set(&self, key: String, value: String) -> Result<(), String> {
         if key.len() > LONGEST_KEY {
             return Err(format!("the key has {} bytes, more than the {LONGEST_KEY} allowed", key.len()));
         }
-        let mut kept = locked(&self.kept);
+        let mut kept = locked(&self.0);
         let before = kept.values.get(&key).map_or(0, |value| key.len() + value.len());
         let bytes = kept.bytes - before + key.len() + value.len();
         if bytes > MOST_KEPT_BYTES {
@@ -144,14 +159,14 @@ mod tests {
 
     #[test]
     fn a_run_keeps_so_many_values_of_so_many_bytes() {
-        let memory = Memory::default();
-        (0..MOST_KEPT).for_each(|n| memory.keep(format!("k{n}"), "1".into()).unwrap());
-        assert!(memory.keep("one more".into(), "1".into()).unwrap_err().contains("1000 values"));
-        memory.keep("k0".into(), "2".into()).unwrap();
-        assert_eq!(memory.kept("k0").as_deref(), Some("2"));
-        assert!(memory.keep("k0".into(), "x".repeat(MOST_KEPT_BYTES)).unwrap_err().contains("more than the 4194304"));
-        assert_eq!(memory.kept("k0").as_deref(), Some("2"));
-        assert!(memory.keep("k".repeat(LONGEST_KEY + 1), "1".into()).unwrap_err().contains("the key has 1025 bytes"));
+        let memory = Cache::default();
+        (0..MOST_KEPT).for_each(|n| memory.set(format!("k{n}"), "1".into()).unwrap());
+        assert!(memory.set("one more".into(), "1".into()).unwrap_err().contains("1000 values"));
+        memory.set("k0".into(), "2".into()).unwrap();
+        assert_eq!(memory.get("k0").as_deref(), Some("2"));
+        assert!(memory.set("k0".into(), "x".repeat(MOST_KEPT_BYTES)).unwrap_err().contains("more than the 4194304"));
+        assert_eq!(memory.get("k0").as_deref(), Some("2"));
+        assert!(memory.set("k".repeat(LONGEST_KEY + 1), "1".into()).unwrap_err().contains("the key has 1025 bytes"));
     }
 
     #[test]

@@ -39,7 +39,7 @@ use tokio::sync::Semaphore;
 
 use crate::audit::Audit;
 use crate::call::{Behavior, Decision, Reason, ToolCall, ToolResult};
-use crate::delegate::Delegate;
+use crate::delegate::{DEEPEST, Delegate};
 use crate::error::{Error, Outcome, ToolError};
 use crate::observe::{Observer, What};
 use crate::policy::{Approval, Approver, Judged, Rules, Secrets};
@@ -47,6 +47,7 @@ use crate::registry::Registry;
 use crate::results::Results;
 use crate::sandbox::Sandbox;
 use crate::schema::Checked;
+use crate::source::ToolsPolicy;
 use crate::tool::{Body, Tool, Visibility};
 
 pub use gate::Scheduler;
@@ -80,6 +81,8 @@ pub(crate) struct Pipeline {
     pub(crate) interpreters: Interpreters,
     /// Who takes over the tasks that scripts hand on.
     pub(crate) delegate: Option<Arc<dyn Delegate>>,
+    /// What projects say of tools by their names, for those that scripts add.
+    pub(crate) policies: Vec<ToolsPolicy>,
     pub(crate) observers: Vec<Arc<dyn Observer>>,
     pub(crate) scheduler: Scheduler,
     pub(crate) results: Option<Results>,
@@ -89,7 +92,9 @@ pub(crate) struct Pipeline {
     pub(crate) secrets: Option<Secrets>,
     pub(crate) audit: Arc<Audit>,
     pub(crate) sandbox: Arc<Sandbox>,
-    pub(crate) slots: Semaphore,
+    /// How many calls run at once, those of an agent apart from those of the agents to which it handed on, which it waits
+    /// for.
+    pub(crate) slots: [Semaphore; DEEPEST as usize + 1],
     pub(crate) waiting: AtomicUsize,
     /// Tells the calls of this pipeline from those of every other, and one from the next.
     pub(crate) seed: u64,
@@ -166,6 +171,12 @@ impl Pipeline {
         self.ticket(&call).close(call, Err(why))
     }
 
+    /// A ticket of which nobody who watches calls is told.
+    fn unwatched(&self, call: &ToolCall) -> Ticket<'_> {
+        let invocation = format!("inv_{:016x}_{}", self.seed, self.calls.fetch_add(1, Relaxed) + 1);
+        Ticket::new(&self.audit, &[], self.secrets.as_ref(), invocation, call)
+    }
+
     /// Signs for a call that never began.
     pub(crate) fn sign_cancelled(&self, call: &ToolCall) {
         drop(self.ticket(call));
@@ -207,7 +218,8 @@ impl Pipeline {
         };
         let answer = secret::guarded(self.secrets.as_ref(), answer);
         ticket.tell(What::Mapped);
-        let answer = self.hooks.after(self, tool, call, &checked.value, answer, context, ticket).await?;
+        let heard = self.hooks.after(self, tool, call, &checked.value, answer, context, ticket);
+        let answer = unless_cancelled(context.turn, heard).await??;
         self.keep(tool, answer, context, ticket).await
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct Ready {
     pub(crate) deferred: bool,
     /// What its answers are masked by.
     pub(crate) masks: Redactions,
-    pub(super) slots: Semaphore,
+    pub(super) slots: Arc<Semaphore>,
     pub(super) program: Making<Program>,
     /// The values of its secrets, once a call was given them.
     pub(super) credentials: OnceCell<Arc<Credentials>>,
@@ -35,11 +35,16 @@ pub(crate) struct Ready {
 impl Ready {
     /// `slots` is how many calls of this tool may run at once.
     pub(crate) fn new(input: Input, grant: Grant, limits: Limits, slots: usize) -> Self {
-        Self::sharing(input, Arc::new(grant), limits, slots)
+        Self::with(input, Arc::new(grant), limits, Arc::new(Semaphore::new(slots)))
     }
 
-    /// The same with the grant of something else.
-    pub(super) fn sharing(input: Input, grant: Arc<Grant>, limits: Limits, slots: usize) -> Self {
+    /// The same for something that has no more than this: its grant, its slots, its masks.
+    pub(super) fn sharing(&self, input: Input, limits: Limits) -> Self {
+        let masks = self.masks.clone();
+        Self { masks, ..Self::with(input, self.grant.clone(), limits, self.slots.clone()) }
+    }
+
+    fn with(input: Input, grant: Arc<Grant>, limits: Limits, slots: Arc<Semaphore>) -> Self {
         Self {
             input: Arc::new(input),
             grant,
@@ -47,7 +52,7 @@ impl Ready {
             closed: None,
             deferred: false,
             masks: Redactions::default(),
-            slots: Semaphore::new(slots),
+            slots,
             program: Making::default(),
             credentials: OnceCell::new(),
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use bytes::Bytes;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::call::Flag;
 use crate::error::{Outcome, ToolError};
@@ -69,7 +69,7 @@ impl Pipeline {
         }
         let since = Instant::now();
         let limits = ticket.left_of(&work.ready.limits)?;
-        let slots = self.slots(work.ready, &limits).await?;
+        let slots = self.slots(work.ready, &limits, 0).await?;
         let judged = self.sandbox.check(program, arguments, &limits, &ticket.meter).await;
         drop(slots);
         // The check and the run share one deadline.
@@ -96,7 +96,7 @@ impl Pipeline {
                 turn.come().await?;
             }
             let since = Instant::now();
-            let slots = unless_cancelled(context.turn, self.slots(ready, &left)).await??;
+            let slots = unless_cancelled(context.turn, self.slots(ready, &left, context.memory.depth)).await??;
             // Waiting for a slot counts, waiting for one's turn does not.
             let limits = Limits { deadline: left.deadline.saturating_sub(since.elapsed()), ..left };
             Ok::<_, ToolError>((context.turn.map_or(Ok(limits), |turn| turn.share(&limits))?, slots))
@@ -108,7 +108,11 @@ impl Pipeline {
         // Hooks may have sent requests.
         ticket.meter.ledger().begin_anew();
         let line = match &work.code {
-            Code::Host(builtin) => return self.perform(*builtin, &checked.value, context).await,
+            Code::Host(builtin) => {
+                // It may wait for long, and needs no sandbox.
+                drop(slots);
+                return self.perform(*builtin, &checked.value, context).await;
+            }
             Code::Command(program) => {
                 let given = Given { checked, credentials, limits: &limits };
                 self.command(work, program, given, context, ticket).await?
@@ -161,20 +165,34 @@ impl Pipeline {
         Ok(contract::answer(exit, ticket.text(stdout), &stderr))
     }
 
-    /// A slot of the tool's own and one of all: calls of a tool that hangs leave slots to the others.
+    /// A slot of the tool's own and one of all: calls of a tool that hangs leave slots to the others. Calls of an agent to
+    /// which a task was handed take none that whoever waits for it may hold.
     pub(super) async fn slots<'a>(
         &'a self,
         ready: &'a Ready,
         limits: &Limits,
+        depth: u32,
     ) -> Result<[Option<SemaphorePermit<'a>>; 2], ToolError> {
-        if let (Ok(own), Ok(one)) = (ready.slots.try_acquire(), self.slots.try_acquire()) {
-            return Ok([Some(own), Some(one)]);
+        let all = &self.slots[(depth as usize).min(self.slots.len() - 1)];
+        let own = (depth == 0).then_some(&*ready.slots);
+        let free = || {
+            let own = own.map(Semaphore::try_acquire).transpose().ok()?;
+            Some([own, Some(all.try_acquire().ok()?)])
+        };
+        if let Some(slots) = free() {
+            return Ok(slots);
         }
         let most = self.scheduler.queue;
         let _place = Waiting::among(&self.waiting, most)
             .ok_or_else(|| ToolError::new(Outcome::Busy, format!("{most} calls wait already; call again later")))?;
         // Neither semaphore is ever closed, which is all that can fail here.
-        let slots = async { [ready.slots.acquire().await.ok(), self.slots.acquire().await.ok()] };
+        let slots = async {
+            let own = match own {
+                Some(own) => own.acquire().await.ok(),
+                None => None,
+            };
+            [own, all.acquire().await.ok()]
+        };
         let slots = tokio::time::timeout(limits.deadline, slots).await;
         slots.map_err(|_| ToolError::new(Outcome::Deadline, "tool timed out waiting for its turn"))
     }

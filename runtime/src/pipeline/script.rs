@@ -1,6 +1,8 @@
 //! Running scripts: a tool's, with the contract of a command's answer, and a hook's.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -16,7 +18,7 @@ use super::ready::Ready;
 use super::run::{Given, Work};
 use super::services::Desk;
 use super::ticket::Ticket;
-use super::{Context, Memory, Pipeline, Scripted, contract, secret, unless_cancelled};
+use super::{Context, Memory, Pipeline, Scripted, answer, contract, secret, unless_cancelled};
 
 /// A hook's script that is asked.
 pub(super) struct Asked<'a> {
@@ -26,10 +28,14 @@ pub(super) struct Asked<'a> {
     pub(super) memory: &'a Arc<Memory>,
     /// What it does is counted and told with this.
     pub(super) meter: &'a Arc<Meter>,
+    /// When it has to have answered.
+    pub(super) until: Instant,
+    /// Whether whoever asks holds a slot already.
+    pub(super) within_slot: bool,
 }
 
 /// What it said, and what it wrote for people.
-pub(super) struct Heard {
+pub(super) struct Answered {
     /// `None` where its condition does not hold; else the JSON of what it returned, or why there is none.
     pub(super) answer: Result<Option<String>, String>,
     pub(super) log: String,
@@ -47,7 +53,7 @@ impl Pipeline {
     ) -> Result<Result<Option<String>, ToolError>, ToolError> {
         let Given { checked, credentials, limits } = given;
         let name = &work.tool.name;
-        let desk = Desk::new(self, name, work.ready, context.memory, limits, &ticket.meter);
+        let desk = Desk::of_tool(self, work.tool, work.ready, context.memory, limits, &ticket.meter);
         let services: Arc<dyn Answers> = Arc::new(desk);
         let call = Invocation { argv: &[], stdin: Bytes::new(), grant: &work.ready.grant, credentials, limits };
         let text = ScriptText { name, source: &script.source };
@@ -71,10 +77,10 @@ impl Pipeline {
     }
 
     /// Asks a hook's script, when there is a slot.
-    pub(super) async fn ask_script(self: &Arc<Self>, asked: Asked<'_>, act: Act<'_>) -> Heard {
+    pub(super) async fn ask_script(self: &Arc<Self>, asked: Asked<'_>, act: Act<'_>) -> Answered {
         let mut log = Vec::new();
         let answer = self.asked(asked, act, &mut log).await.map_err(|error| error.message);
-        Heard { answer, log: String::from_utf8_lossy(&log).into_owned() }
+        Answered { answer, log: String::from_utf8_lossy(&log).into_owned() }
     }
 
     async fn asked(
@@ -83,12 +89,16 @@ impl Pipeline {
         act: Act<'_>,
         log: &mut Vec<u8>,
     ) -> Result<Option<String>, ToolError> {
-        let Asked { name, script, ready, memory, meter } = asked;
+        let Asked { name, script, ready, memory, meter, until, within_slot } = asked;
         let interpreter = self.interpreter(ready).await?;
-        let limits = &ready.limits;
-        let slots = self.slots(ready, limits).await?;
+        let left = until.saturating_duration_since(Instant::now());
+        let limits = &Limits { deadline: ready.limits.deadline.min(left), ..ready.limits };
+        let slots = match within_slot {
+            true => None,
+            false => Some(self.slots(ready, limits, memory.depth).await?),
+        };
         let meter = Meter::within(meter);
-        let services: Arc<dyn Answers> = Arc::new(Desk::new(self, name, ready, memory, limits, &meter));
+        let services: Arc<dyn Answers> = Arc::new(Desk::of_hook(self, ready, memory, limits, &meter));
         let call = Invocation { argv: &[], stdin: Bytes::new(), grant: &ready.grant, credentials: None, limits };
         let text = ScriptText { name, source: &script.source };
         let Said { answer, stderr } =
@@ -107,13 +117,18 @@ impl Pipeline {
         ticket: &mut Ticket<'_>,
     ) -> Result<String, ToolError> {
         let failed = |why: String| ToolError::new(Outcome::Failed, format!("the call was delegated: {why}"));
-        let task = Task::read(task, context.memory.depth + 1).map_err(failed)?;
+        let memory = context.memory;
+        let task = Task::read(task, memory.depth + 1, &memory.agents).map_err(failed)?;
         let delegate = self.delegate.as_ref().ok_or_else(|| failed("no other agent is set up here".to_owned()))?;
+        if let Some(turn) = context.turn {
+            turn.come().await?;
+        }
+        ticket.meter.delegated.fetch_add(1, Relaxed);
         let left = ticket.left_of(&ready.limits)?.deadline;
-        let answer = tokio::time::timeout(left, delegate.delegate(task));
-        let answer = unless_cancelled(context.turn, answer).await?;
+        let said = tokio::time::timeout(left, delegate.delegate(task));
+        let said = unless_cancelled(context.turn, said).await?;
         let late = |_| ToolError::new(Outcome::Deadline, "the agent to which the call was delegated timed out");
-        answer.map_err(late)?.map(|answer| answer.to_string()).map_err(failed)
+        said.map_err(late)?.map(|said| answer::quoted(said.to_string())).map_err(failed)
     }
 }
 

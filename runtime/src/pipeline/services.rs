@@ -2,6 +2,7 @@
 //! call. A program that a script runs has the script's grant and never more, in a sandbox of its own.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -12,10 +13,11 @@ use crate::call::{Denial, Execution};
 use crate::delegate::Task;
 use crate::error::ToolError;
 use crate::policy::{Grant, Judged};
-use crate::sandbox::{Addition, Ended, Finished, How, Invocation, Meter, Services};
+use crate::sandbox::{Addition, Ended, Finished, How, Invocation, Left, Meter, Services};
 use crate::schema;
-use crate::tool::{Body, Limits};
+use crate::tool::{Body, Limits, Tool};
 
+use super::memory::Cache;
 use super::ready::Ready;
 use super::{Entry, Memory, Pipeline};
 
@@ -29,26 +31,46 @@ const MOST_ARGUMENT_BYTES: usize = 128 << 10;
 pub(super) struct Desk {
     pipeline: Arc<Pipeline>,
     memory: Arc<Memory>,
-    /// The tool or hook whose script it is.
-    name: String,
+    /// The tool whose script it is; a hook's has none.
+    tool: Option<String>,
     grant: Arc<Grant>,
     limits: Limits,
     deadline: Instant,
     meter: Arc<Meter>,
+    /// What the script keeps where there is no run that could.
+    cache: Cache,
 }
 
 impl Desk {
-    pub(super) fn new(
+    /// For the script of a tool.
+    pub(super) fn of_tool(
         pipeline: &Arc<Pipeline>,
-        name: &str,
+        tool: &Tool,
         ready: &Ready,
         memory: &Arc<Memory>,
         limits: &Limits,
         meter: &Arc<Meter>,
     ) -> Self {
-        let deadline = Instant::now() + limits.deadline;
+        Self { tool: Some(tool.name.clone()), ..Self::of_hook(pipeline, ready, memory, limits, meter) }
+    }
+
+    /// For the script of a hook.
+    pub(super) fn of_hook(
+        pipeline: &Arc<Pipeline>,
+        ready: &Ready,
+        memory: &Arc<Memory>,
+        limits: &Limits,
+        meter: &Arc<Meter>,
+    ) -> Self {
+        let now = Instant::now();
+        let deadline = now.checked_add(limits.deadline).unwrap_or(now);
         let (pipeline, memory, grant, meter) = (pipeline.clone(), memory.clone(), ready.grant.clone(), meter.clone());
-        Self { pipeline, memory, name: name.to_owned(), grant, limits: *limits, deadline, meter }
+        Self { pipeline, memory, tool: None, grant, limits: *limits, deadline, meter, cache: Cache::default() }
+    }
+
+    /// Where values are kept: with the run, where there is one.
+    fn cache(&self) -> &Cache {
+        if self.memory.is_open() { &self.cache } else { &self.memory.cache }
     }
 
     fn refused(&self, denial: Denial, why: &str) -> String {
@@ -72,19 +94,44 @@ impl Desk {
         Ok(commands.find(|entry| entry.tool.name == program).filter(|_| first.tool.name != program).unwrap_or(first))
     }
 
-    /// Whether the operator's rules leave it to a script alone to run a tool's program.
-    fn ruled(&self, entry: Entry<'_>) -> Result<(), &'static str> {
+    /// Whether the program of a tool may be run that operators, hooks and people judge. Their rules are about the tool's
+    /// arguments: what stands on its standard input, where that is one JSON object.
+    async fn judged(&self, entry: Entry<'_>, stdin: &str) -> Result<(), String> {
         if entry.ready.closed.is_some() {
-            return Err("refused: its tool cannot be called");
+            return Err("refused: its tool cannot be called".to_owned());
         }
-        match self.pipeline.rules.judge(entry.tool, &self.grant, &json!({})) {
-            Judged::Deny(_) => Err("refused by a rule of the operator's"),
-            Judged::Ask(rules) if !rules.is_empty() => Err("refused: a person has to agree to each call of its tool"),
-            _ => Ok(()),
+        let given = schema::parse(stdin).ok().filter(Value::is_object);
+        if given.is_none() && self.pipeline.rules.looks_at_arguments_of(entry.tool) {
+            return Err("refused: rules look at its arguments, and its input is no JSON object".to_owned());
+        }
+        let arguments = given.unwrap_or_else(|| json!({}));
+        match self.pipeline.rules.judge(entry.tool, &self.grant, &arguments) {
+            Judged::Deny(_) => return Err("refused by a rule of the operator's".to_owned()),
+            Judged::Ask(rules) if !rules.is_empty() => {
+                return Err("refused: a person has to agree to each call of its tool".to_owned());
+            }
+            _ => {}
+        }
+        let record = &entry.tool.interface;
+        if record.safety.requires_user_interaction.value || record.permission.approval_reason.value.is_some() {
+            return Err("refused: a person has to agree to each call of its tool".to_owned());
+        }
+        // What hooks run is theirs: they do not judge themselves.
+        match &self.tool {
+            Some(_) => {
+                self.pipeline.hooks.admit(&self.pipeline, entry.tool, &arguments, &self.memory, &self.meter).await
+            }
+            None => Ok(()),
         }
     }
 
-    async fn execute(&self, program: String, arguments: Vec<String>, how: How) -> Result<Ended, String> {
+    async fn execute(
+        &self,
+        program: String,
+        arguments: Vec<String>,
+        how: How,
+        fuel: Option<u64>,
+    ) -> Result<Left, String> {
         let shown = super::clip(&program);
         let denied = |flag| Denial { capability: format!("exec:{shown}"), flag };
         if let Some(token) = program.chars().find(|c| SHELL.contains(c)) {
@@ -96,17 +143,25 @@ impl Desk {
         if arguments.len() > MOST_ARGUMENTS || bytes > MOST_ARGUMENT_BYTES {
             return Err(format!("more than {MOST_ARGUMENTS} arguments or {MOST_ARGUMENT_BYTES} bytes of them"));
         }
-        if let Err(denial) = self.grant.services().program(&program) {
+        if let Err(denial) = self.grant.rights().program(&program) {
             let denial = Denial { capability: format!("exec:{shown}"), ..denial };
             return Err(self.refused(denial, &format!("`{shown}`: permission denied by the grant")));
         }
         let entry = self.command(&program).map_err(|why| why.replace(&program, &shown))?;
-        self.ruled(entry).map_err(|why| self.refused(denied(None), &format!("`{shown}`: {why}")))?;
-        let grant = self.grant.for_program(how.folder.as_deref()).inspect_err(|_| self.meter.refused(denied(None)))?;
+        let judged = self.judged(entry, &how.stdin).await;
+        judged.map_err(|why| self.refused(denied(None), &format!("`{shown}`: {why}")))?;
+        let only_reads = entry.tool.interface.safety.is_read_only.value;
+        let grant = self
+            .grant
+            .for_program(how.folder.as_deref(), only_reads)
+            .inspect_err(|_| self.meter.refused(denied(None)))?;
         let code = self.pipeline.program(entry).await.map_err(|fault| ToolError::of_fault(&fault).message)?;
         let left = self.deadline.saturating_duration_since(Instant::now());
         let deadline = how.timeout_ms.map_or(left, |asked| left.min(Duration::from_millis(asked)));
-        let limits = Limits { deadline, fuel: entry.ready.limits.fuel, ..self.limits };
+        let least = self.limits.least(&entry.ready.limits);
+        // Fuel is counted where the program was compiled for that; what is left of the script's is the most.
+        let fuel = entry.ready.limits.fuel.map(|own| fuel.map_or(own, |left| own.min(left)));
+        let limits = Limits { deadline, fuel, ..least };
         let Body::Command { argv, .. } = &entry.tool.body else { return Err(format!("`{shown}` is no command")) };
         let argv: Vec<String> = argv.iter().take(1).cloned().chain(arguments).collect();
         let begun = Execution {
@@ -135,29 +190,37 @@ impl Desk {
             Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
         };
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        Ok(Ended { exit_code, stdout: text(stdout), stderr: text(stderr), duration_ms })
+        let ended = Ended { exit_code, stdout: text(stdout), stderr: text(stderr), duration_ms };
+        Ok(Left { ended, fuel: meter.fuel.load(Relaxed) })
     }
 
     async fn hand_on(&self, task: String) -> Result<String, String> {
-        self.grant.services().delegate().map_err(|denial| self.refused(denial, "permission denied by the grant"))?;
+        self.grant.rights().delegate().map_err(|denial| self.refused(denial, "permission denied by the grant"))?;
         let task: Value = schema::parse(&task).map_err(|error| error.to_string())?;
-        let task = Task::read(task, self.memory.depth + 1)?;
+        let task = Task::read(task, self.memory.depth + 1, &self.memory.agents)?;
         let delegate = self.pipeline.delegate.as_ref().ok_or("no other agent is set up here")?;
+        self.meter.whole().delegated.fetch_add(1, Relaxed);
         delegate.delegate(task).await.map(|answer| answer.to_string())
     }
 }
 
 impl Services for Desk {
-    fn exec(&self, program: String, arguments: Vec<String>, how: How) -> BoxFuture<'_, Result<Ended, String>> {
-        Box::pin(self.execute(program, arguments, how))
+    fn exec(
+        &self,
+        program: String,
+        arguments: Vec<String>,
+        how: How,
+        fuel: Option<u64>,
+    ) -> BoxFuture<'_, Result<Left, String>> {
+        Box::pin(self.execute(program, arguments, how, fuel))
     }
 
     fn cached(&self, key: &str) -> Option<String> {
-        self.memory.kept(key)
+        self.cache().get(key)
     }
 
     fn cache(&self, key: String, value: String) -> Result<(), String> {
-        self.memory.keep(key, value)
+        self.cache().set(key, value)
     }
 
     fn delegate(&self, task: String) -> BoxFuture<'_, Result<String, String>> {
@@ -165,8 +228,15 @@ impl Services for Desk {
     }
 
     fn register(&self, what: Addition, definition: String) -> Result<(), String> {
-        self.grant.services().meta().map_err(|denial| self.refused(denial, "permission denied by the grant"))?;
+        self.grant.rights().meta().map_err(|denial| self.refused(denial, "permission denied by the grant"))?;
+        let name = self.tool.as_ref().ok_or("only the script of a tool adds to its run")?;
+        if self.memory.is_open() {
+            return Err("there is no run to add to".to_owned());
+        }
+        let maker = self.pipeline.entry(name, &self.memory).map_err(|_| "its own tool is gone")?;
         let definition = schema::parse(&definition).map_err(|error| error.to_string())?;
-        self.pipeline.add(what, &definition, &self.name, &self.memory)
+        let told = self.pipeline.add(what, &definition, maker, &self.memory)?;
+        self.meter.added(told);
+        Ok(())
     }
 }

@@ -59,7 +59,7 @@ impl Session {
 
     pub(super) async fn take(&self, call: ToolCall, turn: Option<&Turn>) -> ToolResult {
         if self.pipeline.is_background(&call.name, &self.memory) {
-            return self.pipeline.begin(call, &self.memory, &self.tasks).await;
+            return self.pipeline.begin(call, &self.memory, &self.tasks, turn).await;
         }
         let context = Context { memory: &self.memory, tasks: Some(&self.tasks), turn, through: None };
         self.pipeline.call(call, context).await

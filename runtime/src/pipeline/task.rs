@@ -16,7 +16,8 @@ use crate::error::{Outcome, ToolError};
 use crate::schema;
 use crate::tool::Body;
 
-use super::{Context, Memory, Pipeline};
+use super::gate::Turn;
+use super::{Context, Memory, Pipeline, unless_cancelled};
 
 /// The most tasks of one conversation, those that have ended included.
 const MOST_TASKS: usize = 64;
@@ -164,7 +165,13 @@ impl Pipeline {
 
     /// Calls a tool whose calls are tasks: answers with the task as soon as the call was let through, or with how it ended
     /// before that.
-    pub(super) async fn begin(self: &Arc<Self>, call: ToolCall, memory: &Arc<Memory>, tasks: &Tasks) -> ToolResult {
+    pub(super) async fn begin(
+        self: &Arc<Self>,
+        call: ToolCall,
+        memory: &Arc<Memory>,
+        tasks: &Tasks,
+        turn: Option<&Turn>,
+    ) -> ToolResult {
         let Some(place) = tasks.place() else {
             let full = format!("this run has begun {MOST_TASKS} tasks, and begins no more");
             return self.refuse(call, ToolError::new(Outcome::Busy, full));
@@ -183,7 +190,15 @@ impl Pipeline {
             })
         };
         let mut task = Task { tool: name.clone(), state, work, _place: place };
-        if let_through.await.is_err() {
+        let let_through = match unless_cancelled(turn, let_through).await {
+            Ok(let_through) => let_through,
+            Err(why) => {
+                // Its record is its own; this answers for it.
+                drop(task);
+                return ToolResult::cancelled(id, name, why);
+            }
+        };
+        if let_through.is_err() {
             // It ended before it was let through: this is all there is of it.
             let _ = (&mut task.work).await;
             let ended = task.state.result().take();

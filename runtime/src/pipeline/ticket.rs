@@ -296,6 +296,9 @@ impl<'p> Ticket<'p> {
         receipt.denied.extend(meter.denials().into_iter().map(|(access, path)| self.denial(access, &path)));
         receipt.denied.extend(meter.refusals());
         receipt.executed = meter.executed();
+        receipt.executions = meter.executions.load(Relaxed);
+        receipt.added = meter.additions();
+        receipt.delegated = meter.delegated.load(Relaxed);
         receipt.secrets = meter.ledger().secrets();
         if let Some(scanner) = self.secrets.and_then(Secrets::scanner) {
             secret::mask_receipt(&mut receipt, &scanner);

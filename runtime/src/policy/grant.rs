@@ -13,7 +13,7 @@ use super::folder::{RealFolder, real_path};
 use super::network::Network;
 use super::resolved::Allowed;
 use super::secret;
-use super::service::Services;
+use super::service::Rights;
 
 /// Variables that the guest always has, with values of its own: the host's would tell a path and a user.
 const GUEST_ENV: [(&str, &str); 2] = [("PATH", "/bin"), ("HOME", "/")];
@@ -54,7 +54,7 @@ pub struct Grant {
     env: Vec<(String, String)>,
     secrets: Vec<SecretRequest>,
     network: Arc<Network>,
-    services: Services,
+    rights: Rights,
     denied: Vec<Denial>,
 }
 
@@ -91,23 +91,26 @@ impl Grant {
         let Allowed { network, denied_network, .. } = allowed;
         let network = Network::new(tool, by_naming, network, denied_network, &mut denied);
         let secrets = secret::granted(tool, by_naming, allowed, &mut denied);
-        let services = Services::new(tool, allowed, &mut denied);
-        Ok(Self { folders, env, network: Arc::new(network), secrets, services, denied })
+        let rights = Rights::new(tool, allowed, &mut denied);
+        Ok(Self { folders, env, network: Arc::new(network), secrets, rights, denied })
     }
 
     /// What a program gets that a script runs: the script's own grant, without its secrets and services, and of its folders
-    /// only the one that the script names, if it names one.
+    /// only the one that the script names, if it names one; to read, where the program's own tool does no more.
     ///
     /// # Errors
     ///
     /// Why there is no such folder, in words for the script.
-    pub(crate) fn for_program(&self, folder: Option<&str>) -> Result<Self, String> {
-        let folders = match folder {
+    pub(crate) fn for_program(&self, folder: Option<&str>, only_reads: bool) -> Result<Self, String> {
+        let mut folders = match folder {
             None => self.folders.clone(),
             Some(path) => vec![self.folder_inside(path).map_err(|why| format!("folder `{path}`: {why}"))?],
         };
+        if only_reads {
+            folders.iter_mut().for_each(|folder| folder.access = Access::Read);
+        }
         let (env, network) = (self.env.clone(), self.network.clone());
-        Ok(Self { folders, env, network, secrets: Vec::new(), services: Services::default(), denied: Vec::new() })
+        Ok(Self { folders, env, network, secrets: Vec::new(), rights: Rights::default(), denied: Vec::new() })
     }
 
     fn folder_inside(&self, path: &str) -> Result<Folder, String> {
@@ -172,7 +175,7 @@ impl Grant {
 
     /// Whether nothing can be written or sent with it.
     pub(crate) fn is_read_only(&self) -> bool {
-        !self.services.reaches_beyond()
+        !self.rights.reaches_beyond()
             && self.network.is_empty()
             && self.folders.iter().all(|folder| folder.access == Access::Read)
     }
@@ -183,8 +186,8 @@ impl Grant {
     }
 
     /// What its script may ask of the crib.
-    pub(crate) fn services(&self) -> &Services {
-        &self.services
+    pub(crate) fn rights(&self) -> &Rights {
+        &self.rights
     }
 
     /// Every variable of the guest's environment.
@@ -209,7 +212,7 @@ impl Grant {
         let env = self.env_keys().map(|name| format!("env:{name}"));
         let network = self.network.destinations().iter().map(|one| format!("net:{one}"));
         let secrets = self.secrets.iter().map(SecretRequest::capability);
-        folders.chain(env).chain(network).chain(secrets).chain(self.services.granted()).collect()
+        folders.chain(env).chain(network).chain(secrets).chain(self.rights.granted()).collect()
     }
 
     /// The folder in which a path of the host lies, whether or not there is something.

@@ -113,6 +113,15 @@ impl Rules {
         self.0.iter().filter(move |rule| rule.only_tool().is_some_and(|name| !known(name)))
     }
 
+    /// Whether a rule that denies or asks looks at the arguments of a tool.
+    pub(crate) fn looks_at_arguments_of(&self, tool: &Tool) -> bool {
+        self.0.iter().any(|Rule { behavior, pattern, .. }| {
+            *behavior != Behavior::Allow
+                && !pattern.arguments.is_empty()
+                && names(tool).any(|name| pattern.is_about_tool(name))
+        })
+    }
+
     /// The rule that denies every call of a tool, if one does.
     pub(crate) fn blocks(&self, tool: &Tool) -> Option<&Rule> {
         self.0.iter().find(|rule| {

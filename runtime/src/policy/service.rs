@@ -7,7 +7,7 @@ use super::resolved::Allowed;
 
 /// The services that a tool is granted. Only a script has a way to ask for any.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Services {
+pub(crate) struct Rights {
     asked: Vec<Glob>,
     allowed: Vec<Glob>,
     denied: Vec<Glob>,
@@ -26,7 +26,7 @@ enum Right {
     Withheld,
 }
 
-impl Services {
+impl Rights {
     /// What `tool` asks for and `allowed` allows; what it states and does not get is noted.
     pub(super) fn new(tool: &Tool, allowed: &Allowed, denied: &mut Vec<Denial>) -> Self {
         let Body::Script(_) = tool.body else { return Self::default() };

@@ -266,12 +266,13 @@ impl Builder {
     ///
     /// The first problem of a source, of the policy or of the engine.
     pub fn build(self) -> Result<Runtime, Error> {
-        let (mut tools, mut scripted, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut tools, mut scripted, mut policies, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for path in &self.sources {
             let loaded = source::load(path)?;
             warnings.extend(loaded.warnings);
             tools.extend(loaded.tools);
             scripted.extend(loaded.hooks);
+            policies.extend(loaded.policies);
         }
         let allowed = Allowed::resolve(&self.policy)?;
         let defers = tools.len() > self.defer_above;
@@ -281,6 +282,10 @@ impl Builder {
         }
         let mut listeners: Vec<_> = self.hooks.iter().cloned().map(Listener::Own).collect();
         for mut hook in scripted {
+            if !hook.tool.requested.secrets.is_empty() {
+                let message = format!("hook {:?}: capabilities.secrets: a hook is given none", hook.tool.name);
+                return Err(Error::Source { path: hook.tool.origin.path.to_path_buf(), message });
+            }
             let ready = self.ready(&mut hook.tool, &allowed, false)?;
             listeners.push(Listener::Script(Box::new(Scripted { hook, ready })));
         }
@@ -323,6 +328,7 @@ impl Builder {
             hooks: Hooks::new(listeners),
             interpreters: Interpreters::new(self.interpreter),
             delegate: self.delegate,
+            policies,
             observers: self.observers,
             scheduler: self.scheduler,
             results: self.results,
@@ -335,7 +341,7 @@ impl Builder {
                 self.compiler,
                 Client::new(self.name_servers, self.roots),
             )?),
-            slots: Semaphore::new(self.concurrency as usize),
+            slots: std::array::from_fn(|_| Semaphore::new(self.concurrency as usize)),
             waiting: AtomicUsize::new(0),
             seed: u64::from_ne_bytes(seed),
             calls: AtomicU64::new(0),

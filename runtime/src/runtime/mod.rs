@@ -93,7 +93,7 @@ impl Runtime {
 
     /// The conversation of an agent to which a task was handed.
     pub fn session_for(&self, task: &Task) -> Session {
-        Session::new(self.pipeline.clone(), Arc::new(Memory::at_depth(task.depth)))
+        Session::new(self.pipeline.clone(), Arc::new(Memory::of_task(task)))
     }
 
     /// The conversation of a caller who knows every tool and searches for none; [`Runtime::call`] belongs to it.

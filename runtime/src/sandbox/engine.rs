@@ -85,9 +85,12 @@ fn config(counts_fuel: bool) -> Config {
     config
 }
 
-/// Room for the instances of so many calls, and for as many programs that their scripts run meanwhile, one each at a time.
+/// How many instances there is room for beside one for each call and one for each program that its script runs: those of
+/// hooks that judge such a program, and of agents that wait for others.
+const BESIDES: u32 = 64;
+
 fn pool(slots: u32) -> PoolingAllocationConfig {
-    let slots = slots * 2;
+    let slots = slots * 2 + BESIDES;
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(slots)
         .max_core_instances_per_component(Limits::INSTANCES)

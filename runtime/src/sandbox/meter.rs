@@ -43,14 +43,17 @@ pub(crate) struct Meter {
     denials: Mutex<Vec<(Access, String)>>,
     refusals: Mutex<Vec<Denial>>,
     executed: Mutex<Vec<Execution>>,
+    pub(crate) executions: AtomicU64,
+    added: Mutex<Vec<String>>,
+    pub(crate) delegated: AtomicU64,
     ledger: Ledger,
     /// The meter of the call, where this is the meter of a program that a script of it runs.
     call: Option<Arc<Meter>>,
 }
 
 impl Meter {
-    /// The meter of a program that runs for a script of this call: its memory, its output and its end are its own, and what
-    /// a call may do to the world is counted together.
+    /// The meter of a program or a hook that runs for this call: its memory, its output, its fuel and its end are its own, and
+    /// what a call may do to the world is counted together.
     pub(crate) fn within(call: &Arc<Self>) -> Arc<Self> {
         let call = call.call.as_ref().unwrap_or(call);
         Arc::new(Self { call: Some(call.clone()), ..Self::default() })
@@ -90,6 +93,7 @@ impl Meter {
 
     /// Notes a program that a script began to run, and gives its place among those that are told.
     pub(crate) fn began(&self, execution: Execution) -> Option<usize> {
+        self.whole().executions.fetch_add(1, Relaxed);
         let mut executed = locked(&self.whole().executed);
         if executed.len() == MOST_TOLD {
             return None;
@@ -108,6 +112,16 @@ impl Meter {
     /// The programs that scripts ran.
     pub(crate) fn executed(&self) -> Vec<Execution> {
         locked(&self.executed).clone()
+    }
+
+    /// Notes what a script added to its run, of which there is never much.
+    pub(crate) fn added(&self, what: String) {
+        locked(&self.whole().added).push(what);
+    }
+
+    /// What scripts added.
+    pub(crate) fn additions(&self) -> Vec<String> {
+        locked(&self.added).clone()
     }
 
     /// Counts an answer that is not written to a stream.
@@ -154,7 +168,7 @@ impl MemoryBudget {
         match total.filter(|_| most.is_none_or(|most| wanted <= most)) {
             Some(total) => {
                 self.used = total;
-                self.meter.peak_memory.fetch_max(total as u64, Relaxed);
+                self.meter.whole().peak_memory.fetch_max(total as u64, Relaxed);
                 true
             }
             None => {

@@ -41,7 +41,7 @@ pub(crate) use crate::source::MOST_PROGRAM_BYTES;
 pub(crate) use interpreter::{Act, Entry, Interpreter, Said, ScriptText, Wrong};
 pub(crate) use meter::Meter;
 pub(crate) use network::{Certificates, Client, certificates};
-pub(crate) use services::{Addition, Ended, How, Services};
+pub(crate) use services::{Addition, Ended, How, Left, Services};
 
 use cache::Cache;
 use compiler::{Compiler, Failure, Job};

@@ -21,8 +21,14 @@ const NOBODY: &str = "not available here";
 
 /// Who answers for a call. An `Err` is told to the script.
 pub(crate) trait Services: Send + Sync {
-    /// Runs a command of the crib.
-    fn exec(&self, program: String, arguments: Vec<String>, how: How) -> BoxFuture<'_, Result<Ended, String>>;
+    /// Runs a command of the crib, with at most so much fuel where fuel is counted.
+    fn exec(
+        &self,
+        program: String,
+        arguments: Vec<String>,
+        how: How,
+        fuel: Option<u64>,
+    ) -> BoxFuture<'_, Result<Left, String>>;
 
     /// The value kept under a key.
     fn cached(&self, key: &str) -> Option<String>;
@@ -54,6 +60,13 @@ pub(crate) struct How {
     pub(crate) stdin: String,
 }
 
+/// What a command left, and the fuel that it used.
+#[derive(Debug, Clone)]
+pub(crate) struct Left {
+    pub(crate) ended: Ended,
+    pub(crate) fuel: u64,
+}
+
 /// How it ended.
 #[derive(Debug, Clone, ComponentType, Lower)]
 #[component(record)]
@@ -72,13 +85,19 @@ fn services(store: &StoreContextMut<'_, Host>) -> Result<Arc<dyn Services>, Stri
 
 /// Links the four interfaces.
 pub(super) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
-    linker.instance(EXEC)?.func_wrap_async("run", |store, (program, arguments, how): (String, Vec<String>, How)| {
-        let services = services(&store);
+    linker.instance(EXEC)?.func_wrap_async("run", |mut store, asked: (String, Vec<String>, How)| {
+        let ((program, arguments, how), services) = (asked, services(&store));
         Box::new(async move {
-            Ok((match services {
-                Ok(services) => services.exec(program, arguments, how).await,
+            // The engine that counts none has none to tell.
+            let fuel = store.get_fuel().ok();
+            let left = match services {
+                Ok(services) => services.exec(program, arguments, how, fuel).await,
                 Err(why) => Err(why),
-            },))
+            };
+            if let (Some(fuel), Ok(left)) = (fuel, &left) {
+                store.set_fuel(fuel.saturating_sub(left.fuel))?;
+            }
+            Ok((left.map(|left| left.ended),))
         })
     })?;
     let mut cache = linker.instance(CACHE)?;

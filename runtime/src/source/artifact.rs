@@ -24,7 +24,7 @@ use super::report::{Noted, Report, nearest};
 pub(crate) use defined::{defined_hook, defined_tool};
 use entry::Entry;
 use node::{Data, Fields, Node};
-pub(super) use policy::ToolsPolicy;
+pub(crate) use policy::ToolsPolicy;
 
 /// The fields of a file that holds lists; the last of them is the project's alone.
 const FIELDS: [&str; 3] = ["tools", "hooks", "tools_policy"];

@@ -139,6 +139,7 @@ impl Gathered {
         reading.tools.extend(tools);
         reading.hooks.extend(hooks);
         policies.iter().for_each(|policy| policy.close(&mut reading.tools));
+        reading.policies.extend(policies);
         reading
     }
 }

@@ -28,7 +28,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::tool::{Place, ScriptedHook, Tool};
 
-pub(crate) use artifact::{defined_hook, defined_tool};
+pub(crate) use artifact::{ToolsPolicy, defined_hook, defined_tool};
 pub(crate) use imports::check_nesting;
 pub use program::{Fingerprint, fingerprint};
 pub(crate) use program::{MOST_PROGRAM_BYTES, digest};
@@ -46,6 +46,8 @@ pub struct Loaded {
     pub tools: Vec<Tool>,
     /// The hooks, in the order of the source.
     pub hooks: Vec<ScriptedHook>,
+    /// What its projects say of tools by their names.
+    pub(crate) policies: Vec<ToolsPolicy>,
     /// What did not stop the load but should be looked at.
     pub warnings: Vec<Problem>,
 }
@@ -88,7 +90,7 @@ pub enum Severity {
 /// The first problem of the source, in the order in which its format checks them; of artifacts that could be parsed,
 /// everything that is invalid in them together.
 pub fn load(path: &Path) -> Result<Loaded, Error> {
-    let Reading { tools, hooks, problems } = read(path);
+    let Reading { tools, hooks, policies, problems } = read(path);
     let mut warnings = Vec::new();
     let mut invalid = Vec::new();
     for Noted { problem, together } in problems {
@@ -105,7 +107,7 @@ pub fn load(path: &Path) -> Result<Loaded, Error> {
     for tool in &tools {
         program::available(tool)?;
     }
-    Ok(Loaded { tools, hooks, warnings })
+    Ok(Loaded { tools, hooks, policies, warnings })
 }
 
 /// Every problem of a source, errors and warnings, in the order in which they stand in it.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::tool::{ScriptedHook, Tool};
 
+use super::artifact::ToolsPolicy;
 use super::report::{Noted, Report};
 
 /// Tools, hooks and problems in the order of their source.
@@ -11,6 +12,7 @@ use super::report::{Noted, Report};
 pub(super) struct Reading {
     pub(super) tools: Vec<Tool>,
     pub(super) hooks: Vec<ScriptedHook>,
+    pub(super) policies: Vec<ToolsPolicy>,
     pub(super) problems: Vec<Noted>,
 }
 
@@ -24,13 +26,14 @@ impl Reading {
 
     /// Of a file with tools.
     pub(super) fn of(tools: impl IntoIterator<Item = Tool>, report: Report) -> Self {
-        Self { tools: tools.into_iter().collect(), hooks: Vec::new(), problems: report.problems }
+        Self { tools: tools.into_iter().collect(), hooks: Vec::new(), policies: Vec::new(), problems: report.problems }
     }
 
     /// What another file of the same source brought.
     pub(super) fn add(&mut self, other: Self) {
         self.tools.extend(other.tools);
         self.hooks.extend(other.hooks);
+        self.policies.extend(other.policies);
         self.problems.extend(other.problems);
     }
 }

@@ -37,6 +37,26 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// What is within both.
+    pub(crate) fn least(&self, other: &Self) -> Self {
+        Self {
+            deadline: self.deadline.min(other.deadline),
+            memory: self.memory.min(other.memory),
+            stdout: self.stdout.min(other.stdout),
+            stderr: self.stderr.min(other.stderr),
+            handles: self.handles.min(other.handles),
+            disk_bytes: self.disk_bytes.min(other.disk_bytes),
+            disk_entries: self.disk_entries.min(other.disk_entries),
+            host_call: self.host_call.min(other.host_call),
+            fuel: self.fuel.into_iter().chain(other.fuel).min(),
+            requests: self.requests.min(other.requests),
+            requests_at_once: self.requests_at_once.min(other.requests_at_once),
+            http_head: self.http_head.min(other.http_head),
+            request_body: self.request_body.min(other.request_body),
+            received: self.received.min(other.received),
+        }
+    }
+
     /// The longest deadline that any source may set: a day.
     pub const LONGEST_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
     /// Bytes of the engine's stack for guest frames, the same for every call.

@@ -110,6 +110,11 @@ pub enum Builtin {
     TaskAwait,
 }
 
+impl Builtin {
+    /// Everything.
+    pub const ALL: [Self; 4] = [Self::ReadResult, Self::ToolSearch, Self::TaskPoll, Self::TaskAwait];
+}
+
 impl Body {
     /// The file that holds the program, where there is one.
     pub fn program(&self) -> Option<&Path> {

@@ -10,7 +10,7 @@ use crate::tool::{Body, Format, LimitRequest, Origin, ScriptedHook, Tool};
 use super::entry::Entry;
 use super::node::Node;
 
-const TOOL: [&str; 6] = ["name", "description", "parameters", "script", "timeout_ms", "async"];
+const TOOL: [&str; 5] = ["name", "description", "parameters", "script", "timeout_ms"];
 const HOOK: [&str; 7] = ["name", "description", "event", "priority", "when", "script", "timeout_ms"];
 
 /// The tool that a script defines.

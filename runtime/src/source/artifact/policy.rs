@@ -13,7 +13,7 @@ const MODES: [&str; 2] = ["allowlist", "denylist"];
 
 /// Which tools may be used.
 #[derive(Debug, Default)]
-pub(in crate::source) struct ToolsPolicy {
+pub(crate) struct ToolsPolicy {
     /// Where it is an allowlist, what is like none of these is denied.
     allow: Option<Vec<Glob>>,
     /// What is like one of these is denied, whatever is allowed.
@@ -40,7 +40,7 @@ impl ToolsPolicy {
     }
 
     /// Closes the tools that it denies. They stay known.
-    pub(in crate::source) fn close(&self, tools: &mut [Tool]) {
+    pub(crate) fn close(&self, tools: &mut [Tool]) {
         let is_like = |globs: &[Glob], name: &str| globs.iter().any(|glob| glob.is_match(name));
         for tool in tools {
             let denied = is_like(&self.deny, &tool.name);
