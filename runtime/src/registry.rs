@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::error::Error;
 use crate::source::nearest;
-use crate::tool::{Format, Tool};
+use crate::tool::{Format, Tool, Visibility};
 
 /// The most characters of an unknown name that are told: no tool's own name is longer.
 const LONGEST_TOLD: usize = 128;
@@ -97,9 +97,13 @@ impl Registry {
 }
 
 impl Registry {
-    /// Whether all tools that a source brought are artifacts, whose format has words of its own.
+    /// Whether all tools that a source brought for models are artifacts, whose format has words of its own.
     fn is_of_artifacts(&self) -> bool {
-        let mut sourced = self.tools.iter().filter(|tool| tool.origin.format != Format::Builtin).peekable();
+        let is_shown = |tool: &&Tool| {
+            let visibility = tool.interface.discovery.schema_visibility.value;
+            tool.origin.format != Format::Builtin && visibility != Visibility::Internal
+        };
+        let mut sourced = self.tools.iter().filter(is_shown).peekable();
         sourced.peek().is_some() && sourced.all(|tool| tool.origin.format == Format::Artifact)
     }
 }

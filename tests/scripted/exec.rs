@@ -72,7 +72,7 @@ fn a_line_for_a_shell_is_refused_and_the_refusal_signed_for() {
         assert_eq!(line["receipt"]["executed"], Value::Null);
     }
     let last = crib.records().pop().expect("a record");
-    assert_eq!((&last["outcome"], &last["denied"][0]["capability"]), (&json!("failed"), &json!("exec:a>b")), "{last}");
+    assert_eq!((&last["outcome"], &last["denied"][0]["capability"]), (&json!("denied"), &json!("exec:a>b")), "{last}");
 }
 
 #[test]

@@ -70,7 +70,9 @@ fn handing_on_and_adding_have_a_flag_each_and_a_denial_wins() {
             );
         }
     }
-    assert_eq!(crib.call("grow", &json!({}), &["--allow-meta"])["result"], "grown");
+    let ran =
+        play(&crib, &json!({"prompt": "go", "turns": [calls("grow", json!({})), {"content": "x"}]}), &["--allow-meta"]);
+    assert_eq!(results(&ran)[0]["content"], "\"grown\"", "{ran:?}");
     let line = crib.call("hand_on", &json!({ "task": "t" }), &["--allow-delegate"]);
     assert!(line["error"].as_str().is_some_and(|error| error.contains("no other agent is set up here")), "{line}");
 }

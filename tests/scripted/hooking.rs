@@ -55,7 +55,7 @@ fn the_first_that_blocks_ends_it_and_the_tool_never_starts() {
         (&receipt["outcome"], &receipt["hooks"]),
         (&json!("denied"), &json!([{"hook": "first", "said": "block", "digest": receipt["hooks"][0]["digest"]}]))
     );
-    assert_eq!((&receipt["decision"]["reason"], &receipt["peakMemoryBytes"]), (&json!("hook"), &json!(0)), "{line}");
+    assert_eq!((&receipt["decision"]["reason"], &receipt["stdinBytes"]), (&json!("hook"), &json!(0)), "{line}");
 }
 
 #[test]
@@ -138,6 +138,7 @@ fn both_names_of_the_arguments_are_there_and_either_may_be_changed() {
         ("payload[\"args\"][\"task\"] = \"2\"\nreturn modify(payload)", "2"),
         ("payload[\"arguments\"] = '{\"task\":\"3\"}'\nreturn modify(payload)", "3"),
         ("return {\"action\": \"modify\", \"payload\": {\"task\": \"4\"}}", "4"),
+        ("return modify({\"args\": {\"task\": \"no\"}, \"task\": \"5\"})", "5"),
     ] {
         let line = echo(&crib(&[("h", "event: tool.pre", lines)]), &[]);
         assert_eq!(line["result"]["task"], task, "{lines}: {line}");

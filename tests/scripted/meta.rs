@@ -84,7 +84,7 @@ fn nothing_is_added_that_is_there_looks_alike_or_is_too_much() {
     let whys = [
         "there is a tool \\\"read_it\\\" already",
         "tool `read-it` looks like `read_it`",
-        "looks like `maker`",
+        "the name of a tool has at most 64 letters",
         "made",
         "there is a tool \\\"twice\\\" already",
         "the name of a tool has at most 64 letters",

@@ -177,9 +177,14 @@ impl Payload<'_> {
         payload
     }
 
-    /// The arguments in a modified payload: `args`, or `arguments` where that alone was changed, or the whole.
+    /// The arguments in a modified payload: `args`, or `arguments` where that alone was changed. A payload with anything
+    /// else in it is the arguments themselves.
     fn modified(&self, payload: Value) -> Result<Value, String> {
+        const OWN: [&str; 5] = ["id", "name", "arguments", "args", "sent"];
         let Value::Object(mut fields) = payload else { return Err("its `payload` is no object".to_owned()) };
+        if fields.keys().any(|key| !OWN.contains(&key.as_str())) {
+            return Ok(Value::Object(fields));
+        }
         let text = match fields.get("arguments") {
             Some(Value::String(text)) => schema::parse(text).ok(),
             Some(Value::Object(_)) => fields.get("arguments").cloned(),

@@ -73,7 +73,12 @@ impl Pipeline {
         if let Some(turn) = context.turn {
             turn.spend(bytes)?;
         }
-        Ok(contract::script_answer(answer))
+        // A script cannot go on after a refusal: it ends for that reason.
+        let refused = answer.is_err() && !ticket.meter.refusals().is_empty();
+        Ok(contract::script_answer(answer).map_err(|error| match refused {
+            true => ToolError { outcome: Outcome::Denied, ..error },
+            false => error,
+        }))
     }
 
     /// Asks a hook's script, when there is a slot.

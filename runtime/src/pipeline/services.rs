@@ -157,7 +157,9 @@ impl Desk {
             .inspect_err(|_| self.meter.refused(denied(None)))?;
         let code = self.pipeline.program(entry).await.map_err(|fault| ToolError::of_fault(&fault).message)?;
         let left = self.deadline.saturating_duration_since(Instant::now());
-        let deadline = how.timeout_ms.map_or(left, |asked| left.min(Duration::from_millis(asked)));
+        // Nought is no time-out of its own.
+        let asked = how.timeout_ms.filter(|asked| *asked > 0);
+        let deadline = asked.map_or(left, |asked| left.min(Duration::from_millis(asked)));
         let least = self.limits.least(&entry.ready.limits);
         // Fuel is counted where the program was compiled for that; what is left of the script's is the most.
         let fuel = entry.ready.limits.fuel.map(|own| fuel.map_or(own, |left| own.min(left)));

@@ -54,12 +54,18 @@ impl Session {
 
     /// Calls a tool; see [`crate::Runtime::call`].
     pub async fn call(&self, call: ToolCall) -> ToolResult {
-        self.take(call, None).await
+        let number = self.number(&call);
+        self.take(call, number, None).await
     }
 
-    pub(super) async fn take(&self, call: ToolCall, turn: Option<&Turn>) -> ToolResult {
-        if self.pipeline.is_background(&call.name, &self.memory) {
-            return self.pipeline.begin(call, &self.memory, &self.tasks, turn).await;
+    /// The number of the task that a call becomes, if it becomes one.
+    pub(super) fn number(&self, call: &ToolCall) -> Option<u64> {
+        self.pipeline.is_background(&call.name, &self.memory).then(|| self.tasks.number())
+    }
+
+    pub(super) async fn take(&self, call: ToolCall, number: Option<u64>, turn: Option<&Turn>) -> ToolResult {
+        if let Some(number) = number {
+            return self.pipeline.begin(call, &self.memory, (&self.tasks, number), turn).await;
         }
         let context = Context { memory: &self.memory, tasks: Some(&self.tasks), turn, through: None };
         self.pipeline.call(call, context).await

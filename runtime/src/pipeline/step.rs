@@ -49,11 +49,12 @@ impl Step {
             }
             results.push(None);
             let turn = Turn::new(gate.clone(), at);
+            let number = session.number(&call);
             let mut handed = Handed { session: session.clone(), call: Some(call) };
             tasks.spawn(async move {
                 // It is taken when the task first runs; a task that never does drops it.
                 let call = handed.call.take().unwrap_or_else(|| ToolCall::new("", "", ""));
-                (at, handed.session.take(call, Some(&turn)).await)
+                (at, handed.session.take(call, number, Some(&turn)).await)
             });
         }
         Self { names, results, tasks, told: 0, gate }

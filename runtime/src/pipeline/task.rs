@@ -76,6 +76,11 @@ impl Tasks {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The number of a task that is about to be begun: calls of one step get theirs in their order.
+    pub(super) fn number(&self) -> u64 {
+        self.begun.fetch_add(1, Relaxed) + 1
+    }
+
     fn place(&self) -> Option<Place> {
         let places = self.places.fetch_update(Relaxed, Relaxed, |taken| (taken < MOST_TASKS).then_some(taken + 1));
         places.is_ok().then(|| Place(self.places.clone()))
@@ -169,7 +174,7 @@ impl Pipeline {
         self: &Arc<Self>,
         call: ToolCall,
         memory: &Arc<Memory>,
-        tasks: &Tasks,
+        (tasks, number): (&Tasks, u64),
         turn: Option<&Turn>,
     ) -> ToolResult {
         let Some(place) = tasks.place() else {
@@ -205,7 +210,7 @@ impl Pipeline {
             let broken = || ToolError::new(Outcome::Trap, "the call broke off inside the host");
             return ended.unwrap_or_else(|| self.refuse(ToolCall::new(id, name, ""), broken()));
         }
-        let task_id = format!("task_{}", tasks.begun.fetch_add(1, Relaxed) + 1);
+        let task_id = format!("task_{number}");
         let told = json!({ "task_id": task_id, "status": "running" }).to_string();
         tasks.locked().insert(task_id, task);
         ToolResult::acknowledged(id, name, told)
