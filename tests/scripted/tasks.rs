@@ -64,7 +64,8 @@ fn a_refused_call_is_no_task_and_a_failure_is_told_by_its_task() {
     let ran = play(&crib, &script, &[]);
     let told = contents(&ran);
     assert!(told[0]["error"].as_str().is_some_and(|error| error.starts_with("invalid arguments")), "{ran:?}");
-    assert_eq!(told[1], json!({"task_id": "task_1", "status": "running"}));
+    assert_eq!(told[1], json!({"task_id": "task_2", "status": "running"}), "each call has its own number");
+    assert_eq!(told[2]["error"].as_str().map(|error| &error[..17]), Some("no task `task_1` "), "{ran:?}");
     let again = play(
         &crib,
         &json!({"prompt": "go", "turns": [
