@@ -63,7 +63,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (file, next) = match args.what {
         What::Tool { name, dir, .. } => {
             let file = write(&dir, &name, TOOL)?;
-            let source = quoted(&file);
+            // In a project its hooks and its policy count, too.
+            let source = if dir == Path::new(TOOLS) { ".".to_owned() } else { quoted(&file) };
             (file, [format!("validate {source}"), format!("call {name} '{EXAMPLE}' --tools {source}")])
         }
         What::Hook { name } => {

@@ -123,7 +123,7 @@ impl Cache {
 }
 
 /// Things that are added and never taken away, so that whoever looks may hold on to what he sees.
-pub(super) struct Additions<T>([OnceLock<T>; MOST_ADDED]);
+pub(super) struct Additions<T>([OnceLock<Box<T>>; MOST_ADDED]);
 
 impl<T> Default for Additions<T> {
     fn default() -> Self {
@@ -134,18 +134,19 @@ impl<T> Default for Additions<T> {
 impl<T> Additions<T> {
     /// Adds one, or gives it back where there is no more room.
     pub(super) fn add(&self, one: T) -> Result<(), T> {
-        self.0
-            .iter()
-            .try_fold(one, |one, place| match place.set(one) {
-                Ok(()) => Err(()),
-                Err(one) => Ok(one),
-            })
-            .map_or(Ok(()), Err)
+        let mut one = Box::new(one);
+        for place in &self.0 {
+            match place.set(one) {
+                Ok(()) => return Ok(()),
+                Err(back) => one = back,
+            }
+        }
+        Err(*one)
     }
 
     /// What was added so far, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().map_while(OnceLock::get)
+        self.0.iter().map_while(OnceLock::get).map(AsRef::as_ref)
     }
 }
 
