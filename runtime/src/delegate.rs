@@ -58,3 +58,20 @@ pub trait Delegate: Send + Sync {
     /// Why there is no answer, in words for the script.
     fn delegate(&self, task: Task) -> BoxFuture<'_, Result<Value, String>>;
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn agents_are_begun_so_deep_and_so_often_in_one_run() {
+        let agents = Arc::default();
+        let begin = |depth| Task::read(json!({"task": "t"}), depth, &agents).map(|task| task.depth);
+        assert!(begin(DEEPEST + 1).unwrap_err().contains("3 agents have handed on already"));
+        let depths = (0..MOST_AGENTS).map(|n| begin(1 + n % DEEPEST));
+        assert!(depths.into_iter().all(|begun| begun.is_ok()), "what was refused took no place");
+        assert!(begin(1).unwrap_err().contains("this run has begun 32 agents already"));
+    }
+}

@@ -203,3 +203,21 @@ fn fuel_is_the_calls_own_and_every_program_is_counted() {
     let less = used(&(fuel * 9 / 10).to_string());
     assert_ne!(less["receipt"]["outcome"], "ok", "what programs used is the call's: {less}");
 }
+
+#[test]
+fn a_program_is_given_so_many_arguments_and_bytes_of_them() {
+    let run = |args: &str| {
+        let crib = project(&[(
+            ".harness/tools/many.md",
+            &tool(&format!("return exec.run(\"echo\", {args}, stdin=\"{{}}\")")),
+        )]);
+        write(&crib, ".harness/bin/echo.wasm", fs::read(guest("echo")).expect("the guest was built"));
+        crib.call("many", &json!({}), &["--allow-exec"])
+    };
+    assert_eq!(run("[\"x\" * 131072]")["result"]["ok"], true);
+    for args in ["[\"x\" * 131073]", "[\"\"] * 1001"] {
+        let line = run(args);
+        assert!(error(&line).starts_with("tool error: exec.run: ") && error(&line).contains("1000"), "{line}");
+        assert_eq!(line["receipt"]["executed"], Value::Null);
+    }
+}

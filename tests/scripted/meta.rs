@@ -167,3 +167,19 @@ fn what_is_added_is_under_the_projects_policy_and_no_hook_of_it_answers_for_a_pe
     assert!(told[1].contains("tool \\\"bad_one\\\" denied by policy"), "{told:?}");
     assert!(told[3].contains("there is nobody to ask"), "{told:?}");
 }
+
+#[test]
+fn what_an_added_tool_says_of_itself_is_bounded() {
+    for (what, why) in [
+        ("description=\"x\" * 4097", "more than 4096 characters of description"),
+        (
+            "description=\"\", parameters={\"x\": {\"type\": \"string\", \"description\": \"x\" * 17000}}",
+            "more than the 16384 allowed",
+        ),
+    ] {
+        let lines = format!("meta.tool_register(name=\"long\", script=\"def run(args): return 1\", {what})");
+        let crib = project(&[(".harness/tools/maker.md", &tool(&lines))]);
+        let ran = play(&crib, &turns(&[calls("maker", json!({}))]), &["--allow-meta"]);
+        assert!(contents(&ran)[0].contains(why), "{ran:?}");
+    }
+}
