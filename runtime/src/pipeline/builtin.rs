@@ -2,13 +2,12 @@
 //! long. Both go the way of every call, under its rules and into its log.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::{Outcome, ToolError};
-use crate::tool::{Body, Builtin, Capabilities, Format, Interface, LimitRequest, Origin, Tool, Visibility};
+use crate::tool::{Body, Builtin, Capabilities, Format, Interface, Origin, Tool, Visibility};
 
 use super::answer::FRAME;
 use super::task::Ask;
@@ -88,23 +87,13 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
     interface.safety.is_read_only.prove(true);
     interface.safety.is_open_world.prove(false);
     interface.safety.is_concurrency_safe.prove(true);
+    let origin = Origin::of(Format::Builtin, Path::new("toolcrib"));
     Tool {
-        name: name.to_owned(),
         description: Some(description.to_owned()),
         parameters: Some(parameters),
-        body: Body::Builtin(builtin),
-        imports: None,
-        closed: None,
         requested: Capabilities { stated: true, ..Capabilities::default() },
-        limits: LimitRequest::default(),
         interface,
-        origin: Origin {
-            format: Format::Builtin,
-            path: Arc::from(Path::new("toolcrib")),
-            index: None,
-            text: None,
-            unknown: Default::default(),
-        },
+        ..Tool::new(name, Body::Builtin(builtin), origin)
     }
 }
 

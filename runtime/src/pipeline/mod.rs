@@ -237,7 +237,9 @@ impl Pipeline {
             Body::Command { .. } => Code::Command(self.program_in_time(entry, ticket).await?),
             Body::Script(script) => Code::Script(self.interpreter(ready).await?, script),
             Body::Builtin(builtin) => Code::Host(*builtin),
-            Body::Absent => return Err(ToolError::new(Outcome::BadComponent, "the tool has no program")),
+            Body::Rich(_) | Body::Absent => {
+                return Err(ToolError::new(Outcome::BadComponent, "the tool has no program"));
+            }
         };
         let work = Work { tool, ready, code };
         // Nothing of the tool runs for a call that is denied, unless a hook makes another call of it.

@@ -90,8 +90,7 @@ impl Step {
         let mut receipt = Receipt::begun(id.clone(), String::new(), name.clone());
         receipt.outcome = Outcome::Trap;
         let outcome = Err(ToolError::new(Outcome::Trap, "the call broke off inside the host"));
-        let log = String::new();
-        ToolResult { call_id: id, name, outcome, display: None, transcript: None, log, fault: None, receipt }
+        ToolResult::bare(id, name, outcome, receipt)
     }
 
     /// Somebody interrupts: what waits and what may be cut is cancelled, and answered so; the rest may end.

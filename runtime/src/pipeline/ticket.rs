@@ -266,7 +266,7 @@ impl<'p> Ticket<'p> {
         let masked = |text: Option<String>| text.map(|text| secret::masked(self.secrets, text));
         let (display, transcript) = (masked(display), masked(transcript));
         let (log, fault) = (std::mem::take(&mut self.log), self.fault.take());
-        ToolResult { call_id, name, outcome, display, transcript, log, fault, receipt }
+        ToolResult { display, transcript, log, fault, ..ToolResult::bare(call_id, name, outcome, receipt) }
     }
 
     /// Keeps a fault of the host for the operator and gives what the model is told of it.

@@ -2,9 +2,8 @@
 //! its bytes says more.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use crate::tool::{Body, Capabilities, Format, Interface, LimitRequest, Origin, Tool};
+use crate::tool::{Body, Format, Origin, Tool};
 
 use super::reading::Reading;
 use super::report::Report;
@@ -19,23 +18,7 @@ pub(super) fn read_file(path: &Path) -> Reading {
     let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) else {
         return Reading::failed(path, "the file's name is not UTF-8, so the tool would have no name");
     };
-    let tool = Tool {
-        name: name.to_owned(),
-        description: None,
-        parameters: None,
-        body: Body::Command { program: path.to_path_buf(), argv: vec![name.to_owned()] },
-        requested: Capabilities::default(),
-        limits: LimitRequest::default(),
-        interface: Interface::default(),
-        imports: None,
-        closed: None,
-        origin: Origin {
-            format: Format::Component,
-            path: Arc::from(path),
-            index: None,
-            text: None,
-            unknown: Default::default(),
-        },
-    };
+    let body = Body::Command { program: path.to_path_buf(), argv: vec![name.to_owned()] };
+    let tool = Tool::new(name, body, Origin::of(Format::Component, path));
     Reading::of([tool], Report::new(path))
 }

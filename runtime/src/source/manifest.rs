@@ -139,16 +139,13 @@ fn tool(
     let (Some(program), Some(requested), Some(limits), true) = (program, requested, limits, report.sound()) else {
         return None;
     };
+    let body = Body::Command { program: program::locate(&program), argv: command::guest_argv(argv) };
     Some(Tool {
-        name,
         description: entry.description,
         parameters: parameters?,
-        body: Body::Command { program: program::locate(&program), argv: command::guest_argv(argv) },
         requested,
         limits: LimitRequest { deadline: deadline?, ..limits },
         interface: stated.interface,
-        imports: None,
-        closed: None,
-        origin: Origin { unknown, ..origin },
+        ..Tool::new(name, body, Origin { unknown, ..origin })
     })
 }

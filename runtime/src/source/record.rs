@@ -105,17 +105,14 @@ fn tool(report: &mut Report, origin: Origin, mut fields: Map<String, Value>) -> 
     unknown.extend(stated.unknown);
     let component = component?;
     let program = program::locate(&folder.join(&component));
+    let body = Body::Command { program, argv: std::iter::once(component).chain(args).collect() };
     Some(Tool {
-        name,
         description,
         parameters,
-        body: Body::Command { program, argv: std::iter::once(component).chain(args).collect() },
         requested: requested?,
         limits: LimitRequest { deadline, ..limits? },
         interface: stated.interface,
-        imports: None,
-        closed: None,
-        origin: Origin { unknown, ..origin },
+        ..Tool::new(name, body, Origin { unknown, ..origin })
     })
 }
 

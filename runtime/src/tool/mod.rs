@@ -3,6 +3,7 @@
 
 mod capability;
 mod destination;
+mod enablement;
 mod fact;
 mod glob;
 mod hook;
@@ -11,10 +12,12 @@ mod import;
 mod interface;
 mod limits;
 mod resource;
+mod rich;
 mod rows;
 mod script;
 mod secret;
 mod shape;
+mod text;
 mod word;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +29,7 @@ use serde_json::{Map, Value};
 pub use capability::{Access, Capabilities, FileRequest, FolderRequest, NetworkRequest};
 pub use destination::{Destination, Scheme};
 pub(crate) use destination::{is_method, port};
+pub use enablement::Enablement;
 pub(crate) use fact::Stated;
 pub use fact::{Basis, Fact, Row};
 pub use glob::Glob;
@@ -39,9 +43,11 @@ pub use interface::{
 };
 pub use limits::{LimitRequest, Limits};
 pub use resource::{Comparison, Operand, Resource, Use, ValueRule};
+pub use rich::{Rich, Says};
 pub use script::{Place, Script};
 pub use secret::{Placement, SLOT, SecretHost, SecretRequest, is_secret_name};
 pub(crate) use shape::masked;
+pub use text::{Grammar, Syntax, TextInput};
 
 /// A tool: what the model sees, what runs, what it asks for, and where it came from.
 #[derive(Debug, Clone)]
@@ -52,6 +58,8 @@ pub struct Tool {
     pub description: Option<String>,
     /// The JSON Schema of the arguments, as its source gave it.
     pub parameters: Option<Value>,
+    /// How it takes text, where it does; the parameters are then those of an object that carries it.
+    pub text: Option<TextInput>,
     /// What is executed.
     pub body: Body,
     /// What it asks for; see [`crate::policy::Grant`] for what it gets.
@@ -60,12 +68,34 @@ pub struct Tool {
     pub limits: LimitRequest,
     /// How it behaves.
     pub interface: Interface,
+    /// For whom it is.
+    pub enablement: Enablement,
     /// What its program imports, and so all that it can reach; `None` where its bytes do not tell.
     pub imports: Option<Vec<Import>>,
     /// Why it cannot be called, where its source says so.
     pub closed: Option<Closed>,
     /// Where it came from.
     pub origin: Origin,
+}
+
+impl Tool {
+    /// A tool of which nothing else is known.
+    pub(crate) fn new(name: impl Into<String>, body: Body, origin: Origin) -> Self {
+        Self {
+            name: name.into(),
+            description: None,
+            parameters: None,
+            text: None,
+            body,
+            requested: Capabilities::default(),
+            limits: LimitRequest::default(),
+            interface: Interface::default(),
+            enablement: Enablement::default(),
+            imports: None,
+            closed: None,
+            origin,
+        }
+    }
 }
 
 /// Why a tool cannot be called, whatever the arguments.
@@ -88,6 +118,8 @@ pub enum Body {
         /// The guest's arguments; the first is the program's name as its source wrote it.
         argv: Vec<String>,
     },
+    /// A tool of a component with the contract of rich tools.
+    Rich(Arc<Rich>),
     /// A script, run by the interpreter.
     Script(Arc<Script>),
     /// Nothing: the tool is known, and somebody else has to bring what it does.
@@ -120,6 +152,7 @@ impl Body {
     pub fn program(&self) -> Option<&Path> {
         match self {
             Body::Command { program, .. } => Some(program),
+            Body::Rich(rich) => Some(&rich.program),
             Body::Script(_) | Body::Absent | Body::Builtin(_) => None,
         }
     }
@@ -141,6 +174,11 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// Of one tool that a file is or holds, of which no text is kept.
+    pub(crate) fn of(format: Format, path: impl Into<Arc<Path>>) -> Self {
+        Self { format, path: path.into(), index: None, text: None, unknown: Map::new() }
+    }
+
     /// Whether the source is the operator's own, so that what it names is allowed by that. Everything else may be a
     /// stranger's.
     pub(crate) fn is_operators(&self) -> bool {
@@ -181,23 +219,7 @@ pub(crate) mod tests {
 
     /// A tool of which nothing is known but its name.
     pub(crate) fn plain(name: &str) -> Tool {
-        Tool {
-            name: name.to_owned(),
-            description: None,
-            parameters: None,
-            body: Body::Command { program: PathBuf::new(), argv: Vec::new() },
-            imports: None,
-            closed: None,
-            requested: Capabilities::default(),
-            limits: LimitRequest::default(),
-            interface: Interface::default(),
-            origin: Origin {
-                format: Format::Component,
-                path: Arc::from(Path::new("")),
-                index: None,
-                text: None,
-                unknown: Map::new(),
-            },
-        }
+        let body = Body::Command { program: PathBuf::new(), argv: Vec::new() };
+        Tool::new(name, body, Origin::of(Format::Component, Path::new("")))
     }
 }

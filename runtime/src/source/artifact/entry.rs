@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::source::report::Report;
 use crate::source::{extension, name};
-use crate::tool::{Basis, Body, Closed, Fact, Format, Interface, LimitRequest, Origin, Place, ScriptedHook, Tool};
+use crate::tool::{Basis, Body, Closed, Fact, Format, LimitRequest, Origin, Place, ScriptedHook, Tool};
 
 use super::node::{Fields, Node};
 use super::{Found, hook, parameters, script};
@@ -135,15 +135,10 @@ impl Entry {
         };
         Some(Tool {
             description: Some(if description.is_empty() { name.clone() } else { description }),
-            name,
-            parameters: None,
-            body,
             requested,
             limits: LimitRequest { deadline, ..limits },
-            interface: Interface::default(),
-            imports: None,
             closed,
-            origin: Origin { format: Format::Artifact, ..origin },
+            ..Tool::new(name, body, Origin { format: Format::Artifact, ..origin })
         })
     }
 }
