@@ -81,17 +81,17 @@ impl Grant {
             }
             if allowed.denies_env(name) {
                 denied.push(Denial { capability: format!("env:{name}"), flag: None });
-            } else if !tool.origin.is_operators() && !allowed.env.contains(name) {
+            } else if !tool.asks_for_its_operator() && !allowed.env.contains(name) {
                 denied.push(Denial { capability: format!("env:{name}"), flag: pasted("--allow-env", name) });
             } else if let Some(value) = environment.get(name) {
                 env.push((name.clone(), value.clone()));
             }
         }
-        let by_naming = tool.origin.is_operators();
+        let by_naming = tool.asks_for_its_operator();
         let Allowed { network, denied_network, .. } = allowed;
         let network = Network::new(tool, by_naming, network, denied_network, &mut denied);
         let secrets = secret::granted(tool, by_naming, allowed, &mut denied);
-        let rights = Rights::new(tool, allowed, &mut denied);
+        let rights = Rights::new(tool, by_naming, allowed, &mut denied);
         Ok(Self { folders, env, network: Arc::new(network), secrets, rights, denied })
     }
 
@@ -264,7 +264,7 @@ fn add_named(
     let most = |real: &Path| {
         let holding = allowed.folders.iter().filter(|(folder, _)| real.starts_with(&folder.path));
         let by_flag = holding.map(|(_, granted)| *granted.min(access)).max();
-        if tool.origin.is_operators() { Some(*access) } else { by_flag }
+        if tool.asks_for_its_operator() { Some(*access) } else { by_flag }
     };
     let wanting = |real: &Path| {
         // No flag undoes a denial.

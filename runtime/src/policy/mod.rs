@@ -53,6 +53,10 @@ pub enum Permission {
     Delegate,
     /// Letting scripts add tools and hooks to their run, with no more rights than their own.
     Meta,
+    /// Letting tools ask the host's model.
+    Model,
+    /// Letting tools call the tools whose names are like this.
+    Call(Glob),
 }
 
 /// What an operator allows and denies. Parsed here, resolved against the system when a runtime is built.

@@ -32,6 +32,11 @@ pub(crate) struct Allowed {
     pub(super) denies_delegate: bool,
     pub(super) meta: bool,
     pub(super) denies_meta: bool,
+    pub(super) model: bool,
+    pub(super) denies_model: bool,
+    /// Tools that flags let other tools call, and those that they deny.
+    pub(super) call: Vec<Glob>,
+    pub(super) denied_call: Vec<Glob>,
 }
 
 impl Allowed {
@@ -53,6 +58,8 @@ impl Allowed {
                 Permission::Exec(name) => allowed.denied_exec.push(name.clone()),
                 Permission::Delegate => allowed.denies_delegate = true,
                 Permission::Meta => allowed.denies_meta = true,
+                Permission::Model => allowed.denies_model = true,
+                Permission::Call(name) => allowed.denied_call.push(name.clone()),
             }
         }
         for permission in &policy.allowed {
@@ -65,6 +72,8 @@ impl Allowed {
                 Permission::Exec(name) => allowed.exec.push(name.clone()),
                 Permission::Delegate => allowed.delegate = true,
                 Permission::Meta => allowed.meta = true,
+                Permission::Model => allowed.model = true,
+                Permission::Call(name) => allowed.call.push(name.clone()),
             }
         }
         Ok(allowed)

@@ -1,18 +1,28 @@
-//! What a script may ask of the crib: to run which programs, to hand tasks over, to add tools and hooks.
+//! What a tool may ask of the crib while it runs: a script to run programs, to hand tasks over, to add tools and hooks; a
+//! rich tool to call other tools, to ask the model, to keep values.
 
 use crate::call::{Denial, pasted};
 use crate::tool::{Body, Glob, Tool};
 
 use super::resolved::Allowed;
 
-/// The services that a tool is granted. Only a script has a way to ask for any.
+/// The services that a tool is granted. Only scripts and rich tools have a way to ask for any.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rights {
+    exec: Names,
+    delegate: Right,
+    meta: Right,
+    call: Names,
+    model: Right,
+    cache: bool,
+}
+
+/// Things by their names, as far as they are asked for and allowed.
+#[derive(Debug, Clone, Default)]
+struct Names {
     asked: Vec<Glob>,
     allowed: Vec<Glob>,
     denied: Vec<Glob>,
-    delegate: Right,
-    meta: Right,
 }
 
 /// Whether a tool may do something that has no more to it than that.
@@ -27,9 +37,9 @@ enum Right {
 }
 
 impl Rights {
-    /// What `tool` asks for and `allowed` allows; what it states and does not get is noted.
-    pub(super) fn new(tool: &Tool, allowed: &Allowed, denied: &mut Vec<Denial>) -> Self {
-        let Body::Script(_) = tool.body else { return Self::default() };
+    /// What `tool` asks for and `allowed` allows; what it states and does not get is noted. `by_naming` says whether a rich
+    /// tool is allowed what its source names.
+    pub(super) fn new(tool: &Tool, by_naming: bool, allowed: &Allowed, denied: &mut Vec<Denial>) -> Self {
         let asks = &tool.requested;
         let mut either = |name: &str, asked: bool, allowed: bool, is_denied: bool| {
             let right = match (asked || !asks.stated) && !is_denied {
@@ -42,15 +52,33 @@ impl Rights {
             }
             right
         };
-        let services = Self {
-            delegate: either("delegate", asks.delegate, allowed.delegate, allowed.denies_delegate),
-            meta: either("meta", asks.meta, allowed.meta, allowed.denies_meta),
-            asked: if asks.stated { asks.exec.clone() } else { "*".parse().into_iter().collect() },
-            allowed: allowed.exec.clone(),
-            denied: allowed.denied_exec.clone(),
-        };
-        denied.extend(asks.exec.iter().filter_map(|name| services.program(name.as_str()).err()));
-        services
+        let named = |asked: &[Glob]| if asks.stated { asked.to_vec() } else { "*".parse().into_iter().collect() };
+        match tool.body {
+            Body::Script(_) => {
+                let delegate = either("delegate", asks.delegate, allowed.delegate, allowed.denies_delegate);
+                let meta = either("meta", asks.meta, allowed.meta, allowed.denies_meta);
+                let (asked, allows, denies) = (named(&asks.exec), allowed.exec.clone(), allowed.denied_exec.clone());
+                let exec = Names { asked, allowed: allows, denied: denies };
+                denied.extend(asks.exec.iter().filter_map(|name| exec.may("exec", name.as_str()).err()));
+                Self { exec, delegate, meta, ..Self::default() }
+            }
+            Body::Rich(_) => {
+                let by_name = by_naming && asks.stated;
+                let model = either("model", asks.model, allowed.model || by_name, allowed.denies_model);
+                let allows = if by_name && !asks.tools.iter().any(Glob::is_everything) {
+                    asks.tools.iter().chain(&allowed.call).cloned().collect()
+                } else {
+                    allowed.call.clone()
+                };
+                let call = Names { asked: named(&asks.tools), allowed: allows, denied: allowed.denied_call.clone() };
+                let everything = |name: &&Glob| !name.is_everything();
+                denied.extend(
+                    asks.tools.iter().filter(everything).filter_map(|name| call.may("call", name.as_str()).err()),
+                );
+                Self { model, call, cache: asks.cache || !asks.stated, ..Self::default() }
+            }
+            _ => Self::default(),
+        }
     }
 
     /// Whether a program of this name may be run.
@@ -59,13 +87,34 @@ impl Rights {
     ///
     /// What was denied, with the flag that would have allowed it.
     pub(crate) fn program(&self, name: &str) -> Result<(), Denial> {
-        let is_in = |globs: &[Glob]| globs.iter().any(|glob| glob.is_match(name));
-        let (asked, denied) = (is_in(&self.asked), is_in(&self.denied));
-        if asked && !denied && is_in(&self.allowed) {
-            return Ok(());
-        }
-        let flag = if asked && !denied { pasted("--allow-exec", name) } else { None };
-        Err(Denial { capability: format!("exec:{name}"), flag })
+        self.exec.may("exec", name)
+    }
+
+    /// Whether a tool of this name may be called.
+    ///
+    /// # Errors
+    ///
+    /// What was denied, with the flag that would have allowed it.
+    pub(crate) fn call(&self, name: &str) -> Result<(), Denial> {
+        self.call.may("call", name)
+    }
+
+    /// Whether the model may be asked.
+    ///
+    /// # Errors
+    ///
+    /// What was denied, with the flag that would have allowed it.
+    pub(crate) fn model(&self) -> Result<(), Denial> {
+        self.model.or_denied("model")
+    }
+
+    /// Whether values may be kept.
+    ///
+    /// # Errors
+    ///
+    /// What was denied: nothing but the tool's own word is missing.
+    pub(crate) fn cache(&self) -> Result<(), Denial> {
+        if self.cache { Ok(()) } else { Err(Denial { capability: "cache".to_owned(), flag: None }) }
     }
 
     /// Whether a task may be handed on.
@@ -88,22 +137,39 @@ impl Rights {
 
     /// In words, as they stand in a receipt.
     pub(super) fn granted(&self) -> impl Iterator<Item = String> {
-        let exec = self.asked.iter().flat_map(|asked| {
+        let words = [("delegate", self.delegate), ("meta", self.meta), ("model", self.model)];
+        let words = words.into_iter().filter(|(_, right)| *right == Right::Granted).map(|(word, _)| word.to_owned());
+        self.exec.granted("exec").chain(self.call.granted("call")).chain(words)
+    }
+
+    /// Whether with it something else can be done than the tool itself may do.
+    pub(super) fn reaches_beyond(&self) -> bool {
+        [self.delegate, self.meta, self.model].contains(&Right::Granted) || self.call.granted("call").next().is_some()
+    }
+}
+
+impl Names {
+    fn may(&self, what: &str, name: &str) -> Result<(), Denial> {
+        let is_in = |globs: &[Glob]| globs.iter().any(|glob| glob.is_match(name));
+        let (asked, denied) = (is_in(&self.asked), is_in(&self.denied));
+        if asked && !denied && is_in(&self.allowed) {
+            return Ok(());
+        }
+        let flag = if asked && !denied { pasted(&format!("--allow-{what}"), name) } else { None };
+        Err(Denial { capability: format!("{what}:{name}"), flag })
+    }
+
+    /// What is both asked for and allowed, in words.
+    fn granted<'a>(&'a self, what: &'a str) -> impl Iterator<Item = String> + 'a {
+        self.asked.iter().flat_map(move |asked| {
             let both = self.allowed.iter().filter_map(move |allowed| match (asked.is_everything(), allowed) {
                 (true, allowed) => Some(allowed.as_str()),
                 (false, allowed) if allowed.is_match(asked.as_str()) => Some(asked.as_str()),
                 (false, allowed) if asked.is_match(allowed.as_str()) => Some(allowed.as_str()),
                 _ => None,
             });
-            both.map(|name| format!("exec:{name}"))
-        });
-        let words = [("delegate", self.delegate), ("meta", self.meta)];
-        exec.chain(words.into_iter().filter(|(_, right)| *right == Right::Granted).map(|(word, _)| word.to_owned()))
-    }
-
-    /// Whether with it something else can be done than the tool itself may do.
-    pub(super) fn reaches_beyond(&self) -> bool {
-        [self.delegate, self.meta].contains(&Right::Granted)
+            both.map(move |name| format!("{what}:{name}"))
+        })
     }
 }
 

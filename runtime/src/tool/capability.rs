@@ -25,6 +25,14 @@ pub struct Capabilities {
     pub delegate: bool,
     /// Whether its script would add tools and hooks to its run.
     pub meta: bool,
+    /// Whether it would keep values that last as long as the run.
+    pub cache: bool,
+    /// Whether it would ask the host's model.
+    pub model: bool,
+    /// The tools that it would call, by their names.
+    pub tools: Vec<Glob>,
+    /// Whether its program says so itself, which no operator has written: what it names is allowed by flags alone.
+    pub by_program: bool,
     /// Whether the source stated its capabilities. Where it did not, the tool takes whatever the operator's flags allow.
     pub stated: bool,
 }

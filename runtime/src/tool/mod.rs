@@ -98,6 +98,13 @@ impl Tool {
     }
 }
 
+impl Tool {
+    /// Whether the operator himself wrote what it asks for, so that what it names is allowed by that.
+    pub(crate) fn asks_for_its_operator(&self) -> bool {
+        self.origin.is_operators() && !self.requested.by_program
+    }
+}
+
 /// Why a tool cannot be called, whatever the arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Closed {
