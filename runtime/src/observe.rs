@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::call::{Decision, Mutation, Persisted, ToolResult};
+use crate::call::{Decision, Mutation, Part, Persisted, ToolResult};
 use crate::hook::Moment;
 use crate::tool::Tool;
 
@@ -52,6 +52,8 @@ pub enum What<'a> {
     Mutated(&'a Mutation),
     /// The arguments about which rules and people are asked.
     Judging(&'a Value),
+    /// What the call is about to do, for people: in the tool's own words, or in its record's.
+    Preview(&'a str),
     /// A person is being asked.
     Asking(&'a Decision),
     /// It was decided.
@@ -60,6 +62,13 @@ pub enum What<'a> {
     Queued,
     /// The tool starts, with these arguments.
     Started(&'a Value),
+    /// It shows a part of its work while it goes on.
+    Part {
+        /// Its number in the call, from 1.
+        number: u64,
+        /// The part.
+        part: &'a Part,
+    },
     /// It has written an answer of so many bytes.
     Progress {
         /// Bytes written so far.

@@ -92,6 +92,27 @@ pub struct Receipt {
     /// How many tasks it handed to other agents.
     #[serde(skip_serializing_if = "is_none")]
     pub delegated: u64,
+    /// The invocation of the call that made this one, where a tool did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// How many other tools it called.
+    #[serde(skip_serializing_if = "is_none")]
+    pub calls: u64,
+    /// How often it asked the model, and the tokens that this cost as far as they are known.
+    #[serde(skip_serializing_if = "is_none")]
+    pub completions: u64,
+    /// See `completions`.
+    #[serde(skip_serializing_if = "is_none")]
+    pub tokens: u64,
+    /// How many parts were shown while it ran, and how many were not: they came too late or were too many.
+    #[serde(skip_serializing_if = "is_none")]
+    pub parts: u64,
+    /// See `parts`.
+    #[serde(skip_serializing_if = "is_none")]
+    pub dropped_parts: u64,
+    /// What its caller should know: what was left out of what he said.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 impl Receipt {
@@ -130,6 +151,13 @@ impl Receipt {
             executions: 0,
             added: Vec::new(),
             delegated: 0,
+            parent: None,
+            calls: 0,
+            completions: 0,
+            tokens: 0,
+            parts: 0,
+            dropped_parts: 0,
+            warnings: Vec::new(),
         }
     }
 }

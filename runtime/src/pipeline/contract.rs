@@ -9,6 +9,8 @@ use crate::schema;
 
 /// The most characters of a plain error text that are passed on.
 const LONGEST_ERROR: usize = 4096;
+/// The most characters of what a tool's own check says.
+const LONGEST_WORDS: usize = 2000;
 
 /// Maps the end of a command: its answer, `None` where it wrote nothing.
 ///
@@ -56,6 +58,12 @@ pub(super) fn script_answer(answer: Result<Option<String>, Wrong>) -> Result<Opt
         }
         _ => Ok(Some(line)),
     }
+}
+
+/// What a tool's own check found.
+pub(super) fn invalid(why: String) -> ToolError {
+    let why: String = why.chars().take(LONGEST_WORDS).collect();
+    ToolError::new(Outcome::BadArguments, format!("invalid values: {why}"))
 }
 
 fn failure(exit: i32, stderr: &str) -> ToolError {

@@ -247,14 +247,19 @@ impl Hooks {
             note(ticket, hook, Moment::After, said, why);
             match (review, &mut answer) {
                 (Ok(Review::Pass), _) => {}
-                (Ok(Review::Replace(value)), Ok(answer)) => *answer = hook.words(&value),
+                (Ok(Review::Replace(value)), Ok(answer)) => {
+                    *answer = hook.words(&value);
+                    ticket.withheld();
+                }
                 // A failed call stays one, whatever is said about it.
                 (Ok(Review::Replace(value)), Err(error)) => error.json = Some(hook.words(&value)),
                 (Ok(Review::Block(reason)), _) => {
+                    ticket.withheld();
                     return Err(refusal(format!("tool result blocked: blocked by hook {name:?}: {reason}")));
                 }
                 (Err(error), _) => {
                     let why = format!("tool result blocked: blocked by hook {name:?}, which failed: {error}");
+                    ticket.withheld();
                     return Err(refusal(why));
                 }
             }

@@ -5,6 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use tokio::sync::OnceCell;
+
 use crate::delegate::Task;
 use crate::policy::Approval;
 use crate::tool::Tool;
@@ -34,9 +36,13 @@ pub(crate) struct Memory {
     /// How many agents the run has begun, in whatever depth.
     pub(super) agents: Arc<AtomicU32>,
     adding: Mutex<()>,
+    prepared: Mutex<HashMap<String, Arc<Preparing>>>,
     pub(super) tools: Additions<Added>,
     pub(super) hooks: Additions<Scripted>,
 }
+
+/// What a tool prepares for a session, while and once it does.
+pub(super) type Preparing = OnceCell<Arc<str>>;
 
 /// A tool that a script added.
 pub(super) struct Added {
@@ -81,6 +87,16 @@ impl Memory {
 
     pub(super) fn load(&self, index: usize) {
         locked(&self.loaded).insert(index);
+    }
+
+    /// Where what a tool prepares is kept: whoever comes second waits for the first.
+    pub(super) fn preparing(&self, key: String) -> Arc<Preparing> {
+        locked(&self.prepared).entry(key).or_default().clone()
+    }
+
+    /// What a tool has prepared, if it has.
+    pub(super) fn prepared(&self, key: &str) -> Option<Arc<str>> {
+        locked(&self.prepared).get(key).and_then(|preparing| preparing.get().cloned())
     }
 
     pub(super) fn approves(&self, approval: &Approval) -> bool {

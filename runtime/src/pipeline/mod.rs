@@ -8,6 +8,7 @@
 
 mod adding;
 mod answer;
+mod attendant;
 pub(crate) mod builtin;
 mod contract;
 mod gate;
@@ -15,9 +16,12 @@ mod hear;
 mod interpreter;
 mod listener;
 mod memory;
+mod parts;
 mod permit;
 mod program;
 mod ready;
+mod rich;
+mod route;
 mod run;
 mod script;
 mod secret;
@@ -25,22 +29,25 @@ mod services;
 mod session;
 mod show;
 mod step;
+mod surroundings;
 mod task;
 mod ticket;
 
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 
 use futures::FutureExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::audit::Audit;
-use crate::call::{Behavior, Decision, Reason, ToolCall, ToolResult};
+use crate::call::{Behavior, Decision, Payload, Reason, ToolCall, ToolResult};
 use crate::delegate::{DEEPEST, Delegate};
 use crate::error::{Error, Outcome, ToolError};
+use crate::model::Model;
 use crate::observe::{Observer, What};
 use crate::policy::{Approval, Approver, Judged, Rules, Secrets};
 use crate::registry::Registry;
@@ -59,9 +66,11 @@ pub(crate) use memory::Memory;
 pub(crate) use ready::Ready;
 pub use session::Session;
 pub use step::Step;
+pub(crate) use surroundings::Surroundings;
 
 use hear::Heard;
 use permit::Case;
+use rich::Asking;
 use run::{Code, Work};
 use task::{Tasks, Through};
 use ticket::Ticket;
@@ -81,6 +90,11 @@ pub(crate) struct Pipeline {
     pub(crate) interpreters: Interpreters,
     /// Who takes over the tasks that scripts hand on.
     pub(crate) delegate: Option<Arc<dyn Delegate>>,
+    /// Who answers the questions of rich tools to a model.
+    pub(crate) model: Option<Arc<dyn Model>>,
+    /// Which tool answers to a name, where the operator says so.
+    pub(crate) routes: HashMap<String, String>,
+    pub(crate) surroundings: Surroundings,
     /// What projects say of tools by their names, for those that scripts add.
     pub(crate) policies: Vec<ToolsPolicy>,
     pub(crate) observers: Vec<Arc<dyn Observer>>,
@@ -109,6 +123,10 @@ pub(crate) struct Context<'a> {
     turn: Option<&'a Turn>,
     /// Who waits to hear that it was let through.
     through: Option<&'a Through>,
+    /// How many agents and tools have called one another before.
+    depth: u32,
+    /// The call that makes this one.
+    parent: Option<&'a str>,
 }
 
 /// A tool with what is settled for it.
@@ -193,8 +211,11 @@ impl Pipeline {
         context: &Context<'p>,
         ticket: &mut Ticket<'p>,
     ) -> Result<String, ToolError> {
-        let entry = self.entry(&call.name, context.memory).map_err(|fault| ticket.fault(fault))?;
+        ticket.within(context.parent);
+        let entry = self.whose(call, context, ticket).await?;
         let Entry { tool, ready, index } = entry;
+        let carried = carried(tool, call)?;
+        let call = carried.as_ref();
         ticket.found(tool, &ready.grant);
         if let Some((decision, why)) = &ready.closed {
             ticket.decide(decision.clone());
@@ -237,15 +258,17 @@ impl Pipeline {
             Body::Command { .. } => Code::Command(self.program_in_time(entry, ticket).await?),
             Body::Script(script) => Code::Script(self.interpreter(ready).await?, script),
             Body::Builtin(builtin) => Code::Host(*builtin),
-            Body::Rich(_) | Body::Absent => {
-                return Err(ToolError::new(Outcome::BadComponent, "the tool has no program"));
+            Body::Rich(_) => {
+                let program = self.program_in_time(entry, ticket).await?;
+                Code::Rich(program, Box::new(Asking::of(self, tool, call, context, ticket)))
             }
+            Body::Absent => return Err(ToolError::new(Outcome::BadComponent, "the tool has no program")),
         };
         let work = Work { tool, ready, code };
         // Nothing of the tool runs for a call that is denied, unless a hook makes another call of it.
         let denied = matches!(self.rules.judge(tool, &ready.grant, &checked.value), Judged::Deny(_));
         if !denied {
-            self.check_by_tool(&work, &checked.text, ticket).await?;
+            self.check_by_tool(&work, &checked, ticket).await?;
         }
         ticket.tell(What::Validated);
         if ticket.shows() {
@@ -256,10 +279,14 @@ impl Pipeline {
         ready.recheck(&checked, changed).await?;
         if changed || denied {
             self.refuse_denied(tool, ready, &checked.value, ticket)?;
-            self.check_by_tool(&work, &checked.text, ticket).await?;
+            self.check_by_tool(&work, &checked, ticket).await?;
         }
-        let digest = work.digest();
-        self.permit(Case { tool, ready, checked: &checked, digest, hook: allowed }, context, ticket).await?;
+        let preview = match self.rules.judge(tool, &ready.grant, &checked.value) {
+            Judged::Deny(_) => None,
+            _ => self.preview(&work, &checked, context, ticket).await,
+        };
+        let (digest, preview) = (work.digest(), preview.as_deref());
+        self.permit(Case { tool, ready, checked: &checked, digest, preview, hook: allowed }, context, ticket).await?;
         Ok((work, checked, delegated))
     }
 
@@ -295,6 +322,7 @@ impl Pipeline {
         if let Some(persisted) = persisted {
             context.memory.has_kept.fetch_or(persisted.reference.is_some(), Relaxed);
             ticket.persisted(persisted);
+            ticket.told_otherwise();
         }
         Ok(told)
     }
@@ -303,7 +331,12 @@ impl Pipeline {
 impl<'a> Context<'a> {
     /// Of a call that is in no step.
     pub(crate) fn alone(memory: &'a Arc<Memory>) -> Self {
-        Self { memory, tasks: None, turn: None, through: None }
+        Self::within(memory, None)
+    }
+
+    /// Of a call in its place in a step, where it has one.
+    pub(crate) fn within(memory: &'a Arc<Memory>, turn: Option<&'a Turn>) -> Self {
+        Self { memory, tasks: None, turn, through: None, depth: memory.depth, parent: None }
     }
 
     /// Tells whoever waits that nothing refuses the call any more.
@@ -322,6 +355,20 @@ async fn unless_cancelled<T>(turn: Option<&Turn>, future: impl Future<Output = T
         why = turn.cancelled() => Err(why),
         end = future => Ok(end),
     }
+}
+
+/// A call with the object that its tool's schema is about: text is carried in the one field that the tool names.
+fn carried<'c>(tool: &Tool, call: &'c ToolCall) -> Result<Cow<'c, ToolCall>, ToolError> {
+    if call.payload == Payload::Object {
+        return Ok(Cow::Borrowed(call));
+    }
+    let Some(text) = &tool.text else {
+        let message = format!("the tool `{}` takes an object of arguments, not text", tool.name);
+        return Err(ToolError::new(Outcome::BadArguments, message));
+    };
+    let mut object = json!({});
+    object[&text.field] = json!(call.arguments);
+    Ok(Cow::Owned(ToolCall { arguments: object.to_string(), ..call.clone() }))
 }
 
 /// As much of a caller's words as goes into a record.

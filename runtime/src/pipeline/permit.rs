@@ -22,6 +22,8 @@ pub(super) struct Case<'a> {
     pub(super) ready: &'a Ready,
     pub(super) checked: &'a Checked,
     pub(super) digest: &'a str,
+    /// What it is about to do, where that was asked for.
+    pub(super) preview: Option<&'a str>,
     /// The hook that said that no question is needed.
     pub(super) hook: Option<&'a str>,
 }
@@ -123,6 +125,7 @@ impl Pipeline {
                     invocation: &invocation,
                     tool,
                     arguments: &checked.text,
+                    preview: case.preview,
                     granted: &granted,
                     rests_on: &rests_on,
                     approval: approval.as_ref(),

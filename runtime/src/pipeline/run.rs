@@ -16,6 +16,7 @@ use crate::schema::Checked;
 use crate::tool::{Body, Builtin, Limits, Script, Tool};
 
 use super::ready::Ready;
+use super::rich::{Asking, Asks, carried};
 use super::ticket::Ticket;
 use super::{Context, Pipeline, answer, contract, secret, unless_cancelled};
 
@@ -29,6 +30,7 @@ pub(super) struct Work<'p> {
 /// What does the work.
 pub(super) enum Code<'p> {
     Command(Arc<Program>),
+    Rich(Arc<Program>, Box<Asking>),
     Script(Arc<Interpreter>, &'p Script),
     Host(Builtin),
 }
@@ -37,7 +39,7 @@ impl Work<'_> {
     /// The digest of the program or script; empty where the host does the work.
     pub(super) fn digest(&self) -> &str {
         match &self.code {
-            Code::Command(program) => &program.digest,
+            Code::Command(program) | Code::Rich(program, _) => &program.digest,
             Code::Script(_, script) => &script.digest,
             Code::Host(_) => "",
         }
@@ -60,17 +62,24 @@ impl Pipeline {
     pub(super) async fn check_by_tool(
         &self,
         work: &Work<'_>,
-        arguments: &str,
+        checked: &Checked,
         ticket: &mut Ticket<'_>,
     ) -> Result<(), ToolError> {
-        let Code::Command(program) = &work.code else { return Ok(()) };
+        let (Code::Command(program) | Code::Rich(program, _)) = &work.code else { return Ok(()) };
         if !program.checks() {
             return Ok(());
         }
         let since = Instant::now();
         let limits = ticket.left_of(&work.ready.limits)?;
         let slots = self.slots(work.ready, &limits, 0).await?;
-        let judged = self.sandbox.check(program, arguments, &limits, &ticket.meter).await;
+        let judged = match work.asks() {
+            None => self.sandbox.check(program, &checked.text, &limits, &ticket.meter).await,
+            Some(Asks { program, rich, asking }) => {
+                let asked = asking.asked(rich, carried(work.tool, checked), None);
+                self.sandbox.check_rich(program, asked, &limits, &ticket.meter).await
+            }
+        };
+        let judged = judged.and_then(|judged| judged.map_err(contract::invalid));
         drop(slots);
         // The check and the run share one deadline.
         ticket.spend(since.elapsed());
@@ -96,7 +105,7 @@ impl Pipeline {
                 turn.come().await?;
             }
             let since = Instant::now();
-            let slots = unless_cancelled(context.turn, self.slots(ready, &left, context.memory.depth)).await??;
+            let slots = unless_cancelled(context.turn, self.slots(ready, &left, context.depth)).await??;
             // Waiting for a slot counts, waiting for one's turn does not.
             let limits = Limits { deadline: left.deadline.saturating_sub(since.elapsed()), ..left };
             Ok::<_, ToolError>((context.turn.map_or(Ok(limits), |turn| turn.share(&limits))?, slots))
@@ -116,6 +125,11 @@ impl Pipeline {
             Code::Command(program) => {
                 let given = Given { checked, credentials, limits: &limits };
                 self.command(work, program, given, context, ticket).await?
+            }
+            Code::Rich(..) => {
+                let given = Given { checked, credentials, limits: &limits };
+                let asks = work.asks().ok_or_else(|| ToolError::new(Outcome::BadComponent, "no rich tool"))?;
+                self.rich(work, asks, given, context, ticket).await?
             }
             Code::Script(interpreter, script) => {
                 let given = Given { checked, credentials, limits: &limits };

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::audit::Redactions;
-use crate::call::{Denial, Receipt};
+use crate::call::{Denial, Link, Media, Part, Receipt};
 use crate::error::{Error, Outcome, ToolError};
 use crate::policy::{Credentials, Scanner, Secrets};
 use crate::schema;
 
 use super::ready::Ready;
-use super::ticket::Ticket;
+use super::ticket::{Said, Ticket};
 use super::{Context, Pipeline, unless_cancelled};
 
 impl Pipeline {
@@ -108,6 +108,44 @@ pub(super) fn masked(secrets: Option<&Secrets>, text: String) -> String {
     match secrets.and_then(Secrets::scanner) {
         Some(scanner) => mask(text, &scanner),
         None => text,
+    }
+}
+
+/// What a rich tool said, without the secrets in it.
+///
+/// # Errors
+///
+/// [`Outcome::Denied`] where one lies in bytes that no mask fits.
+pub(super) fn guard_parts(secrets: Option<&Secrets>, said: &mut Said) -> Result<(), ToolError> {
+    let Some(scanner) = secrets.and_then(Secrets::scanner) else { return Ok(()) };
+    let shown = std::mem::take(&mut said.shown);
+    said.shown = shown.into_iter().map(|part| masked_by(&scanner, part)).collect();
+    match said.media.iter().find_map(|media| scanner.check(&media.data).err()) {
+        None => Ok(()),
+        Some(leak) => {
+            said.media.clear();
+            let message = format!("the answer held the secret `{}`, so it is withheld", leak.0);
+            Err(ToolError::new(Outcome::Denied, message))
+        }
+    }
+}
+
+/// A part for people without the secrets in it.
+pub(super) fn masked_part(secrets: Option<&Secrets>, part: Part) -> Part {
+    match secrets.and_then(Secrets::scanner) {
+        Some(scanner) => masked_by(&scanner, part),
+        None => part,
+    }
+}
+
+fn masked_by(scanner: &Scanner, part: Part) -> Part {
+    let holds = |bytes: &[u8]| scanner.check(bytes).is_err();
+    match part {
+        Part::Text(text) => Part::Text(mask(text, scanner)),
+        Part::Json(text) if holds(text.as_bytes()) => Part::Text(mask(text, scanner)),
+        Part::Media(Media { data, mime_type, .. }) if holds(&data) => Part::Text(format!("[{mime_type}, withheld]")),
+        Part::Link(Link { uri, .. }) if holds(uri.as_bytes()) => Part::Text(mask(uri, scanner)),
+        other => other,
     }
 }
 

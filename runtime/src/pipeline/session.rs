@@ -67,7 +67,7 @@ impl Session {
         if let Some(number) = number {
             return self.pipeline.begin(call, &self.memory, (&self.tasks, number), turn).await;
         }
-        let context = Context { memory: &self.memory, tasks: Some(&self.tasks), turn, through: None };
+        let context = Context { tasks: Some(&self.tasks), ..Context::within(&self.memory, turn) };
         self.pipeline.call(call, context).await
     }
 

@@ -12,8 +12,15 @@ const LONGEST_LINE: usize = 1000;
 
 /// Whether the record has any words for a call.
 pub(super) fn has_any(rendering: &Rendering) -> bool {
-    let Rendering { ui_summary, rejected_render_hint, error_render_hint, transcript_search_text, .. } = rendering;
-    [ui_summary, rejected_render_hint, error_render_hint, transcript_search_text]
+    let Rendering {
+        ui_summary,
+        activity_description,
+        rejected_render_hint,
+        error_render_hint,
+        transcript_search_text,
+        ..
+    } = rendering;
+    [ui_summary, activity_description, rejected_render_hint, error_render_hint, transcript_search_text]
         .iter()
         .any(|template| template.value.is_some())
 }
@@ -29,6 +36,12 @@ pub(super) fn display(rendering: &Rendering, outcome: Outcome, arguments: &Value
         _ => rendering.error_render_hint.value.as_ref().map_or(summary, |_| &rendering.error_render_hint.value),
     };
     template.as_deref().map(|template| filled(template, arguments))
+}
+
+/// What the call is about to do.
+pub(super) fn preview(rendering: &Rendering, arguments: &Value) -> Option<String> {
+    let template = rendering.activity_description.value.as_ref().or(rendering.ui_summary.value.as_ref());
+    template.map(|template| filled(template, arguments))
 }
 
 /// The words under which a transcript finds the call.

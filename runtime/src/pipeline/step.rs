@@ -120,7 +120,7 @@ fn place(session: &Session, call: &ToolCall) -> Place {
             let may_be_cut = interface.execution.interrupt_behavior.value == Interrupt::Cancel;
             waiting(!interface.safety.is_concurrency_safe.value, may_be_cut, failure)
         }
-        // It will be answered at once.
-        Err(_) => waiting(false, true, scheduler.sibling_failure),
+        // It will be answered at once, unless a tool claims it.
+        Err(_) => waiting(session.pipeline.ready_to_claim(), true, scheduler.sibling_failure),
     }
 }

@@ -188,7 +188,7 @@ impl Pipeline {
             let (pipeline, memory, state) = (self.clone(), memory.clone(), state.clone());
             tokio::spawn(async move {
                 let through = Mutex::new(Some(through));
-                let context = Context { memory: &memory, tasks: None, turn: None, through: Some(&through) };
+                let context = Context { through: Some(&through), ..Context::alone(&memory) };
                 let result = pipeline.call(call, context).await;
                 *state.result() = Some(result);
                 state.ended.notify_waiters();

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use crate::audit::Audit;
 use crate::call::{
-    Decision, Denial, Flag, HookNote, Mutation, Persisted, Receipt, ToolCall, ToolResult, Written, pasted,
+    Decision, Denial, Flag, Form, HookNote, Media, Mutation, Part, Persisted, Receipt, ToolCall, ToolResult, Written,
+    pasted,
 };
 use crate::error::{Error, Outcome, ToolError};
 use crate::observe::{Event, Observer, What};
@@ -42,7 +43,22 @@ pub(super) struct Ticket<'p> {
     observable: Option<Value>,
     log: String,
     fault: Option<Error>,
+    said: Said,
+    parts: u64,
 }
+
+/// What a rich tool said beside the line that its model is told.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) form: Form,
+    pub(super) media: Vec<Media>,
+    pub(super) shown: Vec<Part>,
+    pub(super) summary: Option<String>,
+    pub(super) transcript: Option<String>,
+}
+
+/// The most warnings of one call.
+const MOST_WARNINGS: usize = 16;
 
 impl<'p> Ticket<'p> {
     pub(super) fn new(
@@ -68,6 +84,8 @@ impl<'p> Ticket<'p> {
             observable: None,
             log: String::new(),
             fault: None,
+            said: Said::default(),
+            parts: 0,
         };
         ticket.tell(What::Received(&call.arguments));
         ticket
@@ -178,6 +196,52 @@ impl<'p> Ticket<'p> {
         Ok(Limits { deadline, fuel, ..*limits })
     }
 
+    /// Notes the call that makes this one.
+    pub(super) fn within(&mut self, parent: Option<&str>) {
+        self.note(|receipt| receipt.parent = parent.map(str::to_owned));
+    }
+
+    /// Notes what the caller should know, each once and no more than a few.
+    pub(super) fn warn(&mut self, warning: String) {
+        self.note(|receipt| {
+            if receipt.warnings.len() < MOST_WARNINGS && !receipt.warnings.contains(&warning) {
+                receipt.warnings.push(warning);
+            }
+        });
+    }
+
+    /// Whether anybody watches.
+    pub(super) fn is_watched(&self) -> bool {
+        !self.observers.is_empty()
+    }
+
+    /// What the tool's record says that the call is about to do.
+    pub(super) fn recorded_preview(&self) -> Option<String> {
+        super::show::preview(&self.tool?.interface.rendering, self.observable.as_ref()?)
+    }
+
+    /// Shows a part of a call that goes on.
+    pub(super) fn part(&mut self, part: Part) {
+        self.parts += 1;
+        let part = secret::masked_part(self.secrets, part);
+        self.tell(What::Part { number: self.parts, part: &part });
+    }
+
+    /// Keeps what a rich tool said beside its line.
+    pub(super) fn said(&mut self, said: Said) {
+        self.said = said;
+    }
+
+    /// The line is another one than the tool's own: it is told as it is.
+    pub(super) fn told_otherwise(&mut self) {
+        self.said.form = Form::Json;
+    }
+
+    /// Nothing of what the tool said is told.
+    pub(super) fn withheld(&mut self) {
+        self.said = Said::default();
+    }
+
     /// Notes the program that is about to run.
     pub(super) fn program(&mut self, digest: &str, arguments: usize) {
         self.note(|receipt| {
@@ -263,10 +327,13 @@ impl<'p> Ticket<'p> {
             let rendering = &tool.interface.rendering;
             (super::show::display(rendering, receipt.outcome, arguments), super::show::transcript(rendering, arguments))
         });
+        let Said { form, media, shown, summary, transcript: words } = std::mem::take(&mut self.said);
         let masked = |text: Option<String>| text.map(|text| secret::masked(self.secrets, text));
-        let (display, transcript) = (masked(display), masked(transcript));
+        let (display, transcript) = (masked(summary.or(display)), masked(words.or(transcript)));
         let (log, fault) = (std::mem::take(&mut self.log), self.fault.take());
-        ToolResult { display, transcript, log, fault, ..ToolResult::bare(call_id, name, outcome, receipt) }
+        let (form, media) = if outcome.is_ok() { (form, media) } else { Default::default() };
+        let bare = ToolResult::bare(call_id, name, outcome, receipt);
+        ToolResult { form, media, shown, display, transcript, log, fault, ..bare }
     }
 
     /// Keeps a fault of the host for the operator and gives what the model is told of it.
@@ -299,6 +366,11 @@ impl<'p> Ticket<'p> {
         receipt.executions = meter.executions.load(Relaxed);
         receipt.added = meter.additions();
         receipt.delegated = meter.delegated.load(Relaxed);
+        receipt.calls = meter.calls.load(Relaxed);
+        receipt.completions = meter.completions.load(Relaxed);
+        receipt.tokens = meter.tokens.load(Relaxed);
+        receipt.parts = self.parts;
+        receipt.dropped_parts = meter.dropped_parts.load(Relaxed);
         receipt.secrets = meter.ledger().secrets();
         if let Some(scanner) = self.secrets.and_then(Secrets::scanner) {
             secret::mask_receipt(&mut receipt, &scanner);

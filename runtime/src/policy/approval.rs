@@ -20,6 +20,8 @@ pub struct Question<'a> {
     pub tool: &'a Tool,
     /// The arguments that it would get, as JSON text.
     pub arguments: &'a str,
+    /// What the call is about to do, in the tool's own words or its record's: a stranger's, if the tool is.
+    pub preview: Option<&'a str>,
     /// What it is granted.
     pub granted: &'a [String],
     /// Why the question is asked.

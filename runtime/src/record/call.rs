@@ -164,7 +164,11 @@ impl Call {
                 let more = json!({ "bytes_written": bytes });
                 vec![self.event(EventType::Progress, at, more.clone()), self.progress("running", at, more)]
             }
-            What::Mapped => Vec::new(),
+            What::Part { number, .. } => {
+                let more = json!({ "part": number });
+                vec![self.event(EventType::Progress, at, more.clone()), self.progress("running", at, more)]
+            }
+            What::Preview(_) | What::Mapped => Vec::new(),
             What::Persisted(persisted) => self.persisted(persisted, at),
             What::Ended(result) => self.ended(result, at, shown),
         }

@@ -7,52 +7,57 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use bytes::Bytes;
+use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-use crate::audit::{Audit, Redactions};
-use crate::call::{Behavior, Decision, Reason};
+use crate::audit::Audit;
 use crate::delegate::Delegate;
 use crate::error::Error;
 use crate::hook::Hook;
+use crate::model::Model;
 use crate::observe::Observer;
-use crate::pipeline::{Hooks, Interpreters, Listener, Memory, Pipeline, Ready, Scheduler, Scripted, builtin};
-use crate::policy::{self, Allowed, Approval, Approver, Grant, Policy, Secrets};
+use crate::pipeline::{Hooks, Interpreters, Listener, Memory, Pipeline, Scheduler, Scripted, Surroundings, builtin};
+use crate::policy::{Allowed, Approval, Approver, Policy, Secrets};
 use crate::registry::Registry;
 use crate::results::Results;
 use crate::sandbox::compiler::Compiler;
 use crate::sandbox::{self, Certificates, Client, Sandbox};
-use crate::schema::Input;
 use crate::source::{self, Problem, Severity};
-use crate::tool::{Body, Builtin, LimitRequest, Limits, Tool, Visibility};
+use crate::tool::{Body, Builtin, LimitRequest, Limits};
 
 use super::Runtime;
+use super::settle::Audience;
 
 /// The settings of a [`Runtime`]. Nothing is allowed that is not said here.
 pub struct Builder {
     sources: Vec<PathBuf>,
-    policy: Policy,
-    audit: Audit,
-    limits: Limits,
-    ceiling: LimitRequest,
-    environment: HashMap<String, String>,
-    compile_cache: Option<PathBuf>,
+    pub(super) policy: Policy,
+    pub(super) audit: Audit,
+    pub(super) limits: Limits,
+    pub(super) ceiling: LimitRequest,
+    pub(super) environment: HashMap<String, String>,
+    pub(super) compile_cache: Option<PathBuf>,
     compiler: Option<Arc<dyn Compiler>>,
-    concurrency: u32,
+    pub(super) concurrency: u32,
     hooks: Vec<Arc<dyn Hook>>,
     observers: Vec<Arc<dyn Observer>>,
     approver: Option<Arc<dyn Approver>>,
     approvals: Vec<Approval>,
     scheduler: Scheduler,
     defer_above: usize,
-    results: Option<Results>,
+    pub(super) results: Option<Results>,
     most_inline: Option<usize>,
-    masks: HashMap<String, String>,
-    features: HashSet<String>,
+    pub(super) masks: HashMap<String, String>,
+    pub(super) features: HashSet<String>,
     secrets: Option<Secrets>,
     name_servers: Vec<SocketAddr>,
     roots: Certificates,
     interpreter: Option<Bytes>,
     delegate: Option<Arc<dyn Delegate>>,
+    model: Option<Arc<dyn Model>>,
+    routes: HashMap<String, String>,
+    surroundings: Surroundings,
+    pub(super) audience: Audience,
 }
 
 impl Builder {
@@ -82,6 +87,10 @@ impl Builder {
             roots: Certificates::new(),
             interpreter: None,
             delegate: None,
+            model: None,
+            routes: HashMap::new(),
+            surroundings: Surroundings::default(),
+            audience: Audience::default(),
         }
     }
 
@@ -260,6 +269,42 @@ impl Builder {
         self
     }
 
+    /// Who answers the questions that tools ask a model. Without one they are refused.
+    #[must_use]
+    pub fn model(mut self, model: Arc<dyn Model>) -> Self {
+        self.model = Some(model);
+        self
+    }
+
+    /// Which tool answers to a name that a model calls, whatever tools claim. The empty name is that of calls without one.
+    #[must_use]
+    pub fn route(mut self, name: impl Into<String>, tool: impl Into<String>) -> Self {
+        self.routes.insert(name.into(), tool.into());
+        self
+    }
+
+    /// What a rich tool finds under `config` in what surrounds its calls.
+    #[must_use]
+    pub fn configure(mut self, tool: impl Into<String>, config: Value) -> Self {
+        self.surroundings.config.insert(tool.into(), config);
+        self
+    }
+
+    /// Through which door calls come, and what an application adds to what surrounds them. Callers override none of it.
+    #[must_use]
+    pub fn application(mut self, door: impl Into<String>, more: Map<String, Value>) -> Self {
+        self.surroundings.trigger_source = Some(door.into());
+        self.surroundings.application = more;
+        self
+    }
+
+    /// For whom the tools are: tools that are for others are neither shown nor called.
+    #[must_use]
+    pub fn audience(mut self, audience: Audience) -> Self {
+        self.audience = audience;
+        self
+    }
+
     /// Reads the sources and settles what each tool is granted. Nothing is compiled or run.
     ///
     /// # Errors
@@ -328,6 +373,9 @@ impl Builder {
             hooks: Hooks::new(listeners),
             interpreters: Interpreters::new(self.interpreter),
             delegate: self.delegate,
+            model: self.model,
+            routes: self.routes,
+            surroundings: self.surroundings,
             policies,
             observers: self.observers,
             scheduler: self.scheduler,
@@ -347,89 +395,5 @@ impl Builder {
             calls: AtomicU64::new(0),
         };
         Ok(Runtime { pipeline: Arc::new(pipeline), warnings: warnings.into(), memory: Arc::new(Memory::open()) })
-    }
-
-    /// Settles what is known of a tool before its first call.
-    fn ready(&self, tool: &mut Tool, allowed: &Allowed, defers: bool) -> Result<Ready, Error> {
-        let wrong = |message: String| Error::Source {
-            path: tool.origin.path.to_path_buf(),
-            message: format!("tool {:?}: {message}", tool.name),
-        };
-        let input = Input::compile(tool).map_err(wrong)?;
-        let mut masks = Redactions::default();
-        for name in &tool.interface.result.redaction_policy_refs.value {
-            let pattern = self.masks.get(name).ok_or_else(|| {
-                wrong(format!(
-                    "interface.redaction_policy_refs: no mask is named `{name}`; define it, or remove it here"
-                ))
-            })?;
-            masks.add([pattern.clone()]);
-        }
-        let grant = Grant::new(tool, allowed, &self.environment)?;
-        self.refuse_reach(&grant)?;
-        if grant.is_read_only() {
-            tool.interface.infer_read_only();
-        }
-        let limits = tool.limits.within(&self.ceiling, self.limits, tool.origin.is_operators());
-        let discovery = &tool.interface.discovery;
-        let deferred = discovery.should_defer.value
-            || discovery.schema_visibility.value == Visibility::Deferred
-            || (defers && !discovery.always_load.value);
-        let closed = self.closed(tool, &grant);
-        let slots = (self.concurrency as usize).div_ceil(2);
-        let mut ready = Ready::new(input, grant, limits, slots);
-        (ready.closed, ready.deferred, ready.masks) = (closed, deferred, masks);
-        Ok(ready)
-    }
-
-    /// Why a tool cannot be called, whatever the arguments.
-    fn closed(&self, tool: &Tool, grant: &Grant) -> Option<(Decision, String)> {
-        if let Some(rule) = self.policy.rules().blocks(tool) {
-            let decision = Decision::new(Behavior::Deny, Reason::Rule, rule.to_string());
-            return Some((decision, "refused by a rule of the operator's".to_owned()));
-        }
-        let by_record = |field: &str, why: String| Some((Decision::new(Behavior::Deny, Reason::Record, field), why));
-        if let Some(closed) = &tool.closed {
-            return by_record(closed.by, closed.why.clone());
-        }
-        let availability = &tool.interface.availability;
-        if !availability.is_enabled.value {
-            return by_record("is_enabled", "the tool is switched off".to_owned());
-        }
-        if let Some(setup) = &availability.requires_setup.value {
-            return by_record("requires_setup", format!("the tool has to be set up first: {setup}"));
-        }
-        let gate = availability.feature_gate_refs.value.iter().find(|name| !self.features.contains(*name));
-        if let Some(name) = gate {
-            return by_record("feature_gate_refs", format!("the tool waits for the feature `{name}`, which is not on"));
-        }
-        let missing = |name: &&String| !grant.env_keys().any(|key| key == name.as_str());
-        if let Some(name) = availability.required_credentials.value.iter().find(missing) {
-            return by_record(
-                "required_credentials",
-                format!("the tool needs the variable `{name}`, which it is not granted"),
-            );
-        }
-        None
-    }
-
-    /// No guest may reach the audit log or the compile cache: with the one it could forge records, with the other code.
-    fn refuse_reach(&self, grant: &Grant) -> Result<(), Error> {
-        let own = [
-            ("audit log", self.audit.place()),
-            ("compile cache", self.compile_cache.as_deref()),
-            ("kept results", self.results.as_ref().map(Results::path)),
-        ];
-        for (what, place) in own {
-            let Some(place) = place else { continue };
-            let place = policy::real_path(place);
-            if let Some(folder) = grant.folders().iter().find(|folder| policy::overlap(&folder.host, &place)) {
-                return Err(Error::Permission {
-                    permission: format!("{}:{}", folder.access.as_str(), folder.host.display()),
-                    reason: format!("would let a tool reach the {what} in {}; keep the two apart", place.display()),
-                });
-            }
-        }
-        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! What an embedder holds: calls in, their results out.
 
 mod builder;
+mod settle;
 
 use std::sync::{Arc, Weak};
 
@@ -13,6 +14,7 @@ use crate::source::Problem;
 use crate::tool::{Body, Limits, ScriptedHook, Tool};
 
 pub use builder::Builder;
+pub use settle::Audience;
 
 /// A set of tools, ready to be called. Clones share everything.
 #[derive(Clone)]

@@ -6,19 +6,17 @@ use std::sync::Arc;
 use wasmtime::component::{Component, ComponentExportIndex};
 use wasmtime_wasi::WasiCtx;
 
-use crate::error::{Outcome, ToolError};
+use crate::error::ToolError;
 use crate::policy::Prospect;
 use crate::tool::Limits;
 
 use super::files::Allowance;
 use super::requests::Way;
-use super::{Inside, MOST_RANDOM, Meter, Program, Sandbox, fault};
+use super::{Inside, Kind, MOST_RANDOM, Meter, Program, Sandbox, fault};
 
 /// The interface and the function in it.
 const INTERFACE: &str = "toolcrib:tool/validate@0.1.0";
 const FUNCTION: &str = "check";
-/// The most characters of a tool's words that are passed on.
-const LONGEST_WORDS: usize = 2000;
 
 /// The check that a component exports, if it does.
 pub(super) fn export(component: &Component) -> Option<ComponentExportIndex> {
@@ -29,43 +27,36 @@ pub(super) fn export(component: &Component) -> Option<ComponentExportIndex> {
 impl Program {
     /// Whether it checks arguments itself.
     pub(crate) fn checks(&self) -> bool {
-        self.check.is_some()
+        match &self.kind {
+            Kind::Command { check, .. } => check.is_some(),
+            Kind::Rich(linked) => linked.exports.check.is_some(),
+        }
     }
 }
 
 impl Sandbox {
-    /// Lets a program check arguments, if it can.
+    /// Lets a program check arguments, if it can. The inner error is the program's own.
     ///
     /// # Errors
     ///
-    /// [`Outcome::BadArguments`] with the program's words, or how its check ended.
+    /// How its check ended, where it did not end well.
     pub(crate) async fn check(
         &self,
         program: &Program,
         arguments: &str,
         limits: &Limits,
         meter: &Arc<Meter>,
-    ) -> Result<(), ToolError> {
-        let Some(check) = program.check else { return Ok(()) };
+    ) -> Result<Result<(), String>, ToolError> {
+        let Kind::Command { pre, check: Some(check) } = &program.kind else { return Ok(Ok(())) };
         let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).build();
         let allowance = Allowance::new(limits, meter, &self.open_files);
-        let inside = Inside { wasi, allowance, way: Way::Closed(Prospect::NONE), services: None };
+        let inside = Inside { wasi, allowance, way: Way::Closed(Prospect::NONE), notes: None, services: None };
         let ended = self.within(program.counts_fuel, inside, limits, meter, async |store| {
-            let instance = program.pre.instance_pre().instantiate_async(&mut *store).await?;
-            let check = instance.get_typed_func::<(&str,), (Result<(), String>,)>(&mut *store, check)?;
+            let instance = pre.instance_pre().instantiate_async(&mut *store).await?;
+            let check = instance.get_typed_func::<(&str,), (Result<(), String>,)>(&mut *store, *check)?;
             let (judged,) = check.call_async(&mut *store, (arguments,)).await?;
             Ok(judged)
         });
-        match ended.await? {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(why)) => {
-                let why: String = why.chars().take(LONGEST_WORDS).collect();
-                Err(ToolError::new(Outcome::BadArguments, format!("invalid values: {why}")))
-            }
-            Err(error) => match fault::classify(&error, meter, limits) {
-                Err(error) => Err(error),
-                Ok(_) => Err(ToolError::new(Outcome::BadArguments, "the tool left while it checked its arguments")),
-            },
-        }
+        ended.await?.map_err(|error| fault::of_rich(&error, meter, limits))
     }
 }

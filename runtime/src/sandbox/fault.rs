@@ -79,6 +79,14 @@ pub(super) fn classify(error: &wasmtime::Error, meter: &Meter, limits: &Limits) 
     }
 }
 
+/// What the fault of a rich tool means: it has no exit code to end with.
+pub(super) fn of_rich(error: &wasmtime::Error, meter: &Meter, limits: &Limits) -> ToolError {
+    match classify(error, meter, limits) {
+        Err(error) => error,
+        Ok(_) => ToolError::new(Outcome::Trap, "the tool left in the middle of its call"),
+    }
+}
+
 /// What fails after a write was refused for the quota, fails for that reason: a guest's own words seldom tell.
 pub(super) fn over_quota<T>(
     ended: Result<T, ToolError>,

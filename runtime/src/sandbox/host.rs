@@ -13,6 +13,7 @@ use super::files::{Allowance, Files};
 use super::meter::MemoryBudget;
 use super::requests::Requests;
 use super::services::Services;
+use super::stdio::Capped;
 
 pub(super) struct Host {
     pub(super) wasi: WasiCtx,
@@ -22,7 +23,9 @@ pub(super) struct Host {
     pub(super) http: WasiHttpCtx,
     pub(super) deadline: Instant,
     pub(super) allowance: Allowance,
-    /// Who answers the questions of a script, where one runs.
+    /// Where a rich tool's notes go.
+    pub(super) notes: Option<Capped>,
+    /// Who answers the questions of a script or a rich tool, where one runs.
     pub(super) services: Option<Arc<dyn Services>>,
 }
 

@@ -114,7 +114,7 @@ impl Sandbox {
         let answer = match context(&call, &stdout, &stderr) {
             Ok(wasi) => {
                 let allowance = Allowance::new(call.limits, meter, &self.open_files);
-                let inside = Inside { wasi, allowance, way: self.way(&call, meter), services };
+                let inside = Inside { wasi, allowance, way: self.way(&call, meter), notes: None, services };
                 self.act(interpreter, script, act, inside, call.limits, meter).await
             }
             Err(error) => Err(error),
@@ -179,7 +179,7 @@ impl Sandbox {
         let stderr = Capped::new(OverCap::Stderr, limits.stderr, &meter);
         let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).stderr(stderr).build();
         let allowance = Allowance::new(limits, &meter, &self.open_files);
-        let inside = Inside { wasi, allowance, way: Way::Closed(Prospect::NONE), services: None };
+        let inside = Inside { wasi, allowance, way: Way::Closed(Prospect::NONE), notes: None, services: None };
         let ended = self.within(interpreter.counts_fuel, inside, limits, &meter, async |store| {
             let instance = interpreter.pre.instantiate_async(&mut *store).await?;
             let check = instance.get_typed_func::<(ScriptText<'_>, Entry, Option<&str>), (Vec<Wrong>,)>(

@@ -46,6 +46,13 @@ pub(crate) struct Meter {
     pub(crate) executions: AtomicU64,
     added: Mutex<Vec<String>>,
     pub(crate) delegated: AtomicU64,
+    /// Parts that were shown while the call ran, and those that were not.
+    pub(crate) parts: AtomicU64,
+    pub(crate) dropped_parts: AtomicU64,
+    /// Other tools that it called, and questions to the model with the tokens that they cost.
+    pub(crate) calls: AtomicU64,
+    pub(crate) completions: AtomicU64,
+    pub(crate) tokens: AtomicU64,
     ledger: Ledger,
     /// The meter of the call, where this is the meter of a program that a script of it runs.
     call: Option<Arc<Meter>>,
@@ -122,6 +129,11 @@ impl Meter {
     /// What scripts added.
     pub(crate) fn additions(&self) -> Vec<String> {
         locked(&self.added).clone()
+    }
+
+    /// Counts a part that nobody is shown.
+    pub(crate) fn dropped(&self) {
+        self.whole().dropped_parts.fetch_add(1, Relaxed);
     }
 
     /// Counts an answer that is not written to a stream.

@@ -2,9 +2,11 @@
 //! its grant and nothing else, and the store is dropped with the call. The sandbox knows no dialect and no JSON.
 
 mod adapt;
+mod asking;
 mod cache;
 mod check;
 pub mod compiler;
+mod contract;
 mod engine;
 mod errors;
 mod fault;
@@ -15,6 +17,7 @@ mod linker;
 mod meter;
 mod network;
 mod requests;
+mod rich;
 mod services;
 mod stdio;
 mod ticker;
@@ -25,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
-use wasmtime::component::{Component, ComponentExportIndex, ResourceTable};
+use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker, ResourceTable};
 use wasmtime::{Store, UpdateDeadline};
 use wasmtime_wasi::p2::bindings::CommandPre;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
@@ -38,13 +41,19 @@ use crate::source;
 use crate::tool::{Access, Limits};
 
 pub(crate) use crate::source::MOST_PROGRAM_BYTES;
+pub(crate) use contract::{
+    Answer, Asked, Bytes as MediaBytes, Carried, Elsewhere, Envelope, Failure, FailureKind, ModelAnswer, ModelQuestion,
+    Opinion, Piece, Presentation,
+};
 pub(crate) use interpreter::{Act, Entry, Interpreter, Said, ScriptText, Wrong};
 pub(crate) use meter::Meter;
 pub(crate) use network::{Certificates, Client, certificates};
+pub(crate) use rich::Told;
 pub(crate) use services::{Addition, Ended, How, Left, Services};
 
 use cache::Cache;
-use compiler::{Compiler, Failure, Job};
+use compiler::{Compiler, Failure as NotCompiled, Job};
+use contract::Exports;
 use engine::{Room, Rooms};
 use fault::DeadlinePassed;
 use files::{Allowance, OpenFiles};
@@ -52,6 +61,7 @@ use host::Host;
 use meter::{MemoryBudget, Metered};
 use network::Gate;
 use requests::{Requests, Way};
+use rich::Linked;
 use stdio::{Capped, OverCap};
 
 /// The most random bytes that one host call makes: they are made one by one, and no deadline looks between them.
@@ -73,18 +83,28 @@ struct Inside {
     wasi: WasiCtx,
     allowance: Allowance,
     way: Way,
-    /// Who answers the questions of a script.
+    /// Where a rich tool's notes go.
+    notes: Option<Capped>,
+    /// Who answers the questions of a script or a rich tool.
     services: Option<Arc<dyn Services>>,
 }
 
-/// A command, compiled and linked: all that a call needs but its store.
+/// A program, compiled and linked: all that a call needs but its store.
 pub(crate) struct Program {
-    pre: CommandPre<Host>,
-    /// The export by which it checks arguments, where it has one.
-    check: Option<ComponentExportIndex>,
+    kind: Kind,
     counts_fuel: bool,
     /// SHA-256 of the file, as `sha256:HEX`.
     pub(crate) digest: String,
+}
+
+/// With which contract it is called.
+enum Kind {
+    Command {
+        pre: CommandPre<Host>,
+        /// The export by which it checks arguments, where it has one.
+        check: Option<ComponentExportIndex>,
+    },
+    Rich(Box<Linked>),
 }
 
 /// What a call gives to a command.
@@ -127,25 +147,37 @@ impl Sandbox {
     /// # Errors
     ///
     /// Why the bytes are no program that can run, or why they could not be compiled now, in words that name no host path.
-    pub(crate) fn prepare(&self, bytes: &[u8], counts_fuel: bool) -> Result<Program, Failure> {
+    pub(crate) fn prepare(&self, bytes: &[u8], counts_fuel: bool) -> Result<Program, NotCompiled> {
         let digest = source::digest(bytes);
-        let room = self.rooms.room(counts_fuel).map_err(|error| Failure::System(error.to_string()))?;
+        let room = self.rooms.room(counts_fuel).map_err(|error| NotCompiled::System(error.to_string()))?;
         let component = self.component(room, bytes, counts_fuel, &digest)?;
-        let pre = linked(room, &component).map_err(Failure::Program)?;
-        Ok(Program { pre, check: check::export(&component), counts_fuel, digest })
+        let kind = match Exports::of(&component) {
+            Some(exports) => {
+                let mut linker = room.linker.clone();
+                let unlinked = |error: wasmtime::Error| NotCompiled::System(format!("{error:#}"));
+                asking::add_to_linker(&mut linker).map_err(unlinked)?;
+                let pre = linked(room, &linker, &component).map_err(NotCompiled::Program)?;
+                Kind::Rich(Box::new(Linked { pre, exports }))
+            }
+            None => {
+                let pre = linked(room, &room.linker, &component).and_then(|pre| command(room, pre, &component));
+                Kind::Command { pre: pre.map_err(NotCompiled::Program)?, check: check::export(&component) }
+            }
+        };
+        Ok(Program { kind, counts_fuel, digest })
     }
 
-    fn component(&self, room: &Room, bytes: &[u8], counts_fuel: bool, digest: &str) -> Result<Component, Failure> {
+    fn component(&self, room: &Room, bytes: &[u8], counts_fuel: bool, digest: &str) -> Result<Component, NotCompiled> {
         if let Some(known) = self.cache.as_ref().and_then(|cache| cache.get(&room.engine, digest)) {
             return Ok(known);
         }
-        vet::check(bytes).map_err(Failure::Program)?;
+        vet::check(bytes).map_err(NotCompiled::Program)?;
         let code = match &self.compiler {
-            None => compiler::compiled(&room.engine, bytes).map_err(Failure::Program)?,
+            None => compiler::compiled(&room.engine, bytes).map_err(NotCompiled::Program)?,
             Some(compiler) => compiler::code(compiler.compile(&Job { program: bytes.into(), counts_fuel })?)?,
         };
         let component = cache::load(&room.engine, &code)
-            .map_err(|error| Failure::System(format!("the compiled program cannot be loaded: {error:#}")))?;
+            .map_err(|error| NotCompiled::System(format!("the compiled program cannot be loaded: {error:#}")))?;
         if let Some(cache) = &self.cache {
             cache.put(&room.engine, digest, &code);
         }
@@ -159,7 +191,7 @@ impl Sandbox {
         let exit = match context(&call, &stdout, &stderr) {
             Ok(wasi) => {
                 let allowance = Allowance::new(call.limits, meter, &self.open_files);
-                let inside = Inside { wasi, allowance, way: self.way(&call, meter), services: None };
+                let inside = Inside { wasi, allowance, way: self.way(&call, meter), notes: None, services: None };
                 self.execute(program, inside, call.limits, meter).await
             }
             Err(error) => Err(error),
@@ -185,8 +217,11 @@ impl Sandbox {
         limits: &Limits,
         meter: &Arc<Meter>,
     ) -> Result<i32, ToolError> {
+        let Kind::Command { pre, .. } = &program.kind else {
+            return Err(ToolError::new(Outcome::BadComponent, "a rich tool is no command"));
+        };
         let ended = self.within(program.counts_fuel, inside, limits, meter, async |store| {
-            let command = program.pre.instantiate_async(&mut *store).await?;
+            let command = pre.instantiate_async(&mut *store).await?;
             command.wasi_cli_run().call_run(store).await
         });
         let exit = match ended.await? {
@@ -251,14 +286,14 @@ fn store(
     meter: &Arc<Meter>,
     deadline: std::time::Instant,
 ) -> Store<Host> {
-    let Inside { wasi, allowance, way, services } = inside;
+    let Inside { wasi, allowance, way, notes, services } = inside;
     let mut table = ResourceTable::new();
     table.set_max_capacity(limits.handles);
     let memory = MemoryBudget { used: 0, cap: limits.memory, meter: meter.clone() };
     let requests = Requests { meter: meter.clone(), limits: *limits, way };
     let http = WasiHttpCtx::new();
     let mut store =
-        Store::new(&room.engine, Host { wasi, table, memory, requests, http, deadline, allowance, services });
+        Store::new(&room.engine, Host { wasi, table, memory, requests, http, deadline, allowance, notes, services });
     store.limiter(|host| &mut host.memory);
     store.set_hostcall_fuel(limits.host_call);
     store.set_max_component_handles(limits.handles);
@@ -279,25 +314,34 @@ fn store(
     store
 }
 
-/// Links a component with what commands may import.
-fn linked(room: &Room, component: &Component) -> Result<CommandPre<Host>, String> {
-    let pre = room.linker.instantiate_pre(component).map_err(|error| {
+/// Links a component with what it may import.
+fn linked(room: &Room, linker: &Linker<Host>, component: &Component) -> Result<InstancePre<Host>, String> {
+    linker.instantiate_pre(component).map_err(|error| {
         let imports = component.component_type();
+        let is_rich = Exports::of(component).is_some();
         let unknown: Vec<_> = imports
             .imports(&room.engine)
             .map(|(name, _)| name)
             .filter(|name| !linker::INTERFACES.contains(&name.split('@').next().unwrap_or(name)))
+            .filter(|name| !(is_rich && asking::is_linked(name)))
             .map(|name| format!("`{name}`"))
             .collect();
         match unknown.is_empty() {
             true => format!("{error:#}"),
             false => format!("it imports {}, which no tool is given; build it without", unknown.join(", ")),
         }
-    })?;
+    })
+}
+
+/// The command that a linked component is.
+fn command(room: &Room, pre: InstancePre<Host>, component: &Component) -> Result<CommandPre<Host>, String> {
     CommandPre::new(pre).map_err(|_| {
         let component = component.component_type();
         let exports: Vec<_> = component.exports(&room.engine).map(|(name, _)| format!("`{name}`")).collect();
         let exports = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
-        format!("no command: it exports {exports}, and a command exports `wasi:cli/run`")
+        format!(
+            "no command: it exports {exports}, and a command exports `wasi:cli/run`, a rich tool `{}`",
+            contract::CALL
+        )
     })
 }

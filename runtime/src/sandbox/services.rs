@@ -1,13 +1,15 @@
-//! What a script can ask of the crib through its interpreter, `toolcrib:script`: to run another program, to keep a value,
-//! to hand a task over, to add a tool or a hook. These functions carry the question to whoever answers for the call; whether
+//! Who answers a guest that asks the crib for something, and what a script can ask through its interpreter,
+//! `toolcrib:script`: to run another program, to keep a value, to hand a task over, to add a tool or a hook. These functions carry the question to whoever answers for the call; whether
 //! it is granted is judged there, and a call for which nobody answers is refused everything.
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use futures::FutureExt;
+use futures::future::{self, BoxFuture};
 use wasmtime::StoreContextMut;
 use wasmtime::component::{ComponentType, Lift, Linker, Lower};
 
+use super::contract::{ModelAnswer, ModelQuestion, Piece};
 use super::host::Host;
 
 /// The interfaces, all of one package.
@@ -19,7 +21,7 @@ const META: &str = "toolcrib:script/meta@0.1.0";
 /// What is answered where nobody answers for a call.
 const NOBODY: &str = "not available here";
 
-/// Who answers for a call. An `Err` is told to the script.
+/// Who answers for a call. What a kind of guest has no way to ask, nobody answers. An `Err` is told to the guest.
 pub(crate) trait Services: Send + Sync {
     /// Runs a command of the crib, with at most so much fuel where fuel is counted.
     fn exec(
@@ -28,7 +30,10 @@ pub(crate) trait Services: Send + Sync {
         arguments: Vec<String>,
         how: How,
         fuel: Option<u64>,
-    ) -> BoxFuture<'_, Result<Left, String>>;
+    ) -> BoxFuture<'_, Result<Left, String>> {
+        let _ = (program, arguments, how, fuel);
+        nobody()
+    }
 
     /// The value kept under a key.
     fn cached(&self, key: &str) -> Option<String>;
@@ -37,10 +42,43 @@ pub(crate) trait Services: Send + Sync {
     fn cache(&self, key: String, value: String) -> Result<(), String>;
 
     /// Hands a task to another agent.
-    fn delegate(&self, task: String) -> BoxFuture<'_, Result<String, String>>;
+    fn delegate(&self, task: String) -> BoxFuture<'_, Result<String, String>> {
+        let _ = task;
+        nobody()
+    }
 
     /// Adds a tool or a hook to the run.
-    fn register(&self, what: Addition, definition: String) -> Result<(), String>;
+    fn register(&self, what: Addition, definition: String) -> Result<(), String> {
+        let _ = (what, definition);
+        Err(NOBODY.to_owned())
+    }
+
+    /// Shows a part of what a call is about to answer.
+    fn show(&self, piece: Piece) -> BoxFuture<'_, ()> {
+        let _ = piece;
+        future::ready(()).boxed()
+    }
+
+    /// Asks the model.
+    fn complete(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, String>> {
+        let _ = question;
+        nobody()
+    }
+
+    /// Calls another tool.
+    fn call(&self, name: String, arguments: String) -> BoxFuture<'_, Result<String, String>> {
+        let _ = (name, arguments);
+        nobody()
+    }
+
+    /// The names of the secrets that are put into the call's requests.
+    fn secrets(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+fn nobody<T: Send + 'static>() -> BoxFuture<'static, Result<T, String>> {
+    future::ready(Err(NOBODY.to_owned())).boxed()
 }
 
 /// What a script can add.
@@ -79,7 +117,7 @@ pub(crate) struct Ended {
     pub(crate) duration_ms: u64,
 }
 
-fn services(store: &StoreContextMut<'_, Host>) -> Result<Arc<dyn Services>, String> {
+pub(super) fn services(store: &StoreContextMut<'_, Host>) -> Result<Arc<dyn Services>, String> {
     store.data().services.clone().ok_or_else(|| NOBODY.to_owned())
 }
 

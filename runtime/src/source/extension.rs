@@ -11,13 +11,13 @@ use super::shape::{kind, members};
 use super::{environment, secrets};
 
 /// What any tool may ask for, and what a script may beside that.
-const PROGRAMS: [&str; 4] = ["files", "env", "network", "secrets"];
+const PROGRAMS: [&str; 7] = ["files", "env", "network", "secrets", "cache", "model", "tools"];
 const SCRIPTS: [&str; 3] = ["exec", "delegate", "meta"];
 /// The most patterns of one list.
 const MOST_GLOBS: usize = 256;
 
 /// What an entry asks for: `{"files": "read" | "write" | {"read": [DIR…], "write": [DIR…]}, "env": [NAME…], "network":
-/// "allow" | [DEST…], "secrets": [{…}…]}`, with the names of `envPassthrough` before those of `env`.
+/// "allow" | [DEST…], "secrets": [{…}…], "cache": true, "model": true, "tools": "allow" | [GLOB…]}`, with the names of `envPassthrough` before those of `env`.
 pub(super) fn capabilities(stated: Option<Value>, env: Vec<String>, folder: &Path) -> Result<Capabilities, String> {
     let Some(stated) = stated else {
         return Ok(Capabilities { env, ..Capabilities::default() });
@@ -31,25 +31,38 @@ pub(super) fn scripts(stated: Option<Value>, folder: &Path) -> Result<Capabiliti
         return Ok(Capabilities::default());
     };
     let mut fields = object("capabilities", stated, &[&PROGRAMS[..], &SCRIPTS[..]].concat())?;
-    let exec = exec(fields.remove("exec"))?;
-    let mut may = |field: &str| match fields.remove(field) {
-        None | Some(Value::Null) => Ok(false),
-        Some(Value::Bool(asked)) => Ok(asked),
-        Some(other) => Err(format!("capabilities.{field} must be true or false, found {}", kind(&other))),
-    };
-    let (delegate, meta) = (may("delegate")?, may("meta")?);
+    let exec = names("exec", &mut fields)?;
+    let (delegate, meta) = (may("delegate", &mut fields)?, may("meta", &mut fields)?);
     Ok(Capabilities { exec, delegate, meta, ..known(fields, Vec::new(), folder)? })
 }
 
-fn exec(stated: Option<Value>) -> Result<Vec<Glob>, String> {
-    let written = match stated {
+/// What a component asks for by itself: what a program may, but no folder by its name, for it lies beside nothing.
+pub(super) fn of_program(stated: Option<Value>) -> Result<Capabilities, String> {
+    let requested = capabilities(stated, Vec::new(), Path::new("/"))?;
+    if let FileRequest::Folders(_) = requested.files {
+        return Err("capabilities.files must be `read` or `write`: a component names no folders".to_owned());
+    }
+    Ok(Capabilities { by_program: true, ..requested })
+}
+
+fn may(field: &str, fields: &mut Map<String, Value>) -> Result<bool, String> {
+    match fields.remove(field) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(asked)) => Ok(asked),
+        Some(other) => Err(format!("capabilities.{field} must be true or false, found {}", kind(&other))),
+    }
+}
+
+fn names(field: &str, fields: &mut Map<String, Value>) -> Result<Vec<Glob>, String> {
+    let place = format!("capabilities.{field}");
+    let written = match fields.remove(field) {
         Some(Value::String(word)) if word == "allow" => vec!["*".to_owned()],
         Some(Value::String(other)) => {
-            return Err(format!("capabilities.exec must be `allow` or an array of names, found {other:?}"));
+            return Err(format!("{place} must be `allow` or an array of names, found {other:?}"));
         }
-        other => strings("capabilities.exec", other.filter(|list| !list.is_null()))?,
+        other => strings(&place, other.filter(|list| !list.is_null()))?,
     };
-    globs("capabilities.exec", written)
+    globs(&place, written)
 }
 
 /// Patterns over names, none of them empty.
@@ -92,7 +105,8 @@ fn known(mut fields: Map<String, Value>, mut env: Vec<String>, folder: &Path) ->
     };
     let secrets = secrets::read(fields.remove("secrets"))?;
     let network = network(fields.remove("network"))?;
-    Ok(Capabilities { files, env, network, secrets, stated: true, ..Capabilities::default() })
+    let (cache, model, tools) = (may("cache", &mut fields)?, may("model", &mut fields)?, names("tools", &mut fields)?);
+    Ok(Capabilities { files, env, network, secrets, cache, model, tools, stated: true, ..Capabilities::default() })
 }
 
 fn network(stated: Option<Value>) -> Result<NetworkRequest, String> {
@@ -223,7 +237,7 @@ mod tests {
         assert_eq!(of(json!([])), "capabilities must be an object, found an array");
         assert_eq!(
             of(json!({"file": "read"})),
-            "capabilities: unknown field `file`, expected one of `files`, `env`, `network`, `secrets`"
+            "capabilities: unknown field `file`, expected one of `files`, `env`, `network`, `secrets`, `cache`, `model`, `tools`"
         );
         assert_eq!(of(json!({"files": "rw"})), "capabilities.files must be `read`, `write` or an object, found \"rw\"");
         assert_eq!(of(json!({"files": {"read": [1]}})), "capabilities.files.read[0] must be a string, found a number");
@@ -249,7 +263,7 @@ mod tests {
             (json!({"meta": "yes"}), "capabilities.meta must be true or false, found a string"),
             (
                 json!({"execute": 1}),
-                "capabilities: unknown field `execute`, expected one of `files`, `env`, `network`, `secrets`, `exec`, `delegate`, `meta`",
+                "capabilities: unknown field `execute`, expected one of `files`, `env`, `network`, `secrets`, `cache`, `model`, `tools`, `exec`, `delegate`, `meta`",
             ),
         ] {
             assert_eq!(of(value), Err(text.to_owned()));

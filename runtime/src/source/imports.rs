@@ -1,4 +1,4 @@
-//! What a program imports, read from its bytes without running it: the sections that tell are read, everything else is
+//! What a program imports and exports, read from its bytes without running it: the sections that tell are read, everything else is
 //! skipped over in the file. Any bytes may stand there; what is not understood whole tells nothing.
 
 mod types;
@@ -14,17 +14,22 @@ use wasmparser::{
 
 use crate::tool::Import;
 
+use super::descriptor::SECTION;
+
 pub(crate) use types::check_nesting;
 
 /// The most bytes of sections that are read.
 const MOST_BYTES: u64 = 4 << 20;
 /// The most sections of a program.
 const MOST_SECTIONS: usize = 100_000;
+/// The most bytes that are read of a section of which only the name matters.
+const LONGEST_NAME: u64 = 64;
 /// The most names that are kept of a program: imports and what is used of them.
 const MOST_NAMES: usize = 2000;
 
 /// The numbers of the sections that tell.
 mod section {
+    pub(super) const CUSTOM: u8 = 0;
     pub(super) const CORE_IMPORT: u8 = 2;
     pub(super) const ALIAS: u8 = 6;
     pub(super) const TYPE: u8 = 7;
@@ -34,8 +39,18 @@ mod section {
     pub(super) const LAST: u8 = 13;
 }
 
-/// What the program in a file imports; `None` where its bytes do not tell.
-pub(super) fn read(program: &Path) -> Option<Vec<Import>> {
+/// What the bytes of a program tell.
+#[derive(Default)]
+pub(super) struct Known {
+    pub(super) imports: Vec<Import>,
+    /// The names of what it exports, where it is a component.
+    pub(super) exports: Vec<String>,
+    /// Whether it says of itself what it is, at its top level.
+    pub(super) is_described: bool,
+}
+
+/// What the bytes of the program in a file tell; `None` where they do not.
+pub(super) fn read(program: &Path) -> Option<Known> {
     if !program.metadata().ok()?.is_file() {
         return None;
     }
@@ -54,7 +69,7 @@ pub(super) fn read(program: &Path) -> Option<Vec<Import>> {
     }
 }
 
-fn of_module(sections: Sections) -> Option<Vec<Import>> {
+fn of_module(sections: Sections) -> Option<Known> {
     let mut found = Found::default();
     sections.each(&[section::CORE_IMPORT], |_, body| {
         for import in ImportSectionReader::new(body).ok()?.into_imports() {
@@ -63,15 +78,17 @@ fn of_module(sections: Sections) -> Option<Vec<Import>> {
         }
         Some(())
     })?;
-    Some(found.imports)
+    Some(found.known)
 }
 
-fn of_component(sections: Sections) -> Option<Vec<Import>> {
+fn of_component(sections: Sections) -> Option<Known> {
     let mut found = Found::default();
     // Every type that the component has a number for; of an instance type, the names of what it has.
     let mut types: Vec<Option<Vec<String>>> = Vec::new();
-    sections.each(&[section::TYPE, section::IMPORT, section::ALIAS, section::EXPORT], |id, body| {
+    const WANTED: [u8; 5] = [section::CUSTOM, section::TYPE, section::IMPORT, section::ALIAS, section::EXPORT];
+    sections.each(&WANTED, |id, mut body| {
         match id {
+            section::CUSTOM => found.known.is_described |= body.read_string().is_ok_and(|name| name == SECTION),
             section::TYPE => types.extend(types::read(body).ok()?),
             section::IMPORT => {
                 for import in ComponentImportSectionReader::new(body).ok()? {
@@ -92,19 +109,21 @@ fn of_component(sections: Sections) -> Option<Vec<Import>> {
             }
             _ => {
                 for export in ComponentExportSectionReader::new(body).ok()? {
-                    types.extend((export.ok()?.kind == ComponentExternalKind::Type).then_some(None));
+                    let export = export.ok()?;
+                    types.extend((export.kind == ComponentExternalKind::Type).then_some(None));
+                    found.export(export.name.name)?;
                 }
             }
         }
         Some(())
     })?;
-    Some(found.imports)
+    Some(found.known)
 }
 
-/// The imports so far.
+/// What was found so far.
 #[derive(Default)]
 struct Found {
-    imports: Vec<Import>,
+    known: Known,
     names: usize,
 }
 
@@ -116,11 +135,20 @@ impl Found {
             return None;
         }
         let used = used.iter().map(|name| name.as_ref().to_owned());
-        match self.imports.iter_mut().find(|import| import.from == from) {
+        match self.known.imports.iter_mut().find(|import| import.from == from) {
             Some(import) => import.functions.extend(used),
-            None => self.imports.push(Import { from: from.to_owned(), functions: used.collect() }),
+            None => self.known.imports.push(Import { from: from.to_owned(), functions: used.collect() }),
         }
         Some(())
+    }
+}
+
+impl Found {
+    /// Adds something that is exported; `None` where there is too much.
+    fn export(&mut self, name: &str) -> Option<()> {
+        self.names += 1;
+        self.known.exports.push(name.to_owned());
+        (self.names <= MOST_NAMES).then_some(())
     }
 }
 
@@ -143,14 +171,19 @@ impl Sections {
             let id = self.byte()?;
             let size = self.size()?;
             self.left = self.left.checked_sub(size).filter(|_| id <= section::LAST)?;
-            if wanted.contains(&id) {
-                budget = budget.checked_sub(size)?;
-                let mut body = vec![0; usize::try_from(size).ok()?];
+            let read = match wanted.contains(&id) {
+                // Its name alone says whether it matters.
+                true if id == section::CUSTOM => size.min(LONGEST_NAME),
+                true => size,
+                false => 0,
+            };
+            if read > 0 {
+                budget = budget.checked_sub(read)?;
+                let mut body = vec![0; usize::try_from(read).ok()?];
                 self.file.read_exact(&mut body).ok()?;
                 visit(id, BinaryReader::new(&body, 0))?;
-            } else {
-                self.file.seek_relative(i64::try_from(size).ok()?).ok()?;
             }
+            self.file.seek_relative(i64::try_from(size - read).ok()?).ok()?;
         }
         None
     }

@@ -26,6 +26,14 @@ const HARMLESS: [&str; 19] = [
     "wasi:random/insecure-seed",
     "wasi:random/random",
 ];
+/// The parts of our own contract by which a rich tool reaches nobody but who watches its call.
+const OUR_HARMLESS: [&str; 5] = [
+    "toolcrib:tool/cache",
+    "toolcrib:tool/log",
+    "toolcrib:tool/progress",
+    "toolcrib:tool/secrets",
+    "toolcrib:tool/types",
+];
 /// The functions of files that change none; `open-at` is not among them, for it creates and truncates.
 const FILES: &str = "wasi:filesystem/types";
 const LOOKS_AT_FILES: [&str; 16] = [
@@ -116,7 +124,8 @@ pub(super) fn infer(tool: &mut Tool) {
 
 /// Takes back what a record of a stranger's declares and only its program could prove; says so in a sentence.
 pub(super) fn doubt(tool: &mut Tool) -> Option<String> {
-    let told = unsafe_together(tool).filter(|_| tool.origin.format == Format::Record)?;
+    let is_strangers = tool.origin.format == Format::Record || tool.requested.by_program;
+    let told = unsafe_together(tool).filter(|_| is_strangers)?;
     tool.interface.safety.is_concurrency_safe = Fact::default(false);
     Some(format!("{told}, so each runs alone"))
 }
@@ -184,6 +193,8 @@ impl Reach {
                 reach.network.get_or_insert(import.from.clone());
             } else if known && interface == FILES {
                 reach.files |= import.functions.iter().any(|name| !LOOKS_AT_FILES.contains(&name.as_str()));
+            } else if version.starts_with("1.") && OUR_HARMLESS.contains(&interface) {
+                continue;
             } else if !known || !HARMLESS.contains(&interface) {
                 reach.unknown = true;
             }

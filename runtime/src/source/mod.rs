@@ -3,6 +3,7 @@
 
 mod artifact;
 mod component;
+pub mod descriptor;
 mod document;
 mod environment;
 mod extension;
@@ -19,6 +20,7 @@ mod record;
 mod report;
 mod secrets;
 mod shape;
+mod world;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -144,8 +146,14 @@ fn read(path: &Path) -> Reading {
         (None, None) if artifact::is_markdown(path) => harness::read_files([path], Reading::default()),
         (None, None) => document::read(path),
     };
+    let found = std::mem::take(&mut reading.tools);
+    for tool in found {
+        let known = tool.body.program().and_then(imports::read);
+        let (tools, problems) = world::settle(tool, known);
+        reading.tools.extend(tools);
+        reading.problems.extend(problems);
+    }
     for tool in &mut reading.tools {
-        tool.imports = tool.body.program().and_then(imports::read);
         inference::infer(tool);
         let doubt = inference::doubt(tool).map(|text| about(tool, Severity::Warning, &text));
         reading.problems.extend(doubt.map(|problem| Noted { problem, together: false }));

@@ -63,6 +63,15 @@ macro_rules! partitions {
                 }
             }
 
+            /// Takes what `other` declares wherever nothing is declared here.
+            pub(crate) fn fill(&mut self, other: &Self) {
+                $($(if self.$partition.$field.basis != Basis::Declared
+                    && other.$partition.$field.basis == Basis::Declared
+                {
+                    self.$partition.$field = other.$partition.$field.clone();
+                })*)*
+            }
+
             /// Every field in order.
             pub fn rows(&self) -> Vec<Row> {
                 vec![$($(Row {

@@ -113,6 +113,34 @@ pub struct LimitRequest {
 }
 
 impl LimitRequest {
+    /// This, and what it leaves open as `other` names it.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            deadline: self.deadline.or(other.deadline),
+            memory: self.memory.or(other.memory),
+            stdout: self.stdout.or(other.stdout),
+            disk_bytes: self.disk_bytes.or(other.disk_bytes),
+            disk_entries: self.disk_entries.or(other.disk_entries),
+            fuel: self.fuel.or(other.fuel),
+            requests: self.requests.or(other.requests),
+            received: self.received.or(other.received),
+        }
+    }
+
+    /// This with nothing above `most`.
+    pub(crate) fn at_most(self, most: &Limits) -> Self {
+        Self {
+            deadline: self.deadline.map(|own| own.min(most.deadline)),
+            memory: self.memory.map(|own| own.min(most.memory)),
+            stdout: self.stdout.map(|own| own.min(most.stdout)),
+            disk_bytes: self.disk_bytes.map(|own| own.min(most.disk_bytes)),
+            disk_entries: self.disk_entries.map(|own| own.min(most.disk_entries)),
+            fuel: self.fuel,
+            requests: self.requests.map(|own| own.min(most.requests)),
+            received: self.received.map(|own| own.min(most.received)),
+        }
+    }
+
     /// `base` with what this names in its place.
     pub fn over(&self, base: Limits) -> Limits {
         Limits {

@@ -1,0 +1,150 @@
+//! Who answers a rich tool while it runs. Each question is held against the tool's grant first, and what is refused stands
+//! in the record of its call. A call of another tool goes the way of every call, one level deeper.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use futures::future::BoxFuture;
+use tokio::sync::mpsc;
+
+use crate::call::{Denial, Part, ToolCall};
+use crate::delegate::DEEPEST;
+use crate::model::{LONGEST_ANSWER, LONGEST_QUESTION, MOST_QUESTIONS, MOST_TOKENS, Question, USUAL_TOKENS};
+use crate::policy::Grant;
+use crate::sandbox::{Meter, ModelAnswer, ModelQuestion, Piece, Services};
+use crate::tool::SecretRequest;
+
+use super::memory::Cache;
+use super::{Context, Memory, Pipeline, parts};
+
+/// The most parts of one call that are shown, the most bytes of all of them, and how many wait to be.
+const MOST_PARTS: u64 = 1000;
+const MOST_PART_BYTES: usize = 1 << 20;
+pub(super) const WAITING_PARTS: usize = 64;
+/// The most calls of other tools that one call makes.
+const MOST_CALLS: u64 = 64;
+
+/// Answers the questions of one call.
+pub(super) struct Attendant {
+    pub(super) pipeline: Arc<Pipeline>,
+    pub(super) memory: Arc<Memory>,
+    pub(super) grant: Arc<Grant>,
+    pub(super) meter: Arc<Meter>,
+    /// The digest of the component, whose tools share what they keep.
+    pub(super) space: String,
+    /// The call's identifiers, the caller's and the host's.
+    pub(super) call_id: String,
+    pub(super) invocation: String,
+    pub(super) depth: u32,
+    pub(super) parts: mpsc::Sender<Part>,
+    pub(super) room: std::sync::atomic::AtomicUsize,
+    /// What the tool keeps where there is no run that could.
+    pub(super) cache: Cache,
+}
+
+impl Attendant {
+    /// The room for parts of a call that has shown none.
+    pub(super) fn all_room() -> std::sync::atomic::AtomicUsize {
+        std::sync::atomic::AtomicUsize::new(MOST_PART_BYTES)
+    }
+
+    fn cache(&self) -> &Cache {
+        if self.memory.is_open() { &self.cache } else { &self.memory.cache }
+    }
+
+    fn key(&self, key: &str) -> String {
+        format!("{}\0{key}", self.space)
+    }
+
+    fn refused(&self, denial: Denial) -> String {
+        let hint = denial.flag.as_ref().map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
+        self.meter.refused(denial);
+        format!("permission denied by the grant{hint}")
+    }
+
+    async fn show_part(&self, piece: Piece) {
+        let bytes = piece.len();
+        let fits = self.meter.whole().parts.load(Relaxed) < MOST_PARTS
+            && self.room.fetch_update(Relaxed, Relaxed, |room| room.checked_sub(bytes)).is_ok();
+        // Whoever shows parts too fast waits here, and not in somebody's memory.
+        match fits && self.parts.send(parts::shown(piece)).await.is_ok() {
+            true => self.meter.whole().parts.fetch_add(1, Relaxed),
+            false => self.meter.whole().dropped_parts.fetch_add(1, Relaxed),
+        };
+    }
+
+    async fn ask(&self, question: ModelQuestion) -> Result<ModelAnswer, String> {
+        self.grant.rights().model().map_err(|denial| self.refused(denial))?;
+        let ModelQuestion { system, prompt, max_tokens } = question;
+        let bytes = prompt.len() + system.as_ref().map_or(0, String::len);
+        if bytes > LONGEST_QUESTION {
+            return Err(format!("the question has {bytes} bytes, more than the {LONGEST_QUESTION} allowed"));
+        }
+        let model = self.pipeline.model.as_ref().ok_or("no model is set up here")?;
+        let meter = self.meter.whole();
+        let asked =
+            meter.completions.fetch_update(Relaxed, Relaxed, |asked| (asked < MOST_QUESTIONS).then_some(asked + 1));
+        asked.map_err(|_| format!("the call has asked the model {MOST_QUESTIONS} times, and asks no more"))?;
+        let max_tokens = max_tokens.unwrap_or(USUAL_TOKENS).clamp(1, MOST_TOKENS);
+        let said = model.complete(Question { system, prompt, max_tokens }).await?;
+        meter.tokens.fetch_add(said.tokens, Relaxed);
+        if said.text.len() > LONGEST_ANSWER {
+            return Err(format!("the model answered with more than {LONGEST_ANSWER} bytes"));
+        }
+        Ok(ModelAnswer { text: said.text, tokens: said.tokens })
+    }
+
+    async fn call_tool(&self, name: String, arguments: String) -> Result<String, String> {
+        let entry = self.pipeline.entry(&name, &self.memory).map_err(|fault| fault.to_string())?;
+        // The grant is for tools, whatever alias they are called by.
+        self.grant.rights().call(&entry.tool.name).map_err(|denial| self.refused(denial))?;
+        let depth = self.depth + 1;
+        if depth > DEEPEST {
+            return Err(format!("{DEEPEST} tools have called one another already, and no more do"));
+        }
+        let calls = &self.meter.whole().calls;
+        let number = calls
+            .fetch_update(Relaxed, Relaxed, |calls| (calls < MOST_CALLS).then_some(calls + 1))
+            .map_err(|_| format!("the call has called {MOST_CALLS} tools, and calls no more"))?;
+        let call = ToolCall::new(format!("{}/{}", self.call_id, number + 1), name, arguments);
+        let context = Context { depth, parent: Some(&self.invocation), ..Context::alone(&self.memory) };
+        let result = self.pipeline.call(call, context).await;
+        let told = result.content().into_owned();
+        if result.is_error() { Err(told) } else { Ok(told) }
+    }
+}
+
+impl Services for Attendant {
+    fn cached(&self, key: &str) -> Option<String> {
+        match self.grant.rights().cache() {
+            Ok(()) => self.cache().get(&self.key(key)),
+            Err(denial) => {
+                self.meter.refused(denial);
+                None
+            }
+        }
+    }
+
+    fn cache(&self, key: String, value: String) -> Result<(), String> {
+        self.grant.rights().cache().map_err(|denial| self.refused(denial))?;
+        self.cache().set(self.key(&key), value)
+    }
+
+    fn show(&self, piece: Piece) -> BoxFuture<'_, ()> {
+        Box::pin(self.show_part(piece))
+    }
+
+    fn complete(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, String>> {
+        Box::pin(self.ask(question))
+    }
+
+    fn call(&self, name: String, arguments: String) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(self.call_tool(name, arguments))
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.grant.secrets().iter().map(|SecretRequest { name, .. }| name.clone()).collect();
+        names.dedup();
+        names
+    }
+}

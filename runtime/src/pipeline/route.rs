@@ -1,0 +1,110 @@
+//! Whose a call is: what the operator says first, then what tools claim, then the name. A tool is asked about calls without
+//! a name, about names that nothing has, and about names of its own component; no tool takes a call from another's.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::call::{Payload, ToolCall};
+use crate::error::{Error, Outcome, ToolError};
+use crate::sandbox::{Carried, Meter, Opinion};
+use crate::tool::{Body, Limits};
+
+use super::rich::Asking;
+use super::ticket::Ticket;
+use super::{Context, Entry, Pipeline};
+
+/// How long a tool may take to say whether a call is its own.
+const LONGEST: Duration = Duration::from_secs(1);
+/// The most tools that are asked about one call.
+const MOST_ASKED: usize = 32;
+
+impl Pipeline {
+    /// The tool that is to answer a call.
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::BadArguments`] where there is none, where the tool of the name rejects the call, or where two claim it.
+    pub(super) async fn whose<'p>(
+        self: &'p Arc<Self>,
+        call: &ToolCall,
+        context: &Context<'p>,
+        ticket: &mut Ticket<'p>,
+    ) -> Result<Entry<'p>, ToolError> {
+        if let Some(name) = self.routes.get(&call.name) {
+            return self.entry(name, context.memory).map_err(|fault| ticket.fault(fault));
+        }
+        let named = match call.name.is_empty() {
+            true => Err(ToolError::new(Outcome::BadArguments, "the call names no tool, and no tool claims it")),
+            false => self.entry(&call.name, context.memory).map_err(|fault| ticket.fault(fault)),
+        };
+        // A call that has a name of its own, and nobody to say otherwise.
+        if named.as_ref().is_ok_and(|entry| !claims(*entry)) || !self.ready_to_claim() {
+            return named;
+        }
+        let beside = |entry: &Entry<'_>| match &named {
+            Ok(named) => entry.tool.body.program() == named.tool.body.program(),
+            Err(_) => true,
+        };
+        let asked = (0..self.ready.len()).map(|index| self.at(index)).filter(|entry| claims(*entry)).filter(beside);
+        let is_named = |entry: &Entry<'_>| named.as_ref().is_ok_and(|named| named.tool.name == entry.tool.name);
+        let (mut claimed, mut rejected) = (Vec::<Entry<'p>>::new(), false);
+        for entry in asked.take(MOST_ASKED) {
+            match self.opinion(entry, call, context, ticket).await {
+                Ok(Opinion::Claims) => claimed.push(entry),
+                Ok(Opinion::Rejects) => rejected |= is_named(&entry),
+                Ok(Opinion::None) => {}
+                Err(error) if is_named(&entry) => return Err(error),
+                // Who cannot say that a call is his own has none.
+                Err(error) => ticket.log(format!("routing: `{}`: {}\n", entry.tool.name, error.message)),
+            }
+        }
+        match claimed.as_slice() {
+            [] if rejected => {
+                let message = format!("the tool `{}` rejects this call", super::clip(&call.name));
+                Err(ToolError::new(Outcome::BadArguments, message))
+            }
+            [] => named,
+            [one] => Ok(*one),
+            [one, other, ..] => Err(ToolError::new(
+                Outcome::BadArguments,
+                format!("`{}` and `{}` both claim this call: name one of them", one.tool.name, other.tool.name),
+            )),
+        }
+    }
+
+    /// Whether any tool claims calls.
+    pub(super) fn ready_to_claim(&self) -> bool {
+        self.registry.tools().iter().any(|tool| matches!(&tool.body, Body::Rich(rich) if rich.says.route))
+    }
+
+    async fn opinion<'p>(
+        self: &'p Arc<Self>,
+        entry: Entry<'p>,
+        call: &ToolCall,
+        context: &Context<'p>,
+        ticket: &mut Ticket<'p>,
+    ) -> Result<Opinion, ToolError> {
+        let Body::Rich(rich) = &entry.tool.body else { return Ok(Opinion::None) };
+        let program = self.program(entry).await.map_err(|fault: Error| ToolError::of_fault(&fault))?;
+        let asking = Asking::of(self, entry.tool, call, context, ticket);
+        let payload = match call.payload {
+            Payload::Text => Carried::Text(&call.arguments),
+            Payload::Object => Carried::Object(&call.arguments),
+        };
+        let limits = Limits { deadline: entry.ready.limits.deadline.min(LONGEST), ..entry.ready.limits };
+        let since = Instant::now();
+        let said = match self.slots(entry.ready, &limits, context.depth).await {
+            Ok(_slots) => {
+                let meter = Arc::new(Meter::default());
+                self.sandbox.claim_rich(&program, asking.asked(rich, payload, None), &limits, &meter).await
+            }
+            Err(busy) => Err(busy),
+        };
+        ticket.waited(since);
+        said
+    }
+}
+
+fn claims(entry: Entry<'_>) -> bool {
+    entry.ready.closed.is_none() && matches!(&entry.tool.body, Body::Rich(rich) if rich.says.route)
+}

@@ -1,0 +1,98 @@
+//! What surrounds a call, as a rich tool is told it: layers, of which the host's own come first and stay as they are. A
+//! caller adds to them and overrides nothing.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::call::ToolCall;
+
+/// The host's own keys in every call.
+const OWN: [&str; 6] = ["trigger_source", "config", "tool", "invocation", "depth", "parent"];
+/// The most bytes of what a caller adds.
+const MOST_BYTES: usize = 64 << 10;
+
+/// What surrounds the calls of one runtime.
+#[derive(Debug, Default)]
+pub(crate) struct Surroundings {
+    /// Through which door calls come.
+    pub(crate) trigger_source: Option<String>,
+    /// What an application adds for all calls.
+    pub(crate) application: Map<String, Value>,
+    /// What the operator set for each tool.
+    pub(crate) config: HashMap<String, Value>,
+}
+
+/// Where a call stands.
+pub(super) struct Standing<'a> {
+    pub(super) tool: &'a str,
+    pub(super) invocation: &'a str,
+    pub(super) depth: u32,
+    pub(super) parent: Option<&'a str>,
+}
+
+impl Surroundings {
+    /// What the operator set for a tool: an object, which may be empty.
+    pub(super) fn config(&self, tool: &str) -> Value {
+        self.config.get(tool).cloned().unwrap_or_else(|| json!({}))
+    }
+
+    /// What surrounds one call, as JSON text, and a sentence for each key of the caller's that was left out.
+    pub(super) fn of(&self, call: &ToolCall, standing: &Standing<'_>) -> (String, Vec<String>) {
+        let source = match standing.parent {
+            Some(_) => "tool",
+            None => self.trigger_source.as_deref().unwrap_or("library"),
+        };
+        let mut all = self.application.clone();
+        all.insert("trigger_source".to_owned(), json!(source));
+        all.insert("config".to_owned(), self.config(standing.tool));
+        all.insert("tool".to_owned(), json!(standing.tool));
+        all.insert("invocation".to_owned(), json!(standing.invocation));
+        all.insert("depth".to_owned(), json!(standing.depth));
+        all.insert("parent".to_owned(), json!(standing.parent));
+        let mut warnings = Vec::new();
+        let bytes: usize = call.context.iter().map(|(key, value)| key.len() + value.to_string().len()).sum();
+        if bytes > MOST_BYTES {
+            let message =
+                format!("the caller's context has {bytes} bytes, more than the {MOST_BYTES} allowed: left out");
+            return (Value::Object(all).to_string(), vec![message]);
+        }
+        for (key, value) in &call.context {
+            if OWN.contains(&key.as_str()) || self.application.contains_key(key) {
+                warnings.push(format!(
+                    "the context's key `{}` is the host's own: the caller's value is left out",
+                    super::clip(key)
+                ));
+            } else {
+                all.insert(key.clone(), value.clone());
+            }
+        }
+        (Value::Object(all).to_string(), warnings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_adds_and_overrides_nothing() {
+        let application = Map::from_iter([("application".to_owned(), json!("test"))]);
+        let config = HashMap::from([("t".to_owned(), json!({"max": 1}))]);
+        let surroundings = Surroundings { trigger_source: None, application, config };
+        let mut call = ToolCall::new("c", "t", "{}");
+        for (key, value) in [("config", json!(0)), ("application", json!(0)), ("mine", json!(7)), ("depth", json!(9))] {
+            call.context.insert(key.to_owned(), value);
+        }
+        let standing = Standing { tool: "t", invocation: "inv", depth: 1, parent: None };
+        let (told, warnings) = surroundings.of(&call, &standing);
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told["config"], json!({"max": 1}));
+        assert_eq!((&told["application"], &told["mine"], &told["depth"]), (&json!("test"), &json!(7), &json!(1)));
+        assert_eq!(warnings.len(), 3);
+        assert!(warnings[0].contains("`config`") && warnings[1].contains("`application`"), "{warnings:?}");
+        call.context.insert("large".to_owned(), json!("x".repeat(MOST_BYTES)));
+        let (told, warnings) = surroundings.of(&call, &standing);
+        assert!(!told.contains("mine") && warnings[0].contains("more than the 65536"), "{warnings:?}");
+    }
+}

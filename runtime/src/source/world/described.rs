@@ -1,0 +1,166 @@
+//! One descriptor: what a component says of one of its tools, in the words of an entry of a `tools.json` and a few of its
+//! own. A wrong value is an error, a field that nobody knows is told.
+
+use serde_json::{Map, Value};
+
+use crate::tool::{
+    Basis, Capabilities, Enablement, Fact, Glob, Grammar, LimitRequest, Limits, Stated, Syntax, TextInput, Tool,
+};
+
+use super::super::interface::Statement;
+use super::super::record::take;
+use super::super::report::Report;
+use super::super::shape::{kind, members};
+use super::super::{extension, name};
+
+const FIELDS: [&str; 17] = [
+    "name",
+    "aliases",
+    "description",
+    "schema",
+    "text",
+    "output",
+    "capabilities",
+    "timeoutSec",
+    "limits",
+    "interface",
+    "tags",
+    "requiredTags",
+    "forbiddenTags",
+    "models",
+    "provider",
+    "package",
+    "$schema",
+];
+/// What a descriptor says in its own words, and not a second time in `interface`.
+const OWN: [&str; 5] = ["name", "aliases", "description", "runtime_input_schema", "output_schema"];
+
+/// One descriptor.
+pub(super) struct Described {
+    pub(super) name: String,
+    description: Option<String>,
+    parameters: Option<Value>,
+    text: Option<TextInput>,
+    requested: Option<Capabilities>,
+    limits: LimitRequest,
+    stated: Statement,
+    enablement: Enablement,
+}
+
+impl Described {
+    /// Reads one; what is wrong in it is reported.
+    pub(super) fn read(index: usize, value: Value, several: bool, report: &mut Report) -> Option<Self> {
+        let place = if several { format!("descriptor[{index}]") } else { "descriptor".to_owned() };
+        let mut fields = report.value(members(&place, value))?;
+        let name = fields.shift_remove("name").and_then(String::read).filter(|name| !name.trim().is_empty());
+        report.enter(match &name {
+            Some(name) => format!("{place} {:?}: ", name::shortened(name)),
+            None => format!("{place}: "),
+        });
+        report.that(name.is_some(), "name is required, a string that is not empty");
+        let name = name?;
+        report.value(name::check_length(&name));
+        let description = take::<String>(report, &mut fields, "description");
+        let schema = fields.shift_remove("schema");
+        if let Some(schema) = schema.as_ref().filter(|schema| !schema.is_object()) {
+            report.error(&format!("schema must be an object, found {}", kind(schema)));
+        }
+        let text = fields.shift_remove("text").and_then(|text| report.value(text_input(text)));
+        report.that(schema.is_none() || text.is_none(), "schema and text are both stated: a tool takes one of them");
+        let mut stated = Statement::default();
+        if let Some(interface) =
+            fields.shift_remove("interface").and_then(|value| report.value(members("interface", value)))
+        {
+            stated.read("interface", interface, &OWN, report);
+        }
+        if let Some(output) = fields.shift_remove("output") {
+            report.that(output.is_object(), &format!("output must be an object, found {}", kind(&output)));
+            stated.interface.schemas.output_schema = Fact { value: Some(output), basis: Basis::Declared };
+        }
+        if let Some(aliases) = take::<Vec<String>>(report, &mut fields, "aliases") {
+            stated.interface.identity.aliases = Fact { value: aliases, basis: Basis::Declared };
+        }
+        let asked = fields.shift_remove("capabilities");
+        let requested = match asked {
+            Some(asked) => Some(report.value(extension::of_program(Some(asked)))?),
+            None => None,
+        };
+        let limits = report.value(extension::limits(fields.shift_remove("limits")))?;
+        let seconds = take::<usize>(report, &mut fields, "timeoutSec").map(|seconds| seconds as u64);
+        let deadline = report.value(stated.deadline(seconds))?;
+        let models = take(report, &mut fields, "models").unwrap_or_default();
+        let enablement = Enablement {
+            tags: take(report, &mut fields, "tags").unwrap_or_default(),
+            required_tags: take(report, &mut fields, "requiredTags").unwrap_or_default(),
+            forbidden_tags: take(report, &mut fields, "forbiddenTags").unwrap_or_default(),
+            models: globs(report, models),
+            provider: take(report, &mut fields, "provider").unwrap_or_default(),
+        };
+        fields.shift_remove("package");
+        fields.shift_remove("$schema");
+        report.unknown("", &fields, &FIELDS);
+        name::warn_of_servers(&name, None, report);
+        let parameters = text.as_ref().map(TextInput::schema).or(schema);
+        let limits = LimitRequest { deadline, ..limits };
+        Some(Self { name, description, parameters, text, requested, limits, stated, enablement })
+    }
+
+    /// The tool with this in the place of all that it leaves open.
+    pub(super) fn fill(self, mut tool: Tool) -> Tool {
+        tool.description = tool.description.or(self.description);
+        if tool.parameters.is_none() {
+            tool.parameters = self.parameters;
+            tool.text = self.text;
+        }
+        if let Some(requested) = self.requested.filter(|_| !tool.requested.stated) {
+            tool.requested = requested;
+        }
+        // What an operator's entry leaves open, no program widens.
+        let limits = match tool.origin.is_operators() {
+            true => self.limits.at_most(&Limits::default()),
+            false => self.limits,
+        };
+        tool.limits = tool.limits.or(limits);
+        tool.interface.fill(&self.stated.interface);
+        tool.enablement = self.enablement;
+        tool.origin.unknown.extend(self.stated.unknown);
+        tool
+    }
+}
+
+fn text_input(value: Value) -> Result<TextInput, String> {
+    let mut fields = members("text", value)?;
+    let string = |field: &str, value: Option<Value>| match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other) => Err(format!("text.{field} must be a string, found {}", kind(&other))),
+    };
+    let field = string("field", fields.shift_remove("field"))?.unwrap_or_else(|| TextInput::FIELD.to_owned());
+    if field.is_empty() {
+        return Err("text.field is empty".to_owned());
+    }
+    let description = string("description", fields.shift_remove("description"))?;
+    let grammar = match fields.shift_remove("grammar") {
+        None | Some(Value::Null) => None,
+        Some(grammar) => Some(self::grammar(members("text.grammar", grammar)?)?),
+    };
+    match fields.keys().next() {
+        None => Ok(TextInput { grammar, field, description }),
+        Some(key) => Err(format!("text: unknown field `{key}`, expected one of `grammar`, `field`, `description`")),
+    }
+}
+
+fn grammar(mut fields: Map<String, Value>) -> Result<Grammar, String> {
+    let syntax = fields.shift_remove("syntax").unwrap_or_default();
+    let found = syntax.to_string();
+    let syntax = Syntax::read(syntax)
+        .ok_or_else(|| format!("text.grammar.syntax must be {}, found {}", Syntax::WANTED, name::shortened(&found)))?;
+    match fields.shift_remove("definition") {
+        Some(Value::String(definition)) if !definition.is_empty() => Ok(Grammar { syntax, definition }),
+        _ => Err("text.grammar.definition must be a string that is not empty".to_owned()),
+    }
+}
+
+fn globs(report: &mut Report, written: Vec<String>) -> Vec<Glob> {
+    report.value(extension::globs("models", written)).unwrap_or_default()
+}
