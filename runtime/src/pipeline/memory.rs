@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::OnceCell;
 
 use crate::delegate::Task;
+use crate::observe::Observer;
 use crate::policy::Approval;
 use crate::tool::Tool;
 
@@ -36,6 +37,8 @@ pub(crate) struct Memory {
     /// How many agents the run has begun, in whatever depth.
     pub(super) agents: Arc<AtomicU32>,
     adding: Mutex<()>,
+    /// Who is told what happens in its calls, beside those who are told of all.
+    watcher: OnceLock<Arc<dyn Observer>>,
     prepared: Mutex<HashMap<String, Arc<Preparing>>>,
     pub(super) tools: Additions<Added>,
     pub(super) hooks: Additions<Scripted>,
@@ -69,6 +72,16 @@ impl Memory {
     /// The memory of an agent to which a task was handed.
     pub(crate) fn of_task(task: &Task) -> Self {
         Self { depth: task.depth, agents: task.agents.clone(), ..Self::default() }
+    }
+
+    /// Tells somebody of its calls from now on: the first who asks.
+    pub(super) fn watch(&self, watcher: Arc<dyn Observer>) {
+        let _ = self.watcher.set(watcher);
+    }
+
+    /// Who is told of its calls.
+    pub(super) fn watcher(&self) -> Option<&Arc<dyn Observer>> {
+        self.watcher.get()
     }
 
     /// Keeps others from adding meanwhile.

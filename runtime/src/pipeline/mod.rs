@@ -158,7 +158,7 @@ impl Pipeline {
 
     /// Takes a call from its door to its record. It always answers, and dropping it stops the guest and leaves a record.
     pub(crate) async fn call<'p>(self: &'p Arc<Self>, call: ToolCall, context: Context<'p>) -> ToolResult {
-        let mut ticket = self.ticket(&call);
+        let mut ticket = self.ticket(&call).watched_by(context.memory.watcher(), &call);
         let ended = match self.audit.ready() {
             Ok(()) => {
                 let passed = AssertUnwindSafe(self.pass(&call, &context, &mut ticket)).catch_unwind().await;

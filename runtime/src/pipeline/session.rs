@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use serde_json::Value;
 
 use crate::call::{ToolCall, ToolResult};
+use crate::observe::Observer;
 use crate::tool::{Body, Builtin, Event, Tool, Visibility};
 
 use super::gate::Turn;
@@ -50,6 +51,12 @@ impl Session {
         }
         shown.extend(self.memory.tools.iter().filter(|added| added.ready.closed.is_none()).map(|added| &added.tool));
         shown
+    }
+
+    /// Tells `watcher` what happens in the calls of this conversation, also in those that its tools make, from now on. The
+    /// first who is named is the one who is told.
+    pub fn watched_by(&self, watcher: Arc<dyn Observer>) {
+        self.memory.watch(watcher);
     }
 
     /// Calls a tool; see [`crate::Runtime::call`].

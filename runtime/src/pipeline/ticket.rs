@@ -26,6 +26,8 @@ pub(super) struct Ticket<'p> {
     pub(super) meter: Arc<Meter>,
     audit: &'p Audit,
     observers: &'p [Arc<dyn Observer>],
+    /// Who is told of the calls of its conversation.
+    watcher: Option<&'p Arc<dyn Observer>>,
     secrets: Option<&'p Secrets>,
     started: Instant,
     waited: Duration,
@@ -72,6 +74,7 @@ impl<'p> Ticket<'p> {
             meter: Arc::default(),
             audit,
             observers,
+            watcher: None,
             secrets,
             started: Instant::now(),
             waited: Duration::ZERO,
@@ -91,6 +94,15 @@ impl<'p> Ticket<'p> {
         ticket
     }
 
+    /// The same ticket, told to one more.
+    pub(super) fn watched_by(mut self, watcher: Option<&'p Arc<dyn Observer>>, call: &ToolCall) -> Self {
+        if let (Some(watcher), Some(receipt)) = (watcher, &self.receipt) {
+            tell(std::slice::from_ref(watcher), &self.event(receipt, What::Received(&call.arguments)));
+        }
+        self.watcher = watcher;
+        self
+    }
+
     /// The call's identifier in every record.
     pub(super) fn invocation(&self) -> &str {
         self.receipt.as_ref().map_or("", |receipt| &receipt.invocation)
@@ -98,17 +110,22 @@ impl<'p> Ticket<'p> {
 
     /// Tells whoever watches.
     pub(super) fn tell(&self, what: What<'_>) {
-        let (false, Some(receipt)) = (self.observers.is_empty(), &self.receipt) else { return };
+        let (true, Some(receipt)) = (self.is_watched(), &self.receipt) else { return };
         self.tell_of(receipt, what);
     }
 
     fn tell_of(&self, receipt: &Receipt, what: What<'_>) {
+        let event = self.event(receipt, what);
+        tell(self.observers, &event);
+        tell(self.watcher.map_or(&[], std::slice::from_ref), &event);
+    }
+
+    fn event<'a>(&self, receipt: &'a Receipt, what: What<'a>) -> Event<'a>
+    where
+        'p: 'a,
+    {
         let Receipt { invocation, call_id, tool: name, .. } = receipt;
-        let event = Event { invocation, call_id, name, tool: self.tool, at: SystemTime::now(), what };
-        for observer in self.observers {
-            // Whoever watches harms no call.
-            let _ = catch_unwind(AssertUnwindSafe(|| observer.observe(&event)));
-        }
+        Event { invocation, call_id, name, tool: self.tool, at: SystemTime::now(), what }
     }
 
     /// Notes the tool that was found, and what it is granted.
@@ -139,7 +156,7 @@ impl<'p> Ticket<'p> {
     /// Whether the arguments are wanted as they may be shown.
     pub(super) fn shows(&self) -> bool {
         let rendering = self.tool.map(|tool| &tool.interface.rendering);
-        !self.observers.is_empty() || rendering.is_some_and(super::show::has_any)
+        self.is_watched() || rendering.is_some_and(super::show::has_any)
     }
 
     pub(super) fn observable(&mut self, arguments: Value) {
@@ -212,7 +229,7 @@ impl<'p> Ticket<'p> {
 
     /// Whether anybody watches.
     pub(super) fn is_watched(&self) -> bool {
-        !self.observers.is_empty()
+        !self.observers.is_empty() || self.watcher.is_some()
     }
 
     /// What the tool's record says that the call is about to do.
@@ -301,7 +318,7 @@ impl<'p> Ticket<'p> {
             },
         };
         let result = self.result(call.id, call.name, outcome, receipt);
-        if !self.observers.is_empty() {
+        if self.is_watched() {
             self.tell_of(&result.receipt, What::Ended(&result));
         }
         result
@@ -409,12 +426,19 @@ impl Drop for Ticket<'_> {
         }
         let receipt = self.settle(Outcome::Cancelled);
         let _ = self.write(&receipt);
-        if !self.observers.is_empty() {
+        if self.is_watched() {
             let (id, name) = (receipt.call_id.clone(), receipt.tool.clone());
             let gone = ToolError::new(Outcome::Cancelled, "the caller went away");
             let result = self.result(id, name, Err(gone), receipt);
             self.tell_of(&result.receipt, What::Ended(&result));
         }
+    }
+}
+
+/// Whoever watches harms no call.
+fn tell(observers: &[Arc<dyn Observer>], event: &Event<'_>) {
+    for observer in observers {
+        let _ = catch_unwind(AssertUnwindSafe(|| observer.observe(event)));
     }
 }
 
