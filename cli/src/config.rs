@@ -20,6 +20,15 @@
 //! [results]
 //! max_inline = 65536           # characters that the model is given whole
 //!
+//! [run]
+//! tags = ["ci"]                # tools can need tags, or refuse them; `--tag` adds more
+//!
+//! [routes]                     # which tool answers to a name that a model calls, whatever tools claim
+//! patch = "apply_patch"
+//!
+//! [config.summarize]           # what a rich tool finds under `config`
+//! style = "brief"
+//!
 //! [network]
 //! nameservers = ["192.0.2.53"] # asked about hosts, and not the system's; `--dns` says the same
 //! ```
@@ -31,6 +40,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use regex::Regex;
+use serde_json::Value;
 use toolcrib::Scheduler;
 use toolcrib::call::Behavior;
 use toolcrib::policy::{Pattern, Rule};
@@ -61,6 +71,12 @@ pub(crate) struct Config {
     pub(crate) max_inline: Option<usize>,
     /// See [`toolcrib::Builder::name_servers`].
     pub(crate) name_servers: Vec<SocketAddr>,
+    /// See [`toolcrib::Builder::tag`].
+    pub(crate) tags: Vec<String>,
+    /// See [`toolcrib::Builder::route`].
+    pub(crate) routes: Vec<(String, String)>,
+    /// See [`toolcrib::Builder::configure`].
+    pub(crate) tools: Vec<(String, Value)>,
 }
 
 /// Text that a tool's answer must not show, by the name under which its record refers to it.
@@ -114,6 +130,22 @@ impl Config {
                 config.name_servers.push(server.read("an address as text, such as \"192.0.2.53\"", name_server)?);
             }
             table.end()?;
+        }
+        if let Some(mut table) = top.table("run")? {
+            for tag in table.take("tags").map_or(Ok(Vec::new()), Field::items)? {
+                config.tags.push(tag.read("a tag as text", |tag| Ok(tag.to_owned()))?);
+            }
+            table.end()?;
+        }
+        if let Some(table) = top.table("routes")? {
+            let route = |(name, field): (String, Field<'_>)| {
+                Ok((name, field.read("the name of a tool", |tool| Ok(tool.to_owned()))?))
+            };
+            config.routes = table.fields().map(route).collect::<anyhow::Result<_>>()?;
+        }
+        if let Some(table) = top.table("config")? {
+            let tool = |(name, field): (String, Field<'_>)| Ok((name, field.object()?));
+            config.tools = table.fields().map(tool).collect::<anyhow::Result<_>>()?;
         }
         top.end()?;
         Ok(config)
@@ -182,6 +214,13 @@ defer_above = 40
 max_inline = 65_536
 [network]
 nameservers = ["127.0.0.1:5353"]
+[run]
+tags = ["ci"]
+[routes]
+patch = "apply_patch"
+[config.summarize]
+style = "brief"
+most = 3
 "#;
 
     #[test]
@@ -201,6 +240,8 @@ nameservers = ["127.0.0.1:5353"]
         assert_eq!(config.scheduler, scheduler);
         assert_eq!((config.defer_above, config.max_inline), (Some(40), Some(65_536)));
         assert_eq!(config.name_servers, ["127.0.0.1:5353".parse().unwrap()]);
+        assert_eq!((config.tags, config.routes), (vec!["ci".into()], vec![("patch".into(), "apply_patch".into())]));
+        assert_eq!(config.tools, [("summarize".into(), serde_json::json!({"style": "brief", "most": 3}))]);
         assert!(Config::parse("toolcrib.toml", "").is_ok_and(|config| config.rules.is_empty()));
     }
 
@@ -230,6 +271,8 @@ nameservers = ["127.0.0.1:5353"]
                 "[network]\nnameservers = ['dns.example']",
                 "t:2: `network.nameservers[0]`: `dns.example` is not the address of a name server such as `192.0.2.53` or `127.0.0.1:5353`",
             ),
+            ("[routes]\na = 1", "t:2: `routes.a` must be the name of a tool, found `1`"),
+            ("[config]\na = 1", "t:2: `config.a` must be a table, found `1`"),
             ("[results]\nmax_inline = -1", "t:2: `results.max_inline` must be a positive whole number, found `-1`"),
         ] {
             assert_eq!(Config::parse("t", text).unwrap_err().to_string(), wanted, "{text}");

@@ -16,6 +16,7 @@ mod progress;
 mod render;
 mod secrets;
 mod telemetry;
+mod watch;
 
 use std::io;
 use std::panic;

@@ -91,6 +91,9 @@ pub(crate) struct Sources {
 
     #[command(flatten)]
     pub(crate) rules: Rules,
+    /// Give the run this tag: tools can need one, or refuse one
+    #[arg(long = "tag", value_name = "TAG", value_delimiter = ',', help_heading = TOOLS)]
+    tags: Vec<String>,
 
     /// The longest that any call may take, such as `10s`, whatever its source says
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
@@ -189,6 +192,15 @@ impl Sources {
         builder = self.network.configure(builder, &config)?;
         for Mask { name, pattern } in &config.masks {
             builder = builder.mask(name, pattern);
+        }
+        for tag in self.tags.iter().chain(&config.tags) {
+            builder = builder.tag(tag);
+        }
+        for (name, tool) in &config.routes {
+            builder = builder.route(name, tool);
+        }
+        for (tool, settings) in &config.tools {
+            builder = builder.configure(tool, settings.clone());
         }
         for source in self.paths()? {
             builder = builder.source(source);

@@ -181,6 +181,12 @@ pub(crate) fn hint(text: &str) {
     label(Tone::Advice, "hint", text);
 }
 
+/// Writes text from outside, marked line by line so that it cannot pass for a line of ours.
+pub(crate) fn quoted(mark: &str, text: &str) {
+    let text = format!("{mark} {}", text.trim_matches('\n'));
+    aside(&text.replace('\n', "\n  "));
+}
+
 /// Writes a `hint:` line for each flag that would have allowed what was denied.
 pub(crate) fn denials(denials: &[Denial]) {
     for (at, Denial { capability, flag }) in denials.iter().enumerate() {

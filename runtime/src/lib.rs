@@ -51,6 +51,6 @@ pub use model::Model;
 pub use pipeline::{Scheduler, Session, Step};
 pub use policy::Policy;
 pub use results::Results;
-pub use runtime::{Audience, Builder, Runtime, Standing, WeakRuntime};
+pub use runtime::{Builder, Runtime, Standing, WeakRuntime};
 pub use sandbox::compiler;
 pub use tool::Tool;

@@ -147,7 +147,7 @@ impl Report {
                 let shown = std::mem::take(&mut self.streamed);
                 match (*r#final && !is_below, shown) {
                     (true, false) => render::print(legible(content).trim_end_matches('\n'))?,
-                    (false, false) if traced => quoted(&format!("{margin}·"), content),
+                    (false, false) if traced => render::quoted(&format!("{margin}·"), content),
                     _ => {}
                 }
             }
@@ -224,7 +224,7 @@ fn told(margin: &str, result: &ToolResult<'_>, detail: Detail) {
     ours(&format!("{} {painted}{took}  {name}{}", quiet(&format!("{margin}←")), quiet(&content)));
     render::executed(&result.receipt.executed);
     if detail == Detail::Verbose && !result.log.is_empty() {
-        quoted("|", result.log);
+        render::quoted("|", result.log);
     }
     render::flags(&result.receipt.flags);
     if result.is_error || detail == Detail::Verbose {
@@ -241,12 +241,6 @@ fn fitting(width: usize, text: &str, detail: Detail) -> String {
     // Cut first: a result may be a megabyte.
     let line = one_line(&shortened(text, most));
     shortened(&line, most).into_owned()
-}
-
-/// Text from outside, marked line by line so that it cannot pass for a line of the trace.
-fn quoted(mark: &str, text: &str) {
-    let text = format!("{mark} {}", text.trim_matches('\n'));
-    render::aside(&text.replace('\n', "\n  "));
 }
 
 fn line_width() -> usize {

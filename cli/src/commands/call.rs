@@ -1,11 +1,13 @@
 //! `toolcrib call`: one call, and on standard output one line: what a model would get.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 use toolcrib::{Builder, Outcome, Receipt, ToolCall, ToolResult};
 
 use crate::calls::Calls;
@@ -16,6 +18,7 @@ use crate::permission::hint;
 use crate::progress;
 use crate::render;
 use crate::telemetry::{Root, TelemetryOptions};
+use crate::watch::{self, Seen, Sight, Sights};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,9 +27,12 @@ Examples:
   echo '{\"path\":\"notes.md\"}' | toolcrib call fs_read_file - --allow-read=./docs
   toolcrib call fs_rm '{\"path\":\"x\"}' --allow-write=out --ask-tool='fs_*'
   toolcrib call text_diff @arguments.json --json | jq .receipt.peakMemoryBytes
+  toolcrib call apply_patch --text=@change.patch --allow-write=. --verbose
+  toolcrib call chart @numbers.json --media ./charts
   toolcrib call get_time --records ./records && jq .status ./records/invocations.ndjson
 
-Standard output is exactly one line; a failed call is an object with `error`, and exit status 1.";
+Standard output is exactly one line of JSON, also where a model is told plain text; a failed call is an object with
+`error`, and exit status 1. With --json --stream, lines with `type` `part` come before it.";
 
 /// Call one tool and print what a model would get.
 #[derive(clap::Args)]
@@ -40,7 +46,19 @@ pub(crate) struct Args {
     /// Print the result or error and the receipt as one object
     #[arg(long)]
     json: bool,
-    /// Show what the tool wrote to standard error
+    /// Send text to a tool that takes text, in the place of arguments: the text itself, `-` or `@FILE`
+    #[arg(long, value_name = "TEXT", conflicts_with = "arguments", allow_hyphen_values = true)]
+    text: Option<String>,
+    /// Add a JSON object to what surrounds the call; the host's own keys stay as they are
+    #[arg(long, value_name = "JSON")]
+    context: Option<String>,
+    /// Print each part that the tool shows while it runs as a line of JSON of its own, before the last
+    #[arg(long, requires = "json")]
+    stream: bool,
+    /// Save media that the tool shows in this folder
+    #[arg(long, value_name = "DIR")]
+    media: Option<PathBuf>,
+    /// Show what the call is about to do, and what the tool wrote to standard error
     #[arg(long, short)]
     verbose: bool,
     /// How long a call may take where the tool sets no time of its own [default: the value of --timeout]
@@ -58,20 +76,43 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let arguments = arguments(args.arguments.as_deref()).await?;
+    let call = args.call().await?;
+    let arguments = call.arguments.clone();
     let telemetry = args.telemetry.start(Root::Call)?;
     let records = args.records.open(&args.sources, [])?;
     let deadline = args.tool_timeout.unwrap_or(args.timeout);
     let observers = records.observer().into_iter().chain(telemetry.observer());
-    let runtime = args.sources.runtime_with(deadline, [], |builder| observers.fold(builder, Builder::observer))?;
+    let runtime = args.sources.runtime_with(deadline, [], |builder| {
+        observers.fold(builder.application("call", Map::new()), Builder::observer)
+    })?;
     records.keep_apart(&runtime)?;
     // The receipt is to show the call and not the compiler; what is wrong with the program, the call says itself.
     let ready = async { (runtime.prepare(&args.name).await, runtime.prepare_hooks().await) };
     let _ = progress::during("preparing the tool", ready).await;
-    let id = format!("call_{:016x}", rand::random::<u64>());
     let _hold = interrupt::hold();
-    let mut calls = Calls::start(&runtime.open_session(), vec![ToolCall::new(id, &args.name, &arguments)]);
-    let result = calls.next().await.context("the call broke off")?;
+    let session = runtime.open_session();
+    let mut sights = Sights::of(&session);
+    let mut calls = Calls::start(&session, vec![call]);
+    let result = loop {
+        tokio::select! {
+            biased;
+            Some(seen) = sights.next() => args.show(&seen)?,
+            result = calls.next() => break result,
+        }
+    };
+    let result = result.context("the call broke off")?;
+    while let Some(seen) = sights.ready() {
+        args.show(&seen)?;
+    }
+    if let (Some(display), false) = (&result.display, args.json) {
+        render::aside(display);
+    }
+    for part in result.shown.iter().filter(|_| !args.json) {
+        render::quoted("|", &watch::text_of(part, args.media.as_deref())?);
+    }
+    for warning in &result.receipt.warnings {
+        render::warning(warning);
+    }
     if args.verbose && !result.log.is_empty() {
         render::aside(&result.log);
     }
@@ -83,12 +124,45 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(hint) = hint(&result.receipt, runtime.tool(&result.receipt.tool), &arguments) {
         render::hint(&hint);
     }
-    let line = if args.json { with_receipt(&result)? } else { result.content().into_owned() };
+    let line = if args.json { with_receipt(&result)? } else { result.line().into_owned() };
     let printed = render::print_json(&line);
     let written = records.finish();
     telemetry.finish().await;
     printed.and(written)?;
     Ok(if result.is_error() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+impl Args {
+    /// The call that is asked for.
+    async fn call(&self) -> anyhow::Result<ToolCall> {
+        let id = format!("call_{:016x}", rand::random::<u64>());
+        let mut call = match &self.text {
+            Some(text) => ToolCall::text(id, &self.name, arguments(Some(text)).await?),
+            None => ToolCall::new(id, &self.name, arguments(self.arguments.as_deref()).await?),
+        };
+        if let Some(context) = &self.context {
+            let context = serde_json::from_str(context).context("`--context` is not a JSON object")?;
+            call.context = context;
+        }
+        Ok(call)
+    }
+
+    /// Shows what a call shows while it runs.
+    fn show(&self, seen: &Seen) -> anyhow::Result<()> {
+        match &seen.what {
+            Sight::Preview(text) if self.verbose && !self.json => render::quoted("?", text),
+            Sight::Preview(_) => {}
+            Sight::Part { number, ms, part } if self.stream => {
+                let part = watch::json_of(part);
+                let line = json!({ "type": "part", "call": seen.call_id, "number": number, "ms": ms, "part": part });
+                render::print_json(&line.to_string())?;
+            }
+            Sight::Part { ms, part, .. } => {
+                render::quoted(&format!("┊ {ms:.1} ms"), &watch::text_of(part, self.media.as_deref())?);
+            }
+        }
+        Ok(())
+    }
 }
 
 async fn arguments(given: Option<&str>) -> anyhow::Result<String> {
@@ -126,6 +200,12 @@ fn with_receipt(result: &ToolResult) -> serde_json::Result<String> {
         result: Option<&'a RawValue>,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<&'a RawValue>,
+        /// The call and its end in one line, for people.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        display: Option<&'a str>,
+        /// What people are shown.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        shown: Vec<Value>,
         receipt: &'a Receipt,
     }
     #[derive(Deserialize)]
@@ -134,9 +214,10 @@ fn with_receipt(result: &ToolResult) -> serde_json::Result<String> {
         #[serde(borrow)]
         error: &'a RawValue,
     }
-    let content = result.content();
+    let content = result.line();
     let whole: &RawValue = serde_json::from_str(&content)?;
     let error = result.is_error().then(|| serde_json::from_str::<OnlyError>(&content).map_or(whole, |only| only.error));
     let value = (!result.is_error()).then_some(whole);
-    serde_json::to_string(&Line { result: value, error, receipt: &result.receipt })
+    let (display, shown) = (result.display.as_deref(), result.shown.iter().map(watch::json_of).collect());
+    serde_json::to_string(&Line { result: value, error, display, shown, receipt: &result.receipt })
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use toolcrib::tool::{Limits, ScriptedHook};
-use toolcrib::{Runtime, Tool};
+use toolcrib::{Runtime, Standing, Tool};
 
 use crate::options::Sources;
 use crate::render;
@@ -15,13 +15,14 @@ Examples:
   toolcrib list --all --tools .
   toolcrib list --json | jq -r '.[].name'";
 const HEADINGS: [&str; 4] = ["NAME", "MAY USE", "SOURCE", "DESCRIPTION"];
+const DISABLED_HEADINGS: [&str; 4] = ["DISABLED", "WHY", "SOURCE", "DESCRIPTION"];
 const HOOK_HEADINGS: [&str; 6] = ["HOOK", "HEARS", "PRIORITY", "MAY USE", "SOURCE", "DESCRIPTION"];
 
 /// List the tools and what each may use.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// List the hooks too, in the order in which they are heard
+    /// List also the tools that cannot be called, with why, and the hooks, in the order in which they are heard
     #[arg(long)]
     all: bool,
     /// Print a JSON array, one object a tool, and with --all one a hook, which has an `event`
@@ -35,12 +36,23 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = args.sources.runtime(Limits::default().deadline, [])?;
     let hooks: Vec<&ScriptedHook> = runtime.hooks().filter(|_| args.all).collect();
     if args.json {
-        let tools = runtime.tools().map(|tool| record(&runtime, tool));
+        let listed = runtime.tools().filter(|tool| args.all || disabled(&runtime, tool).is_none());
+        let tools = listed.map(|tool| record(&runtime, tool));
         let all: Vec<Value> = tools.chain(hooks.into_iter().map(|hook| hook_record(&runtime, hook))).collect();
         render::print_json(&serde_json::to_string(&all)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    render::print(&render::table(HEADINGS, runtime.tools().map(|tool| row(&runtime, tool))))?;
+    let (closed, open): (Vec<&Tool>, Vec<&Tool>) = runtime.tools().partition(|tool| disabled(&runtime, tool).is_some());
+    render::print(&render::table(HEADINGS, open.into_iter().map(|tool| row(&runtime, tool))))?;
+    match closed.len() {
+        0 => {}
+        _ if args.all => {
+            let rows = closed.into_iter().map(|tool| disabled_row(&runtime, tool));
+            render::print(&format!("\n{}", render::table(DISABLED_HEADINGS, rows)))?;
+        }
+        1 => render::hint("1 tool is disabled: `list --all` says why"),
+        several => render::hint(&format!("{several} tools are disabled: `list --all` says why")),
+    }
     if !hooks.is_empty() {
         let rows = hooks.into_iter().map(|hook| hook_row(&runtime, hook));
         render::print(&format!("\n{}", render::table(HOOK_HEADINGS, rows)))?;
@@ -55,7 +67,21 @@ fn record(runtime: &Runtime, tool: &Tool) -> Value {
         "source": { "format": tool.origin.format, "path": tool.origin.path.to_string_lossy(), "index": tool.origin.index },
         "program": tool.body.program().map(|program| program.to_string_lossy()),
         "granted": granted(runtime, tool),
+        "disabled": disabled(runtime, tool),
     })
+}
+
+/// Why a tool cannot be called, where it cannot.
+fn disabled<'r>(runtime: &'r Runtime, tool: &Tool) -> Option<&'r str> {
+    match runtime.standing(&tool.name)? {
+        Standing::Closed { why, .. } => Some(why),
+        _ => None,
+    }
+}
+
+fn disabled_row(runtime: &Runtime, tool: &Tool) -> [String; 4] {
+    let why = render::one_line(disabled(runtime, tool).unwrap_or_default());
+    [render::one_line(&tool.name), why, source(tool), first_sentence(tool)]
 }
 
 fn hook_record(runtime: &Runtime, hook: &ScriptedHook) -> Value {

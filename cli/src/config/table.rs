@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use anyhow::anyhow;
+use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -126,6 +127,14 @@ impl<'a> Field<'a> {
         self.file.name
     }
 
+    /// The table that it is, as a JSON object.
+    pub(super) fn object(self) -> anyhow::Result<Value> {
+        match self.value.get_ref() {
+            DeValue::Table(_) => Ok(json_of(self.value.get_ref())),
+            _ => Err(self.wrong("a table")),
+        }
+    }
+
     /// What a text says; `wanted` is told of everything that is no text, and of texts that `parse` refuses wordlessly.
     pub(super) fn read<T>(&self, wanted: &str, parse: impl Fn(&str) -> Result<T, String>) -> anyhow::Result<T> {
         let DeValue::String(text) = self.value.get_ref() else { return Err(self.wrong(wanted)) };
@@ -156,4 +165,21 @@ impl<'a> Field<'a> {
 /// The name of a key in a table.
 fn inside(table: &str, key: &str) -> String {
     if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") }
+}
+
+/// A value as JSON; what JSON has no word for is its text.
+fn json_of(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => Value::from(text.as_ref()),
+        DeValue::Integer(number) => {
+            i64::from_str_radix(number.as_str(), number.radix()).map_or(Value::Null, Value::from)
+        }
+        DeValue::Float(number) => number.as_str().parse::<f64>().map_or(Value::Null, Value::from),
+        DeValue::Boolean(value) => Value::from(*value),
+        DeValue::Datetime(time) => Value::from(time.to_string()),
+        DeValue::Array(items) => items.iter().map(|item| json_of(item.get_ref())).collect(),
+        DeValue::Table(fields) => {
+            fields.iter().map(|(key, value)| (key.get_ref().to_string(), json_of(value.get_ref()))).collect()
+        }
+    }
 }

@@ -33,6 +33,9 @@ impl Sheet {
         sheet.row("tool", &one_line(&tool.name));
         sheet.row("from", &one_line(&from(tool)));
         sheet.row("with", &pretty(&inert_json(question.arguments)));
+        if let Some(preview) = question.preview {
+            sheet.row("it says", &preview.lines().map(|line| one_line(line)).collect::<Vec<_>>().join("\n"));
+        }
         sheet.row("it is", &facts(tool));
         let granted = question.granted.iter().map(|granted| one_line(&spelled(granted))).collect::<Vec<_>>().join("\n");
         sheet.row("may use", if granted.is_empty() { "nothing" } else { &granted });
@@ -75,6 +78,8 @@ impl Sheet {
 /// What was granted, with what it means where the word alone does not tell.
 fn spelled(granted: &str) -> String {
     let meaning = match granted.split_once(':') {
+        Some(("call", _)) => "it may call these tools, each under its own grant",
+        None if granted == "model" => "it may ask the run's model",
         Some(("exec", _)) => "its script may run these programs of the crib",
         None if granted == "delegate" => "its script may hand tasks to another agent",
         None if granted == "meta" => "its script may add tools and hooks to this run",

@@ -298,10 +298,24 @@ impl Builder {
         self
     }
 
-    /// For whom the tools are: tools that are for others are neither shown nor called.
+    /// Adds a tag of the run: tools that need another, or that are not for this one, are neither shown nor called.
     #[must_use]
-    pub fn audience(mut self, audience: Audience) -> Self {
-        self.audience = audience;
+    pub fn tag(mut self, tag: impl Into<String>) -> Self {
+        self.audience.tags.insert(tag.into());
+        self
+    }
+
+    /// The model that is shown the tools: those that are for others are neither shown nor called.
+    #[must_use]
+    pub fn for_model(mut self, name: impl Into<String>) -> Self {
+        self.audience.model = Some(name.into());
+        self
+    }
+
+    /// All that the model's server can do, such as `custom_tools`: tools that need more are neither shown nor called.
+    #[must_use]
+    pub fn provider(mut self, abilities: impl IntoIterator<Item = String>) -> Self {
+        self.audience.provider = Some(abilities.into_iter().collect());
         self
     }
 

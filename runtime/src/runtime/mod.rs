@@ -14,7 +14,6 @@ use crate::source::Problem;
 use crate::tool::{Body, Limits, ScriptedHook, Tool};
 
 pub use builder::Builder;
-pub use settle::Audience;
 
 /// A set of tools, ready to be called. Clones share everything.
 #[derive(Clone)]

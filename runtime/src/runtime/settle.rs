@@ -15,13 +15,13 @@ use super::builder::Builder;
 
 /// For whom a runtime is: its tags, and the model that is shown its tools, as far as they are known.
 #[derive(Debug, Clone, Default)]
-pub struct Audience {
+pub(super) struct Audience {
     /// The tags of the run.
-    pub tags: BTreeSet<String>,
+    pub(super) tags: BTreeSet<String>,
     /// The model's name, where there is a model.
-    pub model: Option<String>,
+    pub(super) model: Option<String>,
     /// What the model's server can do, where that is known.
-    pub provider: Option<BTreeSet<String>>,
+    pub(super) provider: Option<BTreeSet<String>>,
 }
 
 impl Audience {

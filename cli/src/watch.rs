@@ -1,0 +1,146 @@
+//! What calls show while they run, on its way to whoever prints it: previews and parts, in their order, each with the time
+//! since its call began to run.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use toolcrib::Session;
+use toolcrib::call::{Link, Media, Part};
+use toolcrib::observe::{Event, Observer, What};
+
+/// Something that a call shows.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) call_id: String,
+    pub(crate) name: String,
+    pub(crate) what: Sight,
+}
+
+/// What it shows.
+#[derive(Debug)]
+pub(crate) enum Sight {
+    /// What it is about to do, before it runs.
+    Preview(String),
+    /// A part of its work, so many milliseconds after it began.
+    Part { number: u64, ms: f64, part: Part },
+}
+
+/// Where what calls show comes out.
+pub(crate) struct Sights(UnboundedReceiver<Seen>);
+
+impl Sights {
+    /// Watches the calls of a conversation. How much they show is bounded by the runtime.
+    pub(crate) fn of(session: &Session) -> Self {
+        let (sender, receiver) = unbounded_channel();
+        session.watched_by(Arc::new(Watcher { sender, started: Mutex::default() }));
+        Self(receiver)
+    }
+
+    /// The next, as soon as there is one.
+    pub(crate) async fn next(&mut self) -> Option<Seen> {
+        self.0.recv().await
+    }
+
+    /// The next, if there is one.
+    pub(crate) fn ready(&mut self) -> Option<Seen> {
+        self.0.try_recv().ok()
+    }
+}
+
+struct Watcher {
+    sender: UnboundedSender<Seen>,
+    /// When each call that runs began to.
+    started: Mutex<HashMap<String, SystemTime>>,
+}
+
+impl Observer for Watcher {
+    fn observe(&self, event: &Event<'_>) {
+        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        let what = match &event.what {
+            What::Started(_) => {
+                started.insert(event.invocation.to_owned(), event.at);
+                return;
+            }
+            What::Ended(_) => {
+                started.remove(event.invocation);
+                return;
+            }
+            What::Preview(text) => Sight::Preview((*text).to_owned()),
+            What::Part { number, part } => {
+                let since = started.get(event.invocation).and_then(|since| event.at.duration_since(*since).ok());
+                let ms = since.map_or(0.0, |since| (since.as_secs_f64() * 1e4).round() / 10.0);
+                Sight::Part { number: *number, ms, part: (*part).clone() }
+            }
+            _ => return,
+        };
+        let (call_id, name) = (event.call_id.to_owned(), event.name.to_owned());
+        // Nobody listens any more where the run has ended.
+        let _ = self.sender.send(Seen { call_id, name, what });
+    }
+}
+
+/// A part for a program: its `type` and what it holds, bytes in base64.
+pub(crate) fn json_of(part: &Part) -> Value {
+    match part {
+        Part::Text(text) => json!({ "type": "text", "text": text }),
+        Part::Json(text) => {
+            let value: Value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()));
+            json!({ "type": "json", "value": value })
+        }
+        Part::Media(Media { mime_type, name, data }) => {
+            use base64::Engine as _;
+            let data = base64::prelude::BASE64_STANDARD.encode(data);
+            json!({ "type": "media", "mimeType": mime_type, "name": name, "data": data })
+        }
+        Part::Link(Link { uri, name, mime_type }) => {
+            json!({ "type": "link", "uri": uri, "name": name, "mimeType": mime_type })
+        }
+        _ => Value::Null,
+    }
+}
+
+/// A part for a person, as text; where `folder` is given, media are saved there.
+pub(crate) fn text_of(part: &Part, folder: Option<&Path>) -> anyhow::Result<String> {
+    Ok(match part {
+        Part::Text(text) | Part::Json(text) => text.clone(),
+        Part::Link(Link { uri, name: Some(name), .. }) => format!("{name}: {uri}"),
+        Part::Link(Link { uri, .. }) => uri.clone(),
+        Part::Media(media) => {
+            let name = media.name.as_deref().unwrap_or("without a name");
+            let bytes = media.data.len();
+            match folder {
+                Some(folder) => {
+                    format!("[{}, {bytes} bytes, saved as {}]", media.mime_type, save(media, folder)?.display())
+                }
+                None => format!("[{}, {name}, {bytes} bytes: `--media DIR` saves it]", media.mime_type),
+            }
+        }
+        _ => String::new(),
+    })
+}
+
+/// Saves media under their own name, or a number where that is taken. Nothing is written over.
+fn save(media: &Media, folder: &Path) -> anyhow::Result<PathBuf> {
+    let told = || format!("cannot save media in `{}`", folder.display());
+    std::fs::create_dir_all(folder).with_context(told)?;
+    let ending = media.mime_type.split('/').nth(1).unwrap_or("bin").split('+').next().unwrap_or("bin").to_owned();
+    let own = media.name.clone().unwrap_or_else(|| format!("media.{ending}"));
+    let names = std::iter::once(own.clone()).chain((2..1000).map(|number| format!("{number}-{own}")));
+    for name in names {
+        let path = folder.join(name);
+        match std::fs::OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(mut file) => {
+                std::io::Write::write_all(&mut file, &media.data).with_context(told)?;
+                return Ok(path);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).with_context(told),
+        }
+    }
+    anyhow::bail!("{}: a thousand files have that name already", told())
+}
