@@ -29,7 +29,7 @@ pub(super) fn is_linked(name: &str) -> bool {
 /// Links them. Types are data, and their interface has nothing to link.
 pub(super) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.instance("toolcrib:tool/types@1.0.0")?;
-    linker.instance(PROGRESS)?.func_wrap_async("part", |store, (piece,): (Piece,)| {
+    linker.instance(PROGRESS)?.func_wrap_async("show", |store, (piece,): (Piece,)| {
         let services = services(&store);
         let meter = store.data().memory.meter.clone();
         Box::new(async move {

@@ -7,11 +7,11 @@ use crate::tool::{
     Basis, Capabilities, Enablement, Fact, Glob, Grammar, LimitRequest, Limits, Stated, Syntax, TextInput, Tool,
 };
 
-use super::super::interface::Statement;
-use super::super::record::take;
-use super::super::report::Report;
-use super::super::shape::{kind, members};
-use super::super::{extension, name};
+use crate::source::interface::Statement;
+use crate::source::record::take;
+use crate::source::report::Report;
+use crate::source::shape::{kind, members};
+use crate::source::{extension, name};
 
 const FIELDS: [&str; 17] = [
     "name",

@@ -1,0 +1,26 @@
+//! A tool that was built against the first version of the contract, by hand and without a descriptor: it shows what it
+//! was given, and gives it back.
+
+mod bindings {
+    #![allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, reason = "generated")]
+    wit_bindgen::generate!({ path: "wit/tool.wit", world: "tool" });
+    use super::First;
+    export!(First);
+}
+
+use bindings::exports::toolcrib::tool::call::Guest;
+use bindings::toolcrib::tool::types::{Answer, Failure, Invocation, Part, Payload};
+use bindings::toolcrib::tool::{log, progress};
+
+struct First;
+
+impl Guest for First {
+    fn run(call: Invocation) -> Result<Answer, Failure> {
+        log::log(log::Level::Info, "the first version still speaks");
+        let given = match call.payload {
+            Payload::Object(text) | Payload::Text(text) => text,
+        };
+        progress::show(&Part::Text(format!("given {given}")));
+        Ok(Answer { content: vec![Part::Json(given)], display: Vec::new() })
+    }
+}
