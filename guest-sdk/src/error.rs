@@ -1,4 +1,5 @@
-//! What a tool says when it fails: one message for the model. It knows the words for what went wrong with a file.
+//! What a tool says when it fails: one message for the model, and of which kind the failure is. It knows the words for what
+//! went wrong with a file.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -6,19 +7,70 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
+use serde_json::Value;
+
+use crate::FailureKind;
+
+/// What a function of a tool gives back.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// Why a tool failed, as the model reads it: lowercase, without a full stop, values in backticks.
 ///
 /// `?` turns every [`std::error::Error`] into one, causes included. Use [`error!`](crate::error!) for a message of your own, and
-/// [`PathContext::at`] for what went wrong with a file.
-#[derive(Debug)]
+/// [`PathContext::at`] for what went wrong with a file. Its kind, which a rich tool tells the host, is `failed` unless one of the
+/// constructors says more.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Error {
+    kind: FailureKind,
     message: String,
+    details: Option<Value>,
 }
 
 impl Error {
     /// An error with this message.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into() }
+        Self::of(FailureKind::Failed, message)
+    }
+
+    /// An error of this kind.
+    pub fn of(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), details: None }
+    }
+
+    /// The call is wrong, and its caller can mend it.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::of(FailureKind::Invalid, message)
+    }
+
+    /// What was asked for is not there.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::of(FailureKind::NotFound, message)
+    }
+
+    /// The world is not as the call needs it.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::of(FailureKind::Conflict, message)
+    }
+
+    /// Something outside does not answer; later it may.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::of(FailureKind::Unavailable, message)
+    }
+
+    /// The same error with more to it: a JSON object.
+    #[must_use]
+    pub fn details(self, details: Value) -> Self {
+        Self { details: Some(details), ..self }
+    }
+
+    /// Of which kind it is.
+    pub fn kind(&self) -> FailureKind {
+        self.kind
+    }
+
+    /// What else is told of it.
+    pub fn more(&self) -> Option<&Value> {
+        self.details.as_ref()
     }
 }
 
@@ -41,7 +93,7 @@ impl<E: StdError> From<E> for Error {
             }
             source = cause.source();
         }
-        Self { message }
+        Self::new(message)
     }
 }
 
@@ -63,14 +115,19 @@ pub trait PathContext<T> {
     /// let failed = std::fs::read("no/such/file").at("read", "no/such/file");
     /// assert_eq!(failed.expect_err("no file").to_string(), "read `no/such/file`: no such file or folder");
     /// ```
-    fn at(self, action: &str, path: impl AsRef<Path>) -> Result<T, Error>;
+    fn at(self, action: &str, path: impl AsRef<Path>) -> Result<T>;
 }
 
 impl<T> PathContext<T> for io::Result<T> {
-    fn at(self, action: &str, path: impl AsRef<Path>) -> Result<T, Error> {
+    fn at(self, action: &str, path: impl AsRef<Path>) -> Result<T> {
         self.map_err(|error| {
             let path = path.as_ref().display();
-            Error::new(format!("{action} `{path}`: {}", reason(&error)))
+            let kind = match error.kind() {
+                ErrorKind::NotFound => FailureKind::NotFound,
+                ErrorKind::AlreadyExists => FailureKind::Conflict,
+                _ => FailureKind::Failed,
+            };
+            Error::of(kind, format!("{action} `{path}`: {}", reason(&error)))
         })
     }
 }
