@@ -1,7 +1,7 @@
 //! What a tool returns, and how it becomes an answer: for the model, for people, or for both in words of their own.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{Answer, Error, Link, Media, Native, Part, Presentation, Result};
 
@@ -197,15 +197,6 @@ pub(crate) fn text_of(value: &(impl Serialize + ?Sized)) -> Result<String> {
     serde_json::to_string(value).map_err(|error| Error::new(format!("result: {error}")))
 }
 
-/// The JSON text of an object.
-pub(crate) fn object_text(details: Value) -> String {
-    match details {
-        Value::Object(members) => Value::Object(members),
-        other => Value::Object(Map::from_iter([("value".to_owned(), other)])),
-    }
-    .to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,11 +220,5 @@ mod tests {
         let answer = Answer::json(&[1]).expect("JSON").and(Part::text("b")).show(image.clone());
         assert_eq!(answer.content, [Part::Json("[1]".into()), Part::text("b")]);
         assert_eq!(answer.display, [image]);
-    }
-
-    #[test]
-    fn details_are_always_an_object() {
-        assert_eq!(object_text(json!({ "a": 1 })), r#"{"a":1}"#);
-        assert_eq!(object_text(json!(1)), r#"{"value":1}"#);
     }
 }

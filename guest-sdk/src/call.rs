@@ -1,10 +1,12 @@
 //! What a call carries, read into the types of the tool. Arguments come from a model: what is wrong with them is told by
 //! their names.
 
-use serde::de::{DeserializeOwned, Deserializer, Error as _};
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use std::fmt;
 
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
+
+use crate::tree::{Tree, parse};
 use crate::{Call, Error, Payload, Result};
 
 impl Call {
@@ -16,7 +18,7 @@ impl Call {
     pub fn args<T: DeserializeOwned>(&self) -> Result<T> {
         match &self.payload {
             Payload::Object(text) => {
-                serde_json::from_str(text).map_err(|error| Error::invalid(format!("arguments: {error}")))
+                parse(text).map_err(|wrong| Error::invalid(format!("arguments: {wrong}")))
             }
             Payload::Text(_) => Err(Error::invalid(format!("`{}` takes an object of arguments, not text", self.tool))),
         }
@@ -41,7 +43,7 @@ impl Call {
     /// Where it gave nothing, or something else.
     pub fn prepared<T: DeserializeOwned>(&self) -> Result<T> {
         let text = self.prepared.as_deref().ok_or_else(|| Error::new("nothing is prepared for this call"))?;
-        serde_json::from_str(text).map_err(|error| Error::new(format!("prepared: {error}")))
+        parse(text).map_err(|wrong| Error::new(format!("prepared: {wrong}")))
     }
 
     /// What the operator set for this tool; nothing set is `null`.
@@ -59,7 +61,7 @@ impl Call {
     ///
     /// Where it does not fit the type.
     pub fn metadata<T: DeserializeOwned>(&self) -> Result<T> {
-        serde_json::from_str(&self.metadata).map_err(|error| Error::invalid(format!("metadata: {error}")))
+        parse(&self.metadata).map_err(|wrong| Error::invalid(format!("metadata: {wrong}")))
     }
 
     /// What surrounds the call.
@@ -68,7 +70,7 @@ impl Call {
     ///
     /// Where it does not fit the type.
     pub fn context<T: DeserializeOwned>(&self) -> Result<T> {
-        serde_json::from_str(&self.context).map_err(|error| Error::new(format!("context: {error}")))
+        parse(&self.context).map_err(|wrong| Error::new(format!("context: {wrong}")))
     }
 }
 
@@ -92,35 +94,37 @@ impl Preparation {
     }
 }
 
-/// The `config` of a context. The host's own word may be of any shape, so a wrong one is told by its name.
+/// The `config` of a context.
 fn config<T: DeserializeOwned>(context: &str) -> Result<T> {
     #[derive(Deserialize)]
     struct Context {
-        #[serde(default)]
-        config: Value,
+        config: Option<Tree>,
     }
-    let Context { config } =
-        serde_json::from_str(context).map_err(|error| Error::new(format!("context: {error}")))?;
-    T::deserialize(config).map_err(|error| Error::new(format!("config: {error}")))
+    let Context { config } = parse(context).map_err(|wrong| Error::new(format!("context: {wrong}")))?;
+    T::deserialize(config.unwrap_or(Tree::Null)).map_err(|wrong| Error::new(format!("config: {wrong}")))
 }
 
-/// The arguments of a call, to be taken out by their names.
+/// The arguments of a call, each to be taken out by its name.
 #[derive(Debug)]
-pub struct Fields(Map<String, Value>);
+pub struct Fields(Vec<(String, Tree)>);
 
 impl Fields {
     /// Reads them; with `known`, no others are taken.
     ///
     /// # Errors
     ///
-    /// Where they are no object, or one is unknown.
+    /// Where they are no object, or one is unknown or stands twice.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D, known: Option<&[&str]>) -> Result<Self, D::Error> {
-        let fields = Map::deserialize(deserializer)?;
-        match known.and_then(|known| fields.keys().find(|name| !known.contains(&name.as_str())).zip(Some(known))) {
-            None => Ok(Self(fields)),
-            Some((name, [])) => Err(D::Error::custom(format!("unknown argument `{name}`: there are none"))),
-            Some((name, known)) => {
-                Err(D::Error::custom(format!("unknown argument `{name}`, expected `{}`", known.join("`, `"))))
+        let fields = deserializer.deserialize_map(Reader)?;
+        let Some(known) = known else { return Ok(fields) };
+        match fields.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            None => Ok(fields),
+            Some((name, _)) if known.is_empty() => {
+                Err(D::Error::custom(format_args!("unknown argument `{name}`: this tool takes none")))
+            }
+            Some((name, _)) => {
+                let known = known.join("`, `");
+                Err(D::Error::custom(format_args!("unknown argument `{name}`, expected `{known}`")))
             }
         }
     }
@@ -131,22 +135,51 @@ impl Fields {
     ///
     /// Where it is not, or does not fit the type.
     pub fn required<T: DeserializeOwned, E: serde::de::Error>(&mut self, name: &str) -> Result<T, E> {
-        match self.0.remove(name) {
+        match self.take(name) {
             Some(value) => typed(name, value),
-            None => Err(E::custom(format!("`{name}` is missing"))),
+            None => Err(E::custom(format_args!("`{name}` is missing"))),
         }
     }
 
-    /// Takes one, or what stands for it where it is missing.
+    /// Takes one, or the JSON that stands for it where it is missing.
     ///
     /// # Errors
     ///
     /// Where it does not fit the type.
-    pub fn or<T: DeserializeOwned, E: serde::de::Error>(&mut self, name: &str, default: Value) -> Result<T, E> {
-        typed(name, self.0.remove(name).unwrap_or(default))
+    pub fn or<T: DeserializeOwned, E: serde::de::Error>(&mut self, name: &str, default: &str) -> Result<T, E> {
+        match self.take(name) {
+            Some(value) => typed(name, value),
+            None => parse(default).map_err(|wrong| E::custom(format_args!("the default of `{name}`: {wrong}"))),
+        }
+    }
+
+    fn take(&mut self, name: &str) -> Option<Tree> {
+        let at = self.0.iter().position(|(other, _)| other == name)?;
+        Some(self.0.swap_remove(at).1)
     }
 }
 
-fn typed<T: DeserializeOwned, E: serde::de::Error>(name: &str, value: Value) -> Result<T, E> {
-    T::deserialize(value).map_err(|error| E::custom(format!("`{name}`: {error}")))
+fn typed<T: DeserializeOwned, E: serde::de::Error>(name: &str, value: Tree) -> Result<T, E> {
+    T::deserialize(value).map_err(|wrong| E::custom(format_args!("`{name}`: {wrong}")))
+}
+
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Fields;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of arguments")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+        let mut fields = Vec::<(String, Tree)>::new();
+        while let Some((name, value)) = map.next_entry()? {
+            if fields.iter().any(|(other, _)| *other == name) {
+                return Err(A::Error::custom(format_args!("`{name}` stands twice")));
+            }
+            fields.push((name, value));
+        }
+        Ok(Fields(fields))
+    }
 }

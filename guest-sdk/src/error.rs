@@ -7,9 +7,10 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::FailureKind;
+use crate::bindings::tool::toolcrib::tool::types::Failure;
 
 /// What a function of a tool gives back.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -23,7 +24,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub struct Error {
     kind: FailureKind,
     message: String,
-    details: Option<Value>,
+    details: Option<String>,
 }
 
 impl Error {
@@ -57,10 +58,14 @@ impl Error {
         Self::of(FailureKind::Unavailable, message)
     }
 
-    /// The same error with more to it: a JSON object.
+    /// The same error with more to it: a JSON object, such as `json!({ "found": 3 })`.
     #[must_use]
     pub fn details(self, details: Value) -> Self {
-        Self { details: Some(details), ..self }
+        let object = match details {
+            Value::Object(_) => details,
+            other => json!({ "value": other }),
+        };
+        Self { details: Some(object.to_string()), ..self }
     }
 
     /// Of which kind it is.
@@ -68,9 +73,22 @@ impl Error {
         self.kind
     }
 
-    /// What else is told of it.
-    pub fn more(&self) -> Option<&Value> {
-        self.details.as_ref()
+    /// What else is told of it: the text of a JSON object.
+    pub fn more(&self) -> Option<&str> {
+        self.details.as_deref()
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { kind: error.kind, message: error.message, details: error.details }
+    }
+}
+
+impl Error {
+    /// A failure, as a tool is told it that presents one.
+    pub(crate) fn told(failure: Failure) -> Self {
+        Self { kind: failure.kind, message: failure.message, details: failure.details }
     }
 }
 
@@ -169,6 +187,21 @@ mod tests {
         let denied: io::Result<()> = Err(ErrorKind::PermissionDenied.into());
         let message = denied.at("read", "notes.md").expect_err("denied").to_string();
         assert_eq!(message, "read `notes.md`: permission denied by the grant");
+    }
+
+    #[test]
+    fn what_is_not_there_or_there_already_is_of_a_kind_of_its_own() {
+        let kind = |kind: ErrorKind| Err::<(), _>(io::Error::from(kind)).at("read", "a").expect_err("failed").kind();
+        assert_eq!(kind(ErrorKind::NotFound), FailureKind::NotFound);
+        assert_eq!(kind(ErrorKind::AlreadyExists), FailureKind::Conflict);
+        assert_eq!(kind(ErrorKind::PermissionDenied), FailureKind::Failed);
+    }
+
+    #[test]
+    fn details_are_always_an_object() {
+        let more = |details| Error::invalid("no").details(details).more().map(str::to_owned);
+        assert_eq!(more(json!({ "a": 1 })).as_deref(), Some(r#"{"a":1}"#));
+        assert_eq!(more(json!(1)).as_deref(), Some(r#"{"value":1}"#));
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::marker::PhantomData;
 
-use crate::answer::object_text;
 use crate::bindings::tool::toolcrib::tool::types::Failure;
 use crate::bindings::{prepare, present, preview, route, tool, validate};
 use crate::tool::Toolbox;
@@ -14,7 +13,7 @@ pub struct Component<T>(PhantomData<T>);
 
 impl<T: Toolbox> tool::exports::toolcrib::tool::call::Guest for Component<T> {
     fn run(call: Call) -> Result<Answer, Failure> {
-        T::run(&call).map_err(failure)
+        T::run(&call).map_err(Failure::from)
     }
 }
 
@@ -32,7 +31,7 @@ impl<T: Toolbox> preview::exports::toolcrib::tool::preview::Guest for Component<
 
 impl<T: Toolbox> prepare::exports::toolcrib::tool::prepare::Guest for Component<T> {
     fn prepare(tool: String, context: String) -> Result<String, Failure> {
-        T::prepare(&Preparation { tool, context }).map_err(failure)
+        T::prepare(&Preparation { tool, context }).map_err(Failure::from)
     }
 }
 
@@ -44,19 +43,6 @@ impl<T: Toolbox> route::exports::toolcrib::tool::route::Guest for Component<T> {
 
 impl<T: Toolbox> present::exports::toolcrib::tool::present::Guest for Component<T> {
     fn present(call: Call, outcome: Result<Answer, Failure>) -> Presentation {
-        T::present(&call, outcome.map_err(error))
-    }
-}
-
-fn failure(error: Error) -> Failure {
-    let details = error.more().cloned().map(object_text);
-    Failure { kind: error.kind(), message: error.to_string(), details }
-}
-
-fn error(failure: Failure) -> Error {
-    let error = Error::of(failure.kind, failure.message);
-    match failure.details.and_then(|details| serde_json::from_str(&details).ok()) {
-        Some(details) => error.details(details),
-        None => error,
+        T::present(&call, outcome.map_err(Error::told))
     }
 }

@@ -104,6 +104,7 @@ pub mod secrets;
 pub mod testing;
 mod tool;
 pub mod tools;
+mod tree;
 
 pub use answer::{IntoAnswer, Json};
 pub use bindings::present::exports::toolcrib::tool::present::Presentation;

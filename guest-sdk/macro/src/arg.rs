@@ -2,7 +2,7 @@
 
 use quote::ToTokens;
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Error, Expr, Meta, Result, Token};
+use syn::{Attribute, Error, Meta, Result, Token};
 
 use crate::literal;
 use crate::node::{self, Members};
@@ -30,9 +30,9 @@ const BOUNDS: [(&str, &str); 15] = [
 #[derive(Default)]
 pub(crate) struct Arg {
     /// Its name, where that is not the parameter's.
-    pub(crate) name: Option<(String, Expr)>,
-    /// What stands for it where it is missing.
-    pub(crate) default: Option<Expr>,
+    pub(crate) name: Option<String>,
+    /// The JSON that stands for it where it is missing.
+    pub(crate) default: Option<String>,
     /// Members for its schema.
     pub(crate) bounds: Members,
     /// Members for the schema of its items.
@@ -49,16 +49,16 @@ impl Arg {
             }
         }
         if let Some(default) = &arg.default {
-            arg.bounds.push(("default".into(), literal::node(default)?));
+            arg.bounds.push(("default".into(), node::raw(default)));
         }
         Ok(arg)
     }
 
     fn take(&mut self, meta: Meta) -> Result<()> {
         match meta {
-            Meta::NameValue(pair) if pair.path.is_ident("default") => self.default = Some(pair.value),
+            Meta::NameValue(pair) if pair.path.is_ident("default") => self.default = Some(literal::json(&pair.value)?),
             Meta::NameValue(pair) if pair.path.is_ident("name") => {
-                self.name = Some((literal::text(&pair.value)?, pair.value));
+                self.name = Some(literal::text(&pair.value)?);
             }
             Meta::List(list) if list.path.is_ident("items") => {
                 for meta in list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)? {
@@ -92,7 +92,7 @@ fn bound(meta: &Meta) -> Result<(String, proc_macro2::TokenStream)> {
         return Err(Error::new_spanned(meta.path(), message));
     };
     match meta {
-        Meta::NameValue(pair) => Ok(((*key).to_owned(), literal::node(&pair.value)?)),
+        Meta::NameValue(pair) => Ok(((*key).to_owned(), node::raw(&literal::json(&pair.value)?))),
         Meta::Path(_) if *key == "uniqueItems" => Ok(((*key).to_owned(), node::raw("true"))),
         other => Err(Error::new_spanned(other, format!("`{word}` needs a value: write `{word} = …`"))),
     }

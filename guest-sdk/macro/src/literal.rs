@@ -1,29 +1,30 @@
 //! Values that are written in attributes: literals, negative numbers, and lists of them.
 
-use proc_macro2::TokenStream;
-use quote::quote;
 use syn::{Error, Expr, ExprLit, ExprUnary, Lit, Result, UnOp};
 
-use crate::node;
-
-/// What a literal is in a constant.
-pub(crate) fn node(expr: &Expr) -> Result<TokenStream> {
+/// The JSON of a literal.
+pub(crate) fn json(expr: &Expr) -> Result<String> {
     match expr {
-        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(node::text(&text.value())),
-        Expr::Array(array) => Ok(node::list(array.elems.iter().map(node).collect::<Result<Vec<_>>>()?)),
-        other => Ok(node::raw(&scalar(other)?)),
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(quoted(&text.value())),
+        Expr::Array(array) => {
+            let items = array.elems.iter().map(json).collect::<Result<Vec<_>>>()?;
+            Ok(format!("[{}]", items.join(",")))
+        }
+        other => scalar(other),
     }
 }
 
-/// What a literal is when the tool runs.
-pub(crate) fn value(expr: &Expr) -> TokenStream {
-    match expr {
-        Expr::Array(array) => {
-            let values = array.elems.iter().map(value);
-            quote!(::toolcrib_guest::Value::Array(::std::vec![#(#values),*]))
+fn quoted(text: &str) -> String {
+    let mut json = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => json.extend(['\\', c]),
+            '\0'..' ' => json.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => json.push(c),
         }
-        other => quote!(::toolcrib_guest::Value::from(#other)),
     }
+    json.push('"');
+    json
 }
 
 /// The JSON of a number or a truth value.

@@ -139,7 +139,7 @@ fn flag(meta: &Meta) -> Result<TokenStream> {
     match meta {
         Meta::Path(_) => Ok(node::raw("true")),
         Meta::NameValue(pair) if matches!(&pair.value, Expr::Lit(ExprLit { lit: Lit::Bool(_), .. })) => {
-            literal::node(&pair.value)
+            Ok(node::raw(&literal::json(&pair.value)?))
         }
         _ => wrong(meta, &format!("{0}` or `{0} = false", name_of(meta))),
     }
@@ -214,7 +214,7 @@ fn table(meta: &Meta, known: Option<&[(&str, &str)]>) -> Result<Members> {
                 }
             },
         };
-        members.push((key, literal::node(&pair.value)?));
+        members.push((key, node::raw(&literal::json(&pair.value)?)));
     }
     Ok(members)
 }

@@ -44,11 +44,8 @@ impl One {
     pub(crate) fn taken(&self) -> TokenStream {
         let name = &self.name;
         match &self.arg.default {
-            Some(default) => {
-                let default = crate::literal::value(default);
-                quote!(fields.or(#name, #default)?)
-            }
-            None if is_option(&self.ty) => quote!(fields.or(#name, ::toolcrib_guest::Value::Null)?),
+            Some(default) => quote!(fields.or(#name, #default)?),
+            None if is_option(&self.ty) => quote!(fields.or(#name, "null")?),
             None => quote!(fields.required(#name)?),
         }
     }
@@ -103,7 +100,7 @@ fn one(typed: &PatType, attributes: &[Attribute], ty: Type, borrowed: bool) -> R
     let field = format_ident!("{}", pattern.ident);
     let spoken = field.to_string();
     let name = match &arg.name {
-        Some((name, _)) => name.clone(),
+        Some(name) => name.clone(),
         // A parameter that the function does not use keeps its name for the model.
         None => spoken.trim_start_matches("r#").trim_start_matches('_').to_owned(),
     };
