@@ -1,4 +1,5 @@
-//! What a tool says when it fails: one message for the model. It knows the words for what went wrong with a file.
+//! What a tool says when it fails: one message for the model, and of which kind the failure is. It knows the words for what
+//! went wrong with a file.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -6,19 +7,88 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
+use serde_json::{Value, json};
+
+use crate::FailureKind;
+use crate::bindings::tool::toolcrib::tool::types::Failure;
+
+/// What a function of a tool gives back.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// Why a tool failed, as the model reads it: lowercase, without a full stop, values in backticks.
 ///
 /// `?` turns every [`std::error::Error`] into one, causes included. Use [`error!`](crate::error!) for a message of your own, and
-/// [`PathContext::at`] for what went wrong with a file.
-#[derive(Debug)]
+/// [`PathContext::at`] for what went wrong with a file. Its kind, which a rich tool tells the host, is `failed` unless one of the
+/// constructors says more.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Error {
+    kind: FailureKind,
     message: String,
+    details: Option<String>,
 }
 
 impl Error {
     /// An error with this message.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into() }
+        Self::of(FailureKind::Failed, message)
+    }
+
+    /// An error of this kind.
+    pub fn of(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), details: None }
+    }
+
+    /// The call is wrong, and its caller can mend it.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::of(FailureKind::Invalid, message)
+    }
+
+    /// What was asked for is not there.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::of(FailureKind::NotFound, message)
+    }
+
+    /// The world is not as the call needs it.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::of(FailureKind::Conflict, message)
+    }
+
+    /// Something outside does not answer; later it may.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::of(FailureKind::Unavailable, message)
+    }
+
+    /// The same error with more to it: a JSON object, such as `json!({ "found": 3 })`.
+    #[must_use]
+    pub fn details(self, details: Value) -> Self {
+        let object = match details {
+            Value::Object(_) => details,
+            other => json!({ "value": other }),
+        };
+        Self { details: Some(object.to_string()), ..self }
+    }
+
+    /// Of which kind it is.
+    pub fn kind(&self) -> FailureKind {
+        self.kind
+    }
+
+    /// What else is told of it: the text of a JSON object.
+    pub fn more(&self) -> Option<&str> {
+        self.details.as_deref()
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { kind: error.kind, message: error.message, details: error.details }
+    }
+}
+
+impl Error {
+    /// A failure, as a tool is told it that presents one.
+    pub(crate) fn told(failure: Failure) -> Self {
+        Self { kind: failure.kind, message: failure.message, details: failure.details }
     }
 }
 
@@ -41,7 +111,7 @@ impl<E: StdError> From<E> for Error {
             }
             source = cause.source();
         }
-        Self { message }
+        Self::new(message)
     }
 }
 
@@ -63,14 +133,19 @@ pub trait PathContext<T> {
     /// let failed = std::fs::read("no/such/file").at("read", "no/such/file");
     /// assert_eq!(failed.expect_err("no file").to_string(), "read `no/such/file`: no such file or folder");
     /// ```
-    fn at(self, action: &str, path: impl AsRef<Path>) -> Result<T, Error>;
+    fn at(self, action: &str, path: impl AsRef<Path>) -> Result<T>;
 }
 
 impl<T> PathContext<T> for io::Result<T> {
-    fn at(self, action: &str, path: impl AsRef<Path>) -> Result<T, Error> {
+    fn at(self, action: &str, path: impl AsRef<Path>) -> Result<T> {
         self.map_err(|error| {
             let path = path.as_ref().display();
-            Error::new(format!("{action} `{path}`: {}", reason(&error)))
+            let kind = match error.kind() {
+                ErrorKind::NotFound => FailureKind::NotFound,
+                ErrorKind::AlreadyExists => FailureKind::Conflict,
+                _ => FailureKind::Failed,
+            };
+            Error::of(kind, format!("{action} `{path}`: {}", reason(&error)))
         })
     }
 }
@@ -112,6 +187,21 @@ mod tests {
         let denied: io::Result<()> = Err(ErrorKind::PermissionDenied.into());
         let message = denied.at("read", "notes.md").expect_err("denied").to_string();
         assert_eq!(message, "read `notes.md`: permission denied by the grant");
+    }
+
+    #[test]
+    fn what_is_not_there_or_there_already_is_of_a_kind_of_its_own() {
+        let kind = |kind: ErrorKind| Err::<(), _>(io::Error::from(kind)).at("read", "a").expect_err("failed").kind();
+        assert_eq!(kind(ErrorKind::NotFound), FailureKind::NotFound);
+        assert_eq!(kind(ErrorKind::AlreadyExists), FailureKind::Conflict);
+        assert_eq!(kind(ErrorKind::PermissionDenied), FailureKind::Failed);
+    }
+
+    #[test]
+    fn details_are_always_an_object() {
+        let more = |details| Error::invalid("no").details(details).more().map(str::to_owned);
+        assert_eq!(more(json!({ "a": 1 })).as_deref(), Some(r#"{"a":1}"#));
+        assert_eq!(more(json!(1)).as_deref(), Some(r#"{"value":1}"#));
     }
 
     #[test]

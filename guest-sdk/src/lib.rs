@@ -81,12 +81,55 @@
 //! assert_eq!(port("x").expect_err("not a number").to_string(), "invalid digit found in string");
 //! ```
 
+extern crate self as toolcrib_guest;
+
+mod answer;
+#[doc(hidden)]
+pub mod bindings;
+pub mod cache;
+mod call;
 mod command;
 mod content;
 mod error;
+mod export;
 pub mod files;
+mod host;
+pub mod log;
+pub mod model;
+mod node;
+pub mod progress;
+mod schema;
+pub mod secrets;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod testing;
+mod tool;
+pub mod tools;
+mod tree;
 
+pub use answer::{IntoAnswer, Json};
+pub use bindings::present::exports::toolcrib::tool::present::Presentation;
+pub use bindings::route::exports::toolcrib::tool::route::Opinion;
+pub use bindings::tool::toolcrib::tool::types::{
+    Answer, FailureKind, Invocation as Call, Link, Media, Native, Part, Payload,
+};
+pub use call::Preparation;
 pub use command::command;
 pub use content::Encoding;
-pub use error::{Error, PathContext};
+pub use error::{Error, PathContext, Result};
+pub use node::Node;
+pub use schema::{Output, Schema};
 pub use serde_json::{Value, json};
+pub use tool::{IntoPreview, Listed, Tool};
+pub use toolcrib_guest_macro::{Schema, tool, tools};
+
+/// What the macros write in.
+#[doc(hidden)]
+pub mod __private {
+    pub use serde;
+    pub use toolcrib_guest_macro::__tools;
+
+    pub use crate::call::Fields;
+    pub use crate::export::Component;
+    pub use crate::node::distinct;
+    pub use crate::tool::prepared;
+}

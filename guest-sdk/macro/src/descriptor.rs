@@ -1,0 +1,76 @@
+//! What a component says of one tool, as a constant.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::ReturnType;
+use syn::spanned::Spanned;
+
+use crate::node::{self, Members};
+use crate::options::Options;
+use crate::parameter::Parameter;
+
+/// The node of the whole descriptor.
+pub(crate) fn node(
+    name: &str,
+    description: &str,
+    options: &Options,
+    parameters: &[Parameter],
+    returned: &ReturnType,
+) -> TokenStream {
+    let mut members: Members = vec![("name".into(), node::text(name))];
+    members.extend(node::described(description));
+    match &options.text {
+        Some(text) => members.push(("text".into(), node::object(text))),
+        None => members.push(("schema".into(), schema(options, parameters))),
+    }
+    if options.output {
+        let ty = match returned {
+            ReturnType::Default => quote!(()),
+            ReturnType::Type(_, ty) => quote!(#ty),
+        };
+        let output = quote_spanned!(returned.span()=> *<#ty as ::toolcrib_guest::Output>::SCHEMA);
+        members.push(("output".into(), output));
+    }
+    for (key, nested) in [("capabilities", &options.capabilities), ("interface", &options.interface)] {
+        if !nested.is_empty() {
+            members.push((key.into(), node::object(nested)));
+        }
+    }
+    members.extend(options.members.iter().cloned());
+    members.push(("package".into(), package()));
+    node::object(&members)
+}
+
+/// The schema of the arguments.
+fn schema(options: &Options, parameters: &[Parameter]) -> TokenStream {
+    let mut fields = Vec::new();
+    for parameter in parameters {
+        match parameter {
+            Parameter::Args(ty) => {
+                let schema = node::schema(ty);
+                return quote!(*#schema);
+            }
+            Parameter::One(one) => fields.push(one.property()),
+            Parameter::Call(_) | Parameter::Text(_) => {}
+        }
+    }
+    node::object(&node::object_schema(&fields, options.open.is_none()))
+}
+
+/// The author's package, of which a licence need not be known.
+fn package() -> TokenStream {
+    quote! {
+        ::toolcrib_guest::Node::Object(if ::core::env!("CARGO_PKG_LICENSE").is_empty() {
+            &[
+                ("name", ::toolcrib_guest::Node::Text(::core::env!("CARGO_PKG_NAME"))),
+                ("version", ::toolcrib_guest::Node::Text(::core::env!("CARGO_PKG_VERSION"))),
+            ]
+        } else {
+            &[
+                ("name", ::toolcrib_guest::Node::Text(::core::env!("CARGO_PKG_NAME"))),
+                ("version", ::toolcrib_guest::Node::Text(::core::env!("CARGO_PKG_VERSION"))),
+                ("license", ::toolcrib_guest::Node::Text(::core::env!("CARGO_PKG_LICENSE"))),
+            ]
+        })
+    }
+}

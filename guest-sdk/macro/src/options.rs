@@ -1,0 +1,262 @@
+//! What stands in `#[tool(…)]`, read: each word once, with the place where it stands.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote};
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::{Error, Expr, ExprLit, Lit, Meta, MetaList, Path, Result, Token};
+
+use crate::literal;
+use crate::node::{self, Members};
+
+/// The steps of a call in which a tool may have a word.
+pub(crate) const HOOKS: [&str; 5] = ["validate", "preview", "prepare", "route", "present"];
+/// The facts of the interface that have a word of their own.
+const FACTS: [(&str, &str); 3] =
+    [("read_only", "is_read_only"), ("destructive", "is_destructive"), ("open_world", "is_open_world")];
+/// Lists of text at the top of a descriptor.
+const LISTS: [(&str, &str); 6] = [
+    ("aliases", "aliases"),
+    ("tags", "tags"),
+    ("required_tags", "requiredTags"),
+    ("forbidden_tags", "forbiddenTags"),
+    ("models", "models"),
+    ("provider", "provider"),
+];
+/// Limits, in the words of a `tools.json`.
+const LIMITS: [(&str, &str); 7] = [
+    ("memory_mb", "memoryMb"),
+    ("output_kb", "outputKb"),
+    ("disk_mb", "diskMb"),
+    ("disk_entries", "diskEntries"),
+    ("fuel", "fuel"),
+    ("requests", "requests"),
+    ("received_kb", "receivedKb"),
+];
+
+/// What an author says of a tool beside its function.
+#[derive(Default)]
+pub(crate) struct Options {
+    /// Its name, where that is not the function's.
+    pub(crate) name: Option<(String, Span)>,
+    /// It takes text.
+    pub(crate) text: Option<Members>,
+    /// It takes arguments that its schema does not name.
+    pub(crate) open: Option<Span>,
+    /// Its answer has a schema.
+    pub(crate) output: bool,
+    /// Members of the descriptor as they are.
+    pub(crate) members: Members,
+    /// What it asks for.
+    pub(crate) capabilities: Members,
+    /// Facts of its interface.
+    pub(crate) interface: Members,
+    /// Its functions for the steps of a call.
+    pub(crate) hooks: Vec<(&'static str, Path)>,
+    secrets: Vec<TokenStream>,
+}
+
+impl Options {
+    pub(crate) fn read(tokens: TokenStream) -> Result<Self> {
+        let mut options = Self::default();
+        let mut seen: Vec<String> = Vec::new();
+        for meta in Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens)? {
+            let word = meta.path().to_token_stream().to_string();
+            if seen.contains(&word) && word != "secret" {
+                return Err(Error::new_spanned(&meta, format!("`{word}` stands twice: take one away")));
+            }
+            options.take(&word, &meta)?;
+            seen.push(word);
+        }
+        if !options.secrets.is_empty() {
+            options.capabilities.push(("secrets".into(), node::list(std::mem::take(&mut options.secrets))));
+        }
+        Ok(options)
+    }
+
+    fn take(&mut self, word: &str, meta: &Meta) -> Result<()> {
+        let key = |table: &[(&str, &str)]| table.iter().find(|row| row.0 == word).map(|row| row.1.to_owned());
+        if let Some(hook) = HOOKS.into_iter().find(|hook| *hook == word) {
+            self.hooks.push((hook, path(meta)?));
+        } else if let Some(fact) = key(&FACTS) {
+            self.interface.push((fact, flag(meta)?));
+        } else if let Some(list) = key(&LISTS) {
+            self.members.push((list, node::texts(texts(meta)?)));
+        } else {
+            match word {
+                "name" => self.name = Some((text(meta)?, span(meta))),
+                "open" => self.open = Some(word_alone(meta)?),
+                "output" => self.output = word_alone(meta).map(|_| true)?,
+                "text" => self.text = Some(text_input(meta)?),
+                "timeout" => self.members.push(("timeoutSec".into(), node::raw(&seconds(meta)?))),
+                "summary" => {
+                    let rendering = vec![("ui_summary".into(), node::text(&text(meta)?))];
+                    self.interface.push(("rendering".into(), node::object(&rendering)));
+                }
+                "interface" => self.interface.extend(table(meta, None)?),
+                "limits" => self.members.push(("limits".into(), node::object(&table(meta, Some(&LIMITS))?))),
+                "secret" => self.secrets.push(node::object(&table(meta, None)?)),
+                "files" => self.capabilities.push(("files".into(), files(meta)?)),
+                "env" => self.capabilities.push(("env".into(), node::texts(texts(meta)?))),
+                "network" | "tools" => self.capabilities.push((word.into(), all_or_some(meta)?)),
+                "cache" | "model" => self.capabilities.push((word.into(), flag(meta)?)),
+                _ => return Err(unknown(word, meta)),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unknown(word: &str, meta: &Meta) -> Error {
+    let own = ["name", "text", "open", "output", "timeout", "summary", "interface", "limits", "secret"];
+    let asked = ["files", "env", "network", "tools", "cache", "model"];
+    let tables = FACTS.iter().chain(&LISTS).map(|row| row.0);
+    let words: Vec<&str> = own.into_iter().chain(asked).chain(tables).chain(HOOKS).collect();
+    Error::new_spanned(meta.path(), format!("unknown word `{word}` for a tool: use `{}`", words.join("`, `")))
+}
+
+fn span(meta: &Meta) -> Span {
+    syn::spanned::Spanned::span(meta)
+}
+
+fn wrong<T>(meta: &Meta, form: &str) -> Result<T> {
+    Err(Error::new_spanned(meta, format!("write `{form}`")))
+}
+
+fn name_of(meta: &Meta) -> String {
+    meta.path().to_token_stream().to_string()
+}
+
+fn word_alone(meta: &Meta) -> Result<Span> {
+    match meta {
+        Meta::Path(_) => Ok(span(meta)),
+        _ => wrong(meta, &name_of(meta)),
+    }
+}
+
+/// `word`, `word = true` or `word = false`.
+fn flag(meta: &Meta) -> Result<TokenStream> {
+    match meta {
+        Meta::Path(_) => Ok(node::raw("true")),
+        Meta::NameValue(pair) if matches!(&pair.value, Expr::Lit(ExprLit { lit: Lit::Bool(_), .. })) => {
+            Ok(node::raw(&literal::json(&pair.value)?))
+        }
+        _ => wrong(meta, &format!("{0}` or `{0} = false", name_of(meta))),
+    }
+}
+
+fn text(meta: &Meta) -> Result<String> {
+    match meta {
+        Meta::NameValue(pair) => literal::text(&pair.value),
+        _ => wrong(meta, &format!("{} = \"…\"", name_of(meta))),
+    }
+}
+
+fn path(meta: &Meta) -> Result<Path> {
+    match meta {
+        Meta::NameValue(pair) if matches!(&pair.value, Expr::Path(_)) => syn::parse2(pair.value.to_token_stream()),
+        _ => wrong(meta, &format!("{} = a_function", name_of(meta))),
+    }
+}
+
+fn texts(meta: &Meta) -> Result<Vec<String>> {
+    match meta {
+        Meta::List(list) => {
+            let texts = list.parse_args_with(Punctuated::<Expr, Token![,]>::parse_terminated)?;
+            texts.iter().map(literal::text).collect()
+        }
+        _ => wrong(meta, &format!("{}(\"…\")", name_of(meta))),
+    }
+}
+
+/// `word` for everything, `word("…")` for some.
+fn all_or_some(meta: &Meta) -> Result<TokenStream> {
+    match meta {
+        Meta::Path(_) => Ok(node::text("allow")),
+        Meta::List(_) => Ok(node::texts(texts(meta)?)),
+        Meta::NameValue(_) => wrong(meta, &format!("{0}` or `{0}(\"…\")", name_of(meta))),
+    }
+}
+
+fn files(meta: &Meta) -> Result<TokenStream> {
+    match text(meta)?.as_str() {
+        access @ ("read" | "write") => Ok(node::text(access)),
+        _ => wrong(meta, "files = \"read\"` or `files = \"write\""),
+    }
+}
+
+/// Whole seconds, as `"5s"` or `"2m"`.
+fn seconds(meta: &Meta) -> Result<String> {
+    let given = text(meta)?;
+    let parse = |unit: char, each: u32| given.strip_suffix(unit)?.parse::<u32>().ok()?.checked_mul(each);
+    match parse('s', 1).or_else(|| parse('m', 60)) {
+        Some(seconds) if seconds > 0 => Ok(seconds.to_string()),
+        _ => wrong(meta, "timeout = \"5s\"` or `timeout = \"2m\""),
+    }
+}
+
+/// `word(key = value, …)`; where there is a table, its keys alone.
+fn table(meta: &Meta, known: Option<&[(&str, &str)]>) -> Result<Members> {
+    let mut members = Members::new();
+    for meta in pairs(meta)? {
+        let Meta::NameValue(pair) = &meta else {
+            return wrong(&meta, &format!("{} = …", name_of(&meta)));
+        };
+        let word = name_of(&meta);
+        let key = match known {
+            None => word,
+            Some(known) => match known.iter().find(|row| row.0 == word) {
+                Some(row) => row.1.to_owned(),
+                None => {
+                    let known: Vec<&str> = known.iter().map(|row| row.0).collect();
+                    let message = format!("unknown word `{word}`: use `{}`", known.join("`, `"));
+                    return Err(Error::new_spanned(&pair.path, message));
+                }
+            },
+        };
+        members.push((key, node::raw(&literal::json(&pair.value)?)));
+    }
+    Ok(members)
+}
+
+fn pairs(meta: &Meta) -> Result<Punctuated<Meta, Token![,]>> {
+    match meta {
+        Meta::List(list) => MetaList::parse_args_with(list, Punctuated::parse_terminated),
+        _ => wrong(meta, &format!("{}(… = …)", name_of(meta))),
+    }
+}
+
+/// `text`, or `text(field = "…", description = "…", lark = "…")` with one grammar at most.
+fn text_input(meta: &Meta) -> Result<Members> {
+    let mut members = Members::new();
+    if let Meta::Path(_) = meta {
+        return Ok(members);
+    }
+    for meta in pairs(meta)? {
+        let word = name_of(&meta);
+        let (key, node) = match word.as_str() {
+            "field" | "description" => (word.as_str(), node::text(&text(&meta)?)),
+            "lark" | "regex" => ("grammar", grammar(&word, node::text(&text(&meta)?))),
+            "lark_file" => {
+                let file = text(&meta)?;
+                let path = quote!(::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/", #file));
+                ("grammar", grammar("lark", quote!(::toolcrib_guest::Node::Text(::core::include_str!(#path)))))
+            }
+            _ => {
+                let message = format!(
+                    "unknown word `{word}`: use `field`, `description`, and one of `lark`, `lark_file`, `regex`"
+                );
+                return Err(Error::new_spanned(meta.path(), message));
+            }
+        };
+        if members.iter().any(|(stated, _)| stated == key) {
+            return Err(Error::new_spanned(&meta, format!("a text has one {key}: take one away")));
+        }
+        members.push((key.to_owned(), node));
+    }
+    Ok(members)
+}
+
+fn grammar(syntax: &str, definition: TokenStream) -> TokenStream {
+    node::object(&vec![("syntax".into(), node::text(syntax)), ("definition".into(), definition)])
+}

@@ -1,0 +1,231 @@
+//! `#[tool]`: a function stays as it is, and beside it stand a type of its name with its arguments, and the tool.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote};
+use syn::ext::IdentExt;
+use syn::{Error, Ident, ItemFn, Path, Result};
+
+use crate::options::{HOOKS, Options};
+use crate::parameter::{self, One, Parameter};
+use crate::{descriptor, node};
+
+/// The longest name that providers take.
+const LONGEST: usize = 64;
+
+/// The function, and the tool that it is. With an error the function stays, so that nothing else is reported missing.
+pub(crate) fn expand(options: TokenStream, function: TokenStream) -> TokenStream {
+    let mut function: ItemFn = match syn::parse2(function) {
+        Ok(function) => function,
+        Err(error) => {
+            return Error::new(error.span(), "`#[tool]` stands before a function").into_compile_error();
+        }
+    };
+    let made = tool(options, &mut function);
+    for input in &mut function.sig.inputs {
+        if let syn::FnArg::Typed(typed) = input {
+            typed.attrs.retain(|attribute| !["arg", "args", "doc"].iter().any(|name| attribute.path().is_ident(name)));
+        }
+    }
+    let made = made.unwrap_or_else(Error::into_compile_error);
+    quote!(#function #made)
+}
+
+fn tool(options: TokenStream, function: &mut ItemFn) -> Result<TokenStream> {
+    let options = Options::read(options)?;
+    let signature = &mut function.sig;
+    if let Some(word) = &signature.asyncness {
+        return Err(Error::new_spanned(word, "a tool runs to its end by itself: take `async` away"));
+    }
+    if !signature.generics.params.is_empty() {
+        return Err(Error::new_spanned(&signature.generics, "the types of a tool's arguments are known: take these away"));
+    }
+    let description = node::docs(&function.attrs);
+    if description.is_empty() {
+        let message = "a tool says what it is for: write a doc comment (`/// …`) above it, which the model reads";
+        return Err(Error::new_spanned(&signature.ident, message));
+    }
+    let takes_text = options.text.is_some();
+    let parameters =
+        signature.inputs.iter_mut().map(|input| parameter::read(input, takes_text)).collect::<Result<Vec<_>>>()?;
+    agree(&options, &parameters, &signature.ident)?;
+    let name = name(&options, &signature.ident)?;
+    let descriptor = descriptor::node(&name, &description, &options, &parameters, &signature.output);
+    let arguments = arguments(function, &parameters, options.open.is_some());
+    let run = run(&function.sig.ident, &parameters);
+    let hooks = options.hooks.iter().map(|(hook, path)| hook_of(hook, path));
+    let told = told(function, &options);
+    let ident = &function.sig.ident;
+    Ok(quote! {
+        #arguments
+        #told
+        const _: () = {
+            const NODE: ::toolcrib_guest::Node = #descriptor;
+            const LENGTH: usize = NODE.measure();
+            const TEXT: [u8; LENGTH] = NODE.text();
+            #[cfg(target_arch = "wasm32")]
+            #[allow(unsafe_code)]
+            #[used]
+            #[unsafe(link_section = "toolcrib:tool")]
+            static SECTION: [u8; LENGTH] = TEXT;
+            impl ::toolcrib_guest::Tool for #ident {
+                const NAME: &'static str = #name;
+                const DESCRIPTOR: &'static [u8] = &TEXT;
+                #run
+                #(#hooks)*
+            }
+        };
+    })
+}
+
+/// Whether the parameters are of one kind, and what the options expect.
+fn agree(options: &Options, parameters: &[Parameter], ident: &Ident) -> Result<()> {
+    let count = |is: fn(&Parameter) -> bool| parameters.iter().filter(|parameter| is(parameter)).count();
+    let (texts, wholes) = (count(|p| matches!(p, Parameter::Text(_))), count(|p| matches!(p, Parameter::Args(_))));
+    let ones: Vec<&One> = ones(parameters).collect();
+    if options.text.is_some() && texts != 1 {
+        return Err(Error::new_spanned(ident, "a tool that takes text has one parameter for it: `text: String` or `text: &str`"));
+    }
+    if wholes > 1 || (wholes == 1 && !ones.is_empty()) {
+        return Err(Error::new_spanned(ident, "`#[args]` takes every argument: make the others fields of its type"));
+    }
+    if let Some(span) = options.open.filter(|_| wholes > 0 || options.text.is_some()) {
+        return Err(Error::new(span, "`open` is for arguments one by one; with `#[args]` their type says what it takes"));
+    }
+    for (at, one) in ones.iter().enumerate() {
+        if ones[..at].iter().any(|other| other.name == one.name) {
+            return Err(Error::new(one.field.span(), format!("two arguments are called `{}`: rename one", one.name)));
+        }
+    }
+    Ok(())
+}
+
+fn ones(parameters: &[Parameter]) -> impl Iterator<Item = &One> {
+    parameters.iter().filter_map(|parameter| match parameter {
+        Parameter::One(one) => Some(&**one),
+        _ => None,
+    })
+}
+
+fn name(options: &Options, ident: &Ident) -> Result<String> {
+    let (name, span) = options.name.clone().unwrap_or_else(|| (ident.unraw().to_string(), ident.span()));
+    let sound = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    match sound && (1..=LONGEST).contains(&name.len()) {
+        true => Ok(name),
+        false => {
+            let message = format!("a tool's name has 1 to {LONGEST} of the characters `A-Z a-z 0-9 _ -`, not `{name}`");
+            Err(Error::new(span, message))
+        }
+    }
+}
+
+/// The type of the arguments. It lives beside the function under the same name: one is a type, the other a value.
+fn arguments(function: &ItemFn, parameters: &[Parameter], open: bool) -> TokenStream {
+    let (ident, visibility) = (&function.sig.ident, &function.vis);
+    let ones: Vec<&One> = ones(parameters).collect();
+    let (fields, types): (Vec<_>, Vec<_>) = ones.iter().map(|one| (&one.field, &one.ty)).unzip();
+    let docs = ones.iter().map(|one| one.docs());
+    let names = ones.iter().map(|one| &one.name);
+    let known = if open { quote!(None) } else { quote!(Some(&[#(#names),*])) };
+    let taken = ones.iter().map(|one| one.taken());
+    let doc = format!("The arguments of the tool `{ident}`, and the tool itself.");
+    let read = (!parameters.iter().any(|p| matches!(p, Parameter::Text(_) | Parameter::Args(_)))).then(|| {
+        quote! {
+            impl<'de> ::toolcrib_guest::__private::serde::Deserialize<'de> for #ident {
+                fn deserialize<D: ::toolcrib_guest::__private::serde::Deserializer<'de>>(
+                    deserializer: D,
+                ) -> ::core::result::Result<Self, D::Error> {
+                    #[allow(unused_mut, unused_variables)]
+                    let mut fields = ::toolcrib_guest::__private::Fields::read(deserializer, #known)?;
+                    Ok(Self { #(#fields: #taken),* })
+                }
+            }
+        }
+    });
+    quote! {
+        #[doc = #doc]
+        #[allow(non_camel_case_types, dead_code)]
+        #visibility struct #ident {
+            #(#[doc = #docs] #visibility #fields: #types,)*
+        }
+        #read
+    }
+}
+
+/// One call: its payload becomes the parameters, what is returned the answer.
+fn run(ident: &Ident, parameters: &[Parameter]) -> TokenStream {
+    let fields: Vec<&Ident> = ones(parameters).map(|one| &one.field).collect();
+    let whole = parameters.iter().any(|parameter| matches!(parameter, Parameter::Args(_)));
+    let text = parameters.iter().any(|parameter| matches!(parameter, Parameter::Text(_)));
+    // Names of the tool's own cannot meet these: they are fields.
+    let read = match whole || text {
+        true => quote!(),
+        false => quote!(let #ident { #(#fields),* } = __call.args()?;),
+    };
+    let given = parameters.iter().map(|parameter| match parameter {
+        Parameter::One(one) => {
+            let field = &one.field;
+            if one.borrowed { quote!(&#field) } else { quote!(#field) }
+        }
+        Parameter::Args(_) => quote!(__call.args()?),
+        Parameter::Call(true) => quote!(__call),
+        Parameter::Call(false) => quote!(::core::clone::Clone::clone(__call)),
+        Parameter::Text(true) => quote!(__call.text()?),
+        Parameter::Text(false) => quote!(__call.text()?.to_owned()),
+    });
+    quote! {
+        fn run(__call: &::toolcrib_guest::Call) -> ::toolcrib_guest::Result<::toolcrib_guest::Answer> {
+            #read
+            ::toolcrib_guest::IntoAnswer::into_answer(#ident(#(#given),*))
+        }
+    }
+}
+
+/// The function of the tool for one step, as its author wrote it.
+fn hook_of(hook: &str, path: &Path) -> TokenStream {
+    match hook {
+        "validate" => quote! {
+            fn validate(call: &::toolcrib_guest::Call) -> ::toolcrib_guest::Result<()> { #path(call) }
+        },
+        "preview" => quote! {
+            fn preview(call: &::toolcrib_guest::Call) -> ::core::option::Option<::std::string::String> {
+                ::toolcrib_guest::IntoPreview::into_preview(#path(call))
+            }
+        },
+        "prepare" => quote! {
+            fn prepare(
+                preparation: &::toolcrib_guest::Preparation,
+            ) -> ::toolcrib_guest::Result<::std::string::String> {
+                ::toolcrib_guest::__private::prepared(#path(preparation))
+            }
+        },
+        "route" => quote! {
+            fn route(call: &::toolcrib_guest::Call) -> ::toolcrib_guest::Opinion { #path(call) }
+        },
+        _ => quote! {
+            fn present(
+                call: &::toolcrib_guest::Call,
+                outcome: ::toolcrib_guest::Result<::toolcrib_guest::Answer>,
+            ) -> ::toolcrib_guest::Presentation { #path(call, outcome) }
+        },
+    }
+}
+
+/// A macro of the tool's name, by which `tools!` learns in which steps it has a word.
+fn told(function: &ItemFn, options: &Options) -> TokenStream {
+    let ident = &function.sig.ident;
+    let own = format_ident!("__tool_{}", ident.unraw(), span = Span::call_site());
+    let hooks = HOOKS.iter().filter(|hook| options.hooks.iter().any(|(own, _)| own == *hook));
+    let hooks = hooks.map(|hook| Ident::new(hook, Span::call_site()));
+    quote! {
+        #[doc(hidden)]
+        #[allow(unused_macros)]
+        macro_rules! #own {
+            ($listed:tt $tool:tt $rest:tt) => {
+                ::toolcrib_guest::__private::__tools! { $listed $tool [#(#hooks)*] $rest }
+            };
+        }
+        #[doc(hidden)]
+        #[allow(unused_imports)]
+        pub(crate) use #own as #ident;
+    }
+}

@@ -1,0 +1,92 @@
+//! `tools!`: asks every tool in turn, by the macro of its name, in which steps of a call it has a word, and then exports those
+//! interfaces alone.
+
+use proc_macro2::{Group, TokenStream};
+use quote::quote;
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::punctuated::Punctuated;
+use syn::{Error, Ident, Path, Result, Token, bracketed};
+
+use crate::options::HOOKS;
+
+/// Reads the list, and asks the first tool.
+pub(crate) fn begin(list: TokenStream) -> Result<TokenStream> {
+    let paths = Punctuated::<Path, Token![,]>::parse_terminated.parse2(list)?;
+    ask(&[], paths.into_iter().collect())
+}
+
+/// Takes what a tool said, and asks the next one.
+pub(crate) fn go_on(state: TokenStream) -> Result<TokenStream> {
+    let State { mut listed, tool, hooks, rest } = syn::parse2(state)?;
+    listed.push((tool, hooks));
+    match rest.is_empty() {
+        true => Ok(export(&listed)),
+        false => ask(&listed, rest),
+    }
+}
+
+type Said = (Path, Vec<Ident>);
+
+fn ask(listed: &[Said], mut rest: Vec<Path>) -> Result<TokenStream> {
+    if rest.is_empty() {
+        let message = "a component has at least one tool: name the functions that have `#[tool]`";
+        return Err(Error::new(proc_macro2::Span::call_site(), message));
+    }
+    let next = rest.remove(0);
+    let listed = listed.iter().map(|(tool, hooks)| quote!([#tool] [#(#hooks)*]));
+    Ok(quote!(#next! { [#(#listed)*] [#next] [#(#rest,)*] }))
+}
+
+/// The groups `[[TOOL] [HOOK…]…] [TOOL] [HOOK…] [TOOL,…]`.
+struct State {
+    listed: Vec<Said>,
+    tool: Path,
+    hooks: Vec<Ident>,
+    rest: Vec<Path>,
+}
+
+impl Parse for State {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let (done, next);
+        bracketed!(done in input);
+        let mut listed = Vec::new();
+        while !done.is_empty() {
+            listed.push(said(&done)?);
+        }
+        let (tool, hooks) = said(input)?;
+        bracketed!(next in input);
+        let rest = Punctuated::<Path, Token![,]>::parse_terminated(&next)?.into_iter().collect();
+        Ok(Self { listed, tool, hooks, rest })
+    }
+}
+
+fn said(input: ParseStream<'_>) -> Result<Said> {
+    let tool: Group = input.parse()?;
+    let hooks;
+    bracketed!(hooks in input);
+    let mut words = Vec::new();
+    while !hooks.is_empty() {
+        words.push(hooks.parse()?);
+    }
+    Ok((syn::parse2(tool.stream())?, words))
+}
+
+/// The exports. Every tool counts as listed from here on.
+fn export(listed: &[Said]) -> TokenStream {
+    let tools: Vec<&Path> = listed.iter().map(|(tool, _)| tool).collect();
+    let toolbox = tools.iter().rev().fold(quote!(()), |rest, tool| quote!((#tool, #rest)));
+    let used = HOOKS.iter().filter(|hook| listed.iter().any(|(_, hooks)| hooks.iter().any(|own| own == *hook)));
+    let modules = ["tool"].iter().chain(used).map(|module| Ident::new(module, proc_macro2::Span::call_site()));
+    quote! {
+        #(impl ::toolcrib_guest::Listed for #tools {})*
+        const _: () = ::toolcrib_guest::__private::distinct(&[#(<#tools as ::toolcrib_guest::Tool>::NAME),*]);
+        #[cfg(target_arch = "wasm32")]
+        #[allow(unsafe_code, unreachable_pub, missing_docs, clippy::all)]
+        const _: () = {
+            type Component = ::toolcrib_guest::__private::Component<#toolbox>;
+            #(::toolcrib_guest::bindings::#modules::export!(
+                Component with_types_in ::toolcrib_guest::bindings::#modules
+            );)*
+        };
+    }
+}

@@ -1,0 +1,38 @@
+//! What `wit/tool.wit` comes to in Rust: one module a world, the types in the first alone. It decides nothing.
+
+#![allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, reason = "generated")]
+
+/// The world of every rich tool.
+pub mod tool {
+    wit_bindgen::generate!({
+        path: "../wit/tool.wit",
+        world: "tool",
+        pub_export_macro: true,
+        export_macro_name: "export",
+        additional_derives: [PartialEq],
+    });
+}
+
+/// A module for the world of one optional export.
+macro_rules! optional {
+    ($($name:ident: $world:literal,)*) => {$(
+        #[doc = $world]
+        pub mod $name {
+            wit_bindgen::generate!({
+                path: "../wit/tool.wit",
+                world: $world,
+                pub_export_macro: true,
+                export_macro_name: "export",
+                with: { "toolcrib:tool/types@1.0.0": crate::bindings::tool::toolcrib::tool::types },
+            });
+        }
+    )*};
+}
+
+optional! {
+    validate: "validating",
+    preview: "previewing",
+    prepare: "preparing",
+    route: "routing",
+    present: "presenting",
+}

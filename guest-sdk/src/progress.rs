@@ -1,0 +1,25 @@
+//! What people see while a call runs. The model is told none of it.
+
+use serde::Serialize;
+
+use crate::{Part, Result, host};
+
+/// Shows a line of text.
+pub fn text(text: impl Into<String>) {
+    part(&Part::text(text));
+}
+
+/// Shows a value.
+///
+/// # Errors
+///
+/// Where it is no JSON.
+pub fn json(value: &(impl Serialize + ?Sized)) -> Result<()> {
+    part(&Part::json(value)?);
+    Ok(())
+}
+
+/// Shows a part.
+pub fn part(part: &Part) {
+    host::progress::show(part);
+}

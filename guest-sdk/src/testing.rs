@@ -1,0 +1,167 @@
+//! Unit tests of tools, natively: calls that go through the parsing of real ones, and what stands in for the host. What is set
+//! here counts for the thread of the test.
+//!
+//! ```
+//! use toolcrib_guest::testing;
+//!
+//! testing::model(|question| Ok(question.prompt.to_uppercase()));
+//! let (answer, seen) = testing::record(|| {
+//!     toolcrib_guest::progress::text("asking");
+//!     toolcrib_guest::model::ask("why")
+//! });
+//! assert_eq!(answer.expect("an answer"), "WHY");
+//! assert_eq!(seen.parts, [toolcrib_guest::Part::text("asking")]);
+//! ```
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::log::Level;
+use crate::model::Question;
+use crate::tool::Tool;
+use crate::{Answer, Call, Part, Payload, Result, json};
+
+/// What a tool showed while it ran.
+#[derive(Debug, Default, PartialEq)]
+pub struct Seen {
+    /// Its progress.
+    pub parts: Vec<Part>,
+    /// Its notes.
+    pub notes: Vec<(Level, String)>,
+}
+
+/// What stands in for a model or for the other tools.
+type Reply<Asked> = Box<dyn FnMut(Asked) -> Result<String, String>>;
+
+#[derive(Default)]
+struct Host {
+    seen: Seen,
+    cache: BTreeMap<String, String>,
+    secrets: Vec<String>,
+    model: Option<Reply<Question>>,
+    tools: Option<Reply<(String, Value)>>,
+}
+
+thread_local! {
+    static HOST: RefCell<Host> = RefCell::default();
+}
+
+fn host<T>(with: impl FnOnce(&mut Host) -> T) -> T {
+    HOST.with_borrow_mut(with)
+}
+
+/// Runs something, and tells what it showed.
+pub fn record<T>(run: impl FnOnce() -> T) -> (T, Seen) {
+    host(|host| host.seen = Seen::default());
+    let returned = run();
+    (returned, host(|host| std::mem::take(&mut host.seen)))
+}
+
+/// Answers questions to the model.
+pub fn model(mut reply: impl FnMut(&Question) -> Result<String, String> + 'static) {
+    host(|host| host.model = Some(Box::new(move |question| reply(&question))));
+}
+
+/// Answers calls of other tools, as a model would be told.
+pub fn tools(mut reply: impl FnMut(&str, &Value) -> Result<String, String> + 'static) {
+    host(|host| host.tools = Some(Box::new(move |(name, arguments)| reply(&name, &arguments))));
+}
+
+/// Grants secrets of these names.
+pub fn secrets<T: Into<String>>(names: impl IntoIterator<Item = T>) {
+    host(|host| host.secrets = names.into_iter().map(T::into).collect());
+}
+
+/// A call of a tool: its text where `payload` is a string, else its arguments. Its other fields can be changed before it is used.
+pub fn invocation<T: Tool>(payload: &Value) -> Call {
+    Call {
+        id: "call_1".into(),
+        tool: T::NAME.into(),
+        name: Some(T::NAME.into()),
+        payload: match payload {
+            Value::String(text) => Payload::Text(text.clone()),
+            object => Payload::Object(object.to_string()),
+        },
+        format: None,
+        metadata: "{}".into(),
+        context: json!({ "trigger_source": "test" }).to_string(),
+        prepared: None,
+    }
+}
+
+/// Calls a tool as the host does: `testing::call::<greet>(json!({ "name": "Ada" }))`.
+///
+/// # Errors
+///
+/// Where the arguments do not fit, or the tool fails.
+#[expect(clippy::needless_pass_by_value, reason = "it is called with `json!`")]
+pub fn call<T: Tool>(payload: Value) -> Result<Answer> {
+    T::run(&invocation::<T>(&payload))
+}
+
+/// What the host is told of a tool.
+///
+/// # Panics
+///
+/// Where the descriptor is no JSON, which only a schema written by hand can bring about.
+pub fn descriptor<T: Tool>() -> Value {
+    serde_json::from_slice(T::DESCRIPTOR).expect("a descriptor is JSON")
+}
+
+/// The functions of the host.
+pub(crate) mod host {
+    pub(crate) mod progress {
+        pub(crate) fn show(part: &crate::Part) {
+            crate::testing::host(|host| host.seen.parts.push(part.clone()));
+        }
+    }
+
+    pub(crate) mod log {
+        pub(crate) fn log(level: crate::log::Level, message: &str) {
+            crate::testing::host(|host| host.seen.notes.push((level, message.to_owned())));
+        }
+    }
+
+    pub(crate) mod cache {
+        pub(crate) fn get(key: &str) -> Option<String> {
+            crate::testing::host(|host| host.cache.get(key).cloned())
+        }
+
+        pub(crate) fn set(key: &str, value: &str) -> Result<(), String> {
+            crate::testing::host(|host| host.cache.insert(key.to_owned(), value.to_owned()));
+            Ok(())
+        }
+    }
+
+    pub(crate) mod model {
+        use crate::model::{Completion, Question};
+
+        pub(crate) fn complete(question: &Question) -> Result<Completion, String> {
+            // Taken out while it runs, so that it may itself use the host.
+            let mut reply = crate::testing::host(|host| host.model.take())
+                .ok_or("no model answers in this test: set one with `testing::model`")?;
+            let text = reply(question.clone());
+            crate::testing::host(|host| host.model.get_or_insert(reply));
+            Ok(Completion { text: text?, tokens: 0 })
+        }
+    }
+
+    pub(crate) mod tools {
+        pub(crate) fn call(name: &str, arguments: &str) -> Result<String, String> {
+            let arguments = serde_json::from_str(arguments).map_err(|error| error.to_string())?;
+            let mut reply = crate::testing::host(|host| host.tools.take())
+                .ok_or("no tool answers in this test: set one with `testing::tools`")?;
+            let answer = reply((name.to_owned(), arguments));
+            crate::testing::host(|host| host.tools.get_or_insert(reply));
+            answer
+        }
+    }
+
+    pub(crate) mod secrets {
+        pub(crate) fn granted() -> Vec<String> {
+            crate::testing::host(|host| host.secrets.clone())
+        }
+    }
+}
