@@ -17,9 +17,7 @@ impl Call {
     /// Where they do not fit the type, or the call carries text.
     pub fn args<T: DeserializeOwned>(&self) -> Result<T> {
         match &self.payload {
-            Payload::Object(text) => {
-                parse(text).map_err(|wrong| Error::invalid(format!("arguments: {wrong}")))
-            }
+            Payload::Object(text) => parse(text).map_err(|wrong| Error::invalid(format!("arguments: {wrong}"))),
             Payload::Text(_) => Err(Error::invalid(format!("`{}` takes an object of arguments, not text", self.tool))),
         }
     }
@@ -32,7 +30,9 @@ impl Call {
     pub fn text(&self) -> Result<&str> {
         match &self.payload {
             Payload::Text(text) => Ok(text),
-            Payload::Object(_) => Err(Error::invalid(format!("`{}` takes text, not an object of arguments", self.tool))),
+            Payload::Object(_) => {
+                Err(Error::invalid(format!("`{}` takes text, not an object of arguments", self.tool)))
+            }
         }
     }
 

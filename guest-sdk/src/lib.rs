@@ -102,6 +102,8 @@ mod schema;
 pub mod secrets;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
+#[cfg(test)]
+mod tests;
 mod tool;
 pub mod tools;
 mod tree;

@@ -217,10 +217,10 @@ mod tests {
         ("b", Node::List(&[Node::Raw("true"), Node::Number(0), Node::Number(120)])),
         ("c", Node::Object(&[])),
     ]);
-    const OVER: &Node = &Node::With(&Node::With(TREE, &[("c", Node::Number(1)), ("d", Node::Number(2))]), &[
-        ("d", Node::Number(3)),
-        ("e", Node::Number(4)),
-    ]);
+    const OVER: &Node = &Node::With(
+        &Node::With(TREE, &[("c", Node::Number(1)), ("d", Node::Number(2))]),
+        &[("d", Node::Number(3)), ("e", Node::Number(4))],
+    );
 
     fn text<const N: usize>(bytes: [u8; N]) -> String {
         String::from_utf8(bytes.to_vec()).expect("text")
@@ -229,10 +229,7 @@ mod tests {
     #[test]
     fn a_tree_becomes_json() {
         const LENGTH: usize = TREE.measure();
-        assert_eq!(
-            text(TREE.text::<LENGTH>()),
-            r#"{"a":"\"q\" \\ \n\u0009\u001f é","b":[true,0,120],"c":{}}"#
-        );
+        assert_eq!(text(TREE.text::<LENGTH>()), r#"{"a":"\"q\" \\ \n\u0009\u001f é","b":[true,0,120],"c":{}}"#);
     }
 
     #[test]

@@ -143,7 +143,7 @@ pub(crate) mod host {
             let mut reply = crate::testing::host(|host| host.model.take())
                 .ok_or("no model answers in this test: set one with `testing::model`")?;
             let text = reply(question.clone());
-            crate::testing::host(|host| host.model.get_or_insert(reply));
+            crate::testing::host(|host| host.model = host.model.take().or(Some(reply)));
             Ok(Completion { text: text?, tokens: 0 })
         }
     }
@@ -154,7 +154,7 @@ pub(crate) mod host {
             let mut reply = crate::testing::host(|host| host.tools.take())
                 .ok_or("no tool answers in this test: set one with `testing::tools`")?;
             let answer = reply((name.to_owned(), arguments));
-            crate::testing::host(|host| host.tools.get_or_insert(reply));
+            crate::testing::host(|host| host.tools = host.tools.take().or(Some(reply)));
             answer
         }
     }

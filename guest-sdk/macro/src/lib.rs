@@ -36,3 +36,6 @@ pub fn __tools(state: TokenStream) -> TokenStream {
 pub fn schema(item: TokenStream) -> TokenStream {
     derive::expand(item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
+
+#[cfg(test)]
+mod tests;

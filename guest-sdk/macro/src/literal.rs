@@ -39,7 +39,9 @@ fn scalar(expr: &Expr) -> Result<String> {
         Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr: number, .. }) if is_number(number) => {
             Ok(format!("-{}", scalar(number)?))
         }
-        other => Err(Error::new_spanned(other, "this is not a literal: write text, a number, `true`, `false` or a list")),
+        other => {
+            Err(Error::new_spanned(other, "this is not a literal: write text, a number, `true`, `false` or a list"))
+        }
     }
 }
 

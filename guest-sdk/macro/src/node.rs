@@ -52,8 +52,7 @@ pub(crate) fn schema(ty: &Type) -> TokenStream {
 /// The members of an object's schema; `fields` are names, their nodes, and whether they are required.
 pub(crate) fn object_schema(fields: &[(String, TokenStream, bool)], closed: bool) -> Members {
     let properties = fields.iter().map(|(name, node, _)| (name.clone(), node.clone())).collect();
-    let mut members =
-        vec![("type".into(), text("object")), ("properties".into(), object(&properties))];
+    let mut members = vec![("type".into(), text("object")), ("properties".into(), object(&properties))];
     let required: Vec<&String> = fields.iter().filter(|field| field.2).map(|field| &field.0).collect();
     if !required.is_empty() {
         members.push(("required".into(), texts(required)));
@@ -74,7 +73,7 @@ pub(crate) fn docs(attributes: &[Attribute]) -> String {
         _ => None,
     });
     let text: Vec<String> = lines
-        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .flat_map(|text| text.split('\n').map(str::to_owned).collect::<Vec<_>>())
         .map(|line| line.strip_prefix(' ').unwrap_or(&line).trim_end().to_owned())
         .collect();
     text.join("\n").trim().to_owned()

@@ -79,11 +79,17 @@ pub(crate) fn read(input: &mut FnArg, takes_text: bool) -> Result<Parameter> {
     if takes_text {
         return match is_str || (!borrowed && last(ty).is_some_and(|name| name == "String")) {
             true => Ok(Parameter::Text(borrowed)),
-            false => Err(Error::new_spanned(&typed.ty, "a tool that takes text has one `String` or `&str`, and at most a `&Call`")),
+            false => Err(Error::new_spanned(
+                &typed.ty,
+                "a tool that takes text has one `String` or `&str`, and at most a `&Call`",
+            )),
         };
     }
     if borrowed && !is_str {
-        return Err(Error::new_spanned(&typed.ty, "take this argument by value; `&str` and `&Call` alone are borrowed"));
+        return Err(Error::new_spanned(
+            &typed.ty,
+            "take this argument by value; `&str` and `&Call` alone are borrowed",
+        ));
     }
     if whole {
         return Ok(Parameter::Args(ty.clone()));

@@ -1,1 +1,185 @@
-//! x
+//! What serde's attributes say about the form of a type: as far as its schema needs it, and told where it cannot follow.
+
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Error, Meta, Result, Token};
+
+use crate::literal;
+
+/// What the attributes of a type, a variant or a field say.
+#[derive(Default)]
+pub(crate) struct Serde {
+    /// Its name.
+    pub(crate) rename: Option<String>,
+    /// How the names within it are written.
+    pub(crate) rename_all: Option<Case>,
+    /// It may be missing, or with a type: all its fields may.
+    pub(crate) default: bool,
+    /// It is not read.
+    pub(crate) skip: bool,
+    /// Nothing else is read.
+    pub(crate) deny_unknown_fields: bool,
+    /// It has the form of its one field.
+    pub(crate) transparent: bool,
+    /// Its variants have no names in JSON.
+    pub(crate) untagged: bool,
+    /// The member that names the variant.
+    pub(crate) tag: Option<String>,
+    /// The member that holds the variant.
+    pub(crate) content: Option<String>,
+}
+
+impl Serde {
+    pub(crate) fn read(attributes: &[Attribute]) -> Result<Self> {
+        let mut serde = Self::default();
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
+            for meta in attribute.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)? {
+                serde.take(&meta)?;
+            }
+        }
+        Ok(serde)
+    }
+
+    fn take(&mut self, meta: &Meta) -> Result<()> {
+        let word = meta.path().get_ident().map(ToString::to_string).unwrap_or_default();
+        match word.as_str() {
+            "rename" => self.rename = given(meta)?.or(self.rename.take()),
+            "rename_all" => {
+                if let Some(case) = given(meta)? {
+                    let message = format!("`{case}` is no way of writing names that serde knows");
+                    self.rename_all = Some(Case::of(&case).ok_or_else(|| Error::new_spanned(meta, message))?);
+                }
+            }
+            "default" => self.default = true,
+            "skip" | "skip_deserializing" => self.skip = true,
+            "deny_unknown_fields" => self.deny_unknown_fields = true,
+            "transparent" => self.transparent = true,
+            "untagged" => self.untagged = true,
+            "tag" => self.tag = given(meta)?,
+            "content" => self.content = given(meta)?,
+            "flatten" => return Err(cannot(meta, "write the fields out in this type")),
+            "with" | "deserialize_with" | "from" | "try_from" => {
+                return Err(cannot(meta, "give it a type of its own with `Schema` written by hand"));
+            }
+            "rename_all_fields" | "other" => return Err(cannot(meta, "rename by hand, or list what there is")),
+            // What else serde has a word for changes nothing that a schema tells.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn cannot(meta: &Meta, instead: &str) -> Error {
+    Error::new_spanned(meta, format!("a derived schema cannot follow this attribute: {instead}"))
+}
+
+/// `word = "…"`, or what `word(deserialize = "…")` says of reading.
+fn given(meta: &Meta) -> Result<Option<String>> {
+    match meta {
+        Meta::NameValue(pair) => literal::text(&pair.value).map(Some),
+        Meta::List(list) => {
+            let inner = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)?;
+            inner.iter().find(|meta| meta.path().is_ident("deserialize")).map_or(Ok(None), given)
+        }
+        Meta::Path(_) => Err(Error::new_spanned(meta, "this needs a value: write `… = \"…\"`")),
+    }
+}
+
+/// How names are written.
+#[derive(Clone, Copy)]
+pub(crate) enum Case {
+    Lower,
+    Upper,
+    Pascal,
+    Camel,
+    Snake,
+    ScreamingSnake,
+    Kebab,
+    ScreamingKebab,
+}
+
+impl Case {
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "lowercase" => Self::Lower,
+            "UPPERCASE" => Self::Upper,
+            "PascalCase" => Self::Pascal,
+            "camelCase" => Self::Camel,
+            "snake_case" => Self::Snake,
+            "SCREAMING_SNAKE_CASE" => Self::ScreamingSnake,
+            "kebab-case" => Self::Kebab,
+            "SCREAMING-KEBAB-CASE" => Self::ScreamingKebab,
+            _ => return None,
+        })
+    }
+
+    /// The name of a variant, which Rust writes in `PascalCase`.
+    pub(crate) fn variant(self, name: &str) -> String {
+        let mut snake = String::new();
+        for (at, c) in name.char_indices() {
+            if at > 0 && c.is_uppercase() {
+                snake.push('_');
+            }
+            snake.push(c.to_ascii_lowercase());
+        }
+        match self {
+            Self::Lower => name.to_ascii_lowercase(),
+            Self::Upper => name.to_ascii_uppercase(),
+            Self::Pascal => name.to_owned(),
+            Self::Camel => with_first(name, u8::to_ascii_lowercase),
+            other => other.separated(&snake),
+        }
+    }
+
+    /// The name of a field, which Rust writes in `snake_case`.
+    pub(crate) fn field(self, name: &str) -> String {
+        let pascal = || name.split('_').map(|word| with_first(word, u8::to_ascii_uppercase)).collect::<String>();
+        match self {
+            Self::Lower => name.to_owned(),
+            Self::Upper => name.to_ascii_uppercase(),
+            Self::Pascal => pascal(),
+            Self::Camel => with_first(&pascal(), u8::to_ascii_lowercase),
+            other => other.separated(name),
+        }
+    }
+
+    fn separated(self, snake: &str) -> String {
+        match self {
+            Self::ScreamingSnake => snake.to_ascii_uppercase(),
+            Self::Kebab => snake.replace('_', "-"),
+            Self::ScreamingKebab => snake.to_ascii_uppercase().replace('_', "-"),
+            _ => snake.to_owned(),
+        }
+    }
+}
+
+fn with_first(word: &str, change: fn(&u8) -> u8) -> String {
+    let mut chars = word.chars();
+    match chars.next() {
+        Some(first) if first.is_ascii() => format!("{}{}", char::from(change(&(first as u8))), chars.as_str()),
+        _ => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_written_as_serde_writes_them() {
+        let all = [
+            ("lowercase", "twowords", "two_words"),
+            ("UPPERCASE", "TWOWORDS", "TWO_WORDS"),
+            ("PascalCase", "TwoWords", "TwoWords"),
+            ("camelCase", "twoWords", "twoWords"),
+            ("snake_case", "two_words", "two_words"),
+            ("SCREAMING_SNAKE_CASE", "TWO_WORDS", "TWO_WORDS"),
+            ("kebab-case", "two-words", "two-words"),
+            ("SCREAMING-KEBAB-CASE", "TWO-WORDS", "TWO-WORDS"),
+        ];
+        for (case, variant, field) in all {
+            let case = Case::of(case).expect("a case");
+            assert_eq!((case.variant("TwoWords"), case.field("two_words")), (variant.to_owned(), field.to_owned()));
+        }
+        assert!(Case::of("Title Case").is_none());
+    }
+}

@@ -37,7 +37,10 @@ fn tool(options: TokenStream, function: &mut ItemFn) -> Result<TokenStream> {
         return Err(Error::new_spanned(word, "a tool runs to its end by itself: take `async` away"));
     }
     if !signature.generics.params.is_empty() {
-        return Err(Error::new_spanned(&signature.generics, "the types of a tool's arguments are known: take these away"));
+        return Err(Error::new_spanned(
+            &signature.generics,
+            "the types of a tool's arguments are known: take these away",
+        ));
     }
     let description = node::docs(&function.attrs);
     if description.is_empty() {
@@ -83,13 +86,19 @@ fn agree(options: &Options, parameters: &[Parameter], ident: &Ident) -> Result<(
     let (texts, wholes) = (count(|p| matches!(p, Parameter::Text(_))), count(|p| matches!(p, Parameter::Args(_))));
     let ones: Vec<&One> = ones(parameters).collect();
     if options.text.is_some() && texts != 1 {
-        return Err(Error::new_spanned(ident, "a tool that takes text has one parameter for it: `text: String` or `text: &str`"));
+        return Err(Error::new_spanned(
+            ident,
+            "a tool that takes text has one parameter for it: `text: String` or `text: &str`",
+        ));
     }
     if wholes > 1 || (wholes == 1 && !ones.is_empty()) {
         return Err(Error::new_spanned(ident, "`#[args]` takes every argument: make the others fields of its type"));
     }
     if let Some(span) = options.open.filter(|_| wholes > 0 || options.text.is_some()) {
-        return Err(Error::new(span, "`open` is for arguments one by one; with `#[args]` their type says what it takes"));
+        return Err(Error::new(
+            span,
+            "`open` is for arguments one by one; with `#[args]` their type says what it takes",
+        ));
     }
     for (at, one) in ones.iter().enumerate() {
         if ones[..at].iter().any(|other| other.name == one.name) {

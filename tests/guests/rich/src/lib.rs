@@ -1,27 +1,29 @@
-//! Odd tools.
+//! Odd rich tools, all in one component: each shows one thing that a host has to cope with.
 
-use toolcrib_guest::{Call, Result, progress, tool};
+mod answers;
+mod host;
+mod steps;
 
-toolcrib_guest::tools!(echo, stream);
+toolcrib_guest::tools!(
+    answers::echo,
+    answers::add,
+    answers::picture,
+    answers::blocks,
+    answers::native,
+    answers::fails,
+    answers::trap,
+    host::stream,
+    host::flood,
+    host::asks,
+    host::calls,
+    host::remember,
+    steps::raw,
+    steps::checked,
+    steps::prepared,
+    steps::worded,
+    steps::part_after_end,
+    steps::spin_preview,
+);
 
-/// Return a value as text.
-#[tool(name = "echo", preview = echo_preview)]
-fn echo(
-    /// What to return.
-    value: String,
-) -> String {
-    value
-}
-
-fn echo_preview(call: &Call) -> Result<String> {
-    Ok(format!("echo value='{}'", call.args::<echo>()?.value))
-}
-
-/// Show three parts while it runs.
-#[tool]
-fn stream() -> &'static str {
-    for part in ["one", "two", "three"] {
-        progress::text(part);
-    }
-    "done"
-}
+#[cfg(test)]
+mod tests;
