@@ -83,7 +83,7 @@ fn a_tool_that_is_invalid_is_told_in_the_formats_words() {
         ),
         (
             "capabilities: { file: read }\n",
-            "2:15: tool \"run\": capabilities: unknown field `file`, expected one of `files`, `env`, `network`, `secrets`, `exec`, `delegate`, `meta`".to_owned(),
+            "2:15: tool \"run\": capabilities: unknown field `file`, expected one of `files`, `env`, `network`, `secrets`, `cache`, `model`, `tools`, `exec`, `delegate`, `meta`".to_owned(),
         ),
         ("limits: { fuel: 0 }\n", "2:9: tool \"run\": limits.fuel must be a positive whole number, found 0".to_owned()),
     ] {
