@@ -152,10 +152,10 @@ impl Tree {
     fn whole(self) -> Self {
         const MOST: f64 = 9_007_199_254_740_991.0;
         match self {
-            Self::Float(number) if number >= 0.0 && number <= MOST && number.fract() == 0.0 => {
+            Self::Float(number) if (0.0..=MOST).contains(&number) && number.fract() == 0.0 => {
                 Self::Unsigned(number as u64)
             }
-            Self::Float(number) if number < 0.0 && number >= -MOST && number.fract() == 0.0 => {
+            Self::Float(number) if (-MOST..0.0).contains(&number) && number.fract() == 0.0 => {
                 Self::Signed(number as i64)
             }
             other => other,

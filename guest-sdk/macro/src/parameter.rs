@@ -12,7 +12,7 @@ pub(crate) enum Parameter {
     /// One argument.
     One(Box<One>),
     /// The whole object.
-    Args(Type),
+    Args(Box<Type>),
     /// The call, by reference where `true`.
     Call(bool),
     /// The text, by reference where `true`.
@@ -92,7 +92,7 @@ pub(crate) fn read(input: &mut FnArg, takes_text: bool) -> Result<Parameter> {
         ));
     }
     if whole {
-        return Ok(Parameter::Args(ty.clone()));
+        return Ok(Parameter::Args(Box::new(ty.clone())));
     }
     let ty = if is_str { syn::parse_quote!(::std::string::String) } else { ty.clone() };
     one(typed, &ours, ty, is_str)
