@@ -36,6 +36,8 @@ pub(crate) fn node(
             members.push((key.into(), node::object(nested)));
         }
     }
+    let says = options.hooks.iter().map(|(hook, _)| *hook);
+    members.push(("says".into(), node::texts(says)));
     members.extend(options.members.iter().cloned());
     members.push(("package".into(), package()));
     node::object(&members)

@@ -183,6 +183,7 @@ impl Pipeline {
         if let Some(turn) = context.turn {
             turn.spend(usize::try_from(bytes).unwrap_or(usize::MAX))?;
         }
+        let refused = !ticket.meter.refusals().is_empty();
         let presentation = if rich.says.present {
             let limits = ticket.left_of(limits)?;
             let outcome = ended.as_ref();
@@ -194,7 +195,12 @@ impl Pipeline {
         } else {
             None
         };
-        self.said(ended, presentation, ticket)
+        // What fails after a refusal, fails for that reason.
+        let said = self.said(ended, presentation, ticket)?;
+        Ok(said.map_err(|error| match refused {
+            true => ToolError { outcome: Outcome::Denied, ..error },
+            false => error,
+        }))
     }
 
     /// Maps what a tool said, and keeps what is for people with its ticket.

@@ -66,7 +66,7 @@ impl Pipeline {
         ticket: &mut Ticket<'_>,
     ) -> Result<(), ToolError> {
         let (Code::Command(program) | Code::Rich(program, _)) = &work.code else { return Ok(()) };
-        if !program.checks() {
+        if !program.checks() || work.asks().is_some_and(|asks| !asks.rich.says.validate) {
             return Ok(());
         }
         let since = Instant::now();

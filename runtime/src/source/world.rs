@@ -58,21 +58,21 @@ pub(super) fn settle(mut tool: Tool, known: Option<Known>) -> (Vec<Tool>, Vec<No
         route: says("route"),
         present: says("present"),
     };
-    let body = |name: &str| {
+    let body = |name: &str, says: Says| {
         let rich = Rich { program: program.clone(), tool: name.to_owned(), says };
         is_rich.then(|| Body::Rich(Arc::new(rich)))
     };
     let tools = if tool.origin.format == Format::Component {
         match described.is_empty() {
             true => {
-                tool.body = body(&tool.name).unwrap_or(tool.body);
+                tool.body = body(&tool.name, says).unwrap_or(tool.body);
                 vec![tool]
             }
             false => {
                 let each = described.into_iter().map(|one| {
                     let mut own = tool.clone();
                     own.name = one.name.clone();
-                    own.body = body(&one.name).unwrap_or_else(|| own.body.clone());
+                    own.body = body(&one.name, one.says(says)).unwrap_or_else(|| own.body.clone());
                     one.fill(own)
                 });
                 each.collect()
@@ -82,7 +82,8 @@ pub(super) fn settle(mut tool: Tool, known: Option<Known>) -> (Vec<Tool>, Vec<No
         match chosen(&tool, described) {
             Ok(one) => {
                 let inner = one.as_ref().map_or(tool.name.as_str(), |one| &one.name).to_owned();
-                tool.body = body(&inner).unwrap_or(tool.body);
+                let says = one.as_ref().map_or(says, |one| one.says(says));
+                tool.body = body(&inner, says).unwrap_or(tool.body);
                 vec![match one {
                     Some(one) => one.fill(tool),
                     None => tool,

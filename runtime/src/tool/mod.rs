@@ -99,6 +99,13 @@ impl Tool {
 }
 
 impl Tool {
+    /// The plugin that it belongs to: the package of its program where that says so, else the program's file, else the source.
+    pub fn plugin(&self) -> String {
+        let package = self.origin.unknown.get("package").and_then(|package| package.get("name")?.as_str());
+        let file = || self.body.program().unwrap_or(&self.origin.path).file_stem().unwrap_or_default();
+        package.map_or_else(|| file().to_string_lossy().into_owned(), str::to_owned)
+    }
+
     /// Whether the operator himself wrote what it asks for, so that what it names is allowed by that.
     pub(crate) fn asks_for_its_operator(&self) -> bool {
         self.origin.is_operators() && !self.requested.by_program

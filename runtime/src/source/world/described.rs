@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::tool::{
-    Basis, Capabilities, Enablement, Fact, Glob, Grammar, LimitRequest, Limits, Stated, Syntax, TextInput, Tool,
+    Basis, Capabilities, Enablement, Fact, Glob, Grammar, LimitRequest, Limits, Says, Stated, Syntax, TextInput, Tool,
 };
 
 use crate::source::interface::Statement;
@@ -13,7 +13,7 @@ use crate::source::report::Report;
 use crate::source::shape::{kind, members};
 use crate::source::{extension, name};
 
-const FIELDS: [&str; 17] = [
+const FIELDS: [&str; 18] = [
     "name",
     "aliases",
     "description",
@@ -29,6 +29,7 @@ const FIELDS: [&str; 17] = [
     "forbiddenTags",
     "models",
     "provider",
+    "says",
     "package",
     "$schema",
 ];
@@ -45,6 +46,9 @@ pub(super) struct Described {
     limits: LimitRequest,
     stated: Statement,
     enablement: Enablement,
+    /// In what of the component's exports it has something to say; absent, in all.
+    says: Option<Vec<String>>,
+    package: Option<Value>,
 }
 
 impl Described {
@@ -96,13 +100,27 @@ impl Described {
             models: globs(report, models),
             provider: take(report, &mut fields, "provider").unwrap_or_default(),
         };
-        fields.shift_remove("package");
+        let says = take::<Vec<String>>(report, &mut fields, "says");
+        let package = fields.shift_remove("package");
         fields.shift_remove("$schema");
         report.unknown("", &fields, &FIELDS);
         name::warn_of_servers(&name, None, report);
         let parameters = text.as_ref().map(TextInput::schema).or(schema);
         let limits = LimitRequest { deadline, ..limits };
-        Some(Self { name, description, parameters, text, requested, limits, stated, enablement })
+        Some(Self { name, description, parameters, text, requested, limits, stated, enablement, says, package })
+    }
+
+    /// What of the component's exports concerns this tool.
+    pub(super) fn says(&self, all: Says) -> Says {
+        let Some(own) = &self.says else { return all };
+        let own = |name: &str| own.iter().any(|one| one == name);
+        Says {
+            validate: all.validate && own("validate"),
+            preview: all.preview && own("preview"),
+            prepare: all.prepare && own("prepare"),
+            route: all.route && own("route"),
+            present: all.present && own("present"),
+        }
     }
 
     /// The tool with this in the place of all that it leaves open.
@@ -124,6 +142,7 @@ impl Described {
         tool.interface.fill(&self.stated.interface);
         tool.enablement = self.enablement;
         tool.origin.unknown.extend(self.stated.unknown);
+        tool.origin.unknown.extend(self.package.map(|package| ("package".to_owned(), package)));
         tool
     }
 }

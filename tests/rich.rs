@@ -1,0 +1,98 @@
+//! Rich tools, end to end: the contract of `wit/tool.wit`, through the library and through the built program. The component
+//! `rich` holds odd tools, one for each thing that a host has to cope with.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use toolcrib::call::Part;
+use toolcrib::observe::{Event, Observer, What};
+use toolcrib::{Audit, Builder, Runtime, ToolCall, ToolResult};
+
+use crate::crib::{Crib, guest, target};
+use crate::records::watched::on_threads;
+
+mod asking;
+mod conformance;
+mod descriptors;
+mod enablement;
+mod preparing;
+mod previews;
+mod program;
+mod routing;
+mod showing;
+mod versions;
+
+/// A crib whose folder holds the component.
+fn crib() -> Crib {
+    let crib = Crib::new();
+    std::fs::copy(guest("rich"), crib.path("rich.wasm")).expect("the guest was built");
+    crib
+}
+
+/// A runtime with the tools of a component of the crib, and its log in the crib.
+fn runtime_of(crib: &Crib, component: &str, with: impl FnOnce(Builder) -> Builder) -> Runtime {
+    let builder = Runtime::builder()
+        .source(crib.path(component))
+        .audit(Audit::folder(crib.path("audit")))
+        .compile_cache(target().join("test-cache"));
+    with(builder).build().unwrap()
+}
+
+fn runtime(crib: &Crib, with: impl FnOnce(Builder) -> Builder) -> Runtime {
+    runtime_of(crib, "rich.wasm", with)
+}
+
+/// Makes one call.
+fn made(runtime: &Runtime, call: ToolCall) -> ToolResult {
+    on_threads(runtime.call(call))
+}
+
+fn call(runtime: &Runtime, name: &str, arguments: Value) -> ToolResult {
+    made(runtime, ToolCall::new("call_1", name, arguments.to_string()))
+}
+
+/// Writes down what is shown, in its order.
+#[derive(Default)]
+struct Shown(Mutex<Vec<String>>);
+
+impl Shown {
+    fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Observer for Shown {
+    fn observe(&self, event: &Event<'_>) {
+        let line = match &event.what {
+            What::Preview(text) => format!("preview {text}"),
+            What::Part { number, part: Part::Text(text) } => format!("{number} {text}"),
+            What::Part { number, part } => format!("{number} {part:?}"),
+            What::Started(_) => "started".to_owned(),
+            What::Ended(result) => format!("ended {}", result.receipt.outcome),
+            _ => return,
+        };
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+/// A runtime whose calls are written down.
+fn watched(crib: &Crib) -> (Runtime, Arc<Shown>) {
+    let shown = Arc::new(Shown::default());
+    let runtime = runtime(crib, |builder| builder.observer(shown.clone()));
+    (runtime, shown)
+}
+
+/// The same component with other words for its tools.
+fn described(crib: &Crib, name: &str, program: &Path, tools: &[Value]) {
+    let bytes = std::fs::read(program).unwrap();
+    let described = toolcrib::source::descriptor::described(&bytes, tools).unwrap();
+    std::fs::write(crib.path(name), described).unwrap();
+}
+
+/// The only record of the log.
+fn record(crib: &Crib) -> Value {
+    let records = crib.records();
+    assert_eq!(records.len(), 1, "{records:?}");
+    records.into_iter().next().unwrap_or(json!(null))
+}
