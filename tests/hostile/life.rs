@@ -70,7 +70,7 @@ fn tools_run_while_no_server_answers() {
 /// A shared library that lets the clock of the wall jump a year on and back at every look, from the first one or the second,
 /// and leaves every other clock.
 #[cfg(target_os = "linux")]
-const JUMPING: &str = r"
+const JUMPING: &str = r#"
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -84,7 +84,7 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
         now->tv_sec += 365L * 24 * 60 * 60;
     return failed;
 }
-";
+"#;
 
 #[cfg(target_os = "linux")]
 #[test]

@@ -5,7 +5,7 @@ use toolcrib_guest::{Call, Opinion, Payload, Value, tool};
 toolcrib_guest::tools!(claims);
 
 /// Tell that the call came here.
-#[tool(route = everything, open)]
+#[tool(route = everything)]
 fn claims(#[args] all: Value) -> String {
     format!("claimed {all}")
 }
