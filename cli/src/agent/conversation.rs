@@ -263,6 +263,24 @@ mod tests {
     }
 
     #[test]
+    fn what_one_api_alone_has_words_for_is_kept_and_not_told_to_the_other() {
+        let call = Call { id: "c1".into(), name: "patch".into(), arguments: "a".into(), payload: Payload::Text };
+        let items = vec![json!({ "type": "reasoning" }), Stand::Call.into()];
+        let said = Message::assistant(&Turn { calls: vec![call.clone()], items, ..Turn::default() });
+        let told = Message::result(&call, Reply { content: json!("b"), output: Some(json!([1])) });
+        let mut plain = json!([
+            { "role": "assistant", "content": null, "tool_calls": [
+                { "id": "c1", "type": "custom", "custom": { "name": "patch", "input": "a" } }] },
+            { "role": "tool", "content": "b", "name": "patch", "tool_call_id": "c1" },
+        ]);
+        assert_eq!(json!([said.plain(), told.plain()]), plain);
+        plain[0]["output_items"] = json!([{ "type": "reasoning" }, "call"]);
+        plain[1]["output_parts"] = json!([1]);
+        assert_eq!(json!([said, told]), plain);
+        assert!(said.says_more() && told.says_more() && !told.plain().says_more());
+    }
+
+    #[test]
     fn a_name_that_servers_refuse_is_sent_as_one_that_they_take() {
         assert_eq!(sent_name("no such.tool\n"), "no_such_tool_");
         assert_eq!(sent_name(""), "unnamed");

@@ -5,7 +5,8 @@
 use serde_json::Value;
 use toolcrib::call::Payload;
 
-use crate::agent::answer::{Arriving, MOST_CALLS, Unusable, arguments, error_in, push_text, scalar, usage};
+use super::item::{Item, What};
+use crate::agent::answer::{Arriving, MOST_CALLS, Unusable, arguments, error_in, scalar, usage};
 use crate::agent::conversation::Stand;
 use crate::agent::turn::{Call, FILTER, LENGTH, Turn, Usage};
 
@@ -20,95 +21,6 @@ pub(crate) struct Answer {
     text: String,
     finish: Option<String>,
     usage: Option<Usage>,
-}
-
-/// An item of output while it arrives.
-#[derive(Debug)]
-struct Item {
-    index: Option<u64>,
-    id: String,
-    /// What has become of it, in the server's word.
-    status: Option<String>,
-    /// Whether the server has given all of it.
-    is_done: bool,
-    what: What,
-}
-
-#[derive(Debug)]
-enum What {
-    Message {
-        text: String,
-        refusal: String,
-    },
-    Call(Call),
-    /// Something that is given back as it is.
-    Other(Value),
-}
-
-impl What {
-    fn message() -> Self {
-        Self::Message { text: String::new(), refusal: String::new() }
-    }
-
-    fn call(payload: Payload) -> Self {
-        Self::Call(Call { payload, ..Call::default() })
-    }
-
-    fn read(item: &Value) -> Self {
-        let call = |carried: &Value, payload| {
-            let id = [&item["call_id"], &item["id"]].into_iter().map(scalar).find(|id| !id.is_empty());
-            let (id, name) = (id.unwrap_or_default(), scalar(&item["name"]));
-            Self::Call(Call { id, name, arguments: arguments(carried), payload })
-        };
-        let named = || item.get("name").is_some() || item.get("arguments").is_some();
-        match item["type"].as_str() {
-            None if item["input"].is_string() => call(&item["input"], Payload::Text),
-            None if named() => call(&item["arguments"], Payload::Object),
-            Some("function_call") => call(&item["arguments"], Payload::Object),
-            Some("custom_tool_call") => call(&item["input"], Payload::Text),
-            Some("message") | None => {
-                let (mut text, mut refusal) = (String::new(), String::new());
-                match &item["content"] {
-                    Value::Array(parts) => parts.iter().for_each(|part| match part["refusal"].as_str() {
-                        Some(said) => refusal.push_str(said),
-                        None => push_text(&mut text, part),
-                    }),
-                    content => push_text(&mut text, content),
-                }
-                Self::Message { text, refusal }
-            }
-            Some(_) => Self::Other(item.clone()),
-        }
-    }
-
-    /// Takes what a later word says of it, where it says anything.
-    fn take(&mut self, later: Self) {
-        let fill = |old: &mut String, new: String| {
-            if !new.is_empty() {
-                *old = new;
-            }
-        };
-        match (self, later) {
-            (Self::Message { text, refusal }, Self::Message { text: said, refusal: refused }) => {
-                fill(text, said);
-                fill(refusal, refused);
-            }
-            (Self::Call(call), Self::Call(later)) => {
-                fill(&mut call.id, later.id);
-                fill(&mut call.name, later.name);
-                fill(&mut call.arguments, later.arguments);
-                call.payload = later.payload;
-            }
-            (old, new) => *old = new,
-        }
-    }
-}
-
-impl Item {
-    fn read(item: &Value, index: Option<u64>) -> Self {
-        let status = item["status"].as_str().map(str::to_owned);
-        Self { index, id: scalar(&item["id"]), status, is_done: false, what: What::read(item) }
-    }
 }
 
 impl Answer {
@@ -172,29 +84,29 @@ impl Answer {
                 }
                 Ok(())
             }
-            "function_call_arguments.delta" => self.add_to_call(index, &id, Payload::Object, delta()),
-            "custom_tool_call_input.delta" => self.add_to_call(index, &id, Payload::Text, delta()),
-            "function_call_arguments.done" => self.end_call(index, &id, Payload::Object, event),
-            "custom_tool_call_input.done" => self.end_call(index, &id, Payload::Text, event),
+            "function_call_arguments.delta" | "function_call_arguments.done" => {
+                self.carry(index, &id, Payload::Object, event)
+            }
+            "custom_tool_call_input.delta" | "custom_tool_call_input.done" => {
+                self.carry(index, &id, Payload::Text, event)
+            }
             "completed" | "done" => self.end(COMPLETED, &event["response"]),
             INCOMPLETE | "failed" | "cancelled" => self.end(kind, &event["response"]),
             _ => Ok(()),
         }
     }
 
-    fn add_to_call(&mut self, index: Option<u64>, id: &str, payload: Payload, delta: &str) -> Result<(), Unusable> {
-        if let What::Call(call) = &mut self.item(index, id, What::call(payload))?.what {
-            call.arguments.push_str(delta);
-        }
-        Ok(())
-    }
-
-    fn end_call(&mut self, index: Option<u64>, id: &str, payload: Payload, event: &Value) -> Result<(), Unusable> {
-        let carried = if payload == Payload::Text { &event["input"] } else { &event["arguments"] };
-        let later = Call { name: scalar(&event["name"]), arguments: arguments(carried), payload, ..Call::default() };
+    /// Adds to what a call carries, or takes the whole of it.
+    fn carry(&mut self, index: Option<u64>, id: &str, payload: Payload, event: &Value) -> Result<(), Unusable> {
         let item = self.item(index, id, What::call(payload))?;
-        if matches!(item.what, What::Call(_)) {
-            item.what.take(What::Call(later));
+        match (&mut item.what, event["delta"].as_str()) {
+            (What::Call(call), Some(delta)) => call.arguments.push_str(delta),
+            (what @ What::Call(_), None) => {
+                let carried = if payload == Payload::Text { &event["input"] } else { &event["arguments"] };
+                let name = scalar(&event["name"]);
+                what.take(What::Call(Call { name, arguments: arguments(carried), payload, ..Call::default() }));
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -315,5 +227,223 @@ impl Arriving for Answer {
     /// A stream was cut where the end of the response was not told, whatever else announced an end.
     fn streamed(self: Box<Self>, _done: bool) -> Result<Turn, Unusable> {
         if self.finish.is_none() { Err(Unusable::Cut) } else { self.whole() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(id: &str, name: &str, arguments: &str, payload: Payload) -> Call {
+        Call { id: id.into(), name: name.into(), arguments: arguments.into(), payload }
+    }
+
+    fn heard(events: &[Value]) -> Result<(Turn, String), Unusable> {
+        let (mut answer, mut shown) = (Box::<Answer>::default(), String::new());
+        for event in events {
+            shown += answer.add(event)?;
+        }
+        Ok((answer.streamed(true)?, shown))
+    }
+
+    fn whole(body: &Value) -> Result<Turn, Unusable> {
+        let mut answer = Box::<Answer>::default();
+        answer.add(body)?;
+        answer.whole()
+    }
+
+    fn message(text: &str) -> Value {
+        json!({ "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+            "content": [{ "type": "output_text", "text": text, "annotations": [] }] })
+    }
+
+    #[test]
+    fn a_whole_response_becomes_text_calls_and_what_is_given_back() {
+        let reasoning = json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x" });
+        let turn = whole(&json!({
+            "id": "resp_1", "object": "response", "status": "completed", "error": null, "incomplete_details": null,
+            "output": [
+                reasoning,
+                message("let me see"),
+                { "type": "function_call", "id": "fc_1", "call_id": "a", "name": "one", "arguments": "{\"x\":1}", "status": "completed" },
+                { "type": "custom_tool_call", "id": "ctc_1", "call_id": "b", "name": "patch", "input": "*** Begin" },
+            ],
+            "usage": { "input_tokens": 5, "input_tokens_details": {}, "output_tokens": 2, "total_tokens": 7 },
+        }));
+        let calls =
+            vec![call("a", "one", "{\"x\":1}", Payload::Object), call("b", "patch", "*** Begin", Payload::Text)];
+        let usage = Usage { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 };
+        let items = vec![reasoning, json!("text"), json!("call"), json!("call")];
+        let finish = Some("completed".to_owned());
+        assert_eq!(turn, Ok(Turn { text: "let me see".into(), calls, finish, usage: Some(usage), items }));
+    }
+
+    #[test]
+    fn text_is_found_wherever_a_server_puts_it() {
+        for (body, wanted) in [
+            (json!({ "output": [message("hello")], "status": null, "usage": "none" }), "hello"),
+            (json!({ "output": [{ "content": "hello" }] }), "hello"),
+            (json!({ "output": [{ "type": "message", "content": ["hel", { "text": "lo" }] }] }), "hello"),
+            (json!({ "output": [{ "type": "message", "content": [{ "type": "refusal", "refusal": "no" }] }] }), "no"),
+            (json!({ "output": [], "output_text": "hello" }), "hello"),
+            (json!({ "status": "completed" }), ""),
+        ] {
+            assert_eq!(whole(&body).map(|turn| turn.text), Ok(wanted.to_owned()), "{body}");
+        }
+        assert_eq!(whole(&json!({ "id": "resp_1" })), Err(Unusable::Empty));
+        assert_eq!(whole(&json!({ "choices": [{ "message": { "content": "hello" } }] })), Err(Unusable::Empty));
+        assert_eq!(whole(&json!({ "status": "in_progress", "output": [] })), Err(Unusable::Cut));
+    }
+
+    #[test]
+    fn how_a_response_ended_is_told() {
+        let ended = |reason: &str| {
+            let body =
+                json!({ "status": "incomplete", "incomplete_details": { "reason": reason }, "output": [message("a")] });
+            whole(&body).map(|turn| turn.finish.unwrap_or_default())
+        };
+        assert_eq!(ended("max_output_tokens").as_deref(), Ok("length"));
+        assert_eq!(ended("content_filter").as_deref(), Ok("content_filter"));
+        assert_eq!(ended("weather").as_deref(), Ok("weather"));
+        let error = |code, message: &str| Err(Unusable::Error { code, message: message.to_owned() });
+        for (body, wanted) in [
+            (
+                json!({ "status": "failed", "error": { "code": "server_error", "message": "later" } }),
+                error(Some(500), "later"),
+            ),
+            (json!({ "status": "failed", "error": null, "output": [] }), error(None, "the response is `failed`")),
+            (json!({ "type": "error", "code": "rate_limit_exceeded", "message": "slow" }), error(Some(429), "slow")),
+            (
+                json!({ "type": "response.failed", "response": { "error": { "code": "x", "message": "no" } } }),
+                error(None, "no"),
+            ),
+            (
+                json!({ "type": "response.completed", "response": { "status": "cancelled" } }),
+                error(None, "the response is `cancelled`"),
+            ),
+        ] {
+            assert_eq!(whole(&body), wanted, "{body}");
+        }
+    }
+
+    #[test]
+    fn events_come_together_however_items_are_numbered() {
+        let wanted = vec![call("a", "one", "{\"x\":1}", Payload::Object), call("b", "patch", "a{", Payload::Text)];
+        let one =
+            json!({ "type": "function_call", "id": "fc_1", "call_id": "a", "name": "one", "arguments": "{\"x\":1}" });
+        let patch =
+            json!({ "type": "custom_tool_call", "id": "ctc_1", "call_id": "b", "name": "patch", "input": "a{" });
+        let opened = |item: &Value| {
+            let mut item = item.clone();
+            let carried = if item["type"] == "function_call" { "arguments" } else { "input" };
+            item[carried] = json!("");
+            item
+        };
+        let arguments = |kind: &str, more: Value| {
+            let mut event = json!({ "type": format!("response.{kind}") });
+            more.as_object().into_iter().flatten().for_each(|(name, value)| event[name.as_str()] = value.clone());
+            event
+        };
+        let added = |at: Option<u64>, item: &Value| json!({ "type": "response.output_item.added", "output_index": at, "item": opened(item) });
+        let done = |at: Option<u64>, item: &Value| json!({ "type": "response.output_item.done", "output_index": at, "item": item });
+        let function = |more: Value| arguments("function_call_arguments.delta", more);
+        let custom = |more: Value| arguments("custom_tool_call_input.delta", more);
+        let end = json!({ "type": "response.completed", "response": { "status": "completed", "output": [] } });
+        let full = json!({ "type": "response.completed", "response": { "output": [one, patch] } });
+        let cases = [
+            // As documented, one within the other.
+            vec![
+                json!({ "type": "response.created", "response": { "status": "in_progress", "output": [], "error": null } }),
+                added(Some(0), &one),
+                added(Some(1), &patch),
+                function(json!({ "output_index": 0, "item_id": "fc_1", "delta": "{\"x\"" })),
+                custom(json!({ "output_index": 1, "item_id": "ctc_1", "delta": "a{" })),
+                function(json!({ "output_index": 0, "item_id": "fc_1", "delta": ":1}" })),
+                arguments(
+                    "function_call_arguments.done",
+                    json!({ "output_index": 0, "item_id": "fc_1", "arguments": "{\"x\":1}" }),
+                ),
+                arguments(
+                    "custom_tool_call_input.done",
+                    json!({ "output_index": 1, "item_id": "ctc_1", "input": "a{" }),
+                ),
+                done(Some(0), &one),
+                done(Some(1), &patch),
+                full.clone(),
+            ],
+            // Every item numbered 0, identifiers that hold.
+            vec![
+                added(Some(0), &one),
+                added(Some(0), &patch),
+                function(json!({ "output_index": 0, "item_id": "fc_1", "delta": "{\"x\":1}" })),
+                custom(json!({ "output_index": 0, "item_id": "ctc_1", "delta": "a{" })),
+                end.clone(),
+            ],
+            // Another identifier in each event.
+            vec![
+                added(Some(0), &one),
+                added(Some(1), &patch),
+                function(json!({ "output_index": 0, "item_id": "r1", "delta": "{\"x\":" })),
+                custom(json!({ "output_index": 1, "item_id": "r2", "delta": "a" })),
+                function(json!({ "output_index": 0, "item_id": "r3", "delta": "1}" })),
+                custom(json!({ "output_index": 1, "item_id": "r4", "delta": "{" })),
+                end.clone(),
+            ],
+            // Neither numbers nor deltas; nothing but the end.
+            vec![done(None, &one), done(None, &patch), end.clone()],
+            vec![full],
+        ];
+        for (case, events) in cases.iter().enumerate() {
+            assert_eq!(heard(events).map(|(turn, _)| turn.calls), Ok(wanted.clone()), "case {case}");
+        }
+        for (case, events) in cases.iter().enumerate() {
+            assert_eq!(heard(&events[..events.len() - 1]), Err(Unusable::Cut), "case {case}, cut");
+        }
+    }
+
+    #[test]
+    fn text_is_told_once_whichever_event_brings_it() {
+        let delta = |text: &str| json!({ "type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "delta": text });
+        let text =
+            json!({ "type": "response.output_text.done", "item_id": "msg_1", "output_index": 0, "text": "hello" });
+        let done = json!({ "type": "response.output_item.done", "output_index": 0, "item": message("hello") });
+        let full = json!({ "type": "response.completed", "response": { "output": [message("hello")] } });
+        let end = json!({ "type": "response.completed", "response": { "status": "completed" } });
+        for events in [
+            vec![delta("hel"), delta("lo"), text.clone(), done.clone(), full.clone()],
+            vec![delta("hel"), delta("lo"), end.clone()],
+            vec![text, end.clone()],
+            vec![done, end],
+            vec![full.clone()],
+            vec![delta("hel"), delta("lo"), full],
+        ] {
+            let (turn, shown) = heard(&events).expect("an answer");
+            assert_eq!((turn.text.as_str(), shown.as_str()), ("hello", "hello"), "{events:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_the_limit_of_tokens_may_have_cut_is_not_executed() {
+        let body = |status: Option<&str>, last: bool| {
+            let custom =
+                json!({ "type": "custom_tool_call", "call_id": "b", "name": "patch", "input": "a", "status": status });
+            let output = if last { json!([message("x"), custom]) } else { json!([custom, message("x")]) };
+            whole(&json!({ "status": "incomplete", "incomplete_details": { "reason": "max_output_tokens" }, "output": output }))
+                .map(|turn| turn.calls.len())
+        };
+        assert_eq!(body(Some("incomplete"), false), Err(Unusable::CutCall));
+        assert_eq!(body(None, true), Err(Unusable::CutCall));
+        assert_eq!(body(Some("completed"), true), Ok(1));
+        assert_eq!(body(None, false), Ok(1));
+    }
+
+    #[test]
+    fn more_items_than_any_model_gives_are_refused() {
+        let added = |n: usize| json!({ "type": "response.output_item.added", "item": { "type": "function_call", "id": n.to_string() } });
+        let events: Vec<Value> = (0..=MOST_CALLS).map(added).collect();
+        assert_eq!(heard(&events), Err(Unusable::Flood));
+        assert_eq!(whole(&json!({ "output": vec![message("a"); MOST_CALLS + 1] })), Err(Unusable::Flood));
     }
 }

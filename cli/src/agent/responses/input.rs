@@ -134,3 +134,85 @@ fn spoken_part(part: &Value, text: impl Fn(&Value) -> Value) -> Value {
         _ => part.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is sent for a conversation as it is kept.
+    fn sent(kept: Value) -> Value {
+        let messages: Vec<Message> = serde_json::from_value(kept).expect("messages");
+        Value::Array(items(&messages))
+    }
+
+    #[test]
+    fn a_conversation_is_sent_as_items_in_its_order() {
+        let reasoning = json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x" });
+        let second =
+            json!({ "type": "reasoning", "id": "rs_2", "content": [{ "type": "reasoning_text", "text": "hm" }] });
+        let reference = json!({ "type": "reasoning", "id": "rs_3", "summary": [] });
+        let image = json!([{ "type": "input_text", "text": "{}" }, { "type": "input_image", "image_url": "data:," }]);
+        let kept = json!([
+            { "role": "system", "content": "be kind" },
+            { "role": "developer", "content": "one" },
+            { "role": "user", "name": "me", "content": [
+                { "type": "text", "text": "look" },
+                { "type": "image_url", "image_url": { "url": "data:,", "detail": "low" } },
+                { "type": "file", "file": { "file_id": "f1" } },
+                { "type": "new", "x": 1 } ] },
+            { "role": "assistant", "content": "let me see", "tool_calls": [
+                { "id": "a", "type": "function", "function": { "name": "one", "arguments": "{}" } },
+                { "id": "b", "type": "custom", "custom": { "name": "patch", "input": "*** Begin" } } ],
+              "output_items": [reasoning, "text", reference, second, "call", "call"] },
+            { "role": "tool", "name": "one", "tool_call_id": "a", "content": "{}", "output_parts": image },
+            { "role": "tool", "name": "patch", "tool_call_id": "b", "content": "done" },
+            { "role": "assistant", "content": "well" },
+        ]);
+        let wanted = json!([
+            { "type": "message", "role": "system", "content": [{ "type": "input_text", "text": "be kind" }] },
+            { "type": "message", "role": "developer", "content": [{ "type": "input_text", "text": "one" }] },
+            { "type": "message", "role": "user", "content": [
+                { "type": "input_text", "text": "look" },
+                { "type": "input_image", "detail": "low", "image_url": "data:," },
+                { "type": "input_file", "file_id": "f1" },
+                { "type": "new", "x": 1 } ] },
+            reasoning,
+            { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "let me see" }] },
+            second,
+            { "type": "function_call", "call_id": "a", "name": "one", "arguments": "{}" },
+            { "type": "custom_tool_call", "call_id": "b", "name": "patch", "input": "*** Begin" },
+            { "type": "function_call_output", "call_id": "a", "output": image },
+            { "type": "custom_tool_call_output", "call_id": "b", "output": "done" },
+            { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "well" }] },
+        ]);
+        assert_eq!(sent(kept), wanted);
+    }
+
+    #[test]
+    fn nothing_is_lost_that_a_file_puts_in_odd_places() {
+        let call = json!({ "id": "a", "type": "function", "function": { "name": "one", "arguments": "{}" } });
+        let sent_call = json!({ "type": "function_call", "call_id": "a", "name": "one", "arguments": "{}" });
+        let said =
+            json!({ "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "x" }] });
+        for places in
+            [json!([]), json!(["text", "text"]), json!(["call"]), json!(["call", "call", "call", 7, "other", {}])]
+        {
+            let kept = json!([{ "role": "assistant", "content": "x", "tool_calls": [call], "output_items": places }]);
+            let items = sent(kept);
+            let items = items.as_array().expect("items");
+            assert!(items.len() == 2 && items.contains(&said) && items.contains(&sent_call), "{places}: {items:?}");
+        }
+        for (content, wanted) in [
+            (json!([{ "type": "text", "text": "a" }, "b"]), json!("ab")),
+            (json!([{ "type": "image_url" }]), json!("[{\"type\":\"image_url\"}]")),
+            (json!(null), json!("")),
+            (json!({ "a": 1 }), json!("{\"a\":1}")),
+        ] {
+            let kept = json!([{ "role": "tool", "tool_call_id": "a", "content": content }]);
+            assert_eq!(sent(kept)[0]["output"], wanted, "{content}");
+        }
+        let refused = sent(json!([{ "role": "assistant", "content": null, "refusal": "no" }]));
+        assert_eq!(refused[0]["content"], json!([{ "type": "refusal", "refusal": "no" }]));
+        assert_eq!(sent(json!([{ "role": "assistant", "content": "" }])), json!([]));
+    }
+}
