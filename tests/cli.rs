@@ -173,6 +173,10 @@ fn schema_passes_parameters_through_in_their_own_order() {
     );
     assert_eq!(compact.to_string(), expected);
     assert!(ran.stdout.find("zebra") < ran.stdout.find("apple"));
+    let ran = crib().run(&["schema", "fail", "--for", "openai-responses"]);
+    let flat: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let parameters = json!({ "type": "object", "properties": {} });
+    assert_eq!(flat, json!([{ "type": "function", "name": "fail", "parameters": parameters, "strict": false }]));
 }
 
 #[test]

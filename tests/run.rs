@@ -7,5 +7,6 @@ mod ending;
 mod events;
 mod place;
 mod requests;
+mod responses;
 mod retries;
 mod scripts;

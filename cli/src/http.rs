@@ -28,7 +28,7 @@ pub(crate) fn address(name: &str, text: &str, like: &str) -> Result<Url, String>
 }
 
 /// The address at these segments below `base`.
-pub(crate) fn below<const N: usize>(base: &Url, segments: [&str; N]) -> anyhow::Result<Url> {
+pub(crate) fn below(base: &Url, segments: &[&str]) -> anyhow::Result<Url> {
     let mut url = base.clone();
     url.path_segments_mut()
         .map_err(|()| anyhow!("`{}` cannot be the base of an address", shown(base)))?

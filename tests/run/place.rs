@@ -187,9 +187,14 @@ impl Respond for Sequence {
 
 /// A server that gives these responses.
 pub(super) async fn server(responses: impl IntoIterator<Item = ResponseTemplate>) -> MockServer {
+    server_at("/v1/chat/completions", responses).await
+}
+
+/// A server that gives these responses there.
+pub(super) async fn server_at(at: &str, responses: impl IntoIterator<Item = ResponseTemplate>) -> MockServer {
     let server = MockServer::start().await;
     let sequence = Sequence(Mutex::new(responses.into_iter().collect()));
-    Mock::given(method("POST")).and(path("/v1/chat/completions")).respond_with(sequence).mount(&server).await;
+    Mock::given(method("POST")).and(path(at)).respond_with(sequence).mount(&server).await;
     server
 }
 

@@ -1,5 +1,6 @@
-//! The messages of a conversation, in the strict form that goes to a server and into a file. A file that was loaded is
-//! kept whole, fields that nobody here knows included; it is written whole or not at all. It decides nothing.
+//! The messages of a conversation, in the strict form of the Chat Completions API, in which they are kept in a file
+//! whichever API they came by. What only the Responses API has words for stands in fields beside. A file that was loaded
+//! is kept whole, fields that nobody here knows included; it is written whole or not at all. It decides nothing.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -7,27 +8,62 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use toolcrib::call::Payload;
 
+use super::reply::Reply;
 use super::turn::{Call, Turn};
 use crate::input;
 
-/// The longest function name that the Chat Completions API takes, in characters.
+/// The longest name of a function that the APIs take, in characters.
 const LONGEST_NAME: usize = 64;
 
 /// One message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Message {
-    role: Role,
+    pub(super) role: Role,
     #[serde(default)]
-    content: Value,
+    pub(super) content: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<Vec<MessageCall>>,
+    pub(super) tool_calls: Option<Vec<MessageCall>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<String>,
+    pub(super) tool_call_id: Option<String>,
+    /// What a model gave beside text and calls, each thing in its place among these: see [`Stand`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) output_items: Vec<Value>,
+    /// The parts of a result, where it has more than its text.
+    #[serde(rename = "output_parts", default, skip_serializing_if = "Option::is_none")]
+    pub(super) output: Option<Value>,
     #[serde(flatten)]
-    other: Map<String, Value>,
+    pub(super) other: Map<String, Value>,
+}
+
+/// What stands in the place of a message's own text and calls among what else a model gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stand {
+    Text,
+    Call,
+}
+
+impl Stand {
+    /// What `item` stands for, if it is not itself what was given.
+    pub(super) fn of(item: &Value) -> Option<Self> {
+        match item.as_str()? {
+            "text" => Some(Self::Text),
+            "call" => Some(Self::Call),
+            _ => None,
+        }
+    }
+}
+
+impl From<Stand> for Value {
+    fn from(stand: Stand) -> Self {
+        match stand {
+            Stand::Text => "text".into(),
+            Stand::Call => "call".into(),
+        }
+    }
 }
 
 /// Who speaks.
@@ -42,11 +78,14 @@ pub(crate) enum Role {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct MessageCall {
-    id: String,
+pub(super) struct MessageCall {
+    pub(super) id: String,
     #[serde(rename = "type")]
     kind: String,
-    function: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) function: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) custom: Option<Value>,
     #[serde(flatten)]
     other: Map<String, Value>,
 }
@@ -60,20 +99,17 @@ impl Message {
             name: None,
             tool_calls: None,
             tool_call_id: None,
+            output_items: Vec::new(),
+            output: None,
             other: Map::new(),
         }
     }
 
     /// What the model answered, as it is told to the model again.
     pub(crate) fn assistant(turn: &Turn) -> Self {
-        let calls = turn.calls.iter().map(|call| MessageCall {
-            id: call.id.clone(),
-            kind: "function".to_owned(),
-            function: json!({ "name": sent_name(&call.name), "arguments": call.arguments }),
-            other: Map::new(),
-        });
-        let calls: Vec<_> = calls.collect();
+        let calls: Vec<_> = turn.calls.iter().map(MessageCall::from).collect();
         let mut message = Self::text(Role::Assistant, turn.text.clone());
+        message.output_items = turn.items.clone();
         if !calls.is_empty() {
             message.tool_calls = Some(calls);
             if turn.text.is_empty() {
@@ -84,11 +120,33 @@ impl Message {
     }
 
     /// The result of a call.
-    pub(crate) fn result(call: &Call, content: impl Into<String>) -> Self {
-        let mut message = Self::text(Role::Tool, content);
+    pub(crate) fn result(call: &Call, reply: Reply) -> Self {
+        let mut message = Self::text(Role::Tool, "");
+        (message.content, message.output) = (reply.content, reply.output);
         message.name = Some(sent_name(&call.name));
         message.tool_call_id = Some(call.id.clone());
         message
+    }
+
+    /// Whether it holds what the Chat Completions API has no words for.
+    pub(super) fn says_more(&self) -> bool {
+        !self.output_items.is_empty() || self.output.is_some()
+    }
+
+    /// The same without that.
+    pub(super) fn plain(&self) -> Self {
+        Self { output_items: Vec::new(), output: None, ..self.clone() }
+    }
+}
+
+impl From<&Call> for MessageCall {
+    fn from(Call { id, name, arguments, payload }: &Call) -> Self {
+        let name = sent_name(name);
+        let (kind, function, custom) = match payload {
+            Payload::Object => ("function", Some(json!({ "name": name, "arguments": arguments })), None),
+            Payload::Text => ("custom", None, Some(json!({ "name": name, "input": arguments }))),
+        };
+        Self { id: id.clone(), kind: kind.to_owned(), function, custom, other: Map::new() }
     }
 }
 
@@ -192,16 +250,34 @@ mod tests {
 
     #[test]
     fn what_is_sent_is_what_the_interface_documents() {
-        let call = Call { id: "c1".into(), name: "fs_list_dir".into(), arguments: "{}".into() };
+        let call = Call { id: "c1".into(), name: "fs_list_dir".into(), arguments: "{}".into(), ..Call::default() };
         let turn = Turn { calls: vec![call.clone()], ..Turn::default() };
         assert_eq!(
-            json!([Message::assistant(&turn), Message::result(&call, "[]")]),
+            json!([Message::assistant(&turn), Message::result(&call, "[]".to_owned().into())]),
             json!([
                 { "role": "assistant", "content": null, "tool_calls": [
                     { "id": "c1", "type": "function", "function": { "name": "fs_list_dir", "arguments": "{}" } }] },
                 { "role": "tool", "content": "[]", "name": "fs_list_dir", "tool_call_id": "c1" },
             ])
         );
+    }
+
+    #[test]
+    fn what_one_api_alone_has_words_for_is_kept_and_not_told_to_the_other() {
+        let call = Call { id: "c1".into(), name: "patch".into(), arguments: "a".into(), payload: Payload::Text };
+        let items = vec![json!({ "type": "reasoning" }), Stand::Call.into()];
+        let said = Message::assistant(&Turn { calls: vec![call.clone()], items, ..Turn::default() });
+        let told = Message::result(&call, Reply { content: json!("b"), output: Some(json!([1])) });
+        let mut plain = json!([
+            { "role": "assistant", "content": null, "tool_calls": [
+                { "id": "c1", "type": "custom", "custom": { "name": "patch", "input": "a" } }] },
+            { "role": "tool", "content": "b", "name": "patch", "tool_call_id": "c1" },
+        ]);
+        assert_eq!(json!([said.plain(), told.plain()]), plain);
+        plain[0]["output_items"] = json!([{ "type": "reasoning" }, "call"]);
+        plain[1]["output_parts"] = json!([1]);
+        assert_eq!(json!([said, told]), plain);
+        assert!(said.says_more() && told.says_more() && !told.plain().says_more());
     }
 
     #[test]
@@ -217,7 +293,7 @@ mod tests {
         let turn = Turn { calls: vec![call.clone()], ..Turn::default() };
         let mut conversation = Conversation::new(vec![Message::assistant(&turn)]);
         assert_eq!(conversation.unanswered(), Some("c1"));
-        conversation.push(Message::result(&call, "{}"));
+        conversation.push(Message::result(&call, "{}".to_owned().into()));
         assert_eq!(conversation.unanswered(), None);
     }
 }

@@ -6,7 +6,7 @@
 //! | `start` | once, before the first request |
 //! | `text` | a part of the model's text, where the answer is streamed |
 //! | `message` | the whole text of an answer; `final` where it calls nothing and so ends the run |
-//! | `tool_call` | a call, before it runs; the calls of one step come together, in their order |
+//! | `tool_call` | a call, before it runs; the calls of one step come together, in their order; `custom` where it carries text |
 //! | `tool_result` | its end, in the order of the calls, with its `receipt` |
 //! | `usage` | after an answer, where the server counts tokens |
 //! | `retry` | a request is repeated; the `text` of this step so far is void |
@@ -48,7 +48,10 @@ pub(crate) enum Event<'a> {
         step: u32,
         id: &'a str,
         name: &'a str,
+        /// JSON text, or the text that a custom call carries.
         arguments: &'a str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        custom: bool,
     },
     ToolResult(ToolResult<'a>),
     Usage {

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use super::request::Request;
+use super::responses::REASONING;
+
 /// What is wrong with an answer that arrived and is none.
 const UNUSABLE: &str = "unusable-answer";
 
@@ -13,8 +16,8 @@ pub(crate) enum Fault {
     Passing { kind: String, reason: String, asked: Option<Duration> },
     /// No attempt will succeed.
     Lasting { kind: String, reason: String, hint: Option<&'static str> },
-    /// The model takes no temperature.
-    Temperature,
+    /// The model has no such setting.
+    Refused { kind: String, setting: Setting },
     /// Our own output cannot be written.
     Output(anyhow::Error),
 }
@@ -44,8 +47,7 @@ impl Fault {
     /// Its kind.
     pub(crate) fn kind(&self) -> &str {
         match self {
-            Self::Passing { kind, .. } | Self::Lasting { kind, .. } => kind,
-            Self::Temperature => "400",
+            Self::Passing { kind, .. } | Self::Lasting { kind, .. } | Self::Refused { kind, .. } => kind,
             Self::Output(_) => "output",
         }
     }
@@ -54,5 +56,39 @@ impl Fault {
 impl From<anyhow::Error> for Fault {
     fn from(error: anyhow::Error) -> Self {
         Self::Output(error)
+    }
+}
+
+/// A part of a request that not every model takes, and without which the rest is worth asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Setting {
+    Temperature,
+    /// The wish for reasoning that can be given back.
+    Reasoning,
+}
+
+impl Setting {
+    pub(crate) const ALL: [Self; 2] = [Self::Temperature, Self::Reasoning];
+
+    pub(crate) fn is_in(self, request: &Request<'_>) -> bool {
+        match self {
+            Self::Temperature => request.sampling.temperature.is_some(),
+            Self::Reasoning => request.reasoning,
+        }
+    }
+
+    /// Whether a refusal, in small letters, is about it.
+    pub(crate) fn is_meant_by(self, refusal: &str) -> bool {
+        match self {
+            Self::Temperature => refusal.contains("temperature"),
+            Self::Reasoning => [REASONING, "encrypted", "include"].iter().any(|word| refusal.contains(word)),
+        }
+    }
+
+    pub(crate) fn take_from(self, request: &mut Request<'_>) {
+        match self {
+            Self::Temperature => request.sampling.temperature = None,
+            Self::Reasoning => request.reasoning = false,
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | `run.start` | `model`, `tools`, `max_steps`, `messages` | |
 //! | `model.pre` | `step`, `model`, `messages` | |
-//! | `model.post` | `step`, `content`, `tool_calls` of `id`, `name` and `arguments` | `content` |
+//! | `model.post` | `step`, `content`, `tool_calls` of `id`, `name`, `arguments`, and `custom` where these are text | `content` |
 //! | `run.end` | `reason`, `answer` | `answer`, where there is one |
 //!
 //! A run that was interrupted or has failed is told to no hook.
@@ -14,6 +14,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 use toolcrib::Session;
+use toolcrib::call::Payload;
 use toolcrib::tool::Event;
 
 use super::Wishes;
@@ -66,7 +67,13 @@ pub(super) async fn asking(
 /// The model has answered: its text as hooks leave it.
 pub(super) async fn answered(session: &Session, step: u32, turn: &Turn) -> Result<String, Blocked> {
     let payload = || {
-        let called = |Call { id, name, arguments }: &Call| json!({ "id": id, "name": name, "arguments": arguments });
+        let called = |Call { id, name, arguments, payload }: &Call| {
+            let mut called = json!({ "id": id, "name": name, "arguments": arguments });
+            if *payload == Payload::Text {
+                called["custom"] = json!(true);
+            }
+            called
+        };
         let calls: Vec<Value> = turn.calls.iter().map(called).collect();
         json!({ "step": step, "content": turn.text, "tool_calls": calls })
     };

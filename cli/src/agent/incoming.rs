@@ -4,13 +4,14 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use eventsource_stream::{EventStreamError, Eventsource};
+use eventsource_stream::{Event as PartEvent, EventStreamError, Eventsource};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use reqwest::Response;
 use serde_json::{Deserializer, Value};
 use tokio::time::Instant;
 
-use super::answer::{Answer, MOST_CALLS, Unusable, message_of};
+use super::answer::{Arriving, MOST_CALLS, Unusable};
+use super::api::Api;
 use super::event::Event;
 use super::fault::Fault;
 use super::lines::lines;
@@ -26,6 +27,8 @@ pub(crate) const LARGEST_ANSWER: usize = 16 << 20;
 const LONGEST_STREAM: Duration = Duration::from_secs(30 * 60);
 /// What some servers put before their text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// What an event without a name is called.
+const UNNAMED: &str = "message";
 /// The most of a refusal that is read, in bytes.
 const LARGEST_REFUSAL: usize = 64 << 10;
 /// The most of an unreadable answer that is shown, in characters.
@@ -36,10 +39,11 @@ const SHOWN: usize = 200;
 pub(crate) async fn read(
     response: Response,
     timeout: Duration,
-    streamed: bool,
+    (api, streamed): (Api, bool),
     step: u32,
     report: &mut Report,
 ) -> Result<Turn, Fault> {
+    let answer = api.answer();
     let mut bytes = pin!(bounded(response, timeout, streamed));
     let mut head = Vec::new();
     // Not even the mark before the text, or only a part of it.
@@ -54,13 +58,13 @@ pub(crate) async fn read(
         while let Some(more) = bytes.try_next().await? {
             head.extend_from_slice(&more);
         }
-        whole(&head, streamed, step, report)
+        whole(answer, &head, streamed, step, report)
     } else {
         // An event ends with an empty line, which servers leave out after the last.
         let like_events = b":deir".contains(&head[0]);
         let shown = one_line(&shortened(&report.masked(&String::from_utf8_lossy(&head)), SHOWN));
         let ended = stream::iter([Ok(head)]).chain(bytes).chain(stream::iter([Ok(b"\n\n".to_vec())]));
-        match events(lines(ended), step, streamed, report).await? {
+        match events(answer, lines(ended), step, streamed, report).await? {
             Some(turn) => Ok(turn),
             None if like_events => Err(fault(Unusable::Cut, report)),
             None => Err(Fault::lasting(format!("the answer is neither JSON nor a stream of events: {shown}"))),
@@ -116,11 +120,16 @@ fn begun(head: &[u8]) -> &[u8] {
     head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start()
 }
 
-fn whole(text: &[u8], streamed: bool, step: u32, report: &mut Report) -> Result<Turn, Fault> {
+fn whole(
+    mut answer: Box<dyn Arriving>,
+    text: &[u8],
+    streamed: bool,
+    step: u32,
+    report: &mut Report,
+) -> Result<Turn, Fault> {
     report.debug(|| String::from_utf8_lossy(text).into_owned())?;
     let body: Value =
         serde_json::from_slice(text).map_err(|error| Fault::passing(format!("the answer is not JSON: {error}")))?;
-    let mut answer = Answer::default();
     let text = answer.add(&body).map_err(|unusable| fault(unusable, report))?;
     if streamed && !text.is_empty() {
         report.emit(&Event::Text { step, delta: text })?;
@@ -130,13 +139,13 @@ fn whole(text: &[u8], streamed: bool, step: u32, report: &mut Report) -> Result<
 
 /// The answer of a stream of events; `None` where there was no event at all.
 async fn events(
+    mut answer: Box<dyn Arriving>,
     lines: impl Stream<Item = Result<String, Fault>>,
     step: u32,
     streamed: bool,
     report: &mut Report,
 ) -> Result<Option<Turn>, Fault> {
     let mut events = pin!(lines.eventsource());
-    let mut answer = Answer::default();
     let (mut begun, mut done) = (false, false);
     while let (false, Some(event)) = (done, events.next().await) {
         let event = match event {
@@ -149,10 +158,10 @@ async fn events(
         begun = true;
         report.debug(|| event.data.clone())?;
         if event.event == "error" {
-            let said = serde_json::from_str::<Value>(&event.data).map_or(event.data, |body| message_of(&body));
-            return Err(fault(Unusable::Error { code: None, message: said }, report));
+            let said = serde_json::from_str(&event.data).unwrap_or(Value::String(event.data));
+            return Err(fault(Unusable::error(&said), report));
         }
-        done = add_event(&mut answer, &event.data, step, streamed, report)?;
+        done = add_event(answer.as_mut(), &event, step, streamed, report)?;
     }
     if !begun {
         return Ok(None);
@@ -161,8 +170,14 @@ async fn events(
 }
 
 /// Adds the parts in an event, more than one where a server leaves out the empty line between them, and says whether
-/// the end was announced.
-fn add_event(answer: &mut Answer, data: &str, step: u32, streamed: bool, report: &mut Report) -> Result<bool, Fault> {
+/// the end was announced. A part that does not say what it is is what its event is called.
+fn add_event(
+    answer: &mut dyn Arriving,
+    PartEvent { event: kind, data, .. }: &PartEvent,
+    step: u32,
+    streamed: bool,
+    report: &mut Report,
+) -> Result<bool, Fault> {
     let mut parts = Deserializer::from_str(data).into_iter::<Value>();
     loop {
         let rest = data[parts.byte_offset()..].trim_start();
@@ -170,12 +185,18 @@ fn add_event(answer: &mut Answer, data: &str, step: u32, streamed: bool, report:
         if done || rest.is_empty() {
             return Ok(done);
         }
-        let Some(Ok(part)) = parts.next() else {
+        let Some(Ok(mut part)) = parts.next() else {
             return Err(fault(Unusable::Cut, report));
         };
+        if let (Some(fields), true) = (part.as_object_mut(), kind != UNNAMED) {
+            fields.entry("type").or_insert_with(|| kind.as_str().into());
+        }
         let text = answer.add(&part).map_err(|unusable| fault(unusable, report))?;
         if streamed && !text.is_empty() {
             report.emit(&Event::Text { step, delta: text })?;
+        }
+        if answer.is_over() {
+            return Ok(true);
         }
     }
 }
@@ -183,8 +204,11 @@ fn add_event(answer: &mut Answer, data: &str, step: u32, streamed: bool, report:
 fn fault(unusable: Unusable, report: &Report) -> Fault {
     match unusable {
         Unusable::Cut => Fault::passing("the stream was cut before the answer was complete"),
+        Unusable::CutCall => {
+            Fault::lasting("the server's limit of tokens has cut a call: nothing of the answer is executed")
+        }
         Unusable::Empty => Fault::lasting("the server's answer holds no message"),
-        Unusable::Flood => Fault::lasting(format!("the answer holds more than {MOST_CALLS} calls")),
+        Unusable::Flood => Fault::lasting(format!("the answer holds more than {MOST_CALLS} calls or other items")),
         Unusable::Error { code, message } => {
             let reason = format!("the server reports: {}", one_line(&shortened(&report.masked(&message), SHOWN)));
             if code.is_some_and(retry::is_passing) { Fault::passing(reason) } else { Fault::lasting(reason) }

@@ -3,7 +3,9 @@
 //! wrong, goes to the runtime, which answers it.
 
 mod answer;
+pub(crate) mod api;
 mod batch;
+mod chat;
 pub(crate) mod conversation;
 pub(crate) mod delegate;
 pub(crate) mod event;
@@ -13,8 +15,10 @@ mod incoming;
 mod lines;
 pub(crate) mod model;
 pub(crate) mod opening;
+mod reply;
 pub(crate) mod report;
 pub(crate) mod request;
+mod responses;
 pub(crate) mod retry;
 pub(crate) mod script;
 pub(crate) mod server;
@@ -26,22 +30,26 @@ use std::time::Instant;
 use anyhow::bail;
 use serde_json::Value;
 use toolcrib::Session;
+use toolcrib::call::Payload;
 
+use api::Api;
 use batch::Batch;
 use conversation::{Conversation, Message};
 use event::{Ending, Event, ToolResult, Totals};
 use model::Model;
 use report::Report;
-use request::{Request, Sampling, Streamed};
-use turn::{Call, Identifiers, Turn, Usage};
+use request::{Request, Sampling};
+use turn::{Call, FILTER, Identifiers, LENGTH, Turn, Usage};
 
-use crate::commands::schema::openai_chat;
 use crate::interrupt;
 use crate::permission::hint;
 
 /// What is wished for in every request of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Wishes {
+    pub(crate) api: Api,
+    /// Whether a tool that takes text is offered as one where the API has such tools.
+    pub(crate) custom_tools: bool,
     pub(crate) model: String,
     pub(crate) sampling: Sampling,
     pub(crate) stream: bool,
@@ -51,14 +59,22 @@ pub(crate) struct Wishes {
 impl Wishes {
     /// The request for the next message of `conversation`, to a model that may call `tools`.
     pub(crate) fn request<'a>(&'a self, conversation: &'a Conversation, tools: &'a [Value]) -> Request<'a> {
-        let (model, messages) = (self.model.as_str(), conversation.messages());
-        Request { model, messages, tools, sampling: self.sampling, stream: Streamed::wished(self.stream) }
+        let Wishes { api, sampling, stream, .. } = *self;
+        Request {
+            api,
+            model: &self.model,
+            messages: conversation.messages(),
+            tools,
+            sampling,
+            stream,
+            reasoning: api == Api::Responses,
+        }
     }
-}
 
-/// The tools of a conversation as a model is shown them now.
-pub(crate) fn definitions(session: &Session) -> Vec<Value> {
-    session.tools().into_iter().map(openai_chat).collect()
+    /// The tools of a conversation as a model is shown them now.
+    pub(crate) fn definitions(&self, session: &Session) -> Vec<Value> {
+        session.tools().into_iter().map(|tool| self.api.definition(tool, self.custom_tools)).collect()
+    }
 }
 
 /// One run. Dropping it before its end stops its calls and keeps what was said so far.
@@ -154,11 +170,11 @@ impl Agent {
 
     async fn ask(&mut self, step: u32) -> anyhow::Result<Turn> {
         hooks::asking(&self.session, &self.wishes, &self.conversation, step).await?;
-        let tools = definitions(&self.session);
+        let tools = self.wishes.definitions(&self.session);
         let mut request = self.wishes.request(&self.conversation, &tools);
         if hooks::hear_answers(&self.session) {
             // What a hook may still withhold or change is shown to nobody before.
-            request.stream = None;
+            request.stream = false;
         }
         let mut turn = self.model.answer(request, step, &mut self.report).await?;
         self.identifiers.settle(&mut turn.calls);
@@ -180,8 +196,8 @@ impl Agent {
             self.report.emit(&Event::Usage { step, usage })?;
         }
         match turn.finish.as_deref() {
-            Some("length") => self.report.warn("the answer was cut at the server's limit of tokens")?,
-            Some("content_filter") => self.report.warn("the server's filter has withheld a part of the answer")?,
+            Some(LENGTH) => self.report.warn("the answer was cut at the server's limit of tokens")?,
+            Some(FILTER) => self.report.warn("the server's filter has withheld a part of the answer")?,
             _ => {}
         }
         if is_empty {
@@ -191,10 +207,11 @@ impl Agent {
     }
 
     async fn call(&mut self, step: u32, calls: Vec<Call>) -> anyhow::Result<()> {
-        for Call { id, name, arguments } in &calls {
-            self.report.emit(&Event::ToolCall { step, id, name, arguments })?;
+        for Call { id, name, arguments, payload } in &calls {
+            let custom = *payload == Payload::Text;
+            self.report.emit(&Event::ToolCall { step, id, name, arguments, custom })?;
         }
-        let batch = self.batch.insert(Batch::start(&self.session, calls));
+        let batch = self.batch.insert(Batch::start(&self.session, self.wishes.api, calls));
         let alone = batch.len() == 1;
         while let Some((call, result)) = batch.next().await {
             self.totals.calls += 1;
@@ -220,7 +237,7 @@ impl Agent {
     /// Puts the results of the calls into the conversation, stops calls that have none, and saves it.
     fn keep(&mut self) -> anyhow::Result<()> {
         if let Some(batch) = self.batch.take() {
-            batch.replies().for_each(|(call, content)| self.conversation.push(Message::result(&call, content)));
+            batch.replies().for_each(|(call, reply)| self.conversation.push(Message::result(&call, reply)));
         }
         self.conversation.save()
     }

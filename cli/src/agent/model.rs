@@ -9,7 +9,7 @@ use super::turn::Turn;
 /// A model.
 #[derive(Debug, Clone)]
 pub(crate) enum Model {
-    /// One behind the Chat Completions API.
+    /// One behind an API.
     Server(Box<Server>),
     /// One that says what a file says.
     Script(Script),

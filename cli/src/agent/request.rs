@@ -1,22 +1,34 @@
-//! A request for one answer, in the strict form of the Chat Completions API. It knows nothing of how it travels.
+//! A request for one answer, by whichever API. It knows nothing of how it travels.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::api::Api;
 use super::conversation::Message;
+use super::{chat, responses};
 
-/// The body of a request. What is not wished for is not in it: servers refuse an empty `tools` and settings that their
+/// What is asked. What is not wished for is not in the body: servers refuse an empty `tools` and settings that their
 /// model does not have.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Request<'a> {
+    pub(crate) api: Api,
     pub(crate) model: &'a str,
     pub(crate) messages: &'a [Message],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(crate) tools: &'a [Value],
-    #[serde(flatten)]
     pub(crate) sampling: Sampling,
-    #[serde(flatten)]
-    pub(crate) stream: Option<Streamed>,
+    /// Whether the answer shall come in parts.
+    pub(crate) stream: bool,
+    /// Whether the model's reasoning is wished for in a form that can be given back, where the API has one.
+    pub(crate) reasoning: bool,
+}
+
+impl Serialize for Request<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.api {
+            Api::Chat => chat::Body::from(self).serialize(serializer),
+            Api::Responses => responses::Body::from(self).serialize(serializer),
+        }
+    }
 }
 
 /// How the model picks its words. At most one of the two is set.
@@ -26,23 +38,4 @@ pub(crate) struct Sampling {
     pub(crate) temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) top_p: Option<f64>,
-}
-
-/// The wish that the answer comes in parts, with its usage at the end.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct Streamed {
-    stream: bool,
-    stream_options: StreamOptions,
-}
-
-#[derive(Debug, Clone, Copy, Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-}
-
-impl Streamed {
-    /// The wish, or its absence.
-    pub(crate) fn wished(stream: bool) -> Option<Self> {
-        stream.then_some(Self { stream, stream_options: StreamOptions { include_usage: true } })
-    }
 }

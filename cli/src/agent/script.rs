@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Every turn has `content`, `tool_calls` or both; the loop ends with the first turn without calls. A call has a `name`,
-//! and optionally `arguments` (an object, or text that is passed on as it is, JSON or not) and an `id`. A turn cannot
-//! refer to results: it says the same whatever the tools answer. Where a tool hands tasks on, each agent plays the next of
+//! which may be missing as a model may forget it, and optionally `arguments` (an object, or text that is passed on as it
+//! is, JSON or not) or, for a tool that takes text, `input`, and an `id`. A turn cannot refer to results: it says the same whatever the tools answer. Where a tool hands tasks on, each agent plays the next of
 //! `agents`, in the order in which the tasks come. Unknown fields are errors.
 
 use std::fmt::Display;
@@ -26,7 +26,8 @@ use std::vec;
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Map, Value, json};
 
-use super::answer::Answer;
+use super::answer::Arriving;
+use super::chat::Answer;
 use super::event::Event;
 use super::report::Report;
 use super::request::Request;
@@ -93,9 +94,9 @@ impl Script {
             anyhow!("script `{path}` has {turns} turns and the loop asks for another: end it with a turn without `tool_calls`")
         })?;
         self.next += 1;
-        let mut answer = Answer::default();
+        let mut answer = Box::<Answer>::default();
         let text = answer.add(turn).map_err(|_| anyhow!("turn {} of the script cannot be played", self.next))?;
-        if request.stream.is_some() {
+        if request.stream {
             for word in text.split_inclusive(' ') {
                 report.emit(&Event::Text { step, delta: word })?;
             }
@@ -133,14 +134,19 @@ fn message(place: &Place, turn: &Value) -> anyhow::Result<Value> {
 }
 
 fn tool_call(place: &Place, call: &Value) -> anyhow::Result<Value> {
-    let fields = place.object(call, &["id", "name", "arguments"])?;
-    let name = place.text(fields, "name")?.ok_or_else(|| place.field("name", None, "the name of a tool"))?;
+    let fields = place.object(call, &["id", "name", "arguments", "input"])?;
+    let (id, name) = (place.text(fields, "id")?, place.text(fields, "name")?);
+    if let Some(input) = place.text(fields, "input")? {
+        if fields.contains_key("arguments") {
+            bail!("{place}: both `arguments` and `input`; a call carries an object or text");
+        }
+        return Ok(json!({ "id": id, "type": "custom", "custom": { "name": name, "input": input } }));
+    }
     let arguments = match fields.get("arguments") {
         None => &json!({}),
         Some(arguments @ (Value::Object(_) | Value::String(_))) => arguments,
         found => return Err(place.field("arguments", found, "an object, or text to pass on as it is")),
     };
-    let id = place.text(fields, "id")?;
     Ok(json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } }))
 }
 
@@ -230,15 +236,15 @@ mod tests {
             (r#"{"turns":[{"content":7}]}"#, "s.json: turns[0]: `content` is a number; write text"),
             (
                 r#"{"turns":[{"content":"a"},{"tool_calls":[{"name":"x","args":{}}]}]}"#,
-                "s.json: turns[1].tool_calls[0]: unknown field `args`; the fields are `id`, `name`, `arguments`",
+                "s.json: turns[1].tool_calls[0]: unknown field `args`; the fields are `id`, `name`, `arguments`, `input`",
             ),
             (
                 r#"{"turns":[{"tool_calls":[{"name":"x","arguments":[1]}]}]}"#,
                 "s.json: turns[0].tool_calls[0]: `arguments` is an array; write an object, or text to pass on as it is",
             ),
             (
-                r#"{"turns":[{"tool_calls":[{}]}]}"#,
-                "s.json: turns[0].tool_calls[0]: `name` is missing; write the name of a tool",
+                r#"{"turns":[{"tool_calls":[{"name":"x","arguments":{},"input":"a"}]}]}"#,
+                "s.json: turns[0].tool_calls[0]: both `arguments` and `input`; a call carries an object or text",
             ),
         ] {
             let found = Script::parse(text, Path::new("s.json")).map(|_| ()).map_err(|error| error.to_string());

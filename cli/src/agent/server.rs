@@ -1,4 +1,4 @@
-//! A model behind the Chat Completions API: asks, asks again where that can help, and explains where it cannot. It knows
+//! A model behind a server: asks, asks again where that can help, and explains where it cannot. It knows
 //! statuses and headers; [`super::incoming`] knows how an answer arrives, [`super::answer`] what it says.
 
 use std::time::Duration;
@@ -10,8 +10,9 @@ use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::Value;
 
 use super::answer::message_of;
+use super::api::Api;
 use super::event::Event;
-use super::fault::Fault;
+use super::fault::{Fault, Setting};
 use super::incoming;
 use super::report::Report;
 use super::request::Request;
@@ -32,14 +33,21 @@ pub(crate) struct Server {
     /// The time for a whole answer, or between two parts of a streamed one.
     timeout: Duration,
     retries: Retries,
-    takes_temperature: bool,
+    /// What its model has refused.
+    refused: Vec<Setting>,
 }
 
 impl Server {
-    /// A server at `base`, the address that `/chat/completions` is appended to.
-    pub(crate) fn new(base: &Url, key: Option<String>, timeout: Duration, retries: Retries) -> anyhow::Result<Self> {
-        let url = http::below(base, ["chat", "completions"])?;
-        Ok(Self { client: http::client()?, url, key, timeout, retries, takes_temperature: true })
+    /// A server at `base`, the address that the path of `api` is appended to.
+    pub(crate) fn new(
+        api: Api,
+        base: &Url,
+        key: Option<String>,
+        timeout: Duration,
+        retries: Retries,
+    ) -> anyhow::Result<Self> {
+        let url = http::below(base, api.path())?;
+        Ok(Self { client: http::client()?, url, key, timeout, retries, refused: Vec::new() })
     }
 
     /// Asks until there is an answer or no hope of one.
@@ -53,8 +61,8 @@ impl Server {
         let mut attempt = 1;
         let mut once_key = once_key();
         loop {
-            if !self.takes_temperature {
-                request.sampling.temperature = None;
+            for setting in &self.refused {
+                setting.take_from(&mut request);
             }
             report.asked(step, Some(&self.url));
             let end = self.attempt(&request, &once_key, step, report).await;
@@ -64,11 +72,14 @@ impl Server {
                 Err(fault) => fault,
             };
             match fault {
-                Fault::Temperature => {
-                    self.takes_temperature = false;
+                Fault::Refused { setting, .. } => {
+                    self.refused.push(setting);
                     // Another body is another request.
                     once_key = self::once_key();
-                    report.warn(&format!("the model `{}` takes no temperature; asking without it", request.model))?;
+                    if setting == Setting::Temperature {
+                        report
+                            .warn(&format!("the model `{}` takes no temperature; asking without it", request.model))?;
+                    }
                 }
                 Fault::Passing { reason, asked, .. } if attempt < attempts => {
                     let wait = self.retries.wait(attempt, asked);
@@ -108,10 +119,7 @@ impl Server {
             .client
             .post(self.url.clone())
             .header(CONTENT_TYPE, "application/json")
-            .header(
-                ACCEPT,
-                if request.stream.is_some() { "text/event-stream, application/json" } else { "application/json" },
-            )
+            .header(ACCEPT, if request.stream { "text/event-stream, application/json" } else { "application/json" })
             .header("Idempotency-Key", once_key)
             .body(body);
         if let Some(key) = &self.key {
@@ -124,7 +132,7 @@ impl Server {
         let status = response.status();
         report.debug(|| format!("{status}"))?;
         if status.is_success() {
-            incoming::read(response, self.timeout, request.stream.is_some(), step, report).await
+            incoming::read(response, self.timeout, (request.api, request.stream), step, report).await
         } else {
             Err(self.refused(status, response, request, report).await?)
         }
@@ -149,15 +157,15 @@ impl Server {
         let said = if status.is_redirection() { moved.unwrap_or(said) } else { said };
         let said = render::one_line(&render::shortened(&report.masked(&said), LONGEST_REASON));
         let reason = if said.is_empty() { status.to_string() } else { format!("{status}: {said}") };
-        let about_temperature =
-            request.sampling.temperature.is_some() && text.to_ascii_lowercase().contains("temperature");
+        let text = text.to_ascii_lowercase();
+        let setting = Setting::ALL.into_iter().find(|setting| setting.is_in(request) && setting.is_meant_by(&text));
         let kind = status.as_str().to_owned();
-        let hint = match status.as_u16() {
-            400 if about_temperature => return Ok(Fault::Temperature),
-            passing if retry::is_passing(passing) => return Ok(Fault::Passing { kind, reason, asked }),
-            401 if self.key.is_none() => Some("set `OAI_API_KEY`, or give `--api-key`"),
-            301 | 302 | 307 | 308 => Some("redirects are not followed: correct `--base-url`"),
-            404 => Some("check `--base-url`, which often ends with `/v1`, and `--model`"),
+        let hint = match (status.as_u16(), setting) {
+            (400 | 422, Some(setting)) => return Ok(Fault::Refused { kind, setting }),
+            (passing, _) if retry::is_passing(passing) => return Ok(Fault::Passing { kind, reason, asked }),
+            (401, _) if self.key.is_none() => Some("set `OAI_API_KEY`, or give `--api-key`"),
+            (301 | 302 | 307 | 308, _) => Some("redirects are not followed: correct `--base-url`"),
+            (404, _) => Some(request.api.unknown_there()),
             _ => None,
         };
         Ok(Fault::Lasting { kind, reason, hint })

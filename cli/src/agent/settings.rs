@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
+use clap::ValueEnum;
 use clap::error::ErrorKind;
 use reqwest::Url;
 use serde_json::{Value, json};
 
+use super::api::Api;
 use super::request::Sampling;
 use super::retry::Retries;
 use super::server::Server;
@@ -27,7 +29,13 @@ const TIMES: &str = "Times and retries";
 /// The options of a model and its server.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ModelOptions {
-    /// The address that `/chat/completions` is appended to [env: OAI_BASE_URL] [default: https://api.openai.com/v1]
+    /// The API to ask through; its path is appended to --base-url [env: OAI_API] [default: chat]
+    #[arg(long, value_name = "API", help_heading = MODEL)]
+    api: Option<Api>,
+    /// Offer tools that take text as functions with one field, for a server whose Responses API has no custom tools [env: OAI_NO_CUSTOM_TOOLS]
+    #[arg(long, help_heading = MODEL)]
+    no_custom_tools: bool,
+    /// The server's address, to which `/chat/completions` or `/responses` is appended [env: OAI_BASE_URL] [default: https://api.openai.com/v1]
     #[arg(long, value_name = "URL", help_heading = MODEL)]
     base_url: Option<String>,
     /// The key for the server, where it wants one; a variable is safer [env: OAI_API_KEY, then OPENAI_API_KEY]
@@ -69,6 +77,8 @@ pub(crate) struct ModelOptions {
 /// What holds for a run.
 #[derive(Debug)]
 pub(crate) struct Settings {
+    pub(crate) api: Sourced<Api>,
+    pub(crate) custom_tools: bool,
     base_url: Sourced<Url>,
     api_key: Option<Sourced<String>>,
     model: Option<Sourced<String>>,
@@ -118,6 +128,21 @@ impl ModelOptions {
             source: base_url.source,
         };
 
+        let api = match (self.api, text(&None, "", &["OAI_API"])) {
+            (Some(api), _) => Sourced::from("--api", api),
+            (None, Some(word)) => {
+                let api = Api::from_str(&word.value, true);
+                let wrong = |_| misuse(format!("`OAI_API` is `{}`: write `chat` or `responses`", word.value));
+                Sourced::from(word.source, api.map_err(wrong)?)
+            }
+            (None, None) => Sourced::from("default", Api::default()),
+        };
+        let no_custom_tools = match text(&None, "", &["OAI_NO_CUSTOM_TOOLS"]).as_ref().map(|word| word.value.as_str()) {
+            None | Some("0" | "false") => self.no_custom_tools,
+            Some("1" | "true") => true,
+            Some(word) => return Err(misuse(format!("`OAI_NO_CUSTOM_TOOLS` is `{word}`: write `1` or `0`"))),
+        };
+
         let flag = |flag: Option<Duration>, name| flag.map(|time| Sourced::from(name, time));
         let timeout = flag(self.timeout, "--timeout");
         let tool_timeout = flag(self.tool_timeout, "--tool-timeout").or(timeout.clone());
@@ -132,6 +157,8 @@ impl ModelOptions {
 
         let both = self.temp.is_some() && self.top_p.is_some();
         Ok(Settings {
+            api,
+            custom_tools: !no_custom_tools,
             base_url,
             api_key: text(&self.api_key, "--api-key", &["OAI_API_KEY", "OPENAI_API_KEY"]),
             model: text(&self.model, "--model", &["OAI_MODEL"]),
@@ -156,7 +183,7 @@ impl Settings {
     /// The server.
     pub(crate) fn server(&self) -> anyhow::Result<Server> {
         let key = self.api_key.as_ref().map(|key| key.value.clone());
-        Server::new(&self.base_url.value, key, self.http_timeout.value, self.retries)
+        Server::new(self.api.value, &self.base_url.value, key, self.http_timeout.value, self.retries)
             .context("cannot reach the model's server")
     }
 
@@ -169,6 +196,8 @@ impl Settings {
     pub(crate) fn shown(&self) -> Value {
         let source = |source: Option<&'static str>| source.unwrap_or("none");
         json!({
+            "api": self.api.value.as_str(),
+            "customTools": self.custom_tools,
             "baseUrl": shown(&self.base_url.value),
             "apiKey": self.api_key.as_ref().map(|_| "***"),
             "model": self.model.as_ref().map(|model| &model.value),
@@ -181,6 +210,7 @@ impl Settings {
             "temperature": self.sampling.temperature,
             "topP": self.sampling.top_p,
             "from": {
+                "api": self.api.source,
                 "baseUrl": self.base_url.source,
                 "apiKey": source(self.api_key.as_ref().map(|key| key.source)),
                 "model": source(self.model.as_ref().map(|model| model.source)),

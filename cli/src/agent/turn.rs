@@ -5,12 +5,18 @@ use std::collections::HashSet;
 use std::ops::AddAssign;
 
 use serde::Serialize;
+use serde_json::Value;
+use toolcrib::call::Payload;
 
 /// The longest identifier that is taken from a server as it is, in bytes.
 const LONGEST_ID: usize = 256;
 
+/// Why a model stopped at the limit of tokens, and where a filter stopped it.
+pub(crate) const LENGTH: &str = "length";
+pub(crate) const FILTER: &str = "content_filter";
+
 /// One answer of a model.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Turn {
     /// What it says; empty where it only calls.
     pub(crate) text: String,
@@ -20,6 +26,9 @@ pub(crate) struct Turn {
     pub(crate) finish: Option<String>,
     /// What the answer cost, where the server says so.
     pub(crate) usage: Option<Usage>,
+    /// What else it gave, to be given back to it as it was, and the places of its text and its calls among that: see
+    /// [`super::conversation::Message`].
+    pub(crate) items: Vec<Value>,
 }
 
 /// One call, as the model made it.
@@ -29,8 +38,20 @@ pub(crate) struct Call {
     pub(crate) id: String,
     /// The tool's name; empty where the model gave none.
     pub(crate) name: String,
-    /// The arguments as text, which need not be JSON.
+    /// The arguments as text, which need not be JSON; or the text itself.
     pub(crate) arguments: String,
+    /// Which of the two.
+    pub(crate) payload: Payload,
+}
+
+impl Call {
+    /// The same call, with an empty object where it carries none.
+    pub(crate) fn or_no_arguments(mut self) -> Self {
+        if self.payload == Payload::Object && self.arguments.trim().is_empty() {
+            self.arguments = "{}".to_owned();
+        }
+        self
+    }
 }
 
 /// Tokens used.

@@ -16,7 +16,7 @@ use crate::agent::opening::OpeningOptions;
 use crate::agent::report::{Audience, Detail, Report};
 use crate::agent::script::Script;
 use crate::agent::settings::{ModelOptions, Settings};
-use crate::agent::{Agent, Wishes, definitions};
+use crate::agent::{Agent, Wishes};
 use crate::options::{Recording, RecordsFolder, Sources};
 use crate::render;
 use crate::telemetry::{Root, TelemetryOptions};
@@ -24,12 +24,14 @@ use crate::telemetry::{Root, TelemetryOptions};
 const EXAMPLES: &str = r#"Examples:
   toolcrib run "what is in this folder?" --model gpt-5-mini --allow-read=.
   git diff | toolcrib run - --system "review this" --base-url http://localhost:11434/v1 --model qwen3
+  toolcrib run "tidy up notes.md" --api responses --model gpt-5-mini --allow-write=.
   toolcrib run "go on" --load-messages talk.json --save-messages talk.json
   toolcrib run "sum up notes.md" --allow-read=. --json | jq -r 'select(.type == "tool_call").name'
   toolcrib run --script demo.json
 
 A script plays the model, without a server or a key: {"prompt": "…", "turns": [
   {"content": "…", "tool_calls": [{"name": "fs_list_dir", "arguments": {"path": "."}}]}, {"content": "the answer"}]}
+A call of a tool that takes text has `"input": "the text"` in the place of `arguments`.
 
 With --json every line of standard output is one event with a `type`: start, text, message, tool_call, tool_result,
 usage, retry, warning, and at the end `end` or `error`.
@@ -42,7 +44,7 @@ const INSTEAD: &str = "Instead of a run";
 /// Let a model work with the tools until it answers.
 ///
 /// The answer goes to standard output, a trace of every call to standard error. The model is asked through the Chat
-/// Completions API, which most servers speak.
+/// Completions API, which most servers speak, or with `--api responses` through the Responses API.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -119,7 +121,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         report.warn(warning)?;
     }
     if args.dry_run {
-        print_request(&wishes, &conversation, &definitions(&runtime.session()))?;
+        print_request(&wishes, &conversation, &wishes.definitions(&runtime.session()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let model = match script {
@@ -143,7 +145,8 @@ impl Args {
     fn wishes(&self, settings: &Settings, scripted: bool) -> anyhow::Result<Wishes> {
         let model = if scripted { "script".to_owned() } else { settings.model()? };
         let stream = self.stream || (!self.no_stream && !self.json && io::stdout().is_terminal());
-        Ok(Wishes { model, sampling: settings.sampling, stream, max_steps: self.model.max_steps })
+        let (api, custom_tools, sampling) = (settings.api.value, settings.custom_tools, settings.sampling);
+        Ok(Wishes { api, custom_tools, model, sampling, stream, max_steps: self.model.max_steps })
     }
 
     /// What becomes of the records; a request that is not sent leaves none.

@@ -71,7 +71,7 @@ impl TelemetryOptions {
         };
         let (exporter, queue) = Exporter::start(http::below(
             &http::address("--otlp", collector, EXAMPLE).map_err(misuse)?,
-            ["v1", "traces"],
+            &["v1", "traces"],
         )?)?;
         let place = Place { trace: new_trace(), parent: None };
         Ok(Telemetry(Some(Trace { exporter, queue, place, agent: (root == Root::Agent).then(new_id) })))

@@ -1,0 +1,61 @@
+//! What is sent through the Chat Completions API, in its strict form.
+
+mod answer;
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+use toolcrib::ToolResult;
+
+pub(super) use answer::Answer;
+
+use super::conversation::Message;
+use super::reply::{self, Reply};
+use super::request::{Request, Sampling};
+
+/// The format of content that is made for this API.
+const FORMAT: &str = "openai.chat_completions";
+
+/// The body of a request.
+#[derive(Debug, Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    messages: Cow<'a, [Message]>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tools: &'a [Value],
+    #[serde(flatten)]
+    sampling: Sampling,
+    #[serde(flatten)]
+    stream: Option<Streamed>,
+}
+
+/// The wish that the answer comes in parts, with its usage at the end.
+#[derive(Debug, Serialize)]
+struct Streamed {
+    stream: bool,
+    stream_options: StreamOptions,
+}
+
+#[derive(Debug, Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+impl<'a> From<&Request<'a>> for Body<'a> {
+    fn from(request: &Request<'a>) -> Self {
+        let Request { model, messages, tools, sampling, stream, .. } = *request;
+        let messages = match messages.iter().any(Message::says_more) {
+            true => Cow::Owned(messages.iter().map(Message::plain).collect()),
+            false => Cow::Borrowed(messages),
+        };
+        let stream = stream.then_some(Streamed { stream, stream_options: StreamOptions { include_usage: true } });
+        Self { model, messages, tools, sampling, stream }
+    }
+}
+
+/// What the model is told of a call. The text names the media: there is no place for them in a `tool` message.
+pub(super) fn reply(result: &ToolResult) -> Reply {
+    let content = reply::native(result, FORMAT).cloned();
+    Reply { content: content.unwrap_or_else(|| Value::String(result.content().into_owned())), output: None }
+}

@@ -1,0 +1,146 @@
+//! What is sent through the Responses API. Nothing is left with the server: every request holds the whole conversation,
+//! and with it what the model gave to be given back.
+
+mod answer;
+mod input;
+mod item;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use serde_json::{Value, json};
+use toolcrib::ToolResult;
+use toolcrib::call::Media;
+
+pub(super) use answer::Answer;
+
+use super::reply::{self, Reply};
+use super::request::{Request, Sampling};
+
+/// The format of content that is made for this API.
+const FORMAT: &str = "openai.responses";
+/// What the wish for reasoning that can be given back is called.
+pub(super) const REASONING: &str = "reasoning.encrypted_content";
+/// The images that models see.
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// The documents that they read.
+const DOCUMENT: &str = "application/pdf";
+
+/// The body of a request.
+#[derive(Debug, Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    input: Vec<Value>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tools: &'a [Value],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(flatten)]
+    sampling: Sampling,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+    store: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include: Option<[&'static str; 1]>,
+}
+
+impl<'a> From<&Request<'a>> for Body<'a> {
+    fn from(request: &Request<'a>) -> Self {
+        let Request { model, messages, tools, sampling, .. } = *request;
+        Self {
+            model,
+            input: input::items(messages),
+            tools,
+            parallel_tool_calls: (!tools.is_empty()).then_some(true),
+            sampling,
+            stream: request.stream.then_some(true),
+            store: false,
+            include: request.reasoning.then_some([REASONING]),
+        }
+    }
+}
+
+/// What the model is told of a call: media of known types go with the text, which names them all.
+pub(super) fn reply(result: &ToolResult) -> Reply {
+    let text = result.content();
+    let output = match reply::native(result, FORMAT) {
+        Some(content) => Some(content.clone()),
+        None => {
+            let media: Vec<Value> = result.media.iter().filter_map(part).collect();
+            let text = json!({ "type": "input_text", "text": text });
+            (!media.is_empty()).then(|| [text].into_iter().chain(media).collect())
+        }
+    };
+    Reply { output, ..Reply::from(text.into_owned()) }
+}
+
+fn part(media: &Media) -> Option<Value> {
+    let data = || format!("data:{};base64,{}", media.mime_type, STANDARD.encode(&media.data));
+    match media.mime_type.as_str() {
+        image if IMAGES.contains(&image) => Some(json!({ "type": "input_image", "image_url": data() })),
+        DOCUMENT => {
+            let name = media.name.as_deref().unwrap_or("document.pdf");
+            Some(json!({ "type": "input_file", "filename": name, "file_data": data() }))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcrib::call::Form;
+    use toolcrib::{Audit, Runtime, ToolCall};
+
+    use super::*;
+    use crate::agent::chat;
+
+    /// The result of a call, as a tool might have it.
+    async fn result(line: &str, media: &[(&str, Option<&str>)], form: Form) -> ToolResult {
+        let runtime = Runtime::builder().audit(Audit::off()).build().expect("a runtime");
+        let mut step = runtime.session().step(vec![ToolCall::new("a", "none", "{}")]);
+        let mut result = step.next().await.expect("a result");
+        let media = media.iter().map(|(kind, name)| Media {
+            mime_type: (*kind).to_owned(),
+            name: name.map(str::to_owned),
+            data: b"abc".as_slice().into(),
+        });
+        (result.outcome, result.media, result.form) = (Ok(line.to_owned()), media.collect(), form);
+        result
+    }
+
+    #[tokio::test]
+    async fn media_of_known_types_go_with_the_text_and_others_are_named_by_it() {
+        let media =
+            [("image/png", None), ("image/tiff", None), ("application/pdf", Some("a.pdf")), ("audio/wav", None)];
+        let result = result("{\"n\":1}", &media, Form::Json).await;
+        let wanted = json!([
+            { "type": "input_text", "text": "{\"n\":1}" },
+            { "type": "input_image", "image_url": "data:image/png;base64,YWJj" },
+            { "type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,YWJj" },
+        ]);
+        assert_eq!(reply(&result), Reply { content: json!("{\"n\":1}"), output: Some(wanted) });
+        assert_eq!(chat::reply(&result), Reply { content: json!("{\"n\":1}"), output: None });
+        let unseen = self::result("\"text\"", &[("image/tiff", None)], Form::Text).await;
+        assert_eq!(reply(&unseen), Reply::from("text".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn parts_that_are_made_for_one_api_stay_parts_there_and_text_elsewhere() {
+        let content = json!([{ "type": "input_text", "text": "a" }]);
+        let native =
+            |format: &str, content: &Value| Form::Native { format: format.to_owned(), content: content.clone() };
+        let line = json!({ "format": "x", "content": content }).to_string();
+        let made = result(&line, &[], native(FORMAT, &content)).await;
+        assert_eq!(reply(&made), Reply { content: json!(line), output: Some(content) });
+        assert_eq!(chat::reply(&made), Reply::from(line.clone()));
+
+        let content = json!([{ "type": "text", "text": "a" }]);
+        let made = result(&line, &[], native("openai.chat_completions", &content)).await;
+        assert_eq!(chat::reply(&made), Reply { content, output: None });
+        assert_eq!(reply(&made), Reply::from(line.clone()));
+
+        let elsewhere = json!([{ "type": "input_image", "image_url": "https://host/?what-a-tool-has-read" }]);
+        let made = result(&line, &[], native(FORMAT, &elsewhere)).await;
+        assert_eq!(reply(&made), Reply::from(line));
+    }
+}
