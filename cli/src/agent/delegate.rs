@@ -48,6 +48,12 @@ impl Agents {
         let _ = self.0.set(origin);
     }
 
+    /// Whom to ask, and where that is told.
+    pub(super) fn to_ask(&self) -> Option<(&Model, &Wishes, Report)> {
+        let Origin { model, wishes, report, .. } = self.0.get()?;
+        Some((model, wishes, report.below(Below { depth: 1, agent: 0 })))
+    }
+
     async fn work(&self, task: Task) -> Result<Value, String> {
         let Origin { runtime, model, wishes, report, begun } = self.0.get().ok_or("the run has not begun")?;
         let runtime = runtime.upgrade().ok_or("the run has ended")?;

@@ -7,6 +7,8 @@
 //! | `text` | a part of the model's text, where the answer is streamed |
 //! | `message` | the whole text of an answer; `final` where it calls nothing and so ends the run |
 //! | `tool_call` | a call, before it runs; the calls of one step come together, in their order; `custom` where it carries text |
+//! | `tool_preview` | what a call is about to do, in the tool's own words or in those of its record, before it runs |
+//! | `tool_part` | a part that a call shows while it runs, with its `number` in the call and the `ms` since that began |
 //! | `tool_result` | its end, in the order of the calls, with its `receipt` |
 //! | `usage` | after an answer, where the server counts tokens |
 //! | `retry` | a request is repeated; the `text` of this step so far is void |
@@ -20,10 +22,12 @@
 //! number in the run, `agent`: also a `start` and an `end` or `error`, which are not the run's. They come between the
 //! `tool_call` that handed the task on and its `tool_result`.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use toolcrib::Receipt;
+use toolcrib::call::Part;
 
 use super::turn::Usage;
+use crate::watch::{self, Seen, Sight};
 
 /// One event.
 #[derive(Debug, Serialize)]
@@ -52,6 +56,24 @@ pub(crate) enum Event<'a> {
         arguments: &'a str,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         custom: bool,
+    },
+    /// What a call is about to do, in the words of its tool or of its record.
+    ToolPreview {
+        step: u32,
+        id: &'a str,
+        name: &'a str,
+        text: &'a str,
+    },
+    /// A part that a call shows while it runs.
+    ToolPart {
+        step: u32,
+        id: &'a str,
+        name: &'a str,
+        number: u64,
+        /// Milliseconds since the call began to run.
+        ms: f64,
+        #[serde(serialize_with = "part_as_json")]
+        part: &'a Part,
     },
     ToolResult(ToolResult<'a>),
     Usage {
@@ -94,6 +116,12 @@ pub(crate) struct ToolResult<'a> {
     /// The call and its end in one line, for people, where the tool's record says how.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) display: Option<&'a str>,
+    /// The package that the tool belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plugin: Option<String>,
+    /// What people are shown.
+    #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "parts_as_json")]
+    pub(crate) shown: &'a [Part],
     pub(crate) receipt: &'a Receipt,
     /// What the tool wrote to standard error; for people.
     pub(crate) log: &'a str,
@@ -103,6 +131,25 @@ pub(crate) struct ToolResult<'a> {
     /// Whether it is the only call of its step.
     #[serde(skip)]
     pub(crate) alone: bool,
+}
+
+impl<'a> Event<'a> {
+    /// Something that a call shows.
+    pub(crate) fn of(step: u32, seen: &'a Seen) -> Self {
+        let Seen { call_id: id, name, what } = seen;
+        match what {
+            Sight::Preview(text) => Self::ToolPreview { step, id, name, text },
+            Sight::Part { number, ms, part } => Self::ToolPart { step, id, name, number: *number, ms: *ms, part },
+        }
+    }
+}
+
+fn part_as_json<S: Serializer>(part: &Part, serializer: S) -> Result<S::Ok, S::Error> {
+    watch::json_of(part).serialize(serializer)
+}
+
+fn parts_as_json<S: Serializer>(parts: &[Part], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(parts.iter().map(watch::json_of))
 }
 
 /// Why a run ended without failing.

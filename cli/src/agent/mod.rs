@@ -6,6 +6,7 @@ mod answer;
 pub(crate) mod api;
 mod batch;
 mod chat;
+mod completing;
 pub(crate) mod conversation;
 pub(crate) mod delegate;
 pub(crate) mod event;
@@ -29,8 +30,8 @@ use std::time::Instant;
 
 use anyhow::bail;
 use serde_json::Value;
-use toolcrib::Session;
 use toolcrib::call::Payload;
+use toolcrib::{Session, Tool};
 
 use api::Api;
 use batch::Batch;
@@ -43,6 +44,7 @@ use turn::{Call, FILTER, Identifiers, LENGTH, Turn, Usage};
 
 use crate::interrupt;
 use crate::permission::hint;
+use crate::watch::Sights;
 
 /// What is wished for in every request of a run.
 #[derive(Debug, Clone)]
@@ -68,7 +70,20 @@ impl Wishes {
             sampling,
             stream,
             reasoning: api == Api::Responses,
+            most_tokens: None,
         }
+    }
+
+    /// The request for one answer of so many tokens, to a model that may call nothing.
+    pub(crate) fn question<'a>(&'a self, conversation: &'a Conversation, tokens: u32) -> Request<'a> {
+        Request { most_tokens: Some(tokens), reasoning: false, ..self.request(conversation, &[]) }
+    }
+
+    /// What the model's API can do, in the words by which tools ask for it.
+    pub(crate) fn abilities(&self) -> impl Iterator<Item = String> {
+        let custom = self.api == Api::Responses && self.custom_tools;
+        let abilities = [("custom_tools", custom), ("media_results", self.api == Api::Responses)];
+        abilities.into_iter().filter(|(_, can)| *can).map(|(name, _)| name.to_owned())
     }
 
     /// The tools of a conversation as a model is shown them now.
@@ -86,6 +101,7 @@ pub(crate) struct Agent {
     report: Report,
     identifiers: Identifiers,
     batch: Option<Batch>,
+    sights: Sights,
     totals: Totals,
     started: Instant,
     ended: bool,
@@ -102,6 +118,7 @@ impl Agent {
     ) -> Self {
         Self {
             identifiers: Identifiers::knowing(conversation.call_ids()),
+            sights: Sights::of(&session),
             session,
             model,
             wishes,
@@ -213,7 +230,22 @@ impl Agent {
         }
         let batch = self.batch.insert(Batch::start(&self.session, self.wishes.api, calls));
         let alone = batch.len() == 1;
-        while let Some((call, result)) = batch.next().await {
+        loop {
+            let (call, result) = tokio::select! {
+                biased;
+                Some(seen) = self.sights.next() => {
+                    self.report.emit(&Event::of(step, &seen))?;
+                    continue;
+                }
+                next = batch.next() => match next {
+                    Some(next) => next,
+                    None => break,
+                },
+            };
+            // What was shown before the end is told before it.
+            while let Some(seen) = self.sights.ready() {
+                self.report.emit(&Event::of(step, &seen))?;
+            }
             self.totals.calls += 1;
             self.totals.failed_calls += u64::from(result.is_error());
             let tool = self.session.tools().into_iter().find(|tool| tool.name == result.receipt.tool);
@@ -225,6 +257,8 @@ impl Agent {
                 is_error: result.is_error(),
                 content: &result.content(),
                 display: result.display.as_deref(),
+                plugin: tool.map(Tool::plugin),
+                shown: &result.shown,
                 receipt: &result.receipt,
                 log: &result.log,
                 hint: hint.as_deref(),

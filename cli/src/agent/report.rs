@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use reqwest::Url;
@@ -12,6 +13,7 @@ use super::turn::Turn;
 use crate::options::is_maskable;
 use crate::render::{self, Tone, legible, one_line, ours, paint, shortened};
 use crate::telemetry::AgentSpan;
+use crate::watch;
 
 /// How wide a line of the trace may be where standard error is no terminal, in characters.
 const WIDTH: usize = 160;
@@ -44,6 +46,8 @@ pub(crate) struct Report {
     secrets: Vec<String>,
     /// Whose report it is, where a task was handed on.
     below: Option<Below>,
+    /// Where media are saved that tools show, if anywhere.
+    media: Option<PathBuf>,
     /// Who traces the run, if somebody does.
     span: Option<AgentSpan>,
     /// Whether text was streamed in the answer that arrives, and whether its last line is still open.
@@ -57,7 +61,12 @@ impl Report {
         let mut secrets: Vec<String> = secrets.into_iter().filter(|secret| is_maskable(secret)).collect();
         // A secret that holds another is masked whole.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Self { audience, debug, secrets, below: None, span: None, streamed: false, line_open: false }
+        Self { audience, debug, secrets, below: None, media: None, span: None, streamed: false, line_open: false }
+    }
+
+    /// The same report, which saves media that tools show.
+    pub(crate) fn saving(self, media: Option<PathBuf>) -> Self {
+        Self { media, ..self }
     }
 
     /// The same report, to `span` too.
@@ -70,6 +79,7 @@ impl Report {
         Self {
             secrets: self.secrets.clone(),
             below: Some(below),
+            media: self.media.clone(),
             span: self.span.as_ref().map(AgentSpan::below),
             streamed: false,
             line_open: false,
@@ -159,7 +169,18 @@ impl Report {
                 let arguments = fitting(name.chars().count() + 3, arguments, detail);
                 ours(&format!("{} {name} {arguments}", quiet(&format!("{margin}→"))));
             }
-            Event::ToolResult(result) if traced => told(&margin, result, detail),
+            Event::ToolPreview { text, .. } if traced => render::quoted(&format!("{margin}?"), text),
+            Event::ToolPart { name, ms, part, .. } if traced => {
+                let text = watch::text_of(part, self.media.as_deref())?;
+                let shown = fitting(name.chars().count() + 16, &text, detail);
+                render::quoted(&format!("{margin}┊ {} {}", milliseconds(*ms), one_line(name)), &shown);
+            }
+            Event::ToolResult(result) if traced => {
+                told(&margin, result, detail);
+                for part in result.shown {
+                    render::quoted(&format!("{margin}|"), &watch::text_of(part, self.media.as_deref())?);
+                }
+            }
             Event::Usage { usage, .. } if detail == Detail::Verbose => {
                 render::aside(&format!("{} + {} tokens", usage.prompt_tokens, usage.completion_tokens));
             }

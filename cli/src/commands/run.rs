@@ -1,11 +1,12 @@
 //! `toolcrib run`: asks a model, executes what it calls, and prints its answer.
 
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toolcrib::{Builder, Runtime};
 
 use crate::agent::conversation::Conversation;
@@ -33,8 +34,8 @@ A script plays the model, without a server or a key: {"prompt": "…", "turns": 
   {"content": "…", "tool_calls": [{"name": "fs_list_dir", "arguments": {"path": "."}}]}, {"content": "the answer"}]}
 A call of a tool that takes text has `"input": "the text"` in the place of `arguments`.
 
-With --json every line of standard output is one event with a `type`: start, text, message, tool_call, tool_result,
-usage, retry, warning, and at the end `end` or `error`.
+With --json every line of standard output is one event with a `type`: start, text, message, tool_call, tool_preview,
+tool_part, tool_result, usage, retry, warning, and at the end `end` or `error`.
 
 Exit status: 0 the model has answered, 1 it has not, 2 wrong use, 130 interrupted, 129 or 143 told to end."#;
 
@@ -68,6 +69,9 @@ pub(crate) struct Args {
     /// Show no trace
     #[arg(long, short, help_heading = OUTPUT)]
     quiet: bool,
+    /// Save media that tools show in this folder
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
+    media: Option<PathBuf>,
     /// Show requests and answers, with the key masked
     #[arg(long, help_heading = OUTPUT)]
     debug: bool,
@@ -110,13 +114,18 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let records = args.recording(&settings)?;
     let observers = records.observer().into_iter().chain(telemetry.observer());
     let agents = Arc::new(Agents::default());
-    let with = |builder| observers.fold(Builder::delegate(builder, agents.clone()), Builder::observer);
+    let (model, abilities) = (wishes.model.clone(), wishes.abilities());
+    let with = |builder: Builder| {
+        let surrounded = builder.application("run", Map::from_iter([("model".to_owned(), json!(model))]));
+        let asked = surrounded.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities);
+        observers.fold(asked, Builder::observer)
+    };
     let runtime = runtime(&args.sources, &settings, with)?;
     records.keep_apart(&runtime)?;
     if args.print_messages {
         render::aside(&serde_json::to_string_pretty(conversation.messages())?);
     }
-    let mut report = args.report(&settings).traced(telemetry.agent());
+    let mut report = args.report(&settings).traced(telemetry.agent()).saving(args.media.clone());
     if let Some(warning) = settings.warning {
         report.warn(warning)?;
     }

@@ -26,6 +26,9 @@ pub(super) struct Body<'a> {
     tools: &'a [Value],
     #[serde(flatten)]
     sampling: Sampling,
+    /// Servers that do not know it pass it over; some models refuse the older `max_tokens`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
     #[serde(flatten)]
     stream: Option<Streamed>,
 }
@@ -44,13 +47,13 @@ struct StreamOptions {
 
 impl<'a> From<&Request<'a>> for Body<'a> {
     fn from(request: &Request<'a>) -> Self {
-        let Request { model, messages, tools, sampling, stream, .. } = *request;
+        let Request { model, messages, tools, sampling, stream, most_tokens, .. } = *request;
         let messages = match messages.iter().any(Message::says_more) {
             true => Cow::Owned(messages.iter().map(Message::plain).collect()),
             false => Cow::Borrowed(messages),
         };
         let stream = stream.then_some(Streamed { stream, stream_options: StreamOptions { include_usage: true } });
-        Self { model, messages, tools, sampling, stream }
+        Self { model, messages, tools, sampling, max_completion_tokens: most_tokens, stream }
     }
 }
 

@@ -41,6 +41,8 @@ pub(super) struct Body<'a> {
     stream: Option<bool>,
     store: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     include: Option<[&'static str; 1]>,
 }
 
@@ -55,6 +57,7 @@ impl<'a> From<&Request<'a>> for Body<'a> {
             sampling,
             stream: request.stream.then_some(true),
             store: false,
+            max_output_tokens: request.most_tokens,
             include: request.reasoning.then_some([REASONING]),
         }
     }

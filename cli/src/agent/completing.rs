@@ -1,0 +1,39 @@
+//! The run's model as tools may ask it: one question, one answer, no tools, in a conversation of its own. The tool is told
+//! the text, or in few words that there is none; what went wrong with a server is for the person alone.
+
+use futures::future::BoxFuture;
+use toolcrib::model::{Completion, Question};
+
+use super::Wishes;
+use super::conversation::{Conversation, Message, Role};
+use super::delegate::Agents;
+
+impl toolcrib::Model for Agents {
+    fn complete(&self, question: Question) -> BoxFuture<'_, Result<Completion, String>> {
+        Box::pin(self.asked(question))
+    }
+}
+
+impl Agents {
+    async fn asked(&self, question: Question) -> Result<Completion, String> {
+        let (model, wishes, mut report) = self.to_ask().ok_or("the run has not begun")?;
+        let mut model = model.for_another_agent()?;
+        let wishes = Wishes { stream: false, ..wishes.clone() };
+        let system = question.system.clone().map(|system| Message::text(Role::System, system));
+        let messages = system.into_iter().chain([Message::text(Role::User, &question.prompt)]).collect();
+        let conversation = Conversation::new(messages);
+        let request = wishes.question(&conversation, question.max_tokens);
+        match model.answer(request, 1, &mut report).await {
+            Ok(turn) if turn.text.is_empty() => Err("the model gave no text".to_owned()),
+            Ok(turn) => {
+                let tokens = turn.usage.map_or(0, |usage| usage.total_tokens);
+                Ok(Completion { text: turn.text, tokens })
+            }
+            Err(error) => {
+                // Nobody else is told of it; where it cannot be told, that is no failure of the question.
+                let _ = report.warn(&format!("a tool's question to the model has failed: {error:#}"));
+                Err("the model has not answered".to_owned())
+            }
+        }
+    }
+}
