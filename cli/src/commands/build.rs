@@ -50,7 +50,8 @@ struct Built {
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let artifacts = rust::build(&args.dir, args.debug).await?;
     if artifacts.is_empty() {
-        let hint = "a tool is a library with `crate-type = [\"cdylib\", \"rlib\"]` under `[lib]`, or a program with `fn main`";
+        let hint =
+            "a tool is a library with `crate-type = [\"cdylib\", \"rlib\"]` under `[lib]`, or a program with `fn main`";
         return Err(Advice::new(format!("the package in `{}` makes no component", args.dir.display()), hint).into());
     }
     let mut all = Vec::new();

@@ -122,7 +122,8 @@ async fn try_case(case: &Case, tool: &str, sources: &Sources) -> anyhow::Result<
     session.end().await;
     let mut failures: Vec<_> = case.difference(&result).into_iter().collect();
     if let Some(folder) = &folder {
-        failures.extend(case.after.iter().filter_map(|(path, content)| changed(folder.path(), path, content.as_deref())));
+        failures
+            .extend(case.after.iter().filter_map(|(path, content)| changed(folder.path(), path, content.as_deref())));
     }
     let notes = if failures.is_empty() { Vec::new() } else { notes(&result) };
     Ok(Ended { name: case.name.clone(), ms, failures, notes })

@@ -61,9 +61,7 @@ fn version() -> Finding {
 fn target() -> Finding {
     let cure = format!("to build tools, run `rustup target add {TARGET}`; to use them nothing is needed");
     match rust::has_target(Path::new(".")) {
-        Ok(true) => {
-            Finding::ok("rust target", format!("{TARGET} is installed: tools can be built here"))
-        }
+        Ok(true) => Finding::ok("rust target", format!("{TARGET} is installed: tools can be built here")),
         Ok(false) => Finding::wrong("rust target", Status::Warn, format!("{TARGET} is not installed"), cure),
         Err(_) => Finding::wrong("rust target", Status::Warn, "there is no `rustc` here", cure),
     }

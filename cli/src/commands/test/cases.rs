@@ -81,7 +81,9 @@ pub(super) fn parse(text: &str) -> anyhow::Result<Vec<Case>> {
     let value = serde_json::from_str(text).map_err(|error| anyhow::anyhow!("{error}"))?;
     let mut file = Fields::of("the file", value, &FILE_KEYS)?;
     let Some(Value::Array(cases)) = file.members.remove("cases") else {
-        return Err(Advice::new("`cases` must be an array", "write `{\"cases\": [{\"name\": …, \"expect\": …}]}`").into());
+        return Err(
+            Advice::new("`cases` must be an array", "write `{\"cases\": [{\"name\": …, \"expect\": …}]}`").into()
+        );
     };
     if cases.is_empty() {
         return Err(Advice::new("`cases` is empty", "without a case nothing is tested: write one").into());

@@ -45,7 +45,9 @@ impl Subject {
             (Some(name), tools) if tools.contains(name) => Ok(name),
             (Some(name), _) => Err(Advice::new(format!("{at:?}: there is no tool `{name}`"), hint()).into()),
             (None, [only]) => Ok(only),
-            (None, tools) => Err(Advice::new(format!("{at:?}: `tool` is required among {}", tools.len()), hint()).into()),
+            (None, tools) => {
+                Err(Advice::new(format!("{at:?}: `tool` is required among {}", tools.len()), hint()).into())
+            }
         }
     }
 }
@@ -62,7 +64,8 @@ fn component(folder: &Path) -> anyhow::Result<PathBuf> {
         }
     }
     let [component] = components.as_slice() else {
-        let found = if components.is_empty() { "no component".to_owned() } else { format!("{} components", components.len()) };
+        let found =
+            if components.is_empty() { "no component".to_owned() } else { format!("{} components", components.len()) };
         let hint = if components.is_empty() { build() } else { "name one of them".to_owned() };
         return Err(Advice::new(format!("there is {found} in `{}`", folder.display()), hint).into());
     };
