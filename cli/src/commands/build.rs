@@ -85,7 +85,8 @@ fn sheet(built: &Built) -> String {
     for Tool { name, description, .. } in &built.tools {
         lines.push(line("tool", description.as_ref().map_or(name.clone(), |said| format!("{name}: {said}")).as_str()));
     }
-    for import in imports(&built.tools) {
+    // Of an import with types alone it uses nothing.
+    for import in imports(&built.tools).filter(|import| !import.functions.is_empty()) {
         lines.push(line("imports", &format!("{}: {}", import.from, import.functions.join(", "))));
     }
     lines.join("\n")

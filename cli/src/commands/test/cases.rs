@@ -70,6 +70,7 @@ impl Case {
             Expect::Outcome(outcome) => (result.receipt.outcome == *outcome, format!("the outcome `{outcome}`")),
         };
         (!met).then(|| {
+            let told = if let Expect::Answer(_) = self.expect { result.line() } else { told };
             let found = format!("{} (outcome `{}`)", shortened(&told, SHOWN), result.receipt.outcome);
             (shortened(&wanted, SHOWN).into_owned(), found)
         })
