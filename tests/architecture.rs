@@ -161,10 +161,16 @@ fn the_engine_is_at_or_above_the_release_that_fixed_its_advisories() {
 }
 
 #[test]
-fn a_process_is_started_only_to_compile_and_to_ask_for_rust() {
+fn a_process_is_started_only_to_compile_and_to_build_what_an_author_names() {
     let starts = |text: &str| code(text).any(|line| line.contains("Command::new("));
     let files = rust_files(&root().join("cli/src")).into_iter().filter(|(_, text)| starts(text));
     let mut files: Vec<_> = files.map(|(path, _)| path.file_name().unwrap().to_owned()).collect();
     files.sort();
-    assert_eq!(files, ["checks.rs", "compiler.rs"]);
+    assert_eq!(files, ["compiler.rs", "rust.rs"]);
+    // What builds is reached by the author's commands alone, and by no call of a tool.
+    let reaches = |text: &str| code(text).any(|line| line.contains("rust::"));
+    let files = rust_files(&root().join("cli/src")).into_iter().filter(|(_, text)| reaches(text));
+    let mut files: Vec<_> = files.map(|(path, _)| path.file_name().unwrap().to_owned()).collect();
+    files.sort();
+    assert_eq!(files, ["build.rs", "checks.rs"]);
 }

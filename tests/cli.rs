@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 15] = [
     "run",
     "call",
     "list",
@@ -18,6 +18,9 @@ const COMMANDS: [&str; 12] = [
     "schema",
     "validate",
     "new",
+    "build",
+    "test",
+    "describe",
     "approvals",
     "secret",
     "audit",

@@ -7,6 +7,7 @@ mod answers;
 mod architecture;
 mod artifacts;
 mod audit;
+mod authoring;
 mod cli;
 mod compiling;
 mod contract;

@@ -2,10 +2,11 @@
 //! `crib/tools.json` with `crib/tools/bin/NAME.wasm` beside it, a folder that works wherever it is copied, and a copy of
 //! the demonstration's folders in `crib/demo`. It knows
 //! the place of the guests' workspace and nothing of what they do; where that workspace is absent it does nothing.
-//! The interpreter of scripts, started, is put where the program takes it into itself.
+//! The interpreter of scripts, started, and the SDK are put where the program takes them into itself.
 
 #![allow(clippy::print_stdout, reason = "that is how a build script speaks to cargo")]
 
+mod sdk;
 mod snapshot;
 
 use std::env;
@@ -43,12 +44,13 @@ fn guests() -> Result<(), String> {
     let workspace = root.join("tools");
     let interpreter = path_from("OUT_DIR")?.join("interpreter.wasm");
     println!("cargo::rustc-env=TOOLCRIB_INTERPRETER={}", interpreter.display());
+    sdk::gather(&root, &path_from("OUT_DIR")?)?;
     // What is not there is none: the program says so when a script needs it.
     replace(&interpreter, &[])?;
     if !workspace.join("Cargo.toml").is_file() {
         return Ok(());
     }
-    for sources in ["tools", "guest-sdk", "tests/guests", DEMO] {
+    for sources in ["tools", "guest-sdk", "wit", "tests/guests", DEMO] {
         println!("cargo::rerun-if-changed={}", root.join(sources).display());
     }
     let target = target_folder(&path_from("OUT_DIR")?)?;

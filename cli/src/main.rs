@@ -5,6 +5,7 @@ mod agent;
 mod calls;
 mod commands;
 mod compiler;
+mod component;
 mod config;
 mod http;
 mod input;
@@ -14,6 +15,7 @@ mod options;
 mod permission;
 mod progress;
 mod render;
+mod rust;
 mod secrets;
 mod telemetry;
 mod watch;
@@ -39,7 +41,7 @@ Examples:
   toolcrib run 'what changed in notes.md?' --model NAME --allow-read=.
   toolcrib call fs_read_file '{\"path\":\"notes.md\"}' --allow-read=./docs
   toolcrib validate ./tools.json                   every problem, before an agent meets it
-  toolcrib new tool count --markdown               a tool of your own, in one file
+  toolcrib new tool greet                          a tool of your own, in Rust
   toolcrib audit verify                            whether anybody changed the log of calls
   toolcrib doctor                                  what is missing on this machine, and the cure
 

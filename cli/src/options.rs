@@ -223,6 +223,13 @@ impl Sources {
         Ok(runtime)
     }
 
+    /// The same, but that tools may also write a folder.
+    pub(crate) fn also_writing(&self, folder: PathBuf) -> Self {
+        let mut sources = self.clone();
+        sources.allow_write.insert(0, folder);
+        sources
+    }
+
     /// Compiles every tool ahead of its first call, several at once, and what hooks run on. Where that takes longer than a
     /// moment, a line on the terminal says so.
     pub(crate) async fn prepare(&self, runtime: &Runtime) -> anyhow::Result<()> {

@@ -2,9 +2,11 @@
 
 pub(crate) mod approvals;
 pub(crate) mod audit;
+pub(crate) mod build;
 pub(crate) mod call;
 pub(crate) mod compile_worker;
 pub(crate) mod completions;
+pub(crate) mod describe;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod inspect;
@@ -14,6 +16,7 @@ pub(crate) mod result;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod secret;
+pub(crate) mod test;
 pub(crate) mod validate;
 
 use std::process::ExitCode;
@@ -29,6 +32,9 @@ pub(crate) enum Command {
     Schema(schema::Args),
     Validate(validate::Args),
     New(new::Args),
+    Build(build::Args),
+    Test(test::Args),
+    Describe(describe::Args),
     Approvals(approvals::Args),
     Secret(secret::Args),
     Audit(audit::Args),
@@ -50,6 +56,9 @@ impl Command {
             Command::Schema(args) => schema::run(args).await,
             Command::Validate(args) => validate::run(args).await,
             Command::New(args) => new::run(args),
+            Command::Build(args) => build::run(args).await,
+            Command::Test(args) => test::run(args).await,
+            Command::Describe(args) => describe::run(args).await,
             Command::Approvals(args) => approvals::run(args),
             Command::Secret(args) => secret::run(args).await,
             Command::Audit(args) => audit::run(args),

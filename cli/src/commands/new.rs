@@ -1,5 +1,7 @@
 //! `toolcrib new`: files to begin with, each of which works as it is. Nothing that is there is written over.
 
+mod package;
+
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -21,11 +23,12 @@ const TAKEN: [&str; 2] = ["readme", "harness"];
 
 const EXAMPLES: &str = "\
 Examples:
+  toolcrib new tool greet                      greet/, a package in Rust with the SDK it needs
   toolcrib new tool count --markdown           .harness/tools/count.md, a tool in Starlark
   toolcrib new tool count --markdown --dir .   ./count.md
   toolcrib new hook guard                      .harness/hooks/guard.md, which looks at every call
 
-The new file works as it is: validate it, call it, and then make it yours.";
+What is new works as it is: build or validate it, call it, and then make it yours.";
 
 /// Begin a tool or a hook.
 #[derive(clap::Args)]
@@ -37,18 +40,18 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// Write a tool
+    /// Write a tool: a package in Rust, or a Markdown file
     #[command(after_help = EXAMPLES)]
     Tool {
         /// The name by which a model calls it: letters, digits, `_` and `-`
         #[arg(value_parser = name)]
         name: String,
         /// As a Markdown file with a script in Starlark, which needs no compiler
-        #[arg(long, required = true)]
+        #[arg(long)]
         markdown: bool,
-        /// The folder for it
-        #[arg(long, value_name = "DIR", default_value = TOOLS)]
-        dir: PathBuf,
+        /// The folder for it [default: this one, or `.harness/tools` for a Markdown file]
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
     },
     /// Write a hook: a Markdown file with a script that is asked before every call
     #[command(after_help = EXAMPLES)]
@@ -61,15 +64,22 @@ enum What {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (file, next) = match args.what {
+        What::Tool { name, markdown: false, dir } => {
+            let folder = package::write(&dir.unwrap_or_default(), &name)?;
+            let (shown, component) = (quoted(&folder), format!("{}.wasm", name.replace('-', "_")));
+            let call = format!("call {name} '{}' --tools {}", package::EXAMPLE, quoted(&folder.join(component)));
+            (folder, vec![format!("build {shown}"), format!("test {shown}"), call])
+        }
         What::Tool { name, dir, .. } => {
+            let dir = dir.unwrap_or_else(|| TOOLS.into());
             let file = write(&dir, &name, TOOL)?;
             // In a project its hooks and its policy count, too.
             let source = if dir == Path::new(TOOLS) { ".".to_owned() } else { quoted(&file) };
-            (file, [format!("validate {source}"), format!("call {name} '{EXAMPLE}' --tools {source}")])
+            (file, vec![format!("validate {source}"), format!("call {name} '{EXAMPLE}' --tools {source}")])
         }
         What::Hook { name } => {
             let file = write(Path::new(HOOKS), &name, HOOK)?;
-            (file, ["validate .".to_owned(), "list --all --tools .".to_owned()])
+            (file, vec!["validate .".to_owned(), "list --all --tools .".to_owned()])
         }
     };
     render::print(&file.display().to_string())?;

@@ -45,12 +45,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut problems = Vec::new();
     let paths = if args.paths.is_empty() { vec![default_source()?] } else { args.paths };
     for path in &paths {
-        let stated = source::check(path);
-        let sound = stated.iter().all(|problem| problem.severity == Severity::Warning);
-        problems.extend(stated);
-        if sound {
-            problems.extend(progress::during("looking at the tools", loaded(path, &args.compiling)).await);
-        }
+        problems.extend(progress::during("looking at the tools", self::problems(path, &args.compiling)).await);
     }
     for problem in &mut problems {
         problem.path = render::from_here(&problem.path).to_path_buf();
@@ -70,6 +65,15 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         number(warnings, "warning")
     ));
     Ok(if errors > 0 || (args.strict && warnings > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Every problem of a source: as it is written, and where that is sound, as it loads.
+pub(crate) async fn problems(path: &Path, compiling: &Compiling) -> Vec<Problem> {
+    let mut problems = source::check(path);
+    if problems.iter().all(|problem| problem.severity == Severity::Warning) {
+        problems.extend(loaded(path, compiling).await);
+    }
+    problems
 }
 
 /// What shows only when the tools are put together, their programs compiled and their scripts read.

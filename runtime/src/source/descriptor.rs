@@ -96,6 +96,24 @@ pub fn described(program: &[u8], tools: &[Value]) -> Result<Vec<u8>, String> {
     Ok(with)
 }
 
+/// Descriptors in a text: a sequence of JSON objects as in a section, or one array of them.
+///
+/// # Errors
+///
+/// A text that says what is wrong.
+pub fn parse(text: &str) -> Result<Vec<Value>, String> {
+    let mut tools = Vec::new();
+    if text.trim_start().starts_with('[') {
+        let items = serde_json::from_str::<Vec<Strict>>(text).map_err(|error| error.to_string())?;
+        for item in items {
+            add(item, &mut tools)?;
+        }
+    } else {
+        sequence(text, &mut tools)?;
+    }
+    Ok(tools)
+}
+
 /// Adds the objects of a section.
 fn read(section: &[u8], tools: &mut Vec<Value>) -> Result<(), String> {
     let wrong = |what: String| format!("`{SECTION}`: {what}");
@@ -103,21 +121,32 @@ fn read(section: &[u8], tools: &mut Vec<Value>) -> Result<(), String> {
         return Err(wrong(format!("{} bytes, and at most {MOST_BYTES} are read", section.len())));
     }
     let text = std::str::from_utf8(section).map_err(|_| wrong("it is not UTF-8".to_owned()))?;
+    sequence(text, tools).map_err(wrong)
+}
+
+/// Adds objects that stand one after the other.
+fn sequence(text: &str, tools: &mut Vec<Value>) -> Result<(), String> {
     let mut rest = Deserializer::from_str(text);
     while rest.end().is_err() {
-        let tool = Strict::deserialize(&mut rest).map_err(|error| wrong(error.to_string()))?.value();
-        if tools.len() == MOST_OBJECTS {
-            return Err(wrong(format!("more than {MOST_OBJECTS} tools")));
-        }
-        if !tool.is_object() {
-            let found = super::shape::kind(&tool);
-            return Err(wrong(format!("a sequence of JSON objects is expected, one a tool, found {found}")));
-        }
-        if is_deeper(&tool, DEEPEST) {
-            return Err(wrong(format!("a descriptor is nested deeper than {DEEPEST} levels")));
-        }
-        tools.push(tool);
+        add(Strict::deserialize(&mut rest).map_err(|error| error.to_string())?, tools)?;
     }
+    Ok(())
+}
+
+/// Adds one descriptor, if it can be one.
+fn add(descriptor: Strict, tools: &mut Vec<Value>) -> Result<(), String> {
+    let tool = descriptor.value();
+    if !tool.is_object() {
+        let found = super::shape::kind(&tool);
+        return Err(format!("a sequence of JSON objects is expected, one a tool, found {found}"));
+    }
+    if is_deeper(&tool, DEEPEST) {
+        return Err(format!("a descriptor is nested deeper than {DEEPEST} levels"));
+    }
+    if tools.len() == MOST_OBJECTS {
+        return Err(format!("more than {MOST_OBJECTS} tools"));
+    }
+    tools.push(tool);
     Ok(())
 }
 
@@ -270,6 +299,17 @@ mod tests {
         assert!(described(&component(&[]), &many).unwrap_err().contains("at most"));
         let deep = (0..=DEEPEST_PART).fold(component(&[]), |inner, _| component(&[section(4, &inner)]));
         assert!(sections(&deep).unwrap_err().contains("deeper than 100"));
+    }
+
+    #[test]
+    fn a_text_is_one_object_a_line_or_an_array() {
+        let both = Ok(vec![json!({"name": "a"}), json!({"name": "b"})]);
+        assert_eq!(parse("{\"name\":\"a\"}\n{\n \"name\":\"b\"}\n"), both);
+        assert_eq!(parse(" [{\"name\":\"a\"},{\"name\":\"b\"}] "), both);
+        assert_eq!(parse(" \n"), Ok(Vec::new()));
+        for wrong in ["[{}", "[1]", "[] []", "{} 1", "[[{}]]", r#"[{"a":1,"a":2}]"#] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::tool::{Place, ScriptedHook, Tool};
 
 pub(crate) use artifact::{ToolsPolicy, defined_hook, defined_tool};
 pub(crate) use imports::check_nesting;
-pub use program::{Fingerprint, fingerprint};
+pub use program::{Fingerprint, fingerprint, program_bytes};
 pub(crate) use program::{MOST_PROGRAM_BYTES, digest};
 use reading::Reading;
 use report::Noted;

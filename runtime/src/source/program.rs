@@ -28,6 +28,16 @@ pub struct Fingerprint {
 ///
 /// Where the file cannot be read, is no regular file or is larger than any program that is loaded.
 pub fn fingerprint(program: &Path) -> std::io::Result<Fingerprint> {
+    let content = program_bytes(program)?;
+    Ok(Fingerprint { digest: digest(&content), bytes: content.len() })
+}
+
+/// The bytes of a program.
+///
+/// # Errors
+///
+/// Where the file cannot be read, is no regular file or is larger than any program that is loaded.
+pub fn program_bytes(program: &Path) -> std::io::Result<Vec<u8>> {
     if !program.metadata()?.is_file() {
         return Err(std::io::Error::other("not a regular file"));
     }
@@ -36,7 +46,7 @@ pub fn fingerprint(program: &Path) -> std::io::Result<Fingerprint> {
     if content.len() > MOST_PROGRAM_BYTES {
         return Err(std::io::Error::other(format!("more than the {MOST_PROGRAM_BYTES} bytes that are loaded")));
     }
-    Ok(Fingerprint { digest: digest(&content), bytes: content.len() })
+    Ok(content)
 }
 
 /// The SHA-256 of a program, as `sha256:HEX`.

@@ -4,18 +4,17 @@ use std::env;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use toolcrib::policy::Approvals;
 use toolcrib::source::{self, Severity};
 
 use crate::config::{Config, DEFAULT_FILE};
 use crate::options::{SECRETS, Sources};
+use crate::rust::{self, TARGET};
 use crate::secrets::{Lock, PASSPHRASE, Vault};
 
 use super::{Finding, Status};
 
-const TARGET: &str = "wasm32-wasip2";
 const VARIABLES: [&str; 11] = [
     "TOOLCRIB_AUDIT_DIR",
     "TOOLCRIB_CONFIG",
@@ -60,13 +59,10 @@ fn version() -> Finding {
 
 /// Whether tools can be built here; to run them nothing is needed.
 fn target() -> Finding {
-    let output = Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output();
     let cure = format!("to build tools, run `rustup target add {TARGET}`; to use them nothing is needed");
-    match output {
-        Ok(output) if Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir() => {
-            Finding::ok("rust target", format!("{TARGET} is installed: tools can be built here"))
-        }
-        Ok(_) => Finding::wrong("rust target", Status::Warn, format!("{TARGET} is not installed"), cure),
+    match rust::has_target(Path::new(".")) {
+        Ok(true) => Finding::ok("rust target", format!("{TARGET} is installed: tools can be built here")),
+        Ok(false) => Finding::wrong("rust target", Status::Warn, format!("{TARGET} is not installed"), cure),
         Err(_) => Finding::wrong("rust target", Status::Warn, "there is no `rustc` here", cure),
     }
 }

@@ -1,0 +1,87 @@
+//! `toolcrib describe`: what a component says of its tools, read or written, whatever language it is made in. Nothing is run.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use toolcrib::source::descriptor;
+
+use crate::options::Compiling;
+use crate::render::{self, Advice};
+use crate::{component, input};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib describe greet.wasm                                 what it says of its tools
+  toolcrib describe greet.wasm --write greet.json              say something else
+  toolcrib describe greet.wasm --write greet.json --out new.wasm
+  echo '{\"name\":\"greet\",\"description\":\"Greet someone by name\"}' | toolcrib describe greet.wasm --write -
+  toolcrib describe old.wasm | toolcrib describe new.wasm --write -
+
+A descriptor is one JSON object a tool, with the keys of an entry in a `tools.json`: `name`, `description`,
+`schema`, `capabilities`, `timeoutSec`, `limits`, `interface`. It only asks: what a tool may use, flags decide.";
+
+/// Read or write what a component says of its tools.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The component
+    #[arg(value_name = "COMPONENT")]
+    component: PathBuf,
+    /// Write the descriptors of this file into it, or of `-` for standard input: a JSON object, several, or an array of
+    /// them. They stand in the place of those at its top level
+    #[arg(long, value_name = "FILE")]
+    write: Option<String>,
+    /// Where the described component is written [default: in the place of COMPONENT]
+    #[arg(long, value_name = "PATH", requires = "write")]
+    out: Option<PathBuf>,
+    /// Print the descriptors as one JSON array
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    compiling: Compiling,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let program = component::read(&args.component)?;
+    let name = args.component.display().to_string();
+    let tools = match &args.write {
+        None => descriptor::sections(&program).map_err(|wrong| faulty(&name, &wrong))?,
+        Some(from) => stated(from).await?,
+    };
+    let out = args.out.as_ref().unwrap_or(&args.component);
+    if args.write.is_some() {
+        let described = descriptor::described(&program, &tools).map_err(|wrong| faulty(&name, &wrong))?;
+        component::put(out, &described, &args.compiling).await?;
+    }
+    if args.json {
+        render::print_json(&serde_json::to_string(&tools)?)?;
+    } else if args.write.is_some() {
+        render::print(&out.display().to_string())?;
+    } else if tools.is_empty() {
+        render::aside(&format!("info: `{name}` says nothing of its tools; `--write FILE` makes it"));
+    }
+    for tool in tools.iter().filter(|_| !args.json && args.write.is_none()) {
+        render::print_json(&serde_json::to_string_pretty(tool)?)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The descriptors of a file or of standard input.
+async fn stated(from: &str) -> anyhow::Result<Vec<serde_json::Value>> {
+    let (text, name) = match from {
+        "-" => (input::stdin().await, "standard input".to_owned()),
+        file => (input::file(file), format!("`{file}`")),
+    };
+    let text = text.with_context(|| format!("cannot read descriptors from {name}"))?;
+    let tools = descriptor::parse(&text).map_err(|wrong| faulty(&name, &wrong))?;
+    if tools.is_empty() {
+        let hint = "a descriptor is one JSON object a tool, such as `{\"name\": \"greet\"}`";
+        return Err(Advice::new(format!("{name} has no descriptor"), hint).into());
+    }
+    Ok(tools)
+}
+
+fn faulty(what: &str, wrong: &str) -> anyhow::Error {
+    anyhow::anyhow!("{what}: {wrong}")
+}

@@ -1,0 +1,211 @@
+//! `toolcrib test`: calls of a tool, each in a sandbox and a session of its own, held against what is to come of them.
+
+mod cases;
+mod subject;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Context;
+use serde_json::json;
+use toolcrib::ToolResult;
+use toolcrib::tool::Limits;
+
+use crate::calls::Calls;
+use crate::options::Sources;
+use crate::render::{self, Advice, Tone, paint};
+use crate::{input, interrupt, progress};
+
+use cases::Case;
+use subject::Subject;
+
+/// The file of the cases, beside the component.
+const CASES: &str = "tests.json";
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib build greet && toolcrib test greet        the cases of greet/tests.json
+  toolcrib test target/crib/tools/bin/get_time.wasm --cases time.json
+  toolcrib test greet --json | jq -r '.cases[] | select(.ok | not) | .name'
+
+  {\"cases\": [
+    {\"name\": \"greets\", \"arguments\": {\"name\": \"Ada\"}, \"expect\": {\"answer\": \"hello, Ada\"}},
+    {\"name\": \"needs a name\", \"expect\": {\"error\": \"name\"}},
+    {\"name\": \"tidies up\", \"tool\": \"tidy\", \"arguments\": {\"path\": \"notes.md\"}, \"expect\": {\"contains\": \"1 line\"},
+     \"files\": {\"notes.md\": \"a \\n\"}, \"after\": {\"notes.md\": \"a\\n\"}}
+  ]}
+
+A case expects one of `answer` (this value), `contains`, `error` (both in what the model is told) or `outcome`. Instead of
+`arguments` it may have `text`. With `files` the tool gets a fresh folder that it may read and write; `after` says what
+is in them then, or `null` for a file that is gone. Exit status: 1 where a case fails.";
+
+/// Test a tool with the cases of its author.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A component, or the folder that it lies in
+    #[arg(value_name = "DIR or COMPONENT", default_value = ".")]
+    path: PathBuf,
+    /// The file of the cases [default: `tests.json` beside the component]
+    #[arg(long, value_name = "FILE")]
+    cases: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    sources: Sources,
+}
+
+/// How a case ended.
+struct Ended {
+    name: String,
+    ms: f64,
+    /// What was expected and what was found, where the case failed.
+    failures: Vec<(String, String)>,
+    /// What the tool was denied and what it wrote to standard error, where the case failed.
+    notes: Vec<String>,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let subject = Subject::find(&args.path)?;
+    let file = args.cases.unwrap_or_else(|| subject.folder().join(CASES));
+    let text = input::file(&file).map_err(|error| {
+        let hint = "write cases as `toolcrib test --help` shows them, or name a file with `--cases FILE`";
+        Advice::new(format!("cannot read the cases in `{}`: {error}", file.display()), hint)
+    })?;
+    let cases = cases::parse(&text).map_err(|error| placed(&file, error))?;
+    let chosen: Vec<&str> =
+        cases.iter().map(|case| subject.tool(case)).collect::<Result<_, _>>().map_err(|error| placed(&file, error))?;
+    let mut sources = args.sources;
+    sources.tools.insert(0, subject.path.clone());
+    let _hold = interrupt::hold();
+    let mut ended = Vec::new();
+    for (case, tool) in cases.iter().zip(chosen) {
+        let end = try_case(case, tool, &sources).await?;
+        if !args.json {
+            render::print(&end.told())?;
+        }
+        ended.push(end);
+        if interrupt::is_asked() {
+            return Ok(interrupt::INTERRUPTED.into());
+        }
+    }
+    let failed = ended.iter().filter(|end| !end.failures.is_empty()).count();
+    if args.json {
+        let all: Vec<_> = ended.iter().map(Ended::record).collect();
+        let total = json!({ "cases": all, "passed": ended.len() - failed, "failed": failed });
+        render::print_json(&total.to_string())?;
+    } else {
+        let ms: f64 = ended.iter().map(|end| end.ms).sum();
+        let noun = if ended.len() == 1 { "case" } else { "cases" };
+        render::print(&format!("{} {noun}, {failed} failed, {ms:.0} ms", ended.len()))?;
+    }
+    Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// One case, in a runtime and a folder that no other has.
+async fn try_case(case: &Case, tool: &str, sources: &Sources) -> anyhow::Result<Ended> {
+    let folder = case.files.as_ref().map(fresh_folder).transpose().context("cannot write `files`")?;
+    let granted = folder.as_ref().map(|folder| sources.also_writing(folder.path().to_path_buf()));
+    let runtime = granted.as_ref().unwrap_or(sources).runtime(Limits::default().deadline, [])?;
+    progress::during("preparing the tool", runtime.prepare(tool)).await?;
+    runtime.prepare_hooks().await?;
+    let id = format!("case_{:016x}", rand::random::<u64>());
+    let began = Instant::now();
+    let session = runtime.open_session();
+    let result = Calls::start(&session, vec![case.call(id, tool)]).next().await.context("the call broke off")?;
+    let ms = began.elapsed().as_secs_f64() * 1000.0;
+    session.end().await;
+    let mut failures: Vec<_> = case.difference(&result).into_iter().collect();
+    if let Some(folder) = &folder {
+        failures
+            .extend(case.after.iter().filter_map(|(path, content)| changed(folder.path(), path, content.as_deref())));
+    }
+    let notes = if failures.is_empty() { Vec::new() } else { notes(&result) };
+    Ok(Ended { name: case.name.clone(), ms, failures, notes })
+}
+
+fn fresh_folder(files: &BTreeMap<String, String>) -> io::Result<tempfile::TempDir> {
+    let folder = tempfile::tempdir()?;
+    for (path, content) in files {
+        let file = folder.path().join(path);
+        fs::create_dir_all(file.parent().unwrap_or(folder.path()))?;
+        fs::write(file, content)?;
+    }
+    Ok(folder)
+}
+
+/// The text of a file that a tool may have left in its folder: a link that leads out of it is not followed.
+fn left(folder: &Path, path: &str) -> io::Result<String> {
+    let file = folder.join(path).canonicalize()?;
+    if file.starts_with(folder.canonicalize()?) && file.is_file() {
+        input::file(file)
+    } else {
+        Err(io::Error::other("not a regular file in the folder of the case"))
+    }
+}
+
+/// What is to be in a file and what is, where the two differ.
+fn changed(folder: &Path, path: &str, wanted: Option<&str>) -> Option<(String, String)> {
+    let word = |content: Option<&str>| match content {
+        Some(content) => format!("`{path}` with {content:?}"),
+        None => format!("no `{path}`"),
+    };
+    let found = match left(folder, path) {
+        Ok(content) => Some(content),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Some((word(wanted), format!("`{path}` cannot be read: {error}"))),
+    };
+    (found.as_deref() != wanted).then(|| (word(wanted), word(found.as_deref())))
+}
+
+/// What helps to see why a call came to something else.
+fn notes(result: &ToolResult) -> Vec<String> {
+    let denied = result.receipt.denied.iter().map(|denial| match &denial.flag {
+        Some(flag) => format!("`{}` was denied: {flag} would allow it", denial.capability),
+        None => format!("`{}` was denied", denial.capability),
+    });
+    let fault = result.fault.iter().map(ToString::to_string);
+    let log = Some(result.log.trim()).filter(|log| !log.is_empty());
+    denied.chain(fault).chain(log.map(|log| format!("it wrote to standard error: {log}"))).collect()
+}
+
+impl Ended {
+    fn told(&self) -> String {
+        let (word, tone) = if self.failures.is_empty() { ("ok    ", Tone::Good) } else { ("FAILED", Tone::Bad) };
+        let word = paint(tone, word, io::stdout().is_terminal());
+        let mut told = format!("{word}  {}  {:.0} ms", render::one_line(&self.name), self.ms);
+        for (wanted, found) in &self.failures {
+            told += &format!("\n        expected {}", render::one_line(wanted));
+            told += &format!("\n        found    {}", render::one_line(found));
+        }
+        for note in &self.notes {
+            told += &format!("\n        {}", render::one_line(note));
+        }
+        told
+    }
+
+    fn record(&self) -> serde_json::Value {
+        let failure = |(wanted, found): &(String, String)| json!({ "expected": wanted, "found": found });
+        json!({
+            "name": self.name,
+            "ok": self.failures.is_empty(),
+            "ms": self.ms,
+            "failures": self.failures.iter().map(failure).collect::<Vec<_>>(),
+            "notes": self.notes,
+        })
+    }
+}
+
+/// An error with the file that it is in.
+fn placed(file: &Path, error: anyhow::Error) -> anyhow::Error {
+    let message = format!("{}: {error}", file.display());
+    match error.downcast_ref::<Advice>() {
+        Some(advice) => Advice::new(message, advice.hint()).into(),
+        None => anyhow::anyhow!(message),
+    }
+}

@@ -1,0 +1,100 @@
+//! What is tested: a component, or whatever else is a source of tools, and the tools that it brings.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::Context;
+use toolcrib::source;
+
+use crate::render::Advice;
+
+use super::cases::Case;
+
+/// What a component is built from, in the folder of a package.
+const SOURCES: [&str; 3] = ["Cargo.toml", "src", "sdk"];
+/// The deepest that folders of sources are looked into.
+const DEEPEST: usize = 16;
+
+/// A source of tools, and their names.
+pub(super) struct Subject {
+    pub(super) path: PathBuf,
+    tools: Vec<String>,
+}
+
+impl Subject {
+    /// What a path means: itself, or of a folder its `tools.json`, or the one component in it.
+    pub(super) fn find(path: &Path) -> anyhow::Result<Self> {
+        let is_package = path.is_dir() && !path.join(source::MANIFEST).is_file();
+        let path = if is_package { component(path)? } else { path.to_path_buf() };
+        let tools = source::load(&path)?.tools.into_iter().map(|tool| tool.name).collect();
+        Ok(Self { path, tools })
+    }
+
+    /// The folder that it lies in.
+    pub(super) fn folder(&self) -> &Path {
+        if self.path.is_dir() { &self.path } else { self.path.parent().unwrap_or(Path::new("")) }
+    }
+
+    /// The name of the tool that a case is about.
+    pub(super) fn tool<'a>(&'a self, case: &'a Case) -> anyhow::Result<&'a str> {
+        let hint = || format!("`tool` is one of `{}`", self.tools.join("`, `"));
+        let at = &case.name;
+        match (&case.tool, self.tools.as_slice()) {
+            (Some(name), tools) if tools.contains(name) => Ok(name),
+            (Some(name), _) => Err(Advice::new(format!("{at:?}: there is no tool `{name}`"), hint()).into()),
+            (None, [only]) => Ok(only),
+            (None, tools) => {
+                Err(Advice::new(format!("{at:?}: `tool` is required among {}", tools.len()), hint()).into())
+            }
+        }
+    }
+}
+
+/// The one component of a folder, where nothing that it is built from is newer.
+fn component(folder: &Path) -> anyhow::Result<PathBuf> {
+    let told = || format!("cannot read the folder `{}`", folder.display());
+    let build = || format!("run `toolcrib build {}` first", folder.display());
+    let mut components = Vec::new();
+    for entry in fs::read_dir(folder).with_context(told)? {
+        let path = entry.with_context(told)?.path();
+        if path.is_file() && path.extension().is_some_and(|extension| extension == "wasm") {
+            components.push(path);
+        }
+    }
+    let [component] = components.as_slice() else {
+        let found =
+            if components.is_empty() { "no component".to_owned() } else { format!("{} components", components.len()) };
+        let hint = if components.is_empty() { build() } else { "name one of them".to_owned() };
+        return Err(Advice::new(format!("there is {found} in `{}`", folder.display()), hint).into());
+    };
+    let built = fs::metadata(component).and_then(|about| about.modified()).with_context(told)?;
+    for source in SOURCES {
+        if let Some(newer) = newer(&folder.join(source), built, DEEPEST).with_context(told)? {
+            let message = format!("`{}` is newer than `{}`", newer.display(), component.display());
+            return Err(Advice::new(message, build()).into());
+        }
+    }
+    Ok(component.clone())
+}
+
+/// A file at or below a path that was changed after this time.
+fn newer(path: &Path, than: SystemTime, deep: usize) -> io::Result<Option<PathBuf>> {
+    let about = match fs::symlink_metadata(path) {
+        Ok(about) => about,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if about.is_file() {
+        return Ok((about.modified()? > than).then(|| path.to_path_buf()));
+    }
+    if about.is_dir() && deep > 0 {
+        for entry in fs::read_dir(path)? {
+            if let Some(found) = newer(&entry?.path(), than, deep - 1)? {
+                return Ok(Some(found));
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,109 @@
+//! The commands for those who write tools: what a new tool is, how a component is built, described and tested, and what is said
+//! where that does not work.
+
+mod building;
+mod testing;
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, Ran, target, toolbox};
+
+/// The program with the machine's Rust, and a target folder that stays warm.
+fn with_rust(crib: &Crib, arguments: &[&str]) -> Ran {
+    let home = env::home_dir().expect("a home");
+    let kept = |name: &str, default: &str| env::var_os(name).map_or_else(|| home.join(default), PathBuf::from);
+    let mut command: Command = crib.toolcrib(arguments);
+    command
+        .env("PATH", env::var_os("PATH").expect("a PATH"))
+        .env("CARGO_HOME", kept("CARGO_HOME", ".cargo"))
+        .env("RUSTUP_HOME", kept("RUSTUP_HOME", ".rustup"))
+        .env("CARGO_TARGET_DIR", target().join("authoring"));
+    Ran::from(command.output().expect("the program starts"))
+}
+
+/// A shipped tool in the crib's folder.
+fn shipped(crib: &Crib, name: &str) {
+    let file = format!("{name}.wasm");
+    fs::copy(toolbox().join("tools/bin").join(&file), crib.path(file)).expect("the crib was laid out");
+}
+
+fn write(crib: &Crib, name: &str, content: &str) {
+    fs::create_dir_all(crib.path(name).parent().expect("a folder")).expect("a folder");
+    fs::write(crib.path(name), content).expect("a file");
+}
+
+fn described(crib: &Crib, component: &str) -> Value {
+    let ran = crib.run(&["describe", component, "--json"]);
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
+#[test]
+fn a_component_of_any_language_is_described_and_described_anew() {
+    let crib = Crib::new();
+    shipped(&crib, "get_time");
+    let before = fs::read(crib.path("get_time.wasm")).expect("a component");
+    let ran = crib.run(&["describe", "get_time.wasm"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
+    assert!(ran.stderr.contains("`get_time.wasm` says nothing of its tools"), "{}", ran.stderr);
+
+    write(&crib, "one.json", r#"{"name": "get_time", "description": "Tell the time"}"#);
+    let ran = crib.run(&["describe", "get_time.wasm", "--write", "one.json"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "get_time.wasm\n"), "{ran:?}");
+    assert_eq!(described(&crib, "get_time.wasm"), json!([{ "name": "get_time", "description": "Tell the time" }]));
+
+    write(&crib, "other.json", r#"[{"name": "get_time", "timeoutSec": 5}]"#);
+    let ran = crib.run(&["describe", "get_time.wasm", "--write", "other.json", "--out", "new.wasm"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(described(&crib, "new.wasm"), json!([{ "name": "get_time", "timeoutSec": 5 }]));
+    assert_eq!(described(&crib, "get_time.wasm")[0]["description"], "Tell the time");
+    let now = fs::read(crib.path("new.wasm")).expect("a component");
+    assert!(now.starts_with(&before) && now.len() < before.len() + 100, "one section is there, at the end");
+    let answer = crib.call("get_time", &json!({ "timezone": "UTC" }), &["--tools", "get_time.wasm"]);
+    assert_eq!(answer["result"]["timezone"], "UTC", "{answer}");
+}
+
+#[test]
+fn what_is_printed_can_be_written_into_another() {
+    let crib = Crib::new();
+    shipped(&crib, "get_time");
+    write(&crib, "a.json", "{\"name\":\"get_time\",\"tags\":[\"\u{202e}\"]}");
+    assert_eq!(crib.run(&["describe", "get_time.wasm", "--write", "a.json", "--out", "a.wasm"]).code, Some(0));
+    let printed = crib.run(&["describe", "a.wasm"]).stdout;
+    assert!(printed.contains("\n  \"name\": \"get_time\""), "{printed}");
+    write(&crib, "b.json", &printed);
+    assert_eq!(crib.run(&["describe", "get_time.wasm", "--write", "b.json"]).code, Some(0));
+    assert_eq!(described(&crib, "get_time.wasm"), described(&crib, "a.wasm"));
+}
+
+#[test]
+fn what_is_no_descriptor_changes_nothing() {
+    let crib = Crib::new();
+    shipped(&crib, "get_time");
+    let before = fs::read(crib.path("get_time.wasm")).expect("a component");
+    for (text, told) in [
+        ("", "has no descriptor"),
+        ("[1]", "found a number"),
+        ("{\"name\":\"get_time\",\"name\":\"x\"}", "stands twice"),
+        ("{\"name\":\"get_time\"} nonsense", "`d.json`: "),
+    ] {
+        write(&crib, "d.json", text);
+        let ran = crib.run(&["describe", "get_time.wasm", "--write", "d.json"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{text}: {ran:?}");
+        assert!(ran.stderr.contains(told), "{text}: {}", ran.stderr);
+        assert_eq!(fs::read(crib.path("get_time.wasm")).expect("a component"), before, "{text}");
+    }
+    write(&crib, "no.wasm", "not WebAssembly");
+    assert!(crib.run(&["describe", "no.wasm"]).stderr.contains("no.wasm: not a WebAssembly component or module"));
+    write(&crib, "d.json", "{\"name\":\"get_time\"}");
+    assert_eq!(crib.run(&["describe", "no.wasm", "--write", "d.json"]).code, Some(1));
+    assert_eq!(fs::read_to_string(crib.path("no.wasm")).expect("the file"), "not WebAssembly");
+    assert_eq!(crib.run(&["describe", "get_time.wasm", "--out", "x.wasm"]).code, Some(2), "nothing is to be written");
+    let left = fs::read_dir(crib.dir.path()).expect("the folder");
+    let left = left.filter(|entry| entry.as_ref().expect("an entry").file_name().to_string_lossy().starts_with(".unf"));
+    assert_eq!(left.count(), 0, "nothing unfinished is left");
+}

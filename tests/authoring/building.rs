@@ -1,0 +1,114 @@
+//! `toolcrib new tool` and `toolcrib build`: from a name to a component, with the machine's own Rust.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, Ran};
+
+use super::{described, with_rust, write};
+
+/// A package without dependencies: a command that says the same to everyone, and of itself what it is.
+fn package(crib: &Crib, name: &str) {
+    let manifest = format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n");
+    write(crib, &format!("{name}/Cargo.toml"), &manifest);
+    let said = format!(r#"{{"name":"{name}","description":"Says hello"}}"#);
+    let source = format!(
+        "#[used]\n#[unsafe(link_section = \"toolcrib:tool\")]\nstatic SAID: [u8; {}] = *b{said:?};\n\
+         fn main() {{ println!(\"\\\"hello\\\"\") }}\n",
+        said.len()
+    );
+    write(crib, &format!("{name}/src/main.rs"), &source);
+}
+
+#[test]
+fn a_package_becomes_a_component_that_says_what_it_is_at_its_top_level() {
+    let crib = Crib::new();
+    package(&crib, "plainly_built");
+    let ran = with_rust(&crib, &["build", "plainly_built"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert!(
+        lines[0].starts_with("plainly_built/plainly_built.wasm (") && lines[0].ends_with(" KiB)"),
+        "{}",
+        ran.stdout
+    );
+    assert!(lines[1].starts_with("  tool     plainly_built"), "{}", ran.stdout);
+    assert!(lines.iter().any(|line| line.starts_with("  imports  wasi:cli/stdout@0.2.")), "{}", ran.stdout);
+    assert!(ran.stderr.contains("Finished"), "cargo's messages pass through: {}", ran.stderr);
+
+    let component = fs::read(crib.path("plainly_built/plainly_built.wasm")).expect("a component");
+    let said = json!([{ "name": "plainly_built", "description": "Says hello" }]);
+    assert_eq!(described(&crib, "plainly_built/plainly_built.wasm"), said);
+    assert!(component.ends_with(b"\"Says hello\"}\n"), "the last section of all is the descriptor");
+    let answer = crib.call("plainly_built", &json!({}), &["--tools", "plainly_built/plainly_built.wasm"]);
+    assert_eq!(answer["result"], "hello", "{answer}");
+    write(&crib, "plainly_built/tests.json", r#"{"cases":[{"name":"says it","expect":{"answer":"hello"}}]}"#);
+    let ran = crib.run(&["test", "plainly_built"]);
+    assert!(ran.code == Some(0) && ran.stdout.starts_with("ok      says it  "), "{ran:?}");
+    let ran = with_rust(&crib, &["build", "plainly_built", "--json"]);
+    let built: Value = serde_json::from_str(&ran.stdout).expect("an array");
+    assert_eq!((&built[0]["bytes"], &built[0]["tools"][0]["name"]), (&json!(component.len()), &json!("plainly_built")));
+}
+
+#[test]
+fn what_cannot_be_built_leaves_the_last_component_as_it_was() {
+    let crib = Crib::new();
+    package(&crib, "badly_built");
+    write(&crib, "badly_built/badly_built.wasm", "the last one");
+    let kept = || fs::read_to_string(crib.path("badly_built/badly_built.wasm")).expect("the file") == "the last one";
+    let source = fs::read_to_string(crib.path("badly_built/src/main.rs")).expect("the source");
+    write(&crib, "badly_built/src/main.rs", "fn main() { no_such_function() }");
+    let ran = with_rust(&crib, &["build", "badly_built"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    assert!(ran.stderr.contains("no_such_function"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("error: building `badly_built` failed (exit status: 101)\nhint: "), "{}", ran.stderr);
+    assert!(kept());
+    write(&crib, "badly_built/src/main.rs", &source.replace("b\"{", "b\"["));
+    let ran = with_rust(&crib, &["build", "badly_built"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    assert!(ran.stderr.contains("badly_built/badly_built.wasm: `toolcrib:tool`: "), "{}", ran.stderr);
+    assert!(kept());
+}
+
+#[test]
+fn what_is_missing_is_named_with_its_cure() {
+    let crib = Crib::new();
+    package(&crib, "greet");
+    let output = crib.toolcrib(&["build", "greet"]).env("PATH", crib.path("home")).output();
+    let ran = Ran::from(output.expect("the program starts"));
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    let told = "error: there is no `rustc` here\nhint: install Rust from https://rustup.rs";
+    assert!(ran.stderr.starts_with(told), "{}", ran.stderr);
+    let ran = crib.run(&["build", "home"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.starts_with("error: there is no `home/Cargo.toml`\nhint: "), "{}", ran.stderr);
+}
+
+#[test]
+fn a_new_tool_is_whole_or_not_there() {
+    let crib = Crib::new();
+    let ran = crib.run(&["new", "tool", "my-tool", "--dir", "own"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "own/my-tool\n"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("Next:\n  toolcrib build own/my-tool\n  toolcrib test own/my-tool\n"),
+        "{}",
+        ran.stderr
+    );
+    let text = |name: &str| fs::read_to_string(crib.path("own/my-tool").join(name)).expect(name);
+    assert!(text("Cargo.toml").contains("name = \"my-tool\""));
+    assert!(text("src/lib.rs").contains("#[tool(name = \"my-tool\")]\nfn my_tool("), "{}", text("src/lib.rs"));
+    assert!(text("sdk/guest-sdk/src/lib.rs").starts_with("//!"));
+    let count = || fs::read_dir(crib.path("own")).expect("the folder").count();
+    assert_eq!(count(), 1, "nothing unfinished is left");
+    write(&crib, "own/my-tool/src/lib.rs", "mine");
+    let ran = crib.run(&["new", "tool", "my-tool", "--dir", "own"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    assert!(ran.stderr.starts_with("error: `own/my-tool` is there already\nhint: "), "{}", ran.stderr);
+    assert_eq!(text("src/lib.rs"), "mine");
+    for name in ["fn", "Greet", "2x"] {
+        let ran = crib.run(&["new", "tool", name, "--dir", "own"]);
+        assert!(ran.code == Some(1) && ran.stderr.contains("cannot be the name of a crate"), "{name}: {ran:?}");
+    }
+    assert_eq!(count(), 1);
+}

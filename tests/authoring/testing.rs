@@ -1,0 +1,107 @@
+//! `toolcrib test`: cases that hold and cases that do not, each in a sandbox and a folder of its own.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, Ran};
+
+use super::{shipped, write};
+
+fn tested(crib: &Crib, component: &str, cases: &Value, flags: &[&str]) -> Ran {
+    write(crib, "tests.json", &json!({ "cases": cases }).to_string());
+    crib.run(&[&["test", component], flags].concat())
+}
+
+#[test]
+fn cases_that_hold_are_ok() {
+    let crib = Crib::new();
+    shipped(&crib, "get_time");
+    let cases = json!([
+        { "name": "knows UTC", "arguments": { "timezone": "UTC" }, "expect": { "contains": "\"offset\":\"+00:00\"" } },
+        { "name": "needs a zone", "tool": "get_time", "expect": { "error": "`timezone` is required" } },
+        { "name": "fails by itself", "arguments": { "timezone": "x" }, "expect": { "outcome": "failed" } },
+    ]);
+    let ran = tested(&crib, "get_time.wasm", &cases, &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert!(lines[0].starts_with("ok      knows UTC  ") && lines[0].ends_with(" ms"), "{}", ran.stdout);
+    assert!(lines.len() == 4 && lines[3].starts_with("3 cases, 0 failed, "), "{}", ran.stdout);
+    assert_eq!(crib.records().len(), 3, "each is signed for");
+    assert_eq!(tested(&crib, ".", &cases, &[]).code, Some(0), "the folder has one component");
+}
+
+#[test]
+fn a_case_that_fails_says_what_was_expected_and_found() {
+    let crib = Crib::new();
+    shipped(&crib, "calculate");
+    let cases = json!([
+        { "name": "adds", "arguments": { "expression": "1 + 1" }, "expect": { "answer": { "result": "3" } } },
+        { "name": "an answer is no error", "arguments": { "expression": "1 + 1" }, "expect": { "error": "2" } },
+        { "name": "an error is no answer", "expect": { "contains": "expression" } },
+        { "name": "ends otherwise", "arguments": { "expression": "1" }, "expect": { "outcome": "denied" } },
+    ]);
+    let ran = tested(&crib, "calculate.wasm", &cases, &[]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(ran.stdout.matches("FAILED  ").count(), 4, "{}", ran.stdout);
+    for told in ["expected {\"result\":\"3\"}", "found    {\"", "expected an error with `2`", "the outcome `denied`"] {
+        assert!(ran.stdout.contains(told), "{told}: {}", ran.stdout);
+    }
+    let ran = tested(&crib, "calculate.wasm", &cases, &["--json"]);
+    let total: Value = serde_json::from_str(&ran.stdout).expect("one object");
+    assert_eq!((&total["passed"], &total["failed"]), (&json!(0), &json!(4)), "{total}");
+    assert_eq!(total["cases"][0]["failures"][0]["expected"], "{\"result\":\"3\"}");
+}
+
+#[test]
+fn files_are_fresh_in_every_case_and_looked_at_afterwards() {
+    let crib = Crib::new();
+    shipped(&crib, "fs_write_file");
+    let arguments = json!({ "path": "a/b.md", "content": "new" });
+    let case = |name: &str, files: Value, after: Value| {
+        json!({
+            "name": name, "arguments": arguments, "files": files, "after": after, "expect": { "outcome": "ok" },
+        })
+    };
+    let cases = json!([
+        case("writes", json!({ "a/b.md": "old", "c": "kept" }), json!({ "a/b.md": "new", "c": "kept", "d": null })),
+        case("writes otherwise", json!({ "a/b.md": "old" }), json!({ "a/b.md": "old", "c": "kept" })),
+        { "name": "has no folder", "arguments": arguments, "expect": { "outcome": "ok" } },
+    ]);
+    let ran = tested(&crib, "fs_write_file.wasm", &cases, &[]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.starts_with("ok      writes  "), "{}", ran.stdout);
+    for told in [
+        "expected `a/b.md` with \"old\"\n        found    `a/b.md` with \"new\"",
+        "expected `c` with \"kept\"\n        found    no `c`",
+        "FAILED  has no folder",
+        "3 cases, 2 failed, ",
+    ] {
+        assert!(ran.stdout.contains(told), "{told}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn nothing_is_tested_where_there_is_nothing_to_test() {
+    let crib = Crib::new();
+    let failed = |arguments: &[&str], told: &str| {
+        let ran = crib.run(arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains(told), "{arguments:?}: {}", ran.stderr);
+    };
+    failed(&["test"], "there is no component in `.`\nhint: run `toolcrib build .` first");
+    shipped(&crib, "get_time");
+    failed(&["test"], "cannot read the cases in `./tests.json`: ");
+    write(&crib, "tests.json", r#"{"cases": []}"#);
+    failed(&["test"], "./tests.json: `cases` is empty");
+    write(&crib, "tests.json", r#"{"cases": [{"name": "a", "expect": {"answer": 1}, "arguement": {}}]}"#);
+    failed(&["test"], "cases[0]: unknown key `arguement`\nhint: did you mean `arguments`?");
+    write(&crib, "tests.json", r#"{"cases": [{"name": "a", "tool": "get_tim", "expect": {"answer": 1}}]}"#);
+    failed(&["test"], "there is no tool `get_tim`\nhint: `tool` is one of `get_time`");
+    shipped(&crib, "calculate");
+    failed(&["test"], "there is 2 components in `.`\nhint: name one of them");
+    assert!(crib.records().is_empty(), "no call was made");
+    fs::remove_file(crib.path("calculate.wasm")).expect("a component to remove");
+    write(&crib, "src/lib.rs", "");
+    failed(&["test"], "is newer than `./get_time.wasm`\nhint: run `toolcrib build .` first");
+}
