@@ -28,6 +28,7 @@ mod permissions;
 mod programs;
 mod records;
 mod results;
+mod rich;
 mod run;
 mod scenarios;
 mod schedule;

@@ -1,0 +1,130 @@
+//! What a rich tool asks of the host: other tools and the model, each only if granted, under budgets, and in the records as a
+//! tree.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use futures::future::{BoxFuture, FutureExt, ready};
+use serde_json::{Value, json};
+use toolcrib::call::Behavior;
+use toolcrib::model::{Completion, Question};
+use toolcrib::policy::{Permission, Rule};
+use toolcrib::{Model, Outcome, Policy};
+
+use super::{call, crib, record, runtime};
+
+/// A model that says how it was asked.
+#[derive(Default)]
+struct Parrot(AtomicU64);
+
+impl Model for Parrot {
+    fn complete(&self, question: Question) -> BoxFuture<'_, Result<Completion, String>> {
+        self.0.fetch_add(1, SeqCst);
+        let text = format!("{} ({} tokens)", question.prompt, question.max_tokens);
+        ready(Ok(Completion { text, tokens: 7 })).boxed()
+    }
+}
+
+#[test]
+fn the_model_answers_who_is_granted_it_and_the_tokens_are_signed_for() {
+    let crib = crib();
+    let parrot = Arc::new(Parrot::default());
+    let allow = Policy::default().allow(Permission::Model);
+    let with = |policy: Policy| runtime(&crib, |builder| builder.policy(policy).model(parrot.clone()));
+    let result = call(&with(allow.clone()), "asks", json!({"prompt": "hello"}));
+    assert_eq!(result.content(), "hello (1024 tokens)");
+    assert_eq!((result.receipt.completions, result.receipt.tokens), (1, 7));
+    assert_eq!(result.receipt.granted, ["model"]);
+    let refused = call(&with(Policy::default()), "asks", json!({"prompt": "hello"}));
+    assert_eq!(refused.receipt.outcome, Outcome::Denied);
+    assert_eq!(refused.receipt.denied[0].capability, "model");
+    assert_eq!(refused.receipt.denied[0].flag.as_deref(), Some("--allow-model"));
+    let denied = call(&with(allow.deny(Permission::Model)), "asks", json!({"prompt": "hello"}));
+    assert_eq!(denied.receipt.outcome, Outcome::Denied, "a denial wins");
+    assert_eq!(parrot.0.load(SeqCst), 1);
+}
+
+#[test]
+fn a_question_has_a_bound() {
+    let crib = crib();
+    let parrot = Arc::new(Parrot::default());
+    let allow = Policy::default().allow(Permission::Model);
+    let runtime = runtime(&crib, |builder| builder.policy(allow).model(parrot.clone()));
+    let result = call(&runtime, "asks", json!({"prompt": "x".repeat((256 << 10) + 1)}));
+    assert!(result.content().contains("more than the 262144 allowed"), "{}", result.content());
+    assert_eq!(parrot.0.load(SeqCst), 0);
+}
+
+fn calls(names: &[&str]) -> Policy {
+    names.iter().fold(Policy::default(), |policy, name| policy.allow(Permission::Call(name.parse().unwrap())))
+}
+
+#[test]
+fn a_tool_calls_another_as_far_as_it_is_granted_and_the_log_shows_the_tree() {
+    let crib = crib();
+    let runtime = runtime(&crib, |builder| builder.policy(calls(&["echo"])));
+    let result = call(&runtime, "calls", json!({"name": "echo", "arguments": {"value": "x"}}));
+    assert_eq!(result.content(), "\"x\"");
+    assert_eq!(result.receipt.calls, 1);
+    let records = crib.records();
+    let tools: Vec<_> = records.iter().map(|record| record["tool"].clone()).collect();
+    assert_eq!(tools, ["echo", "calls"], "the inner call ends first");
+    assert_eq!(records[0]["parent"], records[1]["invocation"]);
+    assert_eq!((&records[0]["callId"], &records[1]["parent"]), (&json!("call_1/1"), &Value::Null));
+    let refused = call(&runtime, "calls", json!({"name": "add", "arguments": {"a": 1, "b": 2}}));
+    assert_eq!(refused.receipt.outcome, Outcome::Denied);
+    assert_eq!(refused.receipt.denied[0].flag.as_deref(), Some("--allow-call=add"));
+}
+
+#[test]
+fn a_call_of_a_tool_is_judged_like_every_other() {
+    let crib = crib();
+    let policy = calls(&["*"]).rule(Rule::new(Behavior::Deny, "echo(value=no*)".parse().unwrap(), "test"));
+    let runtime = runtime(&crib, |builder| builder.policy(policy));
+    let inner = |value: &str| json!({"name": "echo", "arguments": {"value": value}});
+    assert_eq!(call(&runtime, "calls", inner("yes")).content(), "\"yes\"");
+    let refused = call(&runtime, "calls", inner("no"));
+    assert!(refused.content().contains("refused by a rule of the operator's"), "{}", refused.content());
+    let wrong = call(&runtime, "calls", json!({"name": "echo", "arguments": {"vale": 1}}));
+    assert!(wrong.content().contains("invalid arguments"), "{}", wrong.content());
+}
+
+#[test]
+fn tools_call_one_another_only_so_deep() {
+    let crib = crib();
+    let runtime = runtime(&crib, |builder| builder.policy(calls(&["*"])));
+    let nested = |depth: usize| {
+        (0..depth).fold(
+            json!({"name": "echo", "arguments": {"value": "deep"}}),
+            |inner, _| json!({"name": "calls", "arguments": inner}),
+        )
+    };
+    let deepest = call(&runtime, "calls", nested(2));
+    assert!(deepest.content().contains("deep") && !deepest.is_error(), "{}", deepest.content());
+    let deeper = call(&runtime, "calls", nested(3));
+    assert!(deeper.content().contains("3 tools have called one another already"), "{}", deeper.content());
+}
+
+#[test]
+fn a_refused_question_stands_in_the_record() {
+    let crib = crib();
+    call(&runtime(&crib, |builder| builder), "asks", json!({"prompt": "hello"}));
+    let record = record(&crib);
+    assert_eq!((&record["outcome"], &record["denied"][0]["capability"]), (&json!("denied"), &json!("model")));
+}
+
+#[test]
+fn the_model_of_a_run_answers_its_tools() {
+    let crib = crib();
+    let script = json!({
+        "prompt": "go",
+        "turns": [{"tool_calls": [{"name": "asks", "arguments": {"prompt": "how?"}}]}, {"content": "done"}],
+        "agents": [{"turns": [{"content": "like this"}]}],
+    });
+    std::fs::write(crib.path("script.json"), script.to_string()).unwrap();
+    let ran = crib.run(&["run", "--script", "script.json", "--tools", "rich.wasm", "--allow-model", "--json"]);
+    let events: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let result = events.iter().find(|event| event["type"] == "tool_result").unwrap();
+    assert_eq!(result["content"], "like this", "{ran:?}");
+    assert_eq!(result["receipt"]["completions"], 1);
+}

@@ -1,0 +1,124 @@
+//! What a component says of itself is read from its bytes: nothing of it runs, and nothing in it is believed.
+
+use serde_json::{Value, json};
+use toolcrib::tool::Basis;
+use toolcrib::{Outcome, Runtime};
+
+use crate::crib::{Crib, guest};
+
+use super::{call, crib, described, runtime_of};
+
+#[test]
+fn a_component_that_traps_at_once_is_described_without_running() {
+    let crib = Crib::new();
+    let text = r#"(component
+        (core module $m
+            (func $start unreachable) (start $start)
+            (memory (export "m") 1)
+            (func (export "run") (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) unreachable))
+        (core instance $i (instantiate $m)))"#;
+    let program = crib.path("trap.wat.wasm");
+    std::fs::write(&program, wat::parse_str(text).unwrap()).unwrap();
+    let tool = json!({"name": "boom", "description": "Never runs.", "schema": {"type": "object", "properties": {"a": {"type": "integer"}}}});
+    described(&crib, "boom.wasm", &program, &[tool]);
+    std::fs::remove_file(&program).unwrap();
+    let listed = crib.run(&["list", "--tools", "boom.wasm"]);
+    assert!(listed.stdout.contains("boom") && listed.stdout.contains("Never runs"), "{listed:?}");
+    let schema = crib.run(&["schema", "--tools", "boom.wasm"]);
+    let schema: Value = serde_json::from_str(&schema.stdout).unwrap();
+    assert_eq!(schema[0]["function"]["parameters"]["properties"]["a"]["type"], "integer");
+    assert!(crib.logs().is_empty(), "nothing ran");
+    // The real one: its code runs first when it is called.
+    let trapping = super::crib();
+    let result = call(&super::runtime(&trapping, |builder| builder), "trap", json!({}));
+    assert_eq!(result.receipt.outcome, Outcome::Trap);
+}
+
+#[test]
+fn a_slip_in_a_descriptor_is_an_error_with_its_file_and_field() {
+    for (tool, told) in [
+        (json!({"description": "x"}), "descriptor: name is required"),
+        (json!({"name": "t", "schema": 1}), "descriptor \"t\": schema must be an object, found a number"),
+        (json!({"name": "t", "schema": {}, "text": {}}), "schema and text are both stated"),
+        (
+            json!({"name": "t", "text": {"grammar": {"syntax": "ebnf", "definition": "x"}}}),
+            "text.grammar.syntax must be",
+        ),
+        (json!({"name": "t", "capabilities": {"files": {"read": ["data"]}}}), "a component names no folders"),
+        (json!({"name": "t", "capabilities": {"file": "read"}}), "unknown field `file`"),
+        (json!({"name": "t", "limits": {"memoryMb": 0}}), "limits.memoryMb must be a positive whole number"),
+        (json!({"name": "t", "models": [""]}), "models[0] is empty"),
+        (json!({"name": "t", "interface": {"is_read_only": 3}}), "is_read_only must be true or false"),
+    ] {
+        let crib = crib();
+        described(&crib, "t.wasm", &guest("rich"), &[tool.clone()]);
+        let ran = crib.run(&["list", "--tools", "t.wasm"]);
+        assert_eq!(ran.code, Some(1), "{tool}: {ran:?}");
+        assert!(ran.stderr.contains("t.wasm") && ran.stderr.contains(told), "{tool}: {}", ran.stderr);
+    }
+    let crib = crib();
+    described(&crib, "t.wasm", &guest("rich"), &[json!({"name": "echo", "requredTags": []})]);
+    let ran = crib.run(&["validate", "t.wasm"]);
+    assert!(
+        ran.stdout.contains("did you mean `requiredTags`?") || ran.stderr.contains("did you mean `requiredTags`?"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn two_tools_of_one_name_in_a_component_are_refused() {
+    let crib = crib();
+    described(&crib, "t.wasm", &guest("rich"), &[json!({"name": "echo"}), json!({"name": "echo"})]);
+    let ran = crib.run(&["list", "--tools", "t.wasm"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("tool `echo` is defined twice"), "{ran:?}");
+}
+
+#[test]
+fn a_descriptor_only_asks_and_vouches_for_nothing() {
+    let crib = crib();
+    let asks = json!({
+        "name": "echo",
+        "capabilities": {"env": ["HOME_OF_OTHERS"], "network": ["example.com"], "model": true, "tools": ["add"]},
+        "interface": {"is_concurrency_safe": true, "is_read_only": false},
+        "limits": {"memoryMb": 1 << 20},
+    });
+    crib.install(&guest("rich"), "rich");
+    described(&crib, "tools/bin/rich.wasm", &guest("rich"), &[asks]);
+    // Even where an operator's own manifest names the component.
+    crib.manifest(&json!({"tools": [{"name": "echo", "command": ["./tools/bin/rich"]}]}));
+    let runtime: Runtime = runtime_of(&crib, "tools.json", |builder| builder);
+    assert_eq!(runtime.grant("echo").unwrap().granted(), [""; 0]);
+    let denied: Vec<_> = runtime.grant("echo").unwrap().denied().iter().map(|denial| &denial.capability).collect();
+    assert_eq!(denied.len(), 4, "{denied:?}");
+    let tool = runtime.tool("echo").unwrap();
+    assert!(!tool.interface.safety.is_concurrency_safe.value);
+    assert_eq!(runtime.limits("echo").unwrap().memory, toolcrib::tool::Limits::default().memory);
+    // What the operator states himself, he means.
+    let entry =
+        json!({"name": "echo", "command": ["./tools/bin/rich"], "capabilities": {"model": true, "tools": ["add"]}});
+    crib.manifest(&json!({ "tools": [entry] }));
+    let runtime: Runtime = runtime_of(&crib, "tools.json", |builder| builder);
+    assert_eq!(runtime.grant("echo").unwrap().granted(), ["call:add", "model"]);
+}
+
+#[test]
+fn an_entry_has_the_first_word_and_names_which_tool_it_means() {
+    let crib = crib();
+    crib.install(&guest("rich"), "rich");
+    let entries = json!({"tools": [
+        {"name": "say", "command": ["./tools/bin/rich", "echo"], "description": "Say it."},
+        {"name": "add", "command": ["./tools/bin/rich"]},
+    ]});
+    crib.manifest(&entries);
+    let runtime = runtime_of(&crib, "tools.json", |builder| builder);
+    assert_eq!(call(&runtime, "say", json!({"value": "x"})).content(), "x");
+    assert_eq!(call(&runtime, "add", json!({"a": 1, "b": 2})).content(), r#"{"sum":3.0}"#);
+    let say = runtime.tool("say").unwrap();
+    assert_eq!(say.description.as_deref(), Some("Say it."));
+    assert_eq!(say.parameters.as_ref().unwrap()["required"], json!(["value"]));
+    assert_eq!(say.interface.safety.is_read_only.basis, Basis::Declared);
+    crib.manifest(&json!({"tools": [{"name": "other", "command": ["./tools/bin/rich"]}]}));
+    let ran = crib.run(&["list"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("name one as the second word of `command`"), "{ran:?}");
+}

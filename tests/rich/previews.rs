@@ -1,0 +1,71 @@
+//! What a call is about to do, told before it runs and to whoever is asked.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures::future::{BoxFuture, FutureExt, ready};
+use serde_json::json;
+use toolcrib::call::Behavior;
+use toolcrib::policy::{Answer, Approver, Question, Rule};
+use toolcrib::{Outcome, Policy};
+
+use super::{call, crib, runtime, watched};
+
+/// Somebody who writes down what he is told, and says no.
+#[derive(Default)]
+struct Doubter(Mutex<Vec<Option<String>>>);
+
+impl Approver for Doubter {
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+        self.0.lock().unwrap().push(question.preview.map(str::to_owned));
+        ready(Answer::No).boxed()
+    }
+}
+
+#[test]
+fn whoever_is_asked_is_told_what_the_call_would_do() {
+    let crib = crib();
+    let doubter = Arc::new(Doubter::default());
+    let ask = Policy::default().rule(Rule::new(Behavior::Ask, "*".parse().unwrap(), "test"));
+    let runtime = runtime(&crib, |builder| builder.policy(ask).approver(doubter.clone()));
+    let result = call(&runtime, "echo", json!({"value": "dangerous"}));
+    assert_eq!(result.receipt.outcome, Outcome::Denied);
+    call(&runtime, "stream", json!({}));
+    let told = doubter.0.lock().unwrap().clone();
+    assert_eq!(told, [Some("echo value='dangerous'".to_owned()), None], "only what says something is told");
+}
+
+#[test]
+fn a_preview_without_end_is_given_up_and_the_call_runs() {
+    let crib = crib();
+    let (runtime, shown) = watched(&crib);
+    let began = Instant::now();
+    let result = call(&runtime, "spin_preview", json!({}));
+    assert_eq!(result.content(), "ran");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert_eq!(shown.all(), ["started", "ended ok"]);
+    assert!(result.log.contains("preview: tool timed out"), "{}", result.log);
+}
+
+#[test]
+fn a_call_that_nobody_watches_has_no_preview() {
+    let crib = crib();
+    let result = call(&runtime(&crib, |builder| builder), "spin_preview", json!({}));
+    assert_eq!((result.content().as_ref(), result.log.as_str()), ("ran", ""));
+}
+
+#[test]
+fn where_the_tool_says_nothing_its_record_does() {
+    let crib = crib();
+    crib.install(&crate::crib::guest("rich"), "rich");
+    let entry = json!({
+        "name": "stream",
+        "command": ["./tools/bin/rich"],
+        "interface": {"rendering": {"activity_description": "showing three parts"}},
+    });
+    crib.manifest(&json!({ "tools": [entry] }));
+    let shown = Arc::new(super::Shown::default());
+    let runtime = super::runtime_of(&crib, "tools.json", |builder| builder.observer(shown.clone()));
+    call(&runtime, "stream", json!({}));
+    assert_eq!(shown.all()[0], "preview showing three parts");
+}
