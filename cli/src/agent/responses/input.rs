@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
+use crate::agent::answer::push_text;
 use crate::agent::conversation::{Message, MessageCall, Role, Stand};
 
 /// Every message, in its order.
@@ -19,7 +20,7 @@ pub(super) fn items(messages: &[Message]) -> Vec<Value> {
                 assistant(message, &mut items);
             }
             Role::Tool => items.push(output(message, &customs)),
-            role => items.push(spoken(role, message, "input_text")),
+            role => items.push(said(role, parts(&message.content))),
         }
     }
     items
@@ -27,18 +28,23 @@ pub(super) fn items(messages: &[Message]) -> Vec<Value> {
 
 /// What the model gave, each thing in its place. What a file says of the places may be wrong: nothing is left out for it.
 fn assistant(message: &Message, items: &mut Vec<Value>) {
-    let said = spoken(Role::Assistant, message, "output_text");
-    let mut said = said["content"].as_array().is_some_and(|parts| !parts.is_empty()).then_some(said);
+    let mut text = String::new();
+    push_text(&mut text, &message.content);
+    if text.is_empty() {
+        push_text(&mut text, message.other.get("refusal").unwrap_or(&Value::Null));
+    }
+    // As a text: parts of output would have to say which of a response of the server's they were.
+    let mut text = (!text.is_empty()).then(|| said(Role::Assistant, json!(text)));
     let mut calls = message.tool_calls.iter().flatten().map(call);
     for item in &message.output_items {
         match Stand::of(item) {
-            Some(Stand::Text) => items.extend(said.take()),
+            Some(Stand::Text) => items.extend(text.take()),
             Some(Stand::Call) => items.extend(calls.next()),
-            None if is_whole(item) => items.push(item.clone()),
+            None if is_whole(item) => items.push(filled(item)),
             None => {}
         }
     }
-    items.extend(said);
+    items.extend(text);
     items.extend(calls);
 }
 
@@ -53,6 +59,12 @@ fn is_whole(item: &Value) -> bool {
         Some("reasoning") => filled(&item["encrypted_content"]) || filled(&item["content"]),
         kind => kind.is_some(),
     }
+}
+
+/// The same without empty members, which servers give and refuse.
+fn filled(item: &Value) -> Value {
+    let members = item.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    members.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 fn call(call: &MessageCall) -> Value {
@@ -97,40 +109,40 @@ fn texts(parts: &[Value]) -> Option<String> {
     parts.iter().map(|part| part.as_str().or(part["text"].as_str())).collect()
 }
 
-/// What somebody says, its text in parts of the type `text`.
-fn spoken(role: Role, message: &Message, text: &str) -> Value {
-    let said = |said: &Value| json!({ "type": text, "text": said });
-    let mut parts: Vec<Value> = match &message.content {
-        Value::Null => Vec::new(),
-        Value::String(none) if none.is_empty() && role == Role::Assistant => Vec::new(),
-        Value::Array(parts) => parts.iter().map(|part| spoken_part(part, said)).collect(),
-        content => vec![said(content)],
-    };
-    if let (true, Some(refusal @ Value::String(_))) = (parts.is_empty(), message.other.get("refusal")) {
-        parts.push(json!({ "type": "refusal", "refusal": refusal }));
+fn said(role: Role, content: Value) -> Value {
+    json!({ "type": "message", "role": role, "content": content })
+}
+
+/// What is said to the model, in parts.
+fn parts(content: &Value) -> Value {
+    match content {
+        Value::Null => json!([]),
+        Value::Array(parts) => parts.iter().map(part).collect(),
+        content => json!([text(content)]),
     }
-    json!({ "type": "message", "role": role, "content": parts })
+}
+
+fn text(text: &Value) -> Value {
+    json!({ "type": "input_text", "text": text })
 }
 
 /// A part of what is said: one that this API calls otherwise by its name there, any other as it is.
-fn spoken_part(part: &Value, text: impl Fn(&Value) -> Value) -> Value {
+fn part(part: &Value) -> Value {
     let renamed = |kind: &str, members: &Value| {
         let members = members.as_object().cloned().unwrap_or_default();
-        Value::Object(Map::from_iter([("type".to_owned(), json!(kind))].into_iter().chain(members)))
+        Map::from_iter([("type".to_owned(), json!(kind))].into_iter().chain(members))
     };
     match part["type"].as_str() {
         _ if part.is_string() => text(part),
         Some("text") => text(&part["text"]),
         Some("image_url") => {
             let mut image = renamed("input_image", &part["image_url"]);
-            if let Some(address) = image.as_object_mut().and_then(|image| image.remove("url")) {
-                image["image_url"] = address;
-            } else if part["image_url"].is_string() {
-                image["image_url"] = part["image_url"].clone();
-            }
-            image
+            let address = image.remove("url").unwrap_or_else(|| part["image_url"].clone());
+            image.insert("image_url".to_owned(), address);
+            image.entry("detail").or_insert_with(|| json!("auto"));
+            Value::Object(image)
         }
-        Some("file") => renamed("input_file", &part["file"]),
+        Some("file") => Value::Object(renamed("input_file", &part["file"])),
         _ => part.clone(),
     }
 }
@@ -150,6 +162,8 @@ mod tests {
         let reasoning = json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x" });
         let second =
             json!({ "type": "reasoning", "id": "rs_2", "content": [{ "type": "reasoning_text", "text": "hm" }] });
+        let mut given = second.clone();
+        given["status"] = json!(null);
         let reference = json!({ "type": "reasoning", "id": "rs_3", "summary": [] });
         let image = json!([{ "type": "input_text", "text": "{}" }, { "type": "input_image", "image_url": "data:," }]);
         let kept = json!([
@@ -163,7 +177,7 @@ mod tests {
             { "role": "assistant", "content": "let me see", "tool_calls": [
                 { "id": "a", "type": "function", "function": { "name": "one", "arguments": "{}" } },
                 { "id": "b", "type": "custom", "custom": { "name": "patch", "input": "*** Begin" } } ],
-              "output_items": [reasoning, "text", reference, second, "call", "call"] },
+              "output_items": [reasoning, "text", reference, given, "call", "call"] },
             { "role": "tool", "name": "one", "tool_call_id": "a", "content": "{}", "output_parts": image },
             { "role": "tool", "name": "patch", "tool_call_id": "b", "content": "done" },
             { "role": "assistant", "content": "well" },
@@ -177,13 +191,13 @@ mod tests {
                 { "type": "input_file", "file_id": "f1" },
                 { "type": "new", "x": 1 } ] },
             reasoning,
-            { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "let me see" }] },
+            { "type": "message", "role": "assistant", "content": "let me see" },
             second,
             { "type": "function_call", "call_id": "a", "name": "one", "arguments": "{}" },
             { "type": "custom_tool_call", "call_id": "b", "name": "patch", "input": "*** Begin" },
             { "type": "function_call_output", "call_id": "a", "output": image },
             { "type": "custom_tool_call_output", "call_id": "b", "output": "done" },
-            { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "well" }] },
+            { "type": "message", "role": "assistant", "content": "well" },
         ]);
         assert_eq!(sent(kept), wanted);
     }
@@ -192,8 +206,7 @@ mod tests {
     fn nothing_is_lost_that_a_file_puts_in_odd_places() {
         let call = json!({ "id": "a", "type": "function", "function": { "name": "one", "arguments": "{}" } });
         let sent_call = json!({ "type": "function_call", "call_id": "a", "name": "one", "arguments": "{}" });
-        let said =
-            json!({ "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "x" }] });
+        let said = json!({ "type": "message", "role": "assistant", "content": "x" });
         for places in
             [json!([]), json!(["text", "text"]), json!(["call"]), json!(["call", "call", "call", 7, "other", {}])]
         {
@@ -212,7 +225,7 @@ mod tests {
             assert_eq!(sent(kept)[0]["output"], wanted, "{content}");
         }
         let refused = sent(json!([{ "role": "assistant", "content": null, "refusal": "no" }]));
-        assert_eq!(refused[0]["content"], json!([{ "type": "refusal", "refusal": "no" }]));
+        assert_eq!(refused[0]["content"], json!("no"));
         assert_eq!(sent(json!([{ "role": "assistant", "content": "" }])), json!([]));
     }
 }

@@ -80,7 +80,9 @@ pub(super) fn reply(result: &ToolResult) -> Reply {
 fn part(media: &Media) -> Option<Value> {
     let data = || format!("data:{};base64,{}", media.mime_type, STANDARD.encode(&media.data));
     match media.mime_type.as_str() {
-        image if IMAGES.contains(&image) => Some(json!({ "type": "input_image", "image_url": data() })),
+        image if IMAGES.contains(&image) => {
+            Some(json!({ "type": "input_image", "image_url": data(), "detail": "auto" }))
+        }
         DOCUMENT => {
             let name = media.name.as_deref().unwrap_or("document.pdf");
             Some(json!({ "type": "input_file", "filename": name, "file_data": data() }))
@@ -118,7 +120,7 @@ mod tests {
         let result = result("{\"n\":1}", &media, Form::Json).await;
         let wanted = json!([
             { "type": "input_text", "text": "{\"n\":1}" },
-            { "type": "input_image", "image_url": "data:image/png;base64,YWJj" },
+            { "type": "input_image", "image_url": "data:image/png;base64,YWJj", "detail": "auto" },
             { "type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,YWJj" },
         ]);
         assert_eq!(reply(&result), Reply { content: json!("{\"n\":1}"), output: Some(wanted) });
