@@ -100,6 +100,7 @@ pub(crate) fn json_of(part: &Part) -> Value {
         Part::Link(Link { uri, name, mime_type }) => {
             json!({ "type": "link", "uri": uri, "name": name, "mimeType": mime_type })
         }
+        Part::Progress { done, total } => json!({ "type": "progress", "done": done, "total": total }),
         _ => Value::Null,
     }
 }
@@ -120,6 +121,8 @@ pub(crate) fn text_of(part: &Part, folder: Option<&Path>) -> anyhow::Result<Stri
                 None => format!("[{}, {name}, {bytes} bytes: `--media DIR` saves it]", media.mime_type),
             }
         }
+        Part::Progress { done, total: Some(total) } => format!("{done} of {total}"),
+        Part::Progress { done, total: None } => done.to_string(),
         _ => String::new(),
     })
 }

@@ -19,6 +19,11 @@ pub fn json(value: &(impl Serialize + ?Sized)) -> Result<()> {
     Ok(())
 }
 
+/// Says how far the call is: so many steps, of so many where their number is known.
+pub fn measure(done: u64, total: impl Into<Option<u64>>) {
+    host::progress::measure(done, total.into());
+}
+
 /// Shows a part.
 pub fn part(part: &Part) {
     host::progress::show(part);

@@ -28,6 +28,8 @@ use crate::{Answer, Call, Part, Payload, Result, json};
 pub struct Seen {
     /// Its progress.
     pub parts: Vec<Part>,
+    /// How far it said that it was.
+    pub measures: Vec<(u64, Option<u64>)>,
     /// Its notes.
     pub notes: Vec<(Level, String)>,
 }
@@ -113,6 +115,10 @@ pub fn descriptor<T: Tool>() -> Value {
 /// The functions of the host.
 pub(crate) mod host {
     pub(crate) mod progress {
+        pub(crate) fn measure(done: u64, total: Option<u64>) {
+            crate::testing::host(|host| host.seen.measures.push((done, total)));
+        }
+
         pub(crate) fn show(part: &crate::Part) {
             crate::testing::host(|host| host.seen.parts.push(part.clone()));
         }

@@ -16,8 +16,11 @@ fn parts_are_told_in_their_order_before_the_end() {
     let (runtime, shown) = watched(&crib);
     let result = call(&runtime, "stream", json!({}));
     assert_eq!(result.content(), "done");
-    assert_eq!(shown.all(), ["started", "1 one", "2 two", "3 three", "ended ok"]);
-    assert_eq!((result.receipt.parts, result.receipt.dropped_parts), (3, 0));
+    assert_eq!(
+        shown.all(),
+        ["started", "1 one", "2 two", "3 three", "4 Progress { done: 3, total: Some(3) }", "ended ok"]
+    );
+    assert_eq!((result.receipt.parts, result.receipt.dropped_parts), (4, 0));
     assert_eq!(result.log, "info: all is shown\n");
 }
 
@@ -58,7 +61,7 @@ fn a_conversation_has_a_watcher_of_its_own() {
         assert_eq!(second.call(stream()).await.receipt.outcome, Outcome::Ok);
     });
     assert_eq!(one.all(), other.all());
-    assert_eq!(one.all().len(), 5);
+    assert_eq!(one.all().len(), 6);
 }
 
 #[test]
@@ -67,12 +70,16 @@ fn the_program_shows_parts_as_they_come() {
     let ran = crib.run(&["call", "stream", "--tools", "rich.wasm"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "\"done\"\n"), "{ran:?}");
     let shown: Vec<_> = ran.stderr.lines().filter(|line| line.starts_with('┊')).collect();
-    assert_eq!(shown.len(), 3, "{ran:?}");
-    assert!(shown[0].ends_with("one") && shown[2].ends_with("three"), "{ran:?}");
+    assert_eq!(shown.len(), 4, "{ran:?}");
+    assert!(shown[0].ends_with("one") && shown[3].ends_with("3 of 3"), "{ran:?}");
     let ran = crib.run(&["call", "stream", "--tools", "rich.wasm", "--json", "--stream"]);
     let lines: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let parts: Vec<_> = lines.iter().filter(|line| line["type"] == "part").collect();
-    assert_eq!(parts.iter().map(|part| part["part"]["text"].clone()).collect::<Vec<_>>(), ["one", "two", "three"]);
+    assert_eq!(
+        parts.iter().map(|part| part["part"]["text"].clone()).take(3).collect::<Vec<_>>(),
+        ["one", "two", "three"]
+    );
+    assert_eq!(parts[3]["part"], json!({"type": "progress", "done": 3, "total": 3}));
     assert!(parts.windows(2).all(|pair| pair[0]["ms"].as_f64() <= pair[1]["ms"].as_f64()), "{parts:?}");
     assert_eq!(lines.last().unwrap()["result"], "done");
 }
@@ -97,7 +104,7 @@ fn a_run_tells_parts_previews_and_what_people_are_shown() {
     let events = events(&crib, &[]);
     let kinds = |kind: &str| events.iter().filter(|event| event["type"] == kind).collect::<Vec<_>>();
     assert_eq!(kinds("tool_preview")[0]["text"], "echo value='x'");
-    assert_eq!(kinds("tool_part").iter().map(|part| part["number"].clone()).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(kinds("tool_part").iter().map(|part| part["number"].clone()).collect::<Vec<_>>(), [1, 2, 3, 4]);
     let results = kinds("tool_result");
     assert_eq!(results[0]["content"], "x", "text is told as it is");
     assert_eq!(results[0]["plugin"], "toolcrib-test-rich");

@@ -15,6 +15,13 @@ pub enum Part {
     Media(Media),
     /// Something that lies elsewhere.
     Link(Link),
+    /// How far a call is.
+    Progress {
+        /// The steps that are done.
+        done: u64,
+        /// All of them, where their number is known.
+        total: Option<u64>,
+    },
 }
 
 /// Bytes of a kind: an image, a sound, a file.

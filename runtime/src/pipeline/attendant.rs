@@ -62,12 +62,11 @@ impl Attendant {
         format!("permission denied by the grant{hint}")
     }
 
-    async fn show_part(&self, piece: Piece) {
-        let bytes = piece.len();
+    async fn show_part(&self, part: Part, bytes: usize) {
         let fits = self.meter.whole().parts.load(Relaxed) < MOST_PARTS
             && self.room.fetch_update(Relaxed, Relaxed, |room| room.checked_sub(bytes)).is_ok();
         // Whoever shows parts too fast waits here, and not in somebody's memory.
-        match fits && self.parts.send(parts::shown(piece)).await.is_ok() {
+        match fits && self.parts.send(part).await.is_ok() {
             true => self.meter.whole().parts.fetch_add(1, Relaxed),
             false => self.meter.whole().dropped_parts.fetch_add(1, Relaxed),
         };
@@ -131,7 +130,12 @@ impl Services for Attendant {
     }
 
     fn show(&self, piece: Piece) -> BoxFuture<'_, ()> {
-        Box::pin(self.show_part(piece))
+        let bytes = piece.len();
+        Box::pin(self.show_part(parts::shown(piece), bytes))
+    }
+
+    fn measure(&self, done: u64, total: Option<u64>) -> BoxFuture<'_, ()> {
+        Box::pin(self.show_part(Part::Progress { done, total }, size_of::<[u64; 2]>()))
     }
 
     fn complete(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, String>> {

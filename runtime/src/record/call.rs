@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use crate::call::{Behavior, Decision, Mutation, Persisted};
+use crate::call::{Behavior, Decision, Mutation, Part, Persisted};
 use crate::hook::Moment;
 use crate::observe::{Event, Hooked, What};
 use crate::tool::{Interface, Tool};
@@ -164,8 +164,11 @@ impl Call {
                 let more = json!({ "bytes_written": bytes });
                 vec![self.event(EventType::Progress, at, more.clone()), self.progress("running", at, more)]
             }
-            What::Part { number, .. } => {
-                let more = json!({ "part": number });
+            What::Part { number, part } => {
+                let mut more = json!({ "part": number });
+                if let Part::Progress { done, total: Some(total @ 1..) } = part {
+                    more["percent"] = json!(((*done).min(*total) as f64 / *total as f64 * 100.0).round());
+                }
                 vec![self.event(EventType::Progress, at, more.clone()), self.progress("running", at, more)]
             }
             What::Preview(_) | What::Mapped => Vec::new(),

@@ -11,12 +11,12 @@ use super::host::Host;
 use super::services::services;
 
 /// The interfaces, all of one package, in the newest version that is spoken.
-const PROGRESS: &str = "toolcrib:tool/progress@1.0.0";
-const LOG: &str = "toolcrib:tool/log@1.0.0";
-const CACHE: &str = "toolcrib:tool/cache@1.0.0";
-const MODEL: &str = "toolcrib:tool/model@1.0.0";
-const TOOLS: &str = "toolcrib:tool/tools@1.0.0";
-const SECRETS: &str = "toolcrib:tool/secrets@1.0.0";
+const PROGRESS: &str = "toolcrib:tool/progress@1.1.0";
+const LOG: &str = "toolcrib:tool/log@1.1.0";
+const CACHE: &str = "toolcrib:tool/cache@1.1.0";
+const MODEL: &str = "toolcrib:tool/model@1.1.0";
+const TOOLS: &str = "toolcrib:tool/tools@1.1.0";
+const SECRETS: &str = "toolcrib:tool/secrets@1.1.0";
 
 /// Whether an import of this name is among them.
 pub(super) fn is_linked(name: &str) -> bool {
@@ -28,8 +28,20 @@ pub(super) fn is_linked(name: &str) -> bool {
 
 /// Links them. Types are data, and their interface has nothing to link.
 pub(super) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
-    linker.instance("toolcrib:tool/types@1.0.0")?;
-    linker.instance(PROGRESS)?.func_wrap_async("show", |store, (piece,): (Piece,)| {
+    linker.instance("toolcrib:tool/types@1.1.0")?;
+    let mut progress = linker.instance(PROGRESS)?;
+    progress.func_wrap_async("measure", |store, (done, total): (u64, Option<u64>)| {
+        let services = services(&store);
+        let meter = store.data().memory.meter.clone();
+        Box::new(async move {
+            match services {
+                Ok(services) => services.measure(done, total).await,
+                Err(_) => meter.dropped(),
+            }
+            Ok(())
+        })
+    })?;
+    progress.func_wrap_async("show", |store, (piece,): (Piece,)| {
         let services = services(&store);
         let meter = store.data().memory.meter.clone();
         Box::new(async move {

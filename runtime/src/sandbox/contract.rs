@@ -4,12 +4,12 @@
 use wasmtime::component::{Component, ComponentExportIndex, ComponentType, Lift, Lower};
 
 /// The interfaces that a tool may export. An export of any version of the first major one is found.
-pub(super) const CALL: &str = "toolcrib:tool/call@1.0.0";
-const VALIDATE: &str = "toolcrib:tool/validate@1.0.0";
-const PREVIEW: &str = "toolcrib:tool/preview@1.0.0";
-const PREPARE: &str = "toolcrib:tool/prepare@1.0.0";
-const ROUTE: &str = "toolcrib:tool/route@1.0.0";
-const PRESENT: &str = "toolcrib:tool/present@1.0.0";
+pub(super) const CALL: &str = "toolcrib:tool/call@1.1.0";
+const VALIDATE: &str = "toolcrib:tool/validate@1.1.0";
+const PREVIEW: &str = "toolcrib:tool/preview@1.1.0";
+const PREPARE: &str = "toolcrib:tool/prepare@1.1.0";
+const ROUTE: &str = "toolcrib:tool/route@1.1.0";
+const PRESENT: &str = "toolcrib:tool/present@1.1.0";
 
 /// Where a rich tool is asked what.
 #[derive(Clone)]

@@ -59,6 +59,12 @@ pub(crate) trait Services: Send + Sync {
         future::ready(()).boxed()
     }
 
+    /// Says how far a call is.
+    fn measure(&self, done: u64, total: Option<u64>) -> BoxFuture<'_, ()> {
+        let _ = (done, total);
+        future::ready(()).boxed()
+    }
+
     /// Asks the model.
     fn complete(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, String>> {
         let _ = question;

@@ -8,6 +8,7 @@ pub(crate) fn stream() -> &'static str {
     for part in ["one", "two", "three"] {
         progress::text(part);
     }
+    progress::measure(3, 3);
     log::info("all is shown");
     "done"
 }
