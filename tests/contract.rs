@@ -33,6 +33,14 @@ fn parse(path: &Path) -> UnresolvedPackageGroup {
     }
 }
 
+/// The world of rich tools.
+fn rich() -> (Resolve, WorldId) {
+    let mut resolve = Resolve::default();
+    let package = resolve.push_groups(parse(&wit().join("tool.wit")), Vec::new()).unwrap();
+    let world = resolve.select_world(&[package], Some("tool")).unwrap();
+    (resolve, world)
+}
+
 fn resolve() -> (Resolve, WorldId) {
     let mut resolve = Resolve::default();
     let mut packages = Vec::new();
@@ -64,6 +72,16 @@ fn everything_in_the_world_is_linked() {
 }
 
 #[test]
+fn everything_in_the_world_of_rich_tools_is_linked() {
+    let (resolve, world) = rich();
+    assert!(resolve.worlds[world].imports.len() >= 7, "types and six interfaces");
+    let crib = Crib::new();
+    fs::write(crib.path("n.wasm"), dummy(&resolve, world)).unwrap();
+    let line = crib.call("n", &json!({}), &["--tools", "n.wasm"]);
+    assert_eq!(line["receipt"]["outcome"], "trap", "linked, started, and ended by its own trap: {line}");
+}
+
+#[test]
 fn nothing_outside_the_world_is_linked() {
     let (resolve, world) = resolve();
     let mut outside = 0;
@@ -89,10 +107,15 @@ fn nothing_outside_the_world_is_linked() {
 
 #[test]
 fn every_item_of_the_contract_is_documented() {
-    let text = fs::read_to_string(wit().join("command.wit")).unwrap();
-    let lines: Vec<_> = text.lines().map(str::trim).collect();
-    for (index, line) in lines.iter().enumerate() {
-        let item = ["package ", "world ", "interface ", "import ", "export "].iter().any(|word| line.starts_with(word));
-        assert!(!item || lines[index - 1].starts_with("///"), "not documented: {line}");
+    const WORDS: [&str; 8] = ["package ", "world ", "interface ", "import ", "export ", "record ", "variant ", "enum "];
+    for file in ["command.wit", "tool.wit"] {
+        let text = fs::read_to_string(wit().join(file)).unwrap();
+        let lines: Vec<_> = text.lines().map(str::trim).collect();
+        for (index, line) in lines.iter().enumerate() {
+            // Fields, cases and functions stand by themselves on a line that ends so.
+            let inner = line.ends_with(',') || (line.ends_with(';') && line.contains(": func("));
+            let item = WORDS.iter().any(|word| line.starts_with(word)) || (inner && !line.starts_with("///"));
+            assert!(!item || lines[index - 1].starts_with("///"), "{file}: not documented: {line}");
+        }
     }
 }

@@ -23,7 +23,7 @@ macro_rules! optional {
                 world: $world,
                 pub_export_macro: true,
                 export_macro_name: "export",
-                with: { "toolcrib:tool/types@1.0.0": crate::bindings::tool::toolcrib::tool::types },
+                with: { "toolcrib:tool/types@1.1.0": crate::bindings::tool::toolcrib::tool::types },
             });
         }
     )*};

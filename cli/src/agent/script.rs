@@ -14,9 +14,9 @@
 //!
 //! Every turn has `content`, `tool_calls` or both; the loop ends with the first turn without calls. A call has a `name`,
 //! which may be missing as a model may forget it, and optionally `arguments` (an object, or text that is passed on as it
-//! is, JSON or not) or, for a tool that takes text, `input`, and an `id`. A turn cannot refer to results: it says the same whatever the tools answer. Where a tool hands tasks on, or asks the model
-//! itself, each agent or answer plays the next of
-//! `agents`, in the order in which the tasks come. Unknown fields are errors.
+//! is, JSON or not) or, for a tool that takes text, `input`, and an `id`. A turn cannot refer to results: it says the same
+//! whatever the tools answer. Where a tool hands tasks on, or asks the model itself, each agent or answer plays the next
+//! of `agents`, in the order in which they come. Unknown fields are errors.
 
 use std::fmt::Display;
 
