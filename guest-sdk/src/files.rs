@@ -1,5 +1,7 @@
 //! Reading a file with a bound, and writing one whole or not at all. It knows no tool and decides no grant.
 
+mod tree;
+
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};
 use std::hash::BuildHasher;
@@ -7,6 +9,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::{Error, PathContext, error};
+
+pub use tree::Tree;
 
 /// How many symbolic links [`replace`] follows to the file it replaces.
 const MAX_LINKS: usize = 8;

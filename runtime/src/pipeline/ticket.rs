@@ -1,6 +1,8 @@
 //! What a call is signed for with: it gathers the receipt while the call runs, tells whoever watches, and writes exactly
 //! one record when the call ends, also when its future is dropped.
 
+mod said;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,8 +13,7 @@ use serde_json::Value;
 
 use crate::audit::Audit;
 use crate::call::{
-    Decision, Denial, Flag, Form, HookNote, Media, Mutation, Part, Persisted, Receipt, ToolCall, ToolResult, Written,
-    pasted,
+    Decision, Denial, Flag, HookNote, Mutation, Persisted, Receipt, ToolCall, ToolResult, Written, pasted,
 };
 use crate::error::{Error, Outcome, ToolError};
 use crate::observe::{Event, Observer, What};
@@ -21,6 +22,8 @@ use crate::sandbox::Meter;
 use crate::tool::{Access, Body, Limits, Tool};
 
 use super::{clip, secret};
+
+pub(super) use said::Said;
 
 pub(super) struct Ticket<'p> {
     pub(super) meter: Arc<Meter>,
@@ -48,19 +51,6 @@ pub(super) struct Ticket<'p> {
     said: Said,
     parts: u64,
 }
-
-/// What a rich tool said beside the line that its model is told.
-#[derive(Debug, Default)]
-pub(super) struct Said {
-    pub(super) form: Form,
-    pub(super) media: Vec<Media>,
-    pub(super) shown: Vec<Part>,
-    pub(super) summary: Option<String>,
-    pub(super) transcript: Option<String>,
-}
-
-/// The most warnings of one call.
-const MOST_WARNINGS: usize = 16;
 
 impl<'p> Ticket<'p> {
     pub(super) fn new(
@@ -213,50 +203,9 @@ impl<'p> Ticket<'p> {
         Ok(Limits { deadline, fuel, ..*limits })
     }
 
-    /// Notes the call that makes this one.
-    pub(super) fn within(&mut self, parent: Option<&str>) {
-        self.note(|receipt| receipt.parent = parent.map(str::to_owned));
-    }
-
-    /// Notes what the caller should know, each once and no more than a few.
-    pub(super) fn warn(&mut self, warning: String) {
-        self.note(|receipt| {
-            if receipt.warnings.len() < MOST_WARNINGS && !receipt.warnings.contains(&warning) {
-                receipt.warnings.push(warning);
-            }
-        });
-    }
-
     /// Whether anybody watches.
     pub(super) fn is_watched(&self) -> bool {
         !self.observers.is_empty() || self.watcher.is_some()
-    }
-
-    /// What the tool's record says that the call is about to do.
-    pub(super) fn recorded_preview(&self) -> Option<String> {
-        super::show::preview(&self.tool?.interface.rendering, self.observable.as_ref()?)
-    }
-
-    /// Shows a part of a call that goes on.
-    pub(super) fn part(&mut self, part: Part) {
-        self.parts += 1;
-        let part = secret::masked_part(self.secrets, part);
-        self.tell(What::Part { number: self.parts, part: &part });
-    }
-
-    /// Keeps what a rich tool said beside its line.
-    pub(super) fn said(&mut self, said: Said) {
-        self.said = said;
-    }
-
-    /// The line is another one than the tool's own: it is told as it is.
-    pub(super) fn told_otherwise(&mut self) {
-        self.said.form = Form::Json;
-    }
-
-    /// Nothing of what the tool said is told.
-    pub(super) fn withheld(&mut self) {
-        self.said = Said::default();
     }
 
     /// Notes the program that is about to run.

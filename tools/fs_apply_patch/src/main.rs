@@ -1,16 +1,14 @@
 //! Applies a unified diff to several text files: all of it or nothing.
 
 mod hunks;
-mod tree;
 
 use std::process::ExitCode;
 
 use diffy::patch_set::{FileMode, FileOperation, FilePatch, ParseOptions, PatchSet};
 use diffy::{Line, Patch};
 use serde::{Deserialize, Serialize};
+use toolcrib_guest::files::Tree;
 use toolcrib_guest::{Error, error};
-
-use crate::tree::Tree;
 
 const MAX_PATCH_BYTES: usize = 1024 * 1024;
 const MAX_FILES: usize = 100;

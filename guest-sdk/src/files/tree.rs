@@ -1,16 +1,17 @@
-//! The files a patch touches, changed in memory first and on disk only when all of it applies. It knows no patches.
+//! Several files that change together: in memory first, and on disk only when all of it is known to apply.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
-use toolcrib_guest::{Error, PathContext, error, files};
+use crate::{Error, PathContext, error, files};
 
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
+/// Text files under their paths, as they were and as they are to be.
 #[derive(Default)]
-pub(crate) struct Tree {
+pub struct Tree {
     files: BTreeMap<PathBuf, File>,
 }
 
@@ -21,26 +22,46 @@ struct File {
 }
 
 impl Tree {
-    pub(crate) fn read(&mut self, path: &str) -> Result<&str, Error> {
+    /// The text of a file, with what was changed so far.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such file, or it is no text of at most 16 MiB.
+    pub fn read(&mut self, path: &str) -> Result<&str, Error> {
         let file = self.file(path)?;
         file.after.as_deref().ok_or_else(|| ErrorKind::NotFound.into()).at("read", path)
     }
 
-    pub(crate) fn write(&mut self, path: &str, text: String) -> Result<(), Error> {
+    /// Puts a text in the place of a file.
+    ///
+    /// # Errors
+    ///
+    /// When what is there cannot be read.
+    pub fn write(&mut self, path: &str, text: String) -> Result<(), Error> {
         self.file(path)?.after = Some(text);
         Ok(())
     }
 
-    pub(crate) fn create(&mut self, path: &str, text: String) -> Result<(), Error> {
+    /// Makes a file that is not there yet.
+    ///
+    /// # Errors
+    ///
+    /// When it is.
+    pub fn create(&mut self, path: &str, text: String) -> Result<(), Error> {
         let file = self.file(path)?;
         if file.after.is_some() {
-            return Err(error!("create `{path}`: it already exists"));
+            return Err(Error::conflict(format!("create `{path}`: it already exists")));
         }
         file.after = Some(text);
         Ok(())
     }
 
-    pub(crate) fn delete(&mut self, path: &str) -> Result<(), Error> {
+    /// Removes a file.
+    ///
+    /// # Errors
+    ///
+    /// When what is there cannot be read.
+    pub fn delete(&mut self, path: &str) -> Result<(), Error> {
         self.file(path)?.after = None;
         Ok(())
     }
@@ -61,7 +82,11 @@ impl Tree {
     }
 
     /// Writes what has changed. When a write fails, those before it are undone.
-    pub(crate) fn commit(self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// What failed, and what could not be undone.
+    pub fn commit(self) -> Result<(), Error> {
         let changed: Vec<_> = self.files.iter().filter(|(_, file)| file.before != file.after).collect();
         for (index, (path, file)) in changed.iter().enumerate() {
             let Err(error) = put(path, file.after.as_deref()) else {

@@ -1,0 +1,81 @@
+//! Puts hunks where they belong in a text: in their order, each at the first place behind the one before it where all that it
+//! keeps and removes stands exactly.
+
+use toolcrib_guest::{Error, Result};
+
+use crate::patch::{Hunk, Line};
+
+/// The most characters of a line in a message.
+const SHOWN: usize = 120;
+
+/// The text with all hunks applied; `path` is its name in messages.
+pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk<'_>]) -> Result<String> {
+    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let lines: Vec<&str> = text.strip_suffix(end).unwrap_or(text).split(end).collect();
+    let lines = if text.is_empty() { Vec::new() } else { lines };
+    let mut edited: Vec<&str> = Vec::with_capacity(lines.len());
+    let mut next = 0;
+    for (index, hunk) in hunks.iter().enumerate() {
+        let conflict = |why: String| Error::conflict(format!("`{path}`, hunk {}: {why}", index + 1));
+        let from = match hunk.after {
+            None => next,
+            Some(after) => {
+                let found = lines[next..].iter().position(|line| line.trim() == after);
+                next + 1
+                    + found.ok_or_else(|| conflict(format!("no line `{}` stands behind line {next}", cut(after))))?
+            }
+        };
+        let old: Vec<&str> = hunk.lines.iter().filter_map(|line| old(*line)).collect();
+        let at = match old.is_empty() {
+            // What only adds belongs behind the line it names, else at the end.
+            true => hunk.after.map_or(lines.len(), |_| from),
+            false => find(&lines, &old, from).ok_or_else(|| conflict(missing(&lines, &old, from)))?,
+        };
+        edited.extend(&lines[next..at]);
+        edited.extend(hunk.lines.iter().filter_map(|line| new(*line)));
+        next = at + old.len();
+    }
+    edited.extend(&lines[next..]);
+    let mut edited = edited.join(end);
+    if !edited.is_empty() && (text.is_empty() || text.ends_with(end)) {
+        edited.push_str(end);
+    }
+    Ok(edited)
+}
+
+fn old<'a>(line: Line<'a>) -> Option<&'a str> {
+    match line {
+        Line::Kept(text) | Line::Removed(text) => Some(text),
+        Line::Added(_) => None,
+    }
+}
+
+fn new<'a>(line: Line<'a>) -> Option<&'a str> {
+    match line {
+        Line::Kept(text) | Line::Added(text) => Some(text),
+        Line::Removed(_) => None,
+    }
+}
+
+fn find(lines: &[&str], old: &[&str], from: usize) -> Option<usize> {
+    let found = lines.get(from..)?.windows(old.len()).position(|window| window == old)?;
+    Some(from + found)
+}
+
+/// Where the hunk comes nearest to fitting, and what stands there in the place of what it expects.
+fn missing(lines: &[&str], old: &[&str], from: usize) -> String {
+    let alike = |at: &usize| old.iter().zip(&lines[*at..]).take_while(|(wanted, found)| wanted == found).count();
+    // The earliest of the places that fit longest.
+    let nearest = (from..lines.len()).map(|at| (alike(&at), at)).rev().max_by_key(|(fit, _)| *fit);
+    match nearest.filter(|(fit, _)| *fit > 0) {
+        None => format!("the line `{}` stands nowhere behind line {from}", cut(old[0])),
+        Some((fit, at)) => match lines.get(at + fit) {
+            Some(found) => format!("line {} is `{}`, not `{}`", at + fit + 1, cut(found), cut(old[fit])),
+            None => format!("the file ends before `{}`", cut(old[fit])),
+        },
+    }
+}
+
+fn cut(line: &str) -> String {
+    line.chars().take(SHOWN).collect()
+}

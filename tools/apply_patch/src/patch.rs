@@ -1,0 +1,169 @@
+//! The format: from text to changes. It knows no file.
+
+use toolcrib_guest::{Error, Result};
+
+pub(crate) const BEGIN: &str = "*** Begin Patch";
+const END: &str = "*** End Patch";
+const MOST_BYTES: usize = 1 << 20;
+const MOST_FILES: usize = 100;
+
+/// What becomes of one file.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Change<'a> {
+    Add { path: &'a str, lines: Vec<&'a str> },
+    Delete { path: &'a str },
+    Update { path: &'a str, to: Option<&'a str>, hunks: Vec<Hunk<'a>> },
+}
+
+/// A few lines of a file that change, with their surroundings.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Hunk<'a> {
+    /// A line that stands before them.
+    pub(crate) after: Option<&'a str>,
+    pub(crate) lines: Vec<Line<'a>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Line<'a> {
+    Kept(&'a str),
+    Removed(&'a str),
+    Added(&'a str),
+}
+
+impl Change<'_> {
+    /// How many lines are added and removed.
+    pub(crate) fn count(&self) -> (usize, usize) {
+        match self {
+            Change::Add { lines, .. } => (lines.len(), 0),
+            Change::Delete { .. } => (0, 0),
+            Change::Update { hunks, .. } => {
+                let lines = || hunks.iter().flat_map(|hunk| &hunk.lines);
+                let of = |wanted: fn(&Line<'_>) -> bool| lines().filter(|line| wanted(line)).count();
+                (of(|line| matches!(line, Line::Added(_))), of(|line| matches!(line, Line::Removed(_))))
+            }
+        }
+    }
+
+    /// The lines that change, each with its mark.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        match self {
+            Change::Add { lines, .. } => lines.iter().map(|line| format!("+{line}")).collect(),
+            Change::Delete { .. } => Vec::new(),
+            Change::Update { hunks, .. } => {
+                let marked = |line: &Line<'_>| match line {
+                    Line::Kept(text) => format!(" {text}"),
+                    Line::Removed(text) => format!("-{text}"),
+                    Line::Added(text) => format!("+{text}"),
+                };
+                hunks.iter().flat_map(|hunk| hunk.lines.iter().map(marked)).collect()
+            }
+        }
+    }
+}
+
+/// The changes of a patch, in its order.
+pub(crate) fn parse(patch: &str) -> Result<Vec<Change<'_>>> {
+    if patch.len() > MOST_BYTES {
+        return Err(Error::invalid(format!("the patch has {} bytes, over the limit of {MOST_BYTES}", patch.len())));
+    }
+    let mut lines = patch.trim().lines().enumerate().map(|(index, line)| (index + 1, line)).peekable();
+    if lines.next().is_none_or(|(_, line)| line.trim_end() != BEGIN) {
+        return Err(Error::invalid(format!("a patch begins with `{BEGIN}`")));
+    }
+    let mut changes: Vec<Change<'_>> = Vec::new();
+    let mut ended = false;
+    for (number, line) in lines {
+        let wrong = |why: &str| Error::invalid(format!("line {number} of the patch: {why}"));
+        if ended {
+            return Err(wrong("something stands after the end"));
+        }
+        if line.trim_end() == END {
+            ended = true;
+        } else if let Some(section) = line.strip_prefix("*** ") {
+            section_of(section, &mut changes).map_err(|why| wrong(&why))?;
+            if changes.len() > MOST_FILES {
+                return Err(wrong(&format!("the patch is for more than {MOST_FILES} files")));
+            }
+        } else {
+            line_of(line, changes.last_mut()).map_err(|why| wrong(&why))?;
+        }
+    }
+    if !ended {
+        return Err(Error::invalid(format!("a patch ends with `{END}`")));
+    }
+    for change in &changes {
+        whole(change)?;
+    }
+    match changes.is_empty() {
+        true => Err(Error::invalid("the patch names no file")),
+        false => Ok(changes),
+    }
+}
+
+fn section_of<'a>(section: &'a str, changes: &mut Vec<Change<'a>>) -> Result<(), String> {
+    let path = |word: &str| section.strip_prefix(word).map(str::trim).filter(|path| !path.is_empty());
+    let change = if let Some(path) = path("Add File:") {
+        Change::Add { path, lines: Vec::new() }
+    } else if let Some(path) = path("Delete File:") {
+        Change::Delete { path }
+    } else if let Some(path) = path("Update File:") {
+        Change::Update { path, to: None, hunks: Vec::new() }
+    } else if let Some(path) = path("Move to:") {
+        return match changes.last_mut() {
+            Some(Change::Update { to: to @ None, hunks, .. }) if hunks.is_empty() => {
+                *to = Some(path);
+                Ok(())
+            }
+            _ => Err("`Move to` stands once, right behind `Update File`".to_owned()),
+        };
+    } else if section.trim() == "End of File" {
+        return Ok(());
+    } else {
+        return Err("a section is `Add File: PATH`, `Delete File: PATH` or `Update File: PATH`".to_owned());
+    };
+    changes.push(change);
+    Ok(())
+}
+
+fn line_of<'a>(line: &'a str, change: Option<&mut Change<'a>>) -> Result<(), String> {
+    match change {
+        None => Err("a line that belongs to no file".to_owned()),
+        Some(Change::Delete { .. }) => Err("a deleted file has no lines".to_owned()),
+        Some(Change::Add { lines, .. }) => {
+            let added = line.strip_prefix('+').ok_or("each line of a new file begins with `+`")?;
+            lines.push(added);
+            Ok(())
+        }
+        Some(Change::Update { hunks, .. }) => {
+            if let Some(after) = line.strip_prefix("@@") {
+                let after = Some(after.trim()).filter(|after| !after.is_empty());
+                hunks.push(Hunk { after, lines: Vec::new() });
+                return Ok(());
+            }
+            if hunks.is_empty() {
+                hunks.push(Hunk::default());
+            }
+            let read = match (line.get(..1), line.get(1..)) {
+                (Some(" "), Some(text)) => Line::Kept(text),
+                (Some("-"), Some(text)) => Line::Removed(text),
+                (Some("+"), Some(text)) => Line::Added(text),
+                // Whoever writes an empty line means one that stays.
+                (None, _) => Line::Kept(""),
+                _ => return Err("a line of a hunk begins with a space, `-` or `+`".to_owned()),
+            };
+            hunks.last_mut().map(|hunk| hunk.lines.push(read)).ok_or_else(|| "no hunk".to_owned())
+        }
+    }
+}
+
+/// Refuses a change that changes nothing.
+fn whole(change: &Change<'_>) -> Result<()> {
+    let Change::Update { path, to, hunks } = change else { return Ok(()) };
+    if hunks.iter().any(|hunk| hunk.lines.is_empty()) {
+        return Err(Error::invalid(format!("`{path}`: a hunk has no lines")));
+    }
+    match to.is_none() && change.count() == (0, 0) {
+        true => Err(Error::invalid(format!("`{path}`: the update changes nothing"))),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,82 @@
+//! The tool as a function, in folders of its own.
+
+use toolcrib_guest::{FailureKind, testing};
+
+use super::*;
+use crate::patch::{Hunk, Line};
+
+fn hunk<'a>(after: Option<&'a str>, lines: &[Line<'a>]) -> Hunk<'a> {
+    Hunk { after, lines: lines.to_vec() }
+}
+
+#[test]
+fn a_patch_is_read_section_by_section() {
+    let text = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@ fn x()\n a\n-b\n+c\n*** Add File: n\n+1\n+\n*** Delete File: d\n*** End Patch";
+    let changes = patch::parse(text).expect("a patch");
+    let lines = [Line::Kept("a"), Line::Removed("b"), Line::Added("c")];
+    assert_eq!(changes[0], Change::Update { path: "a", to: Some("b"), hunks: vec![hunk(Some("fn x()"), &lines)] });
+    assert_eq!(changes[1], Change::Add { path: "n", lines: vec!["1", ""] });
+    assert_eq!(changes[2], Change::Delete { path: "d" });
+}
+
+#[test]
+fn what_is_no_patch_says_where_and_why() {
+    for (text, told) in [
+        ("", "a patch begins with `*** Begin Patch`"),
+        ("*** Begin Patch\n*** Add File: a\n+1", "a patch ends with `*** End Patch`"),
+        ("*** Begin Patch\n*** End Patch", "the patch names no file"),
+        ("*** Begin Patch\n+1\n*** End Patch", "line 2 of the patch: a line that belongs to no file"),
+        (
+            "*** Begin Patch\n*** Add File: a\n1\n*** End Patch",
+            "line 3 of the patch: each line of a new file begins with `+`",
+        ),
+        ("*** Begin Patch\n*** Rename File: a\n*** End Patch", "line 2 of the patch: a section is"),
+        ("*** Begin Patch\n*** Update File: a\n x\n*** End Patch", "`a`: the update changes nothing"),
+        ("*** Begin Patch\n*** Update File: a\n@@ x\n*** End Patch", "`a`: a hunk has no lines"),
+        ("*** Begin Patch\n*** Delete File: a\n-x\n*** End Patch", "line 3 of the patch: a deleted file has no lines"),
+    ] {
+        let error = patch::parse(text).expect_err(text);
+        assert_eq!(error.kind(), FailureKind::Invalid);
+        assert!(error.to_string().starts_with(told), "{error}");
+    }
+}
+
+#[test]
+fn hunks_apply_in_their_order_at_the_first_place_that_fits() {
+    let text = "a\nb\nc\na\nb\nd\n";
+    let lines = [Line::Kept("a"), Line::Removed("b"), Line::Added("B")];
+    let edited = hunk::apply("f", text, &[hunk(None, &lines)]);
+    assert_eq!(edited.as_deref().ok(), Some("a\nB\nc\na\nb\nd\n"));
+    let edited = hunk::apply("f", text, &[hunk(Some("c"), &lines)]);
+    assert_eq!(edited.as_deref().ok(), Some("a\nb\nc\na\nB\nd\n"));
+    let edited = hunk::apply("f", text, &[hunk(None, &lines), hunk(None, &lines)]);
+    assert_eq!(edited.as_deref().ok(), Some("a\nB\nc\na\nB\nd\n"));
+    let added = [Line::Added("x")];
+    assert_eq!(hunk::apply("f", text, &[hunk(None, &added)]).ok().as_deref(), Some("a\nb\nc\na\nb\nd\nx\n"));
+    assert_eq!(hunk::apply("f", "", &[hunk(None, &added)]).ok().as_deref(), Some("x\n"));
+    let windows = hunk::apply("f", "a\r\nb\r\n", &[hunk(None, &lines)]);
+    assert_eq!(windows.ok().as_deref(), Some("a\r\nB\r\n"));
+    let open = hunk::apply("f", "a\nb", &[hunk(None, &lines)]);
+    assert_eq!(open.ok().as_deref(), Some("a\nB"), "no line break where there was none");
+}
+
+#[test]
+fn what_does_not_fit_says_what_stands_there() {
+    let lines = [Line::Kept("a"), Line::Removed("x")];
+    for (text, after, told) in [
+        ("a\nb\n", None, "`f`, hunk 1: line 2 is `b`, not `x`"),
+        ("c\n", None, "`f`, hunk 1: the line `a` stands nowhere behind line 0"),
+        ("a\n", None, "`f`, hunk 1: the file ends before `x`"),
+        ("a\nx\n", Some("gone"), "`f`, hunk 1: no line `gone` stands behind line 0"),
+    ] {
+        let error = hunk::apply("f", text, &[hunk(after, &lines)]).expect_err(text);
+        assert_eq!((error.kind(), error.to_string().as_str()), (FailureKind::Conflict, told));
+    }
+}
+
+#[test]
+fn what_a_patch_would_do_is_told_from_the_patch_alone() {
+    let text = "*** Begin Patch\n*** Update File: notes.md\n a\n-b\n+c\n+d\n*** Add File: new.md\n+1\n*** End Patch";
+    let call = testing::invocation::<apply_patch>(text.into());
+    assert_eq!(preview(&call).expect("a preview"), "edit notes.md (+2 -1)\nadd new.md (+1)");
+}

@@ -1,0 +1,124 @@
+//! Calls other tools one after the other, shows how each ended as soon as it has, and tells which answered as expected.
+
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use toolcrib_guest::{Answer, Error, Part, Result, Schema, Value, json, progress, tool, tools};
+
+tools!(run_checks);
+
+const MOST_CHECKS: usize = 32;
+/// The most characters that are told of one answer.
+const LONGEST: usize = 500;
+
+/// One check.
+#[derive(Debug, Deserialize, Schema)]
+#[serde(deny_unknown_fields)]
+struct Check {
+    /// The tool to call.
+    tool: String,
+    /// Its arguments; none, an empty object.
+    #[serde(default)]
+    arguments: Option<Value>,
+    /// What its answer must hold; without it, that it succeeds is enough.
+    #[serde(default)]
+    expect: Option<String>,
+}
+
+/// How a check ended.
+#[derive(Debug, Serialize)]
+struct Ended<'a> {
+    tool: &'a str,
+    ok: bool,
+    ms: u64,
+    said: String,
+}
+
+/// Call other tools one after the other and tell how each ended. Only tools that the operator lets this one call can be checked.
+#[tool(tools, timeout = "30s", summary = "run checks", interface(search_hint = "test several tools verify"))]
+fn run_checks(
+    /// At most 32, in the order in which they are to run.
+    #[arg(min_items = 1, max_items = 32)]
+    checks: Vec<Check>,
+    /// Whether the first that fails is the last that runs.
+    #[arg(default = false)]
+    stop_on_failure: bool,
+) -> Result<Answer> {
+    if checks.is_empty() || checks.len() > MOST_CHECKS {
+        return Err(Error::invalid(format!("{} checks: there are 1 to {MOST_CHECKS}", checks.len())));
+    }
+    let mut ended = Vec::with_capacity(checks.len());
+    for (done, check) in checks.iter().enumerate() {
+        let one = run(check);
+        progress::text(line(&one));
+        progress::measure(done as u64 + 1, checks.len() as u64);
+        let stops = stop_on_failure && !one.ok;
+        ended.push(one);
+        if stops {
+            break;
+        }
+    }
+    let passed = ended.iter().filter(|one| one.ok).count();
+    let skipped = checks.len() - ended.len();
+    let lines: Vec<String> = ended.iter().map(line).collect();
+    let told = json!({ "passed": passed, "failed": ended.len() - passed, "skipped": skipped, "results": ended });
+    Ok(Answer::json(&told)?.show(Part::text(lines.join("\n"))))
+}
+
+fn run(check: &Check) -> Ended<'_> {
+    let since = Instant::now();
+    let arguments = check.arguments.clone().unwrap_or_else(|| json!({}));
+    let (ok, said) = match toolcrib_guest::tools::call(&check.tool, &arguments) {
+        Err(error) => (false, error.to_string()),
+        Ok(answer) => {
+            let said = match answer {
+                Value::String(text) => text,
+                other => other.to_string(),
+            };
+            (check.expect.as_ref().is_none_or(|expected| said.contains(expected)), said)
+        }
+    };
+    let ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Ended { tool: &check.tool, ok, ms, said: said.chars().take(LONGEST).collect() }
+}
+
+fn line(one: &Ended<'_>) -> String {
+    format!("{} {} ({} ms)", if one.ok { "ok" } else { "FAILED" }, one.tool, one.ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcrib_guest::testing;
+
+    use super::*;
+
+    fn told(stop: bool) -> (Value, Vec<Part>) {
+        testing::tools(|name, arguments| match name.as_str() {
+            "good" => Ok(arguments.to_string()),
+            _ => Err("no such tool".to_owned()),
+        });
+        let checks = json!([
+            {"tool": "good", "arguments": {"a": 1}, "expect": "\"a\":1"},
+            {"tool": "good", "expect": "never"},
+            {"tool": "bad"},
+        ]);
+        let arguments = json!({"checks": checks, "stop_on_failure": stop});
+        let (answer, seen) = testing::record(|| testing::call::<run_checks>(arguments).expect("an answer"));
+        let [Part::Json(told)] = &answer.content[..] else { panic!("{:?}", answer.content) };
+        (told.parse().expect("JSON"), seen.parts)
+    }
+
+    #[test]
+    fn each_check_is_told_and_shown() {
+        let (told, parts) = told(false);
+        assert_eq!((&told["passed"], &told["failed"], &told["skipped"]), (&json!(1), &json!(2), &json!(0)));
+        assert_eq!(told["results"][2]["said"], "no such tool");
+        assert_eq!(parts.len(), 3);
+    }
+
+    #[test]
+    fn the_first_failure_may_be_the_end() {
+        let (told, _) = told(true);
+        assert_eq!((&told["failed"], &told["skipped"]), (&json!(1), &json!(1)));
+    }
+}
