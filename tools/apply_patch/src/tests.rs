@@ -77,6 +77,6 @@ fn what_does_not_fit_says_what_stands_there() {
 #[test]
 fn what_a_patch_would_do_is_told_from_the_patch_alone() {
     let text = "*** Begin Patch\n*** Update File: notes.md\n a\n-b\n+c\n+d\n*** Add File: new.md\n+1\n*** End Patch";
-    let call = testing::invocation::<apply_patch>(text.into());
+    let call = testing::invocation::<apply_patch>(&text.into());
     assert_eq!(preview(&call).expect("a preview"), "edit notes.md (+2 -1)\nadd new.md (+1)");
 }
