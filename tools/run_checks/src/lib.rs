@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     fn told(stop: bool) -> (Value, Vec<Part>) {
-        testing::tools(|name, arguments| match name.as_str() {
+        testing::tools(|name, arguments| match name {
             "good" => Ok(arguments.to_string()),
             _ => Err("no such tool".to_owned()),
         });
