@@ -5,6 +5,7 @@ mod answers;
 mod conversation;
 mod ending;
 mod events;
+mod patching;
 mod place;
 mod requests;
 mod responses;

@@ -12,7 +12,7 @@ use crate::delegate::DEEPEST;
 use crate::model::{LONGEST_ANSWER, LONGEST_QUESTION, MOST_QUESTIONS, MOST_TOKENS, Question, USUAL_TOKENS};
 use crate::policy::Grant;
 use crate::sandbox::{Meter, ModelAnswer, ModelQuestion, Piece, Services};
-use crate::tool::SecretRequest;
+use crate::tool::{Body, SecretRequest};
 
 use super::memory::Cache;
 use super::{Context, Memory, Pipeline, parts};
@@ -95,6 +95,9 @@ impl Attendant {
 
     async fn call_tool(&self, name: String, arguments: String) -> Result<String, String> {
         let entry = self.pipeline.entry(&name, &self.memory).map_err(|fault| fault.to_string())?;
+        if let Body::Builtin(_) = entry.tool.body {
+            return Err(format!("`{}` is for a model alone", super::clip(&name)));
+        }
         // The grant is for tools, whatever alias they are called by.
         self.grant.rights().call(&entry.tool.name).map_err(|denial| self.refused(denial))?;
         let depth = self.depth + 1;

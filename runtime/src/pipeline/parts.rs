@@ -201,3 +201,77 @@ pub(super) fn failed(failure: Failure, said: Option<String>) -> ToolError {
 fn bad(message: String) -> ToolError {
     ToolError::new(Outcome::BadResult, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Piece {
+        Piece::Text(text.to_owned())
+    }
+
+    fn media(mime_type: &str, name: Option<&str>) -> Piece {
+        Piece::Media(MediaBytes {
+            mime_type: mime_type.to_owned(),
+            name: name.map(str::to_owned),
+            data: b"abc".to_vec(),
+        })
+    }
+
+    fn why(content: Vec<Piece>) -> String {
+        let error = told(content).expect_err("refused");
+        assert_eq!(error.outcome, Outcome::BadResult);
+        error.message
+    }
+
+    #[test]
+    fn one_json_part_stays_as_it_is_on_one_line() {
+        let told = told(vec![Piece::Json(" {\n \"a\": [1,\r\n 2] }\n".into())]).unwrap();
+        assert_eq!((told.line.as_deref(), told.form), (Some("{  \"a\": [1,   2] }"), Form::Json));
+        assert_eq!(super::told(Vec::new()).unwrap().line, None);
+    }
+
+    #[test]
+    fn what_breaks_the_contract_is_a_bad_result() {
+        let native = || Piece::Native(Envelope { format: "x".into(), content: "[]".into() });
+        assert!(why(vec![Piece::Json("{".into())]).contains("something other than JSON"));
+        assert!(why(vec![text("a"), native()]).contains("does not stand alone"));
+        assert!(why(vec![Piece::Native(Envelope { format: "a b".into(), content: "[]".into() })]).contains("no name"));
+        assert!(why(vec![Piece::Native(Envelope { format: "x".into(), content: "{}".into() })]).contains("no array"));
+        assert!(why(vec![media("image", None)]).contains("media of no kind"));
+        assert!(why(vec![media("image/p ng", None)]).contains("media of no kind"));
+        let link = Elsewhere { uri: "https://a b".into(), name: None, mime_type: None };
+        assert!(why(vec![Piece::Link(link)]).contains("a link that is none"));
+        assert!(why(vec![text("x"); MOST_PARTS + 1]).contains("257 parts, more than the 256 allowed"));
+        assert!(display(vec![text("x"); MOST_PARTS + 1]).is_err());
+    }
+
+    #[test]
+    fn a_name_of_media_is_a_file_and_no_path() {
+        for name in ["../x", "a/b", "C:x", ".hidden", "a\nb", ""] {
+            let told = told(vec![media("IMAGE/PNG", Some(name))]).unwrap();
+            assert_eq!(
+                (told.media[0].name.as_deref(), told.media[0].mime_type.as_str()),
+                (None, "image/png"),
+                "{name}"
+            );
+        }
+        let told = told(vec![media("image/png", Some("a.png"))]).unwrap();
+        assert_eq!(told.line.as_deref(), Some("\"[image/png a.png, 3 bytes]\""));
+    }
+
+    #[test]
+    fn a_failure_without_words_says_so_and_details_have_a_bound() {
+        let failure = |message: &str, details: &str| Failure {
+            kind: FailureKind::Failed,
+            message: message.to_owned(),
+            details: Some(details.to_owned()),
+        };
+        assert_eq!(failed(failure(" ", "no json"), None).content(), r#"{"error":"tool failed and said nothing"}"#);
+        let told = failed(failure("why", r#"{"a":1}"#), None).content();
+        assert_eq!(told, r#"{"error":"why","details":{"a":1}}"#);
+        let large = format!("{{\"a\":\"{}\"}}", "x".repeat(LONGEST_DETAILS));
+        assert_eq!(failed(failure("why", &large), None).content(), r#"{"error":"why"}"#);
+        assert_eq!(failed(failure(&"x".repeat(10_000), ""), None).message.len(), LONGEST_MESSAGE);
+    }
+}

@@ -13,8 +13,9 @@ use super::rich::Asking;
 use super::ticket::Ticket;
 use super::{Context, Entry, Pipeline};
 
-/// How long a tool may take to say whether a call is its own.
+/// How long a tool may take to say whether a call is its own, and all that are asked about one call.
 const LONGEST: Duration = Duration::from_secs(1);
+const LONGEST_ALL: Duration = Duration::from_secs(2);
 /// The most tools that are asked about one call.
 const MOST_ASKED: usize = 32;
 
@@ -48,7 +49,13 @@ impl Pipeline {
         let asked = (0..self.ready.len()).map(|index| self.at(index)).filter(|entry| claims(*entry)).filter(beside);
         let is_named = |entry: &Entry<'_>| named.as_ref().is_ok_and(|named| named.tool.name == entry.tool.name);
         let (mut claimed, mut rejected) = (Vec::<Entry<'p>>::new(), false);
+        let until = Instant::now() + LONGEST_ALL;
         for entry in asked.take(MOST_ASKED) {
+            if Instant::now() >= until {
+                ticket
+                    .log("routing: the tools that were asked took too long, and no further one is asked\n".to_owned());
+                break;
+            }
             match self.opinion(entry, call, context, ticket).await {
                 Ok(Opinion::Claims) => claimed.push(entry),
                 Ok(Opinion::Rejects) => rejected |= is_named(&entry),
