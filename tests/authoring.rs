@@ -13,17 +13,21 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran, target, toolbox};
 
-/// The program with the machine's Rust, and a target folder that stays warm.
+/// The program with the machine's Rust.
 fn with_rust(crib: &Crib, arguments: &[&str]) -> Ran {
+    Ran::from(give_rust(crib.toolcrib(arguments)).output().expect("the program starts"))
+}
+
+/// Gives a command the machine's Rust, and a target folder that stays warm.
+fn give_rust(mut command: Command) -> Command {
     let home = env::home_dir().expect("a home");
     let kept = |name: &str, default: &str| env::var_os(name).map_or_else(|| home.join(default), PathBuf::from);
-    let mut command: Command = crib.toolcrib(arguments);
     command
         .env("PATH", env::var_os("PATH").expect("a PATH"))
         .env("CARGO_HOME", kept("CARGO_HOME", ".cargo"))
         .env("RUSTUP_HOME", kept("RUSTUP_HOME", ".rustup"))
         .env("CARGO_TARGET_DIR", target().join("authoring"));
-    Ran::from(command.output().expect("the program starts"))
+    command
 }
 
 /// A shipped tool in the crib's folder.
@@ -90,6 +94,8 @@ fn what_is_no_descriptor_changes_nothing() {
         ("[1]", "found a number"),
         ("{\"name\":\"get_time\",\"name\":\"x\"}", "stands twice"),
         ("{\"name\":\"get_time\"} nonsense", "`d.json`: "),
+        ("{\"description\":\"no name\"}", "get_time.wasm: descriptor: name is required"),
+        ("{\"name\":\"get_time\",\"schema\":3}", "get_time.wasm: descriptor \"get_time\": schema must be an object"),
     ] {
         write(&crib, "d.json", text);
         let ran = crib.run(&["describe", "get_time.wasm", "--write", "d.json"]);

@@ -1,12 +1,13 @@
 //! `toolcrib new tool` and `toolcrib build`: from a name to a component, with the machine's own Rust.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-use super::{described, with_rust, write};
+use super::{described, give_rust, with_rust, write};
 
 /// A package without dependencies: a command that says the same to everyone, and of itself what it is.
 fn package(crib: &Crib, name: &str) {
@@ -111,4 +112,25 @@ fn a_new_tool_is_whole_or_not_there() {
         assert!(ran.code == Some(1) && ran.stderr.contains("cannot be the name of a crate"), "{name}: {ran:?}");
     }
     assert_eq!(count(), 1);
+}
+
+#[test]
+fn a_new_tool_is_built_tested_and_called_as_it_is() {
+    let crib = Crib::new();
+    assert_eq!(crib.run(&["new", "tool", "newly-made"]).code, Some(0));
+    let ran = with_rust(&crib, &["build", "newly-made"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("  tool     newly-made: Greet someone by name"), "{}", ran.stdout);
+    let component = "newly-made/newly_made.wasm";
+    let said = described(&crib, component);
+    assert_eq!((&said[0]["name"], &said[0]["schema"]["required"]), (&json!("newly-made"), &json!(["name"])), "{said}");
+    let ran = crib.run(&["test", "newly-made"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("2 cases, 0 failed, "), "{ran:?}");
+    let answer = crib.call("newly-made", &json!({ "name": "Ada" }), &["--tools", component]);
+    assert_eq!(answer["result"], "hello, Ada", "{answer}");
+    // Its own test runs where its author is, without a sandbox.
+    let mut cargo = Command::new("cargo");
+    cargo.args(["test", "--lib"]).current_dir(crib.path("newly-made")).env_clear();
+    let ran = Ran::from(give_rust(cargo).output().expect("cargo starts"));
+    assert!(ran.code == Some(0) && ran.stdout.contains("1 passed"), "{ran:?}");
 }
