@@ -60,7 +60,7 @@ async fn hold(tool: &str, case: &Value) -> Result<(), String> {
         .build()
         .map_err(|error| error.to_string())?;
     let result = runtime.call(ToolCall::new("case", tool, repeated(&case["arguments"]).to_string())).await;
-    let content: Value = serde_json::from_str(&result.content()).map_err(|error| error.to_string())?;
+    let content: Value = serde_json::from_str(&result.line()).map_err(|error| error.to_string())?;
     let expect = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{what}, got {content}")) };
     if let Some(part) = case["error"].as_str() {
         let error = content["error"].as_str().unwrap_or_default();

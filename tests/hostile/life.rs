@@ -89,6 +89,14 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_clock_that_jumps_moves_no_deadline() {
+    // The log goes on in its newest file, so that a jump shows where the earlier day comes first: in one of the two.
+    let days = [false, true].map(days_of_a_jumping_clock);
+    assert!(days.iter().any(|days| *days > 1), "the clock did jump: {days:?}");
+}
+
+/// Makes calls under a clock whose first look jumps or not, and the other way round, and gives the days of the log.
+#[cfg(target_os = "linux")]
+fn days_of_a_jumping_clock(first: bool) -> usize {
     let crib = Crib::with_guests(&["spin", "sleep", "nap"]);
     fs::write(crib.path("jumping.c"), JUMPING).unwrap();
     let library = crib.path("jumping.so");
@@ -103,16 +111,15 @@ fn a_clock_that_jumps_moves_no_deadline() {
         let line: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
         (line["receipt"]["outcome"].clone(), line["receipt"]["ms"].as_f64().unwrap())
     };
-    for (name, first) in [("spin", false), ("spin", true), ("sleep", false), ("sleep", true)] {
+    for (name, first) in [("spin", first), ("sleep", !first)] {
         let (outcome, took) = call(name, "{}", first);
         assert_eq!(outcome, "deadline");
         assert!((700.0..20_000.0).contains(&took), "{name}: {took}");
     }
-    assert_eq!(call("nap", r#"{"ms":100}"#, false).0, "ok", "no wait is cut short");
-    let days = crib.logs().len();
-    assert!(days > 1, "the clock did jump: {days} day");
+    assert_eq!(call("nap", r#"{"ms":100}"#, !first).0, "ok", "no wait is cut short");
     let verified = crib.run(&["audit", "verify"]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
+    crib.logs().len()
 }
 
 /// A write over the system's limit for files ends a program that has not seen to it, and a guest chooses what it writes.

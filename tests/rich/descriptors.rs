@@ -51,7 +51,7 @@ fn a_slip_in_a_descriptor_is_an_error_with_its_file_and_field() {
         (json!({"name": "t", "interface": {"is_read_only": 3}}), "is_read_only must be true or false"),
     ] {
         let crib = crib();
-        described(&crib, "t.wasm", &guest("rich"), &[tool.clone()]);
+        described(&crib, "t.wasm", &guest("rich"), std::slice::from_ref(&tool));
         let ran = crib.run(&["list", "--tools", "t.wasm"]);
         assert_eq!(ran.code, Some(1), "{tool}: {ran:?}");
         assert!(ran.stderr.contains("t.wasm") && ran.stderr.contains(told), "{tool}: {}", ran.stderr);

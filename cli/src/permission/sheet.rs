@@ -34,7 +34,7 @@ impl Sheet {
         sheet.row("from", &one_line(&from(tool)));
         sheet.row("with", &pretty(&inert_json(question.arguments)));
         if let Some(preview) = question.preview {
-            sheet.row("it says", &preview.lines().map(|line| one_line(line)).collect::<Vec<_>>().join("\n"));
+            sheet.row("it says", &preview.lines().map(one_line).collect::<Vec<_>>().join("\n"));
         }
         sheet.row("it is", &facts(tool));
         let granted = question.granted.iter().map(|granted| one_line(&spelled(granted))).collect::<Vec<_>>().join("\n");
