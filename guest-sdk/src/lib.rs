@@ -239,6 +239,8 @@ mod error;
 mod export;
 pub mod files;
 mod host;
+#[cfg(target_arch = "wasm32")]
+pub mod http;
 pub mod log;
 pub mod model;
 mod node;

@@ -115,7 +115,7 @@ fn a_wrong_name_or_file_is_told_with_what_to_do() {
     let absent = crib.run(&["inspect", "absent.tool.json"]);
     assert!(absent.code == Some(1) && absent.stderr.contains("read record: "), "{absent:?}");
     let many = crib.run(&["inspect", toolbox().join("tools.json").to_str().unwrap()]);
-    assert!(many.code == Some(1) && many.stderr.contains("20 tools, and one is inspected"), "{many:?}");
+    assert!(many.code == Some(1) && many.stderr.contains("21 tools, and one is inspected"), "{many:?}");
     assert!(many.stderr.contains("hint: name one of them, such as `toolcrib inspect get_time --tools "), "{many:?}");
 }
 
@@ -137,13 +137,13 @@ fn no_shipped_tool_leaves_its_behaviour_to_a_guess() {
         ] {
             assert_eq!(told["interface"][partition][field]["basis"], "declared", "{name}: {field}");
         }
-        let names_paths = told["interface"]["schemas"]["runtime_input_schema"]["value"]["properties"]
+        let names_resources = told["interface"]["schemas"]["runtime_input_schema"]["value"]["properties"]
             .as_object()
             .unwrap()
             .keys()
-            .filter(|key| key.ends_with("path") || ["from", "to"].contains(&key.as_str()))
+            .filter(|key| key.ends_with("path") || ["from", "to", "url"].contains(&key.as_str()))
             .count();
         let checked = told["interface"]["validation"]["io_preflight_validation"]["value"].as_array().unwrap().len();
-        assert_eq!(checked, names_paths, "{name}");
+        assert_eq!(checked, names_resources, "{name}");
     }
 }

@@ -1,8 +1,6 @@
 //! `http`: requests to hosts that the call was granted. The host's gate decides; a redirect is an answer like every
 //! other, so that each step of a way is asked for by the script.
 
-mod exchange;
-
 use starlark::environment::GlobalsBuilder;
 use starlark::starlark_module;
 use starlark::values::dict::DictRef;
@@ -12,7 +10,7 @@ use starlark::values::{Heap, Value};
 use super::url::absolute;
 use super::{Fields, error, fields};
 use crate::json;
-use exchange::{Answer, Request};
+use toolcrib_guest::http::{Answer, Request, exchange};
 
 /// Headers that a request may have.
 const MAX_HEADERS: usize = 100;
@@ -69,7 +67,7 @@ struct Given<'v> {
 
 fn ask<'v>(function: &str, given: Given<'v>, heap: Heap<'v>) -> starlark::Result<Fields<'v>> {
     let request = request(&given).map_err(|what| error(function, what))?;
-    let answer = exchange::exchange(&request);
+    let answer = exchange(&request);
     let answer = answer.map_err(|what| error(function, format!("request to {}: {what}", request.authority)))?;
     Ok(told(answer, given.url, heap))
 }

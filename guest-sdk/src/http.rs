@@ -1,4 +1,5 @@
-//! One request through `wasi:http` and its answer, whole and bounded, with the host's reasons in plain words.
+//! One request through `wasi:http` and its answer, whole and bounded, with the host's reasons in plain words. The host follows no
+//! redirect, and where a request may go the tool's grant says. Natively there is no such host: this is there for components alone.
 
 use wasip2::http::outgoing_handler::handle;
 use wasip2::http::types::{
@@ -14,29 +15,41 @@ const MAX_BODY: usize = 8 << 20;
 const PIECE: usize = 4096;
 
 /// What is asked for.
-pub(super) struct Request {
-    pub(super) method: String,
-    pub(super) https: bool,
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Such as `GET`.
+    pub method: String,
+    /// Whether over TLS.
+    pub https: bool,
     /// The host, and the port where one is given.
-    pub(super) authority: String,
+    pub authority: String,
     /// With the query.
-    pub(super) path: String,
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: String,
+    pub path: String,
+    /// Names and values.
+    pub headers: Vec<(String, String)>,
+    /// What is sent; empty, nothing.
+    pub body: String,
     /// For each of connecting, the first byte and what is between two bytes.
-    pub(super) timeout_ms: Option<u64>,
+    pub timeout_ms: Option<u64>,
 }
 
 /// What came back.
-pub(super) struct Answer {
-    pub(super) status: u16,
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The status, such as 200.
+    pub status: u16,
     /// The names in lower case, each once; the values of one name joined by commas.
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+    pub headers: Vec<(String, String)>,
+    /// All of it.
+    pub body: Vec<u8>,
 }
 
 /// Sends a request and reads its answer.
-pub(super) fn exchange(request: &Request) -> Result<Answer, String> {
+///
+/// # Errors
+///
+/// Why there is none, in words.
+pub fn exchange(request: &Request) -> Result<Answer, String> {
     let headers = Fields::new();
     for (name, value) in &request.headers {
         let refused = |what| format!("the header `{name}` is refused: {what:?}");

@@ -1,0 +1,54 @@
+//! Where a page lies, as a request needs it.
+
+use std::fmt;
+
+use fluent_uri::{Uri, UriRef};
+use toolcrib_guest::{Error, Result};
+
+/// An address of the web.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Address {
+    whole: String,
+    pub(crate) https: bool,
+    pub(crate) authority: String,
+    /// With the query.
+    pub(crate) path: String,
+}
+
+impl Address {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let wrong = |why: &str| Error::invalid(format!("`{text}` is no address of a page: {why}"));
+        let uri = Uri::parse(text).map_err(|error| wrong(&error.to_string()))?;
+        let https = match uri.scheme().as_str().to_ascii_lowercase().as_str() {
+            "https" => true,
+            "http" => false,
+            other => return Err(wrong(&format!("its scheme is `{other}`, neither `https` nor `http`"))),
+        };
+        let authority = uri.authority().ok_or_else(|| wrong("it names no host"))?;
+        if authority.has_userinfo() || authority.host().is_empty() {
+            return Err(wrong("it names a user, or no host"));
+        }
+        let path = if uri.path().is_empty() { "/" } else { uri.path().as_str() };
+        let query = uri.query().map(|query| format!("?{}", query.as_str())).unwrap_or_default();
+        let whole = uri.strip_fragment().as_str().to_owned();
+        Ok(Self { whole, https, authority: authority.as_str().to_owned(), path: format!("{path}{query}") })
+    }
+
+    /// The address that a redirect of this page names.
+    pub(crate) fn join(&self, location: &str) -> Result<Self> {
+        let wrong = || Error::unavailable(format!("`{self}` redirects to `{location}`, which is no address"));
+        let base = Uri::parse(self.whole.as_str()).map_err(|_| wrong())?;
+        let joined = UriRef::parse(location).ok().and_then(|location| location.resolve_against(&base).ok());
+        let next = Self::parse(joined.ok_or_else(wrong)?.as_str()).map_err(|_| wrong())?;
+        match self.https && !next.https {
+            true => Err(Error::unavailable(format!("`{self}` redirects to `{next}`, out of TLS"))),
+            false => Ok(next),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.whole)
+    }
+}
