@@ -13,6 +13,8 @@ use toolcrib::Session;
 use toolcrib::call::{Link, Media, Part};
 use toolcrib::observe::{Event, Observer, What};
 
+use crate::render;
+
 /// Something that a call shows.
 #[derive(Debug)]
 pub(crate) struct Seen {
@@ -106,8 +108,8 @@ pub(crate) fn json_of(part: &Part) -> Value {
 }
 
 /// A part for a person, as text; where `folder` is given, media are saved there.
-pub(crate) fn text_of(part: &Part, folder: Option<&Path>) -> anyhow::Result<String> {
-    Ok(match part {
+pub(crate) fn text_of(part: &Part, folder: Option<&Path>) -> String {
+    match part {
         Part::Text(text) | Part::Json(text) => text.clone(),
         Part::Link(Link { uri, name: Some(name), .. }) => format!("{name}: {uri}"),
         Part::Link(Link { uri, .. }) => uri.clone(),
@@ -115,16 +117,21 @@ pub(crate) fn text_of(part: &Part, folder: Option<&Path>) -> anyhow::Result<Stri
             let name = media.name.as_deref().unwrap_or("without a name");
             let bytes = media.data.len();
             match folder {
-                Some(folder) => {
-                    format!("[{}, {bytes} bytes, saved as {}]", media.mime_type, save(media, folder)?.display())
-                }
+                Some(folder) => match save(media, folder) {
+                    Ok(path) => format!("[{}, {bytes} bytes, saved as {}]", media.mime_type, path.display()),
+                    // What cannot be saved ends nothing.
+                    Err(error) => {
+                        render::warning(&format!("{error:#}"));
+                        format!("[{}, {name}, {bytes} bytes, not saved]", media.mime_type)
+                    }
+                },
                 None => format!("[{}, {name}, {bytes} bytes: `--media DIR` saves it]", media.mime_type),
             }
         }
         Part::Progress { done, total: Some(total) } => format!("{done} of {total}"),
         Part::Progress { done, total: None } => done.to_string(),
         _ => String::new(),
-    })
+    }
 }
 
 /// Saves media under their own name, or a number where that is taken. Nothing is written over.

@@ -20,7 +20,10 @@ struct Parrot(AtomicU64);
 impl Model for Parrot {
     fn complete(&self, question: Question) -> BoxFuture<'_, Result<Completion, String>> {
         self.0.fetch_add(1, SeqCst);
-        let text = format!("{} ({} tokens)", question.prompt, question.max_tokens);
+        let text = match question.prompt.as_str() {
+            "large" => "x".repeat((256 << 10) + 1),
+            prompt => format!("{prompt} ({} tokens)", question.max_tokens),
+        };
         ready(Ok(Completion { text, tokens: 7 })).boxed()
     }
 }
@@ -55,6 +58,25 @@ fn a_question_has_a_bound() {
     assert_eq!(parrot.0.load(SeqCst), 0);
 }
 
+#[test]
+fn questions_and_answers_are_counted_and_bounded() {
+    let crib = crib();
+    let parrot = Arc::new(Parrot::default());
+    let allow = Policy::default().allow(Permission::Model).allow(Permission::Call("*".parse().unwrap()));
+    let runtime = runtime(&crib, |builder| builder.policy(allow).model(parrot.clone()));
+    let most = call(&runtime, "asks", json!({"prompt": "p", "tokens": 1_000_000}));
+    assert_eq!(most.content(), "p (4096 tokens)");
+    let large = call(&runtime, "asks", json!({"prompt": "large"}));
+    assert!(large.content().contains("the model answered with more than 262144 bytes"), "{}", large.content());
+    assert_eq!(call(&runtime, "asks", json!({"prompt": "p", "times": 8})).receipt.completions, 8);
+    let ninth = call(&runtime, "asks", json!({"prompt": "p", "times": 9}));
+    assert!(ninth.content().contains("has asked the model 8 times"), "{}", ninth.content());
+    // What it calls asks out of the same eight.
+    let inner = json!({"name": "asks", "arguments": {"prompt": "p", "times": 5}, "times": 2});
+    let together = call(&runtime, "calls", inner);
+    assert!(together.content().contains("has asked the model 8 times"), "{}", together.content());
+}
+
 fn calls(names: &[&str]) -> Policy {
     names.iter().fold(Policy::default(), |policy, name| policy.allow(Permission::Call(name.parse().unwrap())))
 }
@@ -87,6 +109,40 @@ fn a_call_of_a_tool_is_judged_like_every_other() {
     assert!(refused.content().contains("refused by a rule of the operator's"), "{}", refused.content());
     let wrong = call(&runtime, "calls", json!({"name": "echo", "arguments": {"vale": 1}}));
     assert!(wrong.content().contains("invalid arguments"), "{}", wrong.content());
+}
+
+#[test]
+fn calls_of_tools_are_counted_together() {
+    let crib = crib();
+    let runtime = runtime(&crib, |builder| builder.policy(calls(&["*"])));
+    let echo = json!({"name": "echo", "arguments": {"value": "x"}, "times": 64});
+    assert_eq!(call(&runtime, "calls", echo.clone()).receipt.calls, 64);
+    let inner = json!({"name": "calls", "arguments": echo});
+    let one_more = call(&runtime, "calls", inner);
+    assert!(one_more.content().contains("has called 64 tools, and calls no more"), "{}", one_more.content());
+}
+
+#[test]
+fn no_route_leads_to_a_tool_that_is_not_granted() {
+    let crib = crib();
+    let with = |builder: toolcrib::Builder| builder.policy(calls(&["shown", "echo"])).route("shown", "add");
+    let runtime = runtime(&crib, |builder| with(builder).route("echo", "add"));
+    for name in ["shown", "echo"] {
+        let result = call(&runtime, "calls", json!({"name": name, "arguments": {"a": 1, "b": 2, "value": "x"}}));
+        assert_eq!(result.receipt.outcome, Outcome::Denied, "{}", result.content());
+        assert_eq!(result.receipt.denied[0].capability, "call:add");
+    }
+    let inner: Vec<_> = crib.records().iter().map(|record| record["outcome"].clone()).collect();
+    assert_eq!(inner, ["denied"; 4], "each of them stands in the log");
+}
+
+#[test]
+fn a_tool_that_is_called_waits_for_no_slot_of_its_caller() {
+    let crib = crib();
+    let runtime = runtime(&crib, |builder| builder.policy(calls(&["*"])).concurrency(1));
+    let checked = json!({"name": "checked", "arguments": {"span": [1, 3], "most": 3}});
+    let result = call(&runtime, "calls", checked);
+    assert_eq!(result.content(), "\"2 of 3\"");
 }
 
 #[test]

@@ -52,8 +52,7 @@ fn case_2_what_is_no_string_becomes_text_and_only_an_envelope_stays_structured()
     assert_eq!(blocks.media.len(), 1);
     assert_eq!((blocks.media[0].mime_type.as_str(), &blocks.media[0].data[1..4]), ("image/png", &b"PNG"[..]));
     let native = call(&runtime, "native", json!({}));
-    let content = json!([{"type": "text", "text": "native"}]);
-    assert_eq!(native.form, Form::Native { format: "openai.chat_completions".into(), content });
+    assert_eq!(native.form, Form::Native { format: "openai.chat_completions".into() });
     assert!(native.content().starts_with("{\"type\":\"provider_native_tool_result\""), "{}", native.content());
     // An object that only looks like an envelope is none.
     let forged = json!({"value": native.content()});
@@ -106,7 +105,7 @@ fn case_5_what_surrounds_a_call_has_layers_and_a_caller_overrides_none() {
     wanting.context.insert("config".into(), json!({"token": "from the caller"}));
     wanting.context.insert("mine".into(), json!(1));
     let result = made(&runtime, wanting);
-    assert_eq!(result.content(), "from the operator");
+    assert!(result.content().starts_with("from the operator "), "{}", result.content());
     assert_eq!(
         result.receipt.warnings,
         ["the context's key `config` is the host's own: the caller's value is left out"]

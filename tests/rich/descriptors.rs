@@ -94,6 +94,12 @@ fn a_descriptor_only_asks_and_vouches_for_nothing() {
     let tool = runtime.tool("echo").unwrap();
     assert!(!tool.interface.safety.is_concurrency_safe.value);
     assert_eq!(runtime.limits("echo").unwrap().memory, toolcrib::tool::Limits::default().memory);
+    // Neither does one that asks for nothing.
+    let claims = json!({"name": "echo", "interface": {"is_concurrency_safe": true}});
+    described(&crib, "bare.wasm", &guest("rich"), &[claims]);
+    let write = toolcrib::Policy::default().allow(toolcrib::policy::Permission::Write(crib.path("work")));
+    let bare = runtime_of(&crib, "bare.wasm", |builder| builder.policy(write));
+    assert!(!bare.tool("echo").unwrap().interface.safety.is_concurrency_safe.value);
     // What the operator states himself, he means.
     let entry =
         json!({"name": "echo", "command": ["./tools/bin/rich"], "capabilities": {"model": true, "tools": ["add"]}});

@@ -17,13 +17,32 @@ fn a_tool_prepares_once_a_session_and_finds_it_in_every_call() {
     let runtime = runtime(&crib, |builder| builder.configure("prepared", json!({"token": "one"})));
     let session = runtime.session();
     on_threads(async {
-        for _ in 0..3 {
-            assert_eq!(session.call(prepared()).await.content(), "one");
-        }
+        let first = session.call(prepared()).await.content().into_owned();
+        assert!(first.starts_with("one "), "{first}");
+        assert_eq!(session.call(prepared()).await.content(), first, "the number would be another one");
         // Calls at once wait for one preparing.
         let other = runtime.session();
-        let (first, second) = tokio::join!(other.call(prepared()), other.call(prepared()));
-        assert_eq!((first.content().as_ref(), second.content().as_ref()), ("one", "one"));
+        let (second, third) = tokio::join!(other.call(prepared()), other.call(prepared()));
+        assert_eq!(second.content(), third.content());
+        assert_ne!(second.content(), first, "another session prepares anew");
+        let alone = [runtime.call(prepared()).await, runtime.call(prepared()).await];
+        assert_ne!(alone[0].content(), alone[1].content(), "and so does each call of no session");
+    });
+}
+
+#[test]
+fn what_is_prepared_with_one_grant_is_not_handed_to_another() {
+    let crib = crib();
+    crib.install(&crate::crib::guest("rich"), "rich");
+    let entry = |name: &str| json!({"name": name, "command": ["./tools/bin/rich", "prepared"]});
+    crib.manifest(&json!({"tools": [entry("one"), entry("other")]}));
+    let config = json!({"token": "t"});
+    let with = |builder: toolcrib::Builder| builder.configure("one", config.clone()).configure("other", config.clone());
+    let session = super::runtime_of(&crib, "tools.json", with).session();
+    on_threads(async {
+        let one = session.call(ToolCall::new("c", "one", "{}")).await;
+        let other = session.call(ToolCall::new("c", "other", "{}")).await;
+        assert!(!one.is_error() && one.content() != other.content(), "{} {}", one.content(), other.content());
     });
 }
 
@@ -33,8 +52,8 @@ fn what_cannot_be_prepared_ends_the_call_and_is_tried_again() {
     let runtime = runtime(&crib, |builder| builder);
     for _ in 0..2 {
         let result = call(&runtime, "prepared", json!({}));
-        assert_eq!(result.receipt.outcome, Outcome::Failed);
-        let told = "the tool could not be prepared: config: missing field `token`";
+        assert_eq!(result.receipt.outcome, Outcome::BadArguments);
+        let told = "the tool could not be prepared: `config.token` is not set";
         assert!(result.content().contains(told), "{}", result.content());
     }
 }

@@ -48,6 +48,14 @@ fn a_preview_without_end_is_given_up_and_the_call_runs() {
 }
 
 #[test]
+fn a_preview_is_no_longer_than_a_person_reads() {
+    let crib = crib();
+    let (runtime, shown) = watched(&crib);
+    call(&runtime, "echo", json!({"value": "x".repeat(5000)}));
+    assert_eq!(shown.all()[0].chars().count(), "preview ".len() + 2000);
+}
+
+#[test]
 fn a_call_that_nobody_watches_has_no_preview() {
     let crib = crib();
     let result = call(&runtime(&crib, |builder| builder), "spin_preview", json!({}));

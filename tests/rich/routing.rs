@@ -5,7 +5,7 @@ use toolcrib::{Outcome, Runtime, ToolCall};
 
 use crate::crib::{guest, target};
 
-use super::{call, crib, described, made, runtime};
+use super::{call, crib, made, runtime};
 
 fn unnamed(text: &str) -> ToolCall {
     ToolCall::text("c", "", text)
@@ -47,8 +47,6 @@ fn what_the_operator_says_goes_before_every_claim() {
 #[test]
 fn two_claims_are_an_error_that_names_both() {
     let crib = crib();
-    described(&crib, "other.wasm", &guest("rich"), &[json!({"name": "other_raw", "text": {}})]);
-    // The component asks by the name of its own tool, which it does not know: it has no opinion then.
     let runtime = Runtime::builder()
         .source(crib.path("rich.wasm"))
         .source(crib.path("claims.wasm"))

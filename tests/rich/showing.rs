@@ -37,6 +37,14 @@ fn a_flood_of_parts_is_bounded_and_counted() {
 }
 
 #[test]
+fn the_bytes_of_parts_are_bounded_too() {
+    let crib = crib();
+    let (runtime, _) = watched(&crib);
+    let result = call(&runtime, "flood", json!({"count": 3, "bytes": 400 << 10}));
+    assert_eq!((result.receipt.parts, result.receipt.dropped_parts), (2, 1));
+}
+
+#[test]
 fn a_part_after_the_end_is_dropped_and_counted() {
     let crib = crib();
     let (runtime, shown) = watched(&crib);
@@ -110,7 +118,11 @@ fn a_run_tells_parts_previews_and_what_people_are_shown() {
     assert_eq!(results[0]["plugin"], "toolcrib-test-rich");
     assert_eq!(results[2]["shown"][0]["mimeType"], "image/png");
     let place = |kind: &str| events.iter().position(|event| event["type"] == kind).unwrap();
-    assert!(place("tool_part") < events.iter().rposition(|event| event["type"] == "tool_result").unwrap());
+    let of_stream = |kind: &str| {
+        let is = |event: &Value| event["type"] == kind && event["name"] == "stream";
+        events.iter().position(is).unwrap()
+    };
+    assert!(place("tool_part") == of_stream("tool_part") && of_stream("tool_part") < of_stream("tool_result"));
     let ran = crib.run(&["run", "--script", "script.json", "--tools", "rich.wasm", "--media", "seen"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(&std::fs::read(crib.path("seen/dot.png")).unwrap()[1..4], b"PNG");

@@ -7,6 +7,7 @@ use toolcrib::model::{Completion, Question};
 use super::Wishes;
 use super::conversation::{Conversation, Message, Role};
 use super::delegate::Agents;
+use super::hooks::{self, Blocked};
 
 impl toolcrib::Model for Agents {
     fn complete(&self, question: Question) -> BoxFuture<'_, Result<Completion, String>> {
@@ -22,12 +23,17 @@ impl Agents {
         let system = question.system.clone().map(|system| Message::text(Role::System, system));
         let messages = system.into_iter().chain([Message::text(Role::User, &question.prompt)]).collect();
         let conversation = Conversation::new(messages);
+        // Hooks hear what any model of the run is asked, whoever asks.
+        let session = self.session().ok_or("the run has ended")?;
+        let blocked = |blocked: Blocked| blocked.to_string();
+        hooks::asking(&session, &wishes, &conversation, 1).await.map_err(blocked)?;
         let request = wishes.question(&conversation, question.max_tokens);
         match model.answer(request, 1, &mut report).await {
             Ok(turn) if turn.text.is_empty() => Err("the model gave no text".to_owned()),
             Ok(turn) => {
                 let tokens = turn.usage.map_or(0, |usage| usage.total_tokens);
-                Ok(Completion { text: turn.text, tokens })
+                let text = hooks::answered(&session, 1, &turn).await.map_err(blocked)?;
+                Ok(Completion { text, tokens })
             }
             Err(error) => {
                 // Nobody else is told of it; where it cannot be told, that is no failure of the question.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 use toolcrib::delegate::Task;
-use toolcrib::{Delegate, Runtime, WeakRuntime};
+use toolcrib::{Delegate, Runtime, Session, WeakRuntime};
 
 use super::conversation::{Conversation, Message, Role};
 use super::event::{Below, Ending};
@@ -52,6 +52,11 @@ impl Agents {
     pub(super) fn to_ask(&self) -> Option<(&Model, &Wishes, Report)> {
         let Origin { model, wishes, report, .. } = self.0.get()?;
         Some((model, wishes, report.below(Below { depth: 1, agent: 0 })))
+    }
+
+    /// A conversation of the run's, where it goes on.
+    pub(super) fn session(&self) -> Option<Session> {
+        Some(self.0.get()?.runtime.upgrade()?.session())
     }
 
     async fn work(&self, task: Task) -> Result<Value, String> {

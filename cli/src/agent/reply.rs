@@ -2,7 +2,7 @@
 //! itself; only those are sent that carry all they show. A server fetches what an address names and opens the operator's
 //! own files by their number there: with either, a tool would reach what nobody granted it.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use toolcrib::ToolResult;
 use toolcrib::call::Form;
 
@@ -21,46 +21,55 @@ impl From<String> for Reply {
     }
 }
 
-/// The parts that a tool wrote for the API that `format` names, where every one of them may be sent.
-pub(super) fn native<'a>(result: &'a ToolResult, format: &str) -> Option<&'a Value> {
-    match &result.form {
-        Form::Native { format: written, content } if written == format && !result.is_error() => {
-            let parts = content.as_array().filter(|parts| !parts.is_empty())?;
-            parts.iter().all(carries_all).then_some(content)
-        }
-        _ => None,
+/// The parts that a tool wrote for the API that `format` names, where `may_be_sent` says so of every one of them.
+pub(super) fn native(result: &ToolResult, format: &str, may_be_sent: fn(&Value) -> bool) -> Option<Value> {
+    let Form::Native { format: written } = &result.form else { return None };
+    if written != format || result.is_error() {
+        return None;
     }
+    // Taken from the line: what was masked there is masked here.
+    let mut line: Value = serde_json::from_str(&result.line()).ok()?;
+    let content = line.get_mut("content")?.take();
+    let parts = content.as_array().filter(|parts| !parts.is_empty())?;
+    parts.iter().all(may_be_sent).then_some(content)
 }
 
-/// Whether a part is of a known kind with known members, and names nothing that lies elsewhere.
-fn carries_all(part: &Value) -> bool {
+/// The members of a part of this kind: those that it has to have, and those that it may have, each with what it may hold.
+pub(super) struct Shape {
+    pub(super) kind: &'static str,
+    pub(super) required: &'static [(&'static str, fn(&Value) -> bool)],
+    pub(super) optional: &'static [(&'static str, fn(&Value) -> bool)],
+}
+
+/// Whether a part has one of these shapes, and nothing besides.
+pub(super) fn is_one_of(part: &Value, shapes: &[Shape]) -> bool {
     let Some(fields) = part.as_object() else { return false };
-    let known: &[&str] = match part["type"].as_str() {
-        Some("text" | "input_text") => &["text"],
-        Some("image_url" | "input_image") => &["image_url", "detail"],
-        Some("input_file") => &["file_data", "filename"],
-        _ => return false,
+    let Some(shape) = shapes.iter().find(|shape| fields.get("type").is_some_and(|kind| kind == shape.kind)) else {
+        return false;
     };
-    fields.iter().filter(|(name, _)| *name != "type").all(|(name, value)| {
-        known.contains(&name.as_str())
-            && match (name.as_str(), value) {
-                ("image_url", Value::Object(image)) => is_image(image),
-                ("image_url" | "file_data", value) => is_data(value),
-                (_, value) => value.is_string(),
-            }
-    })
+    let known = |name: &str| shape.required.iter().chain(shape.optional).find(|(known, _)| *known == name);
+    shape.required.iter().all(|(name, _)| fields.contains_key(*name))
+        && fields.iter().all(|(name, value)| name == "type" || known(name).is_some_and(|(_, holds)| holds(value)))
 }
 
-fn is_image(image: &Map<String, Value>) -> bool {
-    image.iter().all(|(name, value)| match name.as_str() {
-        "url" => is_data(value),
-        "detail" => value.is_string(),
-        _ => false,
-    })
+/// Text in which nothing could pass for the host's own word.
+pub(super) fn is_text(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !(text.contains('{') && (text.contains("toolcrib") || text.contains("\\u"))))
 }
 
-fn is_data(value: &Value) -> bool {
+/// An address that carries what it names.
+pub(super) fn is_data(value: &Value) -> bool {
     value.as_str().is_some_and(|address| address.starts_with("data:"))
+}
+
+/// How closely an image is looked at.
+pub(super) fn is_detail(value: &Value) -> bool {
+    value.as_str().is_some_and(|detail| ["low", "high", "auto"].contains(&detail))
+}
+
+/// A file's own name.
+pub(super) fn is_name(value: &Value) -> bool {
+    value.as_str().is_some_and(|name| name.len() <= 255 && !name.chars().any(char::is_control))
 }
 
 #[cfg(test)]
@@ -69,30 +78,37 @@ mod tests {
 
     use super::*;
 
+    const SHAPES: [Shape; 2] = [
+        Shape { kind: "text", required: &[("text", is_text)], optional: &[] },
+        Shape { kind: "image", required: &[("url", is_data)], optional: &[("detail", is_detail), ("name", is_name)] },
+    ];
+
     #[test]
     fn only_a_part_that_carries_all_it_shows_is_sent() {
         for part in [
             json!({ "type": "text", "text": "a" }),
-            json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,AA==", "detail": "low" } }),
-            json!({ "type": "input_text", "text": "https://host/" }),
-            json!({ "type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "low" }),
-            json!({ "type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,AA==" }),
+            json!({ "type": "text", "text": "https://host/ is an address" }),
+            json!({ "type": "image", "url": "data:image/png;base64,AA==", "detail": "low", "name": "a.png" }),
         ] {
-            assert!(carries_all(&part), "{part}");
+            assert!(is_one_of(&part, &SHAPES), "{part}");
         }
         for part in [
             json!("text"),
             json!({ "text": "a" }),
-            json!({ "type": "text", "text": { "image_url": "x" } }),
-            json!({ "type": "image_url", "image_url": { "url": "https://host/?secret" } }),
-            json!({ "type": "input_image", "image_url": "https://host/?secret" }),
-            json!({ "type": "input_image", "image_url": "DATA:image/png,https://host" }),
-            json!({ "type": "input_image", "file_id": "file-1" }),
-            json!({ "type": "input_file", "file_url": "https://host/?secret" }),
-            json!({ "type": "input_file", "file_data": "https://host/?secret" }),
+            json!({ "type": "text" }),
+            json!({ "type": "text", "text": { "url": "x" } }),
+            json!({ "type": "text", "text": "{\"toolcrib\":{\"kind\":\"preview\"}}" }),
+            json!({ "type": "text", "text": "{\"\\u0074oolcrib\":{}}" }),
+            json!({ "type": "text", "text": "a", "url": "data:x" }),
+            json!({ "type": "image" }),
+            json!({ "type": "image", "url": "https://host/?secret" }),
+            json!({ "type": "image", "url": "DATA:image/png,https://host" }),
+            json!({ "type": "image", "url": "data:x", "detail": "all of it" }),
+            json!({ "type": "image", "url": "data:x", "name": "a\nb" }),
+            json!({ "type": "image", "file_id": "file-1" }),
             json!({ "type": "item_reference", "id": "rs_1" }),
         ] {
-            assert!(!carries_all(&part), "{part}");
+            assert!(!is_one_of(&part, &SHAPES), "{part}");
         }
     }
 }

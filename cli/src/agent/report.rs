@@ -171,14 +171,14 @@ impl Report {
             }
             Event::ToolPreview { text, .. } if traced => render::quoted(&format!("{margin}?"), text),
             Event::ToolPart { name, ms, part, .. } if traced => {
-                let text = watch::text_of(part, self.media.as_deref())?;
+                let text = watch::text_of(part, self.media.as_deref());
                 let shown = fitting(name.chars().count() + 16, &text, detail);
                 render::quoted(&format!("{margin}┊ {} {}", milliseconds(*ms), one_line(name)), &shown);
             }
             Event::ToolResult(result) if traced => {
                 told(&margin, result, detail);
                 for part in result.shown {
-                    render::quoted(&format!("{margin}|"), &watch::text_of(part, self.media.as_deref())?);
+                    render::quoted(&format!("{margin}|"), &watch::text_of(part, self.media.as_deref()));
                 }
             }
             Event::Usage { usage, .. } if detail == Detail::Verbose => {

@@ -108,7 +108,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         render::aside(display);
     }
     for part in result.shown.iter().filter(|_| !args.json) {
-        render::quoted("|", &watch::text_of(part, args.media.as_deref())?);
+        render::quoted("|", &watch::text_of(part, args.media.as_deref()));
     }
     for warning in &result.receipt.warnings {
         render::warning(warning);
@@ -158,7 +158,7 @@ impl Args {
                 render::print_json(&line.to_string())?;
             }
             Sight::Part { ms, part, .. } => {
-                render::quoted(&format!("┊ {ms:.1} ms"), &watch::text_of(part, self.media.as_deref())?);
+                render::quoted(&format!("┊ {ms:.1} ms"), &watch::text_of(part, self.media.as_deref()));
             }
         }
         Ok(())

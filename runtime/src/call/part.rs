@@ -1,7 +1,6 @@
 //! What an answer is made of where it is more than a line of JSON.
 
 use bytes::Bytes;
-use serde_json::Value;
 
 /// A part of what a tool says.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +46,7 @@ pub struct Link {
 }
 
 /// How the line of an answer is meant.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Form {
     /// It is told as it is.
@@ -55,12 +54,9 @@ pub enum Form {
     Json,
     /// It is a JSON string, and what it holds is told.
     Text,
-    /// It is the record of an envelope for one provider's API, whose content stays structured there: `content`, in the form
-    /// of `format`.
+    /// It is an object with the member `content`, an array, which stays structured for one provider's API.
     Native {
         /// The API, such as `openai.chat_completions`.
         format: String,
-        /// Its content, an array.
-        content: Value,
     },
 }

@@ -12,10 +12,10 @@ use crate::delegate::DEEPEST;
 use crate::model::{LONGEST_ANSWER, LONGEST_QUESTION, MOST_QUESTIONS, MOST_TOKENS, Question, USUAL_TOKENS};
 use crate::policy::Grant;
 use crate::sandbox::{Meter, ModelAnswer, ModelQuestion, Piece, Services};
-use crate::tool::{Body, SecretRequest};
+use crate::tool::SecretRequest;
 
 use super::memory::Cache;
-use super::{Context, Memory, Pipeline, parts};
+use super::{Context, Memory, Parent, Pipeline, Together, parts, secret};
 
 /// The most parts of one call that are shown, the most bytes of all of them, and how many wait to be.
 const MOST_PARTS: u64 = 1000;
@@ -36,6 +36,7 @@ pub(super) struct Attendant {
     pub(super) call_id: String,
     pub(super) invocation: String,
     pub(super) depth: u32,
+    pub(super) together: Arc<Together>,
     pub(super) parts: mpsc::Sender<Part>,
     pub(super) room: std::sync::atomic::AtomicUsize,
     /// What the tool keeps where there is no run that could.
@@ -65,7 +66,7 @@ impl Attendant {
     async fn show_part(&self, part: Part, bytes: usize) {
         let fits = self.meter.whole().parts.load(Relaxed) < MOST_PARTS
             && self.room.fetch_update(Relaxed, Relaxed, |room| room.checked_sub(bytes)).is_ok();
-        // Whoever shows parts too fast waits here, and not in somebody's memory.
+        // Whoever shows parts faster than they are told waits here.
         match fits && self.parts.send(part).await.is_ok() {
             true => self.meter.whole().parts.fetch_add(1, Relaxed),
             false => self.meter.whole().dropped_parts.fetch_add(1, Relaxed),
@@ -81,9 +82,15 @@ impl Attendant {
         }
         let model = self.pipeline.model.as_ref().ok_or("no model is set up here")?;
         let meter = self.meter.whole();
-        let asked =
-            meter.completions.fetch_update(Relaxed, Relaxed, |asked| (asked < MOST_QUESTIONS).then_some(asked + 1));
-        asked.map_err(|_| format!("the call has asked the model {MOST_QUESTIONS} times, and asks no more"))?;
+        let asked = &self.together.completions;
+        let asked = asked.fetch_update(Relaxed, Relaxed, |asked| (asked < MOST_QUESTIONS).then_some(asked + 1));
+        asked.map_err(|_| {
+            format!("the call, with all that it calls, has asked the model {MOST_QUESTIONS} times, and asks no more")
+        })?;
+        meter.completions.fetch_add(1, Relaxed);
+        // A secret that is masked everywhere else goes to no model either.
+        let mask = |text: String| secret::masked(self.pipeline.secrets.as_ref(), text);
+        let (system, prompt) = (system.map(mask), mask(prompt));
         let max_tokens = max_tokens.unwrap_or(USUAL_TOKENS).clamp(1, MOST_TOKENS);
         let said = model.complete(Question { system, prompt, max_tokens }).await?;
         meter.tokens.fetch_add(said.tokens, Relaxed);
@@ -94,25 +101,29 @@ impl Attendant {
     }
 
     async fn call_tool(&self, name: String, arguments: String) -> Result<String, String> {
-        let entry = self.pipeline.entry(&name, &self.memory).map_err(|fault| fault.to_string())?;
-        if let Body::Builtin(_) = entry.tool.body {
-            return Err(format!("`{}` is for a model alone", super::clip(&name)));
-        }
-        // The grant is for tools, whatever alias they are called by.
-        self.grant.rights().call(&entry.tool.name).map_err(|denial| self.refused(denial))?;
         let depth = self.depth + 1;
         if depth > DEEPEST {
             return Err(format!("{DEEPEST} tools have called one another already, and no more do"));
         }
-        let calls = &self.meter.whole().calls;
-        let number = calls
-            .fetch_update(Relaxed, Relaxed, |calls| (calls < MOST_CALLS).then_some(calls + 1))
-            .map_err(|_| format!("the call has called {MOST_CALLS} tools, and calls no more"))?;
-        let call = ToolCall::new(format!("{}/{}", self.call_id, number + 1), name, arguments);
-        let context = Context { depth, parent: Some(&self.invocation), ..Context::alone(&self.memory) };
+        let calls = &self.together.calls;
+        let counted = calls.fetch_update(Relaxed, Relaxed, |calls| (calls < MOST_CALLS).then_some(calls + 1));
+        counted.map_err(|_| {
+            format!("the call, with all that it calls, has called {MOST_CALLS} tools, and calls no more")
+        })?;
+        let number = self.meter.whole().calls.fetch_add(1, Relaxed) + 1;
+        let call = ToolCall::new(format!("{}/{number}", self.call_id), name, arguments);
+        // Which tool it comes to is settled on its way, and so is whether this one may call it.
+        let parent =
+            Parent { invocation: &self.invocation, grant: &self.grant, meter: &self.meter, together: &self.together };
+        let context = Context { depth, parent: Some(parent), ..Context::alone(&self.memory) };
         let result = self.pipeline.call(call, context).await;
         let told = result.content().into_owned();
-        if result.is_error() { Err(told) } else { Ok(told) }
+        match &result.outcome {
+            Ok(_) => Ok(told),
+            // The words alone, where there is nothing but words.
+            Err(error) if error.json.is_none() => Err(error.message.clone()),
+            Err(_) => Err(told),
+        }
     }
 }
 

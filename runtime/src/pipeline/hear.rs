@@ -162,8 +162,11 @@ impl Hooks {
                 }
                 Hearing::Script(script) if !script.applies(&Event::ToolPre, &tool.name, &checked.value) => continue,
                 Hearing::Script(script) => {
-                    let mut around =
-                        Around { until: since + LONGEST, ..Around::new(pipeline, context.memory, &ticket.meter) };
+                    let mut around = Around {
+                        until: since + LONGEST,
+                        depth: context.depth,
+                        ..Around::new(pipeline, context.memory, &ticket.meter)
+                    };
                     let verdict = script.before(&mut around, &payload(tool, call, &checked.value)).await;
                     let log = around.log;
                     ticket.log(log);
@@ -230,7 +233,8 @@ impl Hooks {
                 Hearing::Script(script) if !script.applies(&Event::ToolPost, &tool.name, arguments) => continue,
                 Hearing::Script(script) => {
                     let payload = payload(tool, call, arguments);
-                    let mut around = Around { until, ..Around::new(pipeline, context.memory, &ticket.meter) };
+                    let mut around =
+                        Around { until, depth: context.depth, ..Around::new(pipeline, context.memory, &ticket.meter) };
                     let review = script.after(&mut around, &payload, outcome, answer.as_deref()).await;
                     let log = around.log;
                     ticket.log(log);

@@ -105,8 +105,8 @@ impl Scripted {
         let (event, payload) = (event.to_string(), payload.to_string());
         let when = self.hook.when.expression.as_deref();
         let act = Act::Handle { when, event: &event, payload: &payload };
-        let Around { pipeline, memory, meter, until, within_slot, .. } = *around;
-        let asked = Asked { name: self.name(), script, ready: &self.ready, memory, meter, until, within_slot };
+        let Around { pipeline, memory, meter, depth, until, within_slot, .. } = *around;
+        let asked = Asked { name: self.name(), script, ready: &self.ready, memory, meter, depth, until, within_slot };
         // The states of an interpreter would make every call's own larger.
         let Answered { answer: said, log } = Box::pin(pipeline.ask_script(asked, act)).await;
         around.log.push_str(&log);
@@ -123,6 +123,8 @@ pub(super) struct Around<'a> {
     pub(super) memory: &'a Arc<Memory>,
     /// The meter of the call that it is asked about, where it is about one.
     pub(super) meter: &'a Arc<Meter>,
+    /// How deep the call is that it is asked about.
+    pub(super) depth: u32,
     /// When they have to have answered.
     pub(super) until: Instant,
     /// Whether whoever asks holds a slot already.
@@ -134,7 +136,7 @@ pub(super) struct Around<'a> {
 impl<'a> Around<'a> {
     pub(super) fn new(pipeline: &'a Arc<Pipeline>, memory: &'a Arc<Memory>, meter: &'a Arc<Meter>) -> Self {
         let until = Instant::now() + Limits::default().deadline;
-        Self { pipeline, memory, meter, until, within_slot: false, log: String::new() }
+        Self { pipeline, memory, meter, depth: memory.depth, until, within_slot: false, log: String::new() }
     }
 }
 

@@ -49,10 +49,10 @@ use crate::delegate::{DEEPEST, Delegate};
 use crate::error::{Error, Outcome, ToolError};
 use crate::model::Model;
 use crate::observe::{Observer, What};
-use crate::policy::{Approval, Approver, Judged, Rules, Secrets};
+use crate::policy::{Approval, Approver, Grant, Judged, Rules, Secrets};
 use crate::registry::Registry;
 use crate::results::Results;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Meter, Sandbox};
 use crate::schema::Checked;
 use crate::source::ToolsPolicy;
 use crate::tool::{Body, Tool, Visibility};
@@ -126,7 +126,37 @@ pub(crate) struct Context<'a> {
     /// How many agents and tools have called one another before.
     depth: u32,
     /// The call that makes this one.
-    parent: Option<&'a str>,
+    parent: Option<Parent<'a>>,
+}
+
+/// A call that makes another: what it may call, and what all calls below the first one may do together.
+#[derive(Clone, Copy)]
+struct Parent<'a> {
+    invocation: &'a str,
+    grant: &'a Grant,
+    meter: &'a Meter,
+    together: &'a Arc<Together>,
+}
+
+/// What the calls of a tree have done so far.
+#[derive(Debug, Default)]
+struct Together {
+    calls: AtomicU64,
+    completions: AtomicU64,
+}
+
+impl Parent<'_> {
+    /// Whether the tool that a call has come to may be called, whatever it was called by.
+    fn may_call(&self, tool: &Tool) -> Result<(), ToolError> {
+        if let Body::Builtin(_) = tool.body {
+            return Err(ToolError::new(Outcome::Denied, format!("`{}` is for a model alone", tool.name)));
+        }
+        self.grant.rights().call(&tool.name).map_err(|denial| {
+            let hint = denial.flag.as_ref().map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
+            self.meter.refused(denial);
+            ToolError::new(Outcome::Denied, format!("permission denied by the grant{hint}"))
+        })
+    }
 }
 
 /// A tool with what is settled for it.
@@ -211,9 +241,12 @@ impl Pipeline {
         context: &Context<'p>,
         ticket: &mut Ticket<'p>,
     ) -> Result<String, ToolError> {
-        ticket.within(context.parent);
-        let entry = self.whose(call, context, ticket).await?;
+        ticket.within(context.parent.map(|parent| parent.invocation));
+        let entry = unless_cancelled(context.turn, self.whose(call, context, ticket)).await??;
         let Entry { tool, ready, index } = entry;
+        if let Some(parent) = &context.parent {
+            parent.may_call(tool)?;
+        }
         let carried = carried(tool, call)?;
         let call = carried.as_ref();
         ticket.found(tool, &ready.grant);
@@ -268,7 +301,7 @@ impl Pipeline {
         // Nothing of the tool runs for a call that is denied, unless a hook makes another call of it.
         let denied = matches!(self.rules.judge(tool, &ready.grant, &checked.value), Judged::Deny(_));
         if !denied {
-            self.check_by_tool(&work, &checked, ticket).await?;
+            self.check_by_tool(&work, &checked, context, ticket).await?;
         }
         ticket.tell(What::Validated);
         if ticket.shows() {
@@ -279,7 +312,7 @@ impl Pipeline {
         ready.recheck(&checked, changed).await?;
         if changed || denied {
             self.refuse_denied(tool, ready, &checked.value, ticket)?;
-            self.check_by_tool(&work, &checked, ticket).await?;
+            self.check_by_tool(&work, &checked, context, ticket).await?;
         }
         let preview = match self.rules.judge(tool, &ready.grant, &checked.value) {
             Judged::Deny(_) => None,

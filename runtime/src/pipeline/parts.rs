@@ -73,7 +73,7 @@ fn native(Envelope { format, content }: Envelope) -> Result<Told, ToolError> {
     let content = schema::parse(&content).ok().filter(Value::is_array);
     let content = content.ok_or_else(|| bad("tool answered with an envelope that holds no array".to_owned()))?;
     let line = json!({ "type": ENVELOPE, "format": format, "content": content }).to_string();
-    Ok(Told { line: Some(line), form: Form::Native { format, content }, media: Vec::new() })
+    Ok(Told { line: Some(line), form: Form::Native { format }, media: Vec::new() })
 }
 
 fn text_of(pieces: Vec<Piece>) -> Result<Told, ToolError> {

@@ -1,8 +1,8 @@
 //! Rich tools on the way of a call: what they are asked besides, from the check of their arguments to the words for their
 //! answer. Only the call itself, and the preparing before it, have the tool's grant; both come after everybody has agreed.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use crate::tool::{Body, Limits, Rich, Tool};
 
 use super::attendant::{Attendant, WAITING_PARTS};
 use super::run::{Given, Work};
-use super::surroundings::Standing;
+use super::surroundings::{self, Standing};
 use super::ticket::{Said, Ticket};
 use super::{Context, Pipeline, parts, secret, unless_cancelled};
 
@@ -50,17 +50,19 @@ impl Asking {
             tool: &tool.name,
             invocation: ticket.invocation(),
             depth: context.depth,
-            parent: context.parent,
+            parent: context.parent.map(|parent| parent.invocation),
         };
-        let (surroundings, warnings) = pipeline.surroundings.of(call, &standing);
+        let (context, warnings) = pipeline.surroundings.of(call, &standing);
         warnings.into_iter().for_each(|warning| ticket.warn(warning));
+        let (metadata, too_much) = surroundings::metadata(call);
+        too_much.into_iter().for_each(|warning| ticket.warn(warning));
         let is_text = call.payload == Payload::Text;
         Self {
             id: super::clip(&call.id),
             name: Some(super::clip(&call.name)).filter(|name| !name.is_empty()),
             format: call.format.as_deref().map(super::clip).or_else(|| (!is_text).then(|| "json".to_owned())),
-            metadata: serde_json::to_string(&call.metadata).unwrap_or_else(|_| "{}".to_owned()),
-            context: surroundings,
+            metadata,
+            context,
         }
     }
 
@@ -144,6 +146,7 @@ impl Pipeline {
             call_id: asking.id.clone(),
             invocation: ticket.invocation().to_owned(),
             depth: context.depth,
+            together: context.parent.map_or_else(Arc::default, |parent| parent.together.clone()),
             parts: sender,
             room: Attendant::all_room(),
             cache: Default::default(),
@@ -151,25 +154,35 @@ impl Pipeline {
         let granted =
             |limits| Invocation { argv: &[], stdin: Bytes::new(), grant: &work.ready.grant, credentials, limits };
         let prepared = if rich.says.prepare {
-            let key = self.prepared_key(work.tool, rich, program);
-            let cell = context.memory.preparing(key);
-            let (config, since) = (asking.context.as_str(), Instant::now());
-            let meter = Meter::within(&ticket.meter);
+            let since = Instant::now();
+            // A call of no session prepares for itself.
+            let cell = match context.memory.is_open() {
+                true => Arc::default(),
+                false => context.memory.preparing(self.prepared_key(work.tool, rich, program)),
+            };
+            let (surroundings, meter) = (self.surroundings.of_tool(&work.tool.name), Meter::within(&ticket.meter));
+            let notes = Mutex::new(Vec::new());
             let make = cell.get_or_try_init(|| async {
-                let call = granted(&work.ready.limits);
-                let given = (rich.tool.as_str(), config);
+                let (call, given) = (granted(&work.ready.limits), (rich.tool.as_str(), surroundings.as_str()));
                 let told = self.sandbox.prepare_rich(program, given, call, attendant.clone(), &meter).await;
+                notes.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&told.log);
                 prepared(told)
             });
-            let made = showing(&mut receiver, ticket, unless_cancelled(context.turn, make)).await?;
+            // Somebody else may be preparing, and fail.
+            let made = tokio::time::timeout(work.ready.limits.deadline, make);
+            let made = showing(&mut receiver, ticket, unless_cancelled(context.turn, made)).await;
             // It has a time of its own.
             ticket.waited(since);
-            Some(made?.clone())
+            let notes = ticket.text(notes.into_inner().unwrap_or_else(PoisonError::into_inner));
+            ticket.log(notes);
+            secret::refuse_leak(ticket)?;
+            let late = |_| ToolError::new(Outcome::Deadline, "tool timed out while it was prepared");
+            Some(made?.map_err(late)??.clone())
         } else {
             None
         };
         let asked = asking.asked(rich, carried(work.tool, checked), prepared.as_deref());
-        let meter = ticket.meter.clone();
+        let (meter, since) = (ticket.meter.clone(), Instant::now());
         let run = self.sandbox.run_rich(program, asked, granted(limits), attendant, &meter);
         let told = showing(&mut receiver, ticket, unless_cancelled(context.turn, run)).await?;
         let Told { ended, log } = told;
@@ -184,16 +197,22 @@ impl Pipeline {
             turn.spend(usize::try_from(bytes).unwrap_or(usize::MAX))?;
         }
         let refused = !ticket.meter.refusals().is_empty();
-        let presentation = if rich.says.present {
-            let limits = ticket.left_of(limits)?;
-            let outcome = ended.as_ref();
-            Some(self.sandbox.present_rich(program, (asked, outcome), &limits, &ticket.meter).await.map_err(
-                |error| {
-                    ToolError::new(error.outcome, format!("the tool could not present its answer: {}", error.message))
-                },
-            )?)
-        } else {
-            None
+        let presentation = match rich.says.present {
+            true => {
+                let left = limits.deadline.saturating_sub(since.elapsed());
+                let used = ticket.meter.fuel.load(Relaxed);
+                let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(used));
+                let limits = Limits { deadline: left, fuel, ..*limits };
+                let told = self.sandbox.present_rich(program, (asked, ended.as_ref()), &limits, &meter);
+                // What the call did stands, whatever becomes of the words for it: then its own are told.
+                unless_cancelled(context.turn, told)
+                    .await?
+                    .map_err(|error| {
+                        ticket.log(format!("present: {}\n", error.message));
+                    })
+                    .ok()
+            }
+            false => None,
         };
         // What fails after a refusal, fails for that reason.
         let said = self.said(ended, presentation, ticket)?;
@@ -237,9 +256,11 @@ impl Pipeline {
         Ok(line)
     }
 
-    /// Under what a session keeps what a tool has prepared: the component, the tool and what the operator set for it.
-    fn prepared_key(&self, tool: &Tool, rich: &Rich, program: &Program) -> String {
-        format!("{}\0{}\0{}", program.digest, rich.tool, self.surroundings.config(&tool.name))
+    /// Under what a session keeps what a tool has prepared: the component, the tool, whose grant it was prepared with, and what the
+    /// operator set for it.
+    pub(super) fn prepared_key(&self, tool: &Tool, rich: &Rich, program: &Program) -> String {
+        let config = self.surroundings.config(&tool.name);
+        format!("{}\0{}\0{}\0{config}", program.digest, tool.name, rich.tool)
     }
 }
 

@@ -35,47 +35,51 @@ impl Pipeline {
             return self.entry(name, context.memory).map_err(|fault| ticket.fault(fault));
         }
         let named = match call.name.is_empty() {
-            true => Err(ToolError::new(Outcome::BadArguments, "the call names no tool, and no tool claims it")),
-            false => self.entry(&call.name, context.memory).map_err(|fault| ticket.fault(fault)),
+            true => None,
+            false => Some(self.entry(&call.name, context.memory)),
         };
+        let by_name = |named: Option<Result<Entry<'p>, Error>>, ticket: &mut Ticket<'p>| match named {
+            Some(named) => named.map_err(|fault| ticket.fault(fault)),
+            None => Err(bad("the call names no tool, and no tool claims it")),
+        };
+        let entry = named.as_ref().and_then(|named| named.as_ref().ok().copied());
         // A call that has a name of its own, and nobody to say otherwise.
-        if named.as_ref().is_ok_and(|entry| !claims(*entry)) || !self.ready_to_claim() {
-            return named;
+        if entry.is_some_and(|entry| !claims(entry)) || !self.ready_to_claim() {
+            return by_name(named, ticket);
         }
-        let beside = |entry: &Entry<'_>| match &named {
-            Ok(named) => entry.tool.body.program() == named.tool.body.program(),
-            Err(_) => true,
-        };
+        let beside =
+            |other: &Entry<'_>| entry.is_none_or(|entry| other.tool.body.program() == entry.tool.body.program());
+        let is_named = |other: &Entry<'_>| entry.is_some_and(|entry| entry.tool.name == other.tool.name);
         let asked = (0..self.ready.len()).map(|index| self.at(index)).filter(|entry| claims(*entry)).filter(beside);
-        let is_named = |entry: &Entry<'_>| named.as_ref().is_ok_and(|named| named.tool.name == entry.tool.name);
         let (mut claimed, mut rejected) = (Vec::<Entry<'p>>::new(), false);
         let until = Instant::now() + LONGEST_ALL;
-        for entry in asked.take(MOST_ASKED) {
-            if Instant::now() >= until {
-                ticket
-                    .log("routing: the tools that were asked took too long, and no further one is asked\n".to_owned());
-                break;
+        for (count, entry) in asked.enumerate() {
+            // Who was not heard might have claimed it too.
+            if count == MOST_ASKED || Instant::now() >= until {
+                return Err(bad("whose this call is could not be settled in time: name its tool"));
             }
-            match self.opinion(entry, call, context, ticket).await {
+            let opinion = tokio::time::timeout_at(until.into(), self.opinion(entry, call, context, ticket)).await;
+            match opinion.unwrap_or_else(|_| Err(bad("it took too long"))) {
                 Ok(Opinion::Claims) => claimed.push(entry),
                 Ok(Opinion::Rejects) => rejected |= is_named(&entry),
                 Ok(Opinion::None) => {}
                 Err(error) if is_named(&entry) => return Err(error),
                 // Who cannot say that a call is his own has none.
-                Err(error) => ticket.log(format!("routing: `{}`: {}\n", entry.tool.name, error.message)),
+                Err(error) => ticket.log(format!(
+                    "routing: `{}`: {}
+",
+                    entry.tool.name, error.message
+                )),
             }
         }
         match claimed.as_slice() {
-            [] if rejected => {
-                let message = format!("the tool `{}` rejects this call", super::clip(&call.name));
-                Err(ToolError::new(Outcome::BadArguments, message))
-            }
-            [] => named,
+            [] if rejected => Err(bad(&format!("the tool `{}` rejects this call", super::clip(&call.name)))),
+            [] => by_name(named, ticket),
             [one] => Ok(*one),
-            [one, other, ..] => Err(ToolError::new(
-                Outcome::BadArguments,
-                format!("`{}` and `{}` both claim this call: name one of them", one.tool.name, other.tool.name),
-            )),
+            [one, other, ..] => {
+                let (one, other) = (&one.tool.name, &other.tool.name);
+                Err(bad(&format!("`{one}` and `{other}` both claim this call: name one of them")))
+            }
         }
     }
 
@@ -103,13 +107,19 @@ impl Pipeline {
         let said = match self.slots(entry.ready, &limits, context.depth).await {
             Ok(_slots) => {
                 let meter = Arc::new(Meter::default());
-                self.sandbox.claim_rich(&program, asking.asked(rich, payload, None), &limits, &meter).await
+                let prepared = context.memory.prepared(&self.prepared_key(entry.tool, rich, &program));
+                let asked = asking.asked(rich, payload, prepared.as_deref());
+                self.sandbox.claim_rich(&program, asked, &limits, &meter).await
             }
             Err(busy) => Err(busy),
         };
         ticket.waited(since);
         said
     }
+}
+
+fn bad(why: &str) -> ToolError {
+    ToolError::new(Outcome::BadArguments, why)
 }
 
 fn claims(entry: Entry<'_>) -> bool {

@@ -63,6 +63,7 @@ impl Pipeline {
         &self,
         work: &Work<'_>,
         checked: &Checked,
+        context: &Context<'_>,
         ticket: &mut Ticket<'_>,
     ) -> Result<(), ToolError> {
         let (Code::Command(program) | Code::Rich(program, _)) = &work.code else { return Ok(()) };
@@ -71,11 +72,12 @@ impl Pipeline {
         }
         let since = Instant::now();
         let limits = ticket.left_of(&work.ready.limits)?;
-        let slots = self.slots(work.ready, &limits, 0).await?;
+        let slots = self.slots(work.ready, &limits, context.depth).await?;
         let judged = match work.asks() {
             None => self.sandbox.check(program, &checked.text, &limits, &ticket.meter).await,
             Some(Asks { program, rich, asking }) => {
-                let asked = asking.asked(rich, carried(work.tool, checked), None);
+                let prepared = context.memory.prepared(&self.prepared_key(work.tool, rich, program));
+                let asked = asking.asked(rich, carried(work.tool, checked), prepared.as_deref());
                 self.sandbox.check_rich(program, asked, &limits, &ticket.meter).await
             }
         };

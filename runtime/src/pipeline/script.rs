@@ -28,6 +28,8 @@ pub(super) struct Asked<'a> {
     pub(super) memory: &'a Arc<Memory>,
     /// What it does is counted and told with this.
     pub(super) meter: &'a Arc<Meter>,
+    /// How deep the call is that it is asked about.
+    pub(super) depth: u32,
     /// When it has to have answered.
     pub(super) until: Instant,
     /// Whether whoever asks holds a slot already.
@@ -53,7 +55,7 @@ impl Pipeline {
     ) -> Result<Result<Option<String>, ToolError>, ToolError> {
         let Given { checked, credentials, limits } = given;
         let name = &work.tool.name;
-        let desk = Desk::of_tool(self, work.tool, work.ready, context.memory, limits, &ticket.meter);
+        let desk = Desk::of_tool(self, work.tool, work.ready, context.memory, limits, &ticket.meter).at(context.depth);
         let services: Arc<dyn Answers> = Arc::new(desk);
         let call = Invocation { argv: &[], stdin: Bytes::new(), grant: &work.ready.grant, credentials, limits };
         let text = ScriptText { name, source: &script.source };
@@ -94,16 +96,16 @@ impl Pipeline {
         act: Act<'_>,
         log: &mut Vec<u8>,
     ) -> Result<Option<String>, ToolError> {
-        let Asked { name, script, ready, memory, meter, until, within_slot } = asked;
+        let Asked { name, script, ready, memory, meter, depth, until, within_slot } = asked;
         let interpreter = self.interpreter(ready).await?;
         let left = until.saturating_duration_since(Instant::now());
         let limits = &Limits { deadline: ready.limits.deadline.min(left), ..ready.limits };
         let slots = match within_slot {
             true => None,
-            false => Some(self.slots(ready, limits, memory.depth).await?),
+            false => Some(self.slots(ready, limits, depth).await?),
         };
         let meter = Meter::within(meter);
-        let services: Arc<dyn Answers> = Arc::new(Desk::of_hook(self, ready, memory, limits, &meter));
+        let services: Arc<dyn Answers> = Arc::new(Desk::of_hook(self, ready, memory, limits, &meter).at(depth));
         let call = Invocation { argv: &[], stdin: Bytes::new(), grant: &ready.grant, credentials: None, limits };
         let text = ScriptText { name, source: &script.source };
         let Said { answer, stderr } =
@@ -123,7 +125,7 @@ impl Pipeline {
     ) -> Result<String, ToolError> {
         let failed = |why: String| ToolError::new(Outcome::Failed, format!("the call was delegated: {why}"));
         let memory = context.memory;
-        let task = Task::read(task, memory.depth + 1, &memory.agents).map_err(failed)?;
+        let task = Task::read(task, context.depth + 1, &memory.agents).map_err(failed)?;
         let delegate = self.delegate.as_ref().ok_or_else(|| failed("no other agent is set up here".to_owned()))?;
         if let Some(turn) = context.turn {
             turn.come().await?;

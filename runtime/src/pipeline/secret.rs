@@ -120,6 +120,9 @@ pub(super) fn guard_parts(secrets: Option<&Secrets>, said: &mut Said) -> Result<
     let Some(scanner) = secrets.and_then(Secrets::scanner) else { return Ok(()) };
     let shown = std::mem::take(&mut said.shown);
     said.shown = shown.into_iter().map(|part| masked_by(&scanner, part)).collect();
+    for media in &mut said.media {
+        media.name = media.name.take().filter(|name| scanner.check(name.as_bytes()).is_ok());
+    }
     match said.media.iter().find_map(|media| scanner.check(&media.data).err()) {
         None => Ok(()),
         Some(leak) => {
@@ -145,6 +148,14 @@ fn masked_by(scanner: &Scanner, part: Part) -> Part {
         Part::Json(text) if holds(text.as_bytes()) => Part::Text(mask(text, scanner)),
         Part::Media(Media { data, mime_type, .. }) if holds(&data) => Part::Text(format!("[{mime_type}, withheld]")),
         Part::Link(Link { uri, .. }) if holds(uri.as_bytes()) => Part::Text(mask(uri, scanner)),
+        Part::Media(media) => {
+            let name = media.name.filter(|name| !holds(name.as_bytes()));
+            Part::Media(Media { name, ..media })
+        }
+        Part::Link(link) => {
+            let name = link.name.map(|name| mask(name, scanner));
+            Part::Link(Link { name, ..link })
+        }
         other => other,
     }
 }

@@ -31,6 +31,8 @@ const MOST_ARGUMENT_BYTES: usize = 128 << 10;
 pub(super) struct Desk {
     pipeline: Arc<Pipeline>,
     memory: Arc<Memory>,
+    /// How deep the call is.
+    depth: u32,
     /// The tool whose script it is; a hook's has none.
     tool: Option<String>,
     grant: Arc<Grant>,
@@ -65,7 +67,22 @@ impl Desk {
         let now = Instant::now();
         let deadline = now.checked_add(limits.deadline).unwrap_or(now);
         let (pipeline, memory, grant, meter) = (pipeline.clone(), memory.clone(), ready.grant.clone(), meter.clone());
-        Self { pipeline, memory, tool: None, grant, limits: *limits, deadline, meter, cache: Cache::default() }
+        Self {
+            depth: memory.depth,
+            pipeline,
+            memory,
+            tool: None,
+            grant,
+            limits: *limits,
+            deadline,
+            meter,
+            cache: Cache::default(),
+        }
+    }
+
+    /// The same for a call that is so deep.
+    pub(super) fn at(self, depth: u32) -> Self {
+        Self { depth, ..self }
     }
 
     /// Where values are kept: with the run, where there is one.
@@ -199,7 +216,7 @@ impl Desk {
     async fn hand_on(&self, task: String) -> Result<String, String> {
         self.grant.rights().delegate().map_err(|denial| self.refused(denial, "permission denied by the grant"))?;
         let task: Value = schema::parse(&task).map_err(|error| error.to_string())?;
-        let task = Task::read(task, self.memory.depth + 1, &self.memory.agents)?;
+        let task = Task::read(task, self.depth + 1, &self.memory.agents)?;
         let delegate = self.pipeline.delegate.as_ref().ok_or("no other agent is set up here")?;
         self.meter.whole().delegated.fetch_add(1, Relaxed);
         delegate.delegate(task).await.map(|answer| answer.to_string())

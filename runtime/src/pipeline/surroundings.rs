@@ -32,9 +32,18 @@ pub(super) struct Standing<'a> {
 }
 
 impl Surroundings {
-    /// What the operator set for a tool: an object, which may be empty.
+    /// What the operator set for a tool; null where he set nothing.
     pub(super) fn config(&self, tool: &str) -> Value {
-        self.config.get(tool).cloned().unwrap_or_else(|| json!({}))
+        self.config.get(tool).cloned().unwrap_or_default()
+    }
+
+    /// What surrounds all calls of a tool, as JSON text: nothing of one call.
+    pub(super) fn of_tool(&self, tool: &str) -> String {
+        let mut all = self.application.clone();
+        all.insert("trigger_source".to_owned(), json!(self.trigger_source.as_deref().unwrap_or("library")));
+        all.insert("config".to_owned(), self.config(tool));
+        all.insert("tool".to_owned(), json!(tool));
+        Value::Object(all).to_string()
     }
 
     /// What surrounds one call, as JSON text, and a sentence for each key of the caller's that was left out.
@@ -51,7 +60,7 @@ impl Surroundings {
         all.insert("depth".to_owned(), json!(standing.depth));
         all.insert("parent".to_owned(), json!(standing.parent));
         let mut warnings = Vec::new();
-        let bytes: usize = call.context.iter().map(|(key, value)| key.len() + value.to_string().len()).sum();
+        let bytes = bytes(&call.context);
         if bytes > MOST_BYTES {
             let message =
                 format!("the caller's context has {bytes} bytes, more than the {MOST_BYTES} allowed: left out");
@@ -69,6 +78,20 @@ impl Surroundings {
         }
         (Value::Object(all).to_string(), warnings)
     }
+}
+
+/// What a caller says about the payload, as JSON text, and a sentence where that is too much.
+pub(super) fn metadata(call: &ToolCall) -> (String, Option<String>) {
+    let bytes = bytes(&call.metadata);
+    if bytes > MOST_BYTES {
+        let warning = format!("the call's metadata has {bytes} bytes, more than the {MOST_BYTES} allowed: left out");
+        return ("{}".to_owned(), Some(warning));
+    }
+    (serde_json::to_string(&call.metadata).unwrap_or_else(|_| "{}".to_owned()), None)
+}
+
+fn bytes(fields: &Map<String, Value>) -> usize {
+    fields.iter().map(|(key, value)| key.len() + value.to_string().len()).sum()
 }
 
 #[cfg(test)]

@@ -144,7 +144,8 @@ impl Rights {
 
     /// Whether with it something else can be done than the tool itself may do.
     pub(super) fn reaches_beyond(&self) -> bool {
-        [self.delegate, self.meta, self.model].contains(&Right::Granted) || self.call.granted("call").next().is_some()
+        [self.delegate, self.meta, self.model].contains(&Right::Granted)
+            || (!self.call.asked.is_empty() && !self.call.allowed.is_empty())
     }
 }
 

@@ -124,8 +124,7 @@ pub(super) fn infer(tool: &mut Tool) {
 
 /// Takes back what a record of a stranger's declares and only its program could prove; says so in a sentence.
 pub(super) fn doubt(tool: &mut Tool) -> Option<String> {
-    let is_strangers = tool.origin.format == Format::Record || tool.requested.by_program;
-    let told = unsafe_together(tool).filter(|_| is_strangers)?;
+    let told = unsafe_together(tool).filter(|_| tool.origin.format == Format::Record)?;
     tool.interface.safety.is_concurrency_safe = Fact::default(false);
     Some(format!("{told}, so each runs alone"))
 }

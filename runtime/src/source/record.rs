@@ -133,7 +133,6 @@ fn live(lifecycle: &str, stated: &mut Statement, report: &mut Report) {
     }
 }
 
-/// The value of a field that is no part of an interface.
 /// A field of one kind, if it is there.
 pub(super) fn take<T: Stated>(report: &mut Report, fields: &mut Map<String, Value>, field: &str) -> Option<T> {
     let value = fields.shift_remove(field)?;

@@ -13,7 +13,8 @@ pub struct Enablement {
     pub forbidden_tags: Vec<String>,
     /// The models that it is for; empty, every one. Where no model is known, none is excluded.
     pub models: Vec<Glob>,
-    /// What the model's server must be able to do, such as `custom_tools` or `image_input`. Where no server is known, nothing
+    /// What the model's server must be able to do, such as `custom_tools` (tools that take text)
+    /// or `media_results` (pictures in answers). Where no server is known, nothing
     /// is missing.
     pub provider: Vec<String>,
 }

@@ -29,6 +29,11 @@ pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk<'_>]) -> Result<String
         let at = match old.is_empty() {
             // What only adds belongs behind the line it names, else at the end.
             true => hunk.after.map_or(lines.len(), |_| from),
+            false if hunk.at_end => lines
+                .len()
+                .checked_sub(old.len())
+                .filter(|at| *at >= from && lines[*at..] == old)
+                .ok_or_else(|| conflict("the file does not end with its lines".to_owned()))?,
             false => find(&lines, &old, from).ok_or_else(|| conflict(missing(&lines, &old, from)))?,
         };
         edited.extend(&lines[next..at]);

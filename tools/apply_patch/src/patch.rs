@@ -16,11 +16,13 @@ pub(crate) enum Change<'a> {
 }
 
 /// A few lines of a file that change, with their surroundings.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Hunk<'a> {
     /// A line that stands before them.
     pub(crate) after: Option<&'a str>,
     pub(crate) lines: Vec<Line<'a>>,
+    /// Whether the file ends with them.
+    pub(crate) at_end: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -117,7 +119,13 @@ fn section_of<'a>(section: &'a str, changes: &mut Vec<Change<'a>>) -> Result<(),
             _ => Err("`Move to` stands once, right behind `Update File`".to_owned()),
         };
     } else if section.trim() == "End of File" {
-        return Ok(());
+        return match changes.last_mut() {
+            Some(Change::Update { hunks, .. }) if hunks.last().is_some_and(|hunk| !hunk.lines.is_empty()) => {
+                hunks.iter_mut().last().into_iter().for_each(|hunk| hunk.at_end = true);
+                Ok(())
+            }
+            _ => Err("`End of File` stands behind the lines of a hunk".to_owned()),
+        };
     } else {
         return Err("a section is `Add File: PATH`, `Delete File: PATH` or `Update File: PATH`".to_owned());
     };
@@ -137,7 +145,7 @@ fn line_of<'a>(line: &'a str, change: Option<&mut Change<'a>>) -> Result<(), Str
         Some(Change::Update { hunks, .. }) => {
             if let Some(after) = line.strip_prefix("@@") {
                 let after = Some(after.trim()).filter(|after| !after.is_empty());
-                hunks.push(Hunk { after, lines: Vec::new() });
+                hunks.push(Hunk { after, ..Hunk::default() });
                 return Ok(());
             }
             if hunks.is_empty() {

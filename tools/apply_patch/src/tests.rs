@@ -6,7 +6,7 @@ use super::*;
 use crate::patch::{Hunk, Line};
 
 fn hunk<'a>(after: Option<&'a str>, lines: &[Line<'a>]) -> Hunk<'a> {
-    Hunk { after, lines: lines.to_vec() }
+    Hunk { after, lines: lines.to_vec(), at_end: false }
 }
 
 #[test]
@@ -51,6 +51,9 @@ fn hunks_apply_in_their_order_at_the_first_place_that_fits() {
     assert_eq!(edited.as_deref().ok(), Some("a\nb\nc\na\nB\nd\n"));
     let edited = hunk::apply("f", text, &[hunk(None, &lines), hunk(None, &lines)]);
     assert_eq!(edited.as_deref().ok(), Some("a\nB\nc\na\nB\nd\n"));
+    let ends = Hunk { at_end: true, ..hunk(None, &[Line::Removed("b"), Line::Added("B")]) };
+    assert_eq!(hunk::apply("f", "b\nb\n", &[ends.clone()]).ok().as_deref(), Some("b\nB\n"));
+    assert!(hunk::apply("f", "b\nc\n", &[ends]).is_err());
     let added = [Line::Added("x")];
     assert_eq!(hunk::apply("f", text, &[hunk(None, &added)]).ok().as_deref(), Some("a\nb\nc\na\nb\nd\nx\n"));
     assert_eq!(hunk::apply("f", "", &[hunk(None, &added)]).ok().as_deref(), Some("x\n"));

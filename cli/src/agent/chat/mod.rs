@@ -11,11 +11,17 @@ use toolcrib::ToolResult;
 pub(super) use answer::Answer;
 
 use super::conversation::Message;
-use super::reply::{self, Reply};
+use super::reply::{self, Reply, Shape};
 use super::request::{Request, Sampling};
 
 /// The format of content that is made for this API.
 const FORMAT: &str = "openai.chat_completions";
+
+/// The parts that it takes. An image in a `tool` message is taken by some servers alone: who writes one knows his.
+const SHAPES: [Shape; 2] = [
+    Shape { kind: "text", required: &[("text", reply::is_text)], optional: &[] },
+    Shape { kind: "image_url", required: &[("image_url", is_image)], optional: &[] },
+];
 
 /// The body of a request.
 #[derive(Debug, Serialize)]
@@ -59,6 +65,17 @@ impl<'a> From<&Request<'a>> for Body<'a> {
 
 /// What the model is told of a call. The text names the media: there is no place for them in a `tool` message.
 pub(super) fn reply(result: &ToolResult) -> Reply {
-    let content = reply::native(result, FORMAT).cloned();
+    let content = reply::native(result, FORMAT, |part| reply::is_one_of(part, &SHAPES));
     Reply { content: content.unwrap_or_else(|| Value::String(result.content().into_owned())), output: None }
+}
+
+fn is_image(image: &Value) -> bool {
+    image.as_object().is_some_and(|image| {
+        image.contains_key("url")
+            && image.iter().all(|(name, value)| match name.as_str() {
+                "url" => reply::is_data(value),
+                "detail" => reply::is_detail(value),
+                _ => false,
+            })
+    })
 }

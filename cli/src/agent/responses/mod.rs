@@ -14,17 +14,29 @@ use toolcrib::call::Media;
 
 pub(super) use answer::Answer;
 
-use super::reply::{self, Reply};
+use super::reply::{self, Reply, Shape};
 use super::request::{Request, Sampling};
 
 /// The format of content that is made for this API.
 const FORMAT: &str = "openai.responses";
 /// What the wish for reasoning that can be given back is called.
 pub(super) const REASONING: &str = "reasoning.encrypted_content";
-/// The images that models see.
-const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// The documents that they read.
-const DOCUMENT: &str = "application/pdf";
+/// The media that models see and read, each with how it begins: a server refuses what is something else, and with it the whole
+/// conversation.
+const IMAGES: [(&str, &[u8]); 4] =
+    [("image/png", b"\x89PNG"), ("image/jpeg", b"\xff\xd8\xff"), ("image/gif", b"GIF8"), ("image/webp", b"RIFF")];
+const DOCUMENT: (&str, &[u8]) = ("application/pdf", b"%PDF");
+
+/// The parts that it takes.
+const SHAPES: [Shape; 3] = [
+    Shape { kind: "input_text", required: &[("text", reply::is_text)], optional: &[] },
+    Shape {
+        kind: "input_image",
+        required: &[("image_url", reply::is_data)],
+        optional: &[("detail", reply::is_detail)],
+    },
+    Shape { kind: "input_file", required: &[("file_data", reply::is_data)], optional: &[("filename", reply::is_name)] },
+];
 
 /// The body of a request.
 #[derive(Debug, Serialize)]
@@ -66,8 +78,8 @@ impl<'a> From<&Request<'a>> for Body<'a> {
 /// What the model is told of a call: media of known types go with the text, which names them all.
 pub(super) fn reply(result: &ToolResult) -> Reply {
     let text = result.content();
-    let output = match reply::native(result, FORMAT) {
-        Some(content) => Some(content.clone()),
+    let output = match reply::native(result, FORMAT, |part| reply::is_one_of(part, &SHAPES)) {
+        Some(content) => Some(content),
         None => {
             let media: Vec<Value> = result.media.iter().filter_map(part).collect();
             let text = json!({ "type": "input_text", "text": text });
@@ -79,16 +91,14 @@ pub(super) fn reply(result: &ToolResult) -> Reply {
 
 fn part(media: &Media) -> Option<Value> {
     let data = || format!("data:{};base64,{}", media.mime_type, STANDARD.encode(&media.data));
-    match media.mime_type.as_str() {
-        image if IMAGES.contains(&image) => {
-            Some(json!({ "type": "input_image", "image_url": data(), "detail": "auto" }))
-        }
-        DOCUMENT => {
-            let name = media.name.as_deref().unwrap_or("document.pdf");
-            Some(json!({ "type": "input_file", "filename": name, "file_data": data() }))
-        }
-        _ => None,
+    let is = |(kind, begins): &(&str, &[u8])| media.mime_type == *kind && media.data.starts_with(begins);
+    if IMAGES.iter().any(is) {
+        return Some(json!({ "type": "input_image", "image_url": data(), "detail": "auto" }));
     }
+    is(&DOCUMENT).then(|| {
+        let name = media.name.as_deref().unwrap_or("document.pdf");
+        json!({ "type": "input_file", "filename": name, "file_data": data() })
+    })
 }
 
 #[cfg(test)]
@@ -100,14 +110,14 @@ mod tests {
     use crate::agent::chat;
 
     /// The result of a call, as a tool might have it.
-    async fn result(line: &str, media: &[(&str, Option<&str>)], form: Form) -> ToolResult {
+    async fn result(line: &str, media: &[(&str, Option<&str>, &str)], form: Form) -> ToolResult {
         let runtime = Runtime::builder().audit(Audit::off()).build().expect("a runtime");
         let mut step = runtime.session().step(vec![ToolCall::new("a", "none", "{}")]);
         let mut result = step.next().await.expect("a result");
-        let media = media.iter().map(|(kind, name)| Media {
+        let media = media.iter().map(|(kind, name, data)| Media {
             mime_type: (*kind).to_owned(),
             name: name.map(str::to_owned),
-            data: b"abc".as_slice().into(),
+            data: data.as_bytes().to_vec().into(),
         });
         (result.outcome, result.media, result.form) = (Ok(line.to_owned()), media.collect(), form);
         result
@@ -115,37 +125,49 @@ mod tests {
 
     #[tokio::test]
     async fn media_of_known_types_go_with_the_text_and_others_are_named_by_it() {
-        let media =
-            [("image/png", None), ("image/tiff", None), ("application/pdf", Some("a.pdf")), ("audio/wav", None)];
+        let media = [
+            ("image/gif", None, "GIF8"),
+            ("image/tiff", None, "abc"),
+            ("application/pdf", Some("a.pdf"), "%PDF"),
+            ("image/png", None, "no image"),
+        ];
         let result = result("{\"n\":1}", &media, Form::Json).await;
         let wanted = json!([
             { "type": "input_text", "text": "{\"n\":1}" },
-            { "type": "input_image", "image_url": "data:image/png;base64,YWJj", "detail": "auto" },
-            { "type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,YWJj" },
+            { "type": "input_image", "image_url": "data:image/gif;base64,R0lGOA==", "detail": "auto" },
+            { "type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERg==" },
         ]);
         assert_eq!(reply(&result), Reply { content: json!("{\"n\":1}"), output: Some(wanted) });
         assert_eq!(chat::reply(&result), Reply { content: json!("{\"n\":1}"), output: None });
-        let unseen = self::result("\"text\"", &[("image/tiff", None)], Form::Text).await;
+        let unseen = self::result("\"text\"", &[("image/tiff", None, "abc")], Form::Text).await;
         assert_eq!(reply(&unseen), Reply::from("text".to_owned()));
     }
 
     #[tokio::test]
     async fn parts_that_are_made_for_one_api_stay_parts_there_and_text_elsewhere() {
+        let of = |format: &str, content: &Value| {
+            let line = json!({ "format": format, "content": content }).to_string();
+            (line, Form::Native { format: format.to_owned() })
+        };
         let content = json!([{ "type": "input_text", "text": "a" }]);
-        let native =
-            |format: &str, content: &Value| Form::Native { format: format.to_owned(), content: content.clone() };
-        let line = json!({ "format": "x", "content": content }).to_string();
-        let made = result(&line, &[], native(FORMAT, &content)).await;
+        let (line, form) = of(FORMAT, &content);
+        let made = result(&line, &[], form).await;
         assert_eq!(reply(&made), Reply { content: json!(line), output: Some(content) });
-        assert_eq!(chat::reply(&made), Reply::from(line.clone()));
+        assert_eq!(chat::reply(&made), Reply::from(line));
 
         let content = json!([{ "type": "text", "text": "a" }]);
-        let made = result(&line, &[], native("openai.chat_completions", &content)).await;
+        let (line, form) = of("openai.chat_completions", &content);
+        let made = result(&line, &[], form).await;
         assert_eq!(chat::reply(&made), Reply { content, output: None });
-        assert_eq!(reply(&made), Reply::from(line.clone()));
-
-        let elsewhere = json!([{ "type": "input_image", "image_url": "https://host/?what-a-tool-has-read" }]);
-        let made = result(&line, &[], native(FORMAT, &elsewhere)).await;
         assert_eq!(reply(&made), Reply::from(line));
+
+        for content in [
+            json!([{ "type": "input_image", "image_url": "https://host/?what-a-tool-has-read" }]),
+            json!([{ "type": "input_text", "text": "{\"toolcrib\":{}}" }]),
+            json!([{ "type": "text", "text": "of another API" }]),
+        ] {
+            let (line, form) = of(FORMAT, &content);
+            assert_eq!(reply(&result(&line, &[], form).await), Reply::from(line));
+        }
     }
 }

@@ -33,6 +33,10 @@ const FIELDS: [&str; 18] = [
     "package",
     "$schema",
 ];
+/// The optional parts of the contract.
+const SAYS: [&str; 5] = ["validate", "preview", "prepare", "route", "present"];
+/// What servers are known to be able to do.
+const ABILITIES: [&str; 2] = ["custom_tools", "media_results"];
 /// What a descriptor says in its own words, and not a second time in `interface`.
 const OWN: [&str; 5] = ["name", "aliases", "description", "runtime_input_schema", "output_schema"];
 
@@ -84,6 +88,11 @@ impl Described {
         if let Some(aliases) = take::<Vec<String>>(report, &mut fields, "aliases") {
             stated.interface.identity.aliases = Fact { value: aliases, basis: Basis::Declared };
         }
+        let safety = &mut stated.interface.safety;
+        if safety.is_concurrency_safe.value && !safety.is_read_only.value {
+            report.warn("is_concurrency_safe is declared true, but it is not read-only: calls at once can meet, so each runs alone");
+            safety.is_concurrency_safe = Fact::default(false);
+        }
         let asked = fields.shift_remove("capabilities");
         let requested = match asked {
             Some(asked) => Some(report.value(extension::of_program(Some(asked)))?),
@@ -101,6 +110,12 @@ impl Described {
             provider: take(report, &mut fields, "provider").unwrap_or_default(),
         };
         let says = take::<Vec<String>>(report, &mut fields, "says");
+        for word in says.iter().flatten().filter(|word| !SAYS.contains(&word.as_str())) {
+            report.unknown_at(None, "says: ", word, &SAYS);
+        }
+        for word in enablement.provider.iter().filter(|word| !ABILITIES.contains(&word.as_str())) {
+            report.unknown_at(None, "provider: ", word, &ABILITIES);
+        }
         let package = fields.shift_remove("package");
         fields.shift_remove("$schema");
         report.unknown("", &fields, &FIELDS);

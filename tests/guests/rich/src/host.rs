@@ -15,26 +15,33 @@ pub(crate) fn stream() -> &'static str {
 
 /// Show more parts than anybody wants to see.
 #[tool]
-pub(crate) fn flood(count: u32) -> String {
+pub(crate) fn flood(count: u32, #[arg(default = 0)] bytes: u32) -> String {
     for number in 0..count {
-        progress::text(number.to_string());
+        progress::text(format!("{number}{}", "x".repeat(bytes as usize)));
     }
     format!("{count} shown")
 }
 
-/// Ask the model.
+/// Ask the model, and tell its last answer.
 #[tool(model)]
-pub(crate) fn asks(prompt: String) -> Result<String> {
-    model::ask(prompt)
+pub(crate) fn asks(prompt: String, #[arg(default = 1)] times: u32, tokens: Option<u32>) -> Result<String> {
+    let mut said = String::new();
+    for _ in 0..times {
+        let question = model::Question::new(&prompt);
+        said = tokens.map_or(question.clone(), |tokens| question.max_tokens(tokens)).ask()?.text;
+    }
+    Ok(said)
 }
 
-/// Call another tool.
+/// Call another tool, and tell its last answer.
 #[tool(tools)]
-pub(crate) fn calls(name: &str, #[arg(default = "null")] arguments: Value) -> Result<Value> {
-    match arguments {
-        Value::Object(_) => tools::call(name, &arguments),
-        _ => tools::call(name, &json!({})),
-    }
+pub(crate) fn calls(
+    name: &str,
+    #[arg(default = "null")] arguments: Value,
+    #[arg(default = 1)] times: u32,
+) -> Result<Value> {
+    let arguments = if arguments.is_object() { arguments } else { json!({}) };
+    (0..times).try_fold(Value::Null, |_, _| tools::call(name, &arguments))
 }
 
 /// Keep a value under a key, and tell what was there before.

@@ -43,12 +43,15 @@ fn checked_validate(call: &Call) -> Result<()> {
 #[derive(Deserialize, Serialize)]
 struct Prepared {
     token: String,
+    /// Another one each time.
+    number: u64,
 }
 
 /// Tell what was prepared.
 #[tool(prepare = prepared_prepare)]
 pub(crate) fn prepared(call: &Call) -> Result<String> {
-    Ok(call.prepared::<Prepared>()?.token)
+    let Prepared { token, number } = call.prepared()?;
+    Ok(format!("{token} {number}"))
 }
 
 fn prepared_prepare(preparation: &Preparation) -> Result<Prepared> {
@@ -58,7 +61,8 @@ fn prepared_prepare(preparation: &Preparation) -> Result<Prepared> {
     }
     let config: Option<Config> = preparation.config()?;
     let Config { token } = config.ok_or_else(|| Error::invalid("`config.token` is not set"))?;
-    Ok(Prepared { token })
+    let number = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
+    Ok(Prepared { token, number })
 }
 
 /// Answer in one word, and present it in four.
