@@ -8,7 +8,7 @@ use wasmtime_wasi::p2::{OutputStream, StreamError};
 
 use super::contract::{Level, ModelQuestion, Piece};
 use super::host::Host;
-use super::services::services;
+use super::services::{add_cache, services};
 
 /// The interfaces, all of one package, in the newest version that is spoken.
 const PROGRESS: &str = "toolcrib:tool/progress@1.1.0";
@@ -55,13 +55,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.instance(LOG)?.func_wrap("log", |mut store, (level, message): (Level, String)| {
         note(&mut store, &format!("{}: {message}\n", level.as_str()))
     })?;
-    let mut cache = linker.instance(CACHE)?;
-    cache.func_wrap("get", |store, (key,): (String,)| {
-        Ok((services(&store).ok().and_then(|services| services.cached(&key)),))
-    })?;
-    cache.func_wrap("set", |store, (key, value): (String, String)| {
-        Ok((services(&store).and_then(|services| services.cache(key, value)),))
-    })?;
+    add_cache(linker, CACHE)?;
     linker.instance(MODEL)?.func_wrap_async("complete", |store, (question,): (ModelQuestion,)| {
         let services = services(&store);
         Box::new(async move {

@@ -127,6 +127,17 @@ pub(super) fn services(store: &StoreContextMut<'_, Host>) -> Result<Arc<dyn Serv
     store.data().services.clone().ok_or_else(|| NOBODY.to_owned())
 }
 
+/// Links the interface by which a guest keeps values.
+pub(super) fn add_cache(linker: &mut Linker<Host>, interface: &str) -> wasmtime::Result<()> {
+    let mut cache = linker.instance(interface)?;
+    cache.func_wrap("get", |store, (key,): (String,)| {
+        Ok((services(&store).ok().and_then(|services| services.cached(&key)),))
+    })?;
+    cache.func_wrap("set", |store, (key, value): (String, String)| {
+        Ok((services(&store).and_then(|services| services.cache(key, value)),))
+    })
+}
+
 /// Links the four interfaces.
 pub(super) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.instance(EXEC)?.func_wrap_async("run", |mut store, asked: (String, Vec<String>, How)| {
@@ -144,13 +155,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
             Ok((left.map(|left| left.ended),))
         })
     })?;
-    let mut cache = linker.instance(CACHE)?;
-    cache.func_wrap("get", |store, (key,): (String,)| {
-        Ok((services(&store).ok().and_then(|services| services.cached(&key)),))
-    })?;
-    cache.func_wrap("set", |store, (key, value): (String, String)| {
-        Ok((services(&store).and_then(|services| services.cache(key, value)),))
-    })?;
+    add_cache(linker, CACHE)?;
     linker.instance(AGENTS)?.func_wrap_async("delegate", |store, (task,): (String,)| {
         let services = services(&store);
         Box::new(async move {

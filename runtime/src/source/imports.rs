@@ -141,9 +141,7 @@ impl Found {
         }
         Some(())
     }
-}
 
-impl Found {
     /// Adds something that is exported; `None` where there is too much.
     fn export(&mut self, name: &str) -> Option<()> {
         self.names += 1;

@@ -96,9 +96,7 @@ impl Tool {
             origin,
         }
     }
-}
 
-impl Tool {
     /// The plugin that it belongs to: the package of its program where that says so, else the program's file, else the source.
     pub fn plugin(&self) -> String {
         let package = self.origin.unknown.get("package").and_then(|package| package.get("name")?.as_str());
