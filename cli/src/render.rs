@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use toolcrib::call::{Denial, Execution, Flag};
+use toolcrib::call::{Denial, Execution, Flag, Receipt};
 
 use hold::Stream;
 
@@ -185,6 +185,13 @@ pub(crate) fn hint(text: &str) {
 pub(crate) fn quoted(mark: &str, text: &str) {
     let text = format!("{mark} {}", text.trim_matches('\n'));
     aside(&text.replace('\n', "\n  "));
+}
+
+/// Says how many parts of a call nobody was shown.
+pub(crate) fn dropped(receipt: &Receipt) {
+    if receipt.dropped_parts > 0 {
+        aside(&format!("  {} parts were not shown: they were too many, or came too late", receipt.dropped_parts));
+    }
 }
 
 /// Writes a `hint:` line for each flag that would have allowed what was denied.

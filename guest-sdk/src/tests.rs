@@ -132,6 +132,7 @@ fn a_descriptor_says_all_that_the_function_does() {
         },
         "interface": { "is_read_only": true, "rendering": { "ui_summary": "greet {name}" } },
         "timeoutSec": 120,
+        "capabilities": {},
         "says": [],
         "package": package(),
     });
@@ -147,6 +148,7 @@ fn a_tool_that_takes_text_has_a_grammar_and_no_schema() {
         "description": "Apply a patch.",
         "text": { "field": "patch", "grammar": { "syntax": "regex", "definition": "^\\*+$" } },
         "aliases": ["patch"],
+        "capabilities": {},
         "says": [],
         "package": package(),
     });

@@ -177,6 +177,7 @@ impl Report {
             }
             Event::ToolResult(result) if traced => {
                 told(&margin, result, detail);
+                render::dropped(result.receipt);
                 for part in result.shown {
                     render::quoted(&format!("{margin}|"), &watch::text_of(part, self.media.as_deref()));
                 }

@@ -110,11 +110,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     for part in result.shown.iter().filter(|_| !args.json) {
         render::quoted("|", &watch::text_of(part, args.media.as_deref()));
     }
+    if !args.json {
+        render::dropped(&result.receipt);
+    }
     for warning in &result.receipt.warnings {
         render::warning(warning);
     }
     if args.verbose && !result.log.is_empty() {
-        render::aside(&result.log);
+        render::quoted("|", &result.log);
     }
     if args.verbose {
         render::executed(&result.receipt.executed);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::{Map, Value, json};
-use toolcrib::{Builder, Runtime};
+use toolcrib::{Builder, Runtime, Standing, Tool};
 
 use crate::agent::conversation::Conversation;
 use crate::agent::delegate::Agents;
@@ -194,7 +194,8 @@ fn print_request(wishes: &Wishes, conversation: &Conversation, tools: &[Value]) 
 }
 
 fn print_capabilities(runtime: &Runtime, json: bool) -> anyhow::Result<()> {
-    let mut tools: Vec<_> = runtime.tools().collect();
+    let is_open = |tool: &&Tool| !matches!(runtime.standing(&tool.name), Some(Standing::Closed { .. }));
+    let mut tools: Vec<_> = runtime.tools().filter(is_open).collect();
     tools.sort_by(|one, other| one.name.cmp(&other.name));
     let granted = |name: &str| runtime.grant(name).map(|grant| grant.granted()).unwrap_or_default();
     if json {

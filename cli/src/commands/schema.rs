@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
-use toolcrib::Tool;
 use toolcrib::tool::{Grammar, Limits, TextInput};
+use toolcrib::{Standing, Tool};
 
 use crate::options::Sources;
 use crate::render;
@@ -53,7 +53,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         // There is nothing to prepare: the library says which name is nearest.
         runtime.prepare(unknown).await?;
     }
-    let chosen = runtime.tools().filter(|tool| args.names.is_empty() || args.names.contains(&tool.name));
+    // What cannot be called is offered to nobody, unless somebody wants to see it.
+    let is_open = |tool: &Tool| !matches!(runtime.standing(&tool.name), Some(Standing::Closed { .. }));
+    let chosen = runtime
+        .tools()
+        .filter(|tool| if args.names.is_empty() { is_open(tool) } else { args.names.contains(&tool.name) });
     let definitions: Vec<Value> = chosen.map(definition).collect();
     render::print(&serde_json::to_string_pretty(&definitions)?)?;
     Ok(ExitCode::SUCCESS)

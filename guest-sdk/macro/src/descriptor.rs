@@ -31,10 +31,10 @@ pub(crate) fn node(
         let output = quote_spanned!(returned.span()=> *<#ty as ::toolcrib_guest::Output>::SCHEMA);
         members.push(("output".into(), output));
     }
-    for (key, nested) in [("capabilities", &options.capabilities), ("interface", &options.interface)] {
-        if !nested.is_empty() {
-            members.push((key.into(), node::object(nested)));
-        }
+    // Whoever asks for nothing says so: what says nothing of it would take whatever the operator allows to all.
+    members.push(("capabilities".into(), node::object(&options.capabilities)));
+    if !options.interface.is_empty() {
+        members.push(("interface".into(), node::object(&options.interface)));
     }
     let says = options.hooks.iter().map(|(hook, _)| *hook);
     members.push(("says".into(), node::texts(says)));

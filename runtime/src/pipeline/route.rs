@@ -50,7 +50,10 @@ impl Pipeline {
         let beside =
             |other: &Entry<'_>| entry.is_none_or(|entry| other.tool.body.program() == entry.tool.body.program());
         let is_named = |other: &Entry<'_>| entry.is_some_and(|entry| entry.tool.name == other.tool.name);
-        let asked = (0..self.ready.len()).map(|index| self.at(index)).filter(|entry| claims(*entry)).filter(beside);
+        // Text is for tools that take text.
+        let takes = |other: &Entry<'_>| call.payload == Payload::Object || other.tool.text.is_some();
+        let all = (0..self.ready.len()).map(|index| self.at(index));
+        let asked = all.filter(|entry| claims(*entry)).filter(beside).filter(takes);
         let (mut claimed, mut rejected) = (Vec::<Entry<'p>>::new(), false);
         let until = Instant::now() + LONGEST_ALL;
         for (count, entry) in asked.enumerate() {
@@ -78,7 +81,9 @@ impl Pipeline {
             [one] => Ok(*one),
             [one, other, ..] => {
                 let (one, other) = (&one.tool.name, &other.tool.name);
-                Err(bad(&format!("`{one}` and `{other}` both claim this call: name one of them")))
+                Err(bad(&format!(
+                    "`{one}` and `{other}` both claim this call: a route of the operator's has to settle it"
+                )))
             }
         }
     }

@@ -71,7 +71,11 @@ pub(super) fn read(program: &Path) -> Option<Known> {
 
 fn of_module(sections: Sections) -> Option<Known> {
     let mut found = Found::default();
-    sections.each(&[section::CORE_IMPORT], |_, body| {
+    sections.each(&[section::CUSTOM, section::CORE_IMPORT], |id, mut body| {
+        if id == section::CUSTOM {
+            found.known.is_described |= body.read_string().is_ok_and(|name| name == SECTION);
+            return Some(());
+        }
         for import in ImportSectionReader::new(body).ok()?.into_imports() {
             let import = import.ok()?;
             found.add(import.module, &[import.name])?;

@@ -1,13 +1,13 @@
 //! A tool that claims every call that it is asked about, but for those that ask to be rejected.
 
-use toolcrib_guest::{Call, Opinion, Payload, Value, tool};
+use toolcrib_guest::{Call, Opinion, Payload, tool};
 
 toolcrib_guest::tools!(claims);
 
 /// Tell that the call came here.
-#[tool(route = everything)]
-fn claims(#[args] all: Value) -> String {
-    format!("claimed {all}")
+#[tool(text, route = everything)]
+fn claims(text: &str) -> String {
+    format!("claimed {text}")
 }
 
 fn everything(call: &Call) -> Opinion {
