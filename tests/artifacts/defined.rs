@@ -14,7 +14,7 @@ const EXAMPLE: &str = "\u{feff}---\r\nparameters:\r\n  command: { type: string, 
 #[test]
 fn the_name_is_the_files_and_the_description_the_body() {
     let crib = with_files(&[("run_command.md", EXAMPLE), ("Bare-Name.md", "---\n---\n \n")]);
-    let ran = crib.run(&["schema", "--tools", "."]);
+    let ran = crib.run(&["schema", "Bare-Name", "run_command", "--tools", "."]);
     let schema: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error} {ran:?}"));
     let expected = r##"[{"type":"function","function":{"name":"Bare-Name","description":"Bare-Name","parameters":{"type":"object","properties":{}}}},{"type":"function","function":{"name":"run_command","description":"# run_command\r\n\r\n```starlark\r\ndef run(args): fail()\r\n```","parameters":{"type":"object","properties":{"command":{"type":"string"},"timeout_ms":{"type":"number"}},"required":["command"]}}}]"##;
     assert_eq!(schema.to_string(), expected);
