@@ -37,9 +37,12 @@ pub(super) fn native(result: &ToolResult, format: &str, may_be_sent: fn(&Value) 
 /// The members of a part of this kind: those that it has to have, and those that it may have, each with what it may hold.
 pub(super) struct Shape {
     pub(super) kind: &'static str,
-    pub(super) required: &'static [(&'static str, fn(&Value) -> bool)],
-    pub(super) optional: &'static [(&'static str, fn(&Value) -> bool)],
+    pub(super) required: &'static [Member],
+    pub(super) optional: &'static [Member],
 }
+
+/// The name of a member, and whether a value may stand there.
+pub(super) type Member = (&'static str, fn(&Value) -> bool);
 
 /// Whether a part has one of these shapes, and nothing besides.
 pub(super) fn is_one_of(part: &Value, shapes: &[Shape]) -> bool {
