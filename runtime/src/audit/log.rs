@@ -173,7 +173,7 @@ impl Writer {
     }
 
     /// Where the log stands. Nobody else has written since the last record where the sidecar and the file's length agree;
-    /// then nothing more is read.
+    /// then nothing more than the file's last byte is read.
     fn standing(&mut self, folder: &Path, day: Day) -> io::Result<Standing> {
         let mut head = Head::read(&self.sidecar)?;
         let newest = self.day.max(day).max(head.map_or(day, |head| head.day));
@@ -187,15 +187,17 @@ impl Writer {
             (self.day, self.end, self.reserved) = (newest, 0, 0);
         }
         let length = file::length(&self.file)?;
-        match head {
-            Some(head) if (head.day, head.end) == (self.day, length) => Ok(Standing { head, torn: false }),
-            head => self.settle(folder, head, length),
-        }
+        let head = match head {
+            Some(head) if (head.day, head.end) == (self.day, length) => head,
+            head => Head { link: self.settle(folder, head, length)?, day: self.day, end: length },
+        };
+        // A file may have its length and still not end in a line break: somebody wrote over it in place.
+        Ok(Standing { head, torn: head::is_torn(&self.file, length)? })
     }
 
-    /// Where the log stands when the sidecar and the file disagree: at the later of the two, so that neither a record
-    /// whose writer died before it moved the head, nor a removal of the last lines, is forgotten.
-    fn settle(&self, folder: &Path, head: Option<Head>, length: u64) -> io::Result<Standing> {
+    /// What the next record follows when the sidecar and the file disagree: the later of the two, so that neither a
+    /// record whose writer died before it moved the head, nor a removal of the last lines, is forgotten.
+    fn settle(&self, folder: &Path, head: Option<Head>, length: u64) -> io::Result<Link> {
         if !self.is_in_place(folder) {
             return Err(ErrorKind::NotFound.into());
         }
@@ -220,9 +222,7 @@ impl Writer {
             }
         }
         let known = head.map_or(Link::START, |head| head.link);
-        let link = found.filter(|found| found.seq > known.seq).unwrap_or(known);
-        let torn = head::is_torn(&self.file, length)?;
-        Ok(Standing { head: Head { link, day: self.day, end: length }, torn })
+        Ok(found.filter(|found| found.seq > known.seq).unwrap_or(known))
     }
 
     /// Writes the record in one piece, after a line break where a torn line stands, and moves the head on.
@@ -292,6 +292,24 @@ mod tests {
             write(name).unwrap();
             assert!(errors() > 0, "after {name}");
         }
+    }
+
+    #[test]
+    fn a_record_has_a_line_of_its_own_where_the_last_line_break_was_written_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let day = Day::of_digits(b"20260301").unwrap();
+        let log = Log::new(dir.path().to_path_buf());
+        let write = |name: &str| log.append(day, format!("{{\"ts\":\"\",\"tool\":\"{name}\"}}").as_bytes()).unwrap();
+        write("a");
+        let path = dir.path().join(day.file_name());
+        let mut text = std::fs::read(&path).unwrap();
+        *text.last_mut().unwrap() = b'x';
+        let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file::write_at(&file, &text, 0).unwrap();
+        write("b");
+        let tools = crate::audit::records(dir.path()).unwrap().map(|entry| entry.unwrap().tool);
+        assert_eq!(tools.collect::<Vec<_>>(), ["b"], "what was written over is no record any more, the next one is");
+        assert!(crate::audit::verify(dir.path()).unwrap().count() > 0);
     }
 
     #[test]
