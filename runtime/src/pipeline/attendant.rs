@@ -1,8 +1,8 @@
-//! Who answers a rich tool while it runs. Each question is held against the tool's grant first, and what is refused stands
+//! Who answers a rich tool or a function while it runs. Each question is held against the tool's grant first, and what is refused stands
 //! in the record of its call. A call of another tool goes the way of every call, one level deeper.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use futures::future::BoxFuture;
 use tokio::sync::mpsc;
@@ -11,44 +11,69 @@ use crate::call::{Denial, Part, ToolCall};
 use crate::delegate::DEEPEST;
 use crate::model::{LONGEST_ANSWER, LONGEST_QUESTION, MOST_QUESTIONS, MOST_TOKENS, Question, USUAL_TOKENS};
 use crate::policy::Grant;
-use crate::sandbox::{Meter, ModelAnswer, ModelQuestion, Piece, Services};
+use crate::sandbox::{Meter, ModelAnswer, ModelQuestion, Piece, Program, Services};
 use crate::tool::SecretRequest;
 
 use super::memory::Cache;
+use super::ready::Ready;
+use super::ticket::Ticket;
 use super::{Context, Memory, Parent, Pipeline, Together, parts, secret};
 
 /// The most parts of one call that are shown, the most bytes of all of them, and how many wait to be.
 const MOST_PARTS: u64 = 1000;
 const MOST_PART_BYTES: usize = 1 << 20;
-pub(super) const WAITING_PARTS: usize = 64;
+const WAITING_PARTS: usize = 64;
 /// The most calls of other tools that one call makes.
 const MOST_CALLS: u64 = 64;
 
 /// Answers the questions of one call.
-pub(super) struct Attendant {
-    pub(super) pipeline: Arc<Pipeline>,
-    pub(super) memory: Arc<Memory>,
-    pub(super) grant: Arc<Grant>,
-    pub(super) meter: Arc<Meter>,
+struct Attendant {
+    pipeline: Arc<Pipeline>,
+    memory: Arc<Memory>,
+    grant: Arc<Grant>,
+    meter: Arc<Meter>,
     /// The digest of the component, whose tools share what they keep.
-    pub(super) space: String,
+    space: String,
     /// The call's identifiers, the caller's and the host's.
-    pub(super) call_id: String,
-    pub(super) invocation: String,
-    pub(super) depth: u32,
-    pub(super) together: Arc<Together>,
-    pub(super) parts: mpsc::Sender<Part>,
-    pub(super) room: std::sync::atomic::AtomicUsize,
+    call_id: String,
+    invocation: String,
+    depth: u32,
+    together: Arc<Together>,
+    parts: mpsc::Sender<Part>,
+    room: AtomicUsize,
     /// What the tool keeps where there is no run that could.
-    pub(super) cache: Cache,
+    cache: Cache,
+}
+
+impl Pipeline {
+    /// Who answers the questions of a call, and where the parts come that it shows.
+    pub(super) fn attendant(
+        self: &Arc<Self>,
+        ready: &Ready,
+        program: &Program,
+        context: &Context<'_>,
+        ticket: &Ticket<'_>,
+    ) -> (Arc<dyn Services>, mpsc::Receiver<Part>) {
+        let (parts, receiver) = mpsc::channel(WAITING_PARTS);
+        let attendant = Attendant {
+            pipeline: self.clone(),
+            memory: context.memory.clone(),
+            grant: ready.grant.clone(),
+            meter: ticket.meter.clone(),
+            space: program.digest.clone(),
+            call_id: ticket.call_id().to_owned(),
+            invocation: ticket.invocation().to_owned(),
+            depth: context.depth,
+            together: context.parent.map_or_else(Arc::default, |parent| parent.together.clone()),
+            parts,
+            room: AtomicUsize::new(MOST_PART_BYTES),
+            cache: Cache::default(),
+        };
+        (Arc::new(attendant), receiver)
+    }
 }
 
 impl Attendant {
-    /// The room for parts of a call that has shown none.
-    pub(super) fn all_room() -> std::sync::atomic::AtomicUsize {
-        std::sync::atomic::AtomicUsize::new(MOST_PART_BYTES)
-    }
-
     fn cache(&self) -> &Cache {
         if self.memory.is_open() { &self.cache } else { &self.memory.cache }
     }

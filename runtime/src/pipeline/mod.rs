@@ -32,6 +32,7 @@ mod step;
 mod surroundings;
 mod task;
 mod ticket;
+mod typed;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -289,6 +290,7 @@ impl Pipeline {
         let mut checked = ready.check(&call.arguments).await?;
         let code = match &tool.body {
             Body::Command { .. } => Code::Command(self.program_in_time(entry, ticket).await?),
+            Body::Typed(typed) => Code::Typed(self.program_in_time(entry, ticket).await?, typed),
             Body::Script(script) => Code::Script(self.interpreter(ready).await?, script),
             Body::Builtin(builtin) => Code::Host(*builtin),
             Body::Rich(_) => {

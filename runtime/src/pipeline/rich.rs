@@ -11,11 +11,10 @@ use tokio::sync::mpsc;
 use crate::call::{Payload, ToolCall};
 use crate::error::{Outcome, ToolError};
 use crate::observe::What;
-use crate::sandbox::{Answer, Asked, Carried, Failure, Invocation, Meter, Presentation, Program, Services, Told};
+use crate::sandbox::{Answer, Asked, Carried, Failure, Invocation, Meter, Presentation, Program, Told};
 use crate::schema::{self, Checked};
 use crate::tool::{Body, Limits, Rich, Tool};
 
-use super::attendant::{Attendant, WAITING_PARTS};
 use super::run::{Given, Work};
 use super::surroundings::{self, Standing};
 use super::ticket::{Said, Ticket};
@@ -136,21 +135,7 @@ impl Pipeline {
         ticket: &mut Ticket<'_>,
     ) -> Result<Result<Option<String>, ToolError>, ToolError> {
         let Given { checked, credentials, limits } = given;
-        let (sender, mut receiver) = mpsc::channel(WAITING_PARTS);
-        let attendant: Arc<dyn Services> = Arc::new(Attendant {
-            pipeline: self.clone(),
-            memory: context.memory.clone(),
-            grant: work.ready.grant.clone(),
-            meter: ticket.meter.clone(),
-            space: program.digest.clone(),
-            call_id: asking.id.clone(),
-            invocation: ticket.invocation().to_owned(),
-            depth: context.depth,
-            together: context.parent.map_or_else(Arc::default, |parent| parent.together.clone()),
-            parts: sender,
-            room: Attendant::all_room(),
-            cache: Default::default(),
-        });
+        let (attendant, mut receiver) = self.attendant(work.ready, program, context, ticket);
         let granted =
             |limits| Invocation { argv: &[], stdin: Bytes::new(), grant: &work.ready.grant, credentials, limits };
         let prepared = if rich.says.prepare {
@@ -282,7 +267,7 @@ fn prepared(told: Told<String>) -> Result<Arc<str>, ToolError> {
 
 /// The end of `work`, with the parts that are shown meanwhile told in their order. What comes after the end is told to
 /// nobody.
-async fn showing<T>(
+pub(super) async fn showing<T>(
     receiver: &mut mpsc::Receiver<crate::call::Part>,
     ticket: &mut Ticket<'_>,
     work: impl Future<Output = Result<T, ToolError>>,

@@ -13,6 +13,7 @@ use crate::observe::What;
 use crate::policy::Credentials;
 use crate::sandbox::{Finished, Interpreter, Invocation, Program};
 use crate::schema::Checked;
+use crate::tool::typed::Typed;
 use crate::tool::{Body, Builtin, Limits, Script, Tool};
 
 use super::ready::Ready;
@@ -31,6 +32,7 @@ pub(super) struct Work<'p> {
 pub(super) enum Code<'p> {
     Command(Arc<Program>),
     Rich(Arc<Program>, Box<Asking>),
+    Typed(Arc<Program>, &'p Typed),
     Script(Arc<Interpreter>, &'p Script),
     Host(Builtin),
 }
@@ -39,7 +41,7 @@ impl Work<'_> {
     /// The digest of the program or script; empty where the host does the work.
     pub(super) fn digest(&self) -> &str {
         match &self.code {
-            Code::Command(program) | Code::Rich(program, _) => &program.digest,
+            Code::Command(program) | Code::Rich(program, _) | Code::Typed(program, _) => &program.digest,
             Code::Script(_, script) => &script.digest,
             Code::Host(_) => "",
         }
@@ -132,6 +134,10 @@ impl Pipeline {
                 let given = Given { checked, credentials, limits: &limits };
                 let asks = work.asks().ok_or_else(|| ToolError::new(Outcome::BadComponent, "no rich tool"))?;
                 self.rich(work, asks, given, context, ticket).await?
+            }
+            Code::Typed(program, typed) => {
+                let given = Given { checked, credentials, limits: &limits };
+                self.typed(work, (program, typed), given, context, ticket).await?
             }
             Code::Script(interpreter, script) => {
                 let given = Given { checked, credentials, limits: &limits };

@@ -98,6 +98,11 @@ impl<'p> Ticket<'p> {
         self.receipt.as_ref().map_or("", |receipt| &receipt.invocation)
     }
 
+    /// The caller's own identifier of the call, as far as a record has room for it.
+    pub(super) fn call_id(&self) -> &str {
+        self.receipt.as_ref().map_or("", |receipt| &receipt.call_id)
+    }
+
     /// Tells whoever watches.
     pub(super) fn tell(&self, what: What<'_>) {
         let (true, Some(receipt)) = (self.is_watched(), &self.receipt) else { return };

@@ -62,7 +62,7 @@ impl Rights {
                 denied.extend(asks.exec.iter().filter_map(|name| exec.may("exec", name.as_str()).err()));
                 Self { exec, delegate, meta, ..Self::default() }
             }
-            Body::Rich(_) => {
+            Body::Rich(_) | Body::Typed(_) => {
                 let by_name = by_naming && asks.stated;
                 let model = either("model", asks.model, allowed.model || by_name, allowed.denies_model);
                 let allows = if by_name && !asks.tools.iter().any(Glob::is_everything) {

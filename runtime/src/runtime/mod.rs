@@ -146,7 +146,7 @@ impl Runtime {
     pub async fn prepare(&self, name: &str) -> Result<(), Error> {
         let entry = self.pipeline.at(self.pipeline.registry.find(name)?);
         match entry.tool.body {
-            Body::Command { .. } | Body::Rich(_) => self.pipeline.program(entry).await.map(|_| ()),
+            Body::Command { .. } | Body::Rich(_) | Body::Typed(_) => self.pipeline.program(entry).await.map(|_| ()),
             Body::Script(_) => self.pipeline.interpreter(entry.ready).await.map(|_| ()).map_err(|error| {
                 Error::Component { path: entry.tool.origin.path.to_path_buf(), reason: error.message }
             }),

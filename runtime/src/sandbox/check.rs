@@ -30,6 +30,7 @@ impl Program {
         match &self.kind {
             Kind::Command { check, .. } => check.is_some(),
             Kind::Rich(linked) => linked.exports.check.is_some(),
+            Kind::Plain(_) => false,
         }
     }
 }

@@ -81,6 +81,7 @@ fn config(counts_fuel: bool) -> Config {
         .async_stack_size(Limits::STACK + (1 << 20))
         .wasm_memory64(false)
         .wasm_gc(false)
+        .wasm_component_model_map(true)
         .relaxed_simd_deterministic(true);
     config
 }

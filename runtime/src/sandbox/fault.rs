@@ -61,6 +61,11 @@ pub(super) fn classify(error: &wasmtime::Error, meter: &Meter, limits: &Limits) 
     if error.root_cause().to_string().contains("store handle limit exceeded") {
         return fault(Outcome::Handles, format!("tool held more than {} open handles", limits.handles));
     }
+    // The engine has no name for it.
+    if error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted") {
+        let most = Bytes(limits.host_call as u64);
+        return fault(Outcome::OutputLimit, format!("tool handed over more than {most} of values at once"));
+    }
     let trap = error.downcast_ref::<Trap>();
     // A guest whose memory was refused ends itself: it aborts, or uses what it did not get.
     let gave_up = matches!(trap, None | Some(Trap::UnreachableCodeReached | Trap::MemoryOutOfBounds));

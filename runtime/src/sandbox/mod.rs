@@ -21,6 +21,8 @@ mod rich;
 mod services;
 mod stdio;
 mod ticker;
+mod typed;
+mod values;
 mod vet;
 
 use std::path::PathBuf;
@@ -50,6 +52,7 @@ pub(crate) use meter::Meter;
 pub(crate) use network::{Certificates, Client, certificates};
 pub(crate) use rich::Told;
 pub(crate) use services::{Addition, Ended, How, Left, Services};
+pub(crate) use typed::Returned;
 
 use cache::Cache;
 use compiler::{Compiler, Failure as NotCompiled, Job};
@@ -105,6 +108,8 @@ enum Kind {
         check: Option<ComponentExportIndex>,
     },
     Rich(Box<Linked>),
+    /// By the functions that it exports, of which each call names one.
+    Plain(InstancePre<Host>),
 }
 
 /// What a call gives to a command.
@@ -151,18 +156,19 @@ impl Sandbox {
         let digest = source::digest(bytes);
         let room = self.rooms.room(counts_fuel).map_err(|error| NotCompiled::System(error.to_string()))?;
         let component = self.component(room, bytes, counts_fuel, &digest)?;
-        let kind = match Exports::of(&component) {
-            Some(exports) => {
-                let mut linker = room.linker.clone();
-                let unlinked = |error: wasmtime::Error| NotCompiled::System(format!("{error:#}"));
-                asking::add_to_linker(&mut linker).map_err(unlinked)?;
-                let pre = linked(room, &linker, &component).map_err(NotCompiled::Program)?;
-                Kind::Rich(Box::new(Linked { pre, exports }))
-            }
-            None => {
-                let pre = linked(room, &room.linker, &component).and_then(|pre| command(room, pre, &component));
-                Kind::Command { pre: pre.map_err(NotCompiled::Program)?, check: check::export(&component) }
-            }
+        let exports = Exports::of(&component);
+        let is_plain = typed::is_plain(&room.engine, &component);
+        let mut linker = room.linker.clone();
+        if exports.is_some() || is_plain {
+            let unlinked = |error: wasmtime::Error| NotCompiled::System(format!("{error:#}"));
+            asking::add_to_linker(&mut linker).map_err(unlinked)?;
+        }
+        let pre = linked(room, &linker, &component).map_err(NotCompiled::Program)?;
+        let kind = match (exports, CommandPre::new(pre.clone())) {
+            (Some(exports), _) => Kind::Rich(Box::new(Linked { pre, exports })),
+            (None, Ok(pre)) => Kind::Command { pre, check: check::export(&component) },
+            (None, Err(_)) if is_plain => Kind::Plain(pre),
+            (None, Err(_)) => return Err(NotCompiled::Program(no_command(room, &component))),
         };
         Ok(Program { kind, counts_fuel, digest })
     }
@@ -218,7 +224,10 @@ impl Sandbox {
         meter: &Arc<Meter>,
     ) -> Result<i32, ToolError> {
         let Kind::Command { pre, .. } = &program.kind else {
-            return Err(ToolError::new(Outcome::BadComponent, "a rich tool is no command"));
+            return Err(ToolError::new(
+                Outcome::BadComponent,
+                "the program is no command: it does not export `wasi:cli/run`",
+            ));
         };
         let ended = self.within(program.counts_fuel, inside, limits, meter, async |store| {
             let command = pre.instantiate_async(&mut *store).await?;
@@ -318,12 +327,12 @@ fn store(
 fn linked(room: &Room, linker: &Linker<Host>, component: &Component) -> Result<InstancePre<Host>, String> {
     linker.instantiate_pre(component).map_err(|error| {
         let imports = component.component_type();
-        let is_rich = Exports::of(component).is_some();
+        let asks = Exports::of(component).is_some() || typed::is_plain(&room.engine, component);
         let unknown: Vec<_> = imports
             .imports(&room.engine)
             .map(|(name, _)| name)
             .filter(|name| !linker::INTERFACES.contains(&name.split('@').next().unwrap_or(name)))
-            .filter(|name| !(is_rich && asking::is_linked(name)))
+            .filter(|name| !(asks && asking::is_linked(name)))
             .map(|name| format!("`{name}`"))
             .collect();
         match unknown.is_empty() {
@@ -333,15 +342,13 @@ fn linked(room: &Room, linker: &Linker<Host>, component: &Component) -> Result<I
     })
 }
 
-/// The command that a linked component is.
-fn command(room: &Room, pre: InstancePre<Host>, component: &Component) -> Result<CommandPre<Host>, String> {
-    CommandPre::new(pre).map_err(|_| {
-        let component = component.component_type();
-        let exports: Vec<_> = component.exports(&room.engine).map(|(name, _)| format!("`{name}`")).collect();
-        let exports = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
-        format!(
-            "no command: it exports {exports}, and a command exports `wasi:cli/run`, a rich tool `{}`",
-            contract::CALL
-        )
-    })
+/// Why a component can be called in no way.
+fn no_command(room: &Room, component: &Component) -> String {
+    let component = component.component_type();
+    let exports: Vec<_> = component.exports(&room.engine).map(|(name, _)| format!("`{name}`")).collect();
+    let exports = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
+    format!(
+        "no tool: it exports {exports}; a tool exports functions of its own, a command `wasi:cli/run`, a rich tool `{}`",
+        contract::CALL
+    )
 }

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::error::{Outcome, ToolError};
-use crate::tool::{Tool, masked};
+use crate::tool::{Basis, Body, Tool, masked};
 
 use super::values::Rules;
 use super::{Arguments, bad};
@@ -35,10 +35,13 @@ impl Input {
     /// A text that says what is wrong with a schema or a rule.
     pub(crate) fn compile(tool: &Tool) -> Result<Self, String> {
         let model = tool.model_check_schema();
-        let output = tool.interface.schemas.output_schema.value.as_ref();
+        let output = &tool.interface.schemas.output_schema;
+        // What the types of a function say of its answer, holds.
+        let is_proven = matches!(tool.body, Body::Typed(_)) && output.basis != Basis::Declared;
+        let output = output.value.as_ref().filter(|_| !is_proven);
         Ok(Self {
             model: model.as_ref().map(|schema| Arguments::compile(Some(schema))).transpose()?,
-            runtime: Arguments::compile(tool.parameters.as_ref())?,
+            runtime: Arguments::of_tool(tool)?,
             rules: Rules::new(&tool.interface.validation.value_validation.value),
             sensitive: tool.sensitive_names(),
             output: output

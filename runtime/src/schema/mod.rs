@@ -6,11 +6,16 @@ mod input;
 mod marks;
 mod positions;
 mod strict;
+pub(crate) mod typed;
 mod values;
+
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::error::{Outcome, ToolError};
+use crate::tool::typed::Typed;
+use crate::tool::{Body, Tool};
 
 pub(crate) use input::{Checked, Input};
 use positions::everything;
@@ -33,6 +38,8 @@ pub(crate) const JSON_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 #[derive(Debug)]
 pub(crate) struct Arguments {
     validator: Option<jsonschema::Validator>,
+    /// The types of the function whose arguments they are, where it is one of a component's.
+    types: Option<Arc<Typed>>,
     refers: bool,
 }
 
@@ -44,7 +51,7 @@ impl Arguments {
     /// A text that says what is wrong with the schema.
     pub(crate) fn compile(schema: Option<&Value>) -> Result<Self, String> {
         let Some(schema) = schema else {
-            return Ok(Self { validator: None, refers: false });
+            return Ok(Self { validator: None, types: None, refers: false });
         };
         let bytes = serde_json::to_vec(schema).map_or(usize::MAX, |text| text.len());
         if bytes > MOST_SCHEMA_BYTES {
@@ -58,12 +65,23 @@ impl Arguments {
             .with_pattern_options(jsonschema::PatternOptions::regex())
             .build(schema)
             .map_err(|error| format!("schema: {error}"))?;
-        Ok(Self { validator: Some(validator), refers: refers(schema) })
+        Ok(Self { validator: Some(validator), types: None, refers: refers(schema) })
+    }
+
+    /// Compiles what a tool may get. Of a function, its types are the check, beside a schema that says more.
+    ///
+    /// # Errors
+    ///
+    /// See [`Arguments::compile`].
+    pub(crate) fn of_tool(tool: &Tool) -> Result<Self, String> {
+        let Body::Typed(function) = &tool.body else { return Self::compile(tool.parameters.as_ref()) };
+        let own = tool.parameters.as_ref().filter(|schema| **schema != typed::arguments(&function.function));
+        Ok(Self { types: Some(function.clone()), ..Self::compile(own)? })
     }
 
     /// Whether a check may cost more than a call: the arguments are large, or the schema can multiply itself.
     pub(crate) fn may_take_long(&self, text: &str) -> bool {
-        self.validator.is_some() && (self.refers || text.len() > LARGE)
+        (self.validator.is_some() || self.types.is_some()) && (self.refers || text.len() > LARGE)
     }
 
     /// Reads the text of a call's arguments, `{}` where it is empty, and checks it.
@@ -101,8 +119,10 @@ impl Arguments {
 
     /// What breaks the schema in a value, if anything does.
     pub(crate) fn violations(&self, value: &Value) -> Option<String> {
-        let validator = self.validator.as_ref().filter(|validator| !validator.is_valid(value))?;
-        Some(violations(validator, value))
+        if let Some(validator) = self.validator.as_ref().filter(|validator| !validator.is_valid(value)) {
+            return Some(violations(validator, value));
+        }
+        typed::check(&self.types.as_ref()?.function, value.as_object()?).err()
     }
 }
 

@@ -20,6 +20,7 @@ mod record;
 mod report;
 mod secrets;
 mod shape;
+mod typed;
 mod world;
 
 use std::fmt;
@@ -37,6 +38,7 @@ pub(crate) use program::{MOST_PROGRAM_BYTES, digest};
 use reading::Reading;
 use report::Noted;
 pub(crate) use report::nearest;
+pub(crate) use typed::is_contract;
 
 /// The file name of a manifest, looked for in a folder.
 pub const MANIFEST: &str = "tools.json";

@@ -18,6 +18,7 @@ mod script;
 mod secret;
 mod shape;
 mod text;
+pub mod typed;
 mod word;
 
 use std::path::{Path, PathBuf};
@@ -132,6 +133,8 @@ pub enum Body {
     },
     /// A tool of a component with the contract of rich tools.
     Rich(Arc<Rich>),
+    /// A function that a component exports.
+    Typed(Arc<typed::Typed>),
     /// A script, run by the interpreter.
     Script(Arc<Script>),
     /// Nothing: the tool is known, and somebody else has to bring what it does.
@@ -165,6 +168,7 @@ impl Body {
         match self {
             Body::Command { program, .. } => Some(program),
             Body::Rich(rich) => Some(&rich.program),
+            Body::Typed(typed) => Some(&typed.program),
             Body::Script(_) | Body::Absent | Body::Builtin(_) => None,
         }
     }

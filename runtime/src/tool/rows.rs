@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Tool;
 use super::fact::{Basis, Row};
+use super::{Body, Tool};
 
 impl Tool {
     /// Every fact in the order of the standard's partitions, with its basis. A tool identifier that nobody stated is
@@ -16,7 +16,12 @@ impl Tool {
                     let namespace = &self.interface.identity.namespace.value;
                     row.value = json!(format!("{namespace}.{}", self.name));
                 }
-                "runtime_input_schema" => row = stated(row, self.parameters.clone()),
+                "runtime_input_schema" => {
+                    row = stated(row, self.parameters.clone());
+                    if matches!(self.body, Body::Typed(_)) {
+                        row.basis = Basis::Inferred;
+                    }
+                }
                 "model_input_schema" if row.basis == Basis::Default => {
                     row.value = json!(self.model_input_schema());
                     row.basis = if row.value.is_null() { Basis::Default } else { Basis::Inferred };

@@ -1,0 +1,51 @@
+//! Functions of components on the way of a call: called by their types, and answered with what they return.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bytes::Bytes;
+
+use crate::error::{Outcome, ToolError};
+use crate::observe::What;
+use crate::sandbox::{Invocation, Program, Returned};
+use crate::tool::typed::Typed;
+
+use super::rich::showing;
+use super::run::{Given, Work};
+use super::ticket::Ticket;
+use super::{Context, Pipeline, secret, unless_cancelled};
+
+impl Pipeline {
+    /// Calls a function. The inner result is the function's own.
+    pub(super) async fn typed(
+        self: &Arc<Self>,
+        work: &Work<'_>,
+        (program, typed): (&Program, &Typed),
+        given: Given<'_>,
+        context: &Context<'_>,
+        ticket: &mut Ticket<'_>,
+    ) -> Result<Result<Option<String>, ToolError>, ToolError> {
+        let Given { checked, credentials, limits } = given;
+        let (attendant, mut receiver) = self.attendant(work.ready, program, context, ticket);
+        let call = Invocation { argv: &[], stdin: Bytes::new(), grant: &work.ready.grant, credentials, limits };
+        let meter = ticket.meter.clone();
+        let run = self.sandbox.run_typed(program, &typed.function, &checked.value, call, attendant, &meter);
+        let Returned { ended, log } = showing(&mut receiver, ticket, unless_cancelled(context.turn, run)).await?;
+        let log = ticket.text(log);
+        ticket.log(log);
+        secret::refuse_leak(ticket)?;
+        // What fails right after a request failed, fails for that reason.
+        let returned = ended.map_err(|error| ticket.meter.ledger().blame(error))?;
+        let bytes = ticket.meter.stdout.load(Relaxed);
+        ticket.tell(What::Progress { bytes });
+        if let Some(turn) = context.turn {
+            turn.spend(usize::try_from(bytes).unwrap_or(usize::MAX))?;
+        }
+        // What fails after a refusal, fails for that reason.
+        let refused = !ticket.meter.refusals().is_empty();
+        Ok(returned.map_err(|error| match refused {
+            true => ToolError { outcome: Outcome::Denied, ..error },
+            false => error,
+        }))
+    }
+}

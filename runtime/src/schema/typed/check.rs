@@ -1,0 +1,379 @@
+//! Whether JSON arguments are values of a function's types. The first that is not is told with its place, what was found and
+//! what would do. Nothing is built and nothing is copied.
+
+use std::fmt::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Number, Value};
+
+use crate::tool::typed::{Case, Field, Function, Integer, Type};
+
+use super::{ERROR, INFINITE, NEGATIVE_INFINITE, NOT_A_NUMBER, OK, SOME};
+
+/// The most values in the arguments of a call: each element, each field, each byte of a `list<u8>` is one.
+pub(super) const MOST_VALUES: usize = 1 << 18;
+/// The most characters of a value that a message shows.
+const LONGEST_SHOWN: usize = 60;
+/// The most names that a message lists.
+const MOST_LISTED: usize = 12;
+
+/// Checks the arguments of a function.
+///
+/// # Errors
+///
+/// One sentence, such as `$.items[3].size: 70000 does not fit u16`.
+pub(crate) fn check(function: &Function, arguments: &Map<String, Value>) -> Result<(), String> {
+    let mut budget = MOST_VALUES;
+    members(&function.params, arguments, "argument", &mut budget).map_err(Wrong::told)
+}
+
+/// What is wrong, and where; the innermost step of the way first.
+struct Wrong {
+    what: String,
+    way: Vec<Step>,
+}
+
+enum Step {
+    Member(String),
+    Item(usize),
+}
+
+impl Wrong {
+    fn new(what: String) -> Self {
+        Self { what, way: Vec::new() }
+    }
+
+    fn at(mut self, step: Step) -> Self {
+        self.way.push(step);
+        self
+    }
+
+    fn told(self) -> String {
+        let mut told = "$".to_owned();
+        for step in self.way.iter().rev() {
+            let _ = match step {
+                Step::Member(name) if is_plain(name) => write!(told, ".{name}"),
+                Step::Member(name) => write!(told, "[{}]", shown(&Value::String(name.clone()))),
+                Step::Item(index) => write!(told, "[{index}]"),
+            };
+        }
+        format!("{told}: {}", self.what)
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    name.len() <= LONGEST_SHOWN && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
+fn value(ty: &Type, found: &Value, budget: &mut usize) -> Result<(), Wrong> {
+    spend(1, budget)?;
+    match (ty, found) {
+        (Type::Bool, Value::Bool(_)) | (Type::String, Value::String(_)) => Ok(()),
+        (Type::Integer(integer), Value::Number(number)) => match fits(*integer, number) {
+            Some(true) => Ok(()),
+            Some(false) => Err(Wrong::new(format!("{} does not fit {}", shown(found), integer.as_str()))),
+            None => Err(unlike(ty, found)),
+        },
+        (Type::F64, Value::Number(_)) => Ok(()),
+        (Type::F32, Value::Number(number)) => match number.as_f64().is_some_and(|wide| (wide as f32).is_finite()) {
+            true => Ok(()),
+            false => Err(Wrong::new(format!("{} does not fit f32", shown(found)))),
+        },
+        (Type::F32 | Type::F64, Value::String(word))
+            if [NOT_A_NUMBER, INFINITE, NEGATIVE_INFINITE].contains(&word.as_str()) =>
+        {
+            Ok(())
+        }
+        (Type::Char, Value::String(text)) if text.chars().nth(1).is_none() && !text.is_empty() => Ok(()),
+        (Type::Bytes, Value::String(text)) => {
+            spend(text.len() / 4 * 3, budget)?;
+            STANDARD.decode(text).map(drop).map_err(|error| Wrong::new(format!("no base64 with padding: {error}")))
+        }
+        (Type::List(item), Value::Array(items)) => {
+            items.iter().enumerate().try_for_each(|(index, found)| at_item(index, value(item, found, budget)))
+        }
+        (Type::Map(sides), _) => entries(ty, &sides.0, &sides.1, found, budget),
+        (Type::Tuple(types), Value::Array(items)) => {
+            let (wanted, count) = (types.len(), items.len());
+            if wanted != count {
+                return Err(Wrong::new(format!("a tuple of {wanted} is expected, found {count} items")));
+            }
+            let each = types.iter().zip(items).enumerate();
+            each.into_iter().try_for_each(|(index, (ty, found))| at_item(index, value(ty, found, budget)))
+        }
+        (Type::Record(record), Value::Object(fields)) => members(&record.fields, fields, "field", budget),
+        (Type::Enum(cases), Value::String(name)) => known(&cases.cases, name).map(drop),
+        (Type::Flags(cases), Value::Array(set)) => {
+            for (index, flag) in set.iter().enumerate() {
+                let known = match flag {
+                    Value::String(name) => known(&cases.cases, name).map(drop),
+                    other => Err(Wrong::new(format!("the name of a flag is expected, found {}", told(other)))),
+                };
+                at_item(index, known.and_then(|()| spend(1, budget)))?;
+                if set[..index].contains(flag) {
+                    return at_item(index, Err(Wrong::new(format!("{} stands twice", shown(flag)))));
+                }
+            }
+            Ok(())
+        }
+        (Type::Variant(cases), found) => {
+            let cases = || cases.cases.iter().map(|case| (case.name.as_str(), case.ty.as_ref()));
+            case(cases, ty, found, budget)
+        }
+        (Type::Result(sides), found) => {
+            let sides = || [(OK, sides.0.as_ref()), (ERROR, sides.1.as_ref())].into_iter();
+            case(sides, ty, found, budget)
+        }
+        (Type::Option(_), Value::Null) => Ok(()),
+        (Type::Option(inner), found) if inner.takes_null() => {
+            case(|| std::iter::once((SOME, Some(&**inner))), ty, found, budget)
+        }
+        (Type::Option(inner), found) => value(inner, found, budget),
+        _ => Err(unlike(ty, found)),
+    }
+}
+
+/// The parameters of a call or the fields of a record.
+fn members(fields: &[Field], found: &Map<String, Value>, word: &str, budget: &mut usize) -> Result<(), Wrong> {
+    let mut seen = 0;
+    for field in fields {
+        match found.get(&field.name) {
+            Some(found) => {
+                value(&field.ty, found, budget).map_err(|wrong| wrong.at(Step::Member(field.name.clone())))?;
+                seen += 1;
+            }
+            None if field.ty.takes_null() => {}
+            None => {
+                let missing = Wrong::new(format!("missing, {} is expected", wanted(&field.ty)));
+                return Err(missing.at(Step::Member(field.name.clone())));
+            }
+        }
+    }
+    if seen == found.len() {
+        return Ok(());
+    }
+    let is_unknown = |name: &&String| !fields.iter().any(|field| field.name == **name);
+    match found.keys().find(is_unknown) {
+        Some(name) => {
+            let expected = listed(fields.iter().map(|field| field.name.as_str()));
+            Err(Wrong::new(format!("unknown {word}, {expected}")).at(Step::Member(name.clone())))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The entries of a map.
+fn entries(ty: &Type, key: &Type, entry: &Type, found: &Value, budget: &mut usize) -> Result<(), Wrong> {
+    match (key, found) {
+        (Type::String, Value::Object(found)) => found.iter().try_for_each(|(name, found)| {
+            spend(1, budget)?;
+            value(entry, found, budget).map_err(|wrong| wrong.at(Step::Member(name.clone())))
+        }),
+        (Type::String, _) => Err(unlike(ty, found)),
+        (_, Value::Array(pairs)) => pairs.iter().enumerate().try_for_each(|(index, pair)| {
+            let pair = match pair.as_array().map(Vec::as_slice) {
+                Some([first, second]) => {
+                    at_item(0, value(key, first, budget)).and_then(|()| at_item(1, value(entry, second, budget)))
+                }
+                _ => Err(Wrong::new(format!("a pair `[key, value]` is expected, found {}", told(pair)))),
+            };
+            at_item(index, pair)
+        }),
+        _ => Err(Wrong::new(format!("an array of pairs `[key, value]` is expected, found {}", told(found)))),
+    }
+}
+
+/// One of several cases: its name where it carries nothing, else an object with it as the one member.
+fn case<'a, I: Iterator<Item = (&'a str, Option<&'a Type>)>>(
+    cases: impl Fn() -> I,
+    ty: &Type,
+    found: &Value,
+    budget: &mut usize,
+) -> Result<(), Wrong> {
+    let find = |wanted: &str| cases().find(|(name, _)| *name == wanted);
+    let unknown = |name: &str| {
+        let found = shown(&Value::String(name.to_owned()));
+        Wrong::new(format!("unknown case {found}, {}", listed(cases().map(|(name, _)| name))))
+    };
+    match found {
+        Value::String(name) => match find(name) {
+            Some((_, None)) => Ok(()),
+            Some((name, Some(ty))) => {
+                Err(Wrong::new(format!("the case `{name}` carries {}: write {{\"{name}\": …}}", wanted(ty))))
+            }
+            None => Err(unknown(name)),
+        },
+        Value::Object(members) if members.len() == 1 => {
+            let Some((name, found)) = members.iter().next() else { return Err(unlike(ty, found)) };
+            match find(name) {
+                Some((_, Some(ty))) => value(ty, found, budget).map_err(|wrong| wrong.at(Step::Member(name.clone()))),
+                Some((name, None)) => Err(Wrong::new(format!("the case `{name}` carries nothing: write \"{name}\""))),
+                None => Err(unknown(name)),
+            }
+        }
+        _ => Err(unlike(ty, found)),
+    }
+}
+
+fn known<'a>(cases: &'a [Case], name: &str) -> Result<&'a Case, Wrong> {
+    cases.iter().find(|case| case.name == name).ok_or_else(|| {
+        let found = shown(&Value::String(name.to_owned()));
+        Wrong::new(format!("unknown name {found}, {}", listed(cases.iter().map(|case| case.name.as_str()))))
+    })
+}
+
+/// Whether a number is a value of an integer type; nothing where it is no whole number.
+fn fits(integer: Integer, number: &Number) -> Option<bool> {
+    let (least, most) = integer.range();
+    if let Some(whole) = number.as_i128() {
+        return Some((i128::from(least)..=i128::from(most)).contains(&whole));
+    }
+    let wide = number.as_f64()?;
+    // Every value of a type beside the widest is told exactly, and those are compared where they can be.
+    (wide.fract() == 0.0).then(|| wide >= least as f64 && wide < most as f64 + 1.0)
+}
+
+fn spend(values: usize, budget: &mut usize) -> Result<(), Wrong> {
+    match budget.checked_sub(values) {
+        Some(left) => {
+            *budget = left;
+            Ok(())
+        }
+        None => Err(Wrong::new(format!("more than {MOST_VALUES} values in the arguments of one call"))),
+    }
+}
+
+fn at_item(index: usize, checked: Result<(), Wrong>) -> Result<(), Wrong> {
+    checked.map_err(|wrong| wrong.at(Step::Item(index)))
+}
+
+fn unlike(ty: &Type, found: &Value) -> Wrong {
+    Wrong::new(format!("{} is expected, found {}", wanted(ty), told(found)))
+}
+
+/// What a value of a type looks like.
+fn wanted(ty: &Type) -> String {
+    match ty {
+        Type::Bool => "true or false".to_owned(),
+        Type::Integer(integer) => {
+            let (least, most) = integer.range();
+            format!("{} (a whole number from {least} to {most})", integer.as_str())
+        }
+        Type::F32 | Type::F64 => format!("{} (a number)", ty.as_str()),
+        Type::Char => "a string of one character".to_owned(),
+        Type::String => "a string".to_owned(),
+        Type::Bytes => "a string of base64".to_owned(),
+        Type::List(_) | Type::Tuple(_) => "an array".to_owned(),
+        Type::Flags(cases) => {
+            format!("an array of names, {}", listed(cases.cases.iter().map(|case| case.name.as_str())))
+        }
+        Type::Enum(cases) => format!("a string, {}", listed(cases.cases.iter().map(|case| case.name.as_str()))),
+        Type::Variant(cases) => format!("a case, {}", listed(cases.cases.iter().map(|case| case.name.as_str()))),
+        Type::Result(_) => format!("a case, {}", listed([OK, ERROR].into_iter())),
+        Type::Map(sides) if sides.0 != Type::String => "an array of pairs `[key, value]`".to_owned(),
+        Type::Map(_) | Type::Record(_) => "an object".to_owned(),
+        Type::Option(inner) if inner.takes_null() => format!("null or {{\"{SOME}\": …}}"),
+        Type::Option(inner) => format!("null or {}", wanted(inner)),
+    }
+}
+
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut names: Vec<_> = names.take(MOST_LISTED + 1).map(|name| format!("`{name}`")).collect();
+    match names.len() {
+        0 => "none is expected".to_owned(),
+        1 => format!("{} is expected", names[0]),
+        more => {
+            if more > MOST_LISTED {
+                names[MOST_LISTED] = "…".to_owned();
+            }
+            format!("one of {} is expected", names.join(", "))
+        }
+    }
+}
+
+fn told(found: &Value) -> String {
+    match found {
+        Value::Array(_) => "an array".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        other => shown(other),
+    }
+}
+
+/// As much of a value as a message can hold.
+fn shown(found: &Value) -> String {
+    let text = match found {
+        // Of a long text, no more than is shown is written.
+        Value::String(text) => Value::String(text.chars().take(LONGEST_SHOWN + 1).collect()).to_string(),
+        other => other.to_string(),
+    };
+    match text.char_indices().nth(LONGEST_SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use crate::tool::typed::{Cases, Record};
+
+    use super::*;
+
+    fn function(ty: Type) -> Function {
+        let params = vec![Field { name: "items".to_owned(), docs: None, ty }];
+        Function { interface: None, name: "f".to_owned(), docs: None, params, result: None }
+    }
+
+    fn told(ty: Type, found: Value) -> String {
+        check(&function(ty), json!({ "items": found }).as_object().unwrap()).unwrap_err()
+    }
+
+    fn cases(names: &[&str]) -> Arc<Cases> {
+        let case = |name: &&str| Case { name: (*name).to_owned(), docs: None, ty: None };
+        Arc::new(Cases { docs: None, cases: names.iter().map(case).collect() })
+    }
+
+    #[test]
+    fn an_error_names_the_place_what_was_found_and_what_would_do() {
+        let size = Field { name: "size".to_owned(), docs: None, ty: Type::Integer(Integer::U16) };
+        let item = Type::Record(Arc::new(Record { docs: None, fields: vec![size] }));
+        let list = || Type::List(Arc::new(item.clone()));
+        let four = |last: Value| json!([{"size": 1}, {"size": 2}, {"size": 3}, last]);
+        assert_eq!(told(list(), four(json!({"size": 70000}))), "$.items[3].size: 70000 does not fit u16");
+        for (found, wanted) in [
+            (json!({"size": "x"}), "$.items[3].size: u16 (a whole number from 0 to 65535) is expected, found \"x\""),
+            (json!({"size": 1.5}), "$.items[3].size: u16 (a whole number from 0 to 65535) is expected, found 1.5"),
+            (json!({}), "$.items[3].size: missing, u16 (a whole number from 0 to 65535) is expected"),
+            (json!({"size": 1, "b c": 2}), "$.items[3][\"b c\"]: unknown field, `size` is expected"),
+            (json!([]), "$.items[3]: an object is expected, found an array"),
+        ] {
+            assert_eq!(told(list(), four(found)), wanted);
+        }
+        let missing = check(&function(Type::Bool), &Map::new()).unwrap_err();
+        assert_eq!(missing, "$.items: missing, true or false is expected");
+        let levels = || Type::Enum(cases(&["low", "high"]));
+        assert_eq!(told(levels(), json!("mid")), "$.items: unknown name \"mid\", one of `low`, `high` is expected");
+        let flags = Type::Flags(cases(&["low", "high"]));
+        assert_eq!(told(flags, json!(["low", "low"])), "$.items[1]: \"low\" stands twice");
+        assert_eq!(told(Type::Char, json!("ab")), "$.items: a string of one character is expected, found \"ab\"");
+        assert!(told(Type::Bytes, json!("%")).starts_with("$.items: no base64 with padding"));
+        assert_eq!(told(Type::F32, json!(1e300)), "$.items: 1e+300 does not fit f32");
+        let long = told(Type::Bool, json!("é".repeat(1000)));
+        assert!(long.chars().count() < 150 && long.ends_with('…'), "{long}");
+    }
+
+    #[test]
+    fn no_more_values_are_taken_than_there_is_room_for() {
+        let list = Type::List(Arc::new(Type::Bool));
+        let of = |count: usize| json!({"items": vec![true; count]});
+        assert_eq!(check(&function(list.clone()), of(MOST_VALUES - 1).as_object().unwrap()), Ok(()));
+        let error = check(&function(list), of(MOST_VALUES).as_object().unwrap()).unwrap_err();
+        assert_eq!(error, "$.items[262143]: more than 262144 values in the arguments of one call");
+        let bytes = told(Type::Bytes, json!("A".repeat(MOST_VALUES / 3 * 4 + 8)));
+        assert_eq!(bytes, "$.items: more than 262144 values in the arguments of one call");
+    }
+}
