@@ -23,9 +23,9 @@ pub(crate) fn defined_tool(definition: &Value, maker: &Tool) -> Result<Tool, Str
     let found = entry.and_then(|entry| entry.tool(&mut report));
     let tool = sound(found, report)?.value;
     match tool.body {
+        Body::Script(_) => Ok(of_maker(tool, maker)),
         // Nobody else will bring what it does.
-        Body::Absent => Err(format!("tool {:?}: script is required", tool.name)),
-        _ => Ok(of_maker(tool, maker)),
+        _ => Err(format!("tool {:?}: script is required", tool.name)),
     }
 }
 

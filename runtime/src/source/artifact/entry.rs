@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::source::report::Report;
-use crate::source::{extension, name};
+use crate::source::{extension, name, program};
 use crate::tool::{Basis, Body, Closed, Fact, Format, LimitRequest, Origin, Place, ScriptedHook, Tool};
 
 use super::node::{Fields, Node};
 use super::{Found, hook, parameters, script};
 
 /// The fields of a tool, and those of a hook.
-const TOOL: [&str; 6] = ["parameters", "script", "timeout_ms", "async", "capabilities", "limits"];
+const TOOL: [&str; 8] =
+    ["parameters", "script", "component", "function", "timeout_ms", "async", "capabilities", "limits"];
 const HOOK: [&str; 7] = ["event", "priority", "when", "script", "timeout_ms", "capabilities", "limits"];
 /// What an entry of a list states itself; a file's name and body are these.
 const NAMED: [&str; 2] = ["name", "description"];
@@ -52,16 +53,59 @@ impl Entry {
     /// As a tool.
     pub(super) fn tool(mut self, report: &mut Report) -> Option<Found<Tool>> {
         let owner = self.enter("tool", &TOOL, report);
-        let parameters = parameters::schema(self.fields.take("parameters"), &owner, report);
+        let stated = self.fields.take("parameters");
+        let component = self.component(&owner, report);
+        // What nobody states of a component, its own types may say.
+        let parameters = (component.is_none() || stated.is_some()).then(|| parameters::schema(stated, &owner, report));
+        let says_nothing = self.description.is_empty();
         let background = report.parsed(self.fields.read("async", Node::boolean)).flatten().unwrap_or_default();
         let place = self.place;
         let mut tool = self.settle(&owner, background, report)?;
         name::warn_of_servers(&tool.name, place, report);
-        tool.parameters = Some(parameters);
-        if background {
+        tool.parameters = parameters;
+        if let Some(body) = component {
+            if !matches!(tool.body, Body::Absent) {
+                report
+                    .invalid(place, format!("{owner}: script and component are both stated: a tool runs one of them"));
+            }
+            if background {
+                report.invalid(place, format!("{owner}: async is for scripts, and this tool runs a component"));
+            }
+            (tool.body, tool.closed) = (body, None);
+            tool.description = tool.description.filter(|_| !says_nothing);
+        } else if background {
             tool.interface.safety.is_concurrency_safe = Fact { value: true, basis: Basis::Declared };
         }
         Some(Found { value: tool, place })
+    }
+
+    /// The component beside its file that a tool runs, and the function in it, where it runs one.
+    fn component(&mut self, owner: &str, report: &mut Report) -> Option<Body> {
+        let text = |field: &str, fields: &mut Fields, report: &mut Report| {
+            let node = fields.take(field)?;
+            let place = node.place;
+            let text = report.parsed(node.text(field))?;
+            if text.trim().is_empty() {
+                report.invalid(place, format!("{owner}: {field} is empty"));
+            }
+            Some((text, place))
+        };
+        let component = text("component", &mut self.fields, report);
+        let function = text("function", &mut self.fields, report);
+        let Some((component, place)) = component else {
+            if let Some((_, place)) = function {
+                report.invalid(place, format!("{owner}: function is one of a component: name its file in `component`"));
+            }
+            return None;
+        };
+        if !extension::beside(&component) {
+            let what = format!("{owner}: component {component:?} is not beside this file");
+            report.invalid(place, format!("{what}; name a file in its folder or below"));
+        }
+        let folder = self.origin.path.parent().unwrap_or(Path::new("/"));
+        let program = program::locate(&folder.join(&component));
+        let argv = std::iter::once(component).chain(function.map(|(function, _)| function)).collect();
+        Some(Body::Command { program, argv })
     }
 
     /// As a hook.

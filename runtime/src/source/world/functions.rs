@@ -1,0 +1,149 @@
+//! The functions that a component exports by itself as tools: all of them where nothing but the component was named, and
+//! the one that an entry means. What the source leaves open the descriptor says, and what that leaves open the types.
+
+use std::sync::Arc;
+
+use crate::schema::typed as mapping;
+use crate::source::Problem;
+use crate::source::report::Report;
+use crate::source::typed::{self, Exported, Names};
+use crate::tool::typed::{Function, Typed};
+use crate::tool::{Body, Format, Tool};
+
+use super::{Component, filled, problem};
+
+/// The most exports that are no tools of which a message tells.
+const MOST_TOLD: usize = 3;
+
+impl Component {
+    /// The functions of a component that are tools, and the command that it may be besides.
+    pub(super) fn functions(
+        self,
+        tool: Tool,
+        bytes: &[u8],
+        is_command: bool,
+        report: &mut Report,
+    ) -> Result<Vec<Tool>, Problem> {
+        let wrong = |message: String| problem(&tool, message);
+        let Exported { functions, refused } = typed::read(bytes).map_err(wrong)?;
+        let names = typed::names(&functions).map_err(wrong)?;
+        let functions: Vec<_> = functions.into_iter().zip(names).collect();
+        match tool.origin.format {
+            Format::Component => self.every(tool, functions, &refused, is_command, report),
+            _ => self.one(tool, functions, &refused, is_command).map(|tool| vec![tool]),
+        }
+    }
+
+    fn every(
+        mut self,
+        tool: Tool,
+        functions: Vec<(Function, Names)>,
+        refused: &[(String, String)],
+        is_command: bool,
+        report: &mut Report,
+    ) -> Result<Vec<Tool>, Problem> {
+        if functions.is_empty() && !is_command {
+            return Err(problem(&tool, format!("none of its exports is a tool: {}", listed(refused))));
+        }
+        if !refused.is_empty() {
+            report.warn(&format!("{} of its exports are no tools: {}", refused.len(), listed(refused)));
+        }
+        let mut tools = Vec::with_capacity(functions.len() + 1);
+        if is_command {
+            let described = self.take(&tool.name);
+            tools.push(filled(tool.clone(), described));
+        }
+        for (function, Names { short, full }) in functions {
+            let mut own = Tool { name: short, ..tool.clone() };
+            if full != own.name {
+                own.interface.identity.aliases.infer(vec![full]);
+            }
+            let described = self.take(&own.name);
+            tools.push(self.called(filled(own, described), function));
+        }
+        match self.described.first() {
+            Some(one) => {
+                let name = &one.name;
+                Err(problem(&tool, format!("it describes the tool {name:?}, and exports no function of that name")))
+            }
+            None => Ok(tools),
+        }
+    }
+
+    /// The tool of an entry: the function that the second word of its command names, else the one of its own name, else the
+    /// only one. A component that is a command too is one unless a function is named.
+    fn one(
+        mut self,
+        tool: Tool,
+        mut functions: Vec<(Function, Names)>,
+        refused: &[(String, String)],
+        is_command: bool,
+    ) -> Result<Tool, Problem> {
+        let word = match &tool.body {
+            Body::Command { argv, .. } => argv.get(1).cloned(),
+            _ => None,
+        };
+        let find = |word: &str| {
+            let means = |(_, (function, names)): &(usize, &(Function, Names))| {
+                [&names.short, &names.full, &function.name].iter().any(|name| **name == word)
+                    || function.to_string() == word
+            };
+            let mut found = functions.iter().enumerate().filter(means).map(|(index, _)| index);
+            found.next().filter(|_| found.next().is_none())
+        };
+        let index = match &word {
+            Some(word) => find(word),
+            None if is_command => None,
+            None => find(&tool.name).or((functions.len() == 1).then_some(0)),
+        };
+        match index {
+            Some(index) => {
+                let (function, names) = functions.swap_remove(index);
+                let described = self.take(&names.short);
+                Ok(self.called(filled(tool, described), function))
+            }
+            None if is_command => {
+                let described = self.take(&tool.name);
+                Ok(filled(tool, described))
+            }
+            None => {
+                let why = no_such(word.as_deref(), &functions, refused);
+                Err(problem(&tool, why))
+            }
+        }
+    }
+
+    /// The tool that a function is.
+    fn called(&self, mut tool: Tool, function: Function) -> Tool {
+        tool.description = tool.description.or_else(|| function.docs.clone());
+        tool.parameters = tool.parameters.or_else(|| Some(mapping::arguments(&function)));
+        if let Some(output) = mapping::output(&function) {
+            tool.interface.schemas.output_schema.infer(Some(output));
+        }
+        tool.body = Body::Typed(Arc::new(Typed { program: self.program.clone(), function }));
+        tool
+    }
+}
+
+/// Why an entry means no function.
+fn no_such(word: Option<&str>, functions: &[(Function, Names)], refused: &[(String, String)]) -> String {
+    let is_asked = |place: &str| word.is_some_and(|word| place == word || place.ends_with(&format!("#{word}")));
+    if let Some((place, why)) = refused.iter().find(|(place, _)| is_asked(place)) {
+        return format!("`{place}` can be no tool: {why}");
+    }
+    if functions.is_empty() {
+        return format!("none of its component's exports is a tool: {}", listed(refused));
+    }
+    let known: Vec<_> = functions.iter().map(|(_, names)| format!("`{}`", names.short)).collect();
+    let found = word.map(|word| format!(" and none is named {word:?}")).unwrap_or_default();
+    format!("its component has {}{found}: name one after the component", known.join(", "))
+}
+
+/// What cannot be a tool, and why, as far as one sentence holds it.
+fn listed(refused: &[(String, String)]) -> String {
+    let mut each: Vec<_> = refused.iter().take(MOST_TOLD).map(|(place, why)| format!("`{place}` ({why})")).collect();
+    if refused.len() > MOST_TOLD {
+        each.push(format!("and {} more", refused.len() - MOST_TOLD));
+    }
+    if each.is_empty() { "it exports no functions".to_owned() } else { each.join(", ") }
+}
