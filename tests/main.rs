@@ -36,3 +36,4 @@ mod scripted;
 mod secrets;
 mod telemetry;
 mod toolbox;
+mod typed;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use toolcrib::source::descriptor;
+use toolcrib::source::{self, descriptor};
 
 use crate::options::Compiling;
 use crate::render::{self, Advice};
@@ -17,6 +17,7 @@ Examples:
   toolcrib describe greet.wasm --write greet.json --out new.wasm
   echo '{\"name\":\"greet\",\"description\":\"Greet someone by name\"}' | toolcrib describe greet.wasm --write -
   toolcrib describe old.wasm | toolcrib describe new.wasm --write -
+  toolcrib describe words.wasm --wit wit/                      put the comments of its WIT into it
 
 A descriptor is one JSON object a tool, with the keys of an entry in a `tools.json`: `name`, `description`,
 `schema`, `capabilities`, `timeoutSec`, `limits`, `interface`. It only asks: what a tool may use, flags decide.";
@@ -30,10 +31,14 @@ pub(crate) struct Args {
     component: PathBuf,
     /// Write the descriptors of this file into it, or of `-` for standard input: a JSON object, several, or an array of
     /// them. They stand in the place of those at its top level
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "written")]
     write: Option<String>,
+    /// Put what the comments of this WIT, a file or a folder, say of its functions and types into it: compilers leave
+    /// them out
+    #[arg(long, value_name = "PATH", group = "written")]
+    wit: Option<PathBuf>,
     /// Where the described component is written [default: in the place of COMPONENT]
-    #[arg(long, value_name = "PATH", requires = "write")]
+    #[arg(long, value_name = "PATH", requires = "written")]
     out: Option<PathBuf>,
     /// Print the descriptors as one JSON array
     #[arg(long)]
@@ -45,11 +50,17 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let program = component::read(&args.component)?;
     let name = args.component.display().to_string();
+    let out = args.out.as_ref().unwrap_or(&args.component);
+    if let Some(wit) = &args.wit {
+        let documented =
+            source::documented(&program, wit).map_err(|wrong| faulty(&wit.display().to_string(), &wrong))?;
+        component::put(out, &documented, &args.compiling).await?;
+        return render::print(&out.display().to_string()).map(|()| ExitCode::SUCCESS);
+    }
     let tools = match &args.write {
         None => descriptor::sections(&program).map_err(|wrong| faulty(&name, &wrong))?,
         Some(from) => stated(from).await?,
     };
-    let out = args.out.as_ref().unwrap_or(&args.component);
     if args.write.is_some() {
         let described = descriptor::described(&program, &tools).map_err(|wrong| faulty(&name, &wrong))?;
         component::put(out, &described, &args.compiling).await?;

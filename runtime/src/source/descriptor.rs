@@ -47,7 +47,7 @@ pub fn sections(program: &[u8]) -> Result<Vec<Value>, String> {
                 if sections > MOST_SECTIONS {
                     return Err(format!("it has more than {MOST_SECTIONS} sections"));
                 }
-                if let Some(text) = section.descriptor {
+                if let Some((SECTION, text)) = section.custom {
                     if std::mem::replace(&mut described, true) {
                         return Err(format!("`{SECTION}` stands twice in one part of it, and only one can be meant"));
                     }
@@ -75,20 +75,28 @@ pub fn sections(program: &[u8]) -> Result<Vec<Value>, String> {
 ///
 /// A text that says what is wrong with the program, or that the descriptors could not be read again.
 pub fn described(program: &[u8], tools: &[Value]) -> Result<Vec<u8>, String> {
+    if tools.is_empty() {
+        return with_section(program, SECTION, None);
+    }
+    let lines: String = tools.iter().map(|tool| format!("{tool}\n")).collect();
+    read(lines.as_bytes(), &mut Vec::new())?;
+    with_section(program, SECTION, Some(lines.as_bytes()))
+}
+
+/// The program with this as its one custom section of a name at its top level, or without any.
+pub(super) fn with_section(program: &[u8], name: &str, content: Option<&[u8]>) -> Result<Vec<u8>, String> {
     let mut with = program.get(..HEADER).unwrap_or_default().to_vec();
     for section in Sections::of(program)? {
         let section = section?;
-        if section.descriptor.is_none() {
+        if section.custom.is_none_or(|(known, _)| known != name) {
             with.extend_from_slice(section.whole);
         }
     }
-    if !tools.is_empty() {
-        let lines: String = tools.iter().map(|tool| format!("{tool}\n")).collect();
-        read(lines.as_bytes(), &mut Vec::new())?;
+    if let Some(content) = content {
         let mut body = Vec::new();
-        put_size(SECTION.len(), &mut body);
-        body.extend_from_slice(SECTION.as_bytes());
-        body.extend_from_slice(lines.as_bytes());
+        put_size(name.len(), &mut body);
+        body.extend_from_slice(name.as_bytes());
+        body.extend_from_slice(content);
         with.push(CUSTOM);
         put_size(body.len(), &mut with);
         with.append(&mut body);
@@ -166,8 +174,8 @@ struct Section<'a> {
     /// It with its number and its size.
     whole: &'a [u8],
     body: &'a [u8],
-    /// What it says, where it is one of ours.
-    descriptor: Option<&'a [u8]>,
+    /// Its name and what it holds, where it is a custom section.
+    custom: Option<(&'a str, &'a [u8])>,
 }
 
 /// The sections of one part, none of which is looked into any further.
@@ -194,9 +202,9 @@ impl<'a> Sections<'a> {
         let length = left.len() - reader.bytes_remaining();
         self.at += length;
         let mut within = BinaryReader::new(body, 0);
-        let is_ours = id == CUSTOM && within.read_string()? == SECTION;
-        let descriptor = is_ours.then(|| &body[body.len() - within.bytes_remaining()..]);
-        Ok(Section { id, whole: &left[..length], body, descriptor })
+        let name = if id == CUSTOM { Some(within.read_string()?) } else { None };
+        let custom = name.map(|name| (name, &body[body.len() - within.bytes_remaining()..]));
+        Ok(Section { id, whole: &left[..length], body, custom })
     }
 }
 

@@ -38,6 +38,7 @@ pub(crate) use program::{MOST_PROGRAM_BYTES, digest};
 use reading::Reading;
 use report::Noted;
 pub(crate) use report::nearest;
+pub use typed::documented;
 pub(crate) use typed::is_contract;
 
 /// The file name of a manifest, looked for in a folder.

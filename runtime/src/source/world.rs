@@ -32,8 +32,9 @@ pub(super) fn settle(mut tool: Tool, known: Option<Known>) -> (Vec<Tool>, Vec<No
         return (vec![tool], Vec::new());
     }
     let mut report = Report::new(&program);
-    let bytes = report.value(program_bytes(&program).map_err(|error| format!("cannot be read: {error}")));
-    let bytes = bytes.unwrap_or_default();
+    let Some(bytes) = report.value(program_bytes(&program).map_err(|error| format!("cannot be read: {error}"))) else {
+        return (Vec::new(), report.problems);
+    };
     let read = report.value(descriptor::sections(&bytes)).unwrap_or_default();
     let several = read.len() > 1;
     let described: Vec<Described> = read

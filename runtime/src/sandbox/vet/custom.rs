@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use wasmparser::CustomSectionReader;
 
 /// How the names of those begin that the host reads: the worlds that a module is for, and what a tool says of itself.
-const READ: [&str; 2] = ["component-type", "toolcrib"];
+const READ: [&str; 3] = ["component-type", "toolcrib", "package-docs"];
 /// The most bytes of one that is read.
 const MOST_BYTES: usize = 1 << 20;
 /// The most of them in one module or component.

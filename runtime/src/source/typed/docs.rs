@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// The name of the section.
 pub(super) const SECTION: &str = "package-docs";
 /// The most bytes of it that are read.
-const MOST_BYTES: usize = 1 << 20;
+pub(super) const MOST_BYTES: usize = 1 << 20;
 /// The versions that are understood.
 const VERSIONS: [u8; 2] = [0, 1];
 /// The most characters of one text.

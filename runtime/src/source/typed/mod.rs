@@ -3,6 +3,7 @@
 
 mod docs;
 mod naming;
+mod wit;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use super::imports::check_nesting;
 use docs::{Docs, OfInterface};
 
 pub(super) use naming::{Names, names};
+pub use wit::documented;
 
 /// The most functions of a component.
 const MOST_FUNCTIONS: usize = 256;

@@ -1,0 +1,66 @@
+//! How functions end: with a value, with an error of their own, in a trap, beyond a limit.
+
+use serde_json::json;
+
+use super::{call, crib};
+
+#[test]
+fn an_error_that_a_function_returns_is_a_failure_and_never_an_answer() {
+    let crib = crib();
+    let fail = |fail: bool| json!({ "fail": fail });
+    for (name, answer, error) in [
+        ("with_text", json!("well"), json!({"error": "no such thing"})),
+        ("with_variant", json!(7), json!({"error": {"not-found": "it"}})),
+        ("with_enum", json!({}), json!({"error": "tired"})),
+        ("with_nothing", json!({}), json!({"error": "the function failed and did not say why"})),
+    ] {
+        assert_eq!(call(&crib, name, &fail(false), &[]), ("ok".to_owned(), answer), "{name}");
+        assert_eq!(call(&crib, name, &fail(true), &[]), ("failed".to_owned(), error), "{name}");
+    }
+    assert_eq!(call(&crib, "quietly", &json!({}), &[]), ("ok".to_owned(), json!({})));
+    let ran = crib.run(&["call", "with_text", r#"{"fail":true}"#, "--tools", "typed.wasm"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "{\"error\":\"no such thing\"}\n"));
+}
+
+#[test]
+fn every_limit_of_a_call_holds_for_a_function() {
+    let crib = crib();
+    for (name, arguments, flags, outcome, told) in [
+        ("crash", json!({}), vec![], "trap", "unreachable"),
+        ("for_ever", json!({}), vec!["--max-timeout", "300ms"], "deadline", "timed out"),
+        ("long", json!({"length": 2_000_000}), vec![], "output-limit", "more than 1 MiB"),
+        ("many_bytes", json!({"length": 900_000}), vec![], "output-limit", "more than 16 MiB of values"),
+        ("long", json!({"length": 4_000_000_000_u64}), vec![], "memory", "out of memory"),
+        ("deeply", json!({"depth": 100_000_000}), vec![], "stack", "recursed"),
+    ] {
+        let (ended, answer) = call(&crib, name, &arguments, &flags);
+        assert_eq!(ended, outcome, "{name}: {answer}");
+        assert!(answer["error"].as_str().unwrap().contains(told), "{name}: {answer}");
+    }
+    let records = crib.records();
+    assert_eq!(records.len(), 6, "one record a call");
+}
+
+#[test]
+fn each_call_begins_anew_and_what_is_written_goes_to_the_log_alone() {
+    let crib = crib();
+    for _ in 0..3 {
+        assert_eq!(call(&crib, "state", &json!({}), &[]).1, json!(0));
+    }
+    let ran = crib.run(&["call", "speak", r#"{"text":"hi"}"#, "--tools", "typed.wasm", "--verbose"]);
+    assert_eq!(ran.stdout, "{}\n");
+    assert!(ran.stderr.contains("out: hi") && ran.stderr.contains("err: hi"), "{ran:?}");
+}
+
+#[test]
+fn a_function_reaches_what_its_tool_was_granted_and_nothing_else() {
+    let crib = crib();
+    std::fs::write(crib.path("work/note.txt"), "a note").unwrap();
+    let note = json!({"path": "note.txt"});
+    let (outcome, answer) = call(&crib, "read_file", &note, &[]);
+    assert_eq!(outcome, "failed", "{answer}");
+    let (outcome, answer) = call(&crib, "read_file", &note, &["--allow-read=work"]);
+    assert_eq!((outcome.as_str(), answer), ("ok", json!("a note")));
+    let (outcome, answer) = call(&crib, "read_file", &json!({"path": "../tools.json"}), &["--allow-read=work"]);
+    assert_eq!(outcome, "denied", "{answer}");
+}

@@ -1,0 +1,66 @@
+//! The worked examples in Python, JavaScript, C and Go, once they are built (`examples/build`): the same contract, and the
+//! same answers.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, target};
+
+use super::content;
+
+const LANGUAGES: [&str; 4] = ["python", "javascript", "c", "go"];
+
+/// The built example, or nothing, and a word about that.
+fn example(name: &str) -> Option<PathBuf> {
+    let path = target().join("examples").join(format!("{name}.wasm"));
+    if !path.exists() {
+        eprintln!("skipped: `examples/build` has not built {}", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+fn call(crib: &Crib, path: &PathBuf, name: &str, arguments: &Value, flags: &[&str]) -> (String, Value) {
+    let tools = path.to_str().unwrap();
+    let told = crib.call(name, arguments, &[&["--tools", tools], flags].concat());
+    (told["receipt"]["outcome"].as_str().unwrap().to_owned(), content(&told))
+}
+
+#[test]
+fn each_language_gives_the_same_answers() {
+    let crib = Crib::new();
+    fs::write(crib.path("work/note.txt"), "The the cät").unwrap();
+    for language in LANGUAGES {
+        let Some(path) = example(&format!("words_{language}")) else { continue };
+        let ok = |name: &str, arguments: Value| {
+            let (outcome, answer) = call(&crib, &path, name, &arguments, &["--allow-read=work"]);
+            assert_eq!(outcome, "ok", "{language}: {answer}");
+            answer
+        };
+        let text = "The the  cät\tthe";
+        let lowered = json!({"text": text, "options": {"letters": "lowered"}});
+        assert_eq!(ok("count", lowered), json!({"words": 4, "distinct": 2}), "{language}");
+        let long = json!({"text": text, "options": {"letters": "as-written", "shortest": 4}});
+        let (outcome, answer) = call(&crib, &path, "count", &long, &[]);
+        assert_eq!((outcome.as_str(), answer), ("failed", json!({"error": "no-words"})), "{language}");
+        let most = ok("most_frequent", json!({"text": text, "limit": 1}));
+        assert_eq!(most, json!([{"word": "the", "times": 3}]), "{language}");
+        assert_eq!(ok("checksum", json!({"data": "MTIzNDU2Nzg5"})), json!(0xcbf4_3926_u32), "{language}");
+        assert_eq!(ok("read", json!({"path": "note.txt"})), json!("The the cät"), "{language}");
+        let (outcome, answer) = call(&crib, &path, "read", &json!({"path": "note.txt"}), &[]);
+        assert!(outcome != "ok" && answer["error"].as_str().unwrap().starts_with("note.txt"), "{language}: {answer}");
+        let (_, answer) = call(&crib, &path, "most_frequent", &json!({"text": "", "limit": 256}), &[]);
+        assert_eq!(answer["error"], "invalid arguments: $.limit: 256 does not fit u8", "{language}");
+    }
+}
+
+#[test]
+fn a_plain_program_in_go_runs_as_it_is() {
+    let Some(path) = example("count_go") else { return };
+    let crib = Crib::new();
+    let (outcome, answer) = call(&crib, &path, "count_go", &json!({"text": "The the cat", "lower": true}), &[]);
+    assert_eq!(outcome, "ok", "{answer}");
+    assert_eq!(answer["words"], 3, "{answer}");
+}

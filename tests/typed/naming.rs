@@ -1,0 +1,137 @@
+//! What the functions of a component are called, and what is told of those that are no tools.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{call, crib, wat};
+
+#[test]
+fn functions_are_listed_by_their_shortest_name_and_answer_to_the_whole_one() {
+    let crib = crib();
+    let listed = crib.run(&["list", "--tools", "typed.wasm"]);
+    for name in ["add", "a_bool", "with_text", "plain"] {
+        assert!(listed.stdout.lines().any(|line| line.split(' ').next() == Some(name)), "{name}: {listed:?}");
+    }
+    assert_eq!(call(&crib, "add", &json!({"a": 1, "b": 2}), &[]).1, json!(3));
+    assert_eq!(call(&crib, "typed_ends_long", &json!({"length": 3}), &[]).1, json!("xxx"));
+}
+
+#[test]
+fn what_holds_a_resource_is_told_and_the_rest_stays_usable() {
+    let crib = crib();
+    let checked = crib.run(&["validate", "typed.wasm"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    let told = checked.stdout + &checked.stderr;
+    assert!(told.contains("4 of its exports are no tools"), "{told}");
+    assert!(told.contains("`test:typed/things@0.1.0#[constructor]thing` (of a resource"), "{told}");
+    assert_eq!(call(&crib, "plain", &json!({}), &[]).1, json!("plain"));
+    let taken = crib.run(&["call", "take", "{}", "--tools", "typed.wasm"]);
+    assert!(taken.stdout.contains("unknown tool: take"), "{taken:?}");
+}
+
+#[test]
+fn a_component_without_a_function_for_json_is_refused_with_the_reason() {
+    let crib = crib();
+    wat(
+        &crib,
+        "handles.wasm",
+        r#"(component
+            (type $file' (resource (rep i32)))
+            (export $file "file" (type $file'))
+            (core module $m (func (export "open") (result i32) i32.const 0))
+            (core instance $i (instantiate $m))
+            (func (export "open") (result (own $file)) (canon lift (core func $i "open"))))"#,
+    );
+    let ran = crib.run(&["list", "--tools", "handles.wasm"]);
+    assert_eq!(ran.code, Some(1));
+    let told = "none of its exports is a tool: `open` (its result is or holds a handle of a resource";
+    assert!(ran.stderr.contains(told), "{ran:?}");
+    fs::write(crib.path("text.wasm"), "no component").unwrap();
+    let ran = crib.run(&["list", "--tools", "text.wasm"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("not a WebAssembly component or module"), "{ran:?}");
+}
+
+#[test]
+fn two_functions_that_would_be_one_tool_are_refused_and_both_named() {
+    let crib = crib();
+    let function = |interface: &str| {
+        format!(
+            r#"(component $c_{n} (core module $m (func (export "f"))) (core instance $i (instantiate $m))
+                (func (export "f") (canon lift (core func $i "f"))))
+            (instance $i_{n} (instantiate $c_{n}))
+            (export "{interface}" (instance $i_{n}))"#,
+            n = interface.len()
+        )
+    };
+    let text = format!("(component {} {})", function("a:b/c@1.0.0"), function("a:b/c@1.10.0"));
+    wat(&crib, "twice.wasm", &text);
+    let ran = crib.run(&["list", "--tools", "twice.wasm"]);
+    let told = "`a:b/c@1.0.0#f` and `a:b/c@1.10.0#f` would both be the tool `b_c_f`";
+    assert!(ran.code == Some(1) && ran.stderr.contains(told), "{ran:?}");
+    // Across components a name means one tool, too.
+    for name in ["one", "two"] {
+        fs::copy(crib.path("typed.wasm"), crib.path(format!("{name}.wasm"))).unwrap();
+    }
+    let ran = crib.run(&["list", "--tools", "one.wasm", "--tools", "two.wasm"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("one.wasm") && ran.stderr.contains("two.wasm"), "{ran:?}");
+}
+
+#[test]
+fn an_import_that_nobody_serves_is_named_when_the_tool_is_called() {
+    let crib = crib();
+    wat(
+        &crib,
+        "wants.wasm",
+        r#"(component
+            (import "acme:rockets/launch@1.0.0" (instance $i (export "go" (func))))
+            (core func $go (canon lower (func $i "go")))
+            (core module $m (import "a" "go" (func)) (func (export "f") call 0))
+            (core instance $c (instantiate $m (with "a" (instance (export "go" (func $go))))))
+            (func (export "f") (canon lift (core func $c "f"))))"#,
+    );
+    let listed = crib.run(&["list", "--tools", "wants.wasm"]);
+    assert!(listed.code == Some(0) && listed.stdout.contains('f'), "{listed:?}");
+    let told = crib.call("f", &json!({}), &["--tools", "wants.wasm"]);
+    assert_eq!(told["receipt"]["outcome"], "bad-component");
+    let error = told["content"].as_str().unwrap();
+    assert!(error.contains("`acme:rockets/launch@1.0.0`, which no tool is given"), "{error}");
+}
+
+#[test]
+fn types_that_are_too_many_or_too_deep_are_no_tool() {
+    let crib = crib();
+    // Each record holds the one before twice: fifty types, and 2^50 fields.
+    let mut types = "(type $t0 (tuple u8 u8))".to_owned();
+    (1..45).for_each(|n| types += &format!("(type $t{n} (tuple $t{p} $t{p}))", p = n - 1));
+    let bomb = |types: &str, last: &str| {
+        format!(
+            r#"(component {types}
+            (core module $m (memory (export "m") 1) (func (export "f") (result i32) i32.const 0)
+                (func (export "g") (result i32) i32.const 7))
+            (core instance $i (instantiate $m))
+            (func (export "g") (result u32) (canon lift (core func $i "g")))
+            (func (export "f") (result {last}) (canon lift (core func $i "f") (memory $i "m"))))"#
+        )
+    };
+    let mut deep = "(type $t0 (option u8))".to_owned();
+    (1..60).for_each(|n| deep += &format!("(type $t{n} (option $t{p}))", p = n - 1));
+    let mut wide = "(type $t0 (record".to_owned();
+    (0..5_001).for_each(|n| wide += &format!(" (field \"f{n}\" bool)"));
+    wide += "))(export $w \"w\" (type $t0))";
+    for (name, text, told) in [
+        ("deep.wasm", bomb(&deep, "$t59"), "types nested deeper than 50 levels"),
+        ("wide.wasm", bomb(&wide, "$w"), "its types are made of 5002 types, and at most 5000 are described"),
+        ("bomb.wasm", bomb(&types, "$t20"), "and at most 5000 are described"),
+    ] {
+        wat(&crib, name, &text);
+        let ran = crib.run(&["list", "--tools", name]);
+        assert!(ran.code == Some(0) && ran.stderr.contains(told), "{name}: {ran:?}");
+        assert_eq!(crib.call("g", &json!({}), &["--tools", name])["receipt"]["outcome"], "ok", "{name}");
+    }
+    let mut many = "(component (core module $m (func (export \"f\"))) (core instance $i (instantiate $m))".to_owned();
+    (0..257).for_each(|n| many += &format!("(func (export \"f{n}\") (canon lift (core func $i \"f\")))"));
+    wat(&crib, "many.wasm", &(many + ")"));
+    let ran = crib.run(&["list", "--tools", "many.wasm"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("more than 256 functions"), "{ran:?}");
+}
