@@ -33,6 +33,10 @@ const DEEPEST: usize = 50;
 /// The most bytes of a function's schemas together.
 const MOST_SCHEMA_BYTES: usize = 256 << 10;
 
+/// What compilers leave among the exports: it made the program ready while it was built, and is no tool. Each by its place
+/// and its first parameters, for a function of one's own may have the same name.
+const LEFT: [(&str, [&str; 2]); 2] = [("exports#init", ["app-name", "symbols"]), ("init", ["shim", "script"])];
+
 /// What a component exports beside contracts with a host.
 #[derive(Debug, Default)]
 pub(super) struct Exported {
@@ -131,10 +135,17 @@ impl Exported {
     fn add(&mut self, interface: Option<&str>, name: &str, read: Result<Function, String>) {
         let place = || interface.map_or_else(|| name.to_owned(), |interface| format!("{interface}#{name}"));
         match read {
+            Ok(function) if is_left(&function) => {}
             Ok(function) => self.functions.push(function),
             Err(why) => self.refused.push((place(), why)),
         }
     }
+}
+
+fn is_left(function: &Function) -> bool {
+    let begins =
+        |params: &[&str]| function.params.iter().map(|param| param.name.as_str()).take(2).eq(params.iter().copied());
+    LEFT.iter().any(|(place, params)| function.to_string() == *place && begins(params))
 }
 
 /// A type with what it weighs: the types that it is made of, and how deep they are nested.

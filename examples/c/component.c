@@ -1,0 +1,63 @@
+// Typed tools in C: how values cross the border. `wit-bindgen c` writes such a file for any WIT; this one is written by
+// hand to show the canonical ABI, which is small:
+//
+// - A string or list comes as a pointer and a length, in memory that the caller got from `cabi_realloc`.
+// - Records come flat; an option is a case (0 or 1) and a value; an enum is a number.
+// - A result that is more than one number is a pointer to a structure, and a variant in it a byte for the case and then
+//   the value.
+//
+// Each call has an instance of its own, so nothing is freed.
+#include "words.h"
+
+#include <stdlib.h>
+
+#define EXPORT(name) __attribute__((export_name(name)))
+#define TEXT "example:words/text@0.1.0#"
+
+EXPORT("cabi_realloc")
+void *cabi_realloc(void *old, size_t old_size, size_t align, size_t new_size) {
+    (void)old_size; // `realloc` aligns for every type.
+    return new_size ? must(realloc(old, new_size)) : (void *)align;
+}
+
+EXPORT(TEXT "count")
+void *export_count(uint8_t *text, size_t len, int32_t has_shortest, int32_t shortest, int32_t letters) {
+    static struct {
+        uint8_t is_err;
+        union {
+            counts ok;
+            struct {
+                uint8_t reason;
+                uint32_t characters;
+            } err;
+        };
+    } result;
+    count_options options = {has_shortest, (uint16_t)shortest, letters};
+    problem found = count((string){text, len}, options, &result.ok);
+    result.is_err = found.reason != NONE;
+    if (result.is_err) {
+        result.err.reason = found.reason;
+        result.err.characters = found.characters;
+    }
+    return &result;
+}
+
+EXPORT(TEXT "most-frequent")
+void *export_most_frequent(uint8_t *text, size_t len, int32_t limit) {
+    static frequencies result;
+    result = most_frequent((string){text, len}, (uint8_t)limit);
+    return &result;
+}
+
+EXPORT(TEXT "checksum")
+uint32_t export_checksum(uint8_t *data, size_t len) { return checksum((string){data, len}); }
+
+EXPORT(TEXT "read")
+void *export_read(uint8_t *path, size_t len) {
+    static struct {
+        uint8_t is_err;
+        string text;
+    } result;
+    result.is_err = !read_text((string){path, len}, &result.text);
+    return &result;
+}

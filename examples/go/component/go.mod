@@ -1,0 +1,3 @@
+module words
+
+go 1.24
