@@ -220,43 +220,58 @@ fn what_is_no_webassembly_is_refused() {
     refused(&crib.run(&["inspect", "huge.wasm"]), "more than the 67108864 bytes that are loaded");
 }
 
+/// A section as the format writes it: its number, its size in bytes of seven bits each, its content.
+fn section(id: u8, content: &[u8]) -> Vec<u8> {
+    [&[id][..], &number(content.len()), content].concat()
+}
+
+fn number(mut value: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value > 0x7f {
+        bytes.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
+}
+
 #[test]
 fn a_hostile_component_is_told_within_bounds() {
+    const HEADER: &[u8] = b"\0asm\x0d\0\x01\0";
     let crib = Crib::new();
     let begun = Instant::now();
-    let many = (0..100_000).map(|n| format!(r#"(import "a:b/c{n}" (instance))"#)).collect::<String>();
-    let (told, sheet) = shown(&crib, &importing(&many));
+    let shown = |bytes: &[u8]| {
+        fs::write(crib.path("n.wasm"), bytes).unwrap();
+        let sheet = crib.run(&["inspect", "n.wasm"]);
+        assert_eq!(sheet.code, Some(0), "{sheet:?}");
+        (inspect(&crib, &["n.wasm"])["component"].clone(), sheet.stdout)
+    };
+    let one = [&[0, 5][..], b"a:b/c", &[5, 0]].concat();
+    let imports = section(10, &[number(100_000), one.repeat(100_000)].concat());
+    let (told, sheet) = shown(&[HEADER, &section(7, &[1, 0x42, 0]), &imports].concat());
     assert!(told["asks"].is_null() && told["pure"].is_null(), "{}", told["notes"]);
     assert!(sheet.contains("note      its imports are too many or cannot be read"), "{sheet}");
-    let long =
-        format!(r#"(@custom "description" "{}") (@custom "homepage" "{}")"#, "x".repeat(9 << 20), "y".repeat(2001));
-    let (told, sheet) = shown(&crib, &importing(&long));
+
+    let long = [&[11][..], b"description", &[b'x'; 9 << 20]].concat();
+    let (told, sheet) = shown(&[HEADER, &section(0, &long)].concat());
     assert_eq!(told["metadata"]["description"].as_str().map(|text| text.chars().count()), Some(2000));
     assert!(sheet.len() < 10_000 && sheet.contains("it has 9437184 bytes and is cut to 2000 characters"), "{sheet}");
+
     // Ten times as deep as what is counted.
-    let mut nested = b"\0asm\x0d\0\x01\0".to_vec();
-    for _ in 0..1000 {
-        let mut size = nested.len();
-        let mut outer = b"\0asm\x0d\0\x01\0\x04".to_vec();
-        while size > 0x7f {
-            outer.push((size & 0x7f) as u8 | 0x80);
-            size >>= 7;
-        }
-        outer.push(size as u8);
-        outer.append(&mut nested);
-        nested = outer;
-    }
-    fs::write(crib.path("nested.wasm"), &nested).unwrap();
-    let told = inspect(&crib, &["nested.wasm"]);
-    assert!(told["component"]["notes"][0].as_str().unwrap().contains("nested deeper than 100 levels"), "{told}");
+    let nested = (0..1000).fold(HEADER.to_vec(), |inner, _| [HEADER, &section(4, &inner)].concat());
+    let (told, _) = shown(&nested);
+    assert!(told["notes"][0].as_str().unwrap().contains("nested deeper than 100 levels"), "{told}");
+
+    // As many modules as a file can hold that is loaded.
+    let modules = section(1, b"\0asm\x01\0\0\0").repeat(6_000_000);
+    assert_eq!(shown(&[HEADER, &modules].concat()).0["coreModules"], 6_000_000);
+
     // A component that breaks off tells that it does, wherever that is.
     let whole = fs::read(guest("echo")).unwrap();
     for length in [9, 100, whole.len() / 2, whole.len() - 1] {
-        fs::write(crib.path("cut.wasm"), &whole[..length]).unwrap();
-        let told = inspect(&crib, &["cut.wasm"]);
-        let component = &told["component"];
-        assert!(component["notes"][0].as_str().unwrap().contains("was not read whole"), "{length}: {component}");
-        assert!(component["pure"].is_null(), "{length}: {component}");
+        let (told, _) = shown(&whole[..length]);
+        assert!(told["notes"][0].as_str().unwrap().contains("was not read whole"), "{length}: {told}");
+        assert!(told["pure"].is_null(), "{length}: {told}");
     }
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }

@@ -103,7 +103,9 @@ fn show(
 
 /// Whether a file is inspected for its bytes and not read as a text with tools.
 fn is_program(file: &Path) -> bool {
-    let is_text = file.extension().is_some_and(|extension| ["json", "md"].iter().any(|text| extension == *text));
+    let is_text = file
+        .extension()
+        .is_some_and(|extension| ["json", "md"].iter().any(|text| extension.eq_ignore_ascii_case(text)));
     !is_text && !file.is_dir()
 }
 
