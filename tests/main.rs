@@ -21,6 +21,7 @@ mod grants;
 mod hooks;
 mod hostile;
 mod inputs;
+mod inspecting;
 mod interface;
 mod limits;
 mod manifest;

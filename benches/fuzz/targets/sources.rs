@@ -1,5 +1,5 @@
 //! Sources of tools: a manifest, a record, an artifact, a project and a component, whatever stands in them. They are read, checked and described;
-//! a component is compiled too. Nothing of them runs.
+//! what a component could ask for is told, and it is compiled too. Nothing of them runs.
 
 use std::fs;
 use std::path::Path;
@@ -50,6 +50,7 @@ pub(super) fn component(folder: &Path) -> Act {
     let (path, threads) = (folder.join("t.wasm"), super::threads());
     Box::new(move |input| {
         fs::write(&path, input).expect("a program");
+        tells(&path);
         if !loads(&path) {
             return;
         }
@@ -61,6 +62,19 @@ pub(super) fn component(folder: &Path) -> Act {
         }
         describe(built);
     })
+}
+
+/// Tells what a program could ask for; what is said to be pure has nothing to call.
+fn tells(path: &Path) {
+    let about = match source::about(path) {
+        Ok(about) => about,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    let asks = about.asks.iter().flatten().flat_map(|asked| &asked.interfaces);
+    let calls_nothing = asks.clone().all(|interface| interface.functions.is_empty());
+    assert!(about.pure.is_none() || (about.asks.is_some() && calls_nothing));
+    assert!(asks.count() <= 2000 && about.notes.len() < 30);
+    assert!(serde_json::to_string(&about).is_ok());
 }
 
 /// Whether a source can be loaded; the check and the load are of one mind about that.

@@ -1,5 +1,7 @@
-//! `toolcrib inspect`: all that is known of one tool and why it holds, without running it.
+//! `toolcrib inspect`: all that is known of one tool and why it holds, and what any component could ever ask for, without
+//! running it.
 
+mod component;
 mod sheet;
 
 use std::path::{Path, PathBuf};
@@ -7,12 +9,14 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
 use toolcrib::runtime::Standing;
-use toolcrib::source::{self, Fingerprint};
+use toolcrib::source::{self, Severity};
 use toolcrib::tool::{Body, Event, FileRequest, Glob, Limits, Script, ScriptedHook};
 use toolcrib::{Runtime, Tool};
 
 use crate::options::Sources;
 use crate::render::{self, Advice};
+
+use component::Component;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,12 +24,16 @@ Examples:
   toolcrib inspect ./greet.tool.json
   toolcrib inspect .harness/tools/count.md
   toolcrib inspect ./greet.wasm --json | jq .interface.safety
+  toolcrib inspect ./stranger.wasm --json | jq -r '.component.asks[].capability'
+
+Of a component, or a core module for WASI preview 1, its imports are shown: they are all that it could
+ever ask for. Its bytes are read; nothing of it is compiled or run.
 
 A fact is `declared` by the tool's source, `inferred` from its program's imports and from what it is
 granted, or the safe `default`. What ends in .json, .md or .wasm or has a slash in it is a file, which
 is loaded alone; anything else is the name of a tool among --tools.";
 
-/// Show what is known of a tool, and why.
+/// Show what is known of a tool and why, and what a component could ask for.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -46,7 +54,7 @@ pub(crate) struct Args {
 struct Known<'a> {
     runtime: &'a Runtime,
     tool: &'a Tool,
-    program: Option<Fingerprint>,
+    program: Option<Component>,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -54,6 +62,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let file = is_file(&args.tool).then(|| PathBuf::from(&args.tool));
     if let Some(file) = &file {
         sources.tools = vec![file.clone()];
+        if is_program(file)
+            && let Some(component) = no_tool_of_its_own(file)?
+        {
+            return show(args.json, || Ok(json!({ "component": component.record()? })), || component.sheet());
+        }
     }
     let runtime = sources.runtime(Limits::default().deadline, [])?;
     let tool = match &file {
@@ -66,14 +79,57 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             runtime.tool(&args.tool).ok_or_else(|| anyhow::anyhow!("unknown tool: {}", args.tool))?
         }
     };
-    let program = tool.body.program().map(source::fingerprint).transpose()?;
+    let mut program = tool.body.program().map(Component::read).transpose()?;
+    if let Some(component) = &mut program {
+        let same = runtime.tools().filter(|other| other.body.program() == tool.body.program());
+        component.tools = same.map(|tool| tool.name.clone()).collect();
+    }
     let known = Known { runtime: &runtime, tool, program };
-    if args.json {
-        render::print_json(&serde_json::to_string(&record(&known))?)?;
+    show(args.json, || record(&known), || sheet::of(&known, args.all))
+}
+
+fn show(
+    json: bool,
+    record: impl FnOnce() -> anyhow::Result<Value>,
+    sheet: impl FnOnce() -> String,
+) -> anyhow::Result<ExitCode> {
+    if json {
+        render::print_json(&serde_json::to_string(&record()?)?)?;
     } else {
-        render::print(&sheet::of(&known, args.all))?;
+        render::print(&sheet())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a file is inspected for its bytes and not read as a text with tools.
+fn is_program(file: &Path) -> bool {
+    let is_text = file
+        .extension()
+        .is_some_and(|extension| ["json", "md"].iter().any(|text| extension.eq_ignore_ascii_case(text)));
+    !is_text && !file.is_dir()
+}
+
+/// The program of a file that is not one tool: it is several, or none.
+fn no_tool_of_its_own(file: &Path) -> anyhow::Result<Option<Component>> {
+    let mut component = Component::read(file)?;
+    component.problem = if file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("wasm")) {
+        let mut problems = source::check(file).into_iter();
+        problems.find(|problem| problem.severity == Severity::Error).map(|problem| problem.to_string())
+    } else {
+        Some("a component is loaded from a file whose name ends in `.wasm`".to_owned())
+    };
+    if component.problem.is_none() {
+        component.tools = source::load(file)?.tools.into_iter().map(|tool| tool.name).collect();
+    }
+    match component.tools.as_slice() {
+        [_] => return Ok(None),
+        [] => {}
+        [name, ..] => {
+            let file = file.display();
+            render::hint(&format!("`toolcrib inspect {name} --tools {file}` shows more of one of its tools"));
+        }
+    }
+    Ok(Some(component))
 }
 
 /// Whether an argument means a file and not a name: the same wherever the caller stands.
@@ -96,7 +152,7 @@ fn the_one<'a>(runtime: &'a Runtime, file: &Path) -> anyhow::Result<&'a Tool> {
     }
 }
 
-fn record(known: &Known<'_>) -> Value {
+fn record(known: &Known<'_>) -> anyhow::Result<Value> {
     let Known { runtime, tool, program } = known;
     let mut interface = Map::new();
     for row in tool.rows() {
@@ -104,7 +160,7 @@ fn record(known: &Known<'_>) -> Value {
             json!({ "value": row.value, "basis": row.basis });
     }
     let grant = runtime.grant(&tool.name);
-    json!({
+    Ok(json!({
         "name": tool.name,
         "description": tool.description,
         "callable": closed(runtime, tool).is_none(),
@@ -116,10 +172,11 @@ fn record(known: &Known<'_>) -> Value {
             "unknown": tool.origin.unknown,
         },
         "program": program.as_ref().map(|program| json!({
-            "path": tool.body.program().map(Path::to_string_lossy),
-            "digest": program.digest,
-            "bytes": program.bytes,
+            "path": program.path.to_string_lossy(),
+            "digest": program.about.digest,
+            "bytes": program.about.bytes,
         })),
+        "component": program.as_ref().map(Component::record).transpose()?,
         "script": script(tool).map(|script| json!({
             "digest": script.digest,
             "bytes": script.source.len(),
@@ -137,7 +194,7 @@ fn record(known: &Known<'_>) -> Value {
         "limits": runtime.limits(&tool.name).map(limits),
         "imports": tool.imports,
         "interface": interface,
-    })
+    }))
 }
 
 /// The script of a tool that is one.

@@ -76,3 +76,14 @@ pub(super) fn command(engine: &Engine) -> wasmtime::Result<Linker<Host>> {
     http_types::add_to_linker::<Host, WasiHttp>(l, &LinkOptions::default().into(), Host::http)?;
     Ok(linker)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_linked_is_told_of_a_program_that_imports_it() {
+        let unknown = INTERFACES.iter().filter(|name| !crate::source::about::interface::is_known(name));
+        assert_eq!(unknown.collect::<Vec<_>>(), [] as [&&str; 0]);
+    }
+}

@@ -4,7 +4,7 @@
 mod types;
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Cursor, Read, Seek};
 use std::path::Path;
 
 use wasmparser::{
@@ -56,7 +56,15 @@ pub(super) fn read(program: &Path) -> Option<Known> {
     }
     let file = File::open(program).ok()?;
     let size = file.metadata().ok()?.len();
-    let mut file = BufReader::new(file);
+    of_file(BufReader::new(file), size)
+}
+
+/// What these bytes of a program tell; `None` where they do not.
+pub(super) fn of_bytes(program: &[u8]) -> Option<Known> {
+    of_file(BufReader::new(Cursor::new(program)), program.len() as u64)
+}
+
+fn of_file(mut file: BufReader<impl Read + Seek>, size: u64) -> Option<Known> {
     let mut header = [0; 8];
     file.read_exact(&mut header).ok()?;
     let left = size.checked_sub(header.len() as u64)?;
@@ -69,7 +77,7 @@ pub(super) fn read(program: &Path) -> Option<Known> {
     }
 }
 
-fn of_module(sections: Sections) -> Option<Known> {
+fn of_module(sections: Sections<impl Read + Seek>) -> Option<Known> {
     let mut found = Found::default();
     sections.each(&[section::CUSTOM, section::CORE_IMPORT], |id, mut body| {
         if id == section::CUSTOM {
@@ -85,7 +93,7 @@ fn of_module(sections: Sections) -> Option<Known> {
     Some(found.known)
 }
 
-fn of_component(sections: Sections) -> Option<Known> {
+fn of_component(sections: Sections<impl Read + Seek>) -> Option<Known> {
     let mut found = Found::default();
     // Every type that the component has a number for; of an instance type, the names of what it has.
     let mut types: Vec<Option<Vec<String>>> = Vec::new();
@@ -155,13 +163,13 @@ impl Found {
 }
 
 /// The sections of a program, one after the other.
-struct Sections {
-    file: BufReader<File>,
+struct Sections<R> {
+    file: BufReader<R>,
     /// Bytes of the file that are still to come.
     left: u64,
 }
 
-impl Sections {
+impl<R: Read + Seek> Sections<R> {
     /// Gives each section whose number is wanted to `visit`. `None` where the file breaks off, is beyond a bound, or
     /// `visit` does not understand what it was given.
     fn each(mut self, wanted: &[u8], mut visit: impl FnMut(u8, BinaryReader<'_>) -> Option<()>) -> Option<()> {

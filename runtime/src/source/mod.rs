@@ -1,6 +1,7 @@
 //! Sources of tools: one file a dialect, each turning its own words into [`Tool`]s. Past this module there is only
 //! `Tool`. A source is read, never executed.
 
+pub mod about;
 mod artifact;
 mod component;
 pub mod descriptor;
@@ -31,6 +32,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::tool::{Place, ScriptedHook, Tool};
 
+pub use about::about;
 pub(crate) use artifact::{ToolsPolicy, defined_hook, defined_tool};
 pub(crate) use imports::check_nesting;
 pub use program::{Fingerprint, fingerprint, program_bytes};
@@ -126,10 +128,10 @@ pub fn check(path: &Path) -> Vec<Problem> {
                 problems.push(Problem { severity: Severity::Error, path, place: None, message: error.to_string() });
             }
             Ok(()) => {
-                let about = |severity, message: String| about(tool, severity, &message);
+                let told = |severity, message: String| problem(tool, severity, &message);
                 let schema = crate::schema::Input::compile(tool);
-                problems.extend(schema.err().map(|error| about(Severity::Error, error)));
-                problems.extend(inference::contradictions(tool).into_iter().map(|text| about(Severity::Warning, text)));
+                problems.extend(schema.err().map(|error| told(Severity::Error, error)));
+                problems.extend(inference::contradictions(tool).into_iter().map(|text| told(Severity::Warning, text)));
             }
         }
     }
@@ -158,13 +160,13 @@ fn read(path: &Path) -> Reading {
     }
     for tool in &mut reading.tools {
         inference::infer(tool);
-        let doubt = inference::doubt(tool).map(|text| about(tool, Severity::Warning, &text));
+        let doubt = inference::doubt(tool).map(|text| problem(tool, Severity::Warning, &text));
         reading.problems.extend(doubt.map(|problem| Noted { problem, together: false }));
     }
     reading
 }
 
-fn about(tool: &Tool, severity: Severity, message: &str) -> Problem {
+fn problem(tool: &Tool, severity: Severity, message: &str) -> Problem {
     let path = tool.origin.path.to_path_buf();
     Problem { severity, path, place: None, message: format!("tool {:?}: {message}", tool.name) }
 }

@@ -1,4 +1,4 @@
-//! What is known of a tool as a person reads it: what it is, what its program imports, and its facts by partition. All
+//! What is known of a tool as a person reads it: what it is, what its program could ask for, and its facts by partition. All
 //! text of the tool is inert.
 
 use std::io::{self, IsTerminal};
@@ -9,17 +9,18 @@ use toolcrib::tool::{Basis, Capabilities, FileRequest, Limits, NetworkRequest, R
 use crate::options::size_in_words;
 use crate::render::{self, Tone};
 
+use super::component::Component;
 use super::{Known, closed, hooks, script};
 
-const IMPORTS: [&str; 2] = ["IMPORTS", "USES"];
 const FACTS: [&str; 4] = ["PARTITION", "FIELD", "BASIS", "VALUE"];
 
 /// The sheet of a tool; `all` shows the defaults that say nothing too.
 pub(super) fn of(known: &Known<'_>, all: bool) -> String {
-    [head(known), imports(known), facts(known, all)].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+    let tables = known.program.iter().flat_map(Component::tables);
+    std::iter::once(head(known)).chain(tables).chain([facts(known, all)]).collect::<Vec<_>>().join("\n\n")
 }
 
-fn head(known: &Known<'_>) -> Option<String> {
+fn head(known: &Known<'_>) -> String {
     let Known { runtime, tool, program } = known;
     let place = |path| render::one_line(&render::from_here(path).to_string_lossy());
     let mut lines = vec![render::one_line(&tool.name)];
@@ -27,9 +28,8 @@ fn head(known: &Known<'_>) -> Option<String> {
     let mut add = |label: &str, text: String| lines.push(format!("  {label:10}{text}"));
     let index = tool.origin.index.map(|index| format!(" (tool[{index}])")).unwrap_or_default();
     add("source", place(&tool.origin.path) + &index);
-    if let (Some(path), Some(program)) = (tool.body.program(), program) {
-        add("program", format!("{}, {} bytes", place(path), program.bytes));
-        add("digest", program.digest.clone());
+    for (label, text) in program.iter().flat_map(Component::lines) {
+        add(label, text);
     }
     if let Some(script) = script(tool) {
         let place = script.place.map(|place| format!(", from line {} on", place.line)).unwrap_or_default();
@@ -56,23 +56,11 @@ fn head(known: &Known<'_>) -> Option<String> {
     if let Some(why) = closed(runtime, tool) {
         add("closed", render::one_line(why));
     }
-    Some(lines.join("\n"))
-}
-
-fn imports(known: &Known<'_>) -> Option<String> {
-    known.program.as_ref()?;
-    let imports = match &known.tool.imports {
-        None => return Some("What it imports cannot be read from its bytes, so nothing is inferred from them.".into()),
-        Some(imports) if imports.is_empty() => return None,
-        Some(imports) => imports,
-    };
-    let rows =
-        imports.iter().map(|import| [&import.from, &import.functions.join(" ")].map(|text| render::one_line(text)));
-    Some(render::table(IMPORTS, rows))
+    lines.join("\n")
 }
 
 /// The facts, those that are only defaults in a quiet tone.
-fn facts(known: &Known<'_>, all: bool) -> Option<String> {
+fn facts(known: &Known<'_>, all: bool) -> String {
     let rows: Vec<Row> = known.tool.rows().into_iter().filter(|row| all || says_something(row)).collect();
     let mut last = "";
     let cells = rows.iter().map(|row| {
@@ -87,7 +75,7 @@ fn facts(known: &Known<'_>, all: bool) -> Option<String> {
         true => render::paint(Tone::Quiet, line, terminal).into_owned(),
         false => line.to_owned(),
     });
-    Some(lines.collect::<Vec<_>>().join("\n"))
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn says_something(row: &Row) -> bool {

@@ -1,0 +1,163 @@
+//! The program of a tool or a file of its own: what it could ever ask for and who grants that, what cannot be linked, and
+//! what it says of itself. All text of it is inert.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use toolcrib::source::about::{About, Asked, Capability, Granted, Interface, Kind};
+
+use crate::render::{self, Tone};
+
+const ASKS: [&str; 2] = ["CAN ASK FOR", "GRANTED BY"];
+const IMPORTS: [&str; 3] = ["FOR", "IMPORTS", "USES"];
+const UNLINKED: [&str; 2] = ["CANNOT BE LINKED", "WHY"];
+const METADATA: [&str; 2] = ["METADATA", "AS ITS AUTHOR WROTE IT, UNCHECKED"];
+
+/// A program, and the tools that it is.
+pub(super) struct Component {
+    pub(super) path: PathBuf,
+    pub(super) about: About,
+    /// The names of the tools.
+    pub(super) tools: Vec<String>,
+    /// Why there are none, where it could not be loaded as one.
+    pub(super) problem: Option<String>,
+}
+
+impl Component {
+    /// The program of a file, of whose tools nothing is known yet.
+    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
+        let about = toolcrib::source::about(path)?;
+        Ok(Self { path: path.to_path_buf(), about, tools: Vec::new(), problem: None })
+    }
+
+    /// All of it, for a program.
+    pub(super) fn record(&self) -> anyhow::Result<Value> {
+        let mut record = serde_json::to_value(&self.about)?;
+        record["path"] = json!(self.path.to_string_lossy());
+        record["tools"] = json!(self.tools);
+        record["problem"] = json!(self.problem);
+        Ok(record)
+    }
+
+    /// The sheet of a program that is not shown as one tool.
+    pub(super) fn sheet(&self) -> String {
+        let mut lines = vec![self.place()];
+        lines.extend(self.lines().into_iter().map(|(label, text)| format!("  {label:10}{text}")));
+        std::iter::once(lines.join("\n")).chain(self.tables()).collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// What fits on a line each, with its label.
+    pub(super) fn lines(&self) -> Vec<(&'static str, String)> {
+        let About { kind, digest, bytes, core_modules, pure, exports, .. } = &self.about;
+        let mut lines = vec![
+            ("program", format!("{}, {bytes} bytes", self.place())),
+            ("digest", digest.clone()),
+            ("kind", self::kind(*kind, *core_modules).to_owned()),
+        ];
+        if let Some(exports) = exports.as_ref().filter(|exports| !exports.is_empty()) {
+            lines.push(("exports", render::one_line(&exports.join(", "))));
+        }
+        if let Some(why) = pure {
+            lines.push(("pure", format!("proven: it can reach nothing but what it is given, for {why}")));
+        }
+        match (&self.problem, self.tools.is_empty()) {
+            (Some(problem), _) => lines.push(("no tool", render::one_line(problem))),
+            (None, false) => lines.push(("tools", render::one_line(&self.tools.join(", ")))),
+            (None, true) => {}
+        }
+        lines.extend(self.about.notes.iter().map(|note| ("note", render::one_line(note))));
+        lines
+    }
+
+    /// What it could ask for, by what it imports; what cannot be linked; what it says of itself.
+    pub(super) fn tables(&self) -> impl Iterator<Item = String> {
+        let asks = self.about.asks.as_deref().unwrap_or_default();
+        [asked(asks), imports(asks), unlinked(asks), self.metadata()].into_iter().flatten()
+    }
+
+    fn place(&self) -> String {
+        render::one_line(&render::from_here(&self.path).to_string_lossy())
+    }
+
+    fn metadata(&self) -> Option<String> {
+        let metadata = &self.about.metadata;
+        let texts = metadata.texts().map(|(field, text)| [field.to_owned(), render::one_line(text)]);
+        let producers = metadata.producers.iter().map(|producer| {
+            let with_version = format!("{} {}", producer.name, producer.version);
+            [render::one_line(&producer.field), render::one_line(&with_version)]
+        });
+        let rows: Vec<_> = texts.chain(producers).collect();
+        (!rows.is_empty()).then(|| render::table(METADATA, rows.into_iter()))
+    }
+}
+
+fn kind(kind: Kind, core_modules: usize) -> String {
+    let word = match kind {
+        Kind::Rich => "rich tool",
+        Kind::Command => "command",
+        Kind::Module => return "core module for WASI preview 1".to_owned(),
+        _ => "component, neither a command nor a rich tool",
+    };
+    match core_modules {
+        1 => format!("{word}, 1 core module inside"),
+        several => format!("{word}, {several} core modules inside"),
+    }
+}
+
+fn asked(asks: &[Asked]) -> Option<String> {
+    let rows = asks.iter().map(|asked| [asked.capability.words().to_owned(), granted(asked)]);
+    let table = Some(render::table(ASKS, rows)).filter(|_| !asks.is_empty())?;
+    let terminal = io::stdout().is_terminal();
+    let tones = std::iter::once(None).chain(asks.iter().map(tone));
+    let lines = table.lines().zip(tones).map(|(line, tone)| match tone {
+        Some(tone) => render::paint(tone, line, terminal).into_owned(),
+        None => line.to_owned(),
+    });
+    Some(lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn granted(asked: &Asked) -> String {
+    match asked.granted {
+        Granted::Always => "always there".to_owned(),
+        Granted::Asked => "always there, unless the tool states that it asks for other things alone".to_owned(),
+        Granted::Flags if asked.capability == Capability::Environment => {
+            format!("arguments always there, variables {}", asked.flags.join(", "))
+        }
+        Granted::Flags => asked.flags.join(", "),
+        _ if asked.capability == Capability::Unknown => "cannot be linked".to_owned(),
+        _ => "never granted".to_owned(),
+    }
+}
+
+fn tone(asked: &Asked) -> Option<Tone> {
+    match asked.granted {
+        Granted::Always => Some(Tone::Quiet),
+        Granted::Never if asked.capability == Capability::Unknown => Some(Tone::Bad),
+        Granted::Never => Some(Tone::Doubtful),
+        _ => None,
+    }
+}
+
+fn imports(asks: &[Asked]) -> Option<String> {
+    let mut last = None;
+    let interfaces = asks.iter().flat_map(|asked| asked.interfaces.iter().map(|it| (asked.capability, it)));
+    let rows = interfaces.map(|(capability, interface)| {
+        let group = if last.replace(capability) == Some(capability) { "" } else { capability.words() };
+        [group.to_owned(), full_name(interface), render::one_line(&interface.functions.join(" "))]
+    });
+    let table = render::table(IMPORTS, rows);
+    (!asks.is_empty()).then_some(table)
+}
+
+fn unlinked(asks: &[Asked]) -> Option<String> {
+    let interfaces = asks.iter().flat_map(|asked| &asked.interfaces);
+    let rows: Vec<_> =
+        interfaces.filter_map(|interface| Some([full_name(interface), interface.cannot_link.clone()?])).collect();
+    (!rows.is_empty()).then(|| render::table(UNLINKED, rows.into_iter()))
+}
+
+fn full_name(interface: &Interface) -> String {
+    let version = interface.version.as_ref().map(|version| format!("@{version}")).unwrap_or_default();
+    render::one_line(&(interface.name.clone() + &version))
+}

@@ -1,0 +1,277 @@
+//! What `inspect` shows of any component: all that it could ever ask for, read from its bytes; nothing of it is compiled,
+//! run or believed.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, Ran, guest, toolbox};
+
+/// A component with nothing but these imports.
+fn importing(imports: &str) -> String {
+    format!("(component {imports})")
+}
+
+/// An import of an interface with one function.
+fn interface(name: &str, function: &str) -> String {
+    format!(r#"(import "{name}" (instance (export "{function}" (func))))"#)
+}
+
+fn inspect(crib: &Crib, args: &[&str]) -> Value {
+    let ran = crib.run(&[&["inspect", "--json"], args].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
+/// What is shown of the component of a text.
+fn shown(crib: &Crib, text: &str) -> (Value, String) {
+    crib.install_wat("n", text);
+    let file = "tools/bin/n.wasm";
+    let sheet = crib.run(&["inspect", file]);
+    assert_eq!(sheet.code, Some(0), "{sheet:?}");
+    (inspect(crib, &[file])["component"].clone(), sheet.stdout)
+}
+
+/// What a component could ask for, each with who grants it.
+fn asks(component: &Value) -> Vec<(String, Value)> {
+    let asks = component["asks"].as_array().unwrap_or_else(|| panic!("{component}"));
+    let grants = |asked: &Value| if asked["flags"] == json!([]) { &asked["granted"] } else { &asked["flags"] }.clone();
+    asks.iter().map(|asked| (asked["capability"].as_str().unwrap().to_owned(), grants(asked))).collect()
+}
+
+fn refused(ran: &Ran, told: &str) {
+    assert!(ran.code == Some(1) && ran.stdout.is_empty() && ran.stderr.contains(told), "expected {told:?}: {ran:?}");
+}
+
+#[test]
+fn a_shipped_tool_shows_what_it_could_ask_for_and_who_grants_it() {
+    let crib = Crib::new();
+    let of = |name: &str| {
+        let file = toolbox().join(format!("tools/bin/{name}.wasm"));
+        inspect(&crib, &[file.to_str().unwrap()])["component"].clone()
+    };
+    let page = asks(&of("fetch_page"));
+    assert!(page.contains(&("http".to_owned(), json!(["--allow-net"]))), "{page:?}");
+    let files = asks(&of("fs_read_file"));
+    assert!(files.contains(&("files".to_owned(), json!(["--allow-read", "--allow-write"]))), "{files:?}");
+    let time = of("get_time");
+    let found = asks(&time);
+    assert!(found.contains(&("clock".to_owned(), json!("always"))), "{time}");
+    assert!(!found.iter().any(|(capability, _)| ["http", "unknown"].contains(&capability.as_str())), "{time}");
+    assert_eq!((&time["tools"], &time["problem"], &time["pure"]), (&json!(["get_time"]), &Value::Null, &Value::Null));
+    assert!(
+        time["coreModules"].as_u64() > Some(0) && time["digest"].as_str().unwrap().starts_with("sha256:"),
+        "{time}"
+    );
+}
+
+#[test]
+fn the_tool_of_a_manifest_shows_its_component_too() {
+    let crib = Crib::with_guests(&["echo"]);
+    let told = inspect(&crib, &["echo"]);
+    let component = &told["component"];
+    assert_eq!((&component["kind"], &component["tools"]), (&json!("command"), &json!(["echo"])));
+    assert_eq!(component["digest"], told["program"]["digest"]);
+    let sheet = crib.run(&["inspect", "echo"]).stdout;
+    for line in ["\n  kind      command, ", "\n  exports   wasi:cli/run@0.2.", "\nCAN ASK FOR ", "\nstandard streams "]
+    {
+        assert!(sheet.contains(line), "expected {line:?} in {sheet}");
+    }
+}
+
+#[test]
+fn what_imports_nothing_is_proven_pure() {
+    let crib = Crib::new();
+    let (component, sheet) = shown(&crib, "(component (component (core module)) (core module))");
+    assert_eq!((&component["pure"], &component["asks"]), (&json!("it imports nothing"), &json!([])));
+    assert_eq!((&component["kind"], &component["coreModules"]), (&json!("component"), &json!(2)));
+    let said = "pure      proven: it can reach nothing but what it is given, for it imports nothing\n";
+    assert!(sheet.contains(said) && !sheet.contains("CAN ASK FOR"), "{sheet}");
+    let types = r#"(import "a:b/types" (instance (type (record (field "x" u8))) (export "t" (type (eq 0)))))"#;
+    let (component, sheet) = shown(&crib, &importing(types));
+    assert_eq!(component["pure"], json!("it imports types alone, of which there is nothing to call"));
+    assert!(sheet.contains("\ntypes alone  always there\n") && sheet.contains("a:b/types"), "{sheet}");
+    let one = interface("a:b/c", "f");
+    let (component, sheet) = shown(&crib, &importing(&[types, &one].concat()));
+    assert!(component["pure"].is_null() && !sheet.contains("proven"), "{sheet}");
+}
+
+#[test]
+fn every_kind_of_import_has_its_words() {
+    let crib = Crib::new();
+    let imports = [
+        ("wasi:sockets/tcp@0.2.0", "connect"),
+        ("wasi:http/outgoing-handler@0.2.3", "handle"),
+        ("acme:secret/door@7.0.0", "open"),
+        ("wasi:filesystem/types@0.3.0", "stat"),
+        ("wasi:random/random@0.2.0", "get-random-u64"),
+        ("toolcrib:tool/model@1.1.0", "complete"),
+    ];
+    let text = importing(&imports.map(|(name, function)| interface(name, function)).concat());
+    let (told, sheet) = shown(&crib, &text);
+    let expected = [
+        ("unknown", json!("never")),
+        ("sockets", json!("never")),
+        ("http", json!(["--allow-net"])),
+        ("model", json!(["--allow-model"])),
+        ("random", json!("always")),
+    ];
+    assert_eq!(asks(&told), expected.map(|(capability, granted)| (capability.to_owned(), granted)));
+    let unknown = &told["asks"][0]["interfaces"];
+    assert_eq!(unknown[0]["name"], "acme:secret/door");
+    assert_eq!((&unknown[0]["version"], &unknown[0]["functions"]), (&json!("7.0.0"), &json!(["open"])));
+    assert_eq!(unknown[0]["cannotLink"], "no tool is given it");
+    assert_eq!(unknown[1]["cannotLink"], "it has another version, and `0.2` is linked");
+    assert_eq!(told["asks"][1]["interfaces"][0].get("cannotLink"), None);
+    for line in [
+        "\nCAN ASK FOR      GRANTED BY\nunknown          cannot be linked\nsockets          never granted\nhttp (outgoing)  --allow-net\n",
+        "\nunknown          acme:secret/door@7.0.0            open\n                 wasi:filesystem/types@0.3.0       stat\n",
+        "\nCANNOT BE LINKED             WHY\nacme:secret/door@7.0.0       no tool is given it\n",
+    ] {
+        assert!(sheet.contains(line), "expected {line:?} in {sheet}");
+    }
+    assert!(!sheet.contains('\u{1b}'), "{sheet}");
+    let coloured = crib.run(&["inspect", "tools/bin/n.wasm", "--color=always"]).stdout;
+    assert!(coloured.contains("\u{1b}[1;31munknown          cannot be linked\u{1b}[0m"), "{coloured:?}");
+    assert!(crib.logs().is_empty(), "nothing ran");
+}
+
+#[test]
+fn a_core_module_is_told_by_its_functions() {
+    let crib = Crib::new();
+    let text = r#"(module
+        (import "wasi_snapshot_preview1" "fd_write" (func (param i32 i32 i32 i32) (result i32)))
+        (import "wasi_snapshot_preview1" "path_open" (func))
+        (import "env" "system" (func)))"#;
+    let (told, sheet) = shown(&crib, text);
+    assert_eq!((&told["kind"], &told["exports"]), (&json!("module"), &Value::Null));
+    let found: Vec<_> = asks(&told).into_iter().map(|(capability, _)| capability).collect();
+    assert_eq!(found, ["unknown", "files", "streams"]);
+    assert!(sheet.contains("kind      core module for WASI preview 1\n"), "{sheet}");
+    assert!(sheet.contains("env               of a core module only imports from `wasi_snapshot_preview1`"), "{sheet}");
+}
+
+#[test]
+fn what_a_component_says_of_itself_is_shown_and_has_no_power() {
+    let crib = Crib::new();
+    let text = r#"(component $shiny
+        (@custom "version" "1.2.3") (@custom "licenses" "MIT") (@custom "homepage" "https://example.com/")
+        (@custom "description" "a\1b[2Jb\e2\80\ae\nc") (@custom "authors" "\ff\fe") (@custom "unrelated" "\ff")
+        (@custom "producers" "\01\08language\01\04Rust\041.95"))"#;
+    let (told, sheet) = shown(&crib, text);
+    let metadata = &told["metadata"];
+    assert_eq!((&metadata["name"], &metadata["version"]), (&json!("shiny"), &json!("1.2.3")));
+    assert_eq!(metadata["description"], "a\u{1b}[2Jb\u{202e}\nc");
+    assert_eq!(metadata["producers"], json!([{"field": "language", "name": "Rust", "version": "1.95"}]));
+    assert_eq!((&metadata["authors"], &told["notes"]), (&Value::Null, &json!(["`authors`: it is not UTF-8"])));
+    for line in [
+        "\nMETADATA     AS ITS AUTHOR WROTE IT, UNCHECKED\nname         shiny\nversion      1.2.3\n",
+        "\ndescription  a\\u{1b}[2Jb\\u{202e} c\n",
+        "\nlanguage     Rust 1.95",
+        "\n  note      `authors`: it is not UTF-8\n",
+    ] {
+        assert!(sheet.contains(line), "expected {line:?} in {sheet}");
+    }
+    assert!(!sheet.contains(['\u{1b}', '\u{202e}']), "{sheet:?}");
+    let (_, sheet) = shown(&crib, &importing(r#"(import "a-b" (func)) (@custom "name\1b[2J" "")"#));
+    assert!(sheet.contains("CANNOT BE LINKED  WHY\na-b               no tool is given it"), "{sheet}");
+}
+
+#[test]
+fn a_component_of_several_tools_lists_them() {
+    let crib = Crib::new();
+    let file = guest("rich");
+    let told = inspect(&crib, &[file.to_str().unwrap()]);
+    let tools = told["component"]["tools"].as_array().unwrap().clone();
+    assert!(tools.len() > 1 && told["component"]["kind"] == "rich" && told.get("name").is_none(), "{told}");
+    let ran = crib.run(&["inspect", file.to_str().unwrap()]);
+    let first = tools[0].as_str().unwrap();
+    assert!(ran.stdout.contains(&format!("\n  tools     {first}, ")), "{ran:?}");
+    assert!(ran.stderr.contains(&format!("hint: `toolcrib inspect {first} --tools ")), "{ran:?}");
+    let one = inspect(&crib, &[first, "--tools", file.to_str().unwrap()]);
+    assert_eq!((&one["name"], &one["component"]["tools"]), (&json!(first), &json!(tools)));
+}
+
+#[test]
+fn a_component_that_is_no_tool_is_shown_with_why() {
+    let crib = Crib::new();
+    let (told, sheet) = shown(&crib, r#"(component (@custom "toolcrib:tool" "{\"description\": \"x\"}"))"#);
+    assert_eq!((&told["tools"], &told["pure"]), (&json!([]), &json!("it imports nothing")));
+    assert!(told["problem"].as_str().unwrap().contains("name is required"), "{told}");
+    assert!(sheet.contains("\n  no tool   descriptor: name is required"), "{sheet}");
+    fs::copy(guest("echo"), crib.path("echo.bin")).unwrap();
+    let told = inspect(&crib, &["./echo.bin"]);
+    assert!(told["component"]["problem"].as_str().unwrap().contains("ends in `.wasm`"), "{told}");
+}
+
+#[test]
+fn what_is_no_webassembly_is_refused() {
+    let crib = Crib::new();
+    fs::write(crib.path("n.wasm"), "hello").unwrap();
+    fs::write(crib.path("n.txt"), "hello").unwrap();
+    fs::write(crib.path("m.wasm"), b"\0asm\x02\0\0\0").unwrap();
+    for file in ["n.wasm", "./n.txt", "m.wasm"] {
+        refused(&crib.run(&["inspect", file]), "not a WebAssembly component or module");
+    }
+    refused(&crib.run(&["inspect", "absent.wasm"]), "absent.wasm: cannot be read: No such file");
+    let huge = fs::File::create(crib.path("huge.wasm")).unwrap();
+    huge.set_len(1 << 30).unwrap();
+    refused(&crib.run(&["inspect", "huge.wasm"]), "more than the 67108864 bytes that are loaded");
+}
+
+/// A section as the format writes it: its number, its size in bytes of seven bits each, its content.
+fn section(id: u8, content: &[u8]) -> Vec<u8> {
+    [&[id][..], &number(content.len()), content].concat()
+}
+
+fn number(mut value: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value > 0x7f {
+        bytes.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
+}
+
+#[test]
+fn a_hostile_component_is_told_within_bounds() {
+    const HEADER: &[u8] = b"\0asm\x0d\0\x01\0";
+    let crib = Crib::new();
+    let begun = Instant::now();
+    let shown = |bytes: &[u8]| {
+        fs::write(crib.path("n.wasm"), bytes).unwrap();
+        let sheet = crib.run(&["inspect", "n.wasm"]);
+        assert_eq!(sheet.code, Some(0), "{sheet:?}");
+        (inspect(&crib, &["n.wasm"])["component"].clone(), sheet.stdout)
+    };
+    let one = [&[0, 5][..], b"a:b/c", &[5, 0]].concat();
+    let imports = section(10, &[number(100_000), one.repeat(100_000)].concat());
+    let (told, sheet) = shown(&[HEADER, &section(7, &[1, 0x42, 0]), &imports].concat());
+    assert!(told["asks"].is_null() && told["pure"].is_null(), "{}", told["notes"]);
+    assert!(sheet.contains("note      its imports are too many or cannot be read"), "{sheet}");
+
+    let long = [&[11][..], b"description", &[b'x'; 9 << 20]].concat();
+    let (told, sheet) = shown(&[HEADER, &section(0, &long)].concat());
+    assert_eq!(told["metadata"]["description"].as_str().map(|text| text.chars().count()), Some(2000));
+    assert!(sheet.len() < 10_000 && sheet.contains("it has 9437184 bytes and is cut to 2000 characters"), "{sheet}");
+
+    // Ten times as deep as what is counted.
+    let nested = (0..1000).fold(HEADER.to_vec(), |inner, _| [HEADER, &section(4, &inner)].concat());
+    let (told, _) = shown(&nested);
+    assert!(told["notes"][0].as_str().unwrap().contains("nested deeper than 100 levels"), "{told}");
+
+    // As many modules as a file can hold that is loaded.
+    let modules = section(1, b"\0asm\x01\0\0\0").repeat(6_000_000);
+    assert_eq!(shown(&[HEADER, &modules].concat()).0["coreModules"], 6_000_000);
+
+    // A component that breaks off tells that it does, wherever that is.
+    let whole = fs::read(guest("echo")).unwrap();
+    for length in [9, 100, whole.len() / 2, whole.len() - 1] {
+        let (told, _) = shown(&whole[..length]);
+        assert!(told["notes"][0].as_str().unwrap().contains("was not read whole"), "{length}: {told}");
+        assert!(told["pure"].is_null(), "{length}: {told}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+}
