@@ -13,7 +13,7 @@ use wasmparser::{Parser, Payload};
 use crate::error::Error;
 
 use super::imports::{self, Known};
-use super::{digest, program_bytes};
+use super::{digest, program_bytes, typed};
 
 pub use capability::{Capability, Granted};
 pub use interface::Interface;
@@ -50,10 +50,22 @@ pub struct About {
     pub asks: Option<Vec<Asked>>,
     /// The names of what it exports, where it is a component; `None` where they are too many or cannot be read.
     pub exports: Option<Vec<String>>,
+    /// The functions that it exports and that can be no tools.
+    pub not_tools: Vec<NotTool>,
     /// What it says of itself, outside of its code.
     pub metadata: Metadata,
     /// What was left out of all this and why, each in a sentence.
     pub notes: Vec<String>,
+}
+
+/// An exported function that can be no tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct NotTool {
+    /// The function with its interface.
+    pub export: String,
+    /// Why, in a few words.
+    pub why: String,
 }
 
 /// What a program is.
@@ -65,7 +77,9 @@ pub enum Kind {
     Rich,
     /// A component that is run as a command.
     Command,
-    /// A component that is neither, or of which that is not known.
+    /// A component that exports functions of its own.
+    Functions,
+    /// A component that is nothing of these, or of which that is not known.
     Component,
     /// A core module, for WASI preview 1.
     Module,
@@ -116,6 +130,14 @@ fn of(program: &[u8]) -> Option<About> {
     let kind = kind(is_component, known.as_ref());
     let asks = known.as_ref().map(|known| interface::asked(&known.imports, kind));
     let exports = known.map(|known| known.exports).filter(|_| is_component);
+    let not_tools = match kind {
+        Kind::Functions => typed::read(program).map(|exported| exported.refused).unwrap_or_else(|why| {
+            notes.push(format!("its functions cannot be read: {why}"));
+            Vec::new()
+        }),
+        _ => Vec::new(),
+    };
+    let not_tool = |(export, why): (String, String)| NotTool { export: cut(&export, LONGEST_NAME), why };
     Some(About {
         kind,
         digest: digest(program),
@@ -124,6 +146,7 @@ fn of(program: &[u8]) -> Option<About> {
         pure: asks.as_deref().filter(|_| read.is_ok()).and_then(purity),
         asks,
         exports: exports.map(|names| names.iter().map(|name| cut(name, LONGEST_NAME)).collect()),
+        not_tools: not_tools.into_iter().map(not_tool).collect(),
         metadata: outer.metadata,
         notes,
     })
@@ -135,6 +158,7 @@ fn kind(is_component: bool, known: Option<&Known>) -> Kind {
         false => Kind::Module,
         true if exports(CALL) => Kind::Rich,
         true if exports(RUN) => Kind::Command,
+        true if known.is_some_and(|it| it.exports.iter().any(|name| !typed::is_contract(name))) => Kind::Functions,
         true => Kind::Component,
     }
 }

@@ -12,6 +12,7 @@ use crate::render::{self, Tone};
 const ASKS: [&str; 2] = ["CAN ASK FOR", "GRANTED BY"];
 const IMPORTS: [&str; 3] = ["FOR", "IMPORTS", "USES"];
 const UNLINKED: [&str; 2] = ["CANNOT BE LINKED", "WHY"];
+const NOT_TOOLS: [&str; 2] = ["NO TOOL", "WHY"];
 const METADATA: [&str; 2] = ["METADATA", "AS ITS AUTHOR WROTE IT, UNCHECKED"];
 
 /// A program, and the tools that it is.
@@ -73,11 +74,16 @@ impl Component {
     /// What it could ask for, by what it imports; what cannot be linked; what it says of itself.
     pub(super) fn tables(&self) -> impl Iterator<Item = String> {
         let asks = self.about.asks.as_deref().unwrap_or_default();
-        [asked(asks), imports(asks), unlinked(asks), self.metadata()].into_iter().flatten()
+        [asked(asks), imports(asks), unlinked(asks), self.not_tools(), self.metadata()].into_iter().flatten()
     }
 
     fn place(&self) -> String {
         render::one_line(&render::from_here(&self.path).to_string_lossy())
+    }
+
+    fn not_tools(&self) -> Option<String> {
+        let rows = self.about.not_tools.iter().map(|one| [render::one_line(&one.export), render::one_line(&one.why)]);
+        (!self.about.not_tools.is_empty()).then(|| render::table(NOT_TOOLS, rows))
     }
 
     fn metadata(&self) -> Option<String> {
@@ -97,7 +103,8 @@ fn kind(kind: Kind, core_modules: usize) -> String {
         Kind::Rich => "rich tool",
         Kind::Command => "command",
         Kind::Module => return "core module for WASI preview 1".to_owned(),
-        _ => "component, neither a command nor a rich tool",
+        Kind::Functions => "component of functions",
+        _ => "component, neither a command nor a rich tool nor one of functions",
     };
     match core_modules {
         1 => format!("{word}, 1 core module inside"),

@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
 
     fn function(&mut self, interface: Option<&str>, name: &str, id: ComponentFuncTypeId) -> Result<Function, String> {
         if name.starts_with('[') {
-            return Err("of a resource, and JSON has no handles".to_owned());
+            return Err("a part of a resource, and JSON has no handles".to_owned());
         }
         let known = self.known;
         let ty = &known[id];
