@@ -151,8 +151,15 @@ impl Pipeline {
             room: Attendant::all_room(),
             cache: Default::default(),
         });
-        let granted =
-            |limits| Invocation { argv: &[], stdin: Bytes::new(), grant: &work.ready.grant, credentials, limits };
+        let provided = self.provided(work.tool, &work.ready.grant, &program.digest, context.memory);
+        let granted = |limits| Invocation {
+            argv: &[],
+            stdin: Bytes::new(),
+            grant: &work.ready.grant,
+            credentials,
+            limits,
+            provided: provided.clone(),
+        };
         let prepared = if rich.says.prepare {
             let since = Instant::now();
             // A call of no session prepares for itself.

@@ -165,7 +165,10 @@ impl Pipeline {
             _ => &[],
         };
         let stdin = Bytes::from(checked.text.clone());
-        let invocation = Invocation { argv, stdin, grant: &work.ready.grant, credentials, limits };
+        let grant = &work.ready.grant;
+        let provided = self.provided(work.tool, grant, &program.digest, context.memory);
+        let before = ticket.meter.refusals().len();
+        let invocation = Invocation { argv, stdin, grant, credentials, limits, provided };
         let run = self.sandbox.run(program, invocation, &ticket.meter);
         let Finished { exit, stdout, stderr } = unless_cancelled(context.turn, run).await?;
         let stderr = ticket.text(stderr);
@@ -178,7 +181,12 @@ impl Pipeline {
         if let Some(turn) = context.turn {
             turn.spend(stdout.len())?;
         }
-        Ok(contract::answer(exit, ticket.text(stdout), &stderr))
+        // What fails after a refusal, fails for that reason.
+        let refused = ticket.meter.refusals().len() > before;
+        Ok(contract::answer(exit, ticket.text(stdout), &stderr).map_err(|error| match refused {
+            true => ToolError { outcome: Outcome::Denied, ..error },
+            false => error,
+        }))
     }
 
     /// A slot of the tool's own and one of all: calls of a tool that hangs leave slots to the others. Calls of an agent to

@@ -14,6 +14,7 @@ use crate::audit::Audit;
 use crate::delegate::Delegate;
 use crate::error::Error;
 use crate::hook::Hook;
+use crate::keyvalue::KeyValue;
 use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::{Hooks, Interpreters, Listener, Memory, Pipeline, Scheduler, Scripted, Surroundings, builtin};
@@ -46,6 +47,7 @@ pub struct Builder {
     scheduler: Scheduler,
     defer_above: usize,
     pub(super) results: Option<Results>,
+    pub(super) keyvalue: Option<KeyValue>,
     most_inline: Option<usize>,
     pub(super) masks: HashMap<String, String>,
     pub(super) features: HashSet<String>,
@@ -79,6 +81,7 @@ impl Builder {
             scheduler: Scheduler::default(),
             defer_above: 40,
             results: None,
+            keyvalue: None,
             most_inline: None,
             masks: HashMap::new(),
             features: HashSet::new(),
@@ -205,6 +208,13 @@ impl Builder {
     #[must_use]
     pub fn results(mut self, results: Results) -> Self {
         self.results = Some(results);
+        self
+    }
+
+    /// Where tools keep the values that they set through `wasi:keyvalue`. Without a place they last as long as a session.
+    #[must_use]
+    pub fn keyvalue(mut self, keyvalue: KeyValue) -> Self {
+        self.keyvalue = Some(keyvalue);
         self
     }
 
@@ -394,6 +404,7 @@ impl Builder {
             observers: self.observers,
             scheduler: self.scheduler,
             results: self.results,
+            keyvalue: self.keyvalue,
             most_inline: self.most_inline,
             secrets: self.secrets.clone(),
             audit: Arc::new(audit),

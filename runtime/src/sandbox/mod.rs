@@ -12,6 +12,7 @@ mod errors;
 mod fault;
 mod files;
 mod host;
+mod imports;
 mod interpreter;
 mod linker;
 mod meter;
@@ -45,6 +46,7 @@ pub(crate) use contract::{
     Answer, Asked, Bytes as MediaBytes, Carried, Elsewhere, Envelope, Failure, FailureKind, ModelAnswer, ModelQuestion,
     Opinion, Piece, Presentation,
 };
+pub(crate) use imports::{Provided, Settings};
 pub(crate) use interpreter::{Act, Entry, Interpreter, Said, ScriptText, Wrong};
 pub(crate) use meter::Meter;
 pub(crate) use network::{Certificates, Client, certificates};
@@ -83,7 +85,9 @@ struct Inside {
     wasi: WasiCtx,
     allowance: Allowance,
     way: Way,
-    /// Where a rich tool's notes go.
+    /// What it finds that was written for other hosts.
+    provided: Provided,
+    /// Where its notes go.
     notes: Option<Capped>,
     /// Who answers the questions of a script or a rich tool.
     services: Option<Arc<dyn Services>>,
@@ -115,6 +119,8 @@ pub(crate) struct Invocation<'a> {
     /// The values of the grant's secrets, where it has any.
     pub(crate) credentials: Option<&'a Arc<Credentials>>,
     pub(crate) limits: &'a Limits,
+    /// What it finds that was written for other hosts.
+    pub(crate) provided: Provided,
 }
 
 /// What a command left.
@@ -151,16 +157,17 @@ impl Sandbox {
         let digest = source::digest(bytes);
         let room = self.rooms.room(counts_fuel).map_err(|error| NotCompiled::System(error.to_string()))?;
         let component = self.component(room, bytes, counts_fuel, &digest)?;
+        let mut linker = room.linker.clone();
+        let unlinked = |error: wasmtime::Error| NotCompiled::System(format!("{error:#}"));
+        imports::add(&mut linker, &room.engine, &component).map_err(unlinked)?;
         let kind = match Exports::of(&component) {
             Some(exports) => {
-                let mut linker = room.linker.clone();
-                let unlinked = |error: wasmtime::Error| NotCompiled::System(format!("{error:#}"));
                 asking::add_to_linker(&mut linker).map_err(unlinked)?;
                 let pre = linked(room, &linker, &component).map_err(NotCompiled::Program)?;
                 Kind::Rich(Box::new(Linked { pre, exports }))
             }
             None => {
-                let pre = linked(room, &room.linker, &component).and_then(|pre| command(room, pre, &component));
+                let pre = linked(room, &linker, &component).and_then(|pre| command(room, pre, &component));
                 Kind::Command { pre: pre.map_err(NotCompiled::Program)?, check: check::export(&component) }
             }
         };
@@ -191,7 +198,8 @@ impl Sandbox {
         let exit = match context(&call, &stdout, &stderr) {
             Ok(wasi) => {
                 let allowance = Allowance::new(call.limits, meter, &self.open_files);
-                let inside = Inside { wasi, allowance, way: self.way(&call, meter), notes: None, services: None };
+                let (way, provided, notes) = (self.way(&call, meter), call.provided.clone(), Some(stderr.clone()));
+                let inside = Inside { wasi, allowance, way, provided, notes, services: None };
                 self.execute(program, inside, call.limits, meter).await
             }
             Err(error) => Err(error),
@@ -286,14 +294,14 @@ fn store(
     meter: &Arc<Meter>,
     deadline: std::time::Instant,
 ) -> Store<Host> {
-    let Inside { wasi, allowance, way, notes, services } = inside;
+    let Inside { wasi, allowance, way, provided, notes, services } = inside;
     let mut table = ResourceTable::new();
     table.set_max_capacity(limits.handles);
     let memory = MemoryBudget { used: 0, cap: limits.memory, meter: meter.clone() };
     let requests = Requests { meter: meter.clone(), limits: *limits, way };
     let http = WasiHttpCtx::new();
-    let mut store =
-        Store::new(&room.engine, Host { wasi, table, memory, requests, http, deadline, allowance, notes, services });
+    let host = Host { wasi, table, memory, requests, http, deadline, allowance, provided, notes, services };
+    let mut store = Store::new(&room.engine, host);
     store.limiter(|host| &mut host.memory);
     store.set_hostcall_fuel(limits.host_call);
     store.set_max_component_handles(limits.handles);
@@ -322,6 +330,7 @@ fn linked(room: &Room, linker: &Linker<Host>, component: &Component) -> Result<I
         let unknown: Vec<_> = imports
             .imports(&room.engine)
             .map(|(name, _)| name)
+            .filter(|name| !imports::is_known(name))
             .filter(|name| !linker::INTERFACES.contains(&name.split('@').next().unwrap_or(name)))
             .filter(|name| !(is_rich && asking::is_linked(name)))
             .map(|name| format!("`{name}`"))

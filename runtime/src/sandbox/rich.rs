@@ -13,6 +13,7 @@ use crate::tool::Limits;
 use super::contract::{Answer, Asked, Exports, Failure, Opinion, Presentation};
 use super::files::Allowance;
 use super::host::Host;
+use super::imports::Provided;
 use super::requests::Way;
 use super::services::Services;
 use super::stdio::{Capped, OverCap};
@@ -89,8 +90,8 @@ impl Sandbox {
         let ended = match context(&call, &notes, &notes) {
             Ok(wasi) => {
                 let allowance = Allowance::new(call.limits, meter, &self.open_files);
-                let (way, services) = (self.way(&call, meter), Some(services));
-                let inside = Inside { wasi, allowance, way, notes: Some(notes.clone()), services };
+                let (way, provided, services) = (self.way(&call, meter), call.provided.clone(), Some(services));
+                let inside = Inside { wasi, allowance, way, provided, notes: Some(notes.clone()), services };
                 let ended = self.ask::<P, Result<T, Failure>>(program, export, given, inside, call.limits, meter).await;
                 fault::over_quota(ended, Result::is_ok, meter, call.limits)
             }
@@ -162,7 +163,8 @@ impl Sandbox {
     {
         let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).build();
         let allowance = Allowance::new(limits, meter, &self.open_files);
-        let inside = Inside { wasi, allowance, way: Way::Closed(Prospect::NONE), notes: None, services: None };
+        let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
+        let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };
         self.ask(program, export, given, inside, limits, meter).await
     }
 
