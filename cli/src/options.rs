@@ -20,7 +20,7 @@ use directories::ProjectDirs;
 use futures::stream::{StreamExt, TryStreamExt};
 use toolcrib::policy::{Approvals, Given, Permission, Policy};
 use toolcrib::tool::{LimitRequest, Limits};
-use toolcrib::{Audit, Builder, Runtime};
+use toolcrib::{Audit, Builder, KeyValue, Runtime};
 
 use crate::config::{Config, Mask};
 use crate::permission::Person;

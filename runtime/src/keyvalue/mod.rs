@@ -130,7 +130,7 @@ impl Store {
     /// Keeps one value or several, those before the first that exceeds a bound.
     pub(crate) fn set(&self, pairs: &[(String, Vec<u8>)]) -> Result<(), String> {
         refuse_many(pairs.len())?;
-        self.hold(|entries| pairs.iter().try_for_each(|(key, value)| put(entries, key, value)))
+        self.hold(|entries| put(entries, pairs.iter().map(|(key, value)| (key.as_str(), value.as_slice()))))
     }
 
     /// Removes what is there of these keys.
@@ -163,7 +163,7 @@ impl Store {
             };
             let sum = number.checked_add(delta).filter(|sum| range.contains(sum));
             let sum = sum.ok_or("the sum is outside the range of this function; the value stays as it was")?;
-            put(entries, key, sum.to_string().as_bytes())?;
+            put(entries, [(key, sum.to_string().as_bytes())])?;
             Ok(sum)
         })
     }
@@ -175,7 +175,7 @@ impl Store {
             if now != *seen {
                 return Ok(Err(now));
             }
-            put(entries, key, value).map(Ok)
+            put(entries, [(key, value)]).map(Ok)
         })
     }
 
@@ -191,24 +191,29 @@ fn found(entries: &dyn Entries, key: &str) -> Result<Option<Vec<u8>>, String> {
     entries.get(key).map_err(told)
 }
 
-/// Keeps a value within the bounds. What was there before stays where it exceeds one.
-fn put(entries: &mut dyn Entries, key: &str, value: &[u8]) -> Result<(), String> {
-    if key.len() > LONGEST_KEY {
-        return Err(format!("the key has {} bytes, more than the {LONGEST_KEY} allowed", key.len()));
+/// Keeps values within the bounds. What was there before stays where one exceeds them.
+fn put<'a>(entries: &mut dyn Entries, pairs: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<(), String> {
+    let (mut keys, mut bytes) = entries.size().map_err(told)?;
+    for (key, value) in pairs {
+        if key.len() > LONGEST_KEY {
+            return Err(format!("the key has {} bytes, more than the {LONGEST_KEY} allowed", key.len()));
+        }
+        if value.len() > LONGEST_VALUE {
+            return Err(format!("the value has {} bytes, more than the {LONGEST_VALUE} allowed", value.len()));
+        }
+        let before = entries.size_of(key).map_err(told)?;
+        if before.is_none() && keys >= MOST_KEYS {
+            return Err(format!("the store has {keys} keys already, and at most {MOST_KEYS} are allowed"));
+        }
+        let after = bytes.saturating_sub(before.unwrap_or_default()) + key.len() + value.len();
+        if after > MOST_BYTES {
+            return Err(format!("the store would have {after} bytes, more than the {MOST_BYTES} allowed"));
+        }
+        entries.put(key, value).map_err(told)?;
+        keys += usize::from(before.is_none());
+        bytes = after;
     }
-    if value.len() > LONGEST_VALUE {
-        return Err(format!("the value has {} bytes, more than the {LONGEST_VALUE} allowed", value.len()));
-    }
-    let (keys, bytes) = entries.size().map_err(told)?;
-    let before = entries.size_of(key).map_err(told)?;
-    if before.is_none() && keys >= MOST_KEYS {
-        return Err(format!("the store has {keys} keys already, and at most {MOST_KEYS} are allowed"));
-    }
-    let bytes = bytes.saturating_sub(before.unwrap_or_default()) + key.len() + value.len();
-    if bytes > MOST_BYTES {
-        return Err(format!("the store would have {bytes} bytes, more than the {MOST_BYTES} allowed"));
-    }
-    entries.put(key, value).map_err(told)
+    Ok(())
 }
 
 fn refuse_many(count: usize) -> Result<(), String> {

@@ -10,7 +10,9 @@ use serde_json::Value;
 use crate::delegate::Task;
 use crate::error::{Error, Outcome, ToolError};
 use crate::observe::What;
-use crate::sandbox::{Act, Entry, Interpreter, Invocation, Meter, Provided, Said, ScriptText, Services as Answers, Wrong};
+use crate::sandbox::{
+    Act, Entry, Interpreter, Invocation, Meter, Provided, Said, ScriptText, Services as Answers, Wrong,
+};
 use crate::source::{Problem, Severity};
 use crate::tool::{Body, Limits, Script};
 

@@ -1,15 +1,16 @@
 //! What a tool may ask of the crib while it runs: a script to run programs, to hand tasks over, to add tools and hooks; a
-//! rich tool to call other tools, to ask the model, to keep values.
+//! rich tool to call other tools, to ask the model; every program to keep values.
 
 use crate::call::{Denial, pasted};
-use crate::tool::{Body, Glob, Tool};
+use crate::tool::{Body, Glob, Import, Tool};
 
 use super::resolved::Allowed;
 
 /// What the names of the imports begin with by which a program keeps values.
 const STORE: &str = "wasi:keyvalue/";
 
-/// The services that a tool is granted. Only scripts and rich tools have a way to ask for any.
+/// The services that a tool is granted. Only scripts and rich tools have a way to ask for more than a
+/// store of their own.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rights {
     exec: Names,
@@ -60,8 +61,8 @@ impl Rights {
         let named = |asked: &[Glob]| if asks.stated { asked.to_vec() } else { "*".parse().into_iter().collect() };
         // A script keeps values for the run without asking, and has no other store.
         let cache = asks.cache || !asks.stated;
-        let imports = tool.imports.as_deref().unwrap_or_default();
-        let keeps = cache && imports.iter().any(|import| import.from.starts_with(STORE));
+        let imports_store = |imports: &[Import]| imports.iter().any(|import| import.from.starts_with(STORE));
+        let keeps = cache && tool.body.program().is_some() && tool.imports.as_deref().is_none_or(imports_store);
         match tool.body {
             Body::Script(_) => {
                 let delegate = either("delegate", asks.delegate, allowed.delegate, allowed.denies_delegate);

@@ -293,7 +293,7 @@ impl Builder {
         self
     }
 
-    /// What a rich tool finds under `config` in what surrounds its calls.
+    /// What a rich tool finds under `config` in what surrounds its calls, and every other through `wasi:config`.
     #[must_use]
     pub fn configure(mut self, tool: impl Into<String>, config: Value) -> Self {
         self.surroundings.config.insert(tool.into(), config);

@@ -192,9 +192,7 @@ fn add_atomics(linker: &mut LinkerInstance<'_, Host>, increment: Option<Form>) -
             let swapped = within(kept, move |kept| kept.swap(&asked, &seen, &value)).await;
             Ok((match swapped {
                 Ok(Ok(())) => Ok(()),
-                Ok(Err(seen)) => {
-                    Err(Unswapped::Changed(store.data_mut().table.push(Cas { store: own, key, seen })?))
-                }
+                Ok(Err(seen)) => Err(Unswapped::Changed(store.data_mut().table.push(Cas { store: own, key, seen })?)),
                 Err(fault) => Err(Unswapped::Fault(fault)),
             },))
         })
@@ -207,7 +205,10 @@ trait Number: ComponentType + Lift + Lower + Send + Sync + Into<i128> + TryFrom<
 impl Number for u64 {}
 impl Number for i64 {}
 
-fn add_increment<N: Number>(linker: &mut LinkerInstance<'_, Host>, range: RangeInclusive<i128>) -> wasmtime::Result<()> {
+fn add_increment<N: Number>(
+    linker: &mut LinkerInstance<'_, Host>,
+    range: RangeInclusive<i128>,
+) -> wasmtime::Result<()> {
     linker.func_wrap_async("increment", move |store, (bucket, key, delta): (Resource<Bucket>, String, N)| {
         let (kept, range) = (kept(&store, &bucket), range.clone());
         Box::new(async move {
@@ -221,27 +222,28 @@ fn add_increment<N: Number>(linker: &mut LinkerInstance<'_, Host>, range: RangeI
 fn add_batch(linker: &mut LinkerInstance<'_, Host>, get: Option<Form>) -> wasmtime::Result<()> {
     const GET: &str = "get-many";
     match get {
-        Some(Form::First) => linker.func_wrap_async(GET, |store, (bucket, keys): (Resource<Bucket>, Vec<String>)| {
-            let kept = kept(&store, &bucket);
-            Box::new(async move {
-                let pairs = pairs(kept?, keys).await;
-                let there = |(key, value): (String, Value)| value.map(|value| (key, value));
-                Ok((pairs.map(|pairs| pairs.into_iter().map(there).collect::<Vec<_>>()),))
-            })
-        })?,
-        Some(Form::Second) => linker.func_wrap_async(GET, |store, (bucket, keys): (Resource<Bucket>, Vec<String>)| {
-            let kept = kept(&store, &bucket);
-            Box::new(async move { Ok((pairs(kept?, keys).await,)) })
-        })?,
+        Some(Form::First) => {
+            linker.func_wrap_async(GET, |store, (bucket, keys): (Resource<Bucket>, Vec<String>)| {
+                let kept = kept(&store, &bucket);
+                Box::new(async move {
+                    let pairs = pairs(kept?, keys).await;
+                    let there = |(key, value): (String, Value)| value.map(|value| (key, value));
+                    Ok((pairs.map(|pairs| pairs.into_iter().map(there).collect::<Vec<_>>()),))
+                })
+            })?
+        }
+        Some(Form::Second) => {
+            linker.func_wrap_async(GET, |store, (bucket, keys): (Resource<Bucket>, Vec<String>)| {
+                let kept = kept(&store, &bucket);
+                Box::new(async move { Ok((pairs(kept?, keys).await,)) })
+            })?
+        }
         None => {}
     }
-    linker.func_wrap_async(
-        "set-many",
-        |store, (bucket, pairs): (Resource<Bucket>, Vec<(String, Vec<u8>)>)| {
-            let kept = kept(&store, &bucket);
-            Box::new(async move { Ok((within(kept?, move |kept| kept.set(&pairs)).await,)) })
-        },
-    )?;
+    linker.func_wrap_async("set-many", |store, (bucket, pairs): (Resource<Bucket>, Vec<(String, Vec<u8>)>)| {
+        let kept = kept(&store, &bucket);
+        Box::new(async move { Ok((within(kept?, move |kept| kept.set(&pairs)).await,)) })
+    })?;
     linker.func_wrap_async("delete-many", |store, (bucket, keys): (Resource<Bucket>, Vec<String>)| {
         let kept = kept(&store, &bucket);
         Box::new(async move { Ok((within(kept?, move |kept| kept.delete(&keys)).await,)) })
@@ -254,10 +256,7 @@ async fn pairs(kept: Store, keys: Vec<String>) -> Result<Vec<(String, Value)>, F
 }
 
 /// Opens a tool's store. A refusal stands in the record of its call.
-fn open(
-    store: &mut StoreContextMut<'_, Host>,
-    name: &str,
-) -> wasmtime::Result<Result<Resource<Bucket>, Fault>> {
+fn open(store: &mut StoreContextMut<'_, Host>, name: &str) -> wasmtime::Result<Result<Resource<Bucket>, Fault>> {
     let host = store.data_mut();
     let kept = match &host.provided.store {
         Some(Ok(kept)) => kept.clone(),

@@ -55,7 +55,9 @@ pub(super) fn add(linker: &mut Linker<Host>, engine: &Engine, component: &Compon
         if config::INTERFACES.contains(&interface) {
             config::add(&mut linker.instance(name)?)?;
         } else if keyvalue::INTERFACES.contains(&interface) {
-            keyvalue::add(&mut linker.instance(name)?, interface, |function| keyvalue::form(engine, &instance, function))?;
+            keyvalue::add(&mut linker.instance(name)?, interface, |function| {
+                keyvalue::form(engine, &instance, function)
+            })?;
         } else if interface == logging::INTERFACE {
             logging::add(&mut linker.instance(name)?)?;
         } else if sockets::is_refused(name) {
