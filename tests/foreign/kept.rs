@@ -68,7 +68,7 @@ fn two_tools_of_one_program_keep_apart_and_no_other_store_has_a_name() {
 #[test]
 fn who_states_what_it_asks_for_and_asks_for_no_cache_is_refused_and_the_record_says_so() {
     let crib = Crib::new();
-    let stated = entry(&crib, "kept_first", "stated", json!({"capabilities": {"files": "read"}}));
+    let stated = entry(&crib, "kept_first", "stated", json!({"capabilities": {}}));
     let asked = entry(&crib, "kept_first", "asked", json!({"capabilities": {"cache": true}}));
     crib.manifest(&json!({"tools": [stated, asked]}));
     let denied = json!([{"capability": "cache"}]);

@@ -80,10 +80,16 @@ impl Refusing {
                 ComponentItem::ComponentFunc(function) => {
                     let answer = self.answer(&function);
                     let told: String = name.chars().take(LONGEST_NAME).collect();
-                    interface.func_new(name, move |mut store, _, _, results| {
+                    interface.func_new(name, move |mut store, _, given, results| {
                         let meter = &store.data().memory.meter;
                         if matches!(answer, Answer::Denied | Answer::Ends) {
                             meter.refused(Denial { capability: format!("sockets:{told}"), flag: None });
+                        }
+                        for value in given {
+                            if let Val::Resource(resource) = value {
+                                // A loan that is not given back would end the call.
+                                resource.try_into_resource_dynamic(&mut store)?;
+                            }
                         }
                         let value = match answer {
                             Answer::Denied => Val::Result(Err(Some(Box::new(Val::Enum(DENIED.to_owned()))))),

@@ -52,7 +52,7 @@ use bindings::wasi::logging::logging::{Level, log};
 toolcrib_guest::tools!(count);
 
 /// Count the calls.
-#[tool(validate = sees_nothing)]
+#[tool(cache, validate = sees_nothing)]
 fn count() -> Result<Value> {
     log(Level::Info, "count", "called");
     let failed = |error: store::Error| Error::new(format!("{error:?}"));
