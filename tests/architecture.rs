@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module of the library may import only from those before it.
-const ORDER: [&str; 18] = [
+const ORDER: [&str; 19] = [
     "error", "private", "tool", "call", "schema", "source", "registry", "policy", "hook", "delegate", "model",
-    "observe", "audit", "results", "record", "sandbox", "pipeline", "runtime",
+    "observe", "audit", "results", "keyvalue", "record", "sandbox", "pipeline", "runtime",
 ];
 
 fn root() -> PathBuf {

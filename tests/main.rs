@@ -15,6 +15,7 @@ mod crib;
 mod decisions;
 mod deferral;
 mod files;
+mod foreign;
 mod fuzz;
 mod gate;
 mod grants;

@@ -26,7 +26,7 @@
 //! [routes]                     # which tool answers to a name that a model calls, whatever tools claim
 //! patch = "apply_patch"
 //!
-//! [config.summarize]           # what a rich tool finds under `config`
+//! [config.summarize]           # what a rich tool finds under `config`, and others through `wasi:config`
 //! style = "brief"
 //!
 //! [network]

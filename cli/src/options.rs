@@ -20,7 +20,7 @@ use directories::ProjectDirs;
 use futures::stream::{StreamExt, TryStreamExt};
 use toolcrib::policy::{Approvals, Given, Permission, Policy};
 use toolcrib::tool::{LimitRequest, Limits};
-use toolcrib::{Audit, Builder, Runtime};
+use toolcrib::{Audit, Builder, KeyValue, Runtime};
 
 use crate::config::{Config, Mask};
 use crate::permission::Person;
@@ -125,6 +125,11 @@ pub(crate) struct Sources {
     redact: Option<String>,
     #[command(flatten)]
     results: ResultsFolder,
+    /// Where tools keep the values that they set through `wasi:keyvalue`, so that they outlast the run
+    ///
+    /// Without it they last as long as the run. A tool reads what it kept itself and nothing of another's.
+    #[arg(long, value_name = "DIR", env = "TOOLCRIB_KEYVALUE_DIR", hide_env_values = true, help_heading = RECORDS)]
+    keyvalue_dir: Option<PathBuf>,
     /// Give a model at most this many characters of an answer; the whole is kept, and a reference to it told
     #[arg(long, value_name = "CHARS", value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
     max_inline: Option<u32>,
@@ -208,6 +213,9 @@ impl Sources {
         builder = self.compiling.settle(builder);
         if let Some(characters) = self.max_inline.map(|characters| characters as usize).or(config.max_inline) {
             builder = builder.most_inline(characters);
+        }
+        if let Some(folder) = &self.keyvalue_dir {
+            builder = builder.keyvalue(KeyValue::folder(folder));
         }
         if let Some(tools) = config.defer_above {
             builder = builder.defer_above(tools);

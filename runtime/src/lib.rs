@@ -19,8 +19,8 @@
 //! ```
 //!
 //! The modules stand in the order in which they may import one another: `error`, `private`, `tool`, `call`, `schema`,
-//! `source`, `registry`, `policy`, `hook`, `delegate`, `model`, `observe`, `audit`, `results`, `record`, `sandbox`, `pipeline`, `runtime`. A dialect is
-//! known in [`source`] alone, the engine in the private `sandbox` alone, and only the private `pipeline` reaches the
+//! `source`, `registry`, `policy`, `hook`, `delegate`, `model`, `observe`, `audit`, `results`, `keyvalue`, `record`, `sandbox`,
+//! `pipeline`, `runtime`. A dialect is known in [`source`] alone, the engine in the private `sandbox` alone, and only the private `pipeline` reaches the
 //! sandbox. Nothing here touches a terminal, the process's environment or a home directory: an embedder passes in what
 //! may be used.
 
@@ -29,6 +29,7 @@ pub mod call;
 pub mod delegate;
 pub mod error;
 pub mod hook;
+mod keyvalue;
 pub mod model;
 pub mod observe;
 mod pipeline;
@@ -47,6 +48,7 @@ pub use audit::Audit;
 pub use call::{Receipt, ToolCall, ToolResult};
 pub use delegate::Delegate;
 pub use error::{Error, Outcome, ToolError};
+pub use keyvalue::KeyValue;
 pub use model::Model;
 pub use pipeline::{Scheduler, Session, Step};
 pub use policy::Policy;

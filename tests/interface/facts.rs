@@ -97,12 +97,13 @@ fn a_core_module_is_judged_by_its_functions() {
 #[test]
 fn a_network_or_an_unknown_import_proves_nothing() {
     for from in [
-        "wasi:sockets/tcp@0.2.6",
+        "wasi:sockets/tcp@0.3.0",
         "wasi:http/outgoing-handler@0.2.6",
         "own:thing/x",
         "wasi:io/streams@0.3.0",
         "wasi:io/streams",
-        "wasi:keyvalue/store@0.2.0",
+        "wasi:keyvalue/tomorrow@0.2.0-draft",
+        "wasi:config/tomorrow@0.2.0-draft",
     ] {
         assert!(unproven(&tool(&import(from, &["f"]), None)), "{from}");
         assert!(unproven(&tool(&import(from, &["f"]), Some(json!({"capabilities": {}})))), "{from}");
@@ -110,8 +111,35 @@ fn a_network_or_an_unknown_import_proves_nothing() {
     assert!(unproven(&tool(r#"(component (import "f" (func)))"#, None)));
     // What is imported from within cannot hide behind what is imported before it.
     let late = r#"(component (import "wasi:io/streams@0.2.6" (instance)) (core module) (component)
-        (import "wasi:sockets/tcp@0.2.6" (instance (export "f" (func)))))"#;
+        (import "wasi:http/outgoing-handler@0.2.6" (instance (export "f" (func)))))"#;
     assert!(unproven(&tool(late, None)));
+}
+
+#[test]
+fn sockets_that_are_never_granted_settings_and_a_log_change_nothing() {
+    for from in ["wasi:sockets/tcp@0.2.6", "wasi:config/store@0.2.0-rc.1", "wasi:logging/logging"] {
+        assert!(proven(&tool(&import(from, &["f"]), None)), "{from}");
+    }
+}
+
+#[test]
+fn a_program_that_may_keep_values_is_not_read_only() {
+    for from in ["wasi:keyvalue/store@0.2.0-draft", "wasi:keyvalue/atomics@0.2.0-draft2"] {
+        let told = |capabilities: Option<Value>| {
+            tool(&import(from, &["f"]), capabilities.map(|capabilities| json!({"capabilities": capabilities})))
+        };
+        for keeps in [None, Some(json!({"cache": true}))] {
+            let tool = told(keeps);
+            assert_eq!(field(&tool, "is_read_only"), (json!(false), Basis::Default), "{from}");
+            assert_eq!(field(&tool, "is_open_world"), (json!(false), Basis::Inferred), "{from}");
+        }
+        assert!(proven(&told(Some(json!({})))), "{from}");
+    }
+    // Nor does a grant without anything to write make it so.
+    let crib = Crib::with_guests(&["kept_first"]);
+    let ran = crib.run(&["inspect", "kept_first", "--json"]);
+    let known: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(known["interface"]["safety"]["is_read_only"]["value"], false, "{ran:?}");
 }
 
 #[test]
@@ -155,7 +183,7 @@ fn what_is_declared_stands_against_what_is_proven() {
 
 #[test]
 fn validate_warns_where_what_is_declared_cannot_be() {
-    let guests = ["connect", "echo"];
+    let guests = ["http", "echo"];
     let crib = Crib::with_guests(&guests);
     let warned = |guest: &str, interface: Value, more: Value| {
         let mut entry = json!({"name": "n", "command": [format!("./tools/bin/{guest}")], "interface": interface});
@@ -163,8 +191,8 @@ fn validate_warns_where_what_is_declared_cannot_be() {
         crib.manifest(&json!({"tools": [entry]}));
         validate(&crib, "tools.json").1
     };
-    let closed = warned("connect", json!({"is_open_world": false}), json!({}));
-    assert!(closed.contains("is_open_world is declared false, but its program imports `wasi:sockets/"), "{closed}");
+    let closed = warned("http", json!({"is_open_world": false}), json!({}));
+    assert!(closed.contains("is_open_world is declared false, but its program imports `wasi:http/"), "{closed}");
     let write = json!({"capabilities": {"files": "write"}});
     let safe = warned("echo", json!({"is_concurrency_safe": true, "is_read_only": false}), write.clone());
     assert!(safe.contains("is_concurrency_safe is declared true, but it is not read-only"), "{safe}");

@@ -224,8 +224,8 @@ pub struct Execution {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Denial {
-    /// The capability, as `read:PATH`, `write:PATH`, `env:NAME`, `net:HOST:PORT`, `exec:NAME`, `delegate` or `meta`; a path
-    /// is the guest's own.
+    /// The capability, as `read:PATH`, `write:PATH`, `env:NAME`, `net:HOST:PORT`, `exec:NAME`, `sockets:FUNCTION`, `cache`,
+    /// `delegate` or `meta`; a path is the guest's own.
     pub capability: String,
     /// The flag that would have allowed it, where one would.
     #[serde(skip_serializing_if = "Option::is_none")]

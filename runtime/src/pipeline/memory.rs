@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::OnceCell;
 
 use crate::delegate::Task;
+use crate::keyvalue::Store;
 use crate::observe::Observer;
 use crate::policy::Approval;
 use crate::tool::Tool;
@@ -34,6 +35,8 @@ pub(crate) struct Memory {
     /// Whether an answer was kept, so that there is something to open.
     pub(super) has_kept: AtomicBool,
     pub(super) cache: Cache,
+    /// What tools keep, by the digest of the program and the name of the tool.
+    stores: Mutex<HashMap<(String, String), Store>>,
     /// How many agents the run has begun, in whatever depth.
     pub(super) agents: Arc<AtomicU32>,
     adding: Mutex<()>,
@@ -105,6 +108,14 @@ impl Memory {
     /// Where what a tool prepares is kept: whoever comes second waits for the first.
     pub(super) fn preparing(&self, key: String) -> Arc<Preparing> {
         locked(&self.prepared).entry(key).or_default().clone()
+    }
+
+    /// Where a tool keeps values for as long as it lasts; of calls that belong to no conversation each has its own.
+    pub(super) fn store(&self, digest: &str, tool: &str) -> Store {
+        match self.open {
+            true => Store::default(),
+            false => locked(&self.stores).entry((digest.to_owned(), tool.to_owned())).or_default().clone(),
+        }
     }
 
     /// What a tool has prepared, if it has.

@@ -19,6 +19,7 @@ mod memory;
 mod parts;
 mod permit;
 mod program;
+mod provided;
 mod ready;
 mod rich;
 mod route;
@@ -48,6 +49,7 @@ use crate::audit::Audit;
 use crate::call::{Behavior, Decision, Payload, Reason, ToolCall, ToolResult};
 use crate::delegate::{DEEPEST, Delegate};
 use crate::error::{Error, Outcome, ToolError};
+use crate::keyvalue::KeyValue;
 use crate::model::Model;
 use crate::observe::{Observer, What};
 use crate::policy::{Approval, Approver, Grant, Judged, Rules, Secrets};
@@ -101,6 +103,8 @@ pub(crate) struct Pipeline {
     pub(crate) observers: Vec<Arc<dyn Observer>>,
     pub(crate) scheduler: Scheduler,
     pub(crate) results: Option<Results>,
+    /// Where tools keep values that outlive a run, where an embedder says so.
+    pub(crate) keyvalue: Option<KeyValue>,
     /// The most characters of an answer that a model is told whole, where its tool names more.
     pub(crate) most_inline: Option<usize>,
     /// Where the values of secrets are read, where an embedder keeps any.

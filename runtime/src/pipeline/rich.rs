@@ -136,8 +136,15 @@ impl Pipeline {
     ) -> Result<Result<Option<String>, ToolError>, ToolError> {
         let Given { checked, credentials, limits } = given;
         let (attendant, mut receiver) = self.attendant(work.ready, program, context, ticket);
-        let granted =
-            |limits| Invocation { argv: &[], stdin: Bytes::new(), grant: &work.ready.grant, credentials, limits };
+        let provided = self.provided(work, program, context);
+        let granted = |limits| Invocation {
+            argv: &[],
+            stdin: Bytes::new(),
+            grant: &work.ready.grant,
+            credentials,
+            limits,
+            provided: provided.clone(),
+        };
         let prepared = if rich.says.prepare {
             let since = Instant::now();
             // A call of no session prepares for itself.

@@ -11,7 +11,7 @@ use crate::call::Flag;
 use crate::error::{Outcome, ToolError};
 use crate::observe::What;
 use crate::policy::Credentials;
-use crate::sandbox::{Finished, Interpreter, Invocation, Program};
+use crate::sandbox::{Finished, Interpreter, Invocation, Meter, Program};
 use crate::schema::Checked;
 use crate::tool::typed::Typed;
 use crate::tool::{Body, Builtin, Limits, Script, Tool};
@@ -171,7 +171,10 @@ impl Pipeline {
             _ => &[],
         };
         let stdin = Bytes::from(checked.text.clone());
-        let invocation = Invocation { argv, stdin, grant: &work.ready.grant, credentials, limits };
+        let grant = &work.ready.grant;
+        let provided = self.provided(work, program, context);
+        let before = ticket.meter.refusals().len();
+        let invocation = Invocation { argv, stdin, grant, credentials, limits, provided };
         let run = self.sandbox.run(program, invocation, &ticket.meter);
         let Finished { exit, stdout, stderr } = unless_cancelled(context.turn, run).await?;
         let stderr = ticket.text(stderr);
@@ -184,7 +187,8 @@ impl Pipeline {
         if let Some(turn) = context.turn {
             turn.spend(stdout.len())?;
         }
-        Ok(contract::answer(exit, ticket.text(stdout), &stderr))
+        let answer = contract::answer(exit, ticket.text(stdout), &stderr);
+        Ok(answer.map_err(|error| after_refusal(error, &ticket.meter, before)))
     }
 
     /// A slot of the tool's own and one of all: calls of a tool that hangs leave slots to the others. Calls of an agent to
@@ -217,6 +221,14 @@ impl Pipeline {
         };
         let slots = tokio::time::timeout(limits.deadline, slots).await;
         slots.map_err(|_| ToolError::new(Outcome::Deadline, "tool timed out waiting for its turn"))
+    }
+}
+
+/// What fails after a refusal, fails for that reason; `before` is how many there were when it began.
+pub(super) fn after_refusal(error: ToolError, meter: &Meter, before: usize) -> ToolError {
+    match meter.refusals().len() > before {
+        true => ToolError { outcome: Outcome::Denied, ..error },
+        false => error,
     }
 }
 

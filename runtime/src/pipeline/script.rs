@@ -10,7 +10,9 @@ use serde_json::Value;
 use crate::delegate::Task;
 use crate::error::{Error, Outcome, ToolError};
 use crate::observe::What;
-use crate::sandbox::{Act, Entry, Interpreter, Invocation, Meter, Said, ScriptText, Services as Answers, Wrong};
+use crate::sandbox::{
+    Act, Entry, Interpreter, Invocation, Meter, Provided, Said, ScriptText, Services as Answers, Wrong,
+};
 use crate::source::{Problem, Severity};
 use crate::tool::{Body, Limits, Script};
 
@@ -57,7 +59,8 @@ impl Pipeline {
         let name = &work.tool.name;
         let desk = Desk::of_tool(self, work.tool, work.ready, context.memory, limits, &ticket.meter).at(context.depth);
         let services: Arc<dyn Answers> = Arc::new(desk);
-        let call = Invocation { argv: &[], stdin: Bytes::new(), grant: &work.ready.grant, credentials, limits };
+        let (grant, provided) = (&work.ready.grant, Provided::default());
+        let call = Invocation { argv: &[], stdin: Bytes::new(), grant, credentials, limits, provided };
         let text = ScriptText { name, source: &script.source };
         let act = Act::Run { arguments: &checked.text };
         let said = self.sandbox.interpret(interpreter, text, act, call, Some(services), &ticket.meter);
@@ -106,7 +109,8 @@ impl Pipeline {
         };
         let meter = Meter::within(meter);
         let services: Arc<dyn Answers> = Arc::new(Desk::of_hook(self, ready, memory, limits, &meter).at(depth));
-        let call = Invocation { argv: &[], stdin: Bytes::new(), grant: &ready.grant, credentials: None, limits };
+        let (grant, provided) = (&ready.grant, Provided::default());
+        let call = Invocation { argv: &[], stdin: Bytes::new(), grant, credentials: None, limits, provided };
         let text = ScriptText { name, source: &script.source };
         let Said { answer, stderr } =
             self.sandbox.interpret(&interpreter, text, act, call, Some(services), &meter).await;

@@ -13,7 +13,7 @@ use crate::call::{Denial, Execution};
 use crate::delegate::Task;
 use crate::error::ToolError;
 use crate::policy::{Grant, Judged};
-use crate::sandbox::{Addition, Ended, Finished, How, Invocation, Left, Meter, Services};
+use crate::sandbox::{Addition, Ended, Finished, How, Invocation, Left, Meter, Provided, Services};
 use crate::schema;
 use crate::tool::{Body, Limits, Tool};
 
@@ -193,7 +193,8 @@ impl Desk {
         let place = self.meter.began(begun);
         let (meter, since) = (Meter::within(&self.meter), Instant::now());
         let stdin = Bytes::from(how.stdin);
-        let call = Invocation { argv: &argv, stdin, grant: &grant, credentials: None, limits: &limits };
+        let provided = Provided::default();
+        let call = Invocation { argv: &argv, stdin, grant: &grant, credentials: None, limits: &limits, provided };
         let Finished { exit, stdout, stderr } = self.pipeline.sandbox.run(&code, call, &meter).await;
         let took = since.elapsed();
         self.meter.ended(place, |execution| {

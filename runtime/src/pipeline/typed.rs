@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
 
-use crate::error::{Outcome, ToolError};
+use crate::error::ToolError;
 use crate::observe::What;
 use crate::sandbox::{Invocation, Program, Returned};
 use crate::tool::typed::Typed;
 
 use super::rich::showing;
-use super::run::{Given, Work};
+use super::run::{Given, Work, after_refusal};
 use super::ticket::Ticket;
 use super::{Context, Pipeline, secret, unless_cancelled};
 
@@ -27,8 +27,9 @@ impl Pipeline {
     ) -> Result<Result<Option<String>, ToolError>, ToolError> {
         let Given { checked, credentials, limits } = given;
         let (attendant, mut receiver) = self.attendant(work.ready, program, context, ticket);
-        let call = Invocation { argv: &[], stdin: Bytes::new(), grant: &work.ready.grant, credentials, limits };
-        let meter = ticket.meter.clone();
+        let (grant, provided) = (&work.ready.grant, self.provided(work, program, context));
+        let call = Invocation { argv: &[], stdin: Bytes::new(), grant, credentials, limits, provided };
+        let (meter, before) = (ticket.meter.clone(), ticket.meter.refusals().len());
         let run = self.sandbox.run_typed(program, &typed.function, &checked.value, call, attendant, &meter);
         let Returned { ended, log } = showing(&mut receiver, ticket, unless_cancelled(context.turn, run)).await?;
         let log = ticket.text(log);
@@ -41,11 +42,6 @@ impl Pipeline {
         if let Some(turn) = context.turn {
             turn.spend(usize::try_from(bytes).unwrap_or(usize::MAX))?;
         }
-        // What fails after a refusal, fails for that reason.
-        let refused = !ticket.meter.refusals().is_empty();
-        Ok(returned.map_err(|error| match refused {
-            true => ToolError { outcome: Outcome::Denied, ..error },
-            false => error,
-        }))
+        Ok(returned.map_err(|error| after_refusal(error, &ticket.meter, before)))
     }
 }

@@ -173,9 +173,10 @@ impl Grant {
         self.folders.first()?.guest.get(1)?.strip_prefix('/')
     }
 
-    /// Whether nothing can be written or sent with it.
+    /// Whether nothing can be written, kept or sent with it.
     pub(crate) fn is_read_only(&self) -> bool {
         !self.rights.reaches_beyond()
+            && !self.rights.keeps()
             && self.network.is_empty()
             && self.folders.iter().all(|folder| folder.access == Access::Read)
     }

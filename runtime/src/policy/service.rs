@@ -1,12 +1,16 @@
 //! What a tool may ask of the crib while it runs: a script to run programs, to hand tasks over, to add tools and hooks; a
-//! rich tool to call other tools, to ask the model, to keep values.
+//! rich tool to call other tools, to ask the model; every program to keep values.
 
 use crate::call::{Denial, pasted};
-use crate::tool::{Body, Glob, Tool};
+use crate::tool::{Body, Glob, Import, Tool};
 
 use super::resolved::Allowed;
 
-/// The services that a tool is granted. Only scripts and rich tools have a way to ask for any.
+/// What the names of the imports begin with by which a program keeps values.
+const STORE: &str = "wasi:keyvalue/";
+
+/// The services that a tool is granted. Only scripts and rich tools have a way to ask for more than a
+/// store of their own.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rights {
     exec: Names,
@@ -15,6 +19,8 @@ pub(crate) struct Rights {
     call: Names,
     model: Right,
     cache: bool,
+    /// Whether what it keeps may outlast its call, by a store that its program imports.
+    keeps: bool,
 }
 
 /// Things by their names, as far as they are asked for and allowed.
@@ -53,6 +59,10 @@ impl Rights {
             right
         };
         let named = |asked: &[Glob]| if asks.stated { asked.to_vec() } else { "*".parse().into_iter().collect() };
+        // A script keeps values for the run without asking, and has no other store.
+        let cache = asks.cache || !asks.stated;
+        let imports_store = |imports: &[Import]| imports.iter().any(|import| import.from.starts_with(STORE));
+        let keeps = cache && tool.body.program().is_some() && tool.imports.as_deref().is_none_or(imports_store);
         match tool.body {
             Body::Script(_) => {
                 let delegate = either("delegate", asks.delegate, allowed.delegate, allowed.denies_delegate);
@@ -75,9 +85,9 @@ impl Rights {
                 denied.extend(
                     asks.tools.iter().filter(everything).filter_map(|name| call.may("call", name.as_str()).err()),
                 );
-                Self { model, call, cache: asks.cache || !asks.stated, ..Self::default() }
+                Self { model, call, cache, keeps, ..Self::default() }
             }
-            _ => Self::default(),
+            _ => Self { cache, keeps, ..Self::default() },
         }
     }
 
@@ -115,6 +125,11 @@ impl Rights {
     /// What was denied: nothing but the tool's own word is missing.
     pub(crate) fn cache(&self) -> Result<(), Denial> {
         if self.cache { Ok(()) } else { Err(Denial { capability: "cache".to_owned(), flag: None }) }
+    }
+
+    /// Whether its calls may leave values for one another.
+    pub(super) fn keeps(&self) -> bool {
+        self.keeps
     }
 
     /// Whether a task may be handed on.

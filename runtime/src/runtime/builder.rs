@@ -14,6 +14,7 @@ use crate::audit::Audit;
 use crate::delegate::Delegate;
 use crate::error::Error;
 use crate::hook::Hook;
+use crate::keyvalue::KeyValue;
 use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::{Hooks, Interpreters, Listener, Memory, Pipeline, Scheduler, Scripted, Surroundings, builtin};
@@ -46,6 +47,7 @@ pub struct Builder {
     scheduler: Scheduler,
     defer_above: usize,
     pub(super) results: Option<Results>,
+    pub(super) keyvalue: Option<KeyValue>,
     most_inline: Option<usize>,
     pub(super) masks: HashMap<String, String>,
     pub(super) features: HashSet<String>,
@@ -79,6 +81,7 @@ impl Builder {
             scheduler: Scheduler::default(),
             defer_above: 40,
             results: None,
+            keyvalue: None,
             most_inline: None,
             masks: HashMap::new(),
             features: HashSet::new(),
@@ -208,6 +211,13 @@ impl Builder {
         self
     }
 
+    /// Where tools keep the values that they set through `wasi:keyvalue`. Without a place they last as long as a session.
+    #[must_use]
+    pub fn keyvalue(mut self, keyvalue: KeyValue) -> Self {
+        self.keyvalue = Some(keyvalue);
+        self
+    }
+
     /// The most characters of an answer that a model is told whole, where its tool names more.
     #[must_use]
     pub fn most_inline(mut self, characters: usize) -> Self {
@@ -283,7 +293,7 @@ impl Builder {
         self
     }
 
-    /// What a rich tool finds under `config` in what surrounds its calls.
+    /// What a rich tool finds under `config` in what surrounds its calls, and every other through `wasi:config`.
     #[must_use]
     pub fn configure(mut self, tool: impl Into<String>, config: Value) -> Self {
         self.surroundings.config.insert(tool.into(), config);
@@ -394,6 +404,7 @@ impl Builder {
             observers: self.observers,
             scheduler: self.scheduler,
             results: self.results,
+            keyvalue: self.keyvalue,
             most_inline: self.most_inline,
             secrets: self.secrets.clone(),
             audit: Arc::new(audit),

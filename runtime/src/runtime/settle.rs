@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::audit::Redactions;
 use crate::call::{Behavior, Decision, Reason};
 use crate::error::Error;
+use crate::keyvalue::KeyValue;
 use crate::pipeline::Ready;
 use crate::policy::{self, Allowed, Grant};
 use crate::results::Results;
@@ -114,12 +115,14 @@ impl Builder {
         None
     }
 
-    /// No guest may reach the audit log or the compile cache: with the one it could forge records, with the other code.
+    /// No guest may reach the audit log or the compile cache: with the one it could forge records, with the other code. Nor
+    /// may it reach what others have kept.
     fn refuse_reach(&self, grant: &Grant) -> Result<(), Error> {
         let own = [
             ("audit log", self.audit.place()),
             ("compile cache", self.compile_cache.as_deref()),
             ("kept results", self.results.as_ref().map(Results::path)),
+            ("kept values", self.keyvalue.as_ref().map(KeyValue::path)),
         ];
         for (what, place) in own {
             let Some(place) = place else { continue };

@@ -81,7 +81,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 }
 
 /// Writes to the call's standard error, with its cap.
-fn note(store: &mut StoreContextMut<'_, Host>, line: &str) -> wasmtime::Result<()> {
+pub(super) fn note(store: &mut StoreContextMut<'_, Host>, line: &str) -> wasmtime::Result<()> {
     let Some(notes) = &mut store.data_mut().notes else { return Ok(()) };
     match notes.write(line.to_owned().into()) {
         Err(StreamError::Trap(error)) => Err(error),

@@ -11,6 +11,7 @@ use crate::policy::Prospect;
 use crate::tool::Limits;
 
 use super::files::Allowance;
+use super::imports::Provided;
 use super::requests::Way;
 use super::{Inside, Kind, MOST_RANDOM, Meter, Program, Sandbox, fault};
 
@@ -51,7 +52,8 @@ impl Sandbox {
         let Kind::Command { pre, check: Some(check) } = &program.kind else { return Ok(Ok(())) };
         let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).build();
         let allowance = Allowance::new(limits, meter, &self.open_files);
-        let inside = Inside { wasi, allowance, way: Way::Closed(Prospect::NONE), notes: None, services: None };
+        let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
+        let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };
         let ended = self.within(program.counts_fuel, inside, limits, meter, async |store| {
             let instance = pre.instance_pre().instantiate_async(&mut *store).await?;
             let check = instance.get_typed_func::<(&str,), (Result<(), String>,)>(&mut *store, *check)?;

@@ -13,6 +13,7 @@ use crate::error::{Outcome, ToolError};
 use crate::tool::Limits;
 
 use super::files::OverQuota;
+use super::imports::Refused;
 use super::meter::Meter;
 use super::stdio::OverCap;
 
@@ -51,6 +52,9 @@ pub(super) fn classify(error: &wasmtime::Error, meter: &Meter, limits: &Limits) 
             OverCap::Stderr => limits.stderr,
         };
         return fault(Outcome::OutputLimit, format!("tool wrote more than {} to {stream}", Bytes(cap as u64)));
+    }
+    if let Some(refused) = error.downcast_ref::<Refused>() {
+        return fault(Outcome::Denied, refused.to_string());
     }
     if let Some(ResourceTableError::Full) = error.downcast_ref() {
         return fault(Outcome::Handles, format!("tool held more than {} open handles", limits.handles));

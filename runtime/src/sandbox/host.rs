@@ -10,6 +10,7 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView};
 
 use super::errors::Errors;
 use super::files::{Allowance, Files};
+use super::imports::Provided;
 use super::meter::MemoryBudget;
 use super::requests::Requests;
 use super::services::Services;
@@ -23,7 +24,9 @@ pub(super) struct Host {
     pub(super) http: WasiHttpCtx,
     pub(super) deadline: Instant,
     pub(super) allowance: Allowance,
-    /// Where a rich tool's notes go.
+    /// What it finds that was written for other hosts.
+    pub(super) provided: Provided,
+    /// Where its notes go, where it runs under its grant.
     pub(super) notes: Option<Capped>,
     /// Who answers the questions of a script or a rich tool, where one runs.
     pub(super) services: Option<Arc<dyn Services>>,

@@ -14,10 +14,11 @@ use super::compiler::Failure;
 use super::engine::Room;
 use super::files::Allowance;
 use super::host::Host;
+use super::imports::Provided;
 use super::requests::Way;
 use super::services::{self, Services};
 use super::stdio::{Capped, OverCap};
-use super::{Inside, Invocation, MOST_RANDOM, Meter, Sandbox, context, fault};
+use super::{Inside, Invocation, MOST_RANDOM, Meter, Sandbox, fault};
 use crate::source;
 
 const INTERFACE: &str = "toolcrib:script/interpreter@0.1.0";
@@ -111,12 +112,8 @@ impl Sandbox {
     ) -> Said {
         let stdout = Capped::new(OverCap::Stdout, 0, meter);
         let stderr = Capped::new(OverCap::Stderr, call.limits.stderr, meter);
-        let answer = match context(&call, &stdout, &stderr) {
-            Ok(wasi) => {
-                let allowance = Allowance::new(call.limits, meter, &self.open_files);
-                let inside = Inside { wasi, allowance, way: self.way(&call, meter), notes: None, services };
-                self.act(interpreter, script, act, inside, call.limits, meter).await
-            }
+        let answer = match self.inside(&call, (&stdout, &stderr), services, meter) {
+            Ok(inside) => self.act(interpreter, script, act, inside, call.limits, meter).await,
             Err(error) => Err(error),
         };
         Said { answer, stderr: stderr.take() }
@@ -179,7 +176,8 @@ impl Sandbox {
         let stderr = Capped::new(OverCap::Stderr, limits.stderr, &meter);
         let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).stderr(stderr).build();
         let allowance = Allowance::new(limits, &meter, &self.open_files);
-        let inside = Inside { wasi, allowance, way: Way::Closed(Prospect::NONE), notes: None, services: None };
+        let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
+        let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };
         let ended = self.within(interpreter.counts_fuel, inside, limits, &meter, async |store| {
             let instance = interpreter.pre.instantiate_async(&mut *store).await?;
             let check = instance.get_typed_func::<(ScriptText<'_>, Entry, Option<&str>), (Vec<Wrong>,)>(

@@ -1,6 +1,6 @@
 //! Everything a guest can import, and so everything it can do: clocks, random numbers, standard streams, arguments, its
-//! environment, its folders, and requests by HTTP, of which the gate refuses all that was not granted. What is not named
-//! here does not exist for a guest: no socket, no name service, no process.
+//! environment, its folders, and requests by HTTP, of which the gate refuses all that was not granted. What is named neither
+//! here nor in [`imports`](super::imports) does not exist for a guest: no name service, no process.
 
 use wasmtime::Engine;
 use wasmtime::component::{HasData, Linker, ResourceTable};

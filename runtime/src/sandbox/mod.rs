@@ -12,6 +12,7 @@ mod errors;
 mod fault;
 mod files;
 mod host;
+mod imports;
 mod interpreter;
 mod linker;
 mod meter;
@@ -47,6 +48,7 @@ pub(crate) use contract::{
     Answer, Asked, Bytes as MediaBytes, Carried, Elsewhere, Envelope, Failure, FailureKind, ModelAnswer, ModelQuestion,
     Opinion, Piece, Presentation,
 };
+pub(crate) use imports::{Provided, Settings};
 pub(crate) use interpreter::{Act, Entry, Interpreter, Said, ScriptText, Wrong};
 pub(crate) use meter::Meter;
 pub(crate) use network::{Certificates, Client, certificates};
@@ -86,7 +88,9 @@ struct Inside {
     wasi: WasiCtx,
     allowance: Allowance,
     way: Way,
-    /// Where a rich tool's notes go.
+    /// What it finds that was written for other hosts.
+    provided: Provided,
+    /// Where its notes go.
     notes: Option<Capped>,
     /// Who answers the questions of a script or a rich tool.
     services: Option<Arc<dyn Services>>,
@@ -98,6 +102,8 @@ pub(crate) struct Program {
     counts_fuel: bool,
     /// SHA-256 of the file, as `sha256:HEX`.
     pub(crate) digest: String,
+    /// Whether it imports what [`Provided`] holds.
+    pub(crate) asks_provided: bool,
 }
 
 /// With which contract it is called.
@@ -120,6 +126,8 @@ pub(crate) struct Invocation<'a> {
     /// The values of the grant's secrets, where it has any.
     pub(crate) credentials: Option<&'a Arc<Credentials>>,
     pub(crate) limits: &'a Limits,
+    /// What it finds that was written for other hosts.
+    pub(crate) provided: Provided,
 }
 
 /// What a command left.
@@ -159,8 +167,9 @@ impl Sandbox {
         let exports = Exports::of(&component);
         let is_plain = typed::is_plain(&room.engine, &component);
         let mut linker = room.linker.clone();
+        let unlinked = |error: wasmtime::Error| NotCompiled::System(format!("{error:#}"));
+        let asks_provided = imports::add(&mut linker, &room.engine, &component).map_err(unlinked)?;
         if exports.is_some() || is_plain {
-            let unlinked = |error: wasmtime::Error| NotCompiled::System(format!("{error:#}"));
             asking::add_to_linker(&mut linker).map_err(unlinked)?;
         }
         let pre = linked(room, &linker, &component).map_err(NotCompiled::Program)?;
@@ -170,7 +179,7 @@ impl Sandbox {
             (None, Err(_)) if is_plain => Kind::Plain(pre),
             (None, Err(_)) => return Err(NotCompiled::Program(no_command(room, &component))),
         };
-        Ok(Program { kind, counts_fuel, digest })
+        Ok(Program { kind, counts_fuel, digest, asks_provided })
     }
 
     fn component(&self, room: &Room, bytes: &[u8], counts_fuel: bool, digest: &str) -> Result<Component, NotCompiled> {
@@ -194,15 +203,29 @@ impl Sandbox {
     pub(crate) async fn run(&self, program: &Program, call: Invocation<'_>, meter: &Arc<Meter>) -> Finished {
         let stdout = Capped::new(OverCap::Stdout, call.limits.stdout, meter);
         let stderr = Capped::new(OverCap::Stderr, call.limits.stderr, meter);
-        let exit = match context(&call, &stdout, &stderr) {
-            Ok(wasi) => {
-                let allowance = Allowance::new(call.limits, meter, &self.open_files);
-                let inside = Inside { wasi, allowance, way: self.way(&call, meter), notes: None, services: None };
-                self.execute(program, inside, call.limits, meter).await
-            }
+        let exit = match self.inside(&call, (&stdout, &stderr), None, meter) {
+            Ok(inside) => self.execute(program, inside, call.limits, meter).await,
             Err(error) => Err(error),
         };
         Finished { exit, stdout: stdout.take(), stderr: stderr.take() }
+    }
+
+    /// What the store of a granted call is made with. Notes go where its standard error goes.
+    fn inside(
+        &self,
+        call: &Invocation<'_>,
+        (stdout, stderr): (&Capped, &Capped),
+        services: Option<Arc<dyn Services>>,
+        meter: &Arc<Meter>,
+    ) -> Result<Inside, ToolError> {
+        Ok(Inside {
+            wasi: context(call, stdout, stderr)?,
+            allowance: Allowance::new(call.limits, meter, &self.open_files),
+            way: self.way(call, meter),
+            provided: call.provided.clone(),
+            notes: Some(stderr.clone()),
+            services,
+        })
     }
 
     /// Where the requests of a call go. A tool without a network costs nothing here.
@@ -295,14 +318,14 @@ fn store(
     meter: &Arc<Meter>,
     deadline: std::time::Instant,
 ) -> Store<Host> {
-    let Inside { wasi, allowance, way, notes, services } = inside;
+    let Inside { wasi, allowance, way, provided, notes, services } = inside;
     let mut table = ResourceTable::new();
     table.set_max_capacity(limits.handles);
     let memory = MemoryBudget { used: 0, cap: limits.memory, meter: meter.clone() };
     let requests = Requests { meter: meter.clone(), limits: *limits, way };
     let http = WasiHttpCtx::new();
-    let mut store =
-        Store::new(&room.engine, Host { wasi, table, memory, requests, http, deadline, allowance, notes, services });
+    let host = Host { wasi, table, memory, requests, http, deadline, allowance, provided, notes, services };
+    let mut store = Store::new(&room.engine, host);
     store.limiter(|host| &mut host.memory);
     store.set_hostcall_fuel(limits.host_call);
     store.set_max_component_handles(limits.handles);
@@ -331,6 +354,7 @@ fn linked(room: &Room, linker: &Linker<Host>, component: &Component) -> Result<I
         let unknown: Vec<_> = imports
             .imports(&room.engine)
             .map(|(name, _)| name)
+            .filter(|name| !imports::is_known(name))
             .filter(|name| !linker::INTERFACES.contains(&name.split('@').next().unwrap_or(name)))
             .filter(|name| !(asks && asking::is_linked(name)))
             .map(|name| format!("`{name}`"))

@@ -13,10 +13,11 @@ use crate::tool::Limits;
 use super::contract::{Answer, Asked, Exports, Failure, Opinion, Presentation};
 use super::files::Allowance;
 use super::host::Host;
+use super::imports::Provided;
 use super::requests::Way;
 use super::services::Services;
 use super::stdio::{Capped, OverCap};
-use super::{Inside, Invocation, Kind, MOST_RANDOM, Meter, Program, Sandbox, context, fault};
+use super::{Inside, Invocation, Kind, MOST_RANDOM, Meter, Program, Sandbox, fault};
 
 /// A rich tool, linked.
 pub(super) struct Linked {
@@ -86,11 +87,8 @@ impl Sandbox {
         T: Lift + wasmtime::component::ComponentType + Send + Sync + 'static,
     {
         let notes = Capped::new(OverCap::Stderr, call.limits.stderr, meter);
-        let ended = match context(&call, &notes, &notes) {
-            Ok(wasi) => {
-                let allowance = Allowance::new(call.limits, meter, &self.open_files);
-                let (way, services) = (self.way(&call, meter), Some(services));
-                let inside = Inside { wasi, allowance, way, notes: Some(notes.clone()), services };
+        let ended = match self.inside(&call, (&notes, &notes), Some(services), meter) {
+            Ok(inside) => {
                 let ended = self.ask::<P, Result<T, Failure>>(program, export, given, inside, call.limits, meter).await;
                 fault::over_quota(ended, Result::is_ok, meter, call.limits)
             }
@@ -162,7 +160,8 @@ impl Sandbox {
     {
         let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).build();
         let allowance = Allowance::new(limits, meter, &self.open_files);
-        let inside = Inside { wasi, allowance, way: Way::Closed(Prospect::NONE), notes: None, services: None };
+        let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
+        let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };
         self.ask(program, export, given, inside, limits, meter).await
     }
 

@@ -11,12 +11,11 @@ use crate::error::{Outcome, ToolError};
 use crate::source;
 use crate::tool::typed::{Function, Type};
 
-use super::files::Allowance;
 use super::host::Host;
 use super::services::Services;
 use super::stdio::{Capped, OverCap};
 use super::values::{self, Unwritten};
-use super::{Inside, Invocation, Kind, Meter, Program, Sandbox, context, fault};
+use super::{Inside, Invocation, Kind, Meter, Program, Sandbox, fault};
 
 /// What a call of a function left.
 pub(crate) struct Returned {
@@ -49,11 +48,8 @@ impl Sandbox {
         meter: &Arc<Meter>,
     ) -> Returned {
         let notes = Capped::new(OverCap::Stderr, call.limits.stderr, meter);
-        let ended = match context(&call, &notes, &notes) {
-            Ok(wasi) => {
-                let allowance = Allowance::new(call.limits, meter, &self.open_files);
-                let (way, services) = (self.way(&call, meter), Some(services));
-                let inside = Inside { wasi, allowance, way, notes: Some(notes.clone()), services };
+        let ended = match self.inside(&call, (&notes, &notes), Some(services), meter) {
+            Ok(inside) => {
                 let ended = self.return_of(program, function, arguments, inside, &call, meter).await;
                 fault::over_quota(ended, Result::is_ok, meter, call.limits)
             }

@@ -30,6 +30,12 @@ const HARMLESS: [&str; 19] = [
 /// cache is seen by its other calls.
 const OUR_HARMLESS: [&str; 4] =
     ["toolcrib:tool/log", "toolcrib:tool/progress", "toolcrib:tool/secrets", "toolcrib:tool/types"];
+/// What components for other hosts import besides, in any draft: settings, notes for people, and sockets, of which every
+/// use is refused.
+const FOREIGN_HARMLESS: [&str; 3] = ["wasi:config/store", "wasi:config/runtime", "wasi:logging/logging"];
+const SOCKETS: &str = "wasi:sockets/";
+/// By these a program keeps values for its later calls.
+const KEEPS: [&str; 3] = ["wasi:keyvalue/atomics", "wasi:keyvalue/batch", "wasi:keyvalue/store"];
 /// The functions of files that change none; `open-at` is not among them, for it creates and truncates.
 const FILES: &str = "wasi:filesystem/types";
 const LOOKS_AT_FILES: [&str; 16] = [
@@ -109,7 +115,8 @@ pub(super) fn infer(tool: &mut Tool) {
     }
     let interface = &mut tool.interface;
     interface.safety.is_open_world.infer(false);
-    if !reach.files || !asks_to_write(&tool.requested) {
+    let keeps = reach.keeps && (tool.requested.cache || !tool.requested.stated);
+    if !keeps && (!reach.files || !asks_to_write(&tool.requested)) {
         interface.safety.is_read_only.infer(true);
     }
     // A tool that declares that it only reads is granted nothing to write, so the rest follows either way.
@@ -168,6 +175,8 @@ fn asks_to_write(requested: &Capabilities) -> bool {
 struct Reach {
     /// Change files, if it is granted any.
     files: bool,
+    /// Keep values, if it may.
+    keeps: bool,
     /// Reach a network, by this import.
     network: Option<String>,
     /// Something that is not known here.
@@ -184,8 +193,12 @@ impl Reach {
             }
             let (interface, version) = import.from.split_once('@').unwrap_or((&import.from, ""));
             let known = version.starts_with("0.2.");
-            if interface.starts_with("wasi:sockets/") || interface.starts_with("wasi:http/") {
+            if interface.starts_with("wasi:http/") {
                 reach.network.get_or_insert(import.from.clone());
+            } else if FOREIGN_HARMLESS.contains(&interface) || (known && interface.starts_with(SOCKETS)) {
+                continue;
+            } else if KEEPS.contains(&interface) {
+                reach.keeps = true;
             } else if known && interface == FILES {
                 reach.files |= import.functions.iter().any(|name| !LOOKS_AT_FILES.contains(&name.as_str()));
             } else if version.starts_with("1.") && OUR_HARMLESS.contains(&interface) {

@@ -25,7 +25,7 @@ pub struct Capabilities {
     pub delegate: bool,
     /// Whether its script would add tools and hooks to its run.
     pub meta: bool,
-    /// Whether it would keep values that last as long as the run.
+    /// Whether it would keep values for its later calls, as long as the run lasts or in the operator's folder.
     pub cache: bool,
     /// Whether it would ask the host's model.
     pub model: bool,

@@ -15,11 +15,12 @@ use crate::secrets::{Lock, PASSPHRASE, Vault};
 
 use super::{Finding, Status};
 
-const VARIABLES: [&str; 11] = [
+const VARIABLES: [&str; 12] = [
     "TOOLCRIB_AUDIT_DIR",
     "TOOLCRIB_CONFIG",
     "TOOLCRIB_APPROVALS",
     "TOOLCRIB_RESULTS_DIR",
+    "TOOLCRIB_KEYVALUE_DIR",
     "TOOLCRIB_SECRETS_FILE",
     "TOOLCRIB_SECRETS_STORE",
     "TOOLCRIB_CACHE_DIR",
