@@ -193,7 +193,7 @@ fn what_one_host_call_copies_is_bounded() {
         let arguments = json!({"text": "x".repeat(3000)}).to_string();
         block_on(runtime.call(ToolCall::new("", "echo", arguments))).receipt.outcome
     };
-    assert_eq!((call(16 << 20), call(1000)), (Outcome::Ok, Outcome::Trap));
+    assert_eq!((call(16 << 20), call(1000)), (Outcome::Ok, Outcome::OutputLimit));
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn a_program_that_cannot_run_says_why() {
     let component = |body: &str| format!("(component {body})");
     let sockets = r#"(import "wasi:sockets/tcp@0.3.0" (instance (export "f" (func))))"#;
     for (text, reason) in [
-        (component(""), "it exports nothing, and a command exports `wasi:cli/run`"),
+        (component(""), "it exports nothing; a tool exports functions of its own, a command `wasi:cli/run`"),
         (component(sockets), "wasi:sockets/tcp@0.3.0"),
         (component(r#"(import "own:thing/x" (instance (export "f" (func))))"#), "own:thing/x"),
         (r#"(module (import "env" "f" (func)))"#.to_owned(), "a core module that imports `env`"),

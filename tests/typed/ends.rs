@@ -30,7 +30,7 @@ fn every_limit_of_a_call_holds_for_a_function() {
         ("for_ever", json!({}), vec!["--max-timeout", "300ms"], "deadline", "timed out"),
         ("long", json!({"length": 2_000_000}), vec![], "output-limit", "more than 1 MiB"),
         ("many_bytes", json!({"length": 900_000}), vec![], "output-limit", "more than 16 MiB of values"),
-        ("long", json!({"length": 4_000_000_000_u64}), vec![], "memory", "out of memory"),
+        ("long", json!({"length": 200_000_000}), vec![], "memory", "out of memory"),
         ("deeply", json!({"depth": 100_000_000}), vec![], "stack", "recursed"),
     ] {
         let (ended, answer) = call(&crib, name, &arguments, &flags);
@@ -61,6 +61,6 @@ fn a_function_reaches_what_its_tool_was_granted_and_nothing_else() {
     assert_eq!(outcome, "failed", "{answer}");
     let (outcome, answer) = call(&crib, "read_file", &note, &["--allow-read=work"]);
     assert_eq!((outcome.as_str(), answer), ("ok", json!("a note")));
-    let (outcome, answer) = call(&crib, "read_file", &json!({"path": "../tools.json"}), &["--allow-read=work"]);
-    assert_eq!(outcome, "denied", "{answer}");
+    let (outcome, answer) = call(&crib, "read_file", &json!({"path": "../typed.wasm"}), &["--allow-read=work"]);
+    assert_eq!(outcome, "failed", "{answer}");
 }

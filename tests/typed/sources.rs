@@ -100,8 +100,9 @@ fn a_descriptor_and_a_wit_put_words_into_a_component() {
     assert_eq!(crib.run(&["describe", "told.wasm", "--write", "add.json"]).code, Some(0));
     assert_eq!(shown(&crib, "add", "told.wasm")["description"], "Sums.");
     fs::write(crib.path("add.json"), r#"{"name": "nope"}"#).unwrap();
-    assert_eq!(crib.run(&["describe", "told.wasm", "--write", "add.json"]).code, Some(0));
-    let ran = crib.run(&["list", "--tools", "told.wasm"]);
+    let ran = crib.run(&["describe", "told.wasm", "--write", "add.json"]);
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(shown(&crib, "add", "told.wasm")["description"], "Sums.", "nothing was written");
     assert!(ran.stderr.contains("it describes the tool \"nope\", and exports no function of that name"), "{ran:?}");
 }
 

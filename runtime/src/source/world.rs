@@ -45,6 +45,7 @@ pub(super) fn settle(mut tool: Tool, known: Option<Known>) -> (Vec<Tool>, Vec<No
     if has_error(&report) {
         return (Vec::new(), report.problems);
     }
+    report.enter(String::new());
     let component = Component { program: program.clone(), described };
     let settled = match () {
         () if is_rich => component.rich(tool, Says::of(&exports)),

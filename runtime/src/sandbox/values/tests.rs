@@ -348,3 +348,9 @@ fn what_is_no_value_of_its_type_is_refused_on_the_way_out() {
         assert_eq!(answer(&ty, &value, 1000), Err(Unwritten::Unlike), "{ty:?}");
     }
 }
+
+/// What the documents say that a value costs the host while it is passed.
+#[test]
+fn a_value_costs_no_more_than_forty_bytes() {
+    assert!(size_of::<Val>() <= 40, "{}", size_of::<Val>());
+}

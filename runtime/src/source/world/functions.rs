@@ -28,6 +28,8 @@ impl Component {
         let Exported { functions, refused } = typed::read(bytes).map_err(wrong)?;
         let names = typed::names(&functions).map_err(wrong)?;
         let functions: Vec<_> = functions.into_iter().zip(names).collect();
+        // What exports something else than functions may be anything; whoever runs it will say.
+        let is_command = is_command || functions.is_empty() && refused.is_empty();
         match tool.origin.format {
             Format::Component => self.every(tool, functions, &refused, is_command, report),
             _ => self.one(tool, functions, &refused, is_command).map(|tool| vec![tool]),

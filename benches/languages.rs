@@ -1,0 +1,70 @@
+//! What a typed component costs in each language: made ready anew and from the cache, and a call of the same function, in
+//! one run. The floor is the same function in a component of Rust. What `examples/build` has not built is left out.
+
+#![allow(missing_docs, reason = "criterion's macros make items of their own")]
+#![allow(clippy::print_stdout, reason = "it reports to a terminal")]
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use tempfile::TempDir;
+use toolcrib::{Audit, Runtime, ToolCall};
+
+const LANGUAGES: [&str; 4] = ["c", "javascript", "go", "python"];
+/// A text of forty words.
+const TEXT: &str = "the quick brown fox jumps over the lazy dog and the dog does not mind at all for it is a lazy dog and \
+                    the fox is quick and brown and will be gone before the dog wakes up to see it";
+
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_toolcrib")).ancestors().nth(2).expect("two folders down").to_path_buf()
+}
+
+fn tokio() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
+}
+
+fn runtime(component: &Path, cache: &Path) -> Runtime {
+    let builder = Runtime::builder().source(component).audit(Audit::off());
+    builder.compile_cache(cache).build().expect("a runtime")
+}
+
+/// The components, each with the tool and the arguments that are measured.
+fn components() -> Vec<(&'static str, PathBuf, &'static str, String)> {
+    let rust = target().join("guests/wasm32-wasip2/guest/typed.wasm");
+    let text = serde_json::json!(TEXT);
+    let mut all = vec![("rust, floor: gives the text back", rust, "a_string", format!("{{\"value\":{text}}}"))];
+    for language in LANGUAGES {
+        let path = target().join(format!("examples/words_{language}.wasm"));
+        match path.exists() {
+            true => all.push((language, path, "most_frequent", format!("{{\"text\":{text},\"limit\":5}}"))),
+            false => println!("left out: {language}, which `examples/build` has not built"),
+        }
+    }
+    all
+}
+
+fn languages(criterion: &mut Criterion) {
+    let (tokio, cache) = (tokio(), TempDir::new().expect("a folder"));
+    for (language, path, tool, arguments) in components() {
+        // To compile takes long: once is enough.
+        let since = Instant::now();
+        let ready = runtime(&path, cache.path());
+        tokio.block_on(ready.prepare(tool)).expect("a program");
+        println!("{language}: compiled anew in {:.0?}", since.elapsed());
+        let mut group = criterion.benchmark_group(language);
+        group.sample_size(10).bench_function("load, cached", |bencher| {
+            bencher.iter(|| tokio.block_on(runtime(&path, cache.path()).prepare(tool)).expect("a program"));
+        });
+        group.measurement_time(Duration::from_secs(3)).sample_size(100).bench_function("call", |bencher| {
+            bencher.iter(|| {
+                let result = tokio.block_on(ready.call(ToolCall::new("call", tool, arguments.as_str())));
+                assert!(!result.is_error(), "{}", result.content());
+            });
+        });
+        group.finish();
+    }
+}
+
+criterion_group!(benches, languages);
+criterion_main!(benches);
