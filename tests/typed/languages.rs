@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::crib::{Crib, target};
+use crate::crib::{Crib, guest, target};
 
 use super::content;
 
@@ -63,4 +63,32 @@ fn a_plain_program_in_go_runs_as_it_is() {
     let (outcome, answer) = call(&crib, &path, "count_go", &json!({"text": "The the cat", "lower": true}), &[]);
     assert_eq!(outcome, "ok", "{answer}");
     assert_eq!(answer["words"], 3, "{answer}");
+}
+
+#[test]
+fn a_model_calls_three_languages_in_one_step() {
+    let crib = Crib::new();
+    let mut tools = Vec::new();
+    for (name, function) in [("python", "most_frequent"), ("javascript", "checksum")] {
+        let Some(path) = example(&format!("words_{name}")) else { return };
+        crib.install(&path, name);
+        tools.push(json!({"name": name, "command": [format!("./tools/bin/{name}"), function]}));
+    }
+    crib.install(&guest("typed"), "rust");
+    tools.push(json!({"name": "rust", "command": ["./tools/bin/rust", "add"], "description": "Add."}));
+    crib.manifest(&json!({ "tools": tools }));
+    let call = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
+    let calls = [
+        call("python", json!({"text": "a b a", "limit": 1})),
+        call("javascript", json!({"data": "MTIzNDU2Nzg5"})),
+        call("rust", json!({"a": 40, "b": 2})),
+    ];
+    let script = json!({"turns": [{"tool_calls": calls}, {"content": "done"}]});
+    fs::write(crib.path("script.json"), script.to_string()).unwrap();
+    let ran = crib.run(&["run", "--script", "script.json", "--json", "Go."]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for answer in [r#"[{\"word\":\"a\",\"times\":2}]"#, "3421780262", r#""42""#] {
+        assert!(ran.stdout.contains(answer), "{answer}: {}", ran.stdout);
+    }
+    assert_eq!(crib.records().iter().filter(|record| record["outcome"] == "ok").count(), 3);
 }

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use serde_json::{Map, Value, json};
 use toolcrib::runtime::Standing;
 use toolcrib::source::{self, Severity};
+use toolcrib::tool::typed::Function;
 use toolcrib::tool::{Body, Event, FileRequest, Glob, Limits, Script, ScriptedHook};
 use toolcrib::{Runtime, Tool};
 
@@ -177,6 +178,7 @@ fn record(known: &Known<'_>) -> anyhow::Result<Value> {
             "bytes": program.about.bytes,
         })),
         "component": program.as_ref().map(Component::record).transpose()?,
+        "function": function(tool).map(ToString::to_string),
         "script": script(tool).map(|script| json!({
             "digest": script.digest,
             "bytes": script.source.len(),
@@ -195,6 +197,14 @@ fn record(known: &Known<'_>) -> anyhow::Result<Value> {
         "imports": tool.imports,
         "interface": interface,
     }))
+}
+
+/// The function of a component that a tool is.
+fn function(tool: &Tool) -> Option<&Function> {
+    match &tool.body {
+        Body::Typed(typed) => Some(&typed.function),
+        _ => None,
+    }
 }
 
 /// The script of a tool that is one.

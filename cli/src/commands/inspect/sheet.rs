@@ -10,7 +10,7 @@ use crate::options::size_in_words;
 use crate::render::{self, Tone};
 
 use super::component::Component;
-use super::{Known, closed, hooks, script};
+use super::{Known, closed, function, hooks, script};
 
 const FACTS: [&str; 4] = ["PARTITION", "FIELD", "BASIS", "VALUE"];
 
@@ -30,6 +30,9 @@ fn head(known: &Known<'_>) -> String {
     add("source", place(&tool.origin.path) + &index);
     for (label, text) in program.iter().flat_map(Component::lines) {
         add(label, text);
+    }
+    if let Some(function) = function(tool) {
+        add("function", render::one_line(&function.to_string()));
     }
     if let Some(script) = script(tool) {
         let place = script.place.map(|place| format!(", from line {} on", place.line)).unwrap_or_default();
