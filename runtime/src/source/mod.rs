@@ -151,10 +151,9 @@ fn read(path: &Path) -> Reading {
         (None, None) if artifact::is_markdown(path) => harness::read_files([path], Reading::default()),
         (None, None) => document::read(path),
     };
-    let found = std::mem::take(&mut reading.tools);
-    for tool in found {
-        let known = tool.body.program().and_then(imports::read);
-        let (tools, problems) = world::settle(tool, known);
+    let mut programs = world::Programs::default();
+    for tool in std::mem::take(&mut reading.tools) {
+        let (tools, problems) = programs.settle(tool);
         reading.tools.extend(tools);
         reading.problems.extend(problems);
     }

@@ -4,87 +4,56 @@
 
 mod described;
 mod functions;
+mod program;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::tool::{Body, Format, Rich, Says, Tool};
 
-use super::imports::Known;
 use super::report::Report;
-use super::typed;
-use super::{Noted, Problem, Severity, descriptor, program_bytes};
+use super::{Noted, Problem, Severity};
 
 use described::Described;
+use program::{Contract, Kind, Program};
 
-/// How the names of the contract's interfaces begin and end: every version of the first major one.
-const PACKAGE: &str = "toolcrib:tool/";
-const VERSION: &str = "@1.";
+/// The programs of one source: each is read once, however many entries name it.
+#[derive(Default)]
+pub(super) struct Programs(HashMap<PathBuf, Option<Program>>);
 
-/// What a tool of a component is, as far as its bytes tell.
-pub(super) fn settle(mut tool: Tool, known: Option<Known>) -> (Vec<Tool>, Vec<Noted>) {
-    let Some(Known { imports, exports, is_described }) = known else { return (vec![tool], Vec::new()) };
-    tool.imports = Some(imports);
-    let is_rich = says(&exports, "call");
-    let is_typed = !is_rich && exports.iter().any(|name| !typed::is_contract(name));
-    let Some(program) = tool.body.program().map(Path::to_path_buf) else { return (vec![tool], Vec::new()) };
-    if !(is_rich || is_typed || is_described) {
-        return (vec![tool], Vec::new());
-    }
-    let mut report = Report::new(&program);
-    let Some(bytes) = report.value(program_bytes(&program).map_err(|error| format!("cannot be read: {error}"))) else {
-        return (Vec::new(), report.problems);
-    };
-    let read = report.value(descriptor::sections(&bytes)).unwrap_or_default();
-    let several = read.len() > 1;
-    let described: Vec<Described> = read
-        .into_iter()
-        .enumerate()
-        .filter_map(|(index, one)| Described::read(index, one, several, &mut report))
-        .collect();
-    if has_error(&report) {
-        return (Vec::new(), report.problems);
-    }
-    report.enter(String::new());
-    let component = Component { program: program.clone(), described };
-    let settled = match () {
-        () if is_rich => component.rich(tool, Says::of(&exports)),
-        () if is_typed => component.functions(tool, &bytes, exports.iter().any(|name| is_command(name)), &mut report),
-        () => component.command(tool),
-    };
-    let tools = settled.unwrap_or_else(|problem| {
-        report.problems.push(Noted { problem, together: false });
-        Vec::new()
-    });
-    (tools, report.problems)
-}
-
-/// Whether a component exports this interface of our contract.
-fn says(exports: &[String], interface: &str) -> bool {
-    exports.iter().any(|name| {
-        name.strip_prefix(PACKAGE)
-            .and_then(|rest| rest.strip_prefix(interface))
-            .is_some_and(|version| version.starts_with(VERSION))
-    })
-}
-
-fn is_command(export: &str) -> bool {
-    export.split('@').next() == Some("wasi:cli/run")
-}
-
-fn has_error(report: &Report) -> bool {
-    report.problems.iter().any(|noted| noted.problem.severity == Severity::Error)
-}
-
-impl Says {
-    fn of(exports: &[String]) -> Self {
-        Self {
-            validate: says(exports, "validate"),
-            preview: says(exports, "preview"),
-            prepare: says(exports, "prepare"),
-            route: says(exports, "route"),
-            present: says(exports, "present"),
+impl Programs {
+    /// What the tools of an entry are, as far as the bytes of its program tell.
+    pub(super) fn settle(&mut self, mut tool: Tool) -> (Vec<Tool>, Vec<Noted>) {
+        let Some(path) = tool.body.program().map(Path::to_path_buf) else { return (vec![tool], Vec::new()) };
+        let program = self.0.entry(path.clone()).or_insert_with(|| Program::read(&path));
+        let Some(program) = program else { return (vec![tool], Vec::new()) };
+        tool.imports = Some(program.imports.clone());
+        let Contract::Known { kind, descriptors } = &program.contract else { return (vec![tool], Vec::new()) };
+        let mut report = Report::new(&path);
+        let Some(descriptors) = report.value(descriptors.clone()) else { return (Vec::new(), report.problems) };
+        let several = descriptors.len() > 1;
+        let described: Vec<Described> = descriptors
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, one)| Described::read(index, one, several, &mut report))
+            .collect();
+        if report.problems.iter().any(|noted| noted.problem.severity == Severity::Error) {
+            return (Vec::new(), report.problems);
         }
+        report.enter(String::new());
+        let component = Component { program: path, described };
+        let settled = match kind {
+            Kind::Rich(says) => component.rich(tool, *says),
+            Kind::Functions(Ok(functions)) => component.functions(tool, functions, &mut report),
+            Kind::Functions(Err(why)) => Err(problem(&tool, why.clone())),
+            Kind::Command => component.command(tool),
+        };
+        let tools = settled.unwrap_or_else(|problem| {
+            report.problems.push(Noted { problem, together: false });
+            Vec::new()
+        });
+        (tools, report.problems)
     }
 }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use crate::schema::typed as mapping;
 use crate::source::Problem;
 use crate::source::report::Report;
-use crate::source::typed::{self, Exported, Names};
+use crate::source::typed::Names;
 use crate::tool::typed::{Function, Typed};
 use crate::tool::{Body, Format, Tool};
 
+use super::program::Functions;
 use super::{Component, filled, problem};
 
 /// The most exports that are no tools of which a message tells.
@@ -20,45 +21,32 @@ impl Component {
     pub(super) fn functions(
         self,
         tool: Tool,
-        bytes: &[u8],
-        is_command: bool,
+        functions: &Functions,
         report: &mut Report,
     ) -> Result<Vec<Tool>, Problem> {
-        let wrong = |message: String| problem(&tool, message);
-        let Exported { functions, refused } = typed::read(bytes).map_err(wrong)?;
-        let names = typed::names(&functions).map_err(wrong)?;
-        let functions: Vec<_> = functions.into_iter().zip(names).collect();
-        // What exports something else than functions may be anything; whoever runs it will say.
-        let is_command = is_command || functions.is_empty() && refused.is_empty();
         match tool.origin.format {
-            Format::Component => self.every(tool, functions, &refused, is_command, report),
-            _ => self.one(tool, functions, &refused, is_command).map(|tool| vec![tool]),
+            Format::Component => self.every(tool, functions, report),
+            _ => self.one(tool, functions).map(|tool| vec![tool]),
         }
     }
 
-    fn every(
-        mut self,
-        tool: Tool,
-        functions: Vec<(Function, Names)>,
-        refused: &[(String, String)],
-        is_command: bool,
-        report: &mut Report,
-    ) -> Result<Vec<Tool>, Problem> {
-        if functions.is_empty() && !is_command {
+    fn every(mut self, tool: Tool, functions: &Functions, report: &mut Report) -> Result<Vec<Tool>, Problem> {
+        let Functions { callable, refused, is_command } = functions;
+        if callable.is_empty() && !is_command {
             return Err(problem(&tool, format!("none of its exports is a tool: {}", listed(refused))));
         }
         if !refused.is_empty() {
             report.warn(&format!("{} of its exports are no tools: {}", refused.len(), listed(refused)));
         }
-        let mut tools = Vec::with_capacity(functions.len() + 1);
-        if is_command {
+        let mut tools = Vec::with_capacity(callable.len() + 1);
+        if *is_command {
             let described = self.take(&tool.name);
             tools.push(filled(tool.clone(), described));
         }
-        for (function, Names { short, full }) in functions {
-            let mut own = Tool { name: short, ..tool.clone() };
-            if full != own.name {
-                own.interface.identity.aliases.infer(vec![full]);
+        for (function, Names { short, full }) in callable {
+            let mut own = Tool { name: short.clone(), ..tool.clone() };
+            if *full != own.name {
+                own.interface.identity.aliases.infer(vec![full.clone()]);
             }
             let described = self.take(&own.name);
             tools.push(self.called(filled(own, described), function));
@@ -74,13 +62,8 @@ impl Component {
 
     /// The tool of an entry: the function that the second word of its command names, else the one of its own name, else the
     /// only one. A component that is a command too is one unless a function is named.
-    fn one(
-        mut self,
-        tool: Tool,
-        mut functions: Vec<(Function, Names)>,
-        refused: &[(String, String)],
-        is_command: bool,
-    ) -> Result<Tool, Problem> {
+    fn one(mut self, tool: Tool, functions: &Functions) -> Result<Tool, Problem> {
+        let Functions { callable, is_command, .. } = functions;
         let word = match &tool.body {
             Body::Command { argv, .. } => argv.get(1).cloned(),
             _ => None,
@@ -90,53 +73,53 @@ impl Component {
                 [&names.short, &names.full, &function.name].iter().any(|name| **name == word)
                     || function.to_string() == word
             };
-            let mut found = functions.iter().enumerate().filter(means).map(|(index, _)| index);
+            let mut found = callable.iter().enumerate().filter(means).map(|(index, _)| index);
             found.next().filter(|_| found.next().is_none())
         };
         let index = match &word {
             Some(word) => find(word),
-            None if is_command => None,
-            None => find(&tool.name).or((functions.len() == 1).then_some(0)),
+            None if *is_command => None,
+            None => find(&tool.name).or((callable.len() == 1).then_some(0)),
         };
-        match index {
-            Some(index) => {
-                let (function, names) = functions.swap_remove(index);
+        match index.and_then(|index| callable.get(index)) {
+            Some((function, names)) => {
                 let described = self.take(&names.short);
                 Ok(self.called(filled(tool, described), function))
             }
-            None if is_command => {
+            None if *is_command => {
                 let described = self.take(&tool.name);
                 Ok(filled(tool, described))
             }
             None => {
-                let why = no_such(word.as_deref(), &functions, refused);
+                let why = no_such(word.as_deref(), functions);
                 Err(problem(&tool, why))
             }
         }
     }
 
     /// The tool that a function is.
-    fn called(&self, mut tool: Tool, function: Function) -> Tool {
+    fn called(&self, mut tool: Tool, function: &Function) -> Tool {
         tool.description = tool.description.or_else(|| function.docs.clone());
-        tool.parameters = tool.parameters.or_else(|| Some(mapping::arguments(&function)));
-        if let Some(output) = mapping::output(&function) {
+        tool.parameters = tool.parameters.or_else(|| Some(mapping::arguments(function)));
+        if let Some(output) = mapping::output(function) {
             tool.interface.schemas.output_schema.infer(Some(output));
         }
-        tool.body = Body::Typed(Arc::new(Typed { program: self.program.clone(), function }));
+        tool.body = Body::Typed(Arc::new(Typed { program: self.program.clone(), function: function.clone() }));
         tool
     }
 }
 
 /// Why an entry means no function.
-fn no_such(word: Option<&str>, functions: &[(Function, Names)], refused: &[(String, String)]) -> String {
+fn no_such(word: Option<&str>, functions: &Functions) -> String {
+    let Functions { callable, refused, .. } = functions;
     let is_asked = |place: &str| word.is_some_and(|word| place == word || place.ends_with(&format!("#{word}")));
     if let Some((place, why)) = refused.iter().find(|(place, _)| is_asked(place)) {
         return format!("`{place}` can be no tool: {why}");
     }
-    if functions.is_empty() {
+    if callable.is_empty() {
         return format!("none of its component's exports is a tool: {}", listed(refused));
     }
-    let known: Vec<_> = functions.iter().map(|(_, names)| format!("`{}`", names.short)).collect();
+    let known: Vec<_> = callable.iter().map(|(_, names)| format!("`{}`", names.short)).collect();
     let found = word.map(|word| format!(" and none is named {word:?}")).unwrap_or_default();
     format!("its component has {}{found}: name one after the component", known.join(", "))
 }
