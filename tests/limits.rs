@@ -251,7 +251,7 @@ fn a_component_with_more_parts_than_a_slot_has_is_refused_at_load() {
         )
     };
     crib.install_wat("memories", &component("(memory 1)", 5));
-    crib.install_wat("instances", &component("", 33));
+    crib.install_wat("instances", &component("", 65));
     crib.install_wat("within", &component("(memory 1) (table 1 funcref)", 4));
     let entry = |name: &str| json!({"name": name, "command": [format!("./tools/bin/{name}")]});
     crib.manifest(&json!({"tools": [entry("memories"), entry("instances"), entry("within")]}));

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{call, crib};
+use super::{call, crib, wat};
 
 #[test]
 fn an_error_that_a_function_returns_is_a_failure_and_never_an_answer() {
@@ -63,4 +63,35 @@ fn a_function_reaches_what_its_tool_was_granted_and_nothing_else() {
     assert_eq!((outcome.as_str(), answer), ("ok", json!("a note")));
     let (outcome, answer) = call(&crib, "read_file", &json!({"path": "../typed.wasm"}), &["--allow-read=work"]);
     assert_eq!(outcome, "failed", "{answer}");
+}
+
+#[test]
+fn a_component_that_checks_arguments_is_asked_before_its_functions_are_called() {
+    let crib = crib();
+    let text = |answer: u8| {
+        format!(
+            r#"(component
+            (core module $m
+                (memory (export "memory") 1)
+                (data (i32.const 64) "no")
+                (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024))
+                (func (export "check") (param i32 i32) (result i32)
+                    (i32.store8 (i32.const 0) (i32.const {answer}))
+                    (i32.store (i32.const 4) (i32.const 64))
+                    (i32.store (i32.const 8) (i32.const 2))
+                    (i32.const 0))
+                (func (export "f") (result i32) (i32.const 7)))
+            (core instance $i (instantiate $m))
+            (func $check (param "arguments" string) (result (result (error string)))
+                (canon lift (core func $i "check") (memory $i "memory") (realloc (func $i "realloc"))))
+            (instance $validate (export "check" (func $check)))
+            (export "toolcrib:tool/validate@0.1.0" (instance $validate))
+            (func $f (result u32) (canon lift (core func $i "f")))
+            (export "f" (func $f)))"#
+        )
+    };
+    for (answer, outcome, told) in [(0, "ok", json!(7)), (1, "bad-arguments", json!({"error": "invalid values: no"}))] {
+        wat(&crib, "typed.wasm", &text(answer));
+        assert_eq!(call(&crib, "f", &json!({}), &[]), (outcome.to_owned(), told));
+    }
 }

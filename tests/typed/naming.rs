@@ -129,6 +129,29 @@ fn types_that_are_too_many_or_too_deep_are_no_tool() {
         assert!(ran.code == Some(0) && ran.stderr.contains(told), "{name}: {ran:?}");
         assert_eq!(crib.call("g", &json!({}), &["--tools", name])["receipt"]["outcome"], "ok", "{name}");
     }
+    // Much is said of few types, of each of several functions, and in a name.
+    let cases = |count: usize| (0..count).map(|n| format!(" \"c{}{n}\"", "x".repeat(90))).collect::<String>();
+    let large = |count: usize| format!("(type $t0 (enum{}))(export $w \"w\" (type $t0))", cases(count));
+    let mut together = bomb(&large(800), "$w");
+    together.pop();
+    (0..12).for_each(|n| {
+        together +=
+            &format!("(func (export \"h{n}\") (result $w) (canon lift (core func $i \"f\") (memory $i \"m\")))");
+    });
+    let long = bomb("", "u32").replace(
+        "(func (export \"f\") (result u32) (canon",
+        &format!("(func (export \"f{}\") (result u32) (canon", "x".repeat(128)),
+    );
+    for (name, text, told) in [
+        ("large.wasm", bomb(&large(2000), "$w"), "its schemas would have some"),
+        ("together.wasm", together + ")", "the schemas of all functions together would have more than 2097152 bytes"),
+        ("long.wasm", long, "its name is longer than 128 characters"),
+    ] {
+        wat(&crib, name, &text);
+        let ran = crib.run(&["list", "--tools", name]);
+        assert!(ran.code == Some(0) && ran.stderr.contains(told), "{name}: {ran:?}");
+        assert_eq!(crib.call("g", &json!({}), &["--tools", name])["receipt"]["outcome"], "ok", "{name}");
+    }
     let mut many = "(component (core module $m (func (export \"f\"))) (core instance $i (instantiate $m))".to_owned();
     (0..257).for_each(|n| many += &format!("(func (export \"f{n}\") (canon lift (core func $i \"f\")))"));
     wat(&crib, "many.wasm", &(many + ")"));

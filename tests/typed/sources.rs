@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::{call, content, crib, shown};
-use crate::crib::Crib;
+use crate::crib::{Crib, guest};
 
 #[test]
 fn an_entry_of_a_manifest_names_a_function_and_adds_to_it() {
@@ -52,6 +52,7 @@ fn a_markdown_file_names_a_function_and_tells_when_to_use_it() {
     let write = |name: &str, front: &str, body: &str| {
         fs::write(crib.path(name), format!("---\n{front}---\n{body}\n")).unwrap();
     };
+    fs::copy(guest("echo"), crib.path("echo.wasm")).unwrap();
     write("sum.md", "component: typed.wasm\nfunction: add\ntimeout_ms: 5000\n", "Add two whole numbers.");
     let told = crib.call("sum", &json!({"a": 40, "b": 2}), &["--tools", "sum.md"]);
     assert_eq!(content(&told), json!(42));
@@ -68,6 +69,7 @@ fn a_markdown_file_names_a_function_and_tells_when_to_use_it() {
         ("component: typed.wasm\nfunction: add\nasync: true\n", "async is for scripts"),
         ("component: typed.wasm\nfunction: nope\n", "none is named \"nope\""),
         ("component: none.wasm\nfunction: add\n", "program not found"),
+        ("component: echo.wasm\nfunction: add\n", "its component exports no functions"),
     ] {
         write("bad.md", front, "Bad.");
         let ran = crib.run(&["list", "--tools", "bad.md"]);

@@ -36,7 +36,7 @@ pub(crate) struct Memory {
     pub(super) has_kept: AtomicBool,
     pub(super) cache: Cache,
     /// What tools keep, by the digest of the program and the name of the tool.
-    stores: Mutex<HashMap<(String, String), Store>>,
+    stores: Mutex<HashMap<[String; 3], Store>>,
     /// How many agents the run has begun, in whatever depth.
     pub(super) agents: Arc<AtomicU32>,
     adding: Mutex<()>,
@@ -111,10 +111,10 @@ impl Memory {
     }
 
     /// Where a tool keeps values for as long as it lasts; of calls that belong to no conversation each has its own.
-    pub(super) fn store(&self, digest: &str, tool: &str) -> Store {
+    pub(super) fn store(&self, owner: [&str; 3]) -> Store {
         match self.open {
             true => Store::default(),
-            false => locked(&self.stores).entry((digest.to_owned(), tool.to_owned())).or_default().clone(),
+            false => locked(&self.stores).entry(owner.map(str::to_owned)).or_default().clone(),
         }
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::keyvalue::Store;
 use crate::policy::real_path;
 use crate::sandbox::{Program, Provided, Settings};
-use crate::tool::Tool;
+use crate::tool::{Body, Tool};
 
 use super::run::Work;
 use super::{Context, Memory, Pipeline};
@@ -28,13 +28,18 @@ impl Pipeline {
         Provided { settings: settings(&self.surroundings.config(&tool.name)), store: Some(store) }
     }
 
-    /// Where a tool keeps values. In the operator's folder what a manifest of his own names is the same tool also when its
-    /// program changes; of every other the program's digest says whose the values are.
+    /// Where a tool keeps values. The functions of a component are one program to its author, and share one store; else
+    /// each tool has its own. In the operator's folder what a manifest of his own names is the same also when its program
+    /// changes; of everything else the program's digest says whose the values are.
     fn store(&self, tool: &Tool, digest: &str, memory: &Memory) -> Store {
-        let Some(folder) = &self.keyvalue else { return memory.store(digest, &tool.name) };
+        let (of, who) = match &tool.body {
+            Body::Typed(typed) => ("program", typed.program.to_string_lossy()),
+            _ => ("tool", tool.name.as_str().into()),
+        };
+        let Some(folder) = &self.keyvalue else { return memory.store([digest, of, &*who]) };
         let source = real_path(&tool.origin.path);
         let whose = if tool.origin.is_operators() { "" } else { digest };
-        folder.store(&[&tool.name, &source.to_string_lossy(), whose])
+        folder.store(&[of, &*who, &source.to_string_lossy(), whose])
     }
 }
 

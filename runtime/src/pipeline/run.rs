@@ -68,7 +68,9 @@ impl Pipeline {
         context: &Context<'_>,
         ticket: &mut Ticket<'_>,
     ) -> Result<(), ToolError> {
-        let (Code::Command(program) | Code::Rich(program, _)) = &work.code else { return Ok(()) };
+        let (Code::Command(program) | Code::Rich(program, _) | Code::Typed(program, _)) = &work.code else {
+            return Ok(());
+        };
         if !program.checks() || work.asks().is_some_and(|asks| !asks.rich.says.validate) {
             return Ok(());
         }
@@ -224,9 +226,11 @@ impl Pipeline {
     }
 }
 
-/// What fails after a refusal, fails for that reason; `before` is how many there were when it began.
+/// What fails after a refusal without an error of its own, fails for that reason; `before` is how many there were when it
+/// began.
 pub(super) fn after_refusal(error: ToolError, meter: &Meter, before: usize) -> ToolError {
-    match meter.refusals().len() > before {
+    let says_nothing = matches!(error.outcome, Outcome::Failed | Outcome::Trap) && error.json.is_none();
+    match says_nothing && meter.refusals().len() > before {
         true => ToolError { outcome: Outcome::Denied, ..error },
         false => error,
     }

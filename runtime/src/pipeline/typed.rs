@@ -36,12 +36,13 @@ impl Pipeline {
         ticket.log(log);
         secret::refuse_leak(ticket)?;
         // What fails right after a request failed, fails for that reason.
-        let returned = ended.map_err(|error| ticket.meter.ledger().blame(error))?;
+        let returned = ended.map_err(|error| ticket.meter.ledger().blame(error));
+        let returned = returned.map_err(|error| after_refusal(error, &ticket.meter, before))?;
         let bytes = ticket.meter.stdout.load(Relaxed);
         ticket.tell(What::Progress { bytes });
         if let Some(turn) = context.turn {
             turn.spend(usize::try_from(bytes).unwrap_or(usize::MAX))?;
         }
-        Ok(returned.map_err(|error| after_refusal(error, &ticket.meter, before)))
+        Ok(returned)
     }
 }

@@ -29,9 +29,8 @@ impl Program {
     /// Whether it checks arguments itself.
     pub(crate) fn checks(&self) -> bool {
         match &self.kind {
-            Kind::Command { check, .. } => check.is_some(),
+            Kind::Command { check, .. } | Kind::Plain { check, .. } => check.is_some(),
             Kind::Rich(linked) => linked.exports.check.is_some(),
-            Kind::Plain(_) => false,
         }
     }
 }
@@ -49,13 +48,15 @@ impl Sandbox {
         limits: &Limits,
         meter: &Arc<Meter>,
     ) -> Result<Result<(), String>, ToolError> {
-        let Kind::Command { pre, check: Some(check) } = &program.kind else { return Ok(Ok(())) };
+        let (Kind::Command { check: Some(check), .. } | Kind::Plain { check: Some(check), .. }) = &program.kind else {
+            return Ok(Ok(()));
+        };
         let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).build();
         let allowance = Allowance::new(limits, meter, &self.open_files);
         let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
         let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };
         let ended = self.within(program.counts_fuel, inside, limits, meter, async |store| {
-            let instance = pre.instance_pre().instantiate_async(&mut *store).await?;
+            let instance = program.pre().instantiate_async(&mut *store).await?;
             let check = instance.get_typed_func::<(&str,), (Result<(), String>,)>(&mut *store, *check)?;
             let (judged,) = check.call_async(&mut *store, (arguments,)).await?;
             Ok(judged)

@@ -115,7 +115,11 @@ enum Kind {
     },
     Rich(Box<Linked>),
     /// By the functions that it exports, of which each call names one.
-    Plain(InstancePre<Host>),
+    Plain {
+        pre: InstancePre<Host>,
+        /// The export by which it checks arguments, where it has one.
+        check: Option<ComponentExportIndex>,
+    },
 }
 
 /// What a call gives to a command.
@@ -176,7 +180,7 @@ impl Sandbox {
         let kind = match (exports, CommandPre::new(pre.clone())) {
             (Some(exports), _) => Kind::Rich(Box::new(Linked { pre, exports })),
             (None, Ok(pre)) => Kind::Command { pre, check: check::export(&component) },
-            (None, Err(_)) if is_plain => Kind::Plain(pre),
+            (None, Err(_)) if is_plain => Kind::Plain { pre, check: check::export(&component) },
             (None, Err(_)) => return Err(NotCompiled::Program(no_command(room, &component))),
         };
         Ok(Program { kind, counts_fuel, digest, asks_provided })
@@ -191,8 +195,15 @@ impl Sandbox {
             None => compiler::compiled(&room.engine, bytes).map_err(NotCompiled::Program)?,
             Some(compiler) => compiler::code(compiler.compile(&Job { program: bytes.into(), counts_fuel })?)?,
         };
-        let component = cache::load(&room.engine, &code)
-            .map_err(|error| NotCompiled::System(format!("the compiled program cannot be loaded: {error:#}")))?;
+        let component = cache::load(&room.engine, &code).map_err(|error| {
+            let why = format!("the compiled program cannot be loaded: {error:#}");
+            // What a slot of the sandbox has no room for has none anywhere.
+            if why.contains("exceeds the configured maximum") {
+                NotCompiled::Program(why)
+            } else {
+                NotCompiled::System(why)
+            }
+        })?;
         if let Some(cache) = &self.cache {
             cache.put(&room.engine, digest, &code);
         }

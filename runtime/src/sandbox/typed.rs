@@ -27,11 +27,11 @@ pub(crate) struct Returned {
 }
 
 impl Program {
-    fn pre(&self) -> &InstancePre<Host> {
+    pub(super) fn pre(&self) -> &InstancePre<Host> {
         match &self.kind {
             Kind::Command { pre, .. } => pre.instance_pre(),
             Kind::Rich(linked) => &linked.pre,
-            Kind::Plain(pre) => pre,
+            Kind::Plain { pre, .. } => pre,
         }
     }
 }

@@ -119,10 +119,13 @@ impl Arguments {
 
     /// What breaks the schema in a value, if anything does.
     pub(crate) fn violations(&self, value: &Value) -> Option<String> {
-        if let Some(validator) = self.validator.as_ref().filter(|validator| !validator.is_valid(value)) {
-            return Some(violations(validator, value));
+        if let (Some(types), Some(arguments)) = (&self.types, value.as_object())
+            && let Err(why) = typed::check(&types.function, arguments)
+        {
+            return Some(why);
         }
-        typed::check(&self.types.as_ref()?.function, value.as_object()?).err()
+        let validator = self.validator.as_ref().filter(|validator| !validator.is_valid(value))?;
+        Some(violations(validator, value))
     }
 }
 

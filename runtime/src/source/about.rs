@@ -29,7 +29,7 @@ const MOST_NOTES: usize = 20;
 const LONGEST_NAME: usize = 1000;
 /// How the names begin of what a rich tool and a command export.
 const CALL: &str = "toolcrib:tool/call@1.";
-const RUN: &str = "wasi:cli/run@0.2.";
+pub(super) const RUN: &str = "wasi:cli/run@0.2.";
 
 /// What the bytes of a program tell. All names and texts are the author's, as they stand there; nothing has checked them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -128,13 +128,16 @@ fn of(program: &[u8]) -> Option<About> {
         notes.push("its imports are too many or cannot be read, so nothing follows from them".to_owned());
     }
     let kind = kind(is_component, known.as_ref());
+    let exports_own = known.as_ref().is_some_and(|known| known.exports.iter().any(|name| !typed::is_contract(name)));
     let asks = known.as_ref().map(|known| interface::asked(&known.imports, kind));
     let exports = known.map(|known| known.exports).filter(|_| is_component);
     let not_tools = match kind {
-        Kind::Functions => typed::read(program).map(|exported| exported.refused).unwrap_or_else(|why| {
-            notes.push(format!("its functions cannot be read: {why}"));
-            Vec::new()
-        }),
+        Kind::Functions | Kind::Command if exports_own => {
+            typed::read(program).map(|exported| exported.refused).unwrap_or_else(|why| {
+                notes.push(format!("its functions cannot be read: {why}"));
+                Vec::new()
+            })
+        }
         _ => Vec::new(),
     };
     let not_tool = |(export, why): (String, String)| NotTool { export: cut(&export, LONGEST_NAME), why };

@@ -29,8 +29,14 @@ impl Programs {
         let program = self.0.entry(path.clone()).or_insert_with(|| Program::read(&path));
         let Some(program) = program else { return (vec![tool], Vec::new()) };
         tool.imports = Some(program.imports.clone());
-        let Contract::Known { kind, descriptors } = &program.contract else { return (vec![tool], Vec::new()) };
         let mut report = Report::new(&path);
+        let is_of_functions = matches!(&program.contract, Contract::Known { kind: Kind::Functions(_), .. });
+        if let Some(function) = demanded(&tool).filter(|_| !is_of_functions) {
+            let why = format!("its component exports no functions, and `function` names {function:?}");
+            report.problems.push(Noted { problem: problem(&tool, why), together: false });
+            return (Vec::new(), report.problems);
+        }
+        let Contract::Known { kind, descriptors } = &program.contract else { return (vec![tool], Vec::new()) };
         let Some(descriptors) = report.value(descriptors.clone()) else { return (Vec::new(), report.problems) };
         let several = descriptors.len() > 1;
         let described: Vec<Described> = descriptors
@@ -107,6 +113,14 @@ impl Component {
     fn take(&mut self, name: &str) -> Option<Described> {
         let at = self.described.iter().position(|one| one.name == name)?;
         Some(self.described.remove(at))
+    }
+}
+
+/// The function that an entry demands. The second word of a command may be an argument; what a Markdown file names is none.
+fn demanded(tool: &Tool) -> Option<&str> {
+    match &tool.body {
+        Body::Command { argv, .. } if tool.origin.format == Format::Artifact => argv.get(1).map(String::as_str),
+        _ => None,
     }
 }
 

@@ -63,7 +63,7 @@ impl Limits {
     pub const STACK: usize = 512 * 1024;
     /// The most core instances of one component: its program, its adapter, their shims, and the shared libraries of an
     /// interpreter. The sandbox has room for all of them in each of its slots, so that no component takes another's.
-    pub const INSTANCES: u32 = 32;
+    pub const INSTANCES: u32 = 64;
     /// The most memories of one component.
     pub const MEMORIES: u32 = 4;
     /// The most tables of one component.

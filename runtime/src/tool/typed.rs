@@ -75,8 +75,34 @@ pub struct Record {
 pub struct Cases {
     /// What its WIT says about it.
     pub docs: Option<String>,
+    cases: Vec<Case>,
+    /// Their places in the order of their names: a value may name one of thousands, thousands of times.
+    by_name: Vec<usize>,
+}
+
+impl Cases {
+    /// Of these in their order.
+    pub fn new(docs: Option<String>, cases: Vec<Case>) -> Self {
+        let mut by_name: Vec<_> = (0..cases.len()).collect();
+        by_name.sort_by(|left, right| cases[*left].name.cmp(&cases[*right].name));
+        Self { docs, cases, by_name }
+    }
+
     /// Them, in order.
-    pub cases: Vec<Case>,
+    pub fn iter(&self) -> impl Iterator<Item = &Case> {
+        self.cases.iter()
+    }
+
+    /// Their names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.iter().map(|case| case.name.as_str())
+    }
+
+    /// The one of this name.
+    pub fn find(&self, name: &str) -> Option<&Case> {
+        let found = self.by_name.binary_search_by(|at| self.cases[*at].name.as_str().cmp(name));
+        found.ok().map(|at| &self.cases[self.by_name[at]])
+    }
 }
 
 /// A type of a value that has a JSON form. Handles, streams and futures have none.

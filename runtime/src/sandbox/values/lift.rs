@@ -82,7 +82,7 @@ impl Line {
                 self.put("}")
             }
             (Type::Variant(cases), Val::Variant(name, carried)) => {
-                let ty = cases.cases.iter().find(|case| case.name == *name).ok_or(Unwritten::Unlike)?.ty.as_ref();
+                let ty = cases.find(name).ok_or(Unwritten::Unlike)?.ty.as_ref();
                 self.case(name, ty, carried.as_deref())
             }
             (Type::Enum(cases), Val::Enum(name)) => self.name(cases, name),
@@ -116,9 +116,9 @@ impl Line {
     }
 
     fn name(&mut self, cases: &Cases, name: &str) -> Result<(), Unwritten> {
-        match cases.cases.iter().any(|case| case.name == name) {
-            true => self.string(name),
-            false => Err(Unwritten::Unlike),
+        match cases.find(name) {
+            Some(_) => self.string(name),
+            None => Err(Unwritten::Unlike),
         }
     }
 

@@ -72,7 +72,7 @@ fn case(found: &Value) -> Option<(&str, Option<&Value>)> {
 }
 
 fn ty_of<'a>(cases: &'a Cases, name: &str) -> Option<Option<&'a Type>> {
-    cases.cases.iter().find(|case| case.name == name).map(|case| case.ty.as_ref())
+    cases.find(name).map(|case| case.ty.as_ref())
 }
 
 fn carried(ty: Option<&Type>, found: Option<&Value>) -> Option<Option<Box<Val>>> {

@@ -30,12 +30,12 @@ fn record(types: Vec<Type>) -> Type {
 }
 
 fn cases(count: usize) -> Arc<Cases> {
-    Arc::new(Cases { docs: None, cases: (0..count).map(|index| case(&format!("case-{index}"), None)).collect() })
+    Arc::new(Cases::new(None, (0..count).map(|index| case(&format!("case-{index}"), None)).collect()))
 }
 
 fn variant(types: Vec<Option<Type>>) -> Type {
     let cases = types.into_iter().enumerate().map(|(index, ty)| case(&format!("case-{index}"), ty)).collect();
-    Type::Variant(Arc::new(Cases { docs: None, cases }))
+    Type::Variant(Arc::new(Cases::new(None, cases)))
 }
 
 /// A function that takes a value of a type and gives one back.
@@ -121,18 +121,18 @@ fn values(ty: &Type) -> BoxedStrategy<Val> {
             fields.prop_map(Val::Record).boxed()
         }
         Type::Variant(cases) => {
-            let each = cases.cases.iter().map(|case| {
+            let each = cases.iter().map(|case| {
                 let name = case.name.clone();
                 some(&case.ty).prop_map(move |carried| Val::Variant(name.clone(), carried)).boxed()
             });
             proptest::strategy::Union::new(each).boxed()
         }
         Type::Enum(cases) => {
-            let names: Vec<_> = cases.cases.iter().map(|case| case.name.clone()).collect();
+            let names: Vec<_> = cases.iter().map(|case| case.name.clone()).collect();
             proptest::sample::select(names).prop_map(Val::Enum).boxed()
         }
         Type::Flags(cases) => {
-            let names: Vec<_> = cases.cases.iter().map(|case| case.name.clone()).collect();
+            let names: Vec<_> = cases.iter().map(|case| case.name.clone()).collect();
             let most = names.len();
             proptest::sample::subsequence(names, 0..=most).prop_map(Val::Flags).boxed()
         }
@@ -191,7 +191,7 @@ fn holds_bytes(ty: &Type) -> bool {
         Type::Map(sides) => holds_bytes(&sides.0) || holds_bytes(&sides.1),
         Type::Tuple(types) => types.iter().any(holds_bytes),
         Type::Record(record) => record.fields.iter().any(|field| holds_bytes(&field.ty)),
-        Type::Variant(cases) => cases.cases.iter().filter_map(|case| case.ty.as_ref()).any(holds_bytes),
+        Type::Variant(cases) => cases.iter().filter_map(|case| case.ty.as_ref()).any(holds_bytes),
         Type::Result(sides) => [&sides.0, &sides.1].into_iter().flatten().any(holds_bytes),
         _ => false,
     }
@@ -270,12 +270,8 @@ proptest! {
 /// One value of each type, in words that can be read: the table of the mapping.
 #[test]
 fn each_type_has_the_form_that_is_documented() {
-    let unit =
-        |names: &[&str]| Arc::new(Cases { docs: None, cases: names.iter().map(|name| case(name, None)).collect() });
-    let shape = Type::Variant(Arc::new(Cases {
-        docs: None,
-        cases: vec![case("circle", Some(Type::F64)), case("nothing", None)],
-    }));
+    let unit = |names: &[&str]| Arc::new(Cases::new(None, names.iter().map(|name| case(name, None)).collect()));
+    let shape = Type::Variant(Arc::new(Cases::new(None, vec![case("circle", Some(Type::F64)), case("nothing", None)])));
     let optional = |ty| Type::Option(Arc::new(ty));
     let point = Type::Record(Arc::new(Record {
         docs: None,

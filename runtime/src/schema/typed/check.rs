@@ -1,18 +1,23 @@
 //! Whether JSON arguments are values of a function's types. The first that is not is told with its place, what was found and
 //! what would do. Nothing is built and nothing is copied.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
 
-use crate::tool::typed::{Case, Field, Function, Integer, Type};
+use crate::tool::typed::{Cases, Field, Function, Integer, Type};
 
 use super::{ERROR, INFINITE, NEGATIVE_INFINITE, NOT_A_NUMBER, OK, SOME};
 
-/// The most values in the arguments of a call: each element, each field, each byte of a `list<u8>` is one.
+/// The most values in the arguments of a call: each element, each field, also one that is left out, each byte of a
+/// `list<u8>` is one, and of a field so is each [`NAME`] of its name, which is copied.
 pub(super) const MOST_VALUES: usize = 1 << 18;
+const NAME: usize = 40;
+/// Beyond this not every whole number is one of 64 bits with a point.
+const EXACT: f64 = (1_u64 << 53) as f64;
 /// The most characters of a value that a message shows.
 const LONGEST_SHOWN: usize = 60;
 /// The most names that a message lists.
@@ -103,31 +108,32 @@ fn value(ty: &Type, found: &Value, budget: &mut usize) -> Result<(), Wrong> {
             each.into_iter().try_for_each(|(index, (ty, found))| at_item(index, value(ty, found, budget)))
         }
         (Type::Record(record), Value::Object(fields)) => members(&record.fields, fields, "field", budget),
-        (Type::Enum(cases), Value::String(name)) => known(&cases.cases, name).map(drop),
+        (Type::Enum(cases), Value::String(name)) => known(cases, name),
         (Type::Flags(cases), Value::Array(set)) => {
+            let mut seen = HashSet::with_capacity(set.len().min(cases.iter().count()));
             for (index, flag) in set.iter().enumerate() {
                 let known = match flag {
-                    Value::String(name) => known(&cases.cases, name).map(drop),
+                    Value::String(name) => known(cases, name),
                     other => Err(Wrong::new(format!("the name of a flag is expected, found {}", told(other)))),
                 };
                 at_item(index, known.and_then(|()| spend(1, budget)))?;
-                if set[..index].contains(flag) {
+                if !seen.insert(flag.as_str()) {
                     return at_item(index, Err(Wrong::new(format!("{} stands twice", shown(flag)))));
                 }
             }
             Ok(())
         }
         (Type::Variant(cases), found) => {
-            let cases = || cases.cases.iter().map(|case| (case.name.as_str(), case.ty.as_ref()));
-            case(cases, ty, found, budget)
+            let find = |name: &str| cases.find(name).map(|case| (case.name.as_str(), case.ty.as_ref()));
+            case(find, ty, found, budget)
         }
         (Type::Result(sides), found) => {
-            let sides = || [(OK, sides.0.as_ref()), (ERROR, sides.1.as_ref())].into_iter();
-            case(sides, ty, found, budget)
+            let sides = [(OK, sides.0.as_ref()), (ERROR, sides.1.as_ref())];
+            case(|wanted| sides.into_iter().find(|(name, _)| *name == wanted), ty, found, budget)
         }
         (Type::Option(_), Value::Null) => Ok(()),
         (Type::Option(inner), found) if inner.takes_null() => {
-            case(|| std::iter::once((SOME, Some(&**inner))), ty, found, budget)
+            case(|wanted| (wanted == SOME).then_some((SOME, Some(&**inner))), ty, found, budget)
         }
         (Type::Option(inner), found) => value(inner, found, budget),
         _ => Err(unlike(ty, found)),
@@ -138,6 +144,7 @@ fn value(ty: &Type, found: &Value, budget: &mut usize) -> Result<(), Wrong> {
 fn members(fields: &[Field], found: &Map<String, Value>, word: &str, budget: &mut usize) -> Result<(), Wrong> {
     let mut seen = 0;
     for field in fields {
+        spend(1 + field.name.len() / NAME, budget)?;
         match found.get(&field.name) {
             Some(found) => {
                 value(&field.ty, found, budget).map_err(|wrong| wrong.at(Step::Member(field.name.clone())))?;
@@ -185,16 +192,15 @@ fn entries(ty: &Type, key: &Type, entry: &Type, found: &Value, budget: &mut usiz
 }
 
 /// One of several cases: its name where it carries nothing, else an object with it as the one member.
-fn case<'a, I: Iterator<Item = (&'a str, Option<&'a Type>)>>(
-    cases: impl Fn() -> I,
+fn case<'a>(
+    find: impl Fn(&str) -> Option<(&'a str, Option<&'a Type>)>,
     ty: &Type,
     found: &Value,
     budget: &mut usize,
 ) -> Result<(), Wrong> {
-    let find = |wanted: &str| cases().find(|(name, _)| *name == wanted);
     let unknown = |name: &str| {
         let found = shown(&Value::String(name.to_owned()));
-        Wrong::new(format!("unknown case {found}, {}", listed(cases().map(|(name, _)| name))))
+        Wrong::new(format!("unknown case {found}, {} is expected", wanted(ty)))
     };
     match found {
         Value::String(name) => match find(name) {
@@ -216,10 +222,10 @@ fn case<'a, I: Iterator<Item = (&'a str, Option<&'a Type>)>>(
     }
 }
 
-fn known<'a>(cases: &'a [Case], name: &str) -> Result<&'a Case, Wrong> {
-    cases.iter().find(|case| case.name == name).ok_or_else(|| {
+fn known(cases: &Cases, name: &str) -> Result<(), Wrong> {
+    cases.find(name).map(drop).ok_or_else(|| {
         let found = shown(&Value::String(name.to_owned()));
-        Wrong::new(format!("unknown name {found}, {}", listed(cases.iter().map(|case| case.name.as_str()))))
+        Wrong::new(format!("unknown name {found}, {}", listed(cases.names())))
     })
 }
 
@@ -229,9 +235,9 @@ fn fits(integer: Integer, number: &Number) -> Option<bool> {
     if let Some(whole) = number.as_i128() {
         return Some((i128::from(least)..=i128::from(most)).contains(&whole));
     }
-    let wide = number.as_f64()?;
-    // Every value of a type beside the widest is told exactly, and those are compared where they can be.
-    (wide.fract() == 0.0).then(|| wide >= least as f64 && wide < most as f64 + 1.0)
+    // What may have been rounded when it was read is not taken for what was meant.
+    let wide = number.as_f64().filter(|wide| wide.fract() == 0.0 && wide.abs() <= EXACT)?;
+    Some(wide >= least as f64 && wide < most as f64 + 1.0)
 }
 
 fn spend(values: usize, budget: &mut usize) -> Result<(), Wrong> {
@@ -266,10 +272,10 @@ fn wanted(ty: &Type) -> String {
         Type::Bytes => "a string of base64".to_owned(),
         Type::List(_) | Type::Tuple(_) => "an array".to_owned(),
         Type::Flags(cases) => {
-            format!("an array of names, {}", listed(cases.cases.iter().map(|case| case.name.as_str())))
+            format!("an array of names, {}", listed(cases.names()))
         }
-        Type::Enum(cases) => format!("a string, {}", listed(cases.cases.iter().map(|case| case.name.as_str()))),
-        Type::Variant(cases) => format!("a case, {}", listed(cases.cases.iter().map(|case| case.name.as_str()))),
+        Type::Enum(cases) => format!("a string, {}", listed(cases.names())),
+        Type::Variant(cases) => format!("a case, {}", listed(cases.names())),
         Type::Result(_) => format!("a case, {}", listed([OK, ERROR].into_iter())),
         Type::Map(sides) if sides.0 != Type::String => "an array of pairs `[key, value]`".to_owned(),
         Type::Map(_) | Type::Record(_) => "an object".to_owned(),
@@ -279,7 +285,8 @@ fn wanted(ty: &Type) -> String {
 }
 
 fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let mut names: Vec<_> = names.take(MOST_LISTED + 1).map(|name| format!("`{name}`")).collect();
+    let short = |name: &str| name.chars().take(LONGEST_SHOWN).collect::<String>();
+    let mut names: Vec<_> = names.take(MOST_LISTED + 1).map(|name| format!("`{}`", short(name))).collect();
     match names.len() {
         0 => "none is expected".to_owned(),
         1 => format!("{} is expected", names[0]),
@@ -319,7 +326,7 @@ mod tests {
 
     use serde_json::json;
 
-    use crate::tool::typed::{Cases, Record};
+    use crate::tool::typed::{Case, Record};
 
     use super::*;
 
@@ -334,7 +341,7 @@ mod tests {
 
     fn cases(names: &[&str]) -> Arc<Cases> {
         let case = |name: &&str| Case { name: (*name).to_owned(), docs: None, ty: None };
-        Arc::new(Cases { docs: None, cases: names.iter().map(case).collect() })
+        Arc::new(Cases::new(None, names.iter().map(case).collect()))
     }
 
     #[test]
@@ -367,12 +374,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_out_counts_as_what_is_made_of_it() {
+        let optional = |n| Field { name: format!("f{n}"), docs: None, ty: Type::Option(Arc::new(Type::Bool)) };
+        let record = |count| Type::Record(Arc::new(Record { docs: None, fields: (0..count).map(optional).collect() }));
+        let of = |count: usize| json!(vec![json!({}); count]);
+        let list = Type::List(Arc::new(record(1000)));
+        assert!(check(&function(list.clone()), json!({"items": of(250)}).as_object().unwrap()).is_ok());
+        assert!(told(list, of(270)).contains("more than 262144 values"));
+        let long = Field { name: "n".repeat(4000), docs: None, ty: Type::Option(Arc::new(Type::Bool)) };
+        let list = Type::List(Arc::new(Type::Record(Arc::new(Record { docs: None, fields: vec![long] }))));
+        assert!(told(list, of(3000)).contains("more than 262144 values"));
+    }
+
+    #[test]
+    fn a_whole_number_that_was_rounded_is_not_taken() {
+        let wide = || Type::Integer(Integer::S64);
+        assert!(check(&function(wide()), json!({"items": 9_007_199_254_740_992_f64}).as_object().unwrap()).is_ok());
+        assert!(told(wide(), json!(9_007_199_254_740_994_f64)).contains("is expected, found"));
+    }
+
+    #[test]
     fn no_more_values_are_taken_than_there_is_room_for() {
         let list = Type::List(Arc::new(Type::Bool));
         let of = |count: usize| json!({"items": vec![true; count]});
-        assert_eq!(check(&function(list.clone()), of(MOST_VALUES - 1).as_object().unwrap()), Ok(()));
-        let error = check(&function(list), of(MOST_VALUES).as_object().unwrap()).unwrap_err();
-        assert_eq!(error, "$.items[262143]: more than 262144 values in the arguments of one call");
+        // The argument and the list are two of them.
+        assert_eq!(check(&function(list.clone()), of(MOST_VALUES - 2).as_object().unwrap()), Ok(()));
+        let error = check(&function(list), of(MOST_VALUES - 1).as_object().unwrap()).unwrap_err();
+        assert_eq!(error, "$.items[262142]: more than 262144 values in the arguments of one call");
         let bytes = told(Type::Bytes, json!("A".repeat(MOST_VALUES / 3 * 4 + 8)));
         assert_eq!(bytes, "$.items: more than 262144 values in the arguments of one call");
     }

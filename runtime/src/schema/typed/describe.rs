@@ -48,9 +48,7 @@ fn of(ty: &Type, side: Side) -> Value {
         },
         Type::Tuple(items) => tuple(items.iter(), side),
         Type::Record(record) => described(object(&record.fields, side), record.docs.as_deref()),
-        Type::Variant(cases) => {
-            described(variant(cases.cases.iter().map(Alternative::of), side), cases.docs.as_deref())
-        }
+        Type::Variant(cases) => described(variant(cases.iter().map(Alternative::of), side), cases.docs.as_deref()),
         Type::Enum(cases) => described(json!({"type": "string", "enum": names(cases)}), told(cases).as_deref()),
         Type::Flags(cases) => {
             let names = json!({"type": "string", "enum": names(cases)});
@@ -125,12 +123,12 @@ fn one(name: &str, schema: Value) -> Value {
 }
 
 fn names(cases: &Cases) -> Vec<&str> {
-    cases.cases.iter().map(|case| case.name.as_str()).collect()
+    cases.names().collect()
 }
 
 /// What is said of cases that have no schema of their own to say it in.
 fn told(cases: &Cases) -> Option<String> {
-    let each = cases.cases.iter().filter_map(|case| Some(format!("`{}`: {}", case.name, case.docs.as_deref()?)));
+    let each = cases.iter().filter_map(|case| Some(format!("`{}`: {}", case.name, case.docs.as_deref()?)));
     let lines: Vec<String> = cases.docs.clone().into_iter().chain(each).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }

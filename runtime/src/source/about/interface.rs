@@ -107,8 +107,11 @@ fn known(name: &str) -> Option<(Capability, &'static [Versions])> {
         "wasi:http/outgoing-handler" | "wasi:http/types" => Capability::Http,
         "wasi:io/error" | "wasi:io/poll" | "wasi:io/streams" => Capability::Io,
         "wasi:random/insecure" | "wasi:random/insecure-seed" | "wasi:random/random" => Capability::Random,
-        "wasi:config/store" => Capability::Config,
-        "wasi:keyvalue/atomics" | "wasi:keyvalue/batch" | "wasi:keyvalue/store" => Capability::KeyValue,
+        // Drafts, each linked under the name that it is imported by.
+        "wasi:config/store" | "wasi:config/runtime" => return Some((Capability::Config, &[])),
+        "wasi:keyvalue/atomics" | "wasi:keyvalue/batch" | "wasi:keyvalue/store" => {
+            return Some((Capability::KeyValue, &[]));
+        }
         "wasi:logging/logging" => return Some((Capability::Logging, &[])),
         _ if name.starts_with("wasi:sockets/") => Capability::Sockets,
         _ => {

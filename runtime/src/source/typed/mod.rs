@@ -15,7 +15,6 @@ use wasmparser::component_types::{
 use wasmparser::types::TypesRef;
 use wasmparser::{Parser, Payload, PrimitiveValType, Validator, WasmFeatures};
 
-use crate::schema::typed as mapping;
 use crate::tool::typed::{Case, Cases, Field, Function, Integer, Record, Type};
 
 use super::imports::check_nesting;
@@ -30,8 +29,14 @@ const MOST_FUNCTIONS: usize = 256;
 const MOST_PARTS: usize = 5000;
 /// The deepest that they may be nested: each level may be two in JSON, of which 127 are read.
 const DEEPEST: usize = 50;
-/// The most bytes of a function's schemas together.
+/// The most bytes of what is said of a function in its schemas, and of all functions of a component together: about so many
+/// as they will have, weighed before anything is written.
 const MOST_SCHEMA_BYTES: usize = 256 << 10;
+const MOST_TOGETHER: usize = 2 << 20;
+/// What a type weighs beside its names and texts.
+const TYPE_BYTES: usize = 90;
+/// The longest name of a function that a tool may have, in characters, and as much of a parameter's as a message shows.
+const LONGEST_NAME: usize = 128;
 
 /// What compilers leave among the exports: it made the program ready while it was built, and is no tool. Each by its place
 /// and its first parameters, for a function of one's own may have the same name.
@@ -86,23 +91,24 @@ pub(super) fn read(program: &[u8]) -> Result<Exported, String> {
 
 fn of_exports(known: TypesRef<'_>, exports: &[String], docs: &Docs) -> Result<Exported, String> {
     let mut exported = Exported::default();
-    let mut count = 0;
-    let mut counted = |exported: &Exported| {
-        count = exported.functions.len() + exported.refused.len();
-        if count > MOST_FUNCTIONS { Err(format!("it exports more than {MOST_FUNCTIONS} functions")) } else { Ok(()) }
+    let mut left = MOST_TOGETHER;
+    let counted = |exported: &Exported| match exported.functions.len() + exported.refused.len() {
+        0..=MOST_FUNCTIONS => Ok(()),
+        _ => Err(format!("it exports more than {MOST_FUNCTIONS} functions")),
     };
-    for name in exports.iter().filter(|name| !is_contract(name)) {
+    let own: Vec<_> = exports.iter().map(String::as_str).filter(|name| !is_contract(name)).collect();
+    for name in own.iter().copied() {
         match known.component_item_for_export(name).map(|item| item.ty) {
             Some(ComponentEntityType::Func(id)) => {
-                let mut reader = Reader::new(known, HashMap::new(), docs.of_world());
-                exported.add(None, name, reader.function(None, name, id));
+                let mut reader = Reader::new(known, HashMap::new(), docs.of_world(&own));
+                exported.add(None, name, reader.function(None, name, id, &mut left));
             }
             Some(ComponentEntityType::Instance(id)) => {
                 let members = &known[id].exports;
-                let mut reader = Reader::new(known, type_names(members), docs.of_interface(name));
+                let mut reader = Reader::new(known, type_names(members), docs.of_interface(name, &own));
                 for (function, item) in members {
                     if let ComponentEntityType::Func(id) = item.ty {
-                        exported.add(Some(name), function, reader.function(Some(name), function, id));
+                        exported.add(Some(name), function, reader.function(Some(name), function, id, &mut left));
                         counted(&exported)?;
                     }
                 }
@@ -148,11 +154,12 @@ fn is_left(function: &Function) -> bool {
     LEFT.iter().any(|(place, params)| function.to_string() == *place && begins(params))
 }
 
-/// A type with what it weighs: the types that it is made of, and how deep they are nested.
+/// A type with what it weighs: the types that it is made of, about how much is said of them, and how deep they are nested.
 #[derive(Clone)]
 struct Weighed {
     ty: Type,
     parts: usize,
+    bytes: usize,
     height: usize,
 }
 
@@ -169,49 +176,54 @@ impl<'a> Reader<'a> {
         Self { known, names, docs, read: HashMap::new() }
     }
 
-    fn function(&mut self, interface: Option<&str>, name: &str, id: ComponentFuncTypeId) -> Result<Function, String> {
+    /// Reads a function, as far as there is room `left` for what is said of it.
+    fn function(
+        &mut self,
+        interface: Option<&str>,
+        name: &str,
+        id: ComponentFuncTypeId,
+        left: &mut usize,
+    ) -> Result<Function, String> {
         if name.starts_with('[') {
             return Err("a part of a resource, and JSON has no handles".to_owned());
+        }
+        if name.len() > LONGEST_NAME {
+            return Err(format!("its name is longer than {LONGEST_NAME} characters"));
         }
         let known = self.known;
         let ty = &known[id];
         if ty.async_ {
             return Err("asynchronous, and the sandbox calls functions to their end".to_owned());
         }
-        let mut parts = 0;
+        let docs = self.docs.function(name);
+        let mut weight = Weight { parts: 0, bytes: TYPE_BYTES + docs.as_ref().map_or(0, String::len), height: 0 };
         let mut params = Vec::with_capacity(ty.params.len());
         for (name, ty) in &ty.params {
-            let read = self.value(ty, 1).map_err(|why| format!("its parameter `{name}` is {why}"))?;
-            parts += read.parts;
-            params.push(Field { name: name.to_string(), docs: None, ty: read.ty });
+            let short = || name.chars().take(LONGEST_NAME).collect::<String>();
+            let read = self.value(ty, 1).map_err(|why| format!("its parameter `{}` is {why}", short()))?;
+            weight.said(name, None);
+            params.push(Field { name: name.to_string(), docs: None, ty: weight.take(read) });
         }
-        let result = match &ty.result {
-            Some(ty) => {
-                let read = self.value(ty, 1).map_err(|why| format!("its result is {why}"))?;
-                parts += read.parts;
-                Some(read.ty)
-            }
-            None => None,
-        };
+        let result = ty.result.as_ref().map(|ty| self.value(ty, 1)).transpose();
+        let result = result.map_err(|why| format!("its result is {why}"))?.map(|read| weight.take(read));
+        let Weight { parts, bytes, .. } = weight;
         if parts > MOST_PARTS {
             return Err(format!("its types are made of {parts} types, and at most {MOST_PARTS} are described"));
         }
-        let docs = self.docs.function(name);
-        let function =
-            Function { interface: interface.map(str::to_owned), name: name.to_owned(), docs, params, result };
-        let schemas = [Some(mapping::arguments(&function)), mapping::output(&function)];
-        let bytes: usize = schemas.iter().flatten().map(|schema| schema.to_string().len()).sum();
         if bytes > MOST_SCHEMA_BYTES {
-            return Err(format!(
-                "its schemas have {bytes} bytes, and at most {MOST_SCHEMA_BYTES} are given to a model"
-            ));
+            return Err(format!("its schemas would have some {bytes} bytes, and at most {MOST_SCHEMA_BYTES} are made"));
         }
-        Ok(function)
+        *left = left.checked_sub(bytes).ok_or_else(|| {
+            format!("the schemas of all functions together would have more than {MOST_TOGETHER} bytes")
+        })?;
+        Ok(Function { interface: interface.map(str::to_owned), name: name.to_owned(), docs, params, result })
     }
 
     fn value(&mut self, ty: &ComponentValType, level: usize) -> Result<Weighed, String> {
         let id = match ty {
-            ComponentValType::Primitive(ty) => return Ok(Weighed { ty: primitive(*ty)?, parts: 1, height: 1 }),
+            ComponentValType::Primitive(ty) => {
+                return Ok(Weighed { ty: primitive(*ty)?, parts: 1, bytes: TYPE_BYTES, height: 1 });
+            }
             ComponentValType::Type(id) => *id,
         };
         let read = match self.read.get(&id) {
@@ -228,17 +240,18 @@ impl<'a> Reader<'a> {
 
     fn defined(&mut self, id: ComponentDefinedTypeId, level: usize) -> Result<Weighed, String> {
         let known = self.known;
-        let mut weight = Weight { parts: 1, height: 0 };
         let named = self.names.get(&id).copied();
         let docs = named.and_then(|name| self.docs.ty(name));
+        let mut weight = Weight { parts: 1, bytes: TYPE_BYTES + docs.as_ref().map_or(0, String::len), height: 0 };
         let member = |reader: &Self, member: &str| named.and_then(|name| reader.docs.member(name, member));
         let ty = match &known[id] {
             ComponentDefinedType::Primitive(ty) => primitive(*ty)?,
             ComponentDefinedType::Record(record) => {
                 let mut fields = Vec::with_capacity(record.fields.len());
                 for (name, ty) in &record.fields {
-                    let ty = weight.take(self.value(ty, level + 1)?);
-                    fields.push(Field { name: name.to_string(), docs: member(self, name), ty });
+                    let (read, docs) = (self.value(ty, level + 1)?, member(self, name));
+                    weight.said(name, docs.as_deref());
+                    fields.push(Field { name: name.to_string(), docs, ty: weight.take(read) });
                 }
                 Type::Record(Arc::new(Record { docs, fields }))
             }
@@ -246,17 +259,19 @@ impl<'a> Reader<'a> {
                 let mut cases = Vec::with_capacity(variant.cases.len());
                 for (name, case) in &variant.cases {
                     let ty = case.ty.as_ref().map(|ty| self.value(ty, level + 1)).transpose()?;
-                    let ty = ty.map(|ty| weight.take(ty));
+                    let (ty, docs) = (ty.map(|ty| weight.take(ty)), member(self, name));
+                    weight.said(name, docs.as_deref());
                     weight.parts += 1;
-                    cases.push(Case { name: name.to_string(), docs: member(self, name), ty });
+                    cases.push(Case { name: name.to_string(), docs, ty });
                 }
-                Type::Variant(Arc::new(Cases { docs, cases }))
+                Type::Variant(Arc::new(Cases::new(docs, cases)))
             }
             ComponentDefinedType::Enum(names) | ComponentDefinedType::Flags(names) => {
                 let case = |name: &str| Case { name: name.to_owned(), docs: member(self, name), ty: None };
                 let cases: Vec<_> = names.iter().map(|name| case(name)).collect();
+                cases.iter().for_each(|case| weight.said(&case.name, case.docs.as_deref()));
                 weight.parts += cases.len();
-                let cases = Arc::new(Cases { docs, cases });
+                let cases = Arc::new(Cases::new(docs, cases));
                 match &known[id] {
                     ComponentDefinedType::Enum(_) => Type::Enum(cases),
                     _ => Type::Flags(cases),
@@ -299,21 +314,30 @@ impl<'a> Reader<'a> {
                 return Err("or holds a list of a fixed length, which the sandbox does not have".to_owned());
             }
         };
-        Ok(Weighed { ty, parts: weight.parts, height: weight.height + 1 })
+        Ok(Weighed { ty, parts: weight.parts, bytes: weight.bytes, height: weight.height + 1 })
     }
 }
 
 /// What the members of a type weigh together.
 struct Weight {
     parts: usize,
+    bytes: usize,
     height: usize,
 }
 
 impl Weight {
+    /// Takes a member's type.
     fn take(&mut self, member: Weighed) -> Type {
         self.parts = self.parts.saturating_add(member.parts);
+        self.bytes = self.bytes.saturating_add(member.bytes);
         self.height = self.height.max(member.height);
         member.ty
+    }
+
+    /// Takes what is said of a member: its name stands among the required ones, too.
+    fn said(&mut self, name: &str, docs: Option<&str>) {
+        let bytes = 2 * name.len() + docs.map_or(0, str::len) + TYPE_BYTES;
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 }
 

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use crate::schema::typed as mapping;
-use crate::source::Problem;
 use crate::source::report::Report;
 use crate::source::typed::Names;
+use crate::source::{Problem, name};
 use crate::tool::typed::{Function, Typed};
 use crate::tool::{Body, Format, Tool};
 
 use super::program::Functions;
-use super::{Component, filled, problem};
+use super::{Component, demanded, filled, problem};
 
 /// The most exports that are no tools of which a message tells.
 const MOST_TOLD: usize = 3;
@@ -48,7 +48,7 @@ impl Component {
             if *full != own.name {
                 own.interface.identity.aliases.infer(vec![full.clone()]);
             }
-            let described = self.take(&own.name);
+            let described = self.take(&own.name).or_else(|| self.take(full));
             tools.push(self.called(filled(own, described), function));
         }
         match self.described.first() {
@@ -83,10 +83,10 @@ impl Component {
         };
         match index.and_then(|index| callable.get(index)) {
             Some((function, names)) => {
-                let described = self.take(&names.short);
+                let described = self.take(&names.short).or_else(|| self.take(&names.full));
                 Ok(self.called(filled(tool, described), function))
             }
-            None if *is_command => {
+            None if *is_command && demanded(&tool).is_none() => {
                 let described = self.take(&tool.name);
                 Ok(filled(tool, described))
             }
@@ -126,7 +126,8 @@ fn no_such(word: Option<&str>, functions: &Functions) -> String {
 
 /// What cannot be a tool, and why, as far as one sentence holds it.
 fn listed(refused: &[(String, String)]) -> String {
-    let mut each: Vec<_> = refused.iter().take(MOST_TOLD).map(|(place, why)| format!("`{place}` ({why})")).collect();
+    let told = |(place, why): &(String, String)| format!("`{}` ({why})", name::shortened(place));
+    let mut each: Vec<_> = refused.iter().take(MOST_TOLD).map(told).collect();
     if refused.len() > MOST_TOLD {
         each.push(format!("and {} more", refused.len() - MOST_TOLD));
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::source::about::RUN;
 use crate::source::imports::{self, Known};
 use crate::source::typed::{self, Exported, Names};
 use crate::source::{descriptor, program_bytes};
@@ -14,7 +15,6 @@ use crate::tool::{Import, Says};
 /// How the names of the contract's interfaces begin and end: every version of the first major one.
 const PACKAGE: &str = "toolcrib:tool/";
 const VERSION: &str = "@1.";
-const RUN: &str = "wasi:cli/run";
 
 /// What the bytes of a program tell.
 pub(super) struct Program {
@@ -73,7 +73,7 @@ impl Functions {
     fn read(bytes: &[u8], exports: &[String]) -> Result<Self, String> {
         let Exported { functions, refused } = typed::read(bytes)?;
         let names = typed::names(&functions)?;
-        let is_command = exports.iter().any(|name| name.split('@').next() == Some(RUN));
+        let is_command = exports.iter().any(|name| name.starts_with(RUN));
         let is_command = is_command || functions.is_empty() && refused.is_empty();
         Ok(Self { callable: functions.into_iter().zip(names).collect(), refused, is_command })
     }
