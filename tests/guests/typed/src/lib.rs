@@ -1,5 +1,7 @@
 //! A component of plain functions: one for each type of WIT, one for each way to end, and some that JSON cannot call.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a guest's streams are what is tested")]
+
 mod bindings {
     #![allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, reason = "generated")]
     wit_bindgen::generate!({ path: "wit/world.wit", world: "typed" });
