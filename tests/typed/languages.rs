@@ -2,7 +2,7 @@
 //! same answers.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn example(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-fn call(crib: &Crib, path: &PathBuf, name: &str, arguments: &Value, flags: &[&str]) -> (String, Value) {
+fn call(crib: &Crib, path: &Path, name: &str, arguments: &Value, flags: &[&str]) -> (String, Value) {
     let tools = path.to_str().unwrap();
     let told = crib.call(name, arguments, &[&["--tools", tools], flags].concat());
     (told["receipt"]["outcome"].as_str().unwrap().to_owned(), content(&told))

@@ -89,7 +89,7 @@ impl Docs {
     pub(super) fn of_interface(&self, export: &str, exports: &[&str]) -> OfInterface<'_> {
         let (package, short) = parts(export);
         let is_other = |other: &&str| parts(other).0.is_some_and(|of| Some(of) != package);
-        let is_of_package = package.is_some() && !exports.iter().any(|other| is_other(&other));
+        let is_of_package = package.is_some() && !exports.iter().any(is_other);
         let in_worlds = || self.worlds.values().flat_map(|world| [&world.interface_exports, &world.interfaces]);
         let interface = match package {
             Some(_) => self.interfaces.get(short).filter(|_| is_of_package),

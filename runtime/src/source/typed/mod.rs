@@ -80,7 +80,7 @@ pub(super) fn read(program: &[u8]) -> Result<Exported, String> {
             Payload::End(_) if depth > 0 => depth -= 1,
             Payload::End(_) => {
                 let known = validator.types(0).ok_or("it is no component")?;
-                return Ok(of_exports(known, &exports, &docs)?);
+                return of_exports(known, &exports, &docs);
             }
             _ => {}
         }
