@@ -147,7 +147,11 @@ impl Error {
             Error::Unavailable { program, .. } => {
                 Some(format!("build or copy the component to `{program}`, or remove the tool from its manifest"))
             }
-            Error::Duplicate { .. } => Some("rename one of the two, or load only one of the sources".into()),
+            Error::Duplicate { .. } => Some(
+                "rename one of the two, load only one of the sources, or name a component and its function in a \
+                 `tools.json` under a name of your own"
+                    .into(),
+            ),
             Error::LookAlike { .. } => Some(
                 "rename one of the two so that nobody calls it for the other, or load only one of the sources".into(),
             ),

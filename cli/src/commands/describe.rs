@@ -52,8 +52,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let name = args.component.display().to_string();
     let out = args.out.as_ref().unwrap_or(&args.component);
     if let Some(wit) = &args.wit {
-        let documented =
-            source::documented(&program, wit).map_err(|wrong| faulty(&wit.display().to_string(), &wrong))?;
+        // The fault may be in either.
+        let both = format!("{name} with {}", wit.display());
+        let documented = source::documented(&program, wit).map_err(|wrong| faulty(&both, &wrong))?;
         component::put(out, &documented, &args.compiling).await?;
         return render::print(&out.display().to_string()).map(|()| ExitCode::SUCCESS);
     }

@@ -164,7 +164,7 @@ fn members(fields: &[Field], found: &Map<String, Value>, word: &str, budget: &mu
     match found.keys().find(is_unknown) {
         Some(name) => {
             let expected = listed(fields.iter().map(|field| field.name.as_str()));
-            Err(Wrong::new(format!("unknown {word}, {expected}")).at(Step::Member(name.clone())))
+            Err(Wrong::new(format!("unknown {word}, {expected} is expected")).at(Step::Member(name.clone())))
         }
         None => Ok(()),
     }
@@ -225,7 +225,7 @@ fn case<'a>(
 fn known(cases: &Cases, name: &str) -> Result<(), Wrong> {
     cases.find(name).map(drop).ok_or_else(|| {
         let found = shown(&Value::String(name.to_owned()));
-        Wrong::new(format!("unknown name {found}, {}", listed(cases.names())))
+        Wrong::new(format!("unknown name {found}, {} is expected", listed(cases.names())))
     })
 }
 
@@ -288,13 +288,13 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let short = |name: &str| name.chars().take(LONGEST_SHOWN).collect::<String>();
     let mut names: Vec<_> = names.take(MOST_LISTED + 1).map(|name| format!("`{}`", short(name))).collect();
     match names.len() {
-        0 => "none is expected".to_owned(),
-        1 => format!("{} is expected", names[0]),
+        0 => "none".to_owned(),
+        1 => names.remove(0),
         more => {
             if more > MOST_LISTED {
                 names[MOST_LISTED] = "…".to_owned();
             }
-            format!("one of {} is expected", names.join(", "))
+            format!("one of {}", names.join(", "))
         }
     }
 }
@@ -366,6 +366,7 @@ mod tests {
         assert_eq!(told(levels(), json!("mid")), "$.items: unknown name \"mid\", one of `low`, `high` is expected");
         let flags = Type::Flags(cases(&["low", "high"]));
         assert_eq!(told(flags, json!(["low", "low"])), "$.items[1]: \"low\" stands twice");
+        assert_eq!(told(levels(), json!(1)), "$.items: a string, one of `low`, `high` is expected, found 1");
         assert_eq!(told(Type::Char, json!("ab")), "$.items: a string of one character is expected, found \"ab\"");
         assert!(told(Type::Bytes, json!("%")).starts_with("$.items: no base64 with padding"));
         assert_eq!(told(Type::F32, json!(1e300)), "$.items: 1e+300 does not fit f32");
