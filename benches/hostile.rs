@@ -11,6 +11,8 @@ mod crib;
 #[path = "../tests/hostile/measure.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
 mod measure;
+#[path = "../tests/hostile/modules.rs"]
+mod modules;
 #[path = "../tests/hostile/programs.rs"]
 mod programs;
 

@@ -1,5 +1,6 @@
 //! What a typed component costs in each language: made ready anew and from the cache, and a call of the same function, in
-//! one run. The floor is the same function in a component of Rust. What `examples/build` has not built is left out.
+//! one run. The floor is the same function in a component of Rust. Beside them two plain programs that read JSON and print
+//! JSON: one of a few instructions and one in Go, core modules both. What `examples/build` has not built is left out.
 
 #![allow(missing_docs, reason = "criterion's macros make items of their own")]
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
@@ -29,8 +30,18 @@ fn runtime(component: &Path, cache: &Path) -> Runtime {
     builder.compile_cache(cache).build().expect("a runtime")
 }
 
-/// The components, each with the tool and the arguments that are measured.
-fn components() -> Vec<(&'static str, PathBuf, &'static str, String)> {
+/// Reads its arguments into memory and prints them.
+const ECHO: &str = r#"(module
+    (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+    (memory (export "memory") 2)
+    (data (i32.const 0) "\40\00\00\00\00\f0\00\00")
+    (func (export "_start")
+        (drop (call $read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 4)))
+        (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))"#;
+
+/// The components, each with the tool and the arguments that are measured; `folder` is for programs that are made here.
+fn components(folder: &Path) -> Vec<(&'static str, PathBuf, &'static str, String)> {
     let rust = target().join("guests/wasm32-wasip2/guest/typed.wasm");
     let text = serde_json::json!(TEXT);
     let mut all = vec![("rust, floor: gives the text back", rust, "a_string", format!("{{\"value\":{text}}}"))];
@@ -41,12 +52,19 @@ fn components() -> Vec<(&'static str, PathBuf, &'static str, String)> {
             false => println!("left out: {language}, which `examples/build` has not built"),
         }
     }
+    let echo = folder.join("echo.wasm");
+    std::fs::write(&echo, wat::parse_str(ECHO).expect("a module")).expect("a file");
+    all.push(("core module, floor: gives its arguments back", echo, "echo", format!("{{\"text\":{text}}}")));
+    let go = target().join("examples/count_go.wasm");
+    if go.exists() {
+        all.push(("core module in Go", go, "count_go", format!("{{\"text\":{text},\"lower\":true}}")));
+    }
     all
 }
 
 fn languages(criterion: &mut Criterion) {
-    let (tokio, cache) = (tokio(), TempDir::new().expect("a folder"));
-    for (language, path, tool, arguments) in components() {
+    let (tokio, cache, programs) = (tokio(), TempDir::new().expect("a folder"), TempDir::new().expect("a folder"));
+    for (language, path, tool, arguments) in components(programs.path()) {
         // To compile takes long: once is enough.
         let since = Instant::now();
         let ready = runtime(&path, cache.path());

@@ -156,8 +156,13 @@ impl Stores {
 
     /// Gives an approval.
     pub(crate) fn approve(&self, tool: &str) {
-        let approval =
-            Approval { tool: tool.into(), digest: "sha256:00".into(), rule: "ask *".into(), granted: Vec::new() };
+        let approval = Approval {
+            tool: tool.into(),
+            digest: "sha256:00".into(),
+            definition: Some("sha256:01".into()),
+            rule: "ask *".into(),
+            granted: Vec::new(),
+        };
         Approvals::file(self.path("approvals.json")).add(&approval).expect("an approval");
     }
 

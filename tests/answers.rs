@@ -66,7 +66,7 @@ fn a_model_opens_what_was_kept_part_by_part() {
 }
 
 #[test]
-fn the_most_that_is_told_whole_is_the_tools_or_the_operators_smaller_one() {
+fn the_most_that_is_told_whole_is_what_the_tool_declares_and_the_operator_lets_it() {
     let kind = |interface: Value, bytes: usize, flags: &[&str]| {
         let line = crib("big_result", interface).call("t", &json!({ "bytes": bytes }), flags);
         line["result"]["toolcrib"]["kind"].clone()
@@ -75,6 +75,27 @@ fn the_most_that_is_told_whole_is_the_tools_or_the_operators_smaller_one() {
     assert_eq!(kind(json!({"max_inline_chars": 100}), 99, &[]), "preview");
     assert_eq!(kind(json!({"max_inline_chars": 100}), 50, &["--max-inline=40"]), "preview");
     assert_eq!(kind(json!({"max_inline_chars": 40}), 50, &["--max-inline=100"]), "preview");
+}
+
+#[test]
+fn the_operator_raises_what_is_told_whole_up_to_the_limit_of_the_output() {
+    let kind = |bytes: usize, config: &str, flags: &[&str]| {
+        let crib = crib("big_result", json!({}));
+        fs::write(crib.path("toolcrib.toml"), config).unwrap();
+        let line = crib.call("t", &json!({ "bytes": bytes }), flags);
+        assert_eq!(line["receipt"]["outcome"], "ok", "{line}");
+        line["result"]["toolcrib"]["kind"].clone()
+    };
+    let config = "[results]\nmax_inline = 200000\n";
+    for (config, flags) in [("", &["--max-inline=200000"] as &[_]), (config, &[])] {
+        assert_eq!(kind(199_998, config, flags), Value::Null);
+        assert_eq!(kind(199_999, config, flags), "preview");
+    }
+    assert_eq!(kind(100_000, "", &[]), "preview", "without it the default holds");
+    assert_eq!(kind(100_000, config, &["--max-inline=90000"]), "preview", "a flag stands before the file");
+    assert_eq!(kind(1_000_000, "", &["--max-inline=4000000000"]), Value::Null);
+    let larger = ["--max-output=4MiB", "--max-inline=4000000000"];
+    assert_eq!(kind(3_000_000, "", &larger), Value::Null, "as long as the output may be");
 }
 
 #[test]
@@ -135,7 +156,7 @@ fn what_a_mask_matches_in_an_answer_is_never_told() {
     let (told, _) = called(&crib, json!({"a": ["is sk-abc1 it", {"b": "sk-x"}], "n": 1}));
     assert_eq!(told, json!({"a": ["is ***REDACTED*** it", {"b": "***REDACTED***"}], "n": 1}));
     fs::remove_file(crib.path("toolcrib.toml")).unwrap();
-    let ran = crib.run(&["list"]);
+    let ran = crib.run(&["list", "--strict"]);
     assert_eq!(ran.code, Some(1), "a mask that nobody defined masks nothing, so nothing runs");
     assert!(ran.stderr.contains("no mask is named `keys`"), "{}", ran.stderr);
 }

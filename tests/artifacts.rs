@@ -172,7 +172,7 @@ fn validate_tells_everything_and_a_load_what_cannot_be_parsed_or_all_that_is_inv
     fs::remove_file(crib.path("c.md")).unwrap();
     let joined = "invalid config: tool \"a\" timeout_ms must be >= 0; tool \"b\" timeout_ms must be >= 0";
     assert_eq!(load(), format!("{}: {joined}", crib.dir.path().display()));
-    let listed = crib.run(&["list", "--tools", "."]);
+    let listed = crib.run(&["list", "--strict", "--tools", "."]);
     assert_eq!(listed.code, Some(1));
     assert!(listed.stderr.contains(joined), "{listed:?}");
 }

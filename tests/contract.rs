@@ -7,23 +7,26 @@ use serde_json::json;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve, UnresolvedPackageGroup, WorldId};
 
-use crate::crib::Crib;
+use crate::crib::{Crib, TOOLCRIB};
 
 fn wit() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit")
 }
 
-/// WASI's own packages, as they come with the pinned engine.
+/// Finds the WIT of WASI that comes with the engine: the compiler notes beside the program which sources it read.
 fn wasi() -> PathBuf {
-    let output = std::process::Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version=1", "--offline"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let package = metadata["packages"].as_array().unwrap().iter().find(|package| package["name"] == "wasmtime-wasi");
-    let manifest = Path::new(package.expect("the engine's WASI is a dependency")["manifest_path"].as_str().unwrap());
-    manifest.parent().unwrap().join("src/p2/wit/deps")
+    let notes = fs::read_dir(Path::new(TOOLCRIB).parent().unwrap().join("deps")).unwrap();
+    let notes = notes.map(|entry| entry.unwrap().path()).filter(|path| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with("wasmtime_wasi-") && name.ends_with(".d")
+    });
+    // The newest: an earlier build may have used another version, or sources in another place.
+    let newest = notes.max_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
+    let text = fs::read_to_string(newest.expect("the engine's WASI was compiled")).unwrap();
+    // Each source has a line `SOURCE:` of its own, with `\ ` for a space.
+    let sources = text.lines().filter_map(|line| Some(PathBuf::from(line.strip_suffix(':')?.replace("\\ ", " "))));
+    let folder = sources.filter_map(|source| Some(source.parent()?.to_owned())).find(|it| it.ends_with("p2/wit/deps"));
+    folder.expect("the engine's bindings are made of its WIT")
 }
 
 fn parse(path: &Path) -> UnresolvedPackageGroup {

@@ -205,5 +205,7 @@ fn a_rule_that_names_no_tool_is_told() {
     let runtime =
         runtime(&crib, |builder| builder.policy(policy(&[(Behavior::Deny, "tt(a=1)"), (Behavior::Deny, "x*")])));
     let told: Vec<_> = runtime.warnings().iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["`deny tt(a=1) (test)` is about no tool that is loaded; did you mean `t`?"]);
+    let wanted =
+        ["`deny tt(a=1) (test)` matches no loaded tool; did you mean `t`?", "`deny x* (test)` matches no loaded tool"];
+    assert_eq!(told, wanted);
 }

@@ -1,8 +1,11 @@
 //! Granted folders under attack: what leaves them, what waits in them, what fills them, and what of the host they tell.
 
 mod listing;
+mod planted;
 mod quota;
 mod race;
+mod settling;
+mod swapped;
 mod traces;
 
 use std::fs;

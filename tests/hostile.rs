@@ -4,6 +4,7 @@
 pub(crate) mod cases;
 mod life;
 pub(crate) mod measure;
+pub(crate) mod modules;
 mod probes;
 pub(crate) mod programs;
 mod rows;

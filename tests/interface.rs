@@ -21,7 +21,7 @@ fn validate(crib: &Crib, source: &str) -> (Option<i32>, String) {
 
 /// The tools of a source.
 fn load(crib: &Crib, source: &str) -> Vec<Tool> {
-    toolcrib::source::load(&crib.path(source)).unwrap_or_else(|error| panic!("{error}")).tools
+    toolcrib::source::load_usable(&crib.path(source)).unwrap_or_else(|error| panic!("{error}")).tools
 }
 
 /// A field of a tool's interface.

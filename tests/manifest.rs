@@ -67,13 +67,13 @@ fn the_first_check_that_fails_is_the_one_told() {
 }
 
 #[test]
-fn validate_tells_every_problem_and_load_the_first() {
+fn validate_tells_every_problem_and_a_strict_load_the_first() {
     let crib = Crib::with_guests(&["echo"]);
     crib.manifest(&json!({"tools": [{"name": "a"}, echo("b"), {"name": "c", "command": ["../x"]}]}));
     let validated = crib.run(&["validate", "tools.json"]);
     let told = validated.stdout + &validated.stderr;
     assert!(told.contains("tool[0] \"a\"") && told.contains("tool[2] \"c\""), "{told}");
-    let listed = crib.run(&["list"]);
+    let listed = crib.run(&["list", "--strict"]);
     assert_eq!(listed.code, Some(1));
     assert!(listed.stderr.contains("tools.json: tool[0] \"a\": command must have at least program name"), "{listed:?}");
     assert!(!listed.stderr.contains("tool[2]"), "{listed:?}");
@@ -205,4 +205,18 @@ fn a_wrong_call_never_starts_the_guest() {
     }
     let unknown = crib.run(&["call", "m", "{}"]);
     assert_eq!(unknown.stdout, "{\"error\":\"unknown tool: m\"}\n");
+}
+
+#[test]
+fn an_entry_of_any_depth_is_told_and_leaves_the_others_their_places() {
+    let crib = Crib::with_guests(&[]);
+    let deep = format!("{}{}", "[".repeat(500_000), "]".repeat(500_000));
+    let text = format!("{{\"tools\":[{{\"name\":\"a\",\"command\":[\"./a\"],\"x\":{deep}}},\n{{\"name\":\"b\"}}]}}");
+    fs::write(crib.path("tools.json"), text).unwrap();
+    let ran = crib.run(&["validate", "tools.json"]);
+    let told = ran.stdout.clone() + &ran.stderr;
+    assert_eq!(ran.code, Some(1), "{told}");
+    assert!(told.contains("recursion limit exceeded") && told.contains("tools.json:2:1"), "{told}");
+    let ran = crib.run(&["doctor", "--tools", "tools.json"]);
+    assert!(ran.code.is_some(), "{ran:?}");
 }

@@ -1,7 +1,10 @@
 //! Who may call what: rules by flag and by file, what a person agreed to, and what is said of a refusal.
 
 #[cfg(target_os = "linux")]
+mod always;
+#[cfg(target_os = "linux")]
 mod asking;
+mod dead;
 mod settings;
 #[cfg(target_os = "linux")]
 pub(crate) mod terminal;
@@ -155,18 +158,19 @@ fn a_file_of_approvals_that_is_not_understood_stops_everything_and_stays() {
 #[test]
 fn no_tool_may_write_the_rules_or_what_was_agreed_to() {
     let crib = Crib::with_guests(&["file_io"]);
-    fs::write(crib.path("work/toolcrib.toml"), "").unwrap();
-    for (file, said) in [
-        (
-            "--approvals=work/agreed.json",
-            "would let a tool agree to its own calls in work/agreed.json; keep the two apart",
-        ),
-        ("--config=work/toolcrib.toml", "would let a tool change its rules in work/toolcrib.toml; keep the two apart"),
-    ] {
-        let ran = crib.run(&["call", "file_io", r#"{"op":"roots"}"#, "--allow-write=work", file]);
-        assert_eq!(ran.code, Some(1), "{ran:?}");
-        assert!(ran.stderr.contains(said), "{ran:?}");
-        let ran = crib.run(&["call", "file_io", r#"{"op":"roots"}"#, "--allow-read=work", file]);
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-    }
+    fs::write(crib.path("work/own.toml"), "").unwrap();
+    let call = |op: &str, flags: [&str; 2]| {
+        let arguments = json!({"op": op, "path": "own.toml"}).to_string();
+        crib.run(&[&["call", "file_io", &arguments, "--json"], &flags[..]].concat())
+    };
+    let ran = call("roots", ["--allow-write=work", "--approvals=work/agreed.json"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("would let a tool reach the approvals in"), "{ran:?}");
+    assert!(ran.stderr.contains("work/agreed.json; keep the two apart"), "{ran:?}");
+    let ran = call("roots", ["--allow-read=work", "--approvals=work/agreed.json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = call("write", ["--allow-write=work", "--config=work/own.toml"]);
+    assert!(ran.stdout.contains("not-permitted") && ran.stdout.contains("write:own.toml"), "{ran:?}");
+    let ran = call("read", ["--allow-write=work", "--config=work/own.toml"]);
+    assert!(ran.stdout.contains(r#"{"ok":""}"#), "reading it is no harm: {ran:?}");
 }

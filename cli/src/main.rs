@@ -10,6 +10,7 @@ mod config;
 mod http;
 mod input;
 mod interrupt;
+mod media;
 mod open_files;
 mod options;
 mod permission;

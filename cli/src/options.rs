@@ -19,8 +19,8 @@ use anyhow::Context;
 use directories::ProjectDirs;
 use futures::stream::{StreamExt, TryStreamExt};
 use toolcrib::policy::{Approvals, Given, Permission, Policy};
-use toolcrib::tool::{LimitRequest, Limits};
-use toolcrib::{Audit, Builder, KeyValue, Runtime};
+use toolcrib::tool::{Access, LimitRequest, Limits};
+use toolcrib::{Audit, Builder, KeyValue, Runtime, Standing};
 
 use crate::config::{Config, Mask};
 use crate::permission::Person;
@@ -45,6 +45,8 @@ pub(crate) const SECRETS: [&str; 3] = ["OAI_API_KEY", "OPENAI_API_KEY", PASSPHRA
 const SHORTEST_SECRET: usize = 4;
 /// How many calls run at once where nobody says.
 const DEFAULT_CONCURRENCY: u16 = 32;
+/// The most warnings of the sources that are printed.
+const MAX_WARNINGS: usize = 50;
 /// Stands for a denial of everything.
 const ALL: &str = "*";
 
@@ -60,6 +62,9 @@ pub(crate) struct Sources {
     /// ./tools.json, else ./.harness]
     #[arg(long, value_name = "PATH", help_heading = TOOLS)]
     pub(crate) tools: Vec<PathBuf>,
+    /// Fail where any tool cannot be used, instead of going on without it
+    #[arg(long, help_heading = TOOLS)]
+    strict: bool,
 
     /// Let tools read these folders and all below them
     #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
@@ -130,7 +135,8 @@ pub(crate) struct Sources {
     /// Without it they last as long as the run. A tool reads what it kept itself and nothing of another's.
     #[arg(long, value_name = "DIR", env = "TOOLCRIB_KEYVALUE_DIR", hide_env_values = true, help_heading = RECORDS)]
     keyvalue_dir: Option<PathBuf>,
-    /// Give a model at most this many characters of an answer; the whole is kept, and a reference to it told
+    /// Give a model at most this many characters of an answer, up to --max-output; the whole is kept, and a reference to
+    /// it told [default: 65536]
     #[arg(long, value_name = "CHARS", value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
     max_inline: Option<u32>,
     #[command(flatten)]
@@ -182,9 +188,10 @@ impl Sources {
         let vault = self.secrets.kept.vault().ok();
         let agreed = approvals.as_ref().map_or(Ok(Vec::new()), Approvals::read)?;
         let mut builder = Runtime::builder()
+            .strict(self.strict)
             .policy(self.policy(&config))
             .approvals(agreed.iter().map(Given::approval))
-            .approver(Arc::new(Person::new(approvals.clone())))
+            .approver(Arc::new(Person::new(approvals.clone(), agreed)))
             .audit(self.audit(secrets)?)
             .limits(Limits { deadline: default_deadline, ..Limits::default() })
             .ceiling(self.ceiling())
@@ -223,10 +230,14 @@ impl Sources {
         if let Some(calls) = self.concurrency {
             builder = builder.concurrency(calls.into());
         }
+        builder = keep_apart(builder, approvals.as_ref(), vault.as_ref());
+        builder = config.path.iter().fold(builder, Builder::protect);
         let runtime = with(builder).build()?;
-        rules::keep_apart(&runtime, approvals.as_ref(), &config, vault.as_ref().map(Vault::file))?;
-        for problem in runtime.warnings() {
+        for problem in runtime.warnings().iter().take(MAX_WARNINGS) {
             render::warning(&format!("{}: {problem}", render::from_here(&problem.path).display()));
+        }
+        if let Some(more @ 1..) = runtime.warnings().len().checked_sub(MAX_WARNINGS) {
+            render::warning(&format!("and {more} more: `toolcrib validate` names them all"));
         }
         Ok(runtime)
     }
@@ -239,24 +250,46 @@ impl Sources {
     }
 
     /// Compiles every tool ahead of its first call, several at once, and what hooks run on. Where that takes longer than a
-    /// moment, a line on the terminal says so.
+    /// moment, a line on the terminal says so. A tool whose program cannot be compiled is disabled, with a warning.
+    ///
+    /// # Errors
+    ///
+    /// Hooks that have nothing to run on; with `--strict`, the first tool that is not compiled.
     pub(crate) async fn prepare(&self, runtime: &Runtime) -> anyhow::Result<()> {
-        let names: Vec<String> = runtime.tools().map(|tool| tool.name.clone()).collect();
+        let usable = runtime.tools().filter(|tool| tool.unusable.is_none());
+        let names: Vec<String> = usable.map(|tool| tool.name.clone()).collect();
         let at_once = std::thread::available_parallelism().map_or(1, usize::from);
         let bar = progress::counted("preparing tools", names.len());
         let prepared = futures::stream::iter(names)
             .map(|name| {
                 let (runtime, bar) = (runtime.clone(), bar.clone());
-                tokio::spawn(async move { runtime.prepare(&name).await.inspect(|()| bar.inc(1)) })
+                tokio::spawn(async move {
+                    let prepared = runtime.prepare(&name).await.inspect(|()| bar.inc(1));
+                    prepared.map_err(|error| (name, error))
+                })
             })
-            .buffer_unordered(at_once)
-            .map(|task| task.context("preparing a tool failed")?.map_err(anyhow::Error::from))
-            .try_collect::<()>();
+            .buffered(at_once)
+            .map(|task| match task.context("preparing a tool failed")? {
+                Err((_, error)) if self.strict => Err(anyhow::Error::from(error)),
+                prepared => Ok(prepared.err()),
+            })
+            .try_filter_map(|failed| std::future::ready(Ok(failed)))
+            .try_collect::<Vec<_>>();
         let all = async {
-            prepared.await?;
-            Ok(runtime.prepare_hooks().await?)
+            let failed = prepared.await?;
+            runtime.prepare_hooks().await?;
+            anyhow::Ok(failed)
         };
-        progress::shown(&bar, all).await
+        let failed = progress::shown(&bar, all).await?;
+        for (name, error) in failed.iter().take(MAX_WARNINGS) {
+            let then = match runtime.standing(name) {
+                Some(Standing::Unusable { .. }) => "the tool is disabled",
+                // The system failed and not the program.
+                _ => "the next call tries again",
+            };
+            render::warning(&format!("tool {name:?}: {error}; {then}"));
+        }
+        Ok(())
     }
 
     /// The sources that were named, or the default one.
@@ -338,6 +371,18 @@ fn environment() -> impl Iterator<Item = (String, String)> {
     let all =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     all.filter(|(name, _)| name != PASSPHRASE)
+}
+
+/// Keeps what is the program's own apart from what tools are granted: they could agree to their own calls, or open what is
+/// locked. The default places are kept apart too while flags name others.
+fn keep_apart(builder: Builder, approvals: Option<&Approvals>, vault: Option<&Vault>) -> Builder {
+    let approvals = approvals.map(|file| ("approvals", file.path().to_path_buf(), Access::Write));
+    let secrets = vault.map(|vault| ("secrets", vault.file().to_path_buf(), Access::Read));
+    let key = vault.map(|vault| ("key of the secrets", vault.key_file(), Access::Read));
+    let state = state_folder("").map(|folder| ("state of earlier sessions", folder, Access::Read));
+    let cache = user_folders().map(|user| ("default compile cache", user.cache_dir().to_path_buf(), Access::Read));
+    let all = [approvals, secrets, key, state, cache].into_iter().flatten();
+    all.fold(builder, |builder, (what, path, least)| builder.reserve(what, path, least))
 }
 
 fn user_folders() -> Option<ProjectDirs> {

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use toolcrib::call::{Denial, Execution, Flag, Receipt};
+use toolcrib::policy::settled_by;
 
 use hold::Stream;
 
@@ -86,6 +87,12 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     to_stdout(format!("{text}\n").as_bytes())
 }
 
+/// Writes a path to standard output: as it is, or [`inert`] on a terminal.
+pub(crate) fn print_path(path: &Path) -> anyhow::Result<()> {
+    let path = path.display().to_string();
+    if io::stdout().is_terminal() { print(&inert(&path)) } else { print(&path) }
+}
+
 /// Writes content from outside to standard output, byte for byte. On a terminal it is [`legible`] text and ends its line.
 pub(crate) fn print_content(content: &[u8]) -> anyhow::Result<()> {
     if io::stdout().is_terminal() { print(&legible(&String::from_utf8_lossy(content))) } else { to_stdout(content) }
@@ -153,6 +160,13 @@ pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// The whole of an error as one message, as programs are told it.
+pub(crate) fn message(error: &anyhow::Error) -> String {
+    let message = format!("{error:#}");
+    // Wrong use comes with a label of its own.
+    message.trim().strip_prefix("error: ").unwrap_or(message.trim()).to_owned()
+}
+
 /// Writes `error:`, each `cause:` and the `hint:`s of an error.
 pub(crate) fn explain(error: &anyhow::Error) {
     let mut said = error.to_string();
@@ -200,9 +214,18 @@ pub(crate) fn denials(denials: &[Denial]) {
         match flag {
             Some(flag) if denials[..at].iter().any(|earlier| earlier.flag.as_ref() == Some(flag)) => {}
             Some(flag) => hint(&format!("`{capability}` was denied: {flag} would allow it")),
-            None => hint(&format!("`{capability}` was denied")),
+            None => match settled(capability) {
+                Some((path, settles)) => hint(&format!("`{path}` settles {settles}; tools cannot write it")),
+                None => hint(&format!("`{capability}` was denied")),
+            },
         }
     }
+}
+
+/// The path that a denied capability is about, and what it settles, where it is one that no tool may write.
+fn settled(capability: &str) -> Option<(&str, &'static str)> {
+    let path = capability.strip_prefix("write:")?;
+    Some((path, settled_by(Path::new(path))?))
 }
 
 /// Writes a line for each program that a call's script ran.

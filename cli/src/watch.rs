@@ -2,17 +2,16 @@
 //! since its call began to run.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use anyhow::Context;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use toolcrib::Session;
 use toolcrib::call::{Link, Media, Part};
 use toolcrib::observe::{Event, Observer, What};
 
+use crate::media::MediaFolder;
 use crate::render;
 
 /// Something that a call shows.
@@ -108,7 +107,7 @@ pub(crate) fn json_of(part: &Part) -> Value {
 }
 
 /// A part for a person, as text; where `folder` is given, media are saved there.
-pub(crate) fn text_of(part: &Part, folder: Option<&Path>) -> String {
+pub(crate) fn text_of(part: &Part, folder: Option<&MediaFolder>) -> String {
     match part {
         Part::Text(text) | Part::Json(text) => text.clone(),
         Part::Link(Link { uri, name: Some(name), .. }) => format!("{name}: {uri}"),
@@ -117,7 +116,7 @@ pub(crate) fn text_of(part: &Part, folder: Option<&Path>) -> String {
             let name = media.name.as_deref().unwrap_or("without a name");
             let bytes = media.data.len();
             match folder {
-                Some(folder) => match save(media, folder) {
+                Some(folder) => match folder.save(media) {
                     Ok(path) => format!("[{}, {bytes} bytes, saved as {}]", media.mime_type, path.display()),
                     // What cannot be saved ends nothing.
                     Err(error) => {
@@ -132,25 +131,4 @@ pub(crate) fn text_of(part: &Part, folder: Option<&Path>) -> String {
         Part::Progress { done, total: None } => done.to_string(),
         _ => String::new(),
     }
-}
-
-/// Saves media under their own name, or a number where that is taken. Nothing is written over.
-fn save(media: &Media, folder: &Path) -> anyhow::Result<PathBuf> {
-    let told = || format!("cannot save media in `{}`", folder.display());
-    std::fs::create_dir_all(folder).with_context(told)?;
-    let ending = media.mime_type.split('/').nth(1).unwrap_or("bin").split('+').next().unwrap_or("bin").to_owned();
-    let own = media.name.clone().unwrap_or_else(|| format!("media.{ending}"));
-    let names = std::iter::once(own.clone()).chain((2..1000).map(|number| format!("{number}-{own}")));
-    for name in names {
-        let path = folder.join(name);
-        match std::fs::OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(mut file) => {
-                std::io::Write::write_all(&mut file, &media.data).with_context(told)?;
-                return Ok(path);
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error).with_context(told),
-        }
-    }
-    anyhow::bail!("{}: a thousand files have that name already", told())
 }

@@ -1,6 +1,7 @@
 //! What goes wrong, in two types that never mix: [`Error`] is a fault for the operator, [`ToolError`] is what the model
 //! may see. Neither knows how it is printed.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -51,7 +52,7 @@ pub enum Error {
         second: String,
     },
     /// No tool has this name.
-    #[error("{}", if *artifacts { format!("tool {name:?} not found") } else { format!("unknown tool: {name}") })]
+    #[error("{}", if *artifacts { format!("tool {:?} not found", clip(name)) } else { format!("unknown tool: {}", clip(name)) })]
     UnknownTool {
         /// The name that was asked for.
         name: String,
@@ -138,6 +139,17 @@ pub enum Error {
     /// The engine could not be set up.
     #[error("engine: {0}")]
     Engine(String),
+}
+
+/// The most characters that a message tells of a name that somebody made up.
+const MAX_NAME: usize = 256;
+
+/// A name as far as a message tells it.
+fn clip(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth(MAX_NAME) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &name[..end])),
+        None => Cow::Borrowed(name),
+    }
 }
 
 impl Error {

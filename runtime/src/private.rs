@@ -55,24 +55,29 @@ mod system {
     use std::fs::{self, DirBuilder, OpenOptions};
     use std::io;
     use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     use rustix::fs::OFlags;
 
     /// Makes a folder, and those above it that are missing, for the owner alone.
     pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)
+        DirBuilder::new().recursive(true).mode(0o700).create(bare(folder))
     }
 
     /// Refuses what others own or may write, and a link in its place.
     pub(crate) fn refuse_shared(path: &Path) -> io::Result<()> {
-        let metadata = fs::symlink_metadata(path)?;
+        let metadata = fs::symlink_metadata(bare(path))?;
         let ours = metadata.uid() == rustix::process::geteuid().as_raw();
         if ours && metadata.mode() & 0o022 == 0 && !metadata.is_symlink() {
             Ok(())
         } else {
             Err(io::Error::other("it is a link, or belongs to or can be written by someone else"))
         }
+    }
+
+    /// The path without what follows its last name: with a slash behind it, a link is what it leads to.
+    fn bare(path: &Path) -> PathBuf {
+        path.components().collect()
     }
 
     /// Options that make a file for the owner alone, follow no link in its place, and do not wait for who is at the other

@@ -35,6 +35,49 @@ fn a_call_prints_one_line_wherever_its_arguments_come_from() {
 }
 
 #[test]
+fn arguments_that_cannot_be_read_are_a_failed_call_like_others() {
+    let crib = crib();
+    fs::write(crib.path("odd.json"), b"{\"zebra\":\"\xff\"}").unwrap();
+    let stdin = |arguments: &[&str]| {
+        let mut command = crib.toolcrib(arguments);
+        let output = command.stdin(File::open(crib.path("odd.json")).unwrap()).output().unwrap();
+        Ran::from(output)
+    };
+    for (ran, source) in [
+        (stdin(&["call", "echo", "-", "--json"]), "standard input"),
+        (stdin(&["call", "echo", "--text", "-", "--json"]), "standard input"),
+        (crib.run(&["call", "echo", "@odd.json", "--json"]), "`odd.json`"),
+    ] {
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let line: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+        let said = format!("cannot read arguments from {source}: the text is not UTF-8");
+        assert_eq!((&line["error"], &line["receipt"]["outcome"]), (&json!(said), &json!("bad-arguments")), "{line}");
+        assert!(ran.stderr.starts_with("error: cannot read arguments"), "{ran:?}");
+    }
+    let absent = crib.run(&["call", "echo", "@absent.json"]);
+    assert!(absent.code == Some(1) && absent.stdout.contains("\"error\":\"cannot read arguments"), "{absent:?}");
+    assert_eq!(crib.records().len(), 4, "each is signed for");
+    assert!(crib.records().iter().all(|record| record["outcome"] == "bad-arguments"));
+}
+
+#[test]
+fn a_call_that_cannot_begin_is_told_as_json_where_that_was_asked_for() {
+    let crib = crib();
+    fs::write(crib.path("odd.toml"), b"# \xff\n").unwrap();
+    fs::write(crib.path("odd.json"), b"\xff\xfe").unwrap();
+    for flags in
+        [&["--config=odd.toml"] as &[_], &["--tools=odd.json"], &["--deny-tool=echo(zbra=1)", "--config=odd.toml"]]
+    {
+        let ran = crib.run(&[&["call", "echo", "{}", "--json"], flags].concat());
+        assert_eq!((ran.code, ran.stdout.lines().count()), (Some(1), 1), "{ran:?}");
+        let line: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+        assert!(line["error"].is_string() && ran.stderr.starts_with("error: "), "{ran:?}");
+        let plain = crib.run(&[&["call", "echo", "{}"], flags].concat());
+        assert_eq!((plain.code, plain.stdout.as_str()), (Some(1), ""), "{plain:?}");
+    }
+}
+
+#[test]
 fn absent_arguments_are_an_empty_object() {
     let crib = crib();
     let manifest = r#"{"tools":[{"name":"echo","command":["./tools/bin/echo"]}]}"#;
@@ -112,7 +155,8 @@ fn records_go_to_the_state_folder_and_hold_no_key() {
     assert_eq!(Ran::from(command.output().expect("the program starts")).code, Some(0));
     assert!(crib.records().is_empty(), "nothing goes to a folder that is not named any more");
     let folder = crib.path("home/.local/state/toolcrib/audit");
-    let day = fs::read_dir(folder).expect("the folder").next().expect("a day").expect("a day").path();
+    let mut files = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path());
+    let day = files.find(|path| path.extension().is_some_and(|ending| ending == "log")).expect("a day");
     let line = fs::read_to_string(day).expect("a record");
     assert_eq!(line.lines().count(), 1);
     assert_eq!(line.matches("***REDACTED***").count(), 2, "{line}");

@@ -23,13 +23,13 @@ const TIMES: usize = 10_000;
 const ROUNDS: usize = 50;
 
 /// Does something again and again, until it is dropped.
-struct Swapping {
+pub(super) struct Swapping {
     stop: Arc<AtomicBool>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Swapping {
-    fn start(mut swap: impl FnMut() + Send + 'static) -> Self {
+    pub(super) fn start(mut swap: impl FnMut() + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = thread::spawn(move || {
@@ -130,6 +130,29 @@ fn a_file_that_is_swapped_for_a_link_is_not_written_through_it() {
         [count(answer, "read", "open_often") > 0, count(answer, "errors", "not-permitted") > 0]
     });
     assert_eq!(fs::read_to_string(crib.path("secret")).unwrap(), "canary");
+}
+
+#[test]
+fn a_file_that_is_swapped_for_a_link_to_settings_is_not_written_through_it() {
+    let crib = crib(&["open_often"]);
+    let at = |name: &str| crib.path("work").join(name);
+    let (spot, next, own) = (at("spot"), at("next"), at("own"));
+    fs::create_dir(at(".git")).unwrap();
+    fs::write(at(".git/config"), "before").unwrap();
+    fs::write(&own, "").unwrap();
+    fs::write(&spot, "").unwrap();
+    let swap = move || {
+        for target in [".git/config", ".envrc"] {
+            symlink(target, &next).unwrap();
+            fs::rename(&next, &spot).unwrap();
+            put(&own, &spot, &next);
+        }
+    };
+    opened_while(&crib, true, swap, |answer| {
+        [count(answer, "read", "open_often") > 0, count(answer, "errors", "not-permitted") > 0]
+    });
+    assert_eq!(fs::read_to_string(at(".git/config")).unwrap(), "before");
+    assert!(!at(".envrc").exists());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::programs;
+use super::{modules, programs};
 
 /// One hostile thing and how it has to end.
 pub(crate) struct Case {
@@ -144,7 +144,51 @@ pub(crate) const CASES: &[Case] = &[
         arguments: r#"{"n": 1}"#,
         ..case(&[64], "a thousand calls at once", Guest("echo"), &["ok", "busy"])
     },
+    // The same by core modules, which call the host by other functions.
+    hung(&[1], "module: endless loop", Text(modules::spins)),
+    hung(&[1], "module: giving up its turn for ever", Text(modules::yields)),
+    Case { limits: FUEL, ..case(&[1], "module: endless loop on fuel", Text(modules::spins), &["fuel"]) },
+    case(&[3], "module: 4 GiB of memory", Text(modules::grows), ENDED),
+    case(&[7], "module: a host call at the end of the stack", Text(modules::recurses), &["stack"]),
+    Case {
+        folder: Some(one_file),
+        ..case(&[10, 37], "module: a flood of open files", Text(modules::opens), &["handles"])
+    },
+    case(&[11], "module: 2^29 buffers", Text(|| modules::hands_over_buffers(1 << 29)), &["trap"]),
+    hung(&[11], "module: buffers as many as there is room for", Text(|| modules::hands_over_buffers(200_000))),
+    case(&[11], "module: a buffer that reaches out of its memory", Text(modules::reaches_out), &["trap"]),
+    case(&[12], "module: 2 MiB of random bytes", Text(modules::asks_for_random_bytes), &["trap"]),
+    hung(&[14], "module: sleeping an hour", Text(|| modules::sleeps(3_600_000_000_000))),
+    hung(&[14], "module: sleeping as long as can be said", Text(|| modules::sleeps(-1))),
+    Case {
+        deadline: 2,
+        at_once: 250,
+        rounds: [400, 2],
+        ..hung(&[15], "module: time-outs that drop a call midway", Text(|| modules::sleeps(3_600_000_000_000)))
+    },
+    hung(&[16], "module: polling what is ready", Text(modules::polls)),
+    Case {
+        folder: Some(fifo),
+        says: "ok",
+        ..case(&[17], "module: opening a FIFO", Text(modules::opens_a_fifo), &["ok"])
+    },
+    Case { folder: Some(many_files), ..hung(&[36], "module: listing a folder for ever", Text(modules::lists)) },
+    case(&[20], "module: endless standard output", Text(|| modules::floods(1)), &["output-limit"]),
+    case(&[20], "module: endless standard error", Text(|| modules::floods(2)), &["output-limit"]),
+    Case { folder: Some(|_| ()), ..case(&[35], "module: a file of a tebibyte", Text(|| modules::fills(false)), QUOTA) },
+    Case { folder: Some(|_| ()), ..case(&[35], "module: folders without end", Text(|| modules::fills(true)), QUOTA) },
 ];
+
+const FUEL: &str = r#"{"fuel": 10000000}"#;
+const QUOTA: &[&str] = &["quota"];
+
+fn one_file(folder: &Path) {
+    std::fs::write(folder.join("f"), "x").expect("a file");
+}
+
+fn many_files(folder: &Path) {
+    (0..1500).for_each(|number| std::fs::write(folder.join(number.to_string()), "").expect("a file"));
+}
 
 fn fifo(folder: &Path) {
     let made = std::process::Command::new("mkfifo").arg(folder.join("pipe")).status();

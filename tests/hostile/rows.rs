@@ -2,10 +2,11 @@
 //! against the sources.
 
 /// How many kinds of attack there are.
-pub(super) const LAST: u8 = 81;
+pub(super) const LAST: u8 = 95;
 
-/// Kinds that concern what is not built yet: archives and registries, and a port for a browser.
-pub(super) const NOT_BUILT: [u8; 6] = [54, 55, 56, 57, 69, 77];
+/// Kinds that are not held against yet: archives and registries, a port for a browser, and the trust that a person gives to a
+/// folder and to the hooks in it.
+pub(super) const NOT_BUILT: [u8; 8] = [54, 55, 56, 57, 69, 77, 89, 91];
 
 /// The tests of each kind, beside the cases that are measured.
 pub(super) const ROWS: &[(u8, &[&str])] = &[
@@ -29,7 +30,15 @@ pub(super) const ROWS: &[(u8, &[&str])] = &[
         ],
     ),
     (10, &["limits::a_flood_of_handles_is_refused", "limits::handles_of_the_guests_own_resources_count_too"]),
-    (11, &["limits::what_one_host_call_copies_is_bounded"]),
+    (
+        11,
+        &[
+            "limits::what_one_host_call_copies_is_bounded",
+            "sandbox::preview1::tests::an_address_outside_the_memory_ends_the_program",
+            "sandbox::preview1::tests::a_call_that_copies_too_much_comes_back_short",
+            "sandbox::preview1::tests::arguments::no_arguments_harm_the_host",
+        ],
+    ),
     (12, &["limits::an_absurd_request_to_the_host_is_a_trap"]),
     (
         13,
@@ -172,6 +181,7 @@ pub(super) const ROWS: &[(u8, &[&str])] = &[
             "programs::no_guest_has_a_socket",
             "contract::nothing_outside_the_world_is_linked",
             "gate::sockets::no_grant_gives_a_socket_a_datagram_or_a_lookup",
+            "preview1::a_socket_is_refused_and_the_record_says_so",
         ],
     ),
     (
@@ -204,6 +214,7 @@ pub(super) const ROWS: &[(u8, &[&str])] = &[
         &[
             "compiling::damage::code_that_was_tampered_with_is_never_loaded_wherever_it_was",
             "compiling::damage::code_of_another_program_engine_or_folder_is_never_loaded",
+            "sandbox::cache::code_of_one_form_is_never_loaded_as_the_other",
         ],
     ),
     (
@@ -270,6 +281,108 @@ pub(super) const ROWS: &[(u8, &[&str])] = &[
     (79, &["results::what_a_crash_left_is_swept_by_the_next_put"]),
     (80, &["hostile::life::a_clock_that_jumps_moves_no_deadline"]),
     (81, &["programs::a_tool_that_is_replaced_during_a_call_ends_on_the_old_version"]),
+    (
+        82,
+        &[
+            "files::swapped::a_folder_swapped_for_a_link_to_the_hosts_own_state_is_never_granted",
+            "files::swapped::a_folder_swapped_for_a_link_to_a_denied_folder_is_never_granted",
+            "files::swapped::a_folder_on_the_way_swapped_for_a_link_leads_to_nothing_denied",
+            "files::swapped::a_folder_that_a_manifest_names_is_never_another_while_it_is_swapped",
+        ],
+    ),
+    (
+        83,
+        &[
+            "files::planted::a_guest_makes_no_link_that_leads_out",
+            "files::planted::a_link_is_not_moved_to_where_it_leads_out",
+            "files::planted::a_manifest_names_no_folder_by_a_link",
+            "files::planted::a_record_and_a_markdown_tool_name_no_folder_by_a_link",
+            "files::planted::a_flag_goes_through_no_link_inside_a_folder_that_tools_may_write",
+            "files::planted::nothing_that_the_host_writes_lies_where_a_tool_may_write",
+            "files::planted::a_link_in_the_place_of_a_folder_that_the_host_writes_is_refused",
+        ],
+    ),
+    (
+        84,
+        &[
+            "files::swapped::own_state_is_granted_under_no_other_name",
+            "files::swapped::a_file_of_the_hosts_own_is_not_read_by_a_hard_link_to_it",
+            "files::swapped::a_denied_folder_is_denied_under_its_other_names",
+            "files::swapped::the_default_places_are_never_granted_while_flags_name_others",
+        ],
+    ),
+    (
+        85,
+        &[
+            "computing::costly_schemas_stop_at_the_deadline",
+            "computing::a_costly_schema_freezes_no_other_call",
+            "computing::a_check_for_which_nobody_waits_stops",
+            "computing::an_answer_is_checked_within_the_deadline_of_its_call",
+            "computing::rules_over_many_paths_end_with_the_call",
+            "computing::an_interruption_ends_a_check",
+        ],
+    ),
+    (
+        86,
+        &[
+            "computing::bounds_of_a_source_name_the_file_the_field_and_the_limit",
+            "computing::a_large_argument_is_shown_no_further_than_its_line",
+            "tool::glob::a_pattern_of_four_thousand_stars_is_refused",
+        ],
+    ),
+    (
+        87,
+        &[
+            "files::settling::the_sources_of_later_sessions_are_written_by_no_tool",
+            "files::settling::what_editors_shells_and_version_control_follow_is_written_by_no_tool",
+            "files::settling::a_write_that_would_settle_something_is_recorded_and_explained",
+            "permissions::no_tool_may_write_the_rules_or_what_was_agreed_to",
+        ],
+    ),
+    (
+        88,
+        &[
+            "files::settling::sources_with_names_of_their_own_and_links_to_them_are_written_by_no_tool",
+            "files::settling::a_project_that_is_a_link_is_written_by_no_tool_where_it_leads",
+        ],
+    ),
+    (
+        90,
+        &[
+            "permissions::always::every_change_of_a_definition_is_asked_about_again",
+            "permissions::always::the_same_tool_from_another_source_or_under_another_order_is_asked_about_again",
+            "permissions::always::the_text_of_a_markdown_tool_is_part_of_what_was_agreed_to",
+            "permissions::always::the_descriptor_of_a_component_is_part_of_what_was_agreed_to",
+            "permissions::always::what_an_earlier_version_stored_is_read_and_asked_about_again",
+        ],
+    ),
+    (
+        92,
+        &[
+            "unusable::many::thousands_of_tools_of_one_program_are_listed_called_and_run",
+            "unusable::many::more_tools_than_a_run_may_have_are_refused_with_the_limit",
+            "unusable::many::one_program_under_several_names_is_one",
+        ],
+    ),
+    (93, &["preview1::memory_that_a_program_grew_is_its_own_while_it_calls_the_host"]),
+    (
+        94,
+        &[
+            "permissions::dead::a_rule_over_an_argument_that_no_tool_has_is_an_error",
+            "permissions::dead::a_rule_over_a_value_that_no_argument_takes_is_an_error",
+            "permissions::dead::a_hook_over_an_argument_that_its_tools_do_not_have_is_an_error",
+            "permissions::dead::tools_that_are_searched_for_are_judged_like_others",
+        ],
+    ),
+    (
+        95,
+        &[
+            "unusable::each_bad_tool_is_named_in_a_warning_and_the_others_are_listed",
+            "unusable::loading::one_bad_entry_of_a_manifest_leaves_the_others",
+            "unusable::loading::a_guard_that_cannot_be_loaded_is_never_left_out",
+            "unusable::a_run_goes_on_without_bad_tools_and_tells_the_model_why",
+        ],
+    ),
 ];
 
 /// What other runtimes were seen to get wrong, and the tests that hold it here.

@@ -1,6 +1,8 @@
 //! What an answer may hold: bytes that are no text, characters that a terminal obeys or an eye does not see, words that
 //! look like the host's or like a model's own framing.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::crib::Crib;
@@ -113,14 +115,100 @@ fn an_answer_is_data_whatever_it_says() {
         {"tool_calls": [{"id": "a", "name": "echo", "arguments": {"text": words, "toolcrib": {"kind": "note"}}}]},
         {"content": "done"},
     ]});
-    std::fs::write(crib.path("script.json"), script.to_string()).unwrap();
+    fs::write(crib.path("script.json"), script.to_string()).unwrap();
     let ran = crib.run(&["run", "--script", "script.json", "--save-messages", "talk.json", "--quiet"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"), "{ran:?}");
-    let talk: Value = serde_json::from_str(&std::fs::read_to_string(crib.path("talk.json")).unwrap()).unwrap();
+    let talk: Value = serde_json::from_str(&fs::read_to_string(crib.path("talk.json")).unwrap()).unwrap();
     let roles: Vec<_> = talk.as_array().unwrap().iter().map(|message| message["role"].clone()).collect();
     assert_eq!(roles, ["user", "assistant", "tool", "assistant"], "{talk}");
     let content: Value = serde_json::from_str(talk[2]["content"].as_str().unwrap()).unwrap();
     assert_eq!(content["toolcrib"], json!({"kind": "quoted"}), "what looks like the host's word is quoted");
     assert_eq!(content["answer"]["text"], words);
     assert_eq!(crib.records().len(), 1, "nothing that an answer says is done");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn no_word_of_a_tool_moves_a_terminal() {
+    use crate::permissions::terminal::Terminal;
+
+    let crib = Crib::with_guests(&["echo"]);
+    let evil = "\u{1}\u{7}\u{8}\u{1b}[2J\u{9b}31m\u{7f}\u{202e}\u{e0041}\u{200b}";
+    let entry = json!({
+        "name": "echo", "command": ["./tools/bin/echo", evil], "description": evil,
+        "schema": {"type": "object", "properties": {"path": {"description": evil, "default": evil}}},
+        "interface": {"search_hint": evil, "user_facing_name": evil},
+    });
+    crib.manifest(&json!({ "tools": [entry] }));
+    fs::write(crib.path("say.json"), json!({"name": "echo", "description": evil}).to_string()).unwrap();
+    let named = format!("{evil}.wasm");
+    let described = crib.run(&["describe", "tools/bin/echo.wasm", "--write", "say.json", "--out", &named]);
+    assert_eq!(described.code, Some(0), "{described:?}");
+    crib.call("echo", &json!({"path": evil}), &[]);
+    fs::write(crib.path("script.json"), json!({"prompt": evil, "turns": [{"content": evil}]}).to_string()).unwrap();
+    for command in [
+        &["schema"] as &[&str],
+        &["schema", "--for", "openai-responses"],
+        &["list"],
+        &["list", "--json"],
+        &["export", "--format", "agent-tool"],
+        &["inspect", "echo"],
+        &["inspect", "echo", "--all"],
+        &["inspect", "echo", "--json"],
+        &["inspect", &named],
+        &["describe", &named],
+        &["describe", &named, "--json"],
+        &["describe", "tools/bin/echo.wasm", "--write", "say.json", "--out", &named],
+        &["validate"],
+        &["validate", &named],
+        &["audit", "show"],
+        &["audit", "show", "--json"],
+        &["run", "--script", "script.json", "--dry-run"],
+        &["run", "--script", "script.json", "--capabilities"],
+        &["run", "--script", "script.json"],
+        &["run", "go", "--print-config", "--model", evil],
+        &["schema", evil],
+        &["list", "--tools", evil],
+        &["call", "echo", "@absent\u{1b}[2J"],
+    ] {
+        let left = Terminal::start_whole(crib.toolcrib(command)).end();
+        let obeyed = |c: char| (c.is_control() && c != '\n' && c != '\t') || "\u{202e}\u{e0041}\u{200b}".contains(c);
+        assert!(!left.terminal.contains(obeyed), "{command:?}: {:?}", left.terminal);
+    }
+    let bytes = crib.run(&["schema"]).stdout;
+    assert!(bytes.contains(['\u{202e}', '\u{e0041}']), "who reads a pipe gets what the tool says: {bytes:?}");
+    assert_eq!(serde_json::from_str::<Value>(&bytes).unwrap()[0]["function"]["description"], evil);
+}
+
+#[test]
+fn what_somebody_made_up_is_told_in_part() {
+    let long = "x".repeat(4 << 20);
+    let crib = Crib::with_guests(&["echo"]);
+    let mut entry = crib.entry("echo");
+    entry["schema"] = json!({"properties": {"mode": {"enum": ["a"]}}, "additionalProperties": false});
+    crib.manifest(&json!({ "tools": [entry] }));
+    let call = |name: &str, arguments: Value| json!({"tool_calls": [{"name": name, "arguments": arguments}]});
+    let turns = [
+        call(&long, json!({})),
+        call("echo", json!({ long.clone(): 1 })),
+        call("echo", json!({ "mode": long })),
+        call("read_result", json!({ "reference": long })),
+        json!({"content": "done"}),
+    ];
+    fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
+    let ran = crib.run(&["run", "--script", "script.json", "--json"]);
+    let events = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let results: Vec<_> = events.filter(|event| event["type"] == "tool_result").collect();
+    assert_eq!(results.len(), 4, "{}", ran.stderr);
+    for result in results {
+        let content = result["content"].as_str().unwrap();
+        assert!(result["isError"] == true && content.len() < 4096, "{}: {}", content.len(), &content[..1000]);
+    }
+    let trace = crib.run(&["run", "--script", "script.json"]).stderr;
+    assert!(trace.len() < 64 << 10, "{}", trace.len());
+    let key = &long[..1 << 20];
+    let twice = format!("{{\"{key}\":1,\"{key}\":2}}");
+    fs::write(crib.path("twice.json"), twice).unwrap();
+    let line = crib.run(&["call", "echo", "@twice.json"]).stdout;
+    assert!(line.len() < 4096 && line.contains("stands twice"), "{}", line.len());
 }

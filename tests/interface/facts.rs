@@ -200,7 +200,12 @@ fn validate_warns_where_what_is_declared_cannot_be() {
     assert!(both.contains("is_read_only and is_destructive are both declared true"), "{both}");
     assert!(both.contains("is_read_only is declared true, but its capabilities ask to write"), "{both}");
     for warning in [&safe, &both] {
-        assert!(warning.contains("warning: tools.json: tool \"n\": ") && warning.contains(" 0 errors"), "{warning}");
+        assert!(
+            warning.contains("warning: tools.json:1:")
+                && warning.contains(": tool \"n\": ")
+                && warning.contains(" 0 errors"),
+            "{warning}"
+        );
     }
 }
 

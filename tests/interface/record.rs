@@ -119,7 +119,7 @@ fn a_wrong_record_is_told_exactly_and_whole() {
         for text in texts {
             assert!(told.contains(text), "expected {text:?} in {told:?}");
         }
-        assert_eq!(crib.run(&["list", "--tools", "echo.tool.json"]).code, Some(1));
+        assert_eq!(crib.run(&["list", "--strict", "--tools", "echo.tool.json"]).code, Some(1));
     }
     let crib = crib(&json!({"interface_id": "i"}));
     let (_, told) = validate(&crib, "echo.tool.json");
@@ -245,7 +245,7 @@ fn a_schema_of_a_record_that_makes_no_sense_is_an_error_of_the_record() {
     ] {
         let runtime = json!({"properties": {"a": {}}});
         let crib = crib(&record(json!({"model_input_schema": model, "runtime_input_schema": runtime})));
-        for command in [["validate", "echo.tool.json"].as_slice(), &["list", "--tools", "echo.tool.json"]] {
+        for command in [["validate", "echo.tool.json"].as_slice(), &["list", "--strict", "--tools", "echo.tool.json"]] {
             let ran = crib.run(command);
             assert_eq!(ran.code, Some(1), "{ran:?}");
             assert!((ran.stdout + &ran.stderr).contains(told), "{model}");

@@ -53,7 +53,7 @@ fn a_question_says_what_would_run_and_is_about_this_very_call() {
         "    it is | read-only (inferred), not destructive (inferred), ",
         "  may use | nothing\n",
         " asked by | ask echo (--ask-tool)\n",
-        "  s and a | cover calls of `echo` that `ask echo (--ask-tool)` asks about, as long as the program",
+        "  s and a | cover calls of `echo` that `ask echo (--ask-tool)` asks about, as long as its program",
     ] {
         assert!(question.contains(row), "{row:?} in {question}");
     }

@@ -343,7 +343,7 @@ fn the_program_writes_records_and_keeps_them_from_tools() {
         assert!(evidence.contains(&json!(format!("audit:{}", audited["invocation"].as_str().unwrap()))), "{audited}");
     }
     let ran = crib.run(&["call", "open", "--records", "work/kept", "--allow-write=work"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("could reach the records"), "{ran:?}");
+    assert!(ran.code == Some(1) && ran.stderr.contains("would let a tool reach the records in"), "{ran:?}");
     let ran = crib.run(&["run", "--script", "script.json", "--dry-run", "--records", "none"]);
     assert!(ran.code == Some(0) && !crib.path("none").exists(), "{ran:?}");
 }

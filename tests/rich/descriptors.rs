@@ -15,14 +15,15 @@ fn a_component_that_traps_at_once_is_described_without_running() {
         (core module $m
             (func $start unreachable) (start $start)
             (memory (export "m") 1)
-            (func (export "run") (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) unreachable))
-        (core instance $i (instantiate $m)))"#;
+            (func (export "run") unreachable))
+        (core instance $i (instantiate $m))
+        (func (export "boom") (canon lift (core func $i "run"))))"#;
     let program = crib.path("trap.wat.wasm");
     std::fs::write(&program, wat::parse_str(text).unwrap()).unwrap();
     let tool = json!({"name": "boom", "description": "Never runs.", "schema": {"type": "object", "properties": {"a": {"type": "integer"}}}});
     described(&crib, "boom.wasm", &program, &[tool]);
     std::fs::remove_file(&program).unwrap();
-    let listed = crib.run(&["list", "--tools", "boom.wasm"]);
+    let listed = crib.run(&["list", "--strict", "--tools", "boom.wasm"]);
     assert!(listed.stdout.contains("boom") && listed.stdout.contains("Never runs"), "{listed:?}");
     let schema = crib.run(&["schema", "--tools", "boom.wasm"]);
     let schema: Value = serde_json::from_str(&schema.stdout).unwrap();
@@ -52,7 +53,7 @@ fn a_slip_in_a_descriptor_is_an_error_with_its_file_and_field() {
     ] {
         let crib = crib();
         described(&crib, "t.wasm", &guest("rich"), std::slice::from_ref(&tool));
-        let ran = crib.run(&["list", "--tools", "t.wasm"]);
+        let ran = crib.run(&["list", "--strict", "--tools", "t.wasm"]);
         assert_eq!(ran.code, Some(1), "{tool}: {ran:?}");
         assert!(ran.stderr.contains("t.wasm") && ran.stderr.contains(told), "{tool}: {}", ran.stderr);
     }
@@ -69,7 +70,7 @@ fn a_slip_in_a_descriptor_is_an_error_with_its_file_and_field() {
 fn two_tools_of_one_name_in_a_component_are_refused() {
     let crib = crib();
     described(&crib, "t.wasm", &guest("rich"), &[json!({"name": "echo"}), json!({"name": "echo"})]);
-    let ran = crib.run(&["list", "--tools", "t.wasm"]);
+    let ran = crib.run(&["list", "--strict", "--tools", "t.wasm"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("tool `echo` is defined twice"), "{ran:?}");
 }
@@ -125,6 +126,6 @@ fn an_entry_has_the_first_word_and_names_which_tool_it_means() {
     assert_eq!(say.parameters.as_ref().unwrap()["required"], json!(["value"]));
     assert_eq!(say.interface.safety.is_read_only.basis, Basis::Declared);
     crib.manifest(&json!({"tools": [{"name": "other", "command": ["./tools/bin/rich"]}]}));
-    let ran = crib.run(&["list"]);
+    let ran = crib.run(&["list", "--strict"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("name one as the second word of `command`"), "{ran:?}");
 }

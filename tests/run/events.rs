@@ -1,5 +1,8 @@
 //! What is told: the answer on standard output, the trace on standard error, or events.
 
+use std::fs;
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use super::place::*;
@@ -159,4 +162,32 @@ async fn an_answer_that_was_cut_at_the_servers_limit_is_told_with_a_warning() {
     assert!(end.stdout == "half an ans\n" && end.stderr.contains("warning: the answer was cut"), "{end:?}");
     let events = Place::new().ask(&base(&server), &["go", "--json"]).ended(0).events();
     assert!(events.iter().any(|event: &Value| event["type"] == "warning"));
+}
+
+#[test]
+fn a_run_that_cannot_begin_is_told_as_an_event() {
+    let place = Place::new();
+    place.write("odd", b"caf\xe9");
+    place.write("odd.toml", b"# \xff\n");
+    let odd = || Stdio::from(fs::File::open(place.path("odd")).expect("a file"));
+    for (flags, code) in [
+        (&["-"] as &[_], 2),
+        (&["--prompt-file", "odd"], 2),
+        (&["go", "--system-file", "odd"], 2),
+        (&["go", "--load-messages", "odd"], 1),
+        (&["--script", "odd"], 1),
+        (&["go", "--config", "odd.toml"], 1),
+        (&["go", "--tools", "odd"], 1),
+    ] {
+        let ended = end(place
+            .command(&[flags, &["--json", "--model", "m", "--base-url", "http://127.0.0.1:9"]].concat())
+            .stdin(odd()));
+        let events = ended.events();
+        let last = events.last().unwrap_or_else(|| panic!("{flags:?}: {ended:?}"));
+        assert_eq!((&last["type"], &last["exitCode"]), (&json!("error"), &json!(code)), "{flags:?}: {ended:?}");
+        assert_eq!(ended.code, Some(code), "{flags:?}: {ended:?}");
+        let message = last["message"].as_str().expect("a message");
+        assert!(!message.is_empty() && !message.starts_with("error") && !message.ends_with('\n'), "{message:?}");
+        assert!(ended.stderr.contains("error: "), "{ended:?}");
+    }
 }

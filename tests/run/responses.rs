@@ -219,6 +219,21 @@ async fn an_end_that_is_none_is_told() {
         let end = ask(&place, &server, &[]).ended(0);
         assert!(end.stdout == "half\n" && end.stderr.contains(wanted), "{end:?}");
     }
+    for (details, wanted) in [
+        (Value::Null, "the server says that the answer is not complete\n"),
+        (json!({}), "the server says that the answer is not complete\n"),
+        (json!({ "reason": "weather\u{1b}[2J" }), "the server says that the answer is not complete: weather"),
+    ] {
+        let mut body = response("incomplete", json!([text("half")]));
+        body["incomplete_details"] = details;
+        let streamed = events(&[event("incomplete", json!({ "response": body.clone() }))]);
+        for answer in [ResponseTemplate::new(200).set_body_json(body), streamed] {
+            let server = responses([answer]).await;
+            let end = ask(&place, &server, &[]).ended(0);
+            assert!(end.stdout == "half\n" && end.stderr.contains(wanted), "{end:?}");
+            assert!(!end.stderr.contains('\u{1b}'), "{end:?}");
+        }
+    }
     let server = responses([incomplete("max_output_tokens", json!([custom("echo", "a", "{\"n\":1}")]))]).await;
     let end = ask(&place, &server, &[]).ended(1);
     assert!(end.stderr.contains("has cut a call") && place.audited().is_empty(), "{end:?}");

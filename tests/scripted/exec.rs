@@ -179,7 +179,10 @@ fn a_programs_tool_keeps_its_rules_its_hooks_and_its_limits() {
     let rule = "--deny-tool=echo(path=secret*)";
     assert!(error(&run("{\"path\":\"secret.txt\"}", &[rule])).contains("refused by a rule of the operator's"));
     assert_eq!(run("{\"path\":\"other.txt\"}", &[rule])["result"]["ok"], true);
-    assert!(error(&run("words", &[rule])).contains("rules look at its arguments, and its input is no JSON object"));
+    assert!(
+        error(&run("words", &[rule]))
+            .contains("rules look at its arguments, and what it is given is not one JSON object alone")
+    );
     let line = run("{\"path\":\"a\"}", &["--ask-tool=echo(path=*)"]);
     assert!(error(&line).contains("a person has to agree"), "{line}");
     let guard = "if payload[\"name\"] == \"echo\":\n    return block(\"not here\")";
@@ -187,6 +190,57 @@ fn a_programs_tool_keeps_its_rules_its_hooks_and_its_limits() {
     let line = run("{}", &[]);
     assert!(error(&line).contains("`echo`: blocked by hook \"guard\": not here"), "{line}");
     assert_eq!(line["receipt"]["executed"], Value::Null);
+}
+
+#[test]
+fn what_a_program_is_given_as_arguments_is_judged_too() {
+    let crib = crib(&["echo"]);
+    let run = |stdin: &str, args: &[&str], flags: &[&str]| {
+        let arguments = json!({"command": "echo", "stdin": stdin, "args": args});
+        crib.call("run_command", &arguments, &[&["--allow-exec"], flags].concat())
+    };
+    let refused = |line: &Value, why: &str| {
+        assert!(error(line).contains(why), "{line}");
+        assert_eq!((&line["receipt"]["outcome"], &line["receipt"]["executed"]), (&json!("denied"), &Value::Null));
+    };
+    let rule = "--deny-tool=echo(argv=*secret*)";
+    for args in [&["secrets/a"] as &[_], &["-v", "--path=secrets/a"], &["--path", "secrets"]] {
+        refused(&run("{}", args, &[rule]), "refused by a rule of the operator's");
+    }
+    refused(&run("{}", &["-r", "/"], &["--deny-tool=echo(argv=-r /)"]), "refused by a rule of the operator's");
+    refused(&run("{}", &["--force"], &["--ask-tool=echo(argv=--force)"]), "a person has to agree");
+    for args in [&[] as &[_], &["notes"]] {
+        assert_eq!(run("{}", args, &[rule])["result"]["ok"], true);
+    }
+    // A rule over another argument cannot see what these say.
+    let blind = "rules look at its arguments, and what it is given is not one JSON object alone";
+    for rule in ["--deny-tool=echo(path=secrets/*)", "--ask-tool=echo(path=*)"] {
+        for args in [&["secrets/a"] as &[_], &["--path=secrets/a"], &["notes"]] {
+            refused(&run("{\"n\":1}", args, &[rule]), blind);
+        }
+        assert_eq!(run("{\"n\":1}", &[], &[rule])["result"]["ok"], true);
+    }
+    let both = ["--ask-tool=echo", "--allow-tool=echo(path=out/*)"];
+    assert_eq!(run("{\"path\":\"out/a\"}", &[], &both)["result"]["ok"], true);
+    refused(&run("{\"path\":\"out/a\"}", &["secrets/a"], &both), "a person has to agree");
+}
+
+#[test]
+fn a_hook_is_asked_about_arguments_that_its_conditions_cannot_see() {
+    let crib = crib(&["echo"]);
+    let guard = "if \"secrets\" in str(payload[\"args\"]):\n    return block(\"not these\")";
+    let text = hook("tool.pre", guard).replacen("---\n", "---\nwhen: {tool: echo, args: {path: \"*\"}}\n", 1);
+    write(&crib, ".harness/hooks/guard.md", text);
+    let run = |stdin: &str, args: &[&str]| {
+        crib.call("run_command", &json!({"command": "echo", "stdin": stdin, "args": args}), &["--allow-exec"])
+    };
+    for (stdin, args) in
+        [("{\"path\":\"secrets/a\"}", &[] as &[_]), ("{}", &["secrets/a"]), ("{}", &["-v", "secrets/a"])]
+    {
+        let line = run(stdin, args);
+        assert!(error(&line).contains("blocked by hook \"guard\": not these"), "{line}");
+    }
+    assert_eq!(run("{}", &["notes"])["result"]["ok"], true);
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn what_scripts_may_do_is_listed_and_inspected() {
 fn no_hook_may_write_what_decides_over_it() {
     let crib = crib();
     write(&crib, ".harness/hooks/guard.md", hook("tool.pre", "return None"));
-    write(&crib, "own/toolcrib.toml", "[permissions]\n");
+    write(&crib, "own/agreed.json", "{\"approvals\":[]}");
     for (name, text) in [
         ("greet", "---\ncapabilities: {}\n---\n"),
         ("hand_on", "---\ncapabilities: {}\n---\n"),
@@ -125,8 +125,8 @@ fn no_hook_may_write_what_decides_over_it() {
         write(&crib, &format!(".harness/tools/{name}.md"), text);
     }
     std::fs::remove_file(crib.path(".harness/bin/hello.wasm")).expect("a program");
-    let ran = crib.run(&["list", "--config", "own/toolcrib.toml", "--allow-write=own"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("would let a tool change its rules"), "{ran:?}");
+    let ran = crib.run(&["list", "--approvals", "own/agreed.json", "--allow-write=own"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("would let a tool reach the approvals"), "{ran:?}");
 }
 
 #[test]

@@ -63,6 +63,16 @@ fn a_plain_program_in_go_runs_as_it_is() {
     let (outcome, answer) = call(&crib, &path, "count_go", &json!({"text": "The the cat", "lower": true}), &[]);
     assert_eq!(outcome, "ok", "{answer}");
     assert_eq!(answer["words"], 3, "{answer}");
+    // Enough for its allocator to grow the memory many times while it reads.
+    let many: Vec<_> = (0..40_000).map(|number| format!("w{number}")).collect();
+    fs::write(crib.path("many.json"), json!({"text": many.join(" "), "lower": true}).to_string()).unwrap();
+    let mut command = crib.toolcrib(&["call", "count_go", "-", "--json", "--tools", path.to_str().unwrap()]);
+    command.stdin(fs::File::open(crib.path("many.json")).unwrap());
+    let line: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    assert_eq!(
+        (&line["receipt"]["outcome"], &line["result"]),
+        (&json!("ok"), &json!({"words": 40_000, "distinct": 40_000}))
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::{call, crib, wat};
 #[test]
 fn functions_are_listed_by_their_shortest_name_and_answer_to_the_whole_one() {
     let crib = crib();
-    let listed = crib.run(&["list", "--tools", "typed.wasm"]);
+    let listed = crib.run(&["list", "--strict", "--tools", "typed.wasm"]);
     for name in ["add", "a_bool", "with_text", "plain"] {
         assert!(listed.stdout.lines().any(|line| line.split(' ').next() == Some(name)), "{name}: {listed:?}");
     }
@@ -43,12 +43,12 @@ fn a_component_without_a_function_for_json_is_refused_with_the_reason() {
             (core instance $i (instantiate $m))
             (func (export "open") (result (own $file)) (canon lift (core func $i "open"))))"#,
     );
-    let ran = crib.run(&["list", "--tools", "handles.wasm"]);
+    let ran = crib.run(&["list", "--strict", "--tools", "handles.wasm"]);
     assert_eq!(ran.code, Some(1));
     let told = "none of its exports is a tool: `open` (its result is or holds a handle of a resource";
     assert!(ran.stderr.contains(told), "{ran:?}");
     fs::write(crib.path("text.wasm"), "no component").unwrap();
-    let ran = crib.run(&["list", "--tools", "text.wasm"]);
+    let ran = crib.run(&["list", "--strict", "--tools", "text.wasm"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("not a WebAssembly component or module"), "{ran:?}");
 }
 
@@ -66,19 +66,19 @@ fn two_functions_that_would_be_one_tool_are_refused_and_both_named() {
     };
     let text = format!("(component {} {})", function("a:b/c@1.0.0"), function("a:b/c@1.10.0"));
     wat(&crib, "twice.wasm", &text);
-    let ran = crib.run(&["list", "--tools", "twice.wasm"]);
+    let ran = crib.run(&["list", "--strict", "--tools", "twice.wasm"]);
     let told = "`a:b/c@1.0.0#f` and `a:b/c@1.10.0#f` would both be the tool `b_c_f`";
     assert!(ran.code == Some(1) && ran.stderr.contains(told), "{ran:?}");
     // Across components a name means one tool, too.
     for name in ["one", "two"] {
         fs::copy(crib.path("typed.wasm"), crib.path(format!("{name}.wasm"))).unwrap();
     }
-    let ran = crib.run(&["list", "--tools", "one.wasm", "--tools", "two.wasm"]);
+    let ran = crib.run(&["list", "--strict", "--tools", "one.wasm", "--tools", "two.wasm"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("one.wasm") && ran.stderr.contains("two.wasm"), "{ran:?}");
 }
 
 #[test]
-fn an_import_that_nobody_serves_is_named_when_the_tool_is_called() {
+fn an_import_that_nobody_serves_is_named_when_the_tool_is_listed_or_called() {
     let crib = crib();
     wat(
         &crib,
@@ -90,12 +90,13 @@ fn an_import_that_nobody_serves_is_named_when_the_tool_is_called() {
             (core instance $c (instantiate $m (with "a" (instance (export "go" (func $go))))))
             (func (export "f") (canon lift (core func $c "f"))))"#,
     );
+    let why = "it imports what cannot be linked: `acme:rockets/launch@1.0.0` (no tool is given it)";
     let listed = crib.run(&["list", "--tools", "wants.wasm"]);
-    assert!(listed.code == Some(0) && listed.stdout.contains('f'), "{listed:?}");
-    let told = crib.call("f", &json!({}), &["--tools", "wants.wasm"]);
-    assert_eq!(told["receipt"]["outcome"], "bad-component");
-    let error = told["error"].as_str().unwrap();
-    assert!(error.contains("`acme:rockets/launch@1.0.0`, which no tool is given"), "{error}");
+    assert!(listed.code == Some(0) && listed.stdout.contains(why), "{listed:?}");
+    let told = crib.call("wants", &json!({}), &["--tools", "wants.wasm"]);
+    assert_eq!((&told["receipt"]["outcome"], &told["error"]), (&json!("bad-component"), &json!(why)), "{told}");
+    let strict = crib.run(&["list", "--strict", "--tools", "wants.wasm"]);
+    assert!(strict.code == Some(1) && strict.stderr.contains(why), "{strict:?}");
 }
 
 #[test]
@@ -125,7 +126,7 @@ fn types_that_are_too_many_or_too_deep_are_no_tool() {
         ("bomb.wasm", bomb(&types, "$t15"), "and at most 5000 are described"),
     ] {
         wat(&crib, name, &text);
-        let ran = crib.run(&["list", "--tools", name]);
+        let ran = crib.run(&["list", "--strict", "--tools", name]);
         assert!(ran.code == Some(0) && ran.stderr.contains(told), "{name}: {ran:?}");
         assert_eq!(crib.call("g", &json!({}), &["--tools", name])["receipt"]["outcome"], "ok", "{name}");
     }
@@ -148,13 +149,13 @@ fn types_that_are_too_many_or_too_deep_are_no_tool() {
         ("long.wasm", long, "its name is longer than 128 characters"),
     ] {
         wat(&crib, name, &text);
-        let ran = crib.run(&["list", "--tools", name]);
+        let ran = crib.run(&["list", "--strict", "--tools", name]);
         assert!(ran.code == Some(0) && ran.stderr.contains(told), "{name}: {ran:?}");
         assert_eq!(crib.call("g", &json!({}), &["--tools", name])["receipt"]["outcome"], "ok", "{name}");
     }
     let mut many = "(component (core module $m (func (export \"f\"))) (core instance $i (instantiate $m))".to_owned();
     (0..257).for_each(|n| many += &format!("(func (export \"f{n}\") (canon lift (core func $i \"f\")))"));
     wat(&crib, "many.wasm", &(many + ")"));
-    let ran = crib.run(&["list", "--tools", "many.wasm"]);
+    let ran = crib.run(&["list", "--strict", "--tools", "many.wasm"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("more than 256 functions"), "{ran:?}");
 }

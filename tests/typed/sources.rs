@@ -41,7 +41,7 @@ fn an_entry_that_means_no_function_says_which_there_are() {
         (json!(["./tools/bin/typed", "take"]), "`test:typed/things@0.1.0#take` can be no tool: its parameter `it`"),
     ] {
         crib.manifest(&json!({"tools": [{"name": "t", "command": command}]}));
-        let ran = crib.run(&["list"]);
+        let ran = crib.run(&["list", "--strict"]);
         assert!(ran.code == Some(1) && ran.stderr.contains(told), "{command}: {ran:?}");
     }
 }
@@ -72,7 +72,7 @@ fn a_markdown_file_names_a_function_and_tells_when_to_use_it() {
         ("component: echo.wasm\nfunction: add\n", "its component exports no functions"),
     ] {
         write("bad.md", front, "Bad.");
-        let ran = crib.run(&["list", "--tools", "bad.md"]);
+        let ran = crib.run(&["list", "--strict", "--tools", "bad.md"]);
         assert!(ran.code == Some(1) && ran.stderr.contains(told), "{front}: {ran:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use toolcrib::Results;
-use toolcrib::policy::{Approval, Approvals};
+use toolcrib::policy::{Approval, Approvals, Given};
 
 use super::Act;
 
@@ -51,15 +51,23 @@ pub(super) fn results(folder: &Path) -> Act {
 /// The bytes of the file.
 pub(super) fn approvals(folder: &Path) -> Act {
     let file = Approvals::file(folder.join("approvals.json"));
-    let approval =
-        Approval { tool: "t".into(), digest: "sha256:00".into(), rule: "ask * (here)".into(), granted: Vec::new() };
+    let approval = Approval {
+        tool: "t".into(),
+        digest: "sha256:00".into(),
+        definition: Some("sha256:01".into()),
+        rule: "ask * (here)".into(),
+        granted: Vec::new(),
+    };
     Box::new(move |input| {
         fs::write(file.path(), input).expect("a file");
         match file.read() {
             Ok(given) => {
                 file.add(&approval).expect("it can be added to");
                 let now = file.read().expect("it can be read again");
-                assert!(now.starts_with(&given) && now.iter().any(|one| one.approval() == approval));
+                // What an earlier version stored of the same tool and rule has given its place.
+                let replaced = |one: &Given| one.definition.is_none() && one.tool == "t" && one.rule == approval.rule;
+                let kept: Vec<_> = given.iter().filter(|one| !replaced(one)).cloned().collect();
+                assert!(now.starts_with(&kept) && now.iter().any(|one| one.approval() == approval));
                 file.remove(|one| one.approval() == approval).expect("it can be taken from");
                 let left = file.read().expect("it can be read again");
                 assert!(left.iter().all(|one| given.contains(one)));

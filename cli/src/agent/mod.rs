@@ -40,11 +40,15 @@ use event::{Ending, Event, ToolResult, Totals};
 use model::Model;
 use report::Report;
 use request::{Request, Sampling};
-use turn::{Call, FILTER, Identifiers, LENGTH, Turn, Usage};
+use turn::{Call, FILTER, INCOMPLETE, Identifiers, LENGTH, Turn, Usage};
 
 use crate::interrupt;
 use crate::permission::hint;
+use crate::render::{one_line, shortened};
 use crate::watch::Sights;
+
+/// The most characters that are shown of a reason in a server's words.
+const MAX_REASON: usize = 200;
 
 /// What is wished for in every request of a run.
 #[derive(Debug, Clone)]
@@ -215,6 +219,11 @@ impl Agent {
         match turn.finish.as_deref() {
             Some(LENGTH) => self.report.warn("the answer was cut at the server's limit of tokens")?,
             Some(FILTER) => self.report.warn("the server's filter has withheld a part of the answer")?,
+            Some(early) if early.starts_with(INCOMPLETE) => {
+                let reason = one_line(early.trim_start_matches(INCOMPLETE));
+                let reason = shortened(&reason, MAX_REASON);
+                self.report.warn(&format!("the server says that the answer is not complete{reason}"))?;
+            }
             _ => {}
         }
         if is_empty {

@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use toolcrib::Builder;
+use toolcrib::tool::Access;
+
 use crate::input;
 
 use super::conversation::{Conversation, Message, Role};
@@ -63,6 +66,15 @@ impl OpeningOptions {
             }
         }
         Ok(conversation.kept_in(self.save_messages.clone()))
+    }
+
+    /// Keeps the file of the conversation apart from what tools may write, for the next run may begin with it, and protects
+    /// the files that this run begins with.
+    pub(crate) fn keep_apart(&self, builder: Builder) -> Builder {
+        let read = [&self.prompt_file, &self.system_file, &self.load_messages];
+        let builder = read.into_iter().flatten().fold(builder, Builder::protect);
+        let file = self.save_messages.iter();
+        file.fold(builder, |builder, file| builder.reserve("saved messages", file, Access::Write))
     }
 
     async fn before_the_prompt(&self, script: Option<&Script>) -> anyhow::Result<Vec<Message>> {

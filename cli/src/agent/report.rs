@@ -3,13 +3,14 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
 use reqwest::Url;
 
 use super::event::{Below, Ending, Event, Told, ToolResult, Totals};
 use super::turn::Turn;
+use crate::media::MediaFolder;
 use crate::options::is_maskable;
 use crate::render::{self, Tone, legible, one_line, ours, paint, shortened};
 use crate::telemetry::AgentSpan;
@@ -17,6 +18,8 @@ use crate::watch;
 
 /// How wide a line of the trace may be where standard error is no terminal, in characters.
 const WIDTH: usize = 160;
+/// The most characters that are shown of the name that a model calls.
+const MAX_NAME: usize = 80;
 
 /// To whom a run is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +50,7 @@ pub(crate) struct Report {
     /// Whose report it is, where a task was handed on.
     below: Option<Below>,
     /// Where media are saved that tools show, if anywhere.
-    media: Option<PathBuf>,
+    media: Option<Arc<MediaFolder>>,
     /// Who traces the run, if somebody does.
     span: Option<AgentSpan>,
     /// Whether text was streamed in the answer that arrives, and whether its last line is still open.
@@ -65,7 +68,7 @@ impl Report {
     }
 
     /// The same report, which saves media that tools show.
-    pub(crate) fn saving(self, media: Option<PathBuf>) -> Self {
+    pub(crate) fn saving(self, media: Option<Arc<MediaFolder>>) -> Self {
         Self { media, ..self }
     }
 
@@ -165,7 +168,7 @@ impl Report {
                 render::aside(&format!("asking `{model}` with {}", counted(tools.len() as u64, "tool")));
             }
             Event::ToolCall { name, arguments, .. } if traced => {
-                let name = one_line(name);
+                let name = one_line(&shortened(name, MAX_NAME));
                 let arguments = fitting(name.chars().count() + 3, arguments, detail);
                 ours(&format!("{} {name} {arguments}", quiet(&format!("{margin}→"))));
             }

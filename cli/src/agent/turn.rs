@@ -14,6 +14,8 @@ const LONGEST_ID: usize = 256;
 /// Why a model stopped at the limit of tokens, and where a filter stopped it.
 pub(crate) const LENGTH: &str = "length";
 pub(crate) const FILTER: &str = "content_filter";
+/// The beginning of what is said of an answer that ended early in another way; its reason follows where there is one.
+pub(crate) const INCOMPLETE: &str = "incomplete";
 
 /// One answer of a model.
 #[derive(Debug, Default, PartialEq)]

@@ -13,8 +13,8 @@ Examples:
   toolcrib approvals remove fs_write_file
   toolcrib approvals remove --all
 
-An approval covers calls of one tool that one rule asks about, as long as the tool's program stays
-the same.";
+An approval covers calls of one tool that one rule asks about, as long as the tool stays the same:
+its program, fixed arguments, description, schema, limits, source and what it may use.";
 const HEADINGS: [&str; 4] = ["TOOL", "ASKED BY", "GIVEN", "PROGRAM"];
 
 /// Show or take back what you agreed to for always.
@@ -67,7 +67,13 @@ fn list(approvals: &[Given], json: bool) -> anyhow::Result<()> {
     }
     let row =
         |one: &Given| [one_line(&one.tool), one_line(&one.rule), format!("{:.0}", one.given), one_line(&one.digest)];
-    render::print(&render::table(HEADINGS, approvals.iter().map(row)))
+    render::print(&render::table(HEADINGS, approvals.iter().map(row)))?;
+    let outdated = approvals.iter().filter(|one| one.definition.is_none()).count();
+    if outdated > 0 {
+        let removed = "`toolcrib approvals remove TOOL` removes them";
+        render::hint(&format!("{outdated} of an earlier version, which no longer apply: {removed}"));
+    }
+    Ok(())
 }
 
 /// Takes back the approvals of `tools`, or all where none is named.

@@ -98,11 +98,11 @@ fn record(built: &Built) -> serde_json::Value {
         "path": built.path.to_string_lossy(),
         "bytes": built.bytes,
         "tools": tools.collect::<Vec<_>>(),
-        "imports": built.tools.first().and_then(|tool| tool.imports.as_ref()),
+        "imports": built.tools.first().and_then(|tool| tool.imports.as_deref()),
     })
 }
 
 /// What the component imports, which is the same for each of its tools.
 fn imports(tools: &[Tool]) -> impl Iterator<Item = &toolcrib::tool::Import> {
-    tools.first().and_then(|tool| tool.imports.as_ref()).into_iter().flatten()
+    tools.first().and_then(|tool| tool.imports.as_deref()).into_iter().flatten()
 }

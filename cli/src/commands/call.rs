@@ -13,6 +13,7 @@ use toolcrib::{Builder, Outcome, Receipt, ToolCall, ToolResult};
 use crate::calls::Calls;
 use crate::input;
 use crate::interrupt;
+use crate::media::MediaFolder;
 use crate::options::{RecordsFolder, Sources, duration};
 use crate::permission::hint;
 use crate::progress;
@@ -76,16 +77,28 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let (json, mut begun) = (args.json, false);
+    let end = perform(args, &mut begun).await;
+    if let (Err(error), true, false) = (&end, json, begun) {
+        // Whoever reads the output may have closed it: what is wrong stands on standard error in any case.
+        let _ = render::print_json(&json!({ "error": render::message(error) }).to_string());
+    }
+    end
+}
+
+/// Performs the call; `begun` is set once the call answers for itself.
+async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let call = args.call().await?;
     let arguments = call.arguments.clone();
     let telemetry = args.telemetry.start(Root::Call)?;
     let records = args.records.open(&args.sources, [])?;
+    let media = args.media.as_deref().map(MediaFolder::open).transpose()?;
     let deadline = args.tool_timeout.unwrap_or(args.timeout);
     let observers = records.observer().into_iter().chain(telemetry.observer());
     let runtime = args.sources.runtime_with(deadline, [], |builder| {
+        let builder = media.iter().fold(records.keep_apart(builder), |builder, media| media.keep_apart(builder));
         observers.fold(builder.application("call", Map::new()), Builder::observer)
     })?;
-    records.keep_apart(&runtime)?;
     // The receipt is to show the call and not the compiler; what is wrong with the program, the call says itself.
     let ready = async { (runtime.prepare(&args.name).await, runtime.prepare_hooks().await) };
     let _ = progress::during("preparing the tool", ready).await;
@@ -96,19 +109,20 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let result = loop {
         tokio::select! {
             biased;
-            Some(seen) = sights.next() => args.show(&seen)?,
+            Some(seen) = sights.next() => args.show(&seen, media.as_ref())?,
             result = calls.next() => break result,
         }
     };
     let result = result.context("the call broke off")?;
+    *begun = true;
     while let Some(seen) = sights.ready() {
-        args.show(&seen)?;
+        args.show(&seen, media.as_ref())?;
     }
     if let (Some(display), false) = (&result.display, args.json) {
         render::aside(display);
     }
     for part in result.shown.iter().filter(|_| !args.json) {
-        render::quoted("|", &watch::text_of(part, args.media.as_deref()));
+        render::quoted("|", &watch::text_of(part, media.as_ref()));
     }
     if !args.json {
         render::dropped(&result.receipt);
@@ -139,10 +153,17 @@ impl Args {
     /// The call that is asked for.
     async fn call(&self) -> anyhow::Result<ToolCall> {
         let id = format!("call_{:016x}", rand::random::<u64>());
-        let mut call = match &self.text {
-            Some(text) => ToolCall::text(id, &self.name, arguments(Some(text)).await?),
-            None => ToolCall::new(id, &self.name, arguments(self.arguments.as_deref()).await?),
+        let read = arguments(self.text.as_deref().or(self.arguments.as_deref())).await;
+        let unreadable = read.as_ref().err().map(|error| {
+            render::explain(error);
+            render::message(error)
+        });
+        let read = read.unwrap_or_default();
+        let call = match self.text {
+            Some(_) => ToolCall::text(id, &self.name, read),
+            None => ToolCall::new(id, &self.name, read),
         };
+        let mut call = ToolCall { unreadable, ..call };
         if let Some(context) = &self.context {
             let context = serde_json::from_str(context).context("`--context` is not a JSON object")?;
             call.context = context;
@@ -151,7 +172,7 @@ impl Args {
     }
 
     /// Shows what a call shows while it runs.
-    fn show(&self, seen: &Seen) -> anyhow::Result<()> {
+    fn show(&self, seen: &Seen, media: Option<&MediaFolder>) -> anyhow::Result<()> {
         match &seen.what {
             Sight::Preview(text) if self.verbose && !self.json => render::quoted("?", text),
             Sight::Preview(_) => {}
@@ -161,7 +182,7 @@ impl Args {
                 render::print_json(&line.to_string())?;
             }
             Sight::Part { ms, part, .. } => {
-                render::quoted(&format!("┊ {ms:.1} ms"), &watch::text_of(part, self.media.as_deref()));
+                render::quoted(&format!("┊ {ms:.1} ms"), &watch::text_of(part, media));
             }
         }
         Ok(())

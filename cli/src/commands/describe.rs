@@ -56,7 +56,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         let both = format!("{name} with {}", wit.display());
         let documented = source::documented(&program, wit).map_err(|wrong| faulty(&both, &wrong))?;
         component::put(out, &documented, &args.compiling).await?;
-        return render::print(&out.display().to_string()).map(|()| ExitCode::SUCCESS);
+        return render::print_path(out).map(|()| ExitCode::SUCCESS);
     }
     let tools = match &args.write {
         None => descriptor::sections(&program).map_err(|wrong| faulty(&name, &wrong))?,
@@ -69,7 +69,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         render::print_json(&serde_json::to_string(&tools)?)?;
     } else if args.write.is_some() {
-        render::print(&out.display().to_string())?;
+        render::print_path(out)?;
     } else if tools.is_empty() {
         render::aside(&format!("info: `{name}` says nothing of its tools; `--write FILE` makes it"));
     }

@@ -1,5 +1,6 @@
 //! `toolcrib export`: the tools as records of a standard, for other systems. Nothing is executed.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -64,20 +65,32 @@ fn records(runtime: &Runtime, at_once: usize) -> Crib {
     let scheduler = runtime.scheduler();
     let order = Order { at_once, most_calls: scheduler.calls, sibling_failure: scheduler.sibling_failure };
     let tools = runtime.tools().chain(BUILTINS.into_iter().filter_map(|name| runtime.tool(name)));
-    Crib::of(tools.filter_map(|tool| entry(runtime, tool)), order, SystemTime::now())
+    let mut digests = HashMap::new();
+    Crib::of(tools.filter_map(|tool| entry(runtime, tool, &mut digests)), order, SystemTime::now())
 }
 
-fn entry<'a>(runtime: &'a Runtime, tool: &'a Tool) -> Option<Entry<'a>> {
+/// Exported records of a tool. Each program is read once.
+fn entry<'a>(
+    runtime: &'a Runtime,
+    tool: &'a Tool,
+    digests: &mut HashMap<PathBuf, Option<String>>,
+) -> Option<Entry<'a>> {
     let (grant, limits) = (runtime.grant(&tool.name)?, runtime.limits(&tool.name)?);
+    let mut of_program = |program: &Path| {
+        let digest = || source::fingerprint(program).ok().map(|program| program.digest);
+        digests.entry(program.to_path_buf()).or_insert_with(digest).clone()
+    };
     let digest = match &tool.body {
         Body::Script(script) => Some(script.digest.clone()),
-        body => body.program().and_then(|program| source::fingerprint(program).ok()).map(|program| program.digest),
+        body => body.program().and_then(&mut of_program),
     };
     let standing = match runtime.standing(&tool.name)? {
         runtime::Standing::Deferred => Standing::Deferred,
         runtime::Standing::Closed { decision, why } => {
             Standing::Closed { decision: decision.clone(), why: why.to_owned() }
         }
+        // There is nothing to say of it to others.
+        runtime::Standing::Unusable { .. } => return None,
         _ => Standing::Loaded,
     };
     Some(Entry { tool, grant, limits, digest, standing })

@@ -80,7 +80,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             runtime.tool(&args.tool).ok_or_else(|| anyhow::anyhow!("unknown tool: {}", args.tool))?
         }
     };
-    let mut program = tool.body.program().map(Component::read).transpose()?;
+    let mut program = match tool.body.program().map(Component::read).transpose() {
+        // The program of a tool that is unusable may be missing: the reason is shown in its place.
+        Err(_) if tool.unusable.is_some() => None,
+        program => program?,
+    };
     if let Some(component) = &mut program {
         let same = runtime.tools().filter(|other| other.body.program() == tool.body.program());
         component.tools = same.map(|tool| tool.name.clone()).collect();
@@ -194,7 +198,7 @@ fn record(known: &Known<'_>) -> anyhow::Result<Value> {
         "granted": grant.map(|grant| grant.granted()),
         "denied": grant.map(|grant| grant.denied().iter().map(|denial| &denial.capability).collect::<Vec<_>>()),
         "limits": runtime.limits(&tool.name).map(limits),
-        "imports": tool.imports,
+        "imports": tool.imports.as_deref(),
         "interface": interface,
     }))
 }
@@ -228,7 +232,7 @@ fn hooks<'a>(runtime: &'a Runtime, tool: &'a Tool) -> impl Iterator<Item = &'a S
 /// Why a tool cannot be called, where it cannot.
 fn closed<'a>(runtime: &'a Runtime, tool: &Tool) -> Option<&'a str> {
     match runtime.standing(&tool.name) {
-        Some(Standing::Closed { why, .. }) => Some(why),
+        Some(Standing::Closed { why, .. } | Standing::Unusable { why }) => Some(why),
         _ => None,
     }
 }

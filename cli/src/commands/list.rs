@@ -22,7 +22,7 @@ const HOOK_HEADINGS: [&str; 6] = ["HOOK", "HEARS", "PRIORITY", "MAY USE", "SOURC
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// List also the tools that cannot be called, with why, and the hooks, in the order in which they are heard
+    /// List also the tools that a rule, record or policy closes, with why, and the hooks, in the order in which they are heard
     #[arg(long)]
     all: bool,
     /// Print a JSON array, one object a tool, and with --all one a hook, which has an `event`
@@ -36,20 +36,24 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = args.sources.runtime(Limits::default().deadline, [])?;
     let hooks: Vec<&ScriptedHook> = runtime.hooks().filter(|_| args.all).collect();
     if args.json {
-        let listed = runtime.tools().filter(|tool| args.all || disabled(&runtime, tool).is_none());
-        let tools = listed.map(|tool| record(&runtime, tool));
+        let listed =
+            runtime.tools().filter(|tool| args.all || tool.unusable.is_some() || disabled(&runtime, tool).is_none());
+        let tools = listed.map(|tool| record(&runtime, tool, granted(&runtime, tool)));
         let all: Vec<Value> = tools.chain(hooks.into_iter().map(|hook| hook_record(&runtime, hook))).collect();
         render::print_json(&serde_json::to_string(&all)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let (closed, open): (Vec<&Tool>, Vec<&Tool>) = runtime.tools().partition(|tool| disabled(&runtime, tool).is_some());
     render::print(&render::table(HEADINGS, open.into_iter().map(|tool| row(&runtime, tool))))?;
-    match closed.len() {
+    // What is wrong is always said; what somebody decided, where it is asked for.
+    let (told, untold): (Vec<&Tool>, Vec<&Tool>) =
+        closed.into_iter().partition(|tool| args.all || tool.unusable.is_some());
+    if !told.is_empty() {
+        let rows = told.into_iter().map(|tool| disabled_row(&runtime, tool));
+        render::print(&format!("\n{}", render::table(DISABLED_HEADINGS, rows)))?;
+    }
+    match untold.len() {
         0 => {}
-        _ if args.all => {
-            let rows = closed.into_iter().map(|tool| disabled_row(&runtime, tool));
-            render::print(&format!("\n{}", render::table(DISABLED_HEADINGS, rows)))?;
-        }
         1 => render::hint("1 tool is disabled: `list --all` says why"),
         several => render::hint(&format!("{several} tools are disabled: `list --all` says why")),
     }
@@ -60,13 +64,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn record(runtime: &Runtime, tool: &Tool) -> Value {
+fn record(runtime: &Runtime, tool: &Tool, granted: Vec<String>) -> Value {
     json!({
         "name": tool.name,
         "description": tool.description,
         "source": { "format": tool.origin.format, "path": tool.origin.path.to_string_lossy(), "index": tool.origin.index },
         "program": tool.body.program().map(|program| program.to_string_lossy()),
-        "granted": granted(runtime, tool),
+        "granted": granted,
         "disabled": disabled(runtime, tool),
     })
 }
@@ -74,7 +78,7 @@ fn record(runtime: &Runtime, tool: &Tool) -> Value {
 /// Why a tool cannot be called, where it cannot.
 fn disabled<'r>(runtime: &'r Runtime, tool: &Tool) -> Option<&'r str> {
     match runtime.standing(&tool.name)? {
-        Standing::Closed { why, .. } => Some(why),
+        Standing::Closed { why, .. } | Standing::Unusable { why } => Some(why),
         _ => None,
     }
 }
@@ -85,24 +89,24 @@ fn disabled_row(runtime: &Runtime, tool: &Tool) -> [String; 4] {
 }
 
 fn hook_record(runtime: &Runtime, hook: &ScriptedHook) -> Value {
-    let mut record = record(runtime, &hook.tool);
+    let mut record = record(runtime, &hook.tool, granted_to_hook(runtime, &hook.tool));
     record["event"] = json!(hook.event.to_string());
     record["priority"] = json!(hook.priority);
     record
 }
 
 fn row(runtime: &Runtime, tool: &Tool) -> [String; 4] {
-    [render::one_line(&tool.name), may_use(runtime, tool), source(tool), first_sentence(tool)]
+    [render::one_line(&tool.name), may_use(&granted(runtime, tool)), source(tool), first_sentence(tool)]
 }
 
 fn hook_row(runtime: &Runtime, ScriptedHook { tool, event, priority, .. }: &ScriptedHook) -> [String; 6] {
     let hears = render::one_line(&event.to_string());
     let name = render::one_line(&tool.name);
-    [name, hears, priority.to_string(), may_use(runtime, tool), source(tool), first_sentence(tool)]
+    let granted = granted_to_hook(runtime, tool);
+    [name, hears, priority.to_string(), may_use(&granted), source(tool), first_sentence(tool)]
 }
 
-fn may_use(runtime: &Runtime, tool: &Tool) -> String {
-    let granted = granted(runtime, tool);
+fn may_use(granted: &[String]) -> String {
     if granted.is_empty() { "nothing".to_owned() } else { render::one_line(&granted.join(", ")) }
 }
 
@@ -116,8 +120,13 @@ fn first_sentence(tool: &Tool) -> String {
     first.trim_end_matches(['.', ' ']).to_owned()
 }
 
-/// What was granted; a hook may have the name of a tool, and is told from it by its record.
+/// The grant of a tool.
 fn granted(runtime: &Runtime, tool: &Tool) -> Vec<String> {
+    runtime.grant(&tool.name).map(|grant| grant.granted()).unwrap_or_default()
+}
+
+/// The grant of a hook, which may have the name of a tool, and is told from it by its record.
+fn granted_to_hook(runtime: &Runtime, tool: &Tool) -> Vec<String> {
     let mut grants = runtime.grants();
     grants.find(|(of, _)| std::ptr::eq(*of, tool)).map(|(_, grant)| grant.granted()).unwrap_or_default()
 }

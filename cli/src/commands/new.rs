@@ -82,7 +82,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             (file, vec!["validate .".to_owned(), "list --all --tools .".to_owned()])
         }
     };
-    render::print(&file.display().to_string())?;
+    render::print_path(&file)?;
     let next: String = next.iter().map(|command| format!("\n  toolcrib {command}")).collect();
     render::aside(&format!("Next:{next}"));
     Ok(ExitCode::SUCCESS)

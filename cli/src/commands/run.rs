@@ -11,13 +11,14 @@ use toolcrib::{Builder, Runtime, Standing, Tool};
 
 use crate::agent::conversation::Conversation;
 use crate::agent::delegate::Agents;
-use crate::agent::event::Ending;
+use crate::agent::event::{Ending, Event};
 use crate::agent::model::Model;
 use crate::agent::opening::OpeningOptions;
 use crate::agent::report::{Audience, Detail, Report};
 use crate::agent::script::Script;
 use crate::agent::settings::{ModelOptions, Settings};
 use crate::agent::{Agent, Wishes};
+use crate::media::MediaFolder;
 use crate::options::{Recording, RecordsFolder, Sources};
 use crate::render;
 use crate::telemetry::{Root, TelemetryOptions};
@@ -98,9 +99,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let (json, mut begun) = (args.json, false);
+    let end = perform(args, &mut begun).await;
+    if let (Err(error), true, false) = (&end, json, begun) {
+        let exit_code = if error.is::<clap::Error>() { 2 } else { 1 };
+        // Whoever reads the output may have closed it: what is wrong stands on standard error in any case.
+        let told = Event::Error { message: &render::message(error), exit_code };
+        let _ = Report::new(Audience::Program, false, Vec::new()).emit(&told);
+    }
+    end
+}
+
+/// Performs the run; `begun` is set once the run tells itself how it ends.
+async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let settings = args.model.settle(|name| std::env::var(name).ok())?;
     if args.print_config {
-        render::print(&serde_json::to_string_pretty(&settings.shown())?)?;
+        render::print_json(&serde_json::to_string_pretty(&settings.shown())?)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.capabilities {
@@ -112,20 +126,22 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let wishes = args.wishes(&settings, script.is_some())?;
     let telemetry = args.telemetry.start(Root::Agent)?;
     let records = args.recording(&settings)?;
+    let media = args.media.as_deref().filter(|_| !args.dry_run).map(MediaFolder::open).transpose()?.map(Arc::new);
     let observers = records.observer().into_iter().chain(telemetry.observer());
     let agents = Arc::new(Agents::default());
     let (model, abilities) = (wishes.model.clone(), wishes.abilities());
     let with = |builder: Builder| {
         let surrounded = builder.application("run", Map::from_iter([("model".to_owned(), json!(model))]));
-        let asked = surrounded.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities);
+        let apart = media.iter().fold(records.keep_apart(surrounded), |builder, media| media.keep_apart(builder));
+        let apart = args.model.script.iter().fold(args.opening.keep_apart(apart), Builder::protect);
+        let asked = apart.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities);
         observers.fold(asked, Builder::observer)
     };
     let runtime = runtime(&args.sources, &settings, with)?;
-    records.keep_apart(&runtime)?;
     if args.print_messages {
         render::aside(&serde_json::to_string_pretty(conversation.messages())?);
     }
-    let mut report = args.report(&settings).traced(telemetry.agent()).saving(args.media.clone());
+    let mut report = args.report(&settings).traced(telemetry.agent()).saving(media.clone());
     if let Some(warning) = settings.warning {
         report.warn(warning)?;
     }
@@ -138,6 +154,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => Model::Server(Box::new(settings.server()?)),
     };
     args.sources.prepare(&runtime).await?;
+    *begun = true;
     agents.begin(&runtime, &model, &wishes, &report);
     let end = Agent::new(runtime.session(), model, wishes, conversation, report).run().await;
     let written = records.finish();
@@ -194,7 +211,9 @@ fn print_request(wishes: &Wishes, conversation: &Conversation, tools: &[Value]) 
 }
 
 fn print_capabilities(runtime: &Runtime, json: bool) -> anyhow::Result<()> {
-    let is_open = |tool: &&Tool| !matches!(runtime.standing(&tool.name), Some(Standing::Closed { .. }));
+    let is_open = |tool: &&Tool| {
+        !matches!(runtime.standing(&tool.name), Some(Standing::Closed { .. } | Standing::Unusable { .. }))
+    };
     let mut tools: Vec<_> = runtime.tools().filter(is_open).collect();
     tools.sort_by(|one, other| one.name.cmp(&other.name));
     let granted = |name: &str| runtime.grant(name).map(|grant| grant.granted()).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! `toolcrib schema`: the tools as a model's API wants them. The one mapping of a tool to such a definition stands here.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
@@ -20,7 +21,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Only these tools, in the order of their source
+    /// Only these tools, by their names or aliases, in the order of their source
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Whose form the definitions take
@@ -54,12 +55,22 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         runtime.prepare(unknown).await?;
     }
     // What cannot be called is offered to nobody, unless somebody wants to see it.
-    let is_open = |tool: &Tool| !matches!(runtime.standing(&tool.name), Some(Standing::Closed { .. }));
+    let is_open = |tool: &Tool| {
+        !matches!(runtime.standing(&tool.name), Some(Standing::Closed { .. } | Standing::Unusable { .. }))
+    };
+    // An alias means its tool.
+    let named: HashSet<&str> =
+        args.names.iter().filter_map(|name| runtime.tool(name)).map(|tool| tool.name.as_str()).collect();
+    for tool in named.iter().filter_map(|name| runtime.tool(name)) {
+        if let Some(unusable) = &tool.unusable {
+            return Err(unusable.fault.clone().into());
+        }
+    }
     let chosen = runtime
         .tools()
-        .filter(|tool| if args.names.is_empty() { is_open(tool) } else { args.names.contains(&tool.name) });
+        .filter(|tool| if args.names.is_empty() { is_open(tool) } else { named.contains(tool.name.as_str()) });
     let definitions: Vec<Value> = chosen.map(definition).collect();
-    render::print(&serde_json::to_string_pretty(&definitions)?)?;
+    render::print_json(&serde_json::to_string_pretty(&definitions)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,12 +1,12 @@
 //! `toolcrib validate`: every problem of a source, before an agent meets it. No tool is executed: scripts are read by their
 //! interpreter, in the sandbox and with nothing granted.
 
+use std::collections::HashSet;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use toolcrib::source::{self, Problem, Severity};
-use toolcrib::tool::Body;
 use toolcrib::{Audit, Runtime};
 
 use crate::options::{Compiling, default_source};
@@ -67,31 +67,46 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if errors > 0 || (args.strict && warnings > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Every problem of a source: as it is written, and where that is sound, as it loads.
+/// Every problem of a source: as it is written, and as far as it loads.
 pub(crate) async fn problems(path: &Path, compiling: &Compiling) -> Vec<Problem> {
     let mut problems = source::check(path);
-    if problems.iter().all(|problem| problem.severity == Severity::Warning) {
-        problems.extend(loaded(path, compiling).await);
-    }
+    let is_error = |problem: &Problem| problem.severity == Severity::Error;
+    let told: HashSet<String> =
+        problems.iter().filter(|problem| is_error(problem)).map(|problem| problem.message.clone()).collect();
+    let loaded = loaded(path, compiling).await.into_iter();
+    // Several problems of one source are told one by one above.
+    let is_told = |found: &Problem| match found.message.strip_prefix("invalid config: ") {
+        Some(several) => told.iter().any(|told| several.contains(told.as_str())),
+        None => told.contains(&found.message),
+    };
+    problems.extend(loaded.filter(|found| !is_told(found)));
     problems
+}
+
+/// The same as a problem of a source.
+fn fault(path: &Path, error: toolcrib::Error) -> Problem {
+    let (path, message) = match error {
+        toolcrib::Error::Source { path, message } => (path, message),
+        error => (path.to_path_buf(), error.to_string()),
+    };
+    Problem { severity: Severity::Error, path, place: None, message }
 }
 
 /// What shows only when the tools are put together, their programs compiled and their scripts read.
 async fn loaded(path: &Path, compiling: &Compiling) -> Vec<Problem> {
-    let fault = |path: &Path, error: toolcrib::Error| Problem {
-        severity: Severity::Error,
-        path: path.to_path_buf(),
-        place: None,
-        message: error.to_string(),
-    };
     let builder = compiling.settle(Runtime::builder().source(path).audit(Audit::off()));
     let runtime = match builder.build() {
         Ok(runtime) => runtime,
         Err(error) => return vec![fault(path, error)],
     };
     let mut problems = Vec::new();
-    for tool in runtime.tools().filter(|tool| matches!(tool.body, Body::Command { .. })) {
-        problems.extend(runtime.prepare(&tool.name).await.err().map(|error| fault(&tool.origin.path, error)));
+    let mut programs = HashSet::new();
+    for tool in runtime.tools() {
+        if let Some(unusable) = &tool.unusable {
+            problems.push(fault(&tool.origin.path, unusable.fault.clone()));
+        } else if tool.body.program().is_some_and(|program| programs.insert(program)) {
+            problems.extend(runtime.prepare(&tool.name).await.err().map(|error| fault(&tool.origin.path, error)));
+        }
     }
     match runtime.check_scripts().await {
         Ok(found) => problems.extend(found),

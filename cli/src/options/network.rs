@@ -61,6 +61,7 @@ impl Network {
             let name = render::from_here(path).display().to_string();
             let told = || format!("cannot trust the certificates in `{name}`");
             builder = builder.root_certificates(input::file(path).with_context(told)?.as_bytes()).with_context(told)?;
+            builder = builder.protect(path);
         }
         Ok(builder)
     }

@@ -1,15 +1,14 @@
 //! Where the records of calls are written, if they are.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
-use toolcrib::Runtime;
+use toolcrib::Builder;
 use toolcrib::observe::Observer;
 use toolcrib::record::Records;
+use toolcrib::tool::Access;
 
 use super::{RECORDS, Sources};
-use crate::render::Advice;
 
 /// Where the records of calls are written.
 #[derive(Debug, Clone, clap::Args)]
@@ -47,19 +46,9 @@ impl Recording {
         Some(self.0.clone()?)
     }
 
-    /// Refuses a runtime whose tools could reach the records, and so write some of their own.
-    pub(crate) fn keep_apart(&self, runtime: &Runtime) -> anyhow::Result<()> {
-        let Some(records) = &self.0 else { return Ok(()) };
-        let place = records.path();
-        let place = place.canonicalize().with_context(|| format!("cannot find `{}`", place.display()))?;
-        let reached = |host: &Path| host.starts_with(&place) || place.starts_with(host);
-        for (tool, grant) in runtime.grants() {
-            if let Some(folder) = grant.folders().iter().find(|folder| reached(&folder.host)) {
-                let message = format!("`{}` could reach the records through `{}`", tool.name, folder.host.display());
-                return Err(Advice::new(message, "keep the two apart: name another folder with `--records DIR`").into());
-            }
-        }
-        Ok(())
+    /// Keeps the records apart from what tools are granted: they could write some of their own.
+    pub(crate) fn keep_apart(&self, builder: Builder) -> Builder {
+        self.0.iter().fold(builder, |builder, records| builder.reserve("records", records.path(), Access::Read))
     }
 
     /// Waits until every record is written.

@@ -1,13 +1,12 @@
 //! The options that say which calls may run, which need a person's yes, and where both are kept: rules on the command
 //! line and in a `toolcrib.toml`, and what was agreed to for always.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
+use toolcrib::Policy;
 use toolcrib::call::Behavior;
 use toolcrib::policy::{Approvals, Pattern, Rule};
-use toolcrib::tool::Access;
-use toolcrib::{Error, Policy, Runtime};
 
 use crate::config::Config;
 
@@ -60,32 +59,6 @@ impl Rules {
         });
         given.chain(config.rules.iter().cloned()).fold(policy, Policy::rule)
     }
-}
-
-/// No tool may write what was agreed to, or the rules: it could allow its own calls. None may so much as read the file of
-/// secrets, beside which its key lies.
-pub(super) fn keep_apart(
-    runtime: &Runtime,
-    approvals: Option<&Approvals>,
-    config: &Config,
-    secrets: Option<&Path>,
-) -> Result<(), Error> {
-    let own = [
-        ("agree to its own calls", approvals.map(Approvals::path), Access::Write),
-        ("change its rules", config.path.as_deref(), Access::Write),
-        ("reach the secrets", secrets, Access::Read),
-    ];
-    for (what, path, least) in own.into_iter().filter_map(|(what, path, least)| Some((what, path?, least))) {
-        let mut grants = runtime.grants();
-        if let Some(folder) =
-            grants.find_map(|(_, grant)| grant.folder_of(path).filter(|folder| folder.access >= least))
-        {
-            let reason = format!("would let a tool {what} in {}; keep the two apart", path.display());
-            let permission = format!("{}:{}", folder.access.as_str(), folder.host.display());
-            return Err(Error::Permission { permission, reason });
-        }
-    }
-    Ok(())
 }
 
 impl Kept {

@@ -1,15 +1,16 @@
 //! The person at the terminal, who is asked one question at a time. Only a line typed after the question was shown
 //! answers it; without a terminal there is nobody.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex as Lock, PoisonError};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::Mutex;
-use toolcrib::policy::{Answer, Approval, Approvals, Approver, Question};
+use toolcrib::policy::{Answer, Approval, Approvals, Approver, Given, Question};
 
-use crate::render::{self, Tone};
+use crate::render::{self, Tone, one_line};
 
 use super::keyboard::Keyboard;
 use super::sheet::Sheet;
@@ -21,6 +22,10 @@ const WIDTH: usize = 80;
 #[derive(Debug)]
 pub(crate) struct Person {
     approvals: Option<Approvals>,
+    /// Permanent approvals given earlier.
+    earlier: Vec<Given>,
+    /// The tools and rules of which it was said that an earlier approval no longer applies.
+    hinted: Lock<HashSet<(String, String)>>,
     /// One question at a time.
     turn: Mutex<Turn>,
 }
@@ -34,12 +39,29 @@ struct Turn {
 }
 
 impl Person {
-    /// The person at the terminal; what they agree to for always goes into `approvals`.
-    pub(crate) fn new(approvals: Option<Approvals>) -> Self {
-        Self { approvals, turn: Mutex::default() }
+    /// The person at the terminal; what they agree to for always goes into `approvals`, which held `earlier`.
+    pub(crate) fn new(approvals: Option<Approvals>, earlier: Vec<Given>) -> Self {
+        Self { approvals, earlier, hinted: Lock::default(), turn: Mutex::default() }
+    }
+
+    /// Says once why an earlier approval does not answer this question: had it matched, nobody would be asked.
+    fn explain(&self, approval: &Approval) {
+        let about = |given: &&Given| given.tool == approval.tool && given.rule == approval.rule;
+        let Some(given) = self.earlier.iter().rfind(about) else { return };
+        let key = (approval.tool.clone(), approval.rule.clone());
+        if self.hinted.lock().unwrap_or_else(PoisonError::into_inner).insert(key) {
+            let why = match given.definition {
+                None => "an earlier version stored it, without the definition of the tool",
+                Some(_) => "its program, its definition, its source or what it may use has changed since",
+            };
+            render::hint(&format!("an approval of `{}` does not apply: {why}", one_line(&approval.tool)));
+        }
     }
 
     async fn answer(&self, question: Question<'_>) -> Answer {
+        if let Some(approval) = question.approval {
+            self.explain(approval);
+        }
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Answer::Nobody;
         }

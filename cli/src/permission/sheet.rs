@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use serde_json::json;
 use toolcrib::policy::Question;
 use toolcrib::tool::{Body, Fact, Tool};
 
@@ -32,6 +33,9 @@ impl Sheet {
         let mut sheet = Self { text: "may this call run?\n".to_owned(), is_cut: false, width, whole };
         sheet.row("tool", &one_line(&tool.name));
         sheet.row("from", &one_line(&from(tool)));
+        if let Some(fixed) = fixed(&tool.body) {
+            sheet.row("fixed", &one_line(&inert_json(&fixed)));
+        }
         sheet.row("with", &pretty(&inert_json(question.arguments)));
         if let Some(preview) = question.preview {
             sheet.row("it says", &preview.lines().map(one_line).collect::<Vec<_>>().join("\n"));
@@ -44,7 +48,8 @@ impl Sheet {
             sheet.row("because", &one_line(reason));
         }
         if let Some(approval) = approval {
-            let covered = "that `{rule}` asks about, as long as the program and what it may use stay the same";
+            let covered = "that `{rule}` asks about, as long as its program, fixed arguments, description, schema, \
+                           limits, source and what it may use stay the same";
             let covered = covered.replace("{rule}", &one_line(&approval.rule));
             sheet.row(
                 "s and a",
@@ -96,6 +101,17 @@ fn from(tool: &Tool) -> String {
         body => body.program().map(|program| format!(", program {}", from_here(program).display())).unwrap_or_default(),
     };
     format!("{}{index}{program}", from_here(&tool.origin.path).display())
+}
+
+/// The fixed arguments with which every call of a program starts, as JSON.
+fn fixed(body: &Body) -> Option<String> {
+    match body {
+        Body::Command { argv, .. } => argv.get(1..).filter(|fixed| !fixed.is_empty()).map(|fixed| json!(fixed)),
+        Body::Typed(typed) => Some(json!([typed.function.to_string()])),
+        Body::Rich(rich) => Some(json!([rich.tool])),
+        _ => None,
+    }
+    .map(|fixed| fixed.to_string())
 }
 
 fn facts(tool: &Tool) -> String {

@@ -175,7 +175,7 @@ impl SecretsFile {
         Ok(key)
     }
 
-    fn beside(&self, extension: &str) -> PathBuf {
+    pub(super) fn beside(&self, extension: &str) -> PathBuf {
         self.path.with_added_extension(extension)
     }
 

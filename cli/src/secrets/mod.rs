@@ -9,7 +9,7 @@ mod owner;
 pub(crate) mod prompt;
 mod sealed;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use jiff::Timestamp;
@@ -69,6 +69,11 @@ impl Vault {
     /// The encrypted file, whether or not it is there.
     pub(crate) fn file(&self) -> &Path {
         self.file.path()
+    }
+
+    /// The key of the encrypted file, whether or not it is there.
+    pub(crate) fn key_file(&self) -> PathBuf {
+        self.file.beside("key")
     }
 
     /// By what the file is locked, where it is there.

@@ -34,6 +34,8 @@ pub struct ToolCall {
     pub metadata: Map<String, Value>,
     /// What the caller adds to what surrounds the call. The host's own keys stay as they are.
     pub context: Map<String, Value>,
+    /// The reason for which its arguments could not be read, if they could not: such a call ends as one with bad arguments.
+    pub unreadable: Option<String>,
 }
 
 /// What a call carries.
@@ -57,6 +59,7 @@ impl ToolCall {
             format: None,
             metadata: Map::new(),
             context: Map::new(),
+            unreadable: None,
         }
     }
 

@@ -4,13 +4,15 @@
 //! has that member is quoted inside such an object: what looks like a word of the host's always is one. An error is
 //! `{"error": …}` whoever words it; the outcome in its receipt tells whether the host did.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use crate::audit::Redactions;
-use crate::call::{Persisted, Written};
+use crate::call::{Flag, Persisted, Written};
 use crate::error::{Error, Outcome, ToolError};
 use crate::results::{self, Results};
-use crate::schema;
+use crate::schema::{self, Input};
 use crate::tool::{EmptyResult, Persistence, Tool};
 
 use super::ready::Ready;
@@ -20,35 +22,49 @@ pub(super) const FRAME: &str = "toolcrib";
 /// The most characters of a preview.
 const LONGEST_PREVIEW: usize = 4000;
 
-/// Turns what a command wrote into its answer.
+/// An answer, and what is to be noted of it.
+pub(super) struct Mapped {
+    pub(super) line: String,
+    pub(super) written: Written,
+    pub(super) flags: Vec<Flag>,
+}
+
+/// Turns what a command wrote into its answer; `until` is the end of its call.
 ///
 /// # Errors
 ///
-/// [`Outcome::BadResult`] where the answer is missing and has to be there, or breaks its schema.
-pub(super) async fn map(tool: &Tool, ready: &Ready, line: Option<String>) -> Result<(String, Written), ToolError> {
-    let Some(mut line) = line else {
-        let line = match tool.interface.result.empty_result_policy.value {
-            EmptyResult::Object => "{}".to_owned(),
+/// [`Outcome::BadResult`] where the answer is missing and has to be there, or breaks its schema. [`Outcome::Deadline`] where
+/// it is not looked through by then.
+pub(super) async fn map(tool: &Tool, ready: &Ready, line: Option<String>, until: Instant) -> Result<Mapped, ToolError> {
+    let missing = |line| Mapped { line, written: Written::Missing, flags: Vec::new() };
+    let Some(line) = line else {
+        return match tool.interface.result.empty_result_policy.value {
+            EmptyResult::Object => Ok(missing(ready.answer("{}".to_owned(), until).await?.line)),
             EmptyResult::Note => {
                 let note = json!({"note": "the tool succeeded and wrote no answer"});
-                return Ok((framed("missing", note, None), Written::Missing));
+                Ok(missing(framed("missing", note, None)))
             }
-            EmptyResult::Error => {
-                return Err(ToolError::new(Outcome::BadResult, "tool succeeded and wrote no answer"));
-            }
+            EmptyResult::Error => Err(ToolError::new(Outcome::BadResult, "tool succeeded and wrote no answer")),
         };
-        ready.check_answer(&line).await?;
-        return Ok((line, Written::Missing));
     };
-    ready.check_answer(&line).await?;
-    if !ready.masks.is_empty()
-        && let Ok(mut value) = schema::parse(&line)
-    {
-        ready.masks.mask(&mut value);
-        line = value.to_string();
-    }
+    ready.answer(line, until).await
+}
+
+/// Looks an answer through: checks, masks and quotes it.
+///
+/// # Errors
+///
+/// [`Outcome::BadResult`] where it breaks its schema.
+pub(super) fn looked_through(input: &Input, masks: &Redactions, line: &str) -> Result<Mapped, ToolError> {
+    let flags = Flag::in_json(line);
+    input.check_answer(line)?;
+    let masked = (!masks.is_empty()).then(|| schema::parse(line).ok()).flatten().map(|mut value| {
+        masks.mask(&mut value);
+        value.to_string()
+    });
+    let line = masked.unwrap_or_else(|| line.to_owned());
     let written = if is_empty(&line) { Written::Empty } else { Written::Value };
-    Ok((quoted(line), written))
+    Ok(Mapped { line: quoted(line), written, flags })
 }
 
 /// Whether a value holds nothing.

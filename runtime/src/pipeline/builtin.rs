@@ -2,14 +2,18 @@
 //! long. Both go the way of every call, under its rules and into its log.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::{Outcome, ToolError};
-use crate::tool::{Body, Builtin, Capabilities, Format, Interface, Origin, Tool, Visibility};
+use crate::schema::step;
+use crate::tool::{Body, Builtin, Capabilities, Format, Interface, Limits, Origin, Tool, Visibility};
 
 use super::answer::FRAME;
+use super::ready::aside;
 use super::task::Ask;
 use super::{Context, Memory, Pipeline, unless_cancelled};
 
@@ -18,6 +22,8 @@ const MOST_FOUND: usize = 20;
 /// The most characters of a description, and the most bytes of all definitions, that a search tells.
 const LONGEST_DESCRIPTION: usize = 2000;
 const MOST_TOLD: usize = 64 << 10;
+/// The most words that are looked for.
+const MAX_WORDS: usize = 32;
 /// The most bytes of an answer that are opened at once.
 const MOST_OPENED: u64 = 32 << 10;
 
@@ -113,7 +119,7 @@ struct Open {
 
 impl Pipeline {
     pub(super) async fn perform(
-        &self,
+        self: &Arc<Self>,
         builtin: Builtin,
         arguments: &Value,
         context: &Context<'_>,
@@ -122,7 +128,13 @@ impl Pipeline {
         let no_tasks = || ToolError::new(Outcome::Failed, "calls outside a conversation begin no tasks");
         let wrong = |error: serde_json::Error| ToolError::new(Outcome::BadArguments, error.to_string());
         match builtin {
-            Builtin::ToolSearch => Ok(self.search(Search::deserialize(arguments).map_err(wrong)?, memory)),
+            Builtin::ToolSearch => {
+                let (pipeline, memory) = (self.clone(), memory.clone());
+                let search = Search::deserialize(arguments).map_err(wrong)?;
+                let until = Instant::now() + Limits::default().deadline;
+                let late = || ToolError::new(Outcome::Deadline, "the search took too long; search for fewer words");
+                aside(until, move || pipeline.search(search, &memory)).await.ok_or_else(late)
+            }
             Builtin::ReadResult => self.open(Open::deserialize(arguments).map_err(wrong)?).await,
             Builtin::TaskPoll => context.tasks.ok_or_else(no_tasks)?.poll(&Ask::deserialize(arguments).map_err(wrong)?),
             Builtin::TaskAwait => {
@@ -139,6 +151,10 @@ impl Pipeline {
         let exact = query.strip_prefix("select:").map(|names| names.split(',').map(str::trim).collect::<Vec<_>>());
         let mut found: Vec<(u32, usize)> = Vec::new();
         for (index, tool) in self.registry.tools().iter().enumerate() {
+            if !step(1 + cost(tool)) {
+                // Whoever searched has stopped waiting.
+                return String::new();
+            }
             if !self.is_findable(index) {
                 continue;
             }
@@ -175,7 +191,7 @@ impl Pipeline {
     /// Whether a search may find a tool: it is hidden, but not for good.
     fn is_findable(&self, index: usize) -> bool {
         let visibility = self.registry.tools()[index].interface.discovery.schema_visibility.value;
-        self.ready[index].deferred && self.ready[index].closed.is_none() && visibility != Visibility::Internal
+        self.ready[index].deferred && self.ready[index].is_open() && visibility != Visibility::Internal
     }
 
     async fn open(&self, open: Open) -> Result<String, ToolError> {
@@ -202,6 +218,12 @@ fn is_named(tool: &Tool, name: &str) -> bool {
     tool.name == name || tool.interface.identity.aliases.value.iter().any(|alias| alias == name)
 }
 
+/// The steps that it takes to hold a tool against all words of a search.
+fn cost(tool: &Tool) -> usize {
+    let hint = tool.interface.discovery.search_hint.value.as_ref().map_or(0, String::len);
+    (hint + tool.description.as_ref().map_or(0, String::len)) * MAX_WORDS / 64
+}
+
 /// How well a tool fits words: its name counts most, then what its record says for searches, then its description.
 fn score(tool: &Tool, query: &str) -> u32 {
     if is_named(tool, query) {
@@ -215,6 +237,7 @@ fn score(tool: &Tool, query: &str) -> u32 {
     words
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
+        .take(MAX_WORDS)
         .map(|word| {
             4 * u32::from(name.contains(word))
                 + 3 * u32::from(hint.contains(word))

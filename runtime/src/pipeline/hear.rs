@@ -9,6 +9,7 @@ use crate::call::{Behavior, Decision, HookNote, Mutation, Reason, ToolCall};
 use crate::error::{Outcome, ToolError};
 use crate::hook::{Ended, Hook, Modification, Moment, Proposed, Review, Verdict};
 use crate::observe::{Hooked, What};
+use crate::policy::Command;
 use crate::sandbox::Meter;
 use crate::schema::Checked;
 use crate::tool::{Event, Tool};
@@ -75,8 +76,8 @@ impl Hooks {
         all.into_iter().map(Hearing::Script).chain(self.0.iter().map(Listener::hearing)).collect()
     }
 
-    /// Whether hooks let a script run the program of a tool with these arguments. What they would change, they have to
-    /// refuse here.
+    /// Asks the hooks if a script may run the program of a tool with this command. What they would change, they have to refuse
+    /// here.
     ///
     /// # Errors
     ///
@@ -85,10 +86,11 @@ impl Hooks {
         &self,
         pipeline: &Arc<Pipeline>,
         tool: &Tool,
-        arguments: &Value,
+        command: &Command,
         memory: &Arc<Memory>,
         meter: &Arc<Meter>,
     ) -> Result<(), String> {
+        let arguments = &command.arguments;
         let sent = arguments.to_string();
         for hook in self.all(memory) {
             let verdict = match hook {
@@ -97,7 +99,7 @@ impl Hooks {
                     let (invocation, call_id) = ("", "");
                     own.before(Proposed { invocation, call_id, tool, model_input: &sent, arguments }).await
                 }
-                Hearing::Script(script) if !script.applies(&Event::ToolPre, &tool.name, arguments) => continue,
+                Hearing::Script(script) if !script.applies_to_command(&tool.name, command).await => continue,
                 Hearing::Script(script) => {
                     let mut around = Around { within_slot: true, ..Around::new(pipeline, memory, meter) };
                     let payload = Payload { id: "", tool: &tool.name, sent: &sent, arguments };
@@ -148,6 +150,9 @@ impl Hooks {
         let mut heard = Heard { allowed: None, delegated: None };
         let since = Instant::now();
         for hook in self.all(context.memory) {
+            if !hook.is_asked(&Event::ToolPre, &tool.name, &checked.value).await {
+                continue;
+            }
             let verdict = match hook {
                 Hearing::Own(own) if !own.applies(tool, Moment::Before) => continue,
                 Hearing::Own(own) => {
@@ -160,7 +165,6 @@ impl Hooks {
                     };
                     own.before(proposed).await
                 }
-                Hearing::Script(script) if !script.applies(&Event::ToolPre, &tool.name, &checked.value) => continue,
                 Hearing::Script(script) => {
                     let mut around = Around {
                         until: since + LONGEST,
@@ -214,13 +218,16 @@ impl Hooks {
         pipeline: &Arc<Pipeline>,
         tool: &Tool,
         call: &ToolCall,
-        arguments: &Value,
+        arguments: &Arc<Value>,
         mut answer: Result<String, ToolError>,
         context: &Context<'_>,
         ticket: &mut Ticket<'_>,
     ) -> Result<String, ToolError> {
         let until = Instant::now() + LONGEST;
         for hook in self.all(context.memory) {
+            if !hook.is_asked(&Event::ToolPost, &tool.name, arguments).await {
+                continue;
+            }
             let outcome = answer.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok);
             let review = match hook {
                 Hearing::Own(own) if !own.applies(tool, Moment::After) => continue,
@@ -230,7 +237,6 @@ impl Hooks {
                     let ended = Ended { invocation, call_id, tool, arguments, outcome, answer: answer.as_deref() };
                     own.after(ended).await
                 }
-                Hearing::Script(script) if !script.applies(&Event::ToolPost, &tool.name, arguments) => continue,
                 Hearing::Script(script) => {
                     let payload = payload(tool, call, arguments);
                     let mut around =
@@ -280,6 +286,14 @@ impl<'a> Hearing<'a> {
         }
     }
 
+    /// Returns true where it is asked about this event of this tool, as far as a script says that without running.
+    async fn is_asked(self, event: &Event, tool: &str, arguments: &Arc<Value>) -> bool {
+        match self {
+            Self::Own(_) => true,
+            Self::Script(script) => script.applies(event, tool, arguments).await,
+        }
+    }
+
     /// Whether it may stand for a person's answer: an embedder's own may, a script, which may be a stranger's, not.
     fn may_answer(self) -> bool {
         matches!(self, Self::Own(_))
@@ -319,23 +333,18 @@ async fn modify(
         ticket.decide(Decision::new(Behavior::Deny, Reason::HookFailed, hook));
         Err(refusal(format!("tool blocked: blocked by hook {hook:?}, which failed: {why}")))
     };
-    let text = arguments.to_string();
-    let (value, named) = (arguments.clone(), mutation_source.is_some());
-    let judged = ready.judged(&text, move |input| {
-        input.recheck(&value, true)?;
-        Ok(named || input.could_come_from_a_model(&value))
-    });
-    let is_named = match judged.await {
-        Ok(is_named) => is_named,
+    let made = Checked { text: arguments.to_string(), value: Arc::new(arguments) };
+    let is_named = match ready.check_changed(&made, ticket).await {
+        Ok(is_a_models) => mutation_source.is_some() || is_a_models,
         Err(error) => return deny(ticket, format!("its arguments are wrong: {}", error.message)),
     };
     if !is_named {
         return deny(ticket, "it sets a field that is for the host alone and names no source for it".to_owned());
     }
-    let fields = changed(&checked.value, &arguments);
+    let fields = changed(&checked.value, &made.value);
     if !fields.is_empty() {
         ticket.mutated(Mutation { by: hook.to_owned(), mutation_source, fields, reason });
-        *checked = Checked { text, value: arguments };
+        *checked = made;
     }
     Ok(())
 }

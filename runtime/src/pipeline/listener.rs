@@ -1,24 +1,28 @@
 //! Hooks that are scripts: asked like an embedder's own, in a sandbox of their own. What one answers is taken strictly, and
 //! what cannot be understood blocks like a refusal.
 
+use std::io::{self, Write};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
 use crate::call::{Denial, ToolCall};
 use crate::error::{Outcome, ToolError};
 use crate::hook::{Modification, Review, Verdict};
+use crate::policy::Command;
 use crate::sandbox::{Act, Meter};
-use crate::schema;
-use crate::tool::{Body, Event, Limits, ScriptedHook, When};
+use crate::schema::{self, Clock, step, watched};
+use crate::tool::{Body, Event, Glob, Limits, ScriptedHook};
 
-use super::ready::Ready;
+use super::ready::{Ready, aside};
 use super::script::{Answered, Asked};
 use super::{Memory, Pipeline};
 
 /// The most characters of a reason.
 const LONGEST_REASON: usize = 2000;
+/// The longest that the patterns of one hook are tried on large arguments.
+const MAX_GLOBS_TIME: Duration = Duration::from_secs(1);
 
 /// A hook's script, with what is settled for it.
 pub(crate) struct Scripted {
@@ -48,13 +52,35 @@ impl Scripted {
         }
     }
 
-    /// Whether it is asked about this event of this tool, as far as that is known without running it.
-    pub(super) fn applies(&self, event: &Event, tool: &str, arguments: &Value) -> bool {
-        let When { tools, arguments: globs, .. } = &self.hook.when;
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        self.hook.event == *event
-            && (tools.is_empty() || tools.iter().any(|glob| glob.is_match(tool)))
-            && globs.iter().all(|(name, glob)| arguments.get(name).is_some_and(|value| glob.is_match(&text(value))))
+    /// Returns true where it hears this event of this tool, whatever the arguments.
+    fn hears(&self, event: &Event, tool: &str) -> bool {
+        let tools = &self.hook.when.tools;
+        self.hook.event == *event && (tools.is_empty() || tools.iter().any(|glob| glob.is_match(tool)))
+    }
+
+    /// Tells if it is asked about a command that a script runs. Where that may hold arguments that no condition sees, it is
+    /// asked whatever its conditions on arguments say.
+    pub(super) async fn applies_to_command(&self, tool: &str, command: &Command) -> bool {
+        (command.is_opaque && self.hears(&Event::ToolPre, tool))
+            || self.applies(&Event::ToolPre, tool, &command.arguments).await
+    }
+
+    /// Returns true where it is asked about this event of this tool, as far as that is known without running it, and where
+    /// the arguments are too large to tell that in time.
+    pub(super) async fn applies(&self, event: &Event, tool: &str, arguments: &Arc<Value>) -> bool {
+        if !self.hears(event, tool) {
+            return false;
+        }
+        let globs = &self.hook.when.arguments;
+        if globs.is_empty() {
+            return true;
+        }
+        if let Some(fit) = watched(&Clock::brief(), || fit(globs, arguments, schema::LARGE)).ok().flatten() {
+            return fit;
+        }
+        let (globs, arguments) = (globs.clone(), arguments.clone());
+        let job = aside(Instant::now() + MAX_GLOBS_TIME, move || fit(&globs, &arguments, usize::MAX));
+        job.await.flatten().unwrap_or(true)
     }
 
     /// Judges a call before it runs.
@@ -138,6 +164,49 @@ impl<'a> Around<'a> {
         let until = Instant::now() + Limits::default().deadline;
         Self { pipeline, memory, meter, depth: memory.depth, until, within_slot: false, log: String::new() }
     }
+}
+
+/// Holds the texts of arguments against patterns; `None` where one has more bytes than `most`.
+fn fit(globs: &[(String, Glob)], arguments: &Value, most: usize) -> Option<bool> {
+    for (name, glob) in globs {
+        let fits = match arguments.get(name) {
+            None => false,
+            Some(Value::String(text)) if text.len() > most => return None,
+            Some(Value::String(text)) => step(text.len()) && glob.is_match(text),
+            Some(value) => {
+                let text = written(value, most)?;
+                step(text.len()) && glob.is_match(&text)
+            }
+        };
+        if !fits {
+            return Some(false);
+        }
+    }
+    Some(true)
+}
+
+/// The JSON of a value; `None` where it has more bytes than `most`.
+fn written(value: &Value, most: usize) -> Option<String> {
+    /// Takes so many bytes, and then fails.
+    struct Room(Vec<u8>, usize);
+
+    impl Write for Room {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.0.len() + bytes.len() > self.1 || !step(bytes.len()) {
+                return Ok(0);
+            }
+            self.0.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut room = Room(Vec::new(), most);
+    serde_json::to_writer(&mut room, value).ok()?;
+    String::from_utf8(room.0).ok()
 }
 
 /// As much of a hook's reason as a model is told.
@@ -258,7 +327,10 @@ impl Pipeline {
         memory: &Arc<Memory>,
     ) -> Result<Value, String> {
         for hook in self.hooks.scripted(memory) {
-            if !hook.applies(event, "", &payload) {
+            let stated = Arc::new(payload);
+            let applies = hook.applies(event, "", &stated).await;
+            payload = Arc::unwrap_or_clone(stated);
+            if !applies {
                 continue;
             }
             // No call is under way that would tell of it: it leaves a record of its own.

@@ -58,7 +58,7 @@ use crate::results::Results;
 use crate::sandbox::{Meter, Sandbox};
 use crate::schema::Checked;
 use crate::source::ToolsPolicy;
-use crate::tool::{Body, Tool, Visibility};
+use crate::tool::{Basis, Body, Limits, Tool, Visibility};
 
 pub use gate::Scheduler;
 pub(crate) use gate::Turn;
@@ -66,7 +66,8 @@ pub(crate) use hear::{Hooks, Listener};
 pub(crate) use interpreter::Interpreters;
 pub(crate) use listener::Scripted;
 pub(crate) use memory::Memory;
-pub(crate) use ready::Ready;
+pub(crate) use program::Compiled;
+pub(crate) use ready::{Programs, Ready};
 pub use session::Session;
 pub use step::Step;
 pub(crate) use surroundings::Surroundings;
@@ -86,7 +87,7 @@ pub(crate) struct Pipeline {
     pub(crate) registry: Registry,
     /// One for each tool of the registry, in its order.
     pub(crate) ready: Vec<Ready>,
-    pub(crate) rules: Rules,
+    pub(crate) rules: Arc<Rules>,
     pub(crate) approved: HashSet<Approval>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) hooks: Hooks,
@@ -105,12 +106,13 @@ pub(crate) struct Pipeline {
     pub(crate) results: Option<Results>,
     /// Where tools keep values that outlive a run, where an embedder says so.
     pub(crate) keyvalue: Option<KeyValue>,
-    /// The most characters of an answer that a model is told whole, where its tool names more.
+    /// The most characters of an answer that a model is told whole, where the operator says so.
     pub(crate) most_inline: Option<usize>,
     /// Where the values of secrets are read, where an embedder keeps any.
     pub(crate) secrets: Option<Secrets>,
     pub(crate) audit: Arc<Audit>,
     pub(crate) sandbox: Arc<Sandbox>,
+    pub(crate) compiled: Arc<Compiled>,
     /// How many calls run at once, those of an agent apart from those of the agents to which it handed on, which it waits
     /// for.
     pub(crate) slots: [Semaphore; DEEPEST as usize + 1],
@@ -252,6 +254,15 @@ impl Pipeline {
         if let Some(parent) = &context.parent {
             parent.may_call(tool)?;
         }
+        if let Some(unusable) = &tool.unusable {
+            ticket.found(tool, &ready.grant);
+            ticket.fault(unusable.fault.clone());
+            return Err(ToolError::new(Outcome::BadComponent, unusable.why.clone()));
+        }
+        if let Some(why) = &call.unreadable {
+            ticket.found(tool, &ready.grant);
+            return Err(ToolError::new(Outcome::BadArguments, clip(why)));
+        }
         let carried = carried(tool, call)?;
         let call = carried.as_ref();
         ticket.found(tool, &ready.grant);
@@ -275,11 +286,11 @@ impl Pipeline {
             Some(task) => self.delegated(task, ready, context, ticket).await,
             None => self.execute(&work, &checked, context, ticket).await,
         };
-        let answer = secret::guarded(self.secrets.as_ref(), answer);
+        let answer = self.guarded(answer, ready, ticket).await;
         ticket.tell(What::Mapped);
         let heard = self.hooks.after(self, tool, call, &checked.value, answer, context, ticket);
         let answer = unless_cancelled(context.turn, heard).await??;
-        self.keep(tool, answer, context, ticket).await
+        self.keep((tool, &ready.limits), answer, context, ticket).await
     }
 
     /// All that is judged before a call may run.
@@ -291,7 +302,7 @@ impl Pipeline {
         ticket: &mut Ticket<'p>,
     ) -> Result<(Work<'p>, Checked, Option<Value>), ToolError> {
         let Entry { tool, ready, .. } = entry;
-        let mut checked = ready.check(&call.arguments).await?;
+        let mut checked = ready.check(&call.arguments, ticket).await?;
         let code = match &tool.body {
             Body::Command { .. } => Code::Command(self.program_in_time(entry, ticket).await?),
             Body::Typed(typed) => Code::Typed(self.program_in_time(entry, ticket).await?, typed),
@@ -305,7 +316,7 @@ impl Pipeline {
         };
         let work = Work { tool, ready, code };
         // Nothing of the tool runs for a call that is denied, unless a hook makes another call of it.
-        let denied = matches!(self.rules.judge(tool, &ready.grant, &checked.value), Judged::Deny(_));
+        let denied = matches!(self.judge(tool, ready, &checked, ticket).await?, Judged::Deny(_));
         if !denied {
             self.check_by_tool(&work, &checked, context, ticket).await?;
         }
@@ -315,12 +326,12 @@ impl Pipeline {
         }
         let Heard { allowed, delegated } = self.hooks.before(self, entry, call, &mut checked, context, ticket).await?;
         let changed = ticket.is_mutated();
-        ready.recheck(&checked, changed).await?;
+        ready.recheck(&checked, changed, ticket).await?;
         if changed || denied {
-            self.refuse_denied(tool, ready, &checked.value, ticket)?;
+            self.refuse_denied(tool, ready, &checked, ticket).await?;
             self.check_by_tool(&work, &checked, context, ticket).await?;
         }
-        let preview = match self.rules.judge(tool, &ready.grant, &checked.value) {
+        let preview = match self.judge(tool, ready, &checked, ticket).await? {
             Judged::Deny(_) => None,
             _ => self.preview(&work, &checked, context, ticket).await,
         };
@@ -329,16 +340,21 @@ impl Pipeline {
         Ok((work, checked, delegated))
     }
 
-    /// The most characters of an answer of this tool that a model is told whole.
-    fn most_inline(&self, tool: &Tool) -> usize {
-        let most = tool.interface.result.max_inline_chars.value;
-        self.most_inline.map_or(most, |cap| most.min(cap))
+    /// The most characters of an answer of this tool that a model is told whole: what its record says, else what the
+    /// operator says, who sets the most that any record gets. No answer is longer than the output of its call may be.
+    fn most_inline(&self, tool: &Tool, limits: &Limits) -> usize {
+        let own = &tool.interface.result.max_inline_chars;
+        match self.most_inline {
+            Some(cap) if own.basis == Basis::Declared => own.value.min(cap),
+            Some(cap) => cap.min(limits.stdout.max(own.value)),
+            None => own.value,
+        }
     }
 
     /// Keeps the whole of an answer that is too long to be told.
     async fn keep(
         &self,
-        tool: &Tool,
+        (tool, limits): (&Tool, &Limits),
         answer: String,
         context: &Context<'_>,
         ticket: &mut Ticket<'_>,
@@ -346,7 +362,7 @@ impl Pipeline {
         if let Body::Builtin(_) = tool.body {
             return Ok(answer);
         }
-        let most = self.most_inline(tool);
+        let most = self.most_inline(tool, limits);
         if answer.len() <= most {
             return Ok(answer);
         }

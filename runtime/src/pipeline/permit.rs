@@ -12,9 +12,12 @@ use crate::policy::{Answer, Approval, Grant, Judged, Question, Target};
 use crate::schema::Checked;
 use crate::tool::{Access, Resource, Tool, Use};
 
-use super::ready::Ready;
+use super::ready::{Ready, at_once};
 use super::ticket::Ticket;
 use super::{Context, Pipeline, unless_cancelled};
+
+/// The most files or hosts that one argument names.
+const MAX_NAMED: usize = 1024;
 
 /// What the pipeline knows of a call when it is judged.
 pub(super) struct Case<'a> {
@@ -29,19 +32,39 @@ pub(super) struct Case<'a> {
 }
 
 impl Pipeline {
+    /// Holds a call against the rules, beside the calls where its arguments are large.
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::Deadline`] where that takes longer than the call may.
+    pub(super) async fn judge(
+        &self,
+        tool: &Tool,
+        ready: &Ready,
+        checked: &Checked,
+        ticket: &mut Ticket<'_>,
+    ) -> Result<Judged, ToolError> {
+        if let Some(judged) = at_once(checked.text.len(), || self.rules.judge(tool, &ready.grant, &checked.value)) {
+            return Ok(judged);
+        }
+        let (rules, tool) = (self.rules.clone(), tool.clone());
+        let (grant, value) = (ready.grant.clone(), checked.value.clone());
+        ready.in_time(ticket, move || rules.judge(&tool, &grant, &value)).await
+    }
+
     /// Refuses a call that a rule denies.
     ///
     /// # Errors
     ///
     /// [`Outcome::Denied`], worded for the model.
-    pub(super) fn refuse_denied(
+    pub(super) async fn refuse_denied(
         &self,
         tool: &Tool,
         ready: &Ready,
-        arguments: &Value,
+        checked: &Checked,
         ticket: &mut Ticket<'_>,
-    ) -> Result<Judged<'_>, ToolError> {
-        match self.rules.judge(tool, &ready.grant, arguments) {
+    ) -> Result<Judged, ToolError> {
+        match self.judge(tool, ready, checked, ticket).await? {
             Judged::Deny(rule) => {
                 ticket.decide(Decision::new(Behavior::Deny, Reason::Rule, rule.to_string()));
                 Err(refused("refused by a rule of the operator's"))
@@ -63,7 +86,7 @@ impl Pipeline {
     ) -> Result<(), ToolError> {
         let Case { tool, ready, checked, hook, .. } = case;
         ticket.tell(What::Judging(&checked.value));
-        let judged = self.refuse_denied(tool, ready, &checked.value, ticket)?;
+        let judged = self.refuse_denied(tool, ready, checked, ticket).await?;
         preflight(tool, &ready.grant, &checked.value, ticket)?;
         if tool.interface.safety.requires_user_interaction.value {
             // Each call of it needs a person: no rule, no hook and no earlier answer stands for one.
@@ -91,7 +114,8 @@ impl Pipeline {
         for question in questions {
             let rule = question.rests_on.clone().unwrap_or_default();
             let (digest, granted) = (case.digest.to_owned(), ready.grant.granted());
-            let approval = Approval { tool: tool.name.clone(), digest, rule, granted };
+            let definition = Some(ready.definition(tool).to_owned());
+            let approval = Approval { tool: tool.name.clone(), digest, definition, rule, granted };
             let reason = match (self.approved.contains(&approval), context.memory.approves(&approval)) {
                 (true, _) => Reason::Always,
                 (_, true) => Reason::Session,
@@ -167,6 +191,10 @@ fn preflight(tool: &Tool, grant: &Grant, arguments: &Value, ticket: &mut Ticket<
             Some(value) => vec![value],
             None => continue,
         };
+        if named.len() > MAX_NAMED {
+            let message = format!("`{field}` names {} files or hosts, more than the {MAX_NAMED} allowed", named.len());
+            return Err(ToolError::new(Outcome::BadArguments, message));
+        }
         for name in named.into_iter().filter_map(Value::as_str) {
             let shown = super::clip(name);
             let access = match r#use {

@@ -1,6 +1,7 @@
 //! The compiled program of a tool: made once, and by no call in particular. Who needs it waits for it, up to the deadline
 //! of his call; that somebody stops waiting stops nothing for the others, and the next call finds what was made meanwhile.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -13,6 +14,7 @@ use futures::future::{BoxFuture, Shared};
 use crate::error::{Error, Outcome, ToolError};
 use crate::sandbox::compiler::Failure;
 use crate::sandbox::{self, Program, Sandbox};
+use crate::source;
 
 use super::ticket::Ticket;
 use super::{Entry, Pipeline};
@@ -65,6 +67,11 @@ impl<T> Making<T> {
         ended
     }
 
+    /// The reason for which there is none and never will be, if known.
+    pub(super) fn broken(&self) -> Option<&str> {
+        self.made.get()?.as_ref().err().map(String::as_str)
+    }
+
     fn now(&self) -> MutexGuard<'_, Option<Underway<T>>> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,9 +91,9 @@ impl Pipeline {
     async fn made(&self, entry: Entry<'_>) -> Result<Made<Program>, String> {
         let ready = entry.ready;
         let begin = || {
-            let (sandbox, path) = (self.sandbox.clone(), entry.path().to_path_buf());
+            let (sandbox, compiled, path) = (self.sandbox.clone(), self.compiled.clone(), entry.path().to_path_buf());
             let counts_fuel = ready.limits.fuel.is_some();
-            let made = tokio::task::spawn_blocking(move || prepare(&sandbox, &path, counts_fuel));
+            let made = tokio::task::spawn_blocking(move || prepare(&sandbox, &compiled, &path, counts_fuel));
             let made = made.map(|made| match made {
                 Ok(made) => made,
                 Err(broken) if broken.is_panic() => Ok(Err("the compiler broke on it".to_owned())),
@@ -136,14 +143,34 @@ impl Entry<'_> {
     }
 }
 
+/// The place of a compiled program: empty until it was compiled.
+type Place = Arc<Mutex<Option<Arc<Program>>>>;
+
+/// Compiled programs by their digest, and by whether their fuel is counted: two files of the same bytes are one program.
+#[derive(Default)]
+pub(crate) struct Compiled(Mutex<HashMap<(String, bool), Place>>);
+
+impl Compiled {
+    /// The place of a program. Whoever holds its lock compiles it.
+    fn place(&self, digest: String, counts_fuel: bool) -> Place {
+        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        places.entry((digest, counts_fuel)).or_default().clone()
+    }
+}
+
 /// Reads and compiles a program. The outer error is the system's, the inner one the program's own.
-fn prepare(sandbox: &Sandbox, path: &Path, counts_fuel: bool) -> Result<Made<Program>, String> {
+fn prepare(sandbox: &Sandbox, compiled: &Compiled, path: &Path, counts_fuel: bool) -> Result<Made<Program>, String> {
     let unreadable = |error: std::io::Error| format!("the program cannot be read: {}", error.kind());
     let mut bytes = Vec::new();
     let most = sandbox::MOST_PROGRAM_BYTES as u64 + 1;
     File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(unreadable)?;
+    let place = compiled.place(source::digest(&bytes), counts_fuel);
+    let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(program) = place.as_ref() {
+        return Ok(Ok(program.clone()));
+    }
     match sandbox.prepare(&bytes, counts_fuel) {
-        Ok(program) => Ok(Ok(Arc::new(program))),
+        Ok(program) => Ok(Ok(place.insert(Arc::new(program)).clone())),
         Err(Failure::Program(reason)) => Ok(Err(reason)),
         Err(Failure::System(reason)) => Err(reason),
     }

@@ -128,5 +128,5 @@ fn bad(why: &str) -> ToolError {
 }
 
 fn claims(entry: Entry<'_>) -> bool {
-    entry.ready.closed.is_none() && matches!(&entry.tool.body, Body::Rich(rich) if rich.says.route)
+    entry.ready.is_open() && matches!(&entry.tool.body, Body::Rich(rich) if rich.says.route)
 }

@@ -16,6 +16,7 @@ use crate::schema::Checked;
 use crate::tool::typed::Typed;
 use crate::tool::{Body, Builtin, Limits, Script, Tool};
 
+use super::answer::Mapped;
 use super::ready::Ready;
 use super::rich::{Asking, Asks, carried};
 use super::ticket::Ticket;
@@ -119,6 +120,8 @@ impl Pipeline {
         let waited = waited.await;
         ticket.waited(since);
         let (limits, slots) = waited?;
+        let until = Instant::now() + limits.deadline;
+        ticket.ends(until);
         ticket.tell(What::Started(&checked.value));
         // Hooks may have sent requests.
         ticket.meter.ledger().begin_anew();
@@ -126,7 +129,9 @@ impl Pipeline {
             Code::Host(builtin) => {
                 // It may wait for long, and needs no sandbox.
                 drop(slots);
-                return self.perform(*builtin, &checked.value, context).await;
+                let performed = self.perform(*builtin, &checked.value, context).await;
+                ticket.ends(Instant::now() + ready.limits.deadline);
+                return performed;
             }
             Code::Command(program) => {
                 let given = Given { checked, credentials, limits: &limits };
@@ -148,12 +153,15 @@ impl Pipeline {
         };
         drop(slots);
         let line = line.map_err(|error| ticket.meter.ledger().blame(error));
-        ticket.flag(match &line {
-            Ok(line) => line.as_deref().map(Flag::in_json).unwrap_or_default(),
-            Err(error) => Flag::in_json(&error.content()),
-        });
-        let line = line.map_err(|error| answer::framed_error(error, &ready.masks, self.most_inline(work.tool)))?;
-        let (line, written) = answer::map(work.tool, ready, line).await?;
+        if let Err(error) = &line {
+            ticket.flag(Flag::in_json(&error.content()));
+        }
+        let line = match line {
+            Ok(line) => line,
+            Err(error) => return Err(ready.framed(error, self.most_inline(work.tool, &ready.limits), until).await),
+        };
+        let Mapped { line, written, flags } = answer::map(work.tool, ready, line, until).await?;
+        ticket.flag(flags);
         ticket.written(written);
         Ok(line)
     }

@@ -11,7 +11,7 @@ use crate::error::{Error, Outcome, ToolError};
 use crate::policy::{Credentials, Scanner, Secrets};
 use crate::schema;
 
-use super::ready::Ready;
+use super::ready::{Ready, aside};
 use super::ticket::{Said, Ticket};
 use super::{Context, Pipeline, unless_cancelled};
 
@@ -51,6 +51,26 @@ impl Pipeline {
         let secrets = self.secrets.clone().ok_or_else(|| missing("no secrets are kept here"))?;
         let opened = tokio::task::spawn_blocking(move || secrets.open(&granted)).await;
         opened.map_err(|_| missing("the store of secrets broke off"))?.map(Arc::new)
+    }
+}
+
+impl Pipeline {
+    /// The end of a call without the secrets in it. A large answer is looked through beside the calls.
+    pub(super) async fn guarded(
+        &self,
+        ended: Result<String, ToolError>,
+        ready: &Ready,
+        ticket: &Ticket<'_>,
+    ) -> Result<String, ToolError> {
+        let large = ended.as_ref().is_ok_and(|line| line.len() > schema::LARGE);
+        let Some(secrets) = self.secrets.as_ref().filter(|secrets| large && secrets.scanner().is_some()) else {
+            return guarded(self.secrets.as_ref(), ended);
+        };
+        let secrets = secrets.clone();
+        let job = aside(ticket.end(&ready.limits), move || guarded(Some(&secrets), ended));
+        let why =
+            || ToolError::new(Outcome::Deadline, "tool timed out while its answer was looked through for secrets");
+        job.await.unwrap_or_else(|| Err(why()))
     }
 }
 

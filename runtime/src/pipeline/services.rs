@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::call::{Denial, Execution};
 use crate::delegate::Task;
 use crate::error::ToolError;
-use crate::policy::{Grant, Judged};
+use crate::policy::{Command, Grant, Sentence};
 use crate::sandbox::{Addition, Ended, Finished, How, Invocation, Left, Meter, Provided, Services};
 use crate::schema;
 use crate::tool::{Body, Limits, Tool};
 
 use super::memory::Cache;
-use super::ready::Ready;
+use super::ready::{Ready, aside, at_once};
 use super::{Entry, Memory, Pipeline};
 
 /// What a shell would make something of, and no name of a program holds.
@@ -112,22 +112,20 @@ impl Desk {
     }
 
     /// Whether the program of a tool may be run that operators, hooks and people judge. Their rules are about the tool's
-    /// arguments: what stands on its standard input, where that is one JSON object.
-    async fn judged(&self, entry: Entry<'_>, stdin: &str) -> Result<(), String> {
+    /// arguments, as [`Command`] has them.
+    async fn judged(&self, entry: Entry<'_>, command: &Arc<Command>) -> Result<(), String> {
         if entry.ready.closed.is_some() {
             return Err("refused: its tool cannot be called".to_owned());
         }
-        let given = schema::parse(stdin).ok().filter(Value::is_object);
-        if given.is_none() && self.pipeline.rules.looks_at_arguments_of(entry.tool) {
-            return Err("refused: rules look at its arguments, and its input is no JSON object".to_owned());
-        }
-        let arguments = given.unwrap_or_else(|| json!({}));
-        match self.pipeline.rules.judge(entry.tool, &self.grant, &arguments) {
-            Judged::Deny(_) => return Err("refused by a rule of the operator's".to_owned()),
-            Judged::Ask(rules) if !rules.is_empty() => {
-                return Err("refused: a person has to agree to each call of its tool".to_owned());
+        let judged = self.by_rules(entry, command).await;
+        match judged.ok_or("refused: its tool timed out while its input was held against rules")? {
+            Sentence::Pass => {}
+            Sentence::Denied => return Err("refused by a rule of the operator's".to_owned()),
+            Sentence::Asked => return Err("refused: a person has to agree to each call of its tool".to_owned()),
+            Sentence::Unseen => {
+                let why = "refused: rules look at its arguments, and what it is given is not one JSON object alone";
+                return Err(why.to_owned());
             }
-            _ => {}
         }
         let record = &entry.tool.interface;
         if record.safety.requires_user_interaction.value || record.permission.approval_reason.value.is_some() {
@@ -135,11 +133,20 @@ impl Desk {
         }
         // What hooks run is theirs: they do not judge themselves.
         match &self.tool {
-            Some(_) => {
-                self.pipeline.hooks.admit(&self.pipeline, entry.tool, &arguments, &self.memory, &self.meter).await
-            }
+            Some(_) => self.pipeline.hooks.admit(&self.pipeline, entry.tool, command, &self.memory, &self.meter).await,
             None => Ok(()),
         }
+    }
+
+    /// Holds a command against the rules over its tool; `None` where the call that runs it is over before.
+    async fn by_rules(&self, entry: Entry<'_>, command: &Arc<Command>) -> Option<Sentence> {
+        let rules = &self.pipeline.rules;
+        if let Some(judged) = at_once(command.size, || rules.judge_command(entry.tool, &self.grant, command)) {
+            return Some(judged);
+        }
+        let (rules, tool) = (rules.clone(), entry.tool.clone());
+        let (grant, command) = (self.grant.clone(), command.clone());
+        aside(self.deadline, move || rules.judge_command(&tool, &grant, &command)).await
     }
 
     async fn execute(
@@ -165,7 +172,8 @@ impl Desk {
             return Err(self.refused(denial, &format!("`{shown}`: permission denied by the grant")));
         }
         let entry = self.command(&program).map_err(|why| why.replace(&program, &shown))?;
-        let judged = self.judged(entry, &how.stdin).await;
+        let command = Arc::new(Command::new(&how.stdin, &arguments));
+        let judged = self.judged(entry, &command).await;
         judged.map_err(|why| self.refused(denied(None), &format!("`{shown}`: {why}")))?;
         let only_reads = entry.tool.interface.safety.is_read_only.value;
         let grant = self

@@ -35,8 +35,7 @@ impl Session {
         let mut has_tasks = false;
         for (index, tool) in self.pipeline.registry.tools().iter().enumerate() {
             let ready = &self.pipeline.ready[index];
-            let callable =
-                ready.closed.is_none() && tool.interface.discovery.schema_visibility.value != Visibility::Internal;
+            let callable = ready.is_open() && tool.interface.discovery.schema_visibility.value != Visibility::Internal;
             match &tool.body {
                 Body::Builtin(Builtin::ToolSearch) if !hidden => {}
                 Body::Builtin(Builtin::ReadResult) if !self.memory.has_kept.load(Relaxed) => {}

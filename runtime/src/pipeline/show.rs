@@ -1,5 +1,7 @@
 //! A call in the words of its tool's record, for people and for transcripts. It is never told to a model.
 
+use std::io::{self, Write};
+
 use serde_json::Value;
 
 use crate::error::Outcome;
@@ -51,24 +53,59 @@ pub(super) fn transcript(rendering: &Rendering, arguments: &Value) -> Option<Str
 
 /// A template with each `{argument}` replaced by the argument of that name; one that is not there leaves nothing.
 fn filled(template: &str, arguments: &Value) -> String {
-    let mut line = String::with_capacity(template.len());
+    let mut line = Line(String::new(), LONGEST_LINE);
     let mut rest = template;
-    while let Some((before, after)) = rest.split_once('{') {
-        line.push_str(before);
+    while let Some((before, after)) = rest.split_once('{').filter(|_| line.1 > 0) {
+        line.push(before, usize::MAX);
         let Some((name, after)) = after.split_once('}') else {
-            line.push('{');
+            line.push("{", 1);
             rest = after;
             continue;
         };
         match arguments.get(name) {
-            Some(Value::String(text)) => line.extend(text.chars().take(LONGEST_VALUE)),
-            Some(value) => line.extend(value.to_string().chars().take(LONGEST_VALUE)),
+            Some(Value::String(text)) => line.push(text, LONGEST_VALUE),
+            Some(value) => line.push(&beginning(value), LONGEST_VALUE),
             None => {}
         }
         rest = after;
     }
-    line.push_str(rest);
-    line.chars().take(LONGEST_LINE).collect()
+    line.push(rest, usize::MAX);
+    line.0
+}
+
+/// A line, and how many more characters it may have.
+struct Line(String, usize);
+
+impl Line {
+    fn push(&mut self, text: &str, most: usize) {
+        let Self(line, left) = self;
+        let before = line.len();
+        line.extend(text.chars().take(most.min(*left)));
+        *left -= line[before..].chars().count();
+    }
+}
+
+/// The beginning of a value's JSON, and no more of it than is shown.
+fn beginning(value: &Value) -> String {
+    /// Takes so many bytes, and then fails.
+    struct Room(Vec<u8>);
+
+    impl Write for Room {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let room = (LONGEST_VALUE * 4).saturating_sub(self.0.len());
+            self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            Ok(bytes.len().min(room))
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut room = Room(Vec::new());
+    // What there is no room for is not shown.
+    let _ = serde_json::to_writer(&mut room, value);
+    String::from_utf8_lossy(&room.0).into_owned()
 }
 
 #[cfg(test)]
@@ -82,5 +119,16 @@ mod tests {
         let arguments = json!({"path": "{n}", "n": 3, "long": "x".repeat(5000)});
         assert_eq!(filled("read {path} from {n}{gone} {", &arguments), "read {n} from 3 {");
         assert_eq!(filled("{long}", &arguments).len(), LONGEST_VALUE);
+        assert_eq!(filled(&"{long}".repeat(64), &arguments).len(), LONGEST_LINE);
+    }
+
+    #[test]
+    fn a_large_argument_is_written_no_further_than_it_is_shown() {
+        let arguments = json!({"rows": vec![json!({"a": "é"}); 200_000]});
+        let start = std::time::Instant::now();
+        let line = filled(&"{rows} ".repeat(64), &arguments);
+        assert!(line.starts_with(r#"[{"a":"é"},{"a":"é"}"#), "{line}");
+        assert_eq!(line.chars().count(), LONGEST_LINE);
+        assert!(start.elapsed().as_millis() < 500, "{:?}", start.elapsed());
     }
 }

@@ -19,7 +19,7 @@ use crate::error::{Error, Outcome, ToolError};
 use crate::observe::{Event, Observer, What};
 use crate::policy::{Grant, Secrets, real_path};
 use crate::sandbox::Meter;
-use crate::tool::{Access, Body, Limits, Tool};
+use crate::tool::{Access, Body, FileRequest, Limits, Tool};
 
 use super::{clip, secret};
 
@@ -36,6 +36,8 @@ pub(super) struct Ticket<'p> {
     waited: Duration,
     /// The part of the call's deadline that the compiling of its program and its check have used.
     spent: Duration,
+    /// The end of the call, once it runs.
+    until: Option<Instant>,
     receipt: Option<Receipt>,
     tool: Option<&'p Tool>,
     /// The host's folder behind the guest's `/`.
@@ -69,6 +71,7 @@ impl<'p> Ticket<'p> {
             started: Instant::now(),
             waited: Duration::ZERO,
             spent: Duration::ZERO,
+            until: None,
             receipt: Some(Receipt::begun(clip(&call.id), invocation, clip(&call.name))),
             tool: None,
             cwd: None,
@@ -188,6 +191,16 @@ impl<'p> Ticket<'p> {
 
     pub(super) fn spend(&mut self, time: Duration) {
         self.spent += time;
+    }
+
+    /// Notes when the call ends that begins to run.
+    pub(super) fn ends(&mut self, until: Instant) {
+        self.until = Some(until);
+    }
+
+    /// Returns the end of the call, by its limits where it did not run.
+    pub(super) fn end(&self, limits: &Limits) -> Instant {
+        self.until.unwrap_or_else(|| Instant::now() + limits.deadline.saturating_sub(self.spent))
     }
 
     /// What is left of a call's limits.
@@ -333,6 +346,7 @@ impl<'p> Ticket<'p> {
         receipt.denied.extend(meter.ledger().denials());
         receipt.denied.extend(meter.denials().into_iter().map(|(access, path)| self.denial(access, &path)));
         receipt.denied.extend(meter.refusals());
+        receipt.denied.extend(self.missed_folders(outcome));
         receipt.executed = meter.executed();
         receipt.executions = meter.executions.load(Relaxed);
         receipt.added = meter.additions();
@@ -347,6 +361,16 @@ impl<'p> Ticket<'p> {
             secret::mask_receipt(&mut receipt, &scanner);
         }
         receipt
+    }
+
+    /// What a tool that failed may have failed for, where it looked for folders, asked for none and was given none.
+    fn missed_folders(&self, outcome: Outcome) -> Option<Denial> {
+        let tool = self.tool.filter(|_| matches!(outcome, Outcome::Failed | Outcome::Trap))?;
+        let asked = &tool.requested;
+        let is_open = matches!(asked.files, FileRequest::None) && !asked.stated && !self.stated_denial;
+        let missed = is_open && self.folder.is_none() && self.meter.missed_folders();
+        let access = Access::Read.as_str();
+        missed.then(|| Denial { capability: access.to_owned(), flag: Some(format!("--allow-{access}=DIR")) })
     }
 
     /// A refused path with the flag that would have allowed it: writing inside a folder that is granted for reading

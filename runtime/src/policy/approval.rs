@@ -30,13 +30,17 @@ pub struct Question<'a> {
     pub approval: Option<&'a Approval>,
 }
 
-/// What a person agreed to for longer than one call: calls of one program, with one grant, that one rule asks about.
+/// Consent for longer than one call: calls of one tool, as it was defined and with one grant, that one rule asks about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Approval {
     /// The tool's name.
     pub tool: String,
     /// The digest of its program: a changed program is asked about again.
     pub digest: String,
+    /// The digest of the rest of its definition: fixed arguments, description, schema, requests, limits, and the file of
+    /// its source. `None`, as earlier versions stored it, matches no call.
+    #[serde(default)]
+    pub definition: Option<String>,
     /// The rule that asks, as it was written.
     pub rule: String,
     /// What the tool is granted: with another grant it is asked about again.

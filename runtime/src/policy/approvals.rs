@@ -2,7 +2,8 @@
 //! not at all, by one process at a time; one that is not understood is an error and stays as it is.
 //!
 //! ```json
-//! {"approvals": [{"tool": "fs_rm", "digest": "sha256:…", "rule": "ask fs_* (toolcrib.toml)", "given": "2026-01-31T12:00:00Z"}]}
+//! {"approvals": [{"tool": "fs_rm", "digest": "sha256:…", "definition": "sha256:…", "rule": "ask fs_* (toolcrib.toml)",
+//!                 "given": "2026-01-31T12:00:00Z"}]}
 //! ```
 
 use std::fs::File;
@@ -37,6 +38,9 @@ pub struct Given {
     pub tool: String,
     /// The digest of its program, as `sha256:HEX`.
     pub digest: String,
+    /// The digest of the rest of its definition; absent in what earlier versions stored, which matches no call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
     /// The rule that asked.
     pub rule: String,
     /// What the tool was granted.
@@ -52,6 +56,7 @@ impl Given {
         Approval {
             tool: self.tool.clone(),
             digest: self.digest.clone(),
+            definition: self.definition.clone(),
             rule: self.rule.clone(),
             granted: self.granted.clone(),
         }
@@ -85,16 +90,17 @@ impl Approvals {
         self.content().map_err(|error| self.fault(&error))
     }
 
-    /// Keeps an approval, once.
+    /// Stores an approval, once, in the place of one that an earlier version stored of the same tool and rule.
     ///
     /// # Errors
     ///
     /// [`Error::Approvals`] as in [`Approvals::read`], and where the file cannot be written.
     pub fn add(&self, approval: &Approval) -> Result<(), Error> {
         self.change(|all| {
+            all.retain(|one| one.definition.is_some() || one.tool != approval.tool || one.rule != approval.rule);
             if !all.iter().any(|one| one.approval() == *approval) {
-                let Approval { tool, digest, rule, granted } = approval.clone();
-                all.push(Given { tool, digest, rule, granted, given: Timestamp::now() });
+                let Approval { tool, digest, definition, rule, granted } = approval.clone();
+                all.push(Given { tool, digest, definition, rule, granted, given: Timestamp::now() });
             }
         })
     }
@@ -193,7 +199,9 @@ mod tests {
     use super::*;
 
     fn approval(tool: &str) -> Approval {
-        Approval { tool: tool.into(), digest: "sha256:00".into(), rule: "ask * (test)".into(), granted: Vec::new() }
+        let definition = Some("sha256:01".to_owned());
+        let (digest, rule) = ("sha256:00".to_owned(), "ask * (test)".to_owned());
+        Approval { tool: tool.into(), digest, definition, rule, granted: Vec::new() }
     }
 
     #[test]
@@ -212,6 +220,20 @@ mod tests {
         assert_eq!(file.remove(|one| one.tool == "t0_0").unwrap(), 1);
         assert_eq!(file.remove(|_| true).unwrap(), 31);
         assert!(file.read().unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_an_earlier_version_stored_is_read_and_replaced_by_the_same_with_a_definition() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = Approvals::file(folder.path().join("approvals.json"));
+        let old = |tool: &str| {
+            format!(r#"{{"tool":"{tool}","digest":"sha256:00","rule":"ask * (test)","given":"2026-01-31T12:00:00Z"}}"#)
+        };
+        fs::write(file.path(), format!(r#"{{"approvals":[{},{}]}}"#, old("t"), old("u"))).unwrap();
+        assert!(file.read().unwrap().iter().all(|one| one.approval().definition.is_none()));
+        file.add(&approval("t")).unwrap();
+        let kept: Vec<_> = file.read().unwrap().into_iter().map(|one| (one.tool, one.definition)).collect();
+        assert_eq!(kept, [("u".to_owned(), None), ("t".to_owned(), Some("sha256:01".to_owned()))]);
     }
 
     #[test]

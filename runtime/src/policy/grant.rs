@@ -9,8 +9,10 @@ use crate::call::{Denial, pasted};
 use crate::error::Error;
 use crate::tool::{Access, FileRequest, FolderRequest, SecretRequest, Tool};
 
-use super::folder::{RealFolder, real_path};
+use super::folder::RealFolder;
+use super::location::{Identity, Location, real_path};
 use super::network::Network;
+use super::protected::Protected;
 use super::resolved::Allowed;
 use super::secret;
 use super::service::Rights;
@@ -25,6 +27,8 @@ pub struct Folder {
     pub host: PathBuf,
     /// The folder itself: whatever later takes its path, this is what was granted.
     handle: Arc<File>,
+    /// Location of the folder when it was opened.
+    pub(crate) location: Arc<Location>,
     /// The paths under which the guest finds it; the first granted folder is `/`, its working directory.
     pub guest: Vec<String>,
     /// What may be done there.
@@ -56,6 +60,7 @@ pub struct Grant {
     network: Arc<Network>,
     rights: Rights,
     denied: Vec<Denial>,
+    protected: Arc<Protected>,
 }
 
 impl Grant {
@@ -92,7 +97,8 @@ impl Grant {
         let network = Network::new(tool, by_naming, network, denied_network, &mut denied);
         let secrets = secret::granted(tool, by_naming, allowed, &mut denied);
         let rights = Rights::new(tool, by_naming, allowed, &mut denied);
-        Ok(Self { folders, env, network: Arc::new(network), secrets, rights, denied })
+        let protected = allowed.protected.clone();
+        Ok(Self { folders, env, network: Arc::new(network), secrets, rights, denied, protected })
     }
 
     /// What a program gets that a script runs: the script's own grant, without its secrets and services, and of its folders
@@ -109,24 +115,37 @@ impl Grant {
         if only_reads {
             folders.iter_mut().for_each(|folder| folder.access = Access::Read);
         }
-        let (env, network) = (self.env.clone(), self.network.clone());
-        Ok(Self { folders, env, network, secrets: Vec::new(), rights: Rights::default(), denied: Vec::new() })
+        let (env, network, protected) = (self.env.clone(), self.network.clone(), self.protected.clone());
+        let (secrets, rights, denied) = (Vec::new(), Rights::default(), Vec::new());
+        Ok(Self { folders, env, network, secrets, rights, denied, protected })
     }
 
     fn folder_inside(&self, path: &str) -> Result<Folder, String> {
         let (folder, names) = self.place(path)?;
-        let outer = RealFolder { path: folder.host.clone(), handle: folder.handle.clone() };
+        let (path, handle, location) = (folder.host.clone(), folder.handle.clone(), folder.location.clone());
+        let outer = RealFolder { path, handle, location };
         let inner = outer.inside(&names).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => "no such folder".to_owned(),
             std::io::ErrorKind::NotADirectory => "not a folder".to_owned(),
             _ => "permission denied by the grant".to_owned(),
         })?;
-        Ok(Folder { host: inner.path, handle: inner.handle, guest: vec!["/".to_owned()], access: folder.access })
+        let RealFolder { path: host, handle, location } = inner;
+        Ok(Folder { host, handle, location, guest: vec!["/".to_owned()], access: folder.access })
     }
 
     /// The folders, the guest's working directory first.
     pub fn folders(&self) -> &[Folder] {
         &self.folders
+    }
+
+    /// Files that may not be changed in any of the folders.
+    pub(crate) fn protected(&self) -> &Arc<Protected> {
+        &self.protected
+    }
+
+    /// Identities of the folders, out of which no link may lead.
+    pub(crate) fn roots(&self) -> Arc<[Identity]> {
+        self.folders.iter().filter_map(|folder| folder.location.identity()).collect()
     }
 
     /// Whether a path of the guest's lies in what is granted, by its name alone: what links make of it, the sandbox
@@ -261,35 +280,36 @@ fn add_named(
     allowed: &Allowed,
     denied: &mut Vec<Denial>,
 ) -> Result<(), Error> {
-    let FolderRequest { path, access } = request;
-    let most = |real: &Path| {
-        let holding = allowed.folders.iter().filter(|(folder, _)| real.starts_with(&folder.path));
+    let FolderRequest { path, access, beside } = request;
+    let most = |at: &Location| {
+        let holding = allowed.folders.iter().filter(|(folder, _)| at.is_in(&folder.location));
         let by_flag = holding.map(|(_, granted)| *granted.min(access)).max();
         if tool.asks_for_its_operator() { Some(*access) } else { by_flag }
     };
-    let wanting = |real: &Path| {
+    let wanting = |at: &Location| {
         // No flag undoes a denial.
-        let helps = matches!(allowed.left_of(real, *access), Ok(Some(left)) if left == *access);
-        let flag = helps.then(|| pasted(&format!("--allow-{}", access.as_str()), &real.to_string_lossy())).flatten();
+        let helps = matches!(allowed.left_of(at, *access), Ok(Some(left)) if left == *access);
+        let named_by = |path: &Path| pasted(&format!("--allow-{}", access.as_str()), &path.to_string_lossy());
+        let flag = helps.then(|| named_by(at.path())).flatten();
         Denial { flag, ..named(*access, path) }
     };
     // What nobody allowed need not even be there.
-    let real = real_path(path);
-    if most(&real).is_none() {
-        denied.push(wanting(&real));
+    let at = Location::of(path, &allowed.mounts);
+    if most(&at).is_none() {
+        denied.push(wanting(&at));
         return Ok(());
     }
     let written = format!("tool {:?}: capabilities.files.{}: {}", tool.name, access.as_str(), path.display());
-    let real = RealFolder::open(path, &written)?;
-    let Some(most) = most(&real.path) else {
-        denied.push(wanting(&real.path));
+    let real = RealFolder::open_below(beside, path.strip_prefix(beside).unwrap_or(path), &written, &allowed.mounts)?;
+    let Some(most) = most(&real.location) else {
+        denied.push(wanting(&real.location));
         return Ok(());
     };
-    let left = allowed.left_of(&real.path, most)?;
+    let left = allowed.left_of(&real.location, most)?;
     if left < Some(most) {
         denied.push(named(*access, path));
     } else if most < *access {
-        denied.push(wanting(&real.path));
+        denied.push(wanting(&real.location));
     }
     if let Some(left) = left {
         add(folders, real, left);
@@ -306,7 +326,7 @@ fn add_allowed(
 ) -> Result<(), Error> {
     for (folder, access) in &allowed.folders {
         let wanted = most.min(*access);
-        let left = allowed.left_of(&folder.path, wanted)?;
+        let left = allowed.left_of(&folder.location, wanted)?;
         if left != Some(wanted) {
             denied.push(named(wanted, &folder.path));
         }
@@ -319,7 +339,7 @@ fn add_allowed(
 
 /// A folder asked for twice is one folder with the wider access.
 fn add(folders: &mut Vec<(RealFolder, Access)>, folder: RealFolder, access: Access) {
-    match folders.iter_mut().find(|(known, _)| known.path == folder.path) {
+    match folders.iter_mut().find(|(known, _)| known.is(&folder)) {
         Some((_, known)) => *known = access.max(*known),
         None => folders.push((folder, access)),
     }
@@ -337,7 +357,7 @@ fn name_folders(folders: Vec<(RealFolder, Access)>) -> Result<Vec<Folder>, Error
     let several = folders.len() > 1;
     let mut names = HashMap::new();
     let mut named = Vec::with_capacity(folders.len());
-    for (index, (RealFolder { path: host, handle }, access)) in folders.into_iter().enumerate() {
+    for (index, (RealFolder { path: host, handle, location }, access)) in folders.into_iter().enumerate() {
         let mut guest = Vec::new();
         if index == 0 {
             guest.push("/".to_owned());
@@ -358,7 +378,7 @@ fn name_folders(folders: Vec<(RealFolder, Access)>) -> Result<Vec<Folder>, Error
                 reason: "has no name of its own; name it first, and it is the guest's `/`".into(),
             });
         }
-        named.push(Folder { host, handle, guest, access });
+        named.push(Folder { host, handle, location, guest, access });
     }
     Ok(named)
 }

@@ -4,29 +4,39 @@
 mod address;
 mod approval;
 mod approvals;
+mod definition;
 mod encodings;
 mod folder;
 mod grant;
+mod location;
 mod network;
+mod protected;
 mod resolved;
 mod rule;
 mod scanner;
 mod secret;
 mod service;
 mod target;
+#[cfg(unix)]
+mod walk;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::tool::{Destination, Glob};
 
 pub use approval::{Answer, Approval, Approver, Question};
 pub use approvals::{Approvals, Given};
-pub(crate) use folder::{overlap, real_path};
+pub(crate) use definition::definition;
 pub use grant::{Folder, Grant};
+pub(crate) use location::{Identity, Location, Mounts, real_path};
 pub use network::Network;
 pub(crate) use network::{Prospect, Refusal};
+pub use protected::settled_by;
+#[cfg(target_os = "linux")]
+pub(crate) use protected::{MAX_ABOVE, moving};
+pub(crate) use protected::{Protected, is_link_out, would_settle_below};
 pub(crate) use resolved::Allowed;
-pub(crate) use rule::{Judged, Rules};
+pub(crate) use rule::{Command, Judged, Rules, Sentence, dead_condition};
 pub use rule::{Pattern, Rule};
 pub(crate) use scanner::{Leak, MASK, Scan, Scanner, masked};
 pub(crate) use secret::Credentials;
@@ -68,6 +78,14 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// The folders that tools may write.
+    pub(crate) fn writable(&self) -> impl Iterator<Item = &Path> {
+        self.allowed.iter().filter_map(|permission| match permission {
+            Permission::Write(path) => Some(path.as_path()),
+            _ => None,
+        })
+    }
+
     /// Adds an allowance.
     #[must_use]
     pub fn allow(mut self, permission: Permission) -> Self {

@@ -1,12 +1,15 @@
 //! A policy against the system it will be used on: folders found and opened, names upper-cased, impossible
 //! wishes refused before anything runs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::tool::{Access, Destination, Glob};
 
-use super::folder::{RealFolder, real_path};
+use super::folder::RealFolder;
+use super::location::{Identity, Location, Mounts};
+use super::protected::Protected;
 use super::secret::SecretRule;
 use super::{Permission, Policy};
 
@@ -20,7 +23,7 @@ pub(crate) struct Allowed {
     /// Secrets that flags allow, and those that they deny.
     pub(super) secrets: Vec<SecretRule>,
     pub(super) denied_secrets: Vec<SecretRule>,
-    denied_folders: Vec<(PathBuf, Access)>,
+    denied_folders: Vec<(Location, Access)>,
     denied_env: Vec<String>,
     /// Destinations that flags allow.
     pub(super) network: Vec<Destination>,
@@ -37,6 +40,9 @@ pub(crate) struct Allowed {
     /// Tools that flags let other tools call, and those that they deny.
     pub(super) call: Vec<Glob>,
     pub(super) denied_call: Vec<Glob>,
+    pub(super) mounts: Mounts,
+    /// Files that no tool may change in any folder.
+    pub(super) protected: Arc<Protected>,
 }
 
 impl Allowed {
@@ -46,11 +52,11 @@ impl Allowed {
     ///
     /// [`Error::Permission`] where a folder is missing or is no folder.
     pub(crate) fn resolve(policy: &Policy) -> Result<Self, Error> {
-        let mut allowed = Self::default();
+        let mut allowed = Self { mounts: Mounts::read(), ..Self::default() };
         for permission in &policy.denied {
             match permission {
-                Permission::Read(path) => allowed.denied_folders.push((real_path(path), Access::Read)),
-                Permission::Write(path) => allowed.denied_folders.push((real_path(path), Access::Write)),
+                Permission::Read(path) => allowed.deny_folder(path, Access::Read),
+                Permission::Write(path) => allowed.deny_folder(path, Access::Write),
                 Permission::Env(all) if all == "*" => allowed.denied_env.push(all.clone()),
                 Permission::Env(name) => allowed.denied_env.push(variable(name, "--deny-env")?),
                 Permission::Secret(text) => allowed.denied_secrets.push(SecretRule::read(text, "--deny-secret")?),
@@ -62,10 +68,11 @@ impl Allowed {
                 Permission::Call(name) => allowed.denied_call.push(name.clone()),
             }
         }
+        let writable = allowed.writable(&policy.allowed)?;
         for permission in &policy.allowed {
             match permission {
-                Permission::Read(path) => allowed.add_folder(path, Access::Read)?,
-                Permission::Write(path) => allowed.add_folder(path, Access::Write)?,
+                Permission::Read(path) => allowed.add_folder(path, Access::Read, &writable)?,
+                Permission::Write(path) => allowed.add_folder(path, Access::Write, &writable)?,
                 Permission::Env(name) => allowed.env.push(variable(name, "--allow-env")?),
                 Permission::Secret(text) => allowed.secrets.push(SecretRule::read(text, "--allow-secret")?),
                 Permission::Net(destination) => allowed.network.push(destination.clone().settled()),
@@ -79,10 +86,34 @@ impl Allowed {
         Ok(allowed)
     }
 
-    fn add_folder(&mut self, path: &Path, access: Access) -> Result<(), Error> {
-        let written = format!("--allow-{}={}", access.as_str(), path.display());
-        let folder = RealFolder::open(path, &written)?;
-        match self.folders.iter_mut().find(|(known, _)| known.path == folder.path) {
+    /// The same, with what no tool may change.
+    pub(crate) fn protecting(self, protected: Arc<Protected>) -> Self {
+        Self { protected, ..self }
+    }
+
+    /// The mounts of the system when the policy was resolved.
+    pub(crate) fn mounts(&self) -> &Mounts {
+        &self.mounts
+    }
+
+    /// Identities of the folders that tools may write: a link in one of them may be a tool's work.
+    fn writable(&self, permissions: &[Permission]) -> Result<Vec<Identity>, Error> {
+        let mut writable = Vec::new();
+        for permission in permissions {
+            let Permission::Write(path) = permission else { continue };
+            let folder = RealFolder::open(path, &written(path, Access::Write), &self.mounts, &[])?;
+            writable.extend(folder.location.identity());
+        }
+        Ok(writable)
+    }
+
+    fn deny_folder(&mut self, path: &Path, access: Access) {
+        self.denied_folders.push((Location::of(path, &self.mounts), access));
+    }
+
+    fn add_folder(&mut self, path: &Path, access: Access, writable: &[Identity]) -> Result<(), Error> {
+        let folder = RealFolder::open(path, &written(path, access), &self.mounts, writable)?;
+        match self.folders.iter_mut().find(|(known, _)| known.is(&folder)) {
             Some((_, known)) => *known = access.max(*known),
             None => self.folders.push((folder, access)),
         }
@@ -94,20 +125,20 @@ impl Allowed {
     /// # Errors
     ///
     /// [`Error::Permission`] where a denial lies inside the folder: a grant is a whole folder, so it cannot be honoured.
-    pub(super) fn left_of(&self, folder: &Path, access: Access) -> Result<Option<Access>, Error> {
+    pub(super) fn left_of(&self, folder: &Location, access: Access) -> Result<Option<Access>, Error> {
         let mut left = Some(access);
         for (denied, what) in &self.denied_folders {
-            if folder.starts_with(denied) {
+            if folder.is_in(denied) {
                 left = match what {
                     Access::Read => None,
                     Access::Write => left.map(|_| Access::Read),
                 };
-            } else if denied.starts_with(folder) && *what <= access {
+            } else if folder.overlaps(denied) && *what <= access {
                 return Err(Error::Permission {
-                    permission: format!("--deny-{}={}", what.as_str(), denied.display()),
+                    permission: format!("--deny-{}={}", what.as_str(), denied.path().display()),
                     reason: format!(
                         "lies inside the granted {}; grant the folders beside it instead",
-                        folder.display()
+                        folder.path().display()
                     ),
                 });
             }
@@ -122,6 +153,11 @@ impl Allowed {
     pub(super) fn denies_env(&self, name: &str) -> bool {
         self.denied_env.iter().any(|denied| denied == "*" || denied == name)
     }
+}
+
+/// The flag that allows a folder, as it is told.
+fn written(path: &Path, access: Access) -> String {
+    format!("--allow-{}={}", access.as_str(), path.display())
 }
 
 /// The name of a variable, upper case.

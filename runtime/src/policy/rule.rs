@@ -7,15 +7,28 @@
 //! with `.` and `..` resolved, and with and without the name of the first granted folder. To deny or to ask, one of these
 //! readings has to match; to allow, all of them, and no `..` may stand in it.
 
+mod argv;
+mod dead;
+
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::call::Behavior;
+use crate::schema::step;
 use crate::tool::{Glob, Tool};
 
 use super::Grant;
+
+use argv::is_argv;
+pub(crate) use argv::{Command, Sentence};
+pub(crate) use dead::dead_condition;
+
+/// The steps of looking at one value, and the bytes of a text that count as one more.
+const STEPS: usize = 4;
+const BYTES: usize = 4;
 
 /// A rule over calls.
 #[derive(Debug, Clone)]
@@ -45,11 +58,30 @@ impl Rule {
         self.pattern.is_about_tool(tool) && self.fits(None, None, arguments)
     }
 
+    /// Returns true where it is about a tool, by its name or, unless it allows, by one of its aliases.
+    fn is_over(&self, tool: &Tool) -> bool {
+        match self.behavior {
+            Behavior::Allow => self.pattern.is_about_tool(&tool.name),
+            _ => names(tool).any(|name| self.pattern.is_about_tool(name)),
+        }
+    }
+
     /// Whether its arguments fit. `root` is the name of the first granted folder, where it has one; an argument that is
     /// absent is what `schema` gives for it.
     fn fits(&self, root: Option<&str>, schema: Option<&Value>, arguments: &Value) -> bool {
+        self.fits_where(|_| true, root, schema, arguments)
+    }
+
+    /// Returns true where those of its arguments fit whose names are `such`.
+    fn fits_where(
+        &self,
+        such: impl Fn(&str) -> bool,
+        root: Option<&str>,
+        schema: Option<&Value>,
+        arguments: &Value,
+    ) -> bool {
         let certain = self.behavior == Behavior::Allow;
-        self.pattern.arguments.iter().all(|(name, globs)| {
+        self.pattern.arguments.iter().filter(|(name, _)| such(name)).all(|(name, globs)| {
             let given = match name.starts_with('/') {
                 true => arguments.pointer(name),
                 false => arguments.get(name),
@@ -70,61 +102,46 @@ impl fmt::Display for Rule {
 
 /// What rules say of a call.
 #[derive(Debug)]
-pub(crate) enum Judged<'a> {
-    Deny(&'a Rule),
-    Allow(&'a Rule),
+pub(crate) enum Judged {
+    Deny(Arc<Rule>),
+    Allow(Arc<Rule>),
     /// Every rule that asks; where there is none, no rule is about the call.
-    Ask(Vec<&'a Rule>),
+    Ask(Vec<Arc<Rule>>),
 }
 
 /// Rules in the order in which they were given.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Rules(Vec<Rule>);
+pub(crate) struct Rules(Vec<Arc<Rule>>);
 
 impl Rules {
     pub(crate) fn add(&mut self, rule: Rule) {
-        self.0.push(rule);
+        self.0.push(Arc::new(rule));
     }
 
     /// What the rules say of a call. A denial or question about one of the tool's aliases is about the tool; an allowance
-    /// has to name the tool itself.
-    pub(crate) fn judge(&self, tool: &Tool, grant: &Grant, arguments: &Value) -> Judged<'_> {
+    /// has to name the tool itself. Large arguments take long: each of their values is counted as steps.
+    pub(crate) fn judge(&self, tool: &Tool, grant: &Grant, arguments: &Value) -> Judged {
         let about = |behavior: Behavior| {
-            self.0.iter().filter(move |rule| {
-                let named = match behavior {
-                    Behavior::Allow => rule.pattern.is_about_tool(&tool.name),
-                    _ => names(tool).any(|name| rule.pattern.is_about_tool(name)),
-                };
-                rule.behavior == behavior && named && rule.fits(grant.root(), tool.parameters.as_ref(), arguments)
-            })
+            let fits = move |rule: &&Arc<Rule>| rule.fits(grant.root(), tool.parameters.as_ref(), arguments);
+            self.over(behavior, tool).filter(fits)
         };
         if let Some(rule) = about(Behavior::Deny).next() {
-            return Judged::Deny(rule);
+            return Judged::Deny(rule.clone());
         }
         if let Some(rule) = about(Behavior::Allow).next() {
-            return Judged::Allow(rule);
+            return Judged::Allow(rule.clone());
         }
-        Judged::Ask(about(Behavior::Ask).collect())
+        Judged::Ask(about(Behavior::Ask).cloned().collect())
     }
 
-    /// The rules that name one tool, and none of these.
-    pub(crate) fn about_none(&self, tools: &[Tool]) -> impl Iterator<Item = &Rule> {
-        let known = |name: &str| tools.iter().any(|tool| names(tool).any(|known| known == name));
-        self.0.iter().filter(move |rule| rule.only_tool().is_some_and(|name| !known(name)))
-    }
-
-    /// Whether a rule that denies or asks looks at the arguments of a tool.
-    pub(crate) fn looks_at_arguments_of(&self, tool: &Tool) -> bool {
-        self.0.iter().any(|Rule { behavior, pattern, .. }| {
-            *behavior != Behavior::Allow
-                && !pattern.arguments.is_empty()
-                && names(tool).any(|name| pattern.is_about_tool(name))
-        })
+    /// The rules of one behavior over a tool, whatever they say of its arguments.
+    fn over<'a, 'b>(&'a self, behavior: Behavior, tool: &'b Tool) -> impl Iterator<Item = &'a Arc<Rule>> + use<'a, 'b> {
+        self.0.iter().filter(move |rule| rule.behavior == behavior && rule.is_over(tool))
     }
 
     /// The rule that denies every call of a tool, if one does.
     pub(crate) fn blocks(&self, tool: &Tool) -> Option<&Rule> {
-        self.0.iter().find(|rule| {
+        self.0.iter().map(AsRef::as_ref).find(|rule: &&Rule| {
             let Rule { behavior, pattern, .. } = rule;
             *behavior == Behavior::Deny
                 && pattern.arguments.is_empty()
@@ -135,14 +152,6 @@ impl Rules {
 
 fn names(tool: &Tool) -> impl Iterator<Item = &str> {
     std::iter::once(&tool.name).chain(&tool.interface.identity.aliases.value).map(String::as_str)
-}
-
-impl Rule {
-    /// The name of the one tool that it can be about, where its pattern is no wider.
-    pub(crate) fn only_tool(&self) -> Option<&str> {
-        let name = self.pattern.text.split('(').next()?.trim();
-        (!name.contains(['*', '?'])).then_some(name)
-    }
 }
 
 impl Pattern {
@@ -200,16 +209,20 @@ fn split(list: &str) -> impl Iterator<Item = &str> {
 
 /// Whether an argument matches. Of several values, one is enough to deny, and all are needed to be `certain`.
 fn matches(globs: &[Glob], value: &Value, root: Option<&str>, certain: bool) -> bool {
-    let fit = |text: &str| globs.iter().any(|glob| glob.is_match(text));
+    let fit = |text: &str| step(STEPS + text.len() / BYTES) && globs.iter().any(|glob| glob.is_match(text));
+    if !step(STEPS) {
+        return false;
+    }
     match value {
         Value::Array(items) if certain => {
             !items.is_empty() && items.iter().all(|item| matches(globs, item, root, certain))
         }
-        Value::Array(items) => items.iter().any(|item| matches(globs, item, root, certain)),
+        Value::Array(items) => items.iter().take_while(|_| step(STEPS)).any(|item| matches(globs, item, root, certain)),
         Value::String(text) => {
             // What `..` leads to, links decide; only a pattern for everything is certain of it.
             let climbs = text.split(['/', '\\']).any(|part| part == "..");
             let mut readings = [text.clone(), resolved(text, &['/']), resolved(text, &['/', '\\'])].into_iter();
+            step(text.len() / BYTES);
             let fits = |reading: String| forms(&reading, root).any(|form| fit(&form));
             match certain {
                 true if climbs => globs.iter().any(|glob| glob.is_everything()),
@@ -264,7 +277,7 @@ mod tests {
 
     fn rules(texts: &[(Behavior, &str)]) -> Rules {
         let rule = |(behavior, text): &(Behavior, &str)| Rule::new(*behavior, text.parse().unwrap(), "test");
-        Rules(texts.iter().map(rule).collect())
+        Rules(texts.iter().map(rule).map(Arc::new).collect())
     }
 
     fn tool(name: &str) -> Tool {

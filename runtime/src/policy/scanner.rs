@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::error::Error;
+use crate::schema::step;
 
 use super::encodings;
 use super::secret::Secret;
@@ -19,6 +20,8 @@ pub(crate) const MASK: &str = "***REDACTED***";
 /// The most memory of one expression and of its states: enough for the longest secret.
 const MOST_PROGRAM: usize = 256 << 20;
 const MOST_STATES: usize = 8 << 20;
+/// The least bytes that are looked through in one go.
+const PART: usize = 64 << 10;
 
 /// The secrets to look for, each in its common encodings.
 #[derive(Clone, Default)]
@@ -52,6 +55,21 @@ impl Needle {
         })?;
         Ok(Self { name: Arc::from(secret.name()), regex, longest })
     }
+
+    /// Looks for the secret in bytes. They are gone through in parts that overlap by as much as it is long, so that it can
+    /// be stopped between two of them; then it says anything.
+    fn is_in(&self, bytes: &[u8]) -> bool {
+        let overlap = self.longest.saturating_sub(1);
+        let part = PART.max(overlap * 4);
+        let mut rest = bytes;
+        while rest.len() > part && step(part) {
+            if self.regex.is_match(&rest[..part]) {
+                return true;
+            }
+            rest = &rest[part - overlap..];
+        }
+        self.regex.is_match(&rest[..rest.len().min(part)])
+    }
 }
 
 /// An expression is as good as the secret: only names are shown.
@@ -80,10 +98,8 @@ impl Scanner {
     ///
     /// The name of one that is in them.
     pub(crate) fn check(&self, bytes: &[u8]) -> Result<(), Leak> {
-        match self.needles.iter().find(|needle| needle.regex.is_match(bytes)) {
-            Some(needle) => Err(Leak(needle.name.clone())),
-            None => Ok(()),
-        }
+        let found = self.needles.iter().find(|needle| needle.is_in(bytes));
+        found.map_or(Ok(()), |needle| Err(Leak(needle.name.clone())))
     }
 
     /// A text with every secret in it masked.

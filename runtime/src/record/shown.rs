@@ -15,6 +15,8 @@ const PREVIEW: usize = 2 << 10;
 const MASK: &str = "***";
 /// The shortest secret that is masked where it is repeated, in characters: masking a shorter one would garble every text.
 const SHORTEST_SECRET: usize = 4;
+/// The most sensitive values of a call that are looked for; where there are more, every text of it is masked.
+const MAX_SECRETS: usize = 64;
 /// The most characters of a name or an identifier from outside.
 const LONGEST_WORD: usize = 256;
 
@@ -44,6 +46,8 @@ impl Shown {
         shown.names = names.to_vec();
         let long_enough = |secret: &String| secret.chars().count() >= SHORTEST_SECRET;
         shown.secrets.extend(secrets(arguments, names).into_iter().filter(long_enough));
+        shown.secrets.sort_unstable();
+        shown.secrets.dedup();
         shown
     }
 
@@ -90,6 +94,8 @@ impl Shown {
 
     fn replace(&self, value: &mut Value) {
         match value {
+            // To look for so many would take longer than the call.
+            Value::String(text) if self.secrets.len() > MAX_SECRETS => MASK.clone_into(text),
             Value::String(text) => {
                 for secret in self.secrets.iter().filter(|secret| text.contains(*secret)).collect::<Vec<_>>() {
                     *text = text.replace(secret, MASK);
@@ -172,5 +178,13 @@ mod tests {
     fn a_long_value_is_told_by_its_beginning() {
         let told = Shown::default().value(&json!({ "text": "é".repeat(MOST) }));
         assert_eq!((&told["cut"], told["preview"].as_str().map(str::len)), (&json!(true), Some(PREVIEW - 1)));
+    }
+
+    #[test]
+    fn of_too_many_sensitive_values_no_text_is_shown() {
+        let arguments = |count: usize| json!({"key": (0..count).map(|n| format!("secret {n:04}")).collect::<Vec<_>>()});
+        let shown = |count: usize| Shown::default().without(&["key".to_owned()], &arguments(count));
+        assert_eq!(shown(MAX_SECRETS).value(&json!("a plain text")), json!("a plain text"));
+        assert_eq!(shown(MAX_SECRETS + 1).value(&json!("a plain text")), json!(MASK));
     }
 }

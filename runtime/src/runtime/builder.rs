@@ -18,20 +18,19 @@ use crate::keyvalue::KeyValue;
 use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::{Hooks, Interpreters, Listener, Memory, Pipeline, Scheduler, Scripted, Surroundings, builtin};
-use crate::policy::{Allowed, Approval, Approver, Policy, Secrets};
-use crate::registry::Registry;
+use crate::policy::{self, Allowed, Approval, Approver, Policy, Secrets};
 use crate::results::Results;
 use crate::sandbox::compiler::Compiler;
 use crate::sandbox::{self, Certificates, Client, Sandbox};
-use crate::source::{self, Problem, Severity};
-use crate::tool::{Body, Builtin, LimitRequest, Limits};
+use crate::source;
+use crate::tool::{Access, Body, Builtin, LimitRequest, Limits, ScriptedHook, Tool};
 
 use super::Runtime;
-use super::settle::Audience;
+use super::settle::{Audience, registered};
 
 /// The settings of a [`Runtime`]. Nothing is allowed that is not said here.
 pub struct Builder {
-    sources: Vec<PathBuf>,
+    pub(super) sources: Vec<PathBuf>,
     pub(super) policy: Policy,
     pub(super) audit: Audit,
     pub(super) limits: Limits,
@@ -45,7 +44,7 @@ pub struct Builder {
     approver: Option<Arc<dyn Approver>>,
     approvals: Vec<Approval>,
     scheduler: Scheduler,
-    defer_above: usize,
+    pub(super) defer_above: usize,
     pub(super) results: Option<Results>,
     pub(super) keyvalue: Option<KeyValue>,
     most_inline: Option<usize>,
@@ -60,6 +59,9 @@ pub struct Builder {
     routes: HashMap<String, String>,
     surroundings: Surroundings,
     pub(super) audience: Audience,
+    pub(super) strict: bool,
+    pub(super) reserved: Vec<(String, PathBuf, Access)>,
+    pub(super) protected: Vec<PathBuf>,
 }
 
 impl Builder {
@@ -94,6 +96,9 @@ impl Builder {
             routes: HashMap::new(),
             surroundings: Surroundings::default(),
             audience: Audience::default(),
+            strict: false,
+            reserved: Vec::new(),
+            protected: Vec::new(),
         }
     }
 
@@ -118,10 +123,10 @@ impl Builder {
         self
     }
 
-    /// The limits of tools that name none.
+    /// The limits of tools that name none. A deadline is at most [`Limits::LONGEST_DEADLINE`].
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = Limits { deadline: limits.deadline.min(Limits::LONGEST_DEADLINE), ..limits };
         self
     }
 
@@ -218,7 +223,8 @@ impl Builder {
         self
     }
 
-    /// The most characters of an answer that a model is told whole, where its tool names more.
+    /// The most characters of an answer that a model is told whole: instead of the default, and at most of what a record
+    /// declares. No more than the output of a call may be is told in any case.
     #[must_use]
     pub fn most_inline(mut self, characters: usize) -> Self {
         self.most_inline = Some(characters);
@@ -329,33 +335,53 @@ impl Builder {
         self
     }
 
+    /// Makes a tool that cannot be used an error of [`Builder::build`]. Without this it is disabled, with a warning, and the
+    /// others work.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
     /// Reads the sources and settles what each tool is granted. Nothing is compiled or run.
     ///
     /// # Errors
     ///
-    /// The first problem of a source, of the policy or of the engine.
+    /// The first problem of a whole source, of the policy or of the engine; of a hook, too, and of a tool where the runtime
+    /// is [strict](Builder::strict).
     pub fn build(self) -> Result<Runtime, Error> {
         let (mut tools, mut scripted, mut policies, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for path in &self.sources {
-            let loaded = source::load(path)?;
+            let loaded = if self.strict { source::load(path)? } else { source::load_usable(path)? };
             warnings.extend(loaded.warnings);
             tools.extend(loaded.tools);
+            if tools.len() > source::MAX_TOOLS {
+                return Err(Error::Source { path: path.clone(), message: source::too_many(tools.len()) });
+            }
             scripted.extend(loaded.hooks);
             policies.extend(loaded.policies);
         }
         let allowed = Allowed::resolve(&self.policy)?;
-        let defers = tools.len() > self.defer_above;
-        let mut ready = Vec::with_capacity(tools.len() + 4);
-        for tool in &mut tools {
-            ready.push(self.ready(tool, &allowed, defers)?);
-        }
+        let kept = self.kept(allowed.mounts());
+        let loaded: Vec<&Tool> = tools.iter().chain(scripted.iter().map(|hook: &ScriptedHook| &hook.tool)).collect();
+        let protected = self.protected(&kept, &loaded, allowed.mounts());
+        let allowed = allowed.protecting(Arc::new(protected));
+        let mut ready = self.settled(&mut tools, &allowed, &kept, &mut warnings)?;
         let mut listeners: Vec<_> = self.hooks.iter().cloned().map(Listener::Own).collect();
         for mut hook in scripted {
             if !hook.tool.requested.secrets.is_empty() {
                 let message = format!("hook {:?}: capabilities.secrets: a hook is given none", hook.tool.name);
                 return Err(Error::Source { path: hook.tool.origin.path.to_path_buf(), message });
             }
-            let ready = self.ready(&mut hook.tool, &allowed, false)?;
+            if let Some(why) = policy::dead_condition(&hook.event, &hook.when, &tools) {
+                let message = format!("hook {:?}: when.args: {why}", hook.tool.name);
+                return Err(Error::Source { path: hook.tool.origin.path.to_path_buf(), message });
+            }
+            let ready = self.ready(&mut hook.tool, &allowed, &kept, false)?;
+            if let Some(unusable) = &hook.tool.unusable {
+                // A guard that cannot be loaded is not left out.
+                return Err(unusable.fault.clone());
+            }
             listeners.push(Listener::Script(Box::new(Scripted { hook, ready })));
         }
         let mut builtins = Vec::new();
@@ -364,24 +390,11 @@ impl Builder {
         builtins.extend(self.results.is_some().then_some(Builtin::ReadResult));
         builtins.extend([Builtin::TaskPoll, Builtin::TaskAwait].into_iter().filter(|_| has_tasks));
         for mut tool in builtins.into_iter().map(builtin::tool) {
-            ready.push(self.ready(&mut tool, &Allowed::default(), false)?);
+            ready.push(self.ready(&mut tool, &Allowed::default(), &kept, false)?);
             tools.push(tool);
         }
-        for rule in self.policy.rules().about_none(&tools) {
-            let nearest =
-                source::nearest(rule.only_tool().unwrap_or_default(), tools.iter().map(|tool| tool.name.as_str()));
-            let hint = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
-            warnings.push(Problem {
-                severity: Severity::Warning,
-                path: PathBuf::from("rules"),
-                place: None,
-                message: format!("`{rule}` is about no tool that is loaded{hint}"),
-            });
-        }
-        let mut registry = Registry::default();
-        for tool in tools {
-            registry.add(tool)?;
-        }
+        warnings.extend(self.check_rules(&tools, &ready)?);
+        let (registry, ready) = registered(tools.into_iter().zip(ready).collect())?;
         let audit = match &self.secrets {
             Some(secrets) => self.audit.redact_secrets(secrets),
             None => self.audit,
@@ -391,7 +404,7 @@ impl Builder {
         let pipeline = Pipeline {
             registry,
             ready,
-            rules: self.policy.rules().clone(),
+            rules: Arc::new(self.policy.rules().clone()),
             approved: self.approvals.into_iter().collect(),
             approver: self.approver,
             hooks: Hooks::new(listeners),
@@ -416,6 +429,7 @@ impl Builder {
             )?),
             slots: std::array::from_fn(|_| Semaphore::new(self.concurrency as usize)),
             waiting: AtomicUsize::new(0),
+            compiled: Arc::default(),
             seed: u64::from_ne_bytes(seed),
             calls: AtomicU64::new(0),
         };

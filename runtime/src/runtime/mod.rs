@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use crate::call::{Decision, ToolCall, ToolResult};
 use crate::delegate::Task;
 use crate::error::Error;
-use crate::pipeline::{Context, Memory, Pipeline, Scheduler, Scripted, Session};
+use crate::pipeline::{Context, Entry, Memory, Pipeline, Scheduler, Scripted, Session};
 use crate::policy::Grant;
 use crate::source::Problem;
 use crate::tool::{Body, Limits, ScriptedHook, Tool};
@@ -49,6 +49,11 @@ pub enum Standing<'a> {
     Loaded,
     /// A model has to search for it.
     Deferred,
+    /// It cannot be used: its entry or its program is wrong.
+    Unusable {
+        /// Why, in words for the model.
+        why: &'a str,
+    },
     /// It cannot be called.
     Closed {
         /// Who decided that.
@@ -67,6 +72,15 @@ impl Runtime {
     /// The tools, in the order of their sources; not what the host does itself.
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
         self.pipeline.registry.tools().iter().filter(|tool| !matches!(tool.body, Body::Builtin(_)))
+    }
+
+    /// The tools that cannot be called, each with the reason in words for the model: what is unusable, and what a rule, a
+    /// record or a policy closes.
+    pub fn disabled(&self) -> impl Iterator<Item = (&Tool, &str)> {
+        self.tools().filter_map(|tool| match self.standing(&tool.name)? {
+            Standing::Unusable { why } | Standing::Closed { why, .. } => Some((tool, why)),
+            _ => None,
+        })
     }
 
     /// The hooks of its sources, in the order in which they are heard.
@@ -104,7 +118,11 @@ impl Runtime {
 
     /// Whether and how a tool can be called.
     pub fn standing(&self, name: &str) -> Option<Standing<'_>> {
-        let ready = &self.pipeline.ready[self.pipeline.registry.find(name).ok()?];
+        let Entry { tool, ready, .. } = self.pipeline.at(self.pipeline.registry.index(name)?);
+        let unusable = tool.unusable.as_ref().map(|unusable| unusable.why.as_str());
+        if let Some(why) = unusable.or_else(|| ready.broken()) {
+            return Some(Standing::Unusable { why });
+        }
         Some(match &ready.closed {
             Some((decision, why)) => Standing::Closed { decision, why },
             None if ready.deferred => Standing::Deferred,
@@ -119,18 +137,18 @@ impl Runtime {
 
     /// A tool by its name.
     pub fn tool(&self, name: &str) -> Option<&Tool> {
-        let index = self.pipeline.registry.find(name).ok()?;
+        let index = self.pipeline.registry.index(name)?;
         Some(&self.pipeline.registry.tools()[index])
     }
 
     /// What a tool was granted.
     pub fn grant(&self, name: &str) -> Option<&Grant> {
-        self.pipeline.registry.find(name).ok().map(|index| self.pipeline.ready[index].grant.as_ref())
+        self.pipeline.registry.index(name).map(|index| self.pipeline.ready[index].grant.as_ref())
     }
 
     /// The limits under which a tool runs.
     pub fn limits(&self, name: &str) -> Option<&Limits> {
-        self.pipeline.registry.find(name).ok().map(|index| &self.pipeline.ready[index].limits)
+        self.pipeline.registry.index(name).map(|index| &self.pipeline.ready[index].limits)
     }
 
     /// What the sources said that was ignored.
@@ -142,9 +160,12 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownTool`], or [`Error::Component`] where the program cannot run.
+    /// [`Error::UnknownTool`], [`Error::Component`] where the program cannot run, or the fault of a tool that is unusable.
     pub async fn prepare(&self, name: &str) -> Result<(), Error> {
         let entry = self.pipeline.at(self.pipeline.registry.find(name)?);
+        if let Some(unusable) = &entry.tool.unusable {
+            return Err(unusable.fault.clone());
+        }
         match entry.tool.body {
             Body::Command { .. } | Body::Rich(_) | Body::Typed(_) => self.pipeline.program(entry).await.map(|_| ()),
             Body::Script(_) => self.pipeline.interpreter(entry.ready).await.map(|_| ()).map_err(|error| {

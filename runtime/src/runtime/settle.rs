@@ -1,16 +1,20 @@
 //! What is settled for a tool before its first call: its checks, its grant, its limits, and whether it can be called at all.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::audit::Redactions;
 use crate::call::{Behavior, Decision, Reason};
 use crate::error::Error;
 use crate::keyvalue::KeyValue;
-use crate::pipeline::Ready;
-use crate::policy::{self, Allowed, Grant};
+use crate::pipeline::{Programs, Ready};
+use crate::policy::{Allowed, Folder, Grant, Location, Mounts, Protected, Rule};
+use crate::registry::Registry;
 use crate::results::Results;
 use crate::schema::Input;
-use crate::tool::{Enablement, Tool, Visibility};
+use crate::source::{self, Problem, Severity};
+use crate::tool::{Access, Body, Enablement, FileRequest, Format, Origin, Tool, Unusable, Visibility};
 
 use super::builder::Builder;
 
@@ -48,24 +52,79 @@ impl Audience {
 }
 
 impl Builder {
-    /// Settles what is known of a tool before its first call.
-    pub(super) fn ready(&self, tool: &mut Tool, allowed: &Allowed, defers: bool) -> Result<Ready, Error> {
-        let wrong = |message: String| Error::Source {
-            path: tool.origin.path.to_path_buf(),
-            message: format!("tool {:?}: {message}", tool.name),
-        };
-        let input = Input::compile(tool).map_err(wrong)?;
-        let mut masks = Redactions::default();
-        for name in &tool.interface.result.redaction_policy_refs.value {
-            let pattern = self.masks.get(name).ok_or_else(|| {
-                wrong(format!(
-                    "interface.redaction_policy_refs: no mask is named `{name}`; define it, or remove it here"
-                ))
-            })?;
-            masks.add([pattern.clone()]);
+    /// Keeps a folder or file of the host's apart from every grant: no tool gets `least` access to a folder that is, holds
+    /// or lies in it, under any name. `what` it is stands in the error. The audit log, the compile cache, kept results and
+    /// kept values are kept apart without it.
+    #[must_use]
+    pub fn reserve(mut self, what: impl Into<String>, path: impl Into<PathBuf>, least: Access) -> Self {
+        self.reserved.push((what.into(), path.into(), least));
+        self
+    }
+
+    /// Keeps tools from writing, replacing or moving a file or folder inside what they are granted, such as settings that
+    /// later sessions follow. The sources and their programs are protected without it, and so are the names of which
+    /// [`settled_by`](crate::policy::settled_by) tells.
+    #[must_use]
+    pub fn protect(mut self, path: impl Into<PathBuf>) -> Self {
+        self.protected.push(path.into());
+        self
+    }
+
+    /// Settles every tool, and warns of each that turns out to be unusable.
+    ///
+    /// # Errors
+    ///
+    /// See [`ready`](Self::ready).
+    pub(super) fn settled(
+        &self,
+        tools: &mut [Tool],
+        allowed: &Allowed,
+        kept: &[Kept],
+        warnings: &mut Vec<Problem>,
+    ) -> Result<Vec<Ready>, Error> {
+        let defers = tools.iter().filter(|tool| tool.unusable.is_none()).count() > self.defer_above;
+        let mut programs = Programs::default();
+        let mut ready = Vec::with_capacity(tools.len() + 4);
+        for tool in tools {
+            let was_usable = tool.unusable.is_none();
+            ready.push(self.ready(tool, allowed, kept, defers)?.sharing_program(tool, &mut programs));
+            if let Some(unusable) = tool.unusable.as_ref().filter(|_| was_usable) {
+                warnings.push(Problem {
+                    severity: Severity::Warning,
+                    path: tool.origin.path.to_path_buf(),
+                    place: None,
+                    message: format!("tool {:?}: {}; the tool is disabled", tool.name, unusable.why),
+                });
+            }
         }
+        Ok(ready)
+    }
+
+    /// Settles what is known of a tool before its first call.
+    pub(super) fn ready(
+        &self,
+        tool: &mut Tool,
+        allowed: &Allowed,
+        kept: &[Kept],
+        defers: bool,
+    ) -> Result<Ready, Error> {
+        if tool.unusable.is_some() {
+            return self.shut(tool);
+        }
+        let (input, masks) = match self.checks(tool) {
+            Ok(checks) => checks,
+            Err(why) => {
+                let message = format!("tool {:?}: {why}", tool.name);
+                let fault = Error::Source { path: tool.origin.path.to_path_buf(), message };
+                if self.strict {
+                    return Err(fault);
+                }
+                tool.unusable = Some(Arc::new(Unusable { why, fault }));
+                return self.shut(tool);
+            }
+        };
         let grant = Grant::new(tool, allowed, &self.environment)?;
-        self.refuse_reach(&grant)?;
+        refuse_reach(&grant, kept)?;
         if grant.is_read_only() {
             tool.interface.infer_read_only();
         }
@@ -78,6 +137,48 @@ impl Builder {
         let slots = (self.concurrency as usize).div_ceil(2);
         let mut ready = Ready::new(input, grant, limits, slots);
         (ready.closed, ready.deferred, ready.masks) = (closed, deferred, masks);
+        Ok(ready)
+    }
+
+    /// Checks that rules over calls can match: warns of those that match no tool, of which there may be more elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Permission`] for the first that matches a tool and can match none of its calls.
+    pub(super) fn check_rules(&self, tools: &[Tool], ready: &[Ready]) -> Result<Vec<Problem>, Error> {
+        let rules = self.policy.rules();
+        let with_roots: Vec<_> = tools.iter().zip(ready).map(|(tool, ready)| (tool, ready.grant.root())).collect();
+        if let Some((rule, reason)) = rules.dead(&with_roots) {
+            return Err(Error::Permission { permission: rule.to_string(), reason });
+        }
+        let warning = |(rule, meant): (&Rule, Option<&str>)| {
+            let hint = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+            let message = format!("`{rule}` matches no loaded tool{hint}");
+            Problem { severity: Severity::Warning, path: PathBuf::from("rules"), place: None, message }
+        };
+        Ok(rules.about_none(tools).map(warning).collect())
+    }
+
+    /// What checks the arguments and answers of a tool, and what masks them.
+    fn checks(&self, tool: &Tool) -> Result<(Input, Redactions), String> {
+        let input = Input::compile(tool)?;
+        let mut masks = Redactions::default();
+        for name in &tool.interface.result.redaction_policy_refs.value {
+            let unknown =
+                || format!("interface.redaction_policy_refs: no mask is named `{name}`; define it, or remove it here");
+            masks.add([self.masks.get(name).ok_or_else(unknown)?.clone()]);
+        }
+        Ok((input, masks))
+    }
+
+    /// What is settled for a tool that cannot be used: it is granted nothing, and no call passes.
+    fn shut(&self, tool: &Tool) -> Result<Ready, Error> {
+        let bare = Tool::new(&tool.name, Body::Absent, Origin::of(tool.origin.format, tool.origin.path.clone()));
+        let input = Input::compile(&bare).map_err(Error::Engine)?;
+        let grant = Grant::new(&bare, &Allowed::default(), &HashMap::new())?;
+        let mut ready = Ready::new(input, grant, self.limits, 1);
+        let why = tool.unusable.as_ref().map(|unusable| unusable.why.clone()).unwrap_or_default();
+        ready.closed = Some((Decision::new(Behavior::Deny, Reason::Record, "program"), why));
         Ok(ready)
     }
 
@@ -115,25 +216,112 @@ impl Builder {
         None
     }
 
-    /// No guest may reach the audit log or the compile cache: with the one it could forge records, with the other code. Nor
-    /// may it reach what others have kept.
-    fn refuse_reach(&self, grant: &Grant) -> Result<(), Error> {
+    /// Lists what the host keeps for itself, apart from what tools are granted: with the audit log a guest could
+    /// forge records, with the compile cache code.
+    pub(super) fn kept(&self, mounts: &Mounts) -> Vec<Kept> {
         let own = [
             ("audit log", self.audit.place()),
             ("compile cache", self.compile_cache.as_deref()),
             ("kept results", self.results.as_ref().map(Results::path)),
             ("kept values", self.keyvalue.as_ref().map(KeyValue::path)),
         ];
-        for (what, place) in own {
-            let Some(place) = place else { continue };
-            let place = policy::real_path(place);
-            if let Some(folder) = grant.folders().iter().find(|folder| policy::overlap(&folder.host, &place)) {
-                return Err(Error::Permission {
-                    permission: format!("{}:{}", folder.access.as_str(), folder.host.display()),
-                    reason: format!("would let a tool reach the {what} in {}; keep the two apart", place.display()),
-                });
+        let own = own.into_iter().filter_map(|(what, path)| Some((what, path?, Access::Read)));
+        let reserved = self.reserved.iter().map(|(what, path, least)| (what.as_str(), path.as_path(), *least));
+        let kept = |(what, path, least): (&str, &Path, Access)| Kept {
+            what: what.to_owned(),
+            location: Location::of(path, mounts),
+            least,
+        };
+        own.chain(reserved).map(kept).collect()
+    }
+
+    /// Lists what no tool may change in its folders: the sources, their programs, and what else was named.
+    pub(super) fn protected(&self, kept: &[Kept], loaded: &[&Tool], mounts: &Mounts) -> Protected {
+        let unreadable = kept.iter().filter(|kept| kept.least == Access::Read);
+        let mut protected = Protected::new(unreadable.map(|kept| kept.location.path().to_path_buf()));
+        let named = self.sources.iter().chain(&self.protected).map(PathBuf::as_path);
+        let origins = loaded.iter().map(|tool| &*tool.origin.path);
+        let programs: BTreeSet<&Path> = loaded.iter().filter_map(|tool| tool.body.program()).collect();
+        let earlier: Vec<PathBuf> = programs.iter().filter_map(|program| source::portable(program)).collect();
+        // Thousands of tools can share a file.
+        let paths = named.chain(origins).chain(programs).chain(earlier.iter().map(PathBuf::as_path));
+        let paths: BTreeSet<&Path> = paths.collect();
+        paths.into_iter().for_each(|path| protected.add(path));
+        for source in &self.sources {
+            source::projects(source).iter().for_each(|folder| protected.add_below(folder));
+            if source::is_listed(source) {
+                protected.add_listed(&Location::of(source, mounts));
             }
         }
-        Ok(())
+        customary(loaded).iter().for_each(|folder| protected.add_below(folder));
+        self.writable(loaded).into_iter().for_each(|folder| protected.add_links(folder));
+        protected
     }
+
+    /// The folders that tools could be granted for writing.
+    fn writable<'a>(&'a self, loaded: &[&'a Tool]) -> BTreeSet<&'a Path> {
+        let requests = loaded.iter().filter_map(|tool| match &tool.requested.files {
+            FileRequest::Folders(folders) => Some(folders),
+            _ => None,
+        });
+        let by_name = requests.flatten().filter(|folder| folder.access == Access::Write);
+        self.policy.writable().chain(by_name.map(|folder| folder.path.as_path())).collect()
+    }
+}
+
+/// The folders in which manifests keep their programs by custom. The program of an entry with a fault is not known, and the
+/// fault may be mended; a folder that is not there matters for such an entry alone.
+fn customary(loaded: &[&Tool]) -> BTreeSet<PathBuf> {
+    let manifests = loaded.iter().filter(|tool| tool.origin.format == Format::Manifest);
+    // Thousands of tools can share a manifest.
+    let manifests: BTreeSet<_> =
+        manifests.map(|tool| (&*tool.origin.path, matches!(tool.body, Body::Absent))).collect();
+    let folders = manifests.into_iter().filter_map(|(manifest, is_faulty)| {
+        let folder = manifest.parent()?.join(source::PROGRAMS);
+        (is_faulty || folder.is_dir()).then_some(folder)
+    });
+    folders.collect()
+}
+
+/// The tools in their order, each with what is settled for it. A component or record that cannot be used and has no name but
+/// that of its file takes none from a tool that works: it comes last, or is left out.
+pub(super) fn registered(mut tools: Vec<(Tool, Ready)>) -> Result<(Registry, Vec<Ready>), Error> {
+    let has_no_name = |tool: &Tool| match tool.origin.format {
+        Format::Component => tool.unusable.is_some(),
+        Format::Record => tool.unusable.is_some() && source::is_named_by_file(tool),
+        _ => false,
+    };
+    tools.sort_by_key(|(tool, _)| has_no_name(tool));
+    let (mut registry, mut settled) = (Registry::default(), Vec::with_capacity(tools.len()));
+    for (tool, ready) in tools {
+        if has_no_name(&tool) && registry.admits(&tool).is_err() {
+            continue;
+        }
+        registry.add(tool)?;
+        settled.push(ready);
+    }
+    Ok((registry, settled))
+}
+
+/// Something that the host keeps for itself.
+pub(super) struct Kept {
+    what: String,
+    location: Location,
+    /// The least access that tools may not have to it.
+    least: Access,
+}
+
+/// Refuses a grant that reaches what the host keeps for itself.
+pub(super) fn refuse_reach(grant: &Grant, kept: &[Kept]) -> Result<(), Error> {
+    for Kept { what, location, least } in kept {
+        let reaches = |folder: &&Folder| folder.access >= *least && folder.location.overlaps(location);
+        if let Some(folder) = grant.folders().iter().find(reaches) {
+            let place = location.path().display();
+            return Err(Error::Permission {
+                permission: format!("{}:{}", folder.access.as_str(), folder.host.display()),
+                reason: format!("would let a tool reach the {what} in {place}; keep the two apart"),
+            });
+        }
+    }
+    Ok(())
 }

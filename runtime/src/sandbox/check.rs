@@ -10,7 +10,7 @@ use crate::error::ToolError;
 use crate::policy::Prospect;
 use crate::tool::Limits;
 
-use super::files::Allowance;
+use super::files::{Allowance, Fence};
 use super::imports::Provided;
 use super::requests::Way;
 use super::{Inside, Kind, MOST_RANDOM, Meter, Program, Sandbox, fault};
@@ -31,6 +31,7 @@ impl Program {
         match &self.kind {
             Kind::Command { check, .. } | Kind::Plain { check, .. } => check.is_some(),
             Kind::Rich(linked) => linked.exports.check.is_some(),
+            Kind::Module(_) => false,
         }
     }
 }
@@ -48,15 +49,17 @@ impl Sandbox {
         limits: &Limits,
         meter: &Arc<Meter>,
     ) -> Result<Result<(), String>, ToolError> {
-        let (Kind::Command { check: Some(check), .. } | Kind::Plain { check: Some(check), .. }) = &program.kind else {
+        let (Some(pre), Kind::Command { check: Some(check), .. } | Kind::Plain { check: Some(check), .. }) =
+            (program.pre(), &program.kind)
+        else {
             return Ok(Ok(()));
         };
         let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).build();
-        let allowance = Allowance::new(limits, meter, &self.open_files);
+        let allowance = Allowance::new(limits, meter, &self.open_files, Fence::default());
         let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
         let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };
         let ended = self.within(program.counts_fuel, inside, limits, meter, async |store| {
-            let instance = program.pre().instantiate_async(&mut *store).await?;
+            let instance = pre.instantiate_async(&mut *store).await?;
             let check = instance.get_typed_func::<(&str,), (Result<(), String>,)>(&mut *store, *check)?;
             let (judged,) = check.call_async(&mut *store, (arguments,)).await?;
             Ok(judged)

@@ -14,7 +14,8 @@ use wasmtime::Engine;
 
 use crate::source::MOST_PROGRAM_BYTES;
 
-use super::{adapt, engine};
+use super::cache::Form;
+use super::engine;
 
 /// How both sides begin: another version may ask for another thing, or make another thing of it.
 const GREETING: &[u8] = concat!("toolcrib ", env!("CARGO_PKG_VERSION"), " compiles\n").as_bytes();
@@ -147,8 +148,11 @@ pub fn serve(from: impl Read, to: impl Write) -> io::Result<()> {
 
 /// The code of a program, compiled here and now.
 pub(super) fn compiled(engine: &Engine, program: &[u8]) -> Result<Vec<u8>, String> {
-    let component = adapt::component(program)?;
-    engine.precompile_component(&component).map_err(|error| format!("{error:#}"))
+    let code = match Form::of(program) {
+        Form::Component => engine.precompile_component(program),
+        Form::Module => engine.precompile_module(program),
+    };
+    code.map_err(|error| format!("{error:#}"))
 }
 
 /// The code in an answer.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use wasmtime::component::ResourceTableError;
 use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
+use wiggle::GuestError;
 
 use crate::error::{Outcome, ToolError};
 use crate::tool::Limits;
@@ -69,6 +70,9 @@ pub(super) fn classify(error: &wasmtime::Error, meter: &Meter, limits: &Limits) 
     if error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted") {
         let most = Bytes(limits.host_call as u64);
         return fault(Outcome::OutputLimit, format!("tool handed over more than {most} of values at once"));
+    }
+    if error.is::<GuestError>() {
+        return fault(Outcome::Trap, "tool crashed: it gave the host an address that is not in its memory".into());
     }
     let trap = error.downcast_ref::<Trap>();
     // A guest whose memory was refused ends itself: it aborts, or uses what it did not get.

@@ -2,12 +2,17 @@
 //! that refused, counts what is written and made, and opens nothing but regular files and folders.
 
 mod beneath;
+mod change;
+#[cfg(target_os = "linux")]
+mod entry;
 mod held;
 #[cfg(unix)]
 mod listing;
 #[cfg(not(unix))]
 #[path = "files/listing_whole.rs"]
 mod listing;
+#[cfg(target_os = "linux")]
+mod moved;
 mod open;
 mod quota;
 
@@ -24,11 +29,14 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
 use crate::tool::{Access, Limits};
 
+use super::fault::deadline;
 use super::meter::Meter;
 
+pub(super) use change::Fence;
 pub(super) use held::{OpenFiles, Places};
 pub(super) use quota::OverQuota;
 
+use change::Change;
 use held::Held;
 use open::Asked;
 use quota::{Counted, Quota};
@@ -42,11 +50,13 @@ pub(super) struct Allowance {
     held: Held,
     /// Folder listings that are open.
     listings: usize,
+    fence: Fence,
 }
 
 impl Allowance {
-    pub(super) fn new(limits: &Limits, meter: &Arc<Meter>, all: &Arc<OpenFiles>) -> Self {
-        Self { quota: Quota::new(limits, meter), held: Held::new(all), listings: 0 }
+    pub(super) fn new(limits: &Limits, meter: &Arc<Meter>, all: &Arc<OpenFiles>, fence: Fence) -> Self {
+        let fence = Fence { until: Some(deadline(limits)), ..fence };
+        Self { quota: Quota::new(limits, meter), held: Held::new(all), listings: 0, fence }
     }
 }
 
@@ -60,6 +70,10 @@ pub(super) struct GatedFiles;
 
 impl HasData for GatedFiles {
     type Data<'a> = Files<'a>;
+}
+
+fn same(fd: &Resource<Descriptor>) -> Resource<Descriptor> {
+    Resource::new_borrow(fd.rep())
 }
 
 impl Files<'_> {
@@ -107,7 +121,11 @@ impl Files<'_> {
 
 impl preopens::Host for Files<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
-        preopens::Host::get_directories(&mut self.inner)
+        let folders = preopens::Host::get_directories(&mut self.inner)?;
+        if folders.is_empty() {
+            self.allowance.quota.meter.without_folders();
+        }
+        Ok(folders)
     }
 }
 
@@ -172,7 +190,10 @@ impl HostDescriptor for Files<'_> {
 
     async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
         self.allowance.quota.entry()?;
-        let made = self.inner.create_directory_at(fd, path.clone()).await;
+        let made = match self.change(&fd, &path, Change::MakeFolder).await {
+            Ok(None) => self.inner.create_directory_at(fd, path.clone()).await,
+            done => done.map(drop),
+        };
         let made = self.made(made);
         self.note(Access::Write, &path, made)
     }
@@ -202,9 +223,12 @@ impl HostDescriptor for Files<'_> {
         to: String,
     ) -> FsResult<()> {
         self.allowance.quota.entry()?;
-        let linked = self.inner.link_at(fd, flags, from, folder, to.clone()).await;
+        let linked = match self.change_into(&fd, &from, flags, &folder, Change::Name, &to).await {
+            Ok(None) => self.inner.link_at(same(&fd), flags, from.clone(), folder, to.clone()).await,
+            done => done.map(drop),
+        };
         let linked = self.made(linked);
-        self.note(Access::Write, &to, linked)
+        self.note_either(&fd, (&from, &to), linked).await
     }
 
     async fn rename_at(
@@ -214,25 +238,37 @@ impl HostDescriptor for Files<'_> {
         folder: Resource<Descriptor>,
         to: String,
     ) -> FsResult<()> {
-        let renamed = self.inner.rename_at(fd, from, folder, to.clone()).await;
-        self.note(Access::Write, &to, renamed)
+        let renamed = match self.change_into(&fd, &from, PathFlags::empty(), &folder, Change::Move, &to).await {
+            Ok(None) => self.inner.rename_at(same(&fd), from.clone(), folder, to.clone()).await,
+            done => done.map(drop),
+        };
+        self.note_either(&fd, (&from, &to), renamed).await
     }
 
     async fn symlink_at(&mut self, fd: Resource<Descriptor>, target: String, path: String) -> FsResult<()> {
         self.allowance.quota.bytes(target.len() as u64)?;
         self.allowance.quota.entry()?;
-        let linked = self.inner.symlink_at(fd, target, path.clone()).await;
+        let linked = match self.change(&fd, &path, Change::Link(target.clone())).await {
+            Ok(None) => self.inner.symlink_at(fd, target, path.clone()).await,
+            done => done.map(drop),
+        };
         let linked = self.made(linked);
         self.note(Access::Write, &path, linked)
     }
 
     async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        let removed = self.inner.unlink_file_at(fd, path.clone()).await;
+        let removed = match self.change(&fd, &path, Change::RemoveFile).await {
+            Ok(None) => self.inner.unlink_file_at(fd, path.clone()).await,
+            done => done.map(drop),
+        };
         self.note(Access::Write, &path, removed)
     }
 
     async fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        let removed = self.inner.remove_directory_at(fd, path.clone()).await;
+        let removed = match self.change(&fd, &path, Change::RemoveFolder).await {
+            Ok(None) => self.inner.remove_directory_at(fd, path.clone()).await,
+            done => done.map(drop),
+        };
         self.note(Access::Write, &path, removed)
     }
 

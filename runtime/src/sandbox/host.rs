@@ -12,6 +12,7 @@ use super::errors::Errors;
 use super::files::{Allowance, Files};
 use super::imports::Provided;
 use super::meter::MemoryBudget;
+use super::preview1::Preview1;
 use super::requests::Requests;
 use super::services::Services;
 use super::stdio::Capped;
@@ -24,6 +25,8 @@ pub(super) struct Host {
     pub(super) http: WasiHttpCtx,
     pub(super) deadline: Instant,
     pub(super) allowance: Allowance,
+    /// The descriptors of a core module.
+    pub(super) preview1: Preview1,
     /// What it finds that was written for other hosts.
     pub(super) provided: Provided,
     /// Where its notes go, where it runs under its grant.

@@ -12,7 +12,7 @@ use crate::tool::{Limits, Place};
 
 use super::compiler::Failure;
 use super::engine::Room;
-use super::files::Allowance;
+use super::files::{Allowance, Fence};
 use super::host::Host;
 use super::imports::Provided;
 use super::requests::Way;
@@ -175,7 +175,7 @@ impl Sandbox {
         let meter = Arc::new(Meter::default());
         let stderr = Capped::new(OverCap::Stderr, limits.stderr, &meter);
         let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).stderr(stderr).build();
-        let allowance = Allowance::new(limits, &meter, &self.open_files);
+        let allowance = Allowance::new(limits, &meter, &self.open_files, Fence::default());
         let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
         let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };
         let ended = self.within(interpreter.counts_fuel, inside, limits, &meter, async |store| {

@@ -40,6 +40,8 @@ pub(crate) struct Meter {
     pub(crate) disk_entries: AtomicU64,
     /// What was used up first of what the call may add to its folders: what fails afterwards, fails for that reason.
     pub(super) over_quota: OnceLock<OverQuota>,
+    /// The guest looked for its folders, or for something in one, and it has none.
+    without_folders: AtomicBool,
     denials: Mutex<Vec<(Access, String)>>,
     refusals: Mutex<Vec<Denial>>,
     executed: Mutex<Vec<Execution>>,
@@ -83,6 +85,16 @@ impl Meter {
         if denials.len() < MOST_TOLD && !denials.iter().any(|(_, known)| *known == path) {
             denials.push((access, path));
         }
+    }
+
+    /// Notes that the guest looked for a folder and has none.
+    pub(crate) fn without_folders(&self) {
+        self.whole().without_folders.store(true, Relaxed);
+    }
+
+    /// Returns true where it looked for one in vain.
+    pub(crate) fn missed_folders(&self) -> bool {
+        self.without_folders.load(Relaxed)
     }
 
     /// Notes something else that was refused, each once and no more than a few.

@@ -1,7 +1,6 @@
 //! The one place that names the engine. A [`Program`] is compiled once; a call gets a fresh store, with its limits and
 //! its grant and nothing else, and the store is dropped with the call. The sandbox knows no dialect and no JSON.
 
-mod adapt;
 mod asking;
 mod cache;
 mod check;
@@ -17,6 +16,7 @@ mod interpreter;
 mod linker;
 mod meter;
 mod network;
+mod preview1;
 mod requests;
 mod rich;
 mod services;
@@ -56,15 +56,16 @@ pub(crate) use rich::Told;
 pub(crate) use services::{Addition, Ended, How, Left, Services};
 pub(crate) use typed::Returned;
 
-use cache::Cache;
+use cache::{Cache, Code, Form};
 use compiler::{Compiler, Failure as NotCompiled, Job};
 use contract::Exports;
 use engine::{Room, Rooms};
 use fault::DeadlinePassed;
-use files::{Allowance, OpenFiles};
+use files::{Allowance, Fence, OpenFiles};
 use host::Host;
 use meter::{MemoryBudget, Metered};
 use network::Gate;
+use preview1::Preview1;
 use requests::{Requests, Way};
 use rich::Linked;
 use stdio::{Capped, OverCap};
@@ -113,6 +114,8 @@ enum Kind {
         /// The export by which it checks arguments, where it has one.
         check: Option<ComponentExportIndex>,
     },
+    /// A core module for preview 1, by its `_start`.
+    Module(wasmtime::InstancePre<Host>),
     Rich(Box<Linked>),
     /// By the functions that it exports, of which each call names one.
     Plain {
@@ -167,7 +170,13 @@ impl Sandbox {
     pub(crate) fn prepare(&self, bytes: &[u8], counts_fuel: bool) -> Result<Program, NotCompiled> {
         let digest = source::digest(bytes);
         let room = self.rooms.room(counts_fuel).map_err(|error| NotCompiled::System(error.to_string()))?;
-        let component = self.component(room, bytes, counts_fuel, &digest)?;
+        let component = match self.code(room, bytes, counts_fuel, &digest)? {
+            Code::Component(component) => component,
+            Code::Module(module) => {
+                let pre = preview1::linked(&room.engine, &module).map_err(NotCompiled::Program)?;
+                return Ok(Program { kind: Kind::Module(pre), counts_fuel, digest, asks_provided: false });
+            }
+        };
         let exports = Exports::of(&component);
         let is_plain = typed::is_plain(&room.engine, &component);
         let mut linker = room.linker.clone();
@@ -186,8 +195,10 @@ impl Sandbox {
         Ok(Program { kind, counts_fuel, digest, asks_provided })
     }
 
-    fn component(&self, room: &Room, bytes: &[u8], counts_fuel: bool, digest: &str) -> Result<Component, NotCompiled> {
-        if let Some(known) = self.cache.as_ref().and_then(|cache| cache.get(&room.engine, digest)) {
+    /// The compiled code of a program, of the kind that its bytes are.
+    fn code(&self, room: &Room, bytes: &[u8], counts_fuel: bool, digest: &str) -> Result<Code, NotCompiled> {
+        let form = Form::of(bytes);
+        if let Some(known) = self.cache.as_ref().and_then(|cache| cache.get(&room.engine, digest, form)) {
             return Ok(known);
         }
         vet::check(bytes).map_err(NotCompiled::Program)?;
@@ -195,7 +206,7 @@ impl Sandbox {
             None => compiler::compiled(&room.engine, bytes).map_err(NotCompiled::Program)?,
             Some(compiler) => compiler::code(compiler.compile(&Job { program: bytes.into(), counts_fuel })?)?,
         };
-        let component = cache::load(&room.engine, &code).map_err(|error| {
+        let loaded = cache::load(&room.engine, &code, form).map_err(|error| {
             let why = format!("the compiled program cannot be loaded: {error:#}");
             // What a slot of the sandbox has no room for has none anywhere.
             if why.contains("exceeds the configured maximum") {
@@ -205,9 +216,17 @@ impl Sandbox {
             }
         })?;
         if let Some(cache) = &self.cache {
-            cache.put(&room.engine, digest, &code);
+            cache.put(&room.engine, digest, form, &code);
         }
-        Ok(component)
+        Ok(loaded)
+    }
+
+    /// The same of a program that has to be a component.
+    fn component(&self, room: &Room, bytes: &[u8], counts_fuel: bool, digest: &str) -> Result<Component, NotCompiled> {
+        match self.code(room, bytes, counts_fuel, digest)? {
+            Code::Component(component) => Ok(component),
+            Code::Module(_) => Err(NotCompiled::Program("a core module, where a component is wanted".to_owned())),
+        }
     }
 
     /// Runs a command once, in a store of its own. Dropping the future stops the guest.
@@ -231,7 +250,7 @@ impl Sandbox {
     ) -> Result<Inside, ToolError> {
         Ok(Inside {
             wasi: context(call, stdout, stderr)?,
-            allowance: Allowance::new(call.limits, meter, &self.open_files),
+            allowance: Allowance::new(call.limits, meter, &self.open_files, Fence::new(call.grant)),
             way: self.way(call, meter),
             provided: call.provided.clone(),
             notes: Some(stderr.clone()),
@@ -257,19 +276,20 @@ impl Sandbox {
         limits: &Limits,
         meter: &Arc<Meter>,
     ) -> Result<i32, ToolError> {
-        let Kind::Command { pre, .. } = &program.kind else {
-            return Err(ToolError::new(
-                Outcome::BadComponent,
-                "the program is no command: it does not export `wasi:cli/run`",
-            ));
-        };
-        let ended = self.within(program.counts_fuel, inside, limits, meter, async |store| {
-            let command = pre.instantiate_async(&mut *store).await?;
-            command.wasi_cli_run().call_run(store).await
+        let ended = self.within(program.counts_fuel, inside, limits, meter, async |store| match &program.kind {
+            Kind::Command { pre, .. } => {
+                let command = pre.instantiate_async(&mut *store).await?;
+                Ok(Some(command.wasi_cli_run().call_run(store).await?.map_or(1, |()| 0)))
+            }
+            Kind::Module(pre) => preview1::run(pre, store).await.map(|()| Some(0)),
+            Kind::Rich(_) | Kind::Plain { .. } => Ok(None),
         });
         let exit = match ended.await? {
-            Ok(Ok(())) => Ok(0),
-            Ok(Err(())) => Ok(1),
+            Ok(Some(code)) => Ok(code),
+            Ok(None) => Err(ToolError::new(
+                Outcome::BadComponent,
+                "the program is no command: it does not export `wasi:cli/run`",
+            )),
             Err(error) => fault::classify(&error, meter, limits),
         };
         fault::over_quota(exit, |code| *code == 0, meter, limits)
@@ -335,7 +355,8 @@ fn store(
     let memory = MemoryBudget { used: 0, cap: limits.memory, meter: meter.clone() };
     let requests = Requests { meter: meter.clone(), limits: *limits, way };
     let http = WasiHttpCtx::new();
-    let host = Host { wasi, table, memory, requests, http, deadline, allowance, provided, notes, services };
+    let preview1 = Preview1::default();
+    let host = Host { wasi, table, memory, requests, http, deadline, allowance, preview1, provided, notes, services };
     let mut store = Store::new(&room.engine, host);
     store.limiter(|host| &mut host.memory);
     store.set_hostcall_fuel(limits.host_call);

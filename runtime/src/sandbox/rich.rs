@@ -11,7 +11,7 @@ use crate::policy::Prospect;
 use crate::tool::Limits;
 
 use super::contract::{Answer, Asked, Exports, Failure, Opinion, Presentation};
-use super::files::Allowance;
+use super::files::{Allowance, Fence};
 use super::host::Host;
 use super::imports::Provided;
 use super::requests::Way;
@@ -159,7 +159,7 @@ impl Sandbox {
         R: Lift + wasmtime::component::ComponentType + Send + Sync + 'static,
     {
         let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).build();
-        let allowance = Allowance::new(limits, meter, &self.open_files);
+        let allowance = Allowance::new(limits, meter, &self.open_files, Fence::default());
         let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
         let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };
         self.ask(program, export, given, inside, limits, meter).await

@@ -27,11 +27,13 @@ pub(crate) struct Returned {
 }
 
 impl Program {
-    pub(super) fn pre(&self) -> &InstancePre<Host> {
+    /// The linked component; none of a core module.
+    pub(super) fn pre(&self) -> Option<&InstancePre<Host>> {
         match &self.kind {
-            Kind::Command { pre, .. } => pre.instance_pre(),
-            Kind::Rich(linked) => &linked.pre,
-            Kind::Plain { pre, .. } => pre,
+            Kind::Command { pre, .. } => Some(pre.instance_pre()),
+            Kind::Module(_) => None,
+            Kind::Rich(linked) => Some(&linked.pre),
+            Kind::Plain { pre, .. } => Some(pre),
         }
     }
 }
@@ -67,8 +69,8 @@ impl Sandbox {
         call: &Invocation<'_>,
         meter: &Arc<Meter>,
     ) -> Result<Result<Option<String>, ToolError>, ToolError> {
-        let pre = program.pre();
         let another = || ToolError::new(Outcome::BadComponent, "the program is not the one whose functions were read");
+        let pre = program.pre().ok_or_else(another)?;
         let export = export(pre.component(), function).ok_or_else(another)?;
         let lowered = arguments.as_object().and_then(|arguments| values::lower(function, arguments));
         let lowered = lowered

@@ -10,6 +10,8 @@ use wasmparser::{BinaryReaderError, FunctionBody, Operator, Parser, Payload};
 
 use crate::source::{MOST_PROGRAM_BYTES, check_nesting};
 
+use super::cache::Form;
+use super::preview1;
 use scope::Scopes;
 
 /// The most bytes of one function: a compiler's work and memory can grow faster than a function does.
@@ -40,7 +42,10 @@ pub(super) fn check(program: &[u8]) -> Result<(), String> {
         feature::check(&payload)?;
         scopes.visit(payload)?;
     }
-    Ok(())
+    match Form::of(program) {
+        Form::Component => Ok(()),
+        Form::Module => preview1::check(program),
+    }
 }
 
 /// How much there is of something in the whole program.
@@ -76,7 +81,8 @@ struct Counts {
     imports: Count,
     exports: Count,
     globals: Count,
-    segments: Count,
+    data: Count,
+    elements: Count,
     definitions: Count,
 }
 
@@ -92,7 +98,9 @@ impl Default for Counts {
             imports: Count::of("imports", 100_000),
             exports: Count::of("exports", 100_000),
             globals: Count::of("globals", 100_000),
-            segments: Count::of("segments of data and elements", 100_000),
+            // A linker that cuts its data finely, as Go's does, stops at 100,000.
+            data: Count::of("segments of data", 200_000),
+            elements: Count::of("segments of elements", 100_000),
             definitions: Count::of("aliases and canonical functions", 200_000),
         }
     }
@@ -113,8 +121,8 @@ impl Counts {
             Payload::ExportSection(section) => self.exports.add(section.count()),
             Payload::ComponentExportSection(section) => self.exports.add(section.count()),
             Payload::GlobalSection(section) => self.globals.add(section.count()),
-            Payload::DataSection(section) => self.segments.add(section.count()),
-            Payload::ElementSection(section) => self.segments.add(section.count()),
+            Payload::DataSection(section) => self.data.add(section.count()),
+            Payload::ElementSection(section) => self.elements.add(section.count()),
             Payload::ComponentAliasSection(section) => self.definitions.add(section.count()),
             Payload::ComponentCanonicalSection(section) => self.definitions.add(section.count()),
             _ => Ok(()),

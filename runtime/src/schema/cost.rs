@@ -19,8 +19,7 @@ const TIMES: u64 = 3;
 /// # Errors
 ///
 /// A text that says why.
-pub(super) fn check(schema: &Value) -> Result<(), String> {
-    let positions = Positions::of(schema);
+pub(super) fn check(schema: &Value, positions: &Positions<'_>) -> Result<(), String> {
     if let Some(lost) = positions.lost() {
         return Err(format!("`$ref` {lost:?} names nothing in the schema"));
     }
@@ -72,6 +71,10 @@ mod tests {
     use serde_json::{Map, json};
 
     use super::*;
+
+    fn check(schema: &Value) -> Result<(), String> {
+        super::check(schema, &Positions::of(schema))
+    }
 
     /// Definitions of which each refers to the next in this way.
     fn chain(length: usize, link: impl Fn(Value) -> Value) -> Value {

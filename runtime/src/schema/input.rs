@@ -1,6 +1,8 @@
 //! All that a tool's record says about what goes into it and comes out of it, compiled once: what the model may send, what
 //! the tool may get, which values go together, what nobody is shown, and what an answer looks like.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::error::{Outcome, ToolError};
@@ -24,7 +26,7 @@ pub(crate) struct Input {
 #[derive(Debug, Clone)]
 pub(crate) struct Checked {
     pub(crate) text: String,
-    pub(crate) value: Value,
+    pub(crate) value: Arc<Value>,
 }
 
 impl Input {
@@ -50,12 +52,6 @@ impl Input {
         })
     }
 
-    /// Whether a check may cost more than a call.
-    pub(crate) fn may_take_long(&self, text: &str) -> bool {
-        let one = [self.model.as_ref(), Some(&self.runtime), self.output.as_ref()];
-        one.into_iter().flatten().any(|schema| schema.may_take_long(text))
-    }
-
     /// Checks what a model sent, by its schema and then by the rules over its values.
     ///
     /// # Errors
@@ -67,17 +63,19 @@ impl Input {
         Ok(checked)
     }
 
+    /// Returns true where the arguments that the tool is about to get have to be checked again.
+    pub(crate) fn rechecks(&self, changed: bool) -> bool {
+        changed || self.model.is_some()
+    }
+
     /// Checks the arguments that the tool is about to get, where they may differ from what the model sent.
     ///
     /// # Errors
     ///
     /// [`Outcome::BadArguments`].
-    pub(crate) fn recheck(&self, value: &Value, changed: bool) -> Result<(), ToolError> {
-        if changed || self.model.is_some() {
-            self.runtime.check_value(value)?;
-            self.rules.check(value).map_err(bad)?;
-        }
-        Ok(())
+    pub(crate) fn recheck(&self, value: &Value) -> Result<(), ToolError> {
+        self.runtime.check_value(value)?;
+        self.rules.check(value).map_err(bad)
     }
 
     /// Whether a model could have sent these arguments itself.

@@ -11,6 +11,9 @@ use crate::tool::Tool;
 
 use super::positions::{Positions, Step};
 
+/// The most names of arguments that are looked for when a value is masked; where there are more, every one is.
+const MAX_SENSITIVE: usize = 64;
+
 impl Tool {
     /// The schema that a model is shown: the one its record gives, else its parameters, without internal fields.
     pub fn model_input_schema(&self) -> Option<Cow<'_, Value>> {
@@ -60,6 +63,9 @@ impl Tool {
         }
         let mut seen = HashSet::new();
         names.retain(|name| seen.insert(*name));
+        if names.len() > MAX_SENSITIVE {
+            names = vec![Tool::ANY_NAME];
+        }
         names.into_iter().map(str::to_owned).collect()
     }
 }
@@ -278,5 +284,16 @@ mod tests {
         });
         let schema = json!({"$ref": "#/$defs/d0", "properties": {"a": {"$ref": "#/$defs/d7"}}, "$defs": Value::Object(defs.collect())});
         assert!(tool(schema).sensitive_names().is_empty());
+    }
+
+    #[test]
+    fn of_too_many_sensitive_names_every_name_is_one() {
+        let named = |count: usize| {
+            let each: serde_json::Map<_, _> =
+                (0..count).map(|n| (format!("a{n}"), json!({"sensitive": true}))).collect();
+            tool(json!({ "properties": each })).sensitive_names()
+        };
+        assert_eq!(named(MAX_SENSITIVE).len(), MAX_SENSITIVE);
+        assert_eq!(named(MAX_SENSITIVE + 1), [Tool::ANY_NAME]);
     }
 }

@@ -1,14 +1,19 @@
 //! Arguments against a schema, before anything runs. A schema is JSON Schema 2020-12, refers only to itself, and its
 //! patterns are matched in linear time.
 
+mod clock;
+mod closed;
 mod cost;
 mod input;
 mod marks;
+mod pattern;
 mod positions;
 mod strict;
 pub(crate) mod typed;
 mod values;
+mod watched;
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -17,30 +22,75 @@ use crate::error::{Outcome, ToolError};
 use crate::tool::typed::Typed;
 use crate::tool::{Body, Tool};
 
+use clock::within_steps;
+pub(crate) use clock::{Clock, step, watched};
+pub(crate) use closed::{RuledOut, Wanted, ruled_out};
 pub(crate) use input::{Checked, Input};
-use positions::everything;
+use pattern::MAX_COMPILED_NAME;
+use positions::{Positions, everything};
 pub(crate) use strict::{Strict, check_line, parse};
+use watched::Watched;
 
 /// The most bytes of arguments that are read.
 pub(crate) const MOST_ARGUMENT_BYTES: usize = 4 << 20;
 /// The most bytes of a schema that is compiled.
 pub(crate) const MOST_SCHEMA_BYTES: usize = 1 << 20;
-/// Arguments from here on are checked beside the calls and not among them.
-const LARGE: usize = 16 << 10;
+/// Texts from here on are looked at beside the calls and not among them.
+pub(crate) const LARGE: usize = 16 << 10;
 /// How many violations are told at once, and how long each may be.
 const MOST_VIOLATIONS: usize = 5;
 const LONGEST_VIOLATION: usize = 300;
+/// The most steps that are taken to find all violations and not only the first.
+const MAX_VIOLATION_STEPS: u64 = 200_000;
+/// The most bytes of a member's name that is held against the patterns of names, each of which is matched in one go.
+const MAX_MATCHED_NAME: usize = 512;
+/// The most faults of one schema that are told.
+const MAX_FAULTS: usize = 100;
 
 /// What JSON takes for white space.
 pub(crate) const JSON_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
+/// Something wrong in a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// The JSON pointer to the part of the schema that is wrong, empty for the whole.
+    pub(crate) pointer: String,
+    message: String,
+}
+
+impl Fault {
+    fn of(error: &jsonschema::ValidationError<'_>) -> Self {
+        let mut message = error.to_string();
+        if message.len() > LONGEST_VIOLATION {
+            message = error.masked().to_string();
+        }
+        Self { pointer: error.instance_path().to_string(), message }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pointer.as_str() {
+            "" => write!(f, "schema: {}", self.message),
+            pointer => write!(f, "schema: at `{pointer}`: {}", self.message),
+        }
+    }
+}
+
+/// Everything in a schema that its own standard does not allow, up to a bound.
+pub(crate) fn faults(schema: &Value) -> Vec<Fault> {
+    let Ok(standard) = jsonschema::meta::validator_for(schema) else { return Vec::new() };
+    standard.iter_errors(schema).take(MAX_FAULTS).map(|error| Fault::of(&error)).collect()
+}
+
 /// A compiled schema of arguments.
 #[derive(Debug)]
 pub(crate) struct Arguments {
-    validator: Option<jsonschema::Validator>,
+    validator: Option<jsonschema::Validator<Watched>>,
     /// The types of the function whose arguments they are, where it is one of a component's.
     types: Option<Arc<Typed>>,
-    refers: bool,
+    /// True where names of members are held against patterns.
+    matches_names: bool,
 }
 
 impl Arguments {
@@ -51,7 +101,7 @@ impl Arguments {
     /// A text that says what is wrong with the schema.
     pub(crate) fn compile(schema: Option<&Value>) -> Result<Self, String> {
         let Some(schema) = schema else {
-            return Ok(Self { validator: None, types: None, refers: false });
+            return Ok(Self { validator: None, types: None, matches_names: false });
         };
         let bytes = serde_json::to_vec(schema).map_or(usize::MAX, |text| text.len());
         if bytes > MOST_SCHEMA_BYTES {
@@ -60,12 +110,17 @@ impl Arguments {
         if let Some(reference) = outside_reference(schema) {
             return Err(format!("schema: `$ref` {reference:?} leads outside the schema; only `#…` is followed"));
         }
-        cost::check(schema).map_err(|error| format!("schema: {error}"))?;
-        let validator = jsonschema::options()
-            .with_pattern_options(jsonschema::PatternOptions::regex())
+        let positions = Positions::of(schema);
+        cost::check(schema, &positions).map_err(|error| format!("schema: {error}"))?;
+        let patterns = pattern::compile(&positions).map_err(|error| format!("schema: {error}"))?;
+        let matches_names = positions.nodes().iter().any(|node| node.schema.get("patternProperties").is_some());
+        let names = jsonschema::PatternOptions::regex().size_limit(MAX_COMPILED_NAME);
+        let validator = jsonschema::options_for::<Watched>()
+            .with_pattern_options(names)
+            .with_keyword("pattern", move |_, written, _| pattern::keyword(&patterns, written))
             .build(schema)
-            .map_err(|error| format!("schema: {error}"))?;
-        Ok(Self { validator: Some(validator), types: None, refers: refers(schema) })
+            .map_err(|error| Fault::of(&error).to_string())?;
+        Ok(Self { validator: Some(validator), types: None, matches_names })
     }
 
     /// Compiles what a tool may get. Of a function, its types are the check, beside a schema that says more.
@@ -77,11 +132,6 @@ impl Arguments {
         let Body::Typed(function) = &tool.body else { return Self::compile(tool.parameters.as_ref()) };
         let own = tool.parameters.as_ref().filter(|schema| **schema != typed::arguments(&function.function));
         Ok(Self { types: Some(function.clone()), ..Self::compile(own)? })
-    }
-
-    /// Whether a check may cost more than a call: the arguments are large, or the schema can multiply itself.
-    pub(crate) fn may_take_long(&self, text: &str) -> bool {
-        (self.validator.is_some() || self.types.is_some()) && (self.refers || text.len() > LARGE)
     }
 
     /// Reads the text of a call's arguments, `{}` where it is empty, and checks it.
@@ -102,7 +152,7 @@ impl Arguments {
         };
         let value = parse(text).map_err(|error| bad(format!("arguments are not valid JSON: {error}")))?;
         self.check_value(&value)?;
-        Ok(Checked { text: text.to_owned(), value })
+        Ok(Checked { text: text.to_owned(), value: Arc::new(value) })
     }
 
     /// Checks arguments that were read already.
@@ -124,19 +174,40 @@ impl Arguments {
         {
             return Some(why);
         }
-        let validator = self.validator.as_ref().filter(|validator| !validator.is_valid(value))?;
-        Some(violations(validator, value))
+        let validator = self.validator.as_ref()?;
+        if self.matches_names
+            && let Some(long) = long_name(value)
+        {
+            return Some(format!(
+                "a name in it has {long} bytes, more than the {MAX_MATCHED_NAME} that a pattern takes"
+            ));
+        }
+        (!validator.is_valid(value)).then(|| violations(validator, value))
     }
+}
+
+/// The length of a member's name that no pattern is tried on.
+fn long_name(value: &Value) -> Option<usize> {
+    let mut names = everything(value).filter_map(Value::as_object).flat_map(serde_json::Map::keys).map(String::len);
+    names.find(|length| *length > MAX_MATCHED_NAME || !step(1)).filter(|length| *length > MAX_MATCHED_NAME)
 }
 
 fn bad(message: String) -> ToolError {
     ToolError::new(Outcome::BadArguments, message)
 }
 
-fn violations(validator: &jsonschema::Validator, value: &Value) -> String {
+fn violations(validator: &jsonschema::Validator<Watched>, value: &Value) -> String {
+    let several = || told(validator.iter_errors(value));
+    // Where there may be a great many, the first has to do.
+    let one = |_| validator.validate(value).err().map(|error| told(std::iter::once(error)) + "; there may be more");
+    let found = within_steps(MAX_VIOLATION_STEPS, several).map_or_else(one, Some);
+    found.unwrap_or_default()
+}
+
+fn told<'e>(errors: impl Iterator<Item = jsonschema::ValidationError<'e>>) -> String {
     let mut told = Vec::new();
     let mut more = "";
-    for error in validator.iter_errors(value) {
+    for error in errors {
         if told.len() == MOST_VIOLATIONS {
             more = "; and more";
             break;
@@ -241,5 +312,22 @@ mod tests {
         let schema = json!({"properties": {"a": {"pattern": "^(a+)+$"}}});
         let text = format!(r#"{{"a":"{}b"}}"#, "a".repeat(50_000));
         assert!(check(schema, &text).is_err());
+    }
+
+    #[test]
+    fn a_name_too_long_for_a_pattern_is_refused() {
+        let schema = json!({"patternProperties": {"^a": {"type": "integer"}}});
+        let named = |length: usize| format!(r#"{{"{}":1}}"#, "a".repeat(length));
+        check(schema.clone(), &named(512)).unwrap();
+        let error = check(schema, &named(513)).unwrap_err();
+        assert!(error.contains("a name in it has 513 bytes, more than the 512 that a pattern takes"), "{error}");
+        check(json!({"propertyNames": {"pattern": "^a"}}), &named(100_000)).unwrap();
+    }
+
+    #[test]
+    fn of_very_many_violations_the_first_is_told() {
+        let schema = json!({"properties": {"a": {"items": {"type": "string"}}}});
+        let error = check(schema, &json!({"a": vec![1; 400_000]}).to_string()).unwrap_err();
+        assert!(error.contains("/a/0: 1 is not of type \"string\"; there may be more"), "{error}");
     }
 }

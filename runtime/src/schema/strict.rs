@@ -6,6 +6,9 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+/// The most characters that a message tells of a key.
+const MAX_KEY: usize = 256;
+
 /// Parses a text into a value.
 ///
 /// # Errors
@@ -72,6 +75,7 @@ impl<'de> Deserialize<'de> for Strict {
                 let mut object = Map::new();
                 while let Some((key, Strict(value))) = entries.next_entry::<String, Strict>()? {
                     if object.contains_key(&key) {
+                        let key: String = key.chars().take(MAX_KEY).collect();
                         return Err(A::Error::custom(format_args!("key {key:?} stands twice in one object")));
                     }
                     object.insert(key, value);

@@ -155,7 +155,7 @@ fn of(program: &[u8]) -> Option<About> {
     })
 }
 
-fn kind(is_component: bool, known: Option<&Known>) -> Kind {
+pub(super) fn kind(is_component: bool, known: Option<&Known>) -> Kind {
     let exports = |beginning| known.is_some_and(|it| it.exports.iter().any(|name| name.starts_with(beginning)));
     match is_component {
         false => Kind::Module,
@@ -218,7 +218,7 @@ impl Outer {
 }
 
 /// At most so many characters of a text, the last an ellipsis where something was cut.
-fn cut(text: &str, most: usize) -> String {
+pub(super) fn cut(text: &str, most: usize) -> String {
     if text.chars().nth(most).is_none() {
         return text.to_owned();
     }

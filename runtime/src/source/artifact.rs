@@ -19,12 +19,14 @@ use serde_json::Map;
 use crate::tool::{Format, Origin, Place, ScriptedHook, Tool};
 
 use super::document::{from_root, read_text, without_mark};
+use super::name;
 use super::report::{Noted, Report, nearest};
 
 pub(crate) use defined::{defined_hook, defined_tool};
 use entry::Entry;
 use node::{Data, Fields, Node};
 pub(crate) use policy::ToolsPolicy;
+use script::Lines;
 
 /// The fields of a file that holds lists; the last of them is the project's alone.
 const FIELDS: [&str; 3] = ["tools", "hooks", "tools_policy"];
@@ -86,6 +88,15 @@ pub(super) fn read(path: &Path, kind: Kind) -> Contents {
     let mut report = Report::new(path);
     let mut contents = Contents::default();
     contents.read(path, kind, &mut report);
+    if kind == Kind::Tool
+        && let Some(unusable) = report.confine(0)
+    {
+        // A file is one tool, whatever of it could be read.
+        contents.tools.clear();
+        let name = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned).and_then(name::usable);
+        let origin = Origin::of(Format::Artifact, from_root(path));
+        contents.tools.extend(name.map(|name| Found { value: Tool::broken(name, unusable, origin), place: None }));
+    }
     contents.problems = report.problems;
     contents.problems.sort_by_key(|noted| noted.problem.place);
     contents
@@ -112,24 +123,30 @@ impl Contents {
             text: Some(Arc::from(text.as_str())),
             unknown: Map::new(),
         };
+        let lines = Lines::of(&text);
         if let Kind::Tool | Kind::Hook = kind {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
             let name =
                 report.value(stem.ok_or("the file's name is not UTF-8, so nothing would have a name".to_owned()))?;
             let entry = Entry::of_file(&format!("{noun}s[0]"), name, parts.body, fields, origin);
             match kind {
-                Kind::Hook => self.hooks.extend(entry.hook(report)),
-                _ => self.tools.extend(entry.tool(report)),
+                Kind::Hook => self.hooks.extend(entry.hook(&lines, report)),
+                _ => self.tools.extend(entry.tool(&lines, report)),
             }
             return Some(());
         }
         for (label, node) in list("tools", &mut fields, report) {
             let origin = Origin { index: Some(label.0), ..origin.clone() };
-            self.tools.extend(Entry::of_node(label.1, node, origin, report).and_then(|entry| entry.tool(report)));
+            let (mark, name, place) = (report.mark(), node.name().and_then(name::usable), node.place);
+            let tool =
+                Entry::of_node(label.1, node, origin.clone(), report).and_then(|entry| entry.tool(&lines, report));
+            let broken = report.confine(mark);
+            let broken = broken.and_then(|unusable| Some(Tool::broken(name?, unusable, origin)));
+            self.tools.extend(broken.map(|value| Found { value, place }).or(tool));
         }
         for (label, node) in list("hooks", &mut fields, report) {
             let entry = Entry::of_node(label.1, node, origin.clone(), report);
-            self.hooks.extend(entry.and_then(|entry| entry.hook(report)));
+            self.hooks.extend(entry.and_then(|entry| entry.hook(&lines, report)));
         }
         if kind == Kind::Project {
             self.policy = ToolsPolicy::read(fields.take("tools_policy"), report);

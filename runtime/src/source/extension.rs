@@ -15,6 +15,8 @@ const PROGRAMS: [&str; 7] = ["files", "env", "network", "secrets", "cache", "mod
 const SCRIPTS: [&str; 3] = ["exec", "delegate", "meta"];
 /// The most patterns of one list.
 const MOST_GLOBS: usize = 256;
+/// The most entries of any other list: each is held against the ones before.
+const MAX_LISTED: usize = 1024;
 
 /// What an entry asks for: `{"files": "read" | "write" | {"read": [DIR…], "write": [DIR…]}, "env": [NAME…], "network":
 /// "allow" | [DEST…], "secrets": [{…}…], "cache": true, "model": true, "tools": "allow" | [GLOB…]}`, with the names of `envPassthrough` before those of `env`.
@@ -97,7 +99,7 @@ fn known(mut fields: Map<String, Value>, mut env: Vec<String>, folder: &Path) ->
                             "{field}: {path:?} is not beside the file that asks for it; a flag can allow it"
                         ));
                     }
-                    requests.push(FolderRequest { path: folder.join(path), access });
+                    requests.push(FolderRequest { path: folder.join(path), access, beside: folder.to_path_buf() });
                 }
             }
             FileRequest::Folders(requests)
@@ -174,6 +176,9 @@ fn strings(field: &str, value: Option<Value>) -> Result<Vec<String>, String> {
     let Value::Array(items) = value else {
         return Err(format!("{field} must be an array of strings, found {}", kind(&value)));
     };
+    if items.len() > MAX_LISTED {
+        return Err(format!("{field}: {} entries, more than the {MAX_LISTED} allowed", items.len()));
+    }
     let each = items.into_iter().enumerate().map(|(index, item)| match item {
         Value::String(text) => Ok(text),
         other => Err(format!("{field}[{index}] must be a string, found {}", kind(&other))),
@@ -210,7 +215,7 @@ mod tests {
         let of = |value| capabilities(Some(value), vec![], Path::new("/m")).map(|asked| asked.files);
         assert_eq!(of(json!({})), Ok(FileRequest::None));
         assert_eq!(of(json!({"files": "write"})), Ok(FileRequest::Workspace(Access::Write)));
-        let read = FolderRequest { path: "/m/./data".into(), access: Access::Read };
+        let read = FolderRequest { path: "/m/./data".into(), access: Access::Read, beside: "/m".into() };
         assert_eq!(of(json!({"files": {"read": ["./data"]}})), Ok(FileRequest::Folders(vec![read])));
     }
 

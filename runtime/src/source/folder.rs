@@ -21,12 +21,22 @@ pub(super) fn read(folder: &Path) -> Reading {
         return Reading::failed(folder, message);
     }
     let mut reading = Reading::default();
-    are(records).for_each(|record| reading.add(document::read(record)));
+    let mut unread = None;
+    for record in are(records) {
+        let one = document::read(record);
+        if one.tools.iter().all(|tool| tool.body.program().is_none()) {
+            unread = Some(record);
+        }
+        reading.add(one);
+    }
     let programs = reading.tools.iter().filter_map(|tool| tool.body.program()?.canonicalize().ok());
     let named: HashSet<PathBuf> = programs.collect();
     for component in are(components) {
         if !component.canonicalize().is_ok_and(|path| named.contains(&path)) {
-            reading.add(component::read_file(component));
+            reading.add(match unread {
+                None => component::read_file(component),
+                Some(record) => component::withheld(component, record),
+            });
         }
     }
     harness::read_files(are(artifacts).map(PathBuf::as_path), reading)

@@ -15,7 +15,7 @@ use super::{component, folder};
 /// The project's own file.
 const FILE: &str = "harness.md";
 /// The folder of its artifacts.
-const FOLDER: &str = ".harness";
+pub(super) const FOLDER: &str = ".harness";
 /// The folders in it, each with what its files are; the last one's replace others of their names.
 const FOLDERS: [(&str, Kind); 5] = [
     ("tools", Kind::Tool),

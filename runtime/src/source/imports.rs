@@ -1,6 +1,7 @@
 //! What a program imports and exports, read from its bytes without running it: the sections that tell are read, everything else is
 //! skipped over in the file. Any bytes may stand there; what is not understood whole tells nothing.
 
+mod asynchronous;
 mod types;
 
 use std::fs::File;
@@ -9,7 +10,8 @@ use std::path::Path;
 
 use wasmparser::{
     BinaryReader, ComponentAliasSectionReader, ComponentExportSectionReader, ComponentExternalKind,
-    ComponentImportSectionReader, ComponentTypeRef, ImportSectionReader, Parser, TypeBounds,
+    ComponentImportSectionReader, ComponentTypeRef, ExportSectionReader, ExternalKind, ImportSectionReader, Parser,
+    TypeBounds,
 };
 
 use crate::tool::Import;
@@ -31,6 +33,9 @@ const MOST_NAMES: usize = 2000;
 mod section {
     pub(super) const CUSTOM: u8 = 0;
     pub(super) const CORE_IMPORT: u8 = 2;
+    pub(super) const COMPONENT: u8 = 4;
+    pub(super) const CORE_EXPORT: u8 = 7;
+    pub(super) const CANONICAL: u8 = 8;
     pub(super) const ALIAS: u8 = 6;
     pub(super) const TYPE: u8 = 7;
     pub(super) const IMPORT: u8 = 10;
@@ -47,53 +52,90 @@ pub(super) struct Known {
     pub(super) exports: Vec<String>,
     /// Whether it says of itself what it is, at its top level.
     pub(super) is_described: bool,
+    /// The names of the functions that it exports, where it is a core module.
+    pub(super) core_functions: Option<Vec<String>>,
+    /// True where it is a component with asynchronous functions, which WASI 0.3 has and WASI 0.2 has not.
+    pub(super) is_asynchronous: bool,
 }
 
-/// What the bytes of the program in a file tell; `None` where they do not.
-pub(super) fn read(program: &Path) -> Option<Known> {
-    if !program.metadata().ok()?.is_file() {
-        return None;
+/// The reason for which nothing is known of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// The file ends before the section that begins at this byte does.
+    BreaksOff(u64),
+    /// It begins as no version of WebAssembly does that is known.
+    Foreign,
+    /// It is beyond a bound, or not understood.
+    Unknown,
+}
+
+/// What the bytes of the program in a file tell.
+pub(super) fn read(program: &Path) -> Result<Known, Unread> {
+    let file = File::open(program).and_then(|file| {
+        let metadata = file.metadata()?;
+        Ok((file, metadata.is_file(), metadata.len()))
+    });
+    match file {
+        Ok((file, true, size)) => of_file(BufReader::new(file), size),
+        _ => Err(Unread::Unknown),
     }
-    let file = File::open(program).ok()?;
-    let size = file.metadata().ok()?.len();
-    of_file(BufReader::new(file), size)
 }
 
 /// What these bytes of a program tell; `None` where they do not.
 pub(super) fn of_bytes(program: &[u8]) -> Option<Known> {
-    of_file(BufReader::new(Cursor::new(program)), program.len() as u64)
+    of_file(BufReader::new(Cursor::new(program)), program.len() as u64).ok()
 }
 
-fn of_file(mut file: BufReader<impl Read + Seek>, size: u64) -> Option<Known> {
+fn of_file(mut file: BufReader<impl Read + Seek>, size: u64) -> Result<Known, Unread> {
     let mut header = [0; 8];
-    file.read_exact(&mut header).ok()?;
-    let left = size.checked_sub(header.len() as u64)?;
+    file.read_exact(&mut header).map_err(|_| Unread::BreaksOff(0))?;
+    let left = size.checked_sub(header.len() as u64).ok_or(Unread::BreaksOff(0))?;
+    let sections = Sections { file: &mut file, size, left };
     if Parser::is_component(&header) {
-        of_component(Sections { file, left })
+        let mut known = of_component(sections)?;
+        known.is_asynchronous = asynchronous::inside(&mut file, size);
+        Ok(known)
     } else if Parser::is_core_wasm(&header) {
-        of_module(Sections { file, left })
+        of_module(sections)
     } else {
-        None
+        Err(Unread::Foreign)
     }
 }
 
-fn of_module(sections: Sections<impl Read + Seek>) -> Option<Known> {
+fn of_module(sections: Sections<'_, impl Read + Seek>) -> Result<Known, Unread> {
     let mut found = Found::default();
-    sections.each(&[section::CUSTOM, section::CORE_IMPORT], |id, mut body| {
-        if id == section::CUSTOM {
-            found.known.is_described |= body.read_string().is_ok_and(|name| name == SECTION);
-            return Some(());
-        }
-        for import in ImportSectionReader::new(body).ok()?.into_imports() {
-            let import = import.ok()?;
-            found.add(import.module, &[import.name])?;
+    let mut functions = Vec::new();
+    sections.each(&[section::CUSTOM, section::CORE_IMPORT, section::CORE_EXPORT], |id, mut body| {
+        match id {
+            section::CUSTOM => found.known.is_described |= body.read_string().is_ok_and(|name| name == SECTION),
+            section::CORE_IMPORT => {
+                for import in ImportSectionReader::new(body).ok()?.into_imports() {
+                    let import = import.ok()?;
+                    found.add(import.module, &[import.name])?;
+                }
+            }
+            _ => {
+                for export in ExportSectionReader::new(body).ok()? {
+                    let export = export.ok()?;
+                    // As many as are looked for: a module may export each of its functions.
+                    if export.kind == ExternalKind::Func && (functions.len() < MOST_NAMES || is_entry(export.name)) {
+                        functions.push(export.name.to_owned());
+                    }
+                }
+            }
         }
         Some(())
     })?;
-    Some(found.known)
+    found.known.core_functions = Some(functions);
+    Ok(found.known)
 }
 
-fn of_component(sections: Sections<impl Read + Seek>) -> Option<Known> {
+/// Returns true where an exported function of a core module is called by a host that starts it.
+pub(super) fn is_entry(name: &str) -> bool {
+    name == "_start" || name == "_initialize"
+}
+
+fn of_component(sections: Sections<'_, impl Read + Seek>) -> Result<Known, Unread> {
     let mut found = Found::default();
     // Every type that the component has a number for; of an instance type, the names of what it has.
     let mut types: Vec<Option<Vec<String>>> = Vec::new();
@@ -101,7 +143,7 @@ fn of_component(sections: Sections<impl Read + Seek>) -> Option<Known> {
     sections.each(&WANTED, |id, mut body| {
         match id {
             section::CUSTOM => found.known.is_described |= body.read_string().is_ok_and(|name| name == SECTION),
-            section::TYPE => types.extend(types::read(body).ok()?),
+            section::TYPE => types.extend(types::read(body, &mut false).ok()?),
             section::IMPORT => {
                 for import in ComponentImportSectionReader::new(body).ok()? {
                     let import = import.ok()?;
@@ -129,7 +171,7 @@ fn of_component(sections: Sections<impl Read + Seek>) -> Option<Known> {
         }
         Some(())
     })?;
-    Some(found.known)
+    Ok(found.known)
 }
 
 /// What was found so far.
@@ -163,39 +205,51 @@ impl Found {
 }
 
 /// The sections of a program, one after the other.
-struct Sections<R> {
-    file: BufReader<R>,
-    /// Bytes of the file that are still to come.
+struct Sections<'f, R> {
+    file: &'f mut BufReader<R>,
+    /// Bytes of the whole file.
+    size: u64,
+    /// Bytes of it that are still to come.
     left: u64,
 }
 
-impl<R: Read + Seek> Sections<R> {
-    /// Gives each section whose number is wanted to `visit`. `None` where the file breaks off, is beyond a bound, or
-    /// `visit` does not understand what it was given.
-    fn each(mut self, wanted: &[u8], mut visit: impl FnMut(u8, BinaryReader<'_>) -> Option<()>) -> Option<()> {
+impl<R: Read + Seek> Sections<'_, R> {
+    /// Gives each section whose number is wanted to `visit`.
+    ///
+    /// # Errors
+    ///
+    /// Where the file breaks off, is beyond a bound, or `visit` does not understand what it was given.
+    fn each(mut self, wanted: &[u8], mut visit: impl FnMut(u8, BinaryReader<'_>) -> Option<()>) -> Result<(), Unread> {
         let mut budget = MOST_BYTES;
         for _ in 0..MOST_SECTIONS {
             if self.left == 0 {
-                return Some(());
+                return Ok(());
             }
-            let id = self.byte()?;
-            let size = self.size()?;
-            self.left = self.left.checked_sub(size).filter(|_| id <= section::LAST)?;
+            let breaks_off = Unread::BreaksOff(self.size - self.left);
+            let id = self.byte().ok_or(breaks_off)?;
+            if id > section::LAST {
+                return Err(Unread::Unknown);
+            }
+            let size = self.size().ok_or(if self.left == 0 { breaks_off } else { Unread::Unknown })?;
+            self.left = self.left.checked_sub(size).ok_or(breaks_off)?;
             let read = match wanted.contains(&id) {
                 // Its name alone says whether it matters.
                 true if id == section::CUSTOM => size.min(LONGEST_NAME),
                 true => size,
                 false => 0,
             };
-            if read > 0 {
-                budget = budget.checked_sub(read)?;
-                let mut body = vec![0; usize::try_from(read).ok()?];
-                self.file.read_exact(&mut body).ok()?;
-                visit(id, BinaryReader::new(&body, 0))?;
-            }
-            self.file.seek_relative(i64::try_from(size - read).ok()?).ok()?;
+            let visited = (|| {
+                if read > 0 {
+                    budget = budget.checked_sub(read)?;
+                    let mut body = vec![0; usize::try_from(read).ok()?];
+                    self.file.read_exact(&mut body).ok()?;
+                    visit(id, BinaryReader::new(&body, 0))?;
+                }
+                self.file.seek_relative(i64::try_from(size - read).ok()?).ok()
+            })();
+            visited.ok_or(Unread::Unknown)?;
         }
-        None
+        Err(Unread::Unknown)
     }
 
     fn byte(&mut self) -> Option<u8> {

@@ -108,7 +108,7 @@ const PREVIEW_1_CHANGES: [&str; 13] = [
 
 /// Fills in what is proven and not declared.
 pub(super) fn infer(tool: &mut Tool) {
-    let Some(imports) = &tool.imports else { return };
+    let Some(imports) = tool.imports.as_deref() else { return };
     let reach = Reach::of(imports);
     if reach.network.is_some() || reach.unknown {
         return;

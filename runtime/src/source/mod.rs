@@ -15,6 +15,7 @@ mod inference;
 mod interface;
 mod manifest;
 mod name;
+mod places;
 mod program;
 mod reading;
 mod record;
@@ -30,21 +31,28 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::tool::{Place, ScriptedHook, Tool};
+use crate::schema;
+use crate::tool::{Format, Place, ScriptedHook, Tool};
 
 pub use about::about;
 pub(crate) use artifact::{ToolsPolicy, defined_hook, defined_tool};
 pub(crate) use imports::check_nesting;
 pub use program::{Fingerprint, fingerprint, program_bytes};
-pub(crate) use program::{MOST_PROGRAM_BYTES, digest};
+pub(crate) use program::{MOST_PROGRAM_BYTES, digest, portable};
 use reading::Reading;
-use report::Noted;
 pub(crate) use report::nearest;
+use report::{Noted, Scope};
 pub use typed::documented;
 pub(crate) use typed::is_contract;
 
+/// The most tools of one run, and so of one source.
+pub(crate) const MAX_TOOLS: usize = 32_768;
+
 /// The file name of a manifest, looked for in a folder.
 pub const MANIFEST: &str = "tools.json";
+
+/// The folder beside a manifest in which its programs are.
+pub(crate) const PROGRAMS: &str = "tools/bin";
 
 /// What a source brought.
 #[derive(Debug, Default)]
@@ -97,45 +105,96 @@ pub enum Severity {
 /// The first problem of the source, in the order in which its format checks them; of artifacts that could be parsed,
 /// everything that is invalid in them together.
 pub fn load(path: &Path) -> Result<Loaded, Error> {
+    settled(path, true)
+}
+
+/// Reads the same, and keeps a tool with an error as one that is unusable, with a warning. What concerns a whole source
+/// stays an error, and so does everything about a hook: a guard that cannot be loaded is not left out.
+///
+/// # Errors
+///
+/// The first problem of the whole source, likewise.
+pub fn load_usable(path: &Path) -> Result<Loaded, Error> {
+    settled(path, false)
+}
+
+fn settled(path: &Path, strict: bool) -> Result<Loaded, Error> {
     let Reading { tools, hooks, policies, problems } = read(path);
     let mut warnings = Vec::new();
     let mut invalid = Vec::new();
-    for Noted { problem, together } in problems {
-        match problem.severity {
-            Severity::Warning => warnings.push(problem),
-            Severity::Error if together => invalid.push(problem.message),
-            Severity::Error => return Err(Error::Source { path: problem.path, message: problem.message }),
+    for noted in problems {
+        match (noted.problem.severity, noted.scope) {
+            (Severity::Warning, _) => warnings.push(noted.problem),
+            (Severity::Error, Scope::Tool) if !strict => warnings.push(noted.into_warning()),
+            (Severity::Error, Scope::SameTool) if !strict => {}
+            (Severity::Error, _) if noted.together => invalid.push(noted.problem.message),
+            (Severity::Error, _) => return Err(noted.into_error()),
         }
     }
     if !invalid.is_empty() {
         let message = format!("invalid config: {}", invalid.join("; "));
         return Err(Error::Source { path: path.to_path_buf(), message });
     }
-    for tool in &tools {
-        program::available(tool)?;
-    }
     Ok(Loaded { tools, hooks, policies, warnings })
 }
 
 /// Every problem of a source, errors and warnings, in the order in which they stand in it.
 pub fn check(path: &Path) -> Vec<Problem> {
-    let Reading { tools, problems, .. } = read(path);
-    let mut problems: Vec<_> = problems.into_iter().map(|noted| noted.problem).collect();
+    let Reading { tools, mut problems, .. } = read(path);
     for tool in &tools {
-        match program::available(tool) {
-            Err(error) => {
-                let path = tool.origin.path.to_path_buf();
-                problems.push(Problem { severity: Severity::Error, path, place: None, message: error.to_string() });
-            }
-            Ok(()) => {
-                let told = |severity, message: String| problem(tool, severity, &message);
-                let schema = crate::schema::Input::compile(tool);
-                problems.extend(schema.err().map(|error| told(Severity::Error, error)));
-                problems.extend(inference::contradictions(tool).into_iter().map(|text| told(Severity::Warning, text)));
+        problems.extend(wrong_schemas(tool));
+        let contradictions = inference::contradictions(tool).into_iter();
+        problems.extend(contradictions.map(|text| noted(tool, Severity::Warning, &text, "/interface")));
+    }
+    places::settle(&mut problems);
+    problems.into_iter().map(|noted| noted.problem).collect()
+}
+
+/// Everything that is wrong in the schemas of a tool.
+fn wrong_schemas(tool: &Tool) -> Vec<Noted> {
+    let Err(first) = schema::Input::compile(tool) else { return Vec::new() };
+    let schemas = &tool.interface.schemas;
+    let each = [
+        ("", "/schema", &tool.parameters),
+        ("", "/interface/model_input_schema", &schemas.model_input_schema.value),
+        ("output_", "/interface/output_schema", &schemas.output_schema.value),
+    ];
+    let mut told: Vec<(String, String)> = Vec::new();
+    for (prefix, part, schema) in each {
+        for fault in schema.iter().flat_map(schema::faults) {
+            let message = format!("{prefix}{fault}");
+            // What a model sees may be what the tool gets.
+            if told.iter().all(|(known, _)| *known != message) {
+                told.push((message, format!("{part}{}", fault.pointer)));
             }
         }
     }
-    problems
+    if told.iter().all(|(known, _)| *known != first) {
+        told.insert(0, (first, "/schema".to_owned()));
+    }
+    told.into_iter().map(|(message, part)| noted(tool, Severity::Error, &message, &part)).collect()
+}
+
+/// A problem of a tool, about a part of its entry where it has one in a document of JSON.
+fn noted(tool: &Tool, severity: Severity, message: &str, part: &str) -> Noted {
+    let index = tool.origin.index.filter(|_| tool.origin.format == Format::Manifest);
+    let pointer = index.map(|index| format!("{}{part}", manifest::pointer(index)));
+    Noted { pointer, ..Noted::new(problem(tool, severity, message)) }
+}
+
+/// Returns true where a record's tool has the name of the file.
+pub(crate) fn is_named_by_file(tool: &Tool) -> bool {
+    record::of_file(&tool.origin.path).is_some_and(|name| name == tool.name)
+}
+
+/// The folders of a source in which every file is a part of it.
+pub(crate) fn projects(path: &Path) -> Vec<PathBuf> {
+    harness::project(path).map(|project| project.join(harness::FOLDER)).into_iter().collect()
+}
+
+/// Returns true where a source is a folder of which every file can be a tool: one without a manifest.
+pub(crate) fn is_listed(path: &Path) -> bool {
+    path.is_dir() && harness::project(path).is_none() && !path.join(MANIFEST).is_file()
 }
 
 fn read(path: &Path) -> Reading {
@@ -153,16 +212,25 @@ fn read(path: &Path) -> Reading {
     };
     let mut programs = world::Programs::default();
     for tool in std::mem::take(&mut reading.tools) {
+        if tool.unusable.is_some() {
+            reading.tools.push(tool);
+            continue;
+        }
         let (tools, problems) = programs.settle(tool);
         reading.tools.extend(tools);
         reading.problems.extend(problems);
     }
     for tool in &mut reading.tools {
         inference::infer(tool);
-        let doubt = inference::doubt(tool).map(|text| problem(tool, Severity::Warning, &text));
-        reading.problems.extend(doubt.map(|problem| Noted { problem, together: false }));
+        let doubt = inference::doubt(tool).map(|text| noted(tool, Severity::Warning, &text, ""));
+        reading.problems.extend(doubt);
     }
     reading
+}
+
+/// The words for more tools than that.
+pub(crate) fn too_many(found: usize) -> String {
+    format!("{found} tools, and at most {MAX_TOOLS} are loaded; load only those that the run needs")
 }
 
 fn problem(tool: &Tool, severity: Severity, message: &str) -> Problem {

@@ -15,6 +15,11 @@ pub(super) fn check_length(name: &str) -> Result<(), String> {
     }
 }
 
+/// A name under which a tool with an error can be listed.
+pub(super) fn usable(name: String) -> Option<String> {
+    Some(name).filter(|name| !name.trim().is_empty() && check_length(name).is_ok())
+}
+
 /// A warning where model servers would not take a name as it is.
 pub(super) fn warn_of_servers(name: &str, place: Option<Place>, report: &mut Report) {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));

@@ -7,9 +7,6 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::error::Error;
-use crate::tool::Tool;
-
 /// The largest program that is loaded.
 pub(crate) const MOST_PROGRAM_BYTES: usize = 64 << 20;
 
@@ -62,28 +59,36 @@ pub(crate) fn digest(program: &[u8]) -> String {
 /// The program that `path` means: itself if it ends in `.wasm`, else the file beside it that does. A manifest written
 /// for native programs names `NAME` or, for Windows, `NAME.exe`: both mean `NAME.wasm`.
 pub(super) fn locate(path: &Path) -> PathBuf {
+    match portable(path) {
+        Some(portable) if portable.exists() || !is_wasm(path).unwrap_or(false) => portable,
+        _ => path.to_path_buf(),
+    }
+}
+
+/// The file that is taken for a program before `path` is, as soon as it is there; `None` where `path` is that file.
+pub(crate) fn portable(path: &Path) -> Option<PathBuf> {
     if path.extension().is_some_and(|extension| extension == "wasm") {
-        return path.to_path_buf();
+        return None;
     }
     let mut name = path.as_os_str().to_owned();
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("exe")) {
         name = path.with_extension("").into_os_string();
     }
     name.push(".wasm");
-    let portable = PathBuf::from(name);
-    if !portable.exists() && is_wasm(path).unwrap_or(false) { path.to_path_buf() } else { portable }
+    Some(PathBuf::from(name))
 }
 
-/// Fails where the tool's program is missing or is no WebAssembly.
-pub(super) fn available(tool: &Tool) -> Result<(), Error> {
-    let Some(program) = tool.body.program() else { return Ok(()) };
-    let reason = match is_wasm(program) {
-        Ok(true) => return Ok(()),
-        Ok(false) => "not a WebAssembly component or module".to_owned(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "program not found".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    Err(Error::Unavailable { name: tool.name.clone(), reason, program: program.display().to_string() })
+/// Fails where a program is missing or is no WebAssembly.
+pub(super) fn available(program: &Path) -> Result<(), String> {
+    match is_wasm(program) {
+        Ok(true) => Ok(()),
+        Ok(false) if program.metadata().is_ok_and(|file| file.len() == 0) => {
+            Err("not a WebAssembly component or module: the file is empty".to_owned())
+        }
+        Ok(false) => Err("not a WebAssembly component or module".to_owned()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err("program not found".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn is_wasm(path: &Path) -> std::io::Result<bool> {

@@ -46,6 +46,11 @@ pub(super) fn is_named(path: &Path) -> bool {
         .is_some_and(|name| name.ends_with(ENDING) && name.len() > ENDING.len())
 }
 
+/// The name of a record's file, as long as nothing else tells that of its tool.
+pub(super) fn of_file(path: &Path) -> Option<String> {
+    path.file_name()?.to_str()?.split('.').next().map(str::to_owned)
+}
+
 /// The tool of a record and every problem in it. `path` is what was asked for, `place` the same from the root.
 pub(super) fn read(path: &Path, place: &Path, text: Arc<str>) -> Reading {
     let mut report = Report::new(path);
@@ -53,8 +58,31 @@ pub(super) fn read(path: &Path, place: &Path, text: Arc<str>) -> Reading {
     let fields = parsed.and_then(|value| members("a record", value));
     let origin =
         Origin { format: Format::Record, path: Arc::from(place), index: None, text: Some(text), unknown: Map::new() };
+    let glimpsed = fields.as_ref().map(|fields| (named(fields), program(fields, &origin))).unwrap_or_default();
+    let known = origin.clone();
     let tool = report.value(fields).and_then(|fields| tool(&mut report, origin, fields));
-    Reading::of(tool, report)
+    let Some(unusable) = report.confine(0) else { return Reading::of(tool, report) };
+    let (name, program) = glimpsed;
+    let name = name.and_then(name::usable).or_else(|| of_file(path).and_then(name::usable));
+    let broken = name.map(|name| {
+        let broken = Tool::broken(name, unusable, known);
+        // It still is about its program, which else would be a tool without a record.
+        Tool { body: program.unwrap_or(Body::Absent), ..broken }
+    });
+    Reading::of(broken, report)
+}
+
+/// The name that a record gives to its tool, whatever else is wrong in it.
+fn named(fields: &Map<String, Value>) -> Option<String> {
+    let own = || fields.get("name")?.as_str().map(str::to_owned);
+    own().or_else(|| fields.get("tool_id")?.as_str()?.rsplit('.').next().map(str::to_owned))
+}
+
+/// The program that a record names, whatever else is wrong in it.
+fn program(fields: &Map<String, Value>, origin: &Origin) -> Option<Body> {
+    let component = fields.get("component")?.as_str().filter(|path| extension::beside(path))?.to_owned();
+    let folder = origin.path.parent().unwrap_or(Path::new("/"));
+    Some(Body::Command { program: program::locate(&folder.join(&component)), argv: vec![component] })
 }
 
 fn tool(report: &mut Report, origin: Origin, mut fields: Map<String, Value>) -> Option<Tool> {

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::tool::Place;
+use crate::error::Error;
+use crate::tool::{Place, Unusable};
 
-use super::{Problem, Severity};
+use super::{Problem, Severity, places};
 
 /// Something wrong at a place, before it is known in which file and how it is told.
 #[derive(Debug, PartialEq)]
@@ -16,11 +17,75 @@ pub(super) struct Fault {
 }
 
 /// A problem as it was noted.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Noted {
     pub(super) problem: Problem,
     /// Whether a load tells it together with others of its kind, and not alone.
     pub(super) together: bool,
+    /// The part of the source that an error makes unusable.
+    pub(super) scope: Scope,
+    /// The message without its place in words and without a path of the host, where it has them.
+    pub(super) reason: Option<String>,
+    /// The JSON pointer to what it is about, in a document of JSON.
+    pub(super) pointer: Option<String>,
+    /// The error of a load, where it is not made of the problem.
+    pub(super) fault: Option<Error>,
+}
+
+/// The part of a source that an error makes unusable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// The whole source, as long as nobody confined the error to a tool.
+    Source,
+    /// The whole source, for good.
+    Always,
+    /// One tool, whose first error it is.
+    Tool,
+    /// One tool that has another error already.
+    SameTool,
+}
+
+impl Noted {
+    /// A problem of a whole source that is told alone.
+    pub(super) fn new(problem: Problem) -> Self {
+        Self { problem, together: false, scope: Scope::Source, reason: None, pointer: None, fault: None }
+    }
+
+    /// The error with which a load fails over it.
+    pub(super) fn into_error(self) -> Error {
+        let Self { problem: Problem { path, message, .. }, fault, .. } = self;
+        fault.unwrap_or(Error::Source { path, message })
+    }
+
+    /// The same as a warning: the tool is disabled, and the others work.
+    pub(super) fn into_warning(self) -> Problem {
+        let message = format!("{}; the tool is disabled", self.problem.message);
+        Problem { severity: Severity::Warning, message, ..self.problem }
+    }
+}
+
+/// Confines the errors among these problems to one tool; `None` where there is no error.
+pub(super) fn confine(problems: &mut [Noted]) -> Option<Unusable> {
+    let errors = || problems.iter().filter(|noted| noted.problem.severity == Severity::Error);
+    let alone = errors().find(|noted| !noted.together);
+    let first = alone.or_else(|| errors().next())?;
+    let Problem { path, message, .. } = &first.problem;
+    let (why, message) = match first.together {
+        false => (first.reason.as_ref().unwrap_or(message).clone(), message.clone()),
+        true => {
+            let all: Vec<_> = errors().map(|noted| noted.problem.message.as_str()).collect();
+            let all = format!("invalid config: {}", all.join("; "));
+            (all.clone(), all)
+        }
+    };
+    let fault = first.fault.clone().unwrap_or_else(|| Error::Source { path: path.clone(), message });
+    let mut scope = Scope::Tool;
+    for noted in problems.iter_mut().filter(|noted| noted.problem.severity == Severity::Error) {
+        if noted.scope == Scope::Source {
+            noted.scope = std::mem::replace(&mut scope, Scope::SameTool);
+        }
+    }
+    Some(Unusable { why, fault })
 }
 
 /// The problems of one file.
@@ -31,12 +96,24 @@ pub(super) struct Report {
     /// The place in the file where what follows is found, with its colon; empty at the top.
     at: String,
     sound: bool,
+    /// The JSON pointer to that place, in a document of JSON.
+    pointer: Option<String>,
+    /// The unknown fields so far.
+    unknown: usize,
     pub(super) problems: Vec<Noted>,
 }
 
 impl Report {
     pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_path_buf(), parsing: String::new(), at: String::new(), sound: true, problems: Vec::new() }
+        Self {
+            path: path.to_path_buf(),
+            parsing: String::new(),
+            at: String::new(),
+            sound: true,
+            pointer: None,
+            unknown: 0,
+            problems: Vec::new(),
+        }
     }
 
     /// What follows is parsed as this.
@@ -57,6 +134,42 @@ impl Report {
 
     pub(super) fn error(&mut self, message: &str) {
         self.alone(None, format!("{}{message}", self.at));
+        self.explain(message);
+    }
+
+    /// What follows stands in this part of a document of JSON.
+    pub(super) fn within(&mut self, pointer: String) {
+        self.pointer = Some(pointer);
+    }
+
+    /// The place of the last problem.
+    pub(super) fn place_last(&mut self, place: Option<Place>) {
+        self.problems.last_mut().into_iter().for_each(|noted| noted.problem.place = place);
+    }
+
+    /// Adds to the last problem what its message is without its place.
+    fn explain(&mut self, message: &str) {
+        let pointer = self.pointer.as_ref().map(|within| format!("{within}{}", places::subject(message)));
+        if let Some(noted) = self.problems.last_mut() {
+            noted.reason = Some(message.to_owned());
+            noted.pointer = pointer;
+        }
+    }
+
+    /// An error that no part of the source survives.
+    pub(super) fn fatal(&mut self, message: &str) {
+        self.error(message);
+        self.problems.last_mut().into_iter().for_each(|noted| noted.scope = Scope::Always);
+    }
+
+    /// A mark for [`Report::confine`].
+    pub(super) fn mark(&self) -> usize {
+        self.problems.len()
+    }
+
+    /// Confines the errors since a mark to one tool; `None` where there is no error.
+    pub(super) fn confine(&mut self, mark: usize) -> Option<Unusable> {
+        confine(self.problems.get_mut(mark..).unwrap_or_default())
     }
 
     pub(super) fn warn(&mut self, message: &str) {
@@ -65,6 +178,7 @@ impl Report {
 
     pub(super) fn warn_at(&mut self, place: Option<Place>, message: &str) {
         self.add(Severity::Warning, place, format!("{}{message}", self.at), false);
+        self.explain(message);
     }
 
     /// An error where something that has to hold does not.
@@ -113,30 +227,86 @@ impl Report {
 
     /// The same for one field.
     pub(super) fn unknown_at(&mut self, place: Option<Place>, within: &str, key: &str, known: &[&str]) {
+        self.unknown += 1;
+        if self.unknown > MAX_UNKNOWN {
+            if self.unknown == MAX_UNKNOWN + 1 {
+                self.warn(&format!("more than {MAX_UNKNOWN} unknown fields are ignored; the others are not named"));
+            }
+            return;
+        }
         let nearest = nearest(key, known.iter().copied());
         let hint = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
         self.warn_at(place, &format!("{within}unknown field `{key}` is ignored{hint}"));
     }
 
     fn add(&mut self, severity: Severity, place: Option<Place>, message: String, together: bool) {
-        self.problems.push(Noted { problem: Problem { severity, path: self.path.clone(), place, message }, together });
+        let problem = Problem { severity, path: self.path.clone(), place, message };
+        self.problems.push(Noted { together, ..Noted::new(problem) });
     }
 }
 
+/// The most unknown fields of a file that are named.
+const MAX_UNKNOWN: usize = 100;
 /// The longest word that is held against others, in characters.
 const LONGEST_WORD: usize = 128;
+/// The most pairs of characters that are compared to find the nearest of many words: a few milliseconds.
+const MAX_PAIRS: usize = 1 << 20;
 
-/// The known word nearest to `word`, if one is near enough to be meant.
+/// The first of many, and how many more there are.
+pub(super) fn listed(each: impl ExactSizeIterator<Item = String>, most: usize) -> String {
+    let more = each.len().saturating_sub(most);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    each.take(most).chain(more).collect::<Vec<_>>().join(", ")
+}
+
+/// The known word nearest to `word`, if one is near enough to be meant. Of very many words only the first are tried.
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().take(LONGEST_WORD + 1).count();
     if length > LONGEST_WORD {
         return None;
     }
     let most = (length / 3).clamp(1, 3);
+    let mut left = MAX_PAIRS;
     known
         .filter(|candidate| candidate.chars().take(LONGEST_WORD + 1).count().abs_diff(length) <= most)
+        .take_while(|candidate| {
+            let room = left.checked_sub((length + 1) * (candidate.len() + 1));
+            left = room.unwrap_or(0);
+            room.is_some()
+        })
         .map(|candidate| (strsim::damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= most)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn of_very_many_unknown_fields_the_first_are_named() {
+        let fields: Map<_, _> = (0..200_000).map(|n| (format!("{}{n}", "x".repeat(100)), json!(1))).collect();
+        let mut report = Report::new(Path::new("tools.json"));
+        let start = Instant::now();
+        report.unknown("", &fields, &["name"; 60]);
+        assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
+        assert_eq!(report.problems.len(), MAX_UNKNOWN + 1);
+        assert!(
+            report.problems.last().unwrap().problem.message.starts_with("more than 100 unknown fields are ignored")
+        );
+    }
+
+    #[test]
+    fn the_nearest_of_twenty_thousand_names_is_not_looked_for_to_the_end() {
+        let names: Vec<_> = (0..20_000).map(|n| format!("{}{n:05}", "x".repeat(120))).collect();
+        let start = Instant::now();
+        let word = format!("{}y0000", "x".repeat(120));
+        assert_eq!(nearest(&word, names.iter().map(String::as_str)), Some(names[0].as_str()));
+        assert!(start.elapsed().as_secs() < 2, "{:?}", start.elapsed());
+    }
 }

@@ -66,6 +66,8 @@ pub enum NetworkRequest {
 pub struct FolderRequest {
     /// The folder on the host, resolved against its manifest.
     pub path: PathBuf,
+    /// The folder of the file that asks for it, below which no link is followed to it.
+    pub beside: PathBuf,
     /// What it would do there.
     pub access: Access,
 }

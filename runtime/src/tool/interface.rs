@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::bounds;
 use super::fact::{Basis, Fact, Row, Stated};
 use super::resource::{Resource, ValueRule};
 use super::word::words;
@@ -50,6 +51,7 @@ macro_rules! partitions {
             ///
             /// A text without the place, where the value is not of the field's kind.
             pub fn state(&mut self, field: &str, value: Value) -> Result<bool, String> {
+                bounds::check(Self::partition(field), field, &value)?;
                 match field {
                     $($(stringify!($field) => {
                         let wanted = <$kind as Stated>::WANTED;

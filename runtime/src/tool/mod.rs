@@ -1,6 +1,7 @@
 //! The record that every dialect becomes: one [`Tool`]. It is data, read from bytes without running a guest, and keeps
 //! what it was made from, so that nothing a source said is lost. It knows no dialect.
 
+mod bounds;
 mod capability;
 mod destination;
 mod enablement;
@@ -26,6 +27,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+
+use crate::error::Error;
 
 pub use capability::{Access, Capabilities, FileRequest, FolderRequest, NetworkRequest};
 pub use destination::{Destination, Scheme};
@@ -72,9 +75,11 @@ pub struct Tool {
     /// For whom it is.
     pub enablement: Enablement,
     /// What its program imports, and so all that it can reach; `None` where its bytes do not tell.
-    pub imports: Option<Vec<Import>>,
+    pub imports: Option<Arc<[Import]>>,
     /// Why it cannot be called, where its source says so.
     pub closed: Option<Closed>,
+    /// Why nothing can be run for it: its entry or its program is wrong. It keeps its name, and every call is refused.
+    pub unusable: Option<Arc<Unusable>>,
     /// Where it came from.
     pub origin: Origin,
 }
@@ -94,8 +99,14 @@ impl Tool {
             enablement: Enablement::default(),
             imports: None,
             closed: None,
+            unusable: None,
             origin,
         }
+    }
+
+    /// A tool of which only the name and the fault are known.
+    pub(crate) fn broken(name: impl Into<String>, unusable: Unusable, origin: Origin) -> Self {
+        Self { unusable: Some(Arc::new(unusable)), ..Self::new(name, Body::Absent, origin) }
     }
 
     /// The plugin that it belongs to: the package of its program where that says so, else the program's file, else the source.
@@ -109,6 +120,16 @@ impl Tool {
     pub(crate) fn asks_for_its_operator(&self) -> bool {
         self.origin.is_operators() && !self.requested.by_program
     }
+}
+
+/// The fault of a tool that cannot be used.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Unusable {
+    /// The reason in words for the model, without a path of the host.
+    pub why: String,
+    /// The fault as the operator is told it.
+    pub fault: Error,
 }
 
 /// Why a tool cannot be called, whatever the arguments.

@@ -8,10 +8,9 @@ use toolcrib::call::Payload;
 use super::item::{Item, What};
 use crate::agent::answer::{Arriving, MOST_CALLS, Unusable, arguments, error_in, scalar, usage};
 use crate::agent::conversation::Stand;
-use crate::agent::turn::{Call, FILTER, LENGTH, Turn, Usage};
+use crate::agent::turn::{Call, FILTER, INCOMPLETE, LENGTH, Turn, Usage};
 
 const COMPLETED: &str = "completed";
-const INCOMPLETE: &str = "incomplete";
 
 /// An answer while it arrives.
 #[derive(Debug, Default)]
@@ -124,7 +123,7 @@ impl Answer {
         self.finish = Some(match (status, response["incomplete_details"]["reason"].as_str()) {
             (INCOMPLETE, Some("max_output_tokens" | "max_tokens")) => LENGTH.to_owned(),
             (INCOMPLETE, Some("content_filter")) => FILTER.to_owned(),
-            (INCOMPLETE, Some(reason)) => reason.to_owned(),
+            (INCOMPLETE, Some(reason)) => format!("{INCOMPLETE}: {reason}"),
             (INCOMPLETE | COMPLETED, _) => status.to_owned(),
             _ => return Err(Unusable::Error { code: None, message: format!("the response is `{status}`") }),
         });
@@ -306,7 +305,7 @@ mod tests {
         };
         assert_eq!(ended("max_output_tokens").as_deref(), Ok("length"));
         assert_eq!(ended("content_filter").as_deref(), Ok("content_filter"));
-        assert_eq!(ended("weather").as_deref(), Ok("weather"));
+        assert_eq!(ended("weather").as_deref(), Ok("incomplete: weather"));
         let error = |code, message: &str| Err(Unusable::Error { code, message: message.to_owned() });
         for (body, wanted) in [
             (

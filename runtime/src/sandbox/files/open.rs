@@ -1,6 +1,7 @@
 //! Opening a file or a folder for a guest: nothing else is ever opened, for a FIFO or a device can block the host or be
 //! more than a file.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use wasmtime::component::Resource;
@@ -139,7 +140,8 @@ impl Files<'_> {
         asked: &Asked,
     ) -> Result<Option<Descriptor>, ErrorCode> {
         let (mode, asked, quota) = (asked.mode(), asked.clone(), self.allowance.quota.clone());
-        match spawn_blocking(move || beneath::open(&dir, &asked, &quota)).await {
+        let fence = self.allowance.fence.clone();
+        match spawn_blocking(move || beneath::open(&dir, &asked, &quota, &fence)).await {
             Ok(Opened::Regular(file)) => Ok(Some(Descriptor::File(File::new(file, perms, mode, false)))),
             Ok(Opened::Folder(folder)) => Ok(Some(Descriptor::Dir(Dir::new(folder, perms, mode, false)))),
             Err(Unopened::Unsupported) => Ok(None),
@@ -150,6 +152,10 @@ impl Files<'_> {
     /// Looks before it lets the engine open: what is put there in between is opened, and then refused.
     async fn open_looking(&mut self, fd: &Resource<Descriptor>, asked: Asked) -> FsResult<Resource<Descriptor>> {
         let borrowed = |fd: &Resource<Descriptor>| Resource::new_borrow(fd.rep());
+        let is_protected = asked.writes() && self.allowance.fence.protected.is_named(Path::new(&asked.path));
+        if is_protected {
+            return Err(ErrorCode::NotPermitted.into());
+        }
         let Asked { path, link, open, flags } = asked;
         let mut made = false;
         match self.inner.stat_at(borrowed(fd), link, path.clone()).await {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::source::imports::Known;
+use crate::source::typed;
 use crate::tool::Import;
 
 use super::{Asked, Capability, Kind, LONGEST_NAME, cut};
@@ -34,7 +36,7 @@ const CONTRACT: Versions = ("1.", "1");
 const OURS: &str = "toolcrib:tool/";
 const SCRIPT: &str = "toolcrib:script/";
 /// The one module that a core module can import from.
-const PREVIEW_1: &str = "wasi_snapshot_preview1";
+pub(in crate::source) const PREVIEW_1: &str = "wasi_snapshot_preview1";
 
 /// All that is imported, by what it is for.
 pub(super) fn asked(imports: &[Import], kind: Kind) -> Vec<Asked> {
@@ -64,6 +66,17 @@ pub(super) fn asked(imports: &[Import], kind: Kind) -> Vec<Asked> {
         interfaces,
     });
     asked.collect()
+}
+
+/// What a program imports that cannot be linked.
+pub(in crate::source) fn unlinked(known: &Known) -> Vec<Interface> {
+    let kind = match super::kind(known.core_functions.is_none(), Some(known)) {
+        // A command that exports functions of its own is linked as one of functions.
+        Kind::Command if known.exports.iter().any(|name| !typed::is_contract(name)) => Kind::Functions,
+        kind => kind,
+    };
+    let interfaces = asked(&known.imports, kind).into_iter().flat_map(|asked| asked.interfaces);
+    interfaces.filter(|interface| interface.cannot_link.is_some()).collect()
 }
 
 /// What an import is for, or why it cannot be linked.

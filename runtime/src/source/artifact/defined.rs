@@ -9,6 +9,7 @@ use crate::tool::{Body, Format, LimitRequest, Origin, ScriptedHook, Tool};
 
 use super::entry::Entry;
 use super::node::Node;
+use super::script::Lines;
 
 const TOOL: [&str; 5] = ["name", "description", "parameters", "script", "timeout_ms"];
 const HOOK: [&str; 7] = ["name", "description", "event", "priority", "when", "script", "timeout_ms"];
@@ -20,7 +21,7 @@ const HOOK: [&str; 7] = ["name", "description", "event", "priority", "when", "sc
 /// What is wrong with the definition, in the words for an artifact.
 pub(crate) fn defined_tool(definition: &Value, maker: &Tool) -> Result<Tool, String> {
     let (entry, mut report) = entry("tool", definition, &TOOL, maker)?;
-    let found = entry.and_then(|entry| entry.tool(&mut report));
+    let found = entry.and_then(|entry| entry.tool(&Lines::of(""), &mut report));
     let tool = sound(found, report)?.value;
     match tool.body {
         Body::Script(_) => Ok(of_maker(tool, maker)),
@@ -36,7 +37,7 @@ pub(crate) fn defined_tool(definition: &Value, maker: &Tool) -> Result<Tool, Str
 /// What is wrong with the definition, in the words for an artifact.
 pub(crate) fn defined_hook(definition: &Value, maker: &Tool) -> Result<ScriptedHook, String> {
     let (entry, mut report) = entry("hook", definition, &HOOK, maker)?;
-    let found = entry.and_then(|entry| entry.hook(&mut report));
+    let found = entry.and_then(|entry| entry.hook(&Lines::of(""), &mut report));
     let hook = sound(found, report)?.value;
     Ok(ScriptedHook { tool: of_maker(hook.tool, maker), ..hook })
 }

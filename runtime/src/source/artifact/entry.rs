@@ -9,6 +9,7 @@ use crate::source::{extension, name, program};
 use crate::tool::{Basis, Body, Closed, Fact, Format, LimitRequest, Origin, Place, ScriptedHook, Tool};
 
 use super::node::{Fields, Node};
+use super::script::Lines;
 use super::{Found, hook, parameters, script};
 
 /// The fields of a tool, and those of a hook.
@@ -51,7 +52,7 @@ impl Entry {
     }
 
     /// As a tool.
-    pub(super) fn tool(mut self, report: &mut Report) -> Option<Found<Tool>> {
+    pub(super) fn tool(mut self, file: &Lines<'_>, report: &mut Report) -> Option<Found<Tool>> {
         let owner = self.enter("tool", &TOOL, report);
         let stated = self.fields.take("parameters");
         let component = self.component(&owner, report);
@@ -60,7 +61,7 @@ impl Entry {
         let says_nothing = self.description.is_empty();
         let background = report.parsed(self.fields.read("async", Node::boolean)).flatten().unwrap_or_default();
         let place = self.place;
-        let mut tool = self.settle(&owner, background, report)?;
+        let mut tool = self.settle(&owner, background, file, report)?;
         name::warn_of_servers(&tool.name, place, report);
         tool.parameters = parameters;
         if let Some(body) = component {
@@ -109,13 +110,13 @@ impl Entry {
     }
 
     /// As a hook.
-    pub(super) fn hook(mut self, report: &mut Report) -> Option<Found<ScriptedHook>> {
+    pub(super) fn hook(mut self, file: &Lines<'_>, report: &mut Report) -> Option<Found<ScriptedHook>> {
         let owner = self.enter("hook", &HOOK, report);
         let event = hook::event(&mut self.fields, &self.label, &owner, report);
         let priority = report.parsed(self.fields.read("priority", hook::priority)).flatten().unwrap_or_default();
         let when = report.parsed(self.fields.read("when", hook::when)).map(Option::unwrap_or_default);
         let place = self.place;
-        let tool = self.settle(&owner, false, report)?;
+        let tool = self.settle(&owner, false, file, report)?;
         if matches!(tool.body, Body::Absent) {
             report.invalid(place, format!("{owner}: script is required"));
         }
@@ -137,7 +138,7 @@ impl Entry {
     }
 
     /// What tools and hooks have in common. Every field is read, so that none is wrong untold.
-    fn settle(self, owner: &str, background: bool, report: &mut Report) -> Option<Tool> {
+    fn settle(self, owner: &str, background: bool, file: &Lines<'_>, report: &mut Report) -> Option<Tool> {
         let Self { name, description, mut fields, known, mut origin, .. } = self;
         let script = fields.take("script");
         let begins = script.as_ref().and_then(|node| node.place);
@@ -168,10 +169,7 @@ impl Entry {
         let (Ok(requested), Ok(limits), true) = (requested, limits, report.sound()) else { return None };
         let script = source.filter(|source| !source.trim().is_empty());
         let (body, closed) = match script {
-            Some(source) => {
-                let file = origin.text.as_deref().unwrap_or_default();
-                (Body::Script(Arc::new(script::read(source, begins, file, background))), None)
-            }
+            Some(source) => (Body::Script(Arc::new(script::read(source, begins, file, background))), None),
             None => {
                 let why = format!("{owner} is configured but no handler has been registered");
                 (Body::Absent, Some(Closed { by: "script", why }))

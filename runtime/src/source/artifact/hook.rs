@@ -7,6 +7,9 @@ use crate::tool::{Event, Glob, Place, When};
 
 use super::node::{Data, Fields, Node};
 
+/// The most characters of an expression.
+const MAX_EXPRESSION: usize = 4096;
+
 /// The event that an entry names.
 pub(super) fn event(fields: &mut Fields, label: &str, owner: &str, report: &mut Report) -> Option<Event> {
     let stated = fields.take("event");
@@ -41,6 +44,12 @@ pub(super) fn when(stated: Node, field: &str) -> Result<When, Fault> {
     let mut when = When::default();
     let mut fields = match stated.data {
         Data::Text(expression) => {
+            let chars = expression.chars().count();
+            if chars > MAX_EXPRESSION {
+                let message =
+                    format!("{field}: an expression of {chars} characters, more than the {MAX_EXPRESSION} allowed");
+                return Err(Fault { place: stated.place, message });
+            }
             when.expression = Some(expression).filter(|text| !text.trim().is_empty());
             return Ok(when);
         }

@@ -72,6 +72,16 @@ impl Node {
         }
     }
 
+    /// The name in a map, where it has one.
+    pub(super) fn name(&self) -> Option<String> {
+        let Data::Map(members) = &self.data else { return None };
+        let (_, node) = members.iter().find(|(key, _)| key.name == "name")?;
+        match &node.data {
+            Data::Text(name) => Some(name.clone()),
+            _ => None,
+        }
+    }
+
     /// A list of strings.
     pub(super) fn texts(self, field: &str) -> Result<Vec<String>, Fault> {
         let items = self.list(field)?.into_iter().enumerate();

@@ -2,7 +2,7 @@
 //! to the parser, which follows nested types with the stack of the host.
 
 use wasmparser::{
-    BinaryReader, ComponentAlias, ComponentExternalKind, ComponentOuterAliasKind, ComponentType,
+    BinaryReader, ComponentAlias, ComponentDefinedType, ComponentExternalKind, ComponentOuterAliasKind, ComponentType,
     ComponentTypeDeclaration, ComponentTypeRef, Parser, Payload,
 };
 
@@ -13,11 +13,15 @@ const COMPONENT: u8 = 0x41;
 const INSTANCE: u8 = 0x42;
 const DECLARED_TYPE: u8 = 0x01;
 
-/// The types of a section in order; of an instance type, the names of what it has but types.
-pub(super) fn read(mut section: BinaryReader<'_>) -> Result<Vec<Option<Vec<String>>>, String> {
+/// The types of a section in order; of an instance type, the names of what it has but types. Notes whether any is
+/// asynchronous: a function, a stream or a future.
+pub(super) fn read(
+    mut section: BinaryReader<'_>,
+    is_asynchronous: &mut bool,
+) -> Result<Vec<Option<Vec<String>>>, String> {
     let mut types = Vec::new();
     for _ in 0..section.read_var_u32().map_err(told)? {
-        types.push(one(&mut section, 0)?);
+        types.push(one(&mut section, 0, is_asynchronous)?);
     }
     if section.eof() { Ok(types) } else { Err("something stands after the last type of a section".to_owned()) }
 }
@@ -52,7 +56,7 @@ fn walk<'a>(program: &'a [u8], worlds: &mut Vec<&'a [u8]>) -> Result<(), String>
         match payload.map_err(told)? {
             Payload::ComponentTypeSection(section) => {
                 let body = program.get(section.range()).unwrap_or_default();
-                read(BinaryReader::new(body, section.range().start))?;
+                read(BinaryReader::new(body, section.range().start), &mut false)?;
             }
             Payload::ComponentSection { .. } if depth == DEEPEST => return Err(too_deep()),
             Payload::ComponentSection { .. } | Payload::ModuleSection { .. } => depth += 1,
@@ -64,10 +68,14 @@ fn walk<'a>(program: &'a [u8], worlds: &mut Vec<&'a [u8]>) -> Result<(), String>
     Ok(())
 }
 
-fn one(section: &mut BinaryReader<'_>, depth: usize) -> Result<Option<Vec<String>>, String> {
+fn one(
+    section: &mut BinaryReader<'_>,
+    depth: usize,
+    is_asynchronous: &mut bool,
+) -> Result<Option<Vec<String>>, String> {
     let kind = ahead(section, 0);
     if !matches!(kind, Some(COMPONENT | INSTANCE)) {
-        section.read::<ComponentType<'_>>().map_err(told)?;
+        *is_asynchronous |= has_async(&section.read::<ComponentType<'_>>().map_err(told)?);
         return Ok(None);
     }
     if depth == DEEPEST {
@@ -78,16 +86,28 @@ fn one(section: &mut BinaryReader<'_>, depth: usize) -> Result<Option<Vec<String
     for _ in 0..section.read_var_u32().map_err(told)? {
         if ahead(section, 0) == Some(DECLARED_TYPE) && matches!(ahead(section, 1), Some(COMPONENT | INSTANCE)) {
             section.read_u8().map_err(told)?;
-            one(section, depth + 1)?;
+            one(section, depth + 1, is_asynchronous)?;
             continue;
         }
         match section.read::<ComponentTypeDeclaration<'_>>().map_err(told)? {
+            ComponentTypeDeclaration::Type(ty) => *is_asynchronous |= has_async(&ty),
             ComponentTypeDeclaration::Export { ty: ComponentTypeRef::Type(_), .. } => {}
             ComponentTypeDeclaration::Export { name, .. } => exports.push(name.name.to_owned()),
             _ => {}
         }
     }
     Ok((kind == Some(INSTANCE)).then_some(exports))
+}
+
+/// Returns true where a type that holds no others is of WASI 0.3 alone.
+fn has_async(ty: &ComponentType<'_>) -> bool {
+    match ty {
+        ComponentType::Func(function) => function.async_,
+        ComponentType::Defined(ty) => {
+            matches!(ty, ComponentDefinedType::Stream(_) | ComponentDefinedType::Future(_))
+        }
+        _ => false,
+    }
 }
 
 /// A byte that is still to come.

@@ -139,14 +139,14 @@ impl Described {
     }
 
     /// The tool with this in the place of all that it leaves open.
-    pub(super) fn fill(self, mut tool: Tool) -> Tool {
-        tool.description = tool.description.or(self.description);
+    pub(super) fn fill(&self, mut tool: Tool) -> Tool {
+        tool.description = tool.description.or_else(|| self.description.clone());
         if tool.parameters.is_none() {
-            tool.parameters = self.parameters;
-            tool.text = self.text;
+            tool.parameters = self.parameters.clone();
+            tool.text = self.text.clone();
         }
-        if let Some(requested) = self.requested.filter(|_| !tool.requested.stated) {
-            tool.requested = requested;
+        if let Some(requested) = self.requested.as_ref().filter(|_| !tool.requested.stated) {
+            tool.requested = requested.clone();
         }
         // What an operator's entry leaves open, no program widens.
         let limits = match tool.origin.is_operators() {
@@ -155,9 +155,9 @@ impl Described {
         };
         tool.limits = tool.limits.or(limits);
         tool.interface.fill(&self.stated.interface);
-        tool.enablement = self.enablement;
-        tool.origin.unknown.extend(self.stated.unknown);
-        tool.origin.unknown.extend(self.package.map(|package| ("package".to_owned(), package)));
+        tool.enablement = self.enablement.clone();
+        tool.origin.unknown.extend(self.stated.unknown.clone());
+        tool.origin.unknown.extend(self.package.as_ref().map(|package| ("package".to_owned(), package.clone())));
         tool
     }
 }

@@ -4,44 +4,39 @@
 use std::sync::Arc;
 
 use crate::schema::typed as mapping;
-use crate::source::report::Report;
+use crate::source::name;
+use crate::source::report::{Report, listed};
 use crate::source::typed::Names;
-use crate::source::{Problem, name};
-use crate::tool::typed::{Function, Typed};
+use crate::tool::typed::Typed;
 use crate::tool::{Body, Format, Tool};
 
 use super::program::Functions;
-use super::{Component, demanded, filled, problem};
+use super::{Component, MAX_NAMES, demanded, filled};
 
 /// The most exports that are no tools of which a message tells.
 const MOST_TOLD: usize = 3;
 
 impl Component {
     /// The functions of a component that are tools, and the command that it may be besides.
-    pub(super) fn functions(
-        self,
-        tool: Tool,
-        functions: &Functions,
-        report: &mut Report,
-    ) -> Result<Vec<Tool>, Problem> {
+    pub(super) fn functions(self, tool: Tool, functions: &Functions, report: &mut Report) -> Result<Vec<Tool>, String> {
         match tool.origin.format {
             Format::Component => self.every(tool, functions, report),
             _ => self.one(tool, functions).map(|tool| vec![tool]),
         }
     }
 
-    fn every(mut self, tool: Tool, functions: &Functions, report: &mut Report) -> Result<Vec<Tool>, Problem> {
+    fn every(mut self, tool: Tool, functions: &Functions, report: &mut Report) -> Result<Vec<Tool>, String> {
         let Functions { callable, refused, is_command } = functions;
         if callable.is_empty() && !is_command {
-            return Err(problem(&tool, format!("none of its exports is a tool: {}", listed(refused))));
+            return Err(format!("none of its exports is a tool: {}", refusals(refused)));
         }
         if !refused.is_empty() {
-            report.warn(&format!("{} of its exports are no tools: {}", refused.len(), listed(refused)));
+            report.warn(&format!("{} of its exports are no tools: {}", refused.len(), refusals(refused)));
         }
         let mut tools = Vec::with_capacity(callable.len() + 1);
         if *is_command {
             let described = self.take(&tool.name);
-            tools.push(filled(tool.clone(), described));
+            tools.push(filled(tool.clone(), described.as_deref()));
         }
         for (function, Names { short, full }) in callable {
             let mut own = Tool { name: short.clone(), ..tool.clone() };
@@ -49,12 +44,12 @@ impl Component {
                 own.interface.identity.aliases.infer(vec![full.clone()]);
             }
             let described = self.take(&own.name).or_else(|| self.take(full));
-            tools.push(self.called(filled(own, described), function));
+            tools.push(called(filled(own, described.as_deref()), function));
         }
         match self.described.first() {
             Some(one) => {
                 let name = &one.name;
-                Err(problem(&tool, format!("it describes the tool {name:?}, and exports no function of that name")))
+                Err(format!("it describes the tool {name:?}, and exports no function of that name"))
             }
             None => Ok(tools),
         }
@@ -62,14 +57,15 @@ impl Component {
 
     /// The tool of an entry: the function that the second word of its command names, else the one of its own name, else the
     /// only one. A component that is a command too is one unless a function is named.
-    fn one(mut self, tool: Tool, functions: &Functions) -> Result<Tool, Problem> {
+    fn one(mut self, tool: Tool, functions: &Functions) -> Result<Tool, String> {
         let Functions { callable, is_command, .. } = functions;
         let word = match &tool.body {
             Body::Command { argv, .. } => argv.get(1).cloned(),
             _ => None,
         };
         let find = |word: &str| {
-            let means = |(_, (function, names)): &(usize, &(Function, Names))| {
+            let means = |(_, (typed, names)): &(usize, &(Arc<Typed>, Names))| {
+                let function = &typed.function;
                 [&names.short, &names.full, &function.name].iter().any(|name| **name == word)
                     || function.to_string() == word
             };
@@ -84,29 +80,30 @@ impl Component {
         match index.and_then(|index| callable.get(index)) {
             Some((function, names)) => {
                 let described = self.take(&names.short).or_else(|| self.take(&names.full));
-                Ok(self.called(filled(tool, described), function))
+                Ok(called(filled(tool, described.as_deref()), function))
             }
             None if *is_command && demanded(&tool).is_none() => {
                 let described = self.take(&tool.name);
-                Ok(filled(tool, described))
+                Ok(filled(tool, described.as_deref()))
             }
             None => {
                 let why = no_such(word.as_deref(), functions);
-                Err(problem(&tool, why))
+                Err(why)
             }
         }
     }
+}
 
-    /// The tool that a function is.
-    fn called(&self, mut tool: Tool, function: &Function) -> Tool {
-        tool.description = tool.description.or_else(|| function.docs.clone());
-        tool.parameters = tool.parameters.or_else(|| Some(mapping::arguments(function)));
-        if let Some(output) = mapping::output(function) {
-            tool.interface.schemas.output_schema.infer(Some(output));
-        }
-        tool.body = Body::Typed(Arc::new(Typed { program: self.program.clone(), function: function.clone() }));
-        tool
+/// The tool that a function is.
+fn called(mut tool: Tool, typed: &Arc<Typed>) -> Tool {
+    let function = &typed.function;
+    tool.description = tool.description.or_else(|| function.docs.clone());
+    tool.parameters = tool.parameters.or_else(|| Some(mapping::arguments(function)));
+    if let Some(output) = mapping::output(function) {
+        tool.interface.schemas.output_schema.infer(Some(output));
     }
+    tool.body = Body::Typed(typed.clone());
+    tool
 }
 
 /// Why an entry means no function.
@@ -114,22 +111,43 @@ fn no_such(word: Option<&str>, functions: &Functions) -> String {
     let Functions { callable, refused, .. } = functions;
     let is_asked = |place: &str| word.is_some_and(|word| place == word || place.ends_with(&format!("#{word}")));
     if let Some((place, why)) = refused.iter().find(|(place, _)| is_asked(place)) {
-        return format!("`{place}` can be no tool: {why}");
+        return format!("`{}` can be no tool: {why}", name::shortened(place));
     }
     if callable.is_empty() {
-        return format!("none of its component's exports is a tool: {}", listed(refused));
+        return format!("none of its component's exports is a tool: {}", refusals(refused));
     }
-    let known: Vec<_> = callable.iter().map(|(_, names)| format!("`{}`", names.short)).collect();
+    let known = listed(callable.iter().map(|(_, names)| format!("`{}`", name::shortened(&names.short))), MAX_NAMES);
     let found = word.map(|word| format!(" and none is named {word:?}")).unwrap_or_default();
-    format!("its component has {}{found}: name one after the component", known.join(", "))
+    format!("its component has {known}{found}: name one after the component")
 }
 
 /// What cannot be a tool, and why, as far as one sentence holds it.
-fn listed(refused: &[(String, String)]) -> String {
-    let told = |(place, why): &(String, String)| format!("`{}` ({why})", name::shortened(place));
-    let mut each: Vec<_> = refused.iter().take(MOST_TOLD).map(told).collect();
-    if refused.len() > MOST_TOLD {
-        each.push(format!("and {} more", refused.len() - MOST_TOLD));
+fn refusals(refused: &[(String, String)]) -> String {
+    if refused.is_empty() {
+        return "it exports no functions".to_owned();
     }
-    if each.is_empty() { "it exports no functions".to_owned() } else { each.join(", ") }
+    listed(refused.iter().map(|(place, why)| format!("`{}` ({why})", name::shortened(place))), MOST_TOLD)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use crate::tool::typed::Function;
+
+    use super::*;
+
+    #[test]
+    fn of_many_functions_the_first_are_named() {
+        let callable = (0..256).map(|n| {
+            let short = format!("f{n}");
+            let function =
+                Function { interface: None, name: short.clone(), docs: None, params: Vec::new(), result: None };
+            (Arc::new(Typed { program: PathBuf::new(), function }), Names { full: short.clone(), short })
+        });
+        let functions = Functions { callable: callable.collect(), refused: Vec::new(), is_command: false };
+        let why = no_such(Some("x"), &functions);
+        assert_eq!(why.matches("`f").count(), 10, "{why}");
+        assert!(why.contains("`f8`, `f9`, and 246 more and none is named \"x\": name one"), "{why}");
+    }
 }

@@ -1,0 +1,178 @@
+//! The digest of a tool's definition: everything that its source says of it, beside the bytes of its program. It binds an
+//! approval to what a person saw. It is data for comparison alone and never read back.
+
+use serde_json::{Value, json};
+
+use crate::source;
+use crate::tool::{Basis, Body, Capabilities, FileRequest, Tool};
+
+use super::real_path;
+
+/// Computes the digest of a tool's definition, as `sha256:HEX`: description, schemas, fixed arguments, requests, limits,
+/// stated behavior, and the file of its source. The place within that file is left out: another entry before it changes
+/// nothing of the tool.
+pub(crate) fn definition(tool: &Tool) -> String {
+    // Left out on purpose: `enablement` and `closed` say when and whether it is called, and `imports` follow from the bytes.
+    let Tool {
+        name,
+        description,
+        parameters,
+        text,
+        body,
+        requested,
+        limits,
+        interface,
+        origin,
+        enablement: _,
+        imports: _,
+        closed: _,
+        unusable: _,
+    } = tool;
+    let stated = interface.rows().into_iter().filter(|row| row.basis == Basis::Declared);
+    let stated = stated.map(|row| json!([row.field, row.value]));
+    let definition = json!({
+        "name": name,
+        "description": description,
+        "parameters": parameters,
+        "text": text.as_ref().map(|text| format!("{text:?}")),
+        "body": runs(body),
+        "requested": requests(requested),
+        "limits": format!("{limits:?}"),
+        "stated": stated.collect::<Value>(),
+        "source": [json!(origin.format), json!(real_path(&origin.path).to_string_lossy())],
+    });
+    source::digest(definition.to_string().as_bytes())
+}
+
+/// What runs, and with what. Bytes of programs have a digest of their own.
+fn runs(body: &Body) -> Value {
+    match body {
+        Body::Command { program: _, argv } => json!(["command", argv]),
+        Body::Rich(rich) => json!(["rich", rich.tool]),
+        Body::Typed(typed) => json!(["function", typed.function.to_string()]),
+        Body::Script(script) => json!(["script", script.digest, script.background]),
+        Body::Absent => json!(["absent"]),
+        Body::Builtin(builtin) => json!(["builtin", format!("{builtin:?}")]),
+    }
+}
+
+fn requests(requested: &Capabilities) -> Value {
+    let files = match &requested.files {
+        FileRequest::None => Value::Null,
+        FileRequest::Workspace(access) => json!(access),
+        // However the source was named, its folders are the same.
+        FileRequest::Folders(folders) => folders
+            .iter()
+            .map(|folder| json!([real_path(&folder.path).to_string_lossy(), folder.access]))
+            .collect::<Value>(),
+    };
+    let others = Capabilities { files: FileRequest::None, ..requested.clone() };
+    json!({ "files": files, "others": format!("{others:?}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::tool::tests::plain;
+    use crate::tool::{Access, Destination, FolderRequest, Format, NetworkRequest, Script};
+
+    fn tool() -> Tool {
+        let mut tool = plain("t");
+        tool.description = Some("says what it does".into());
+        tool.parameters = Some(json!({"type": "object", "properties": {"a": {"type": "string"}}}));
+        tool.body = Body::Command { program: "/x/t.wasm".into(), argv: vec!["./t".into(), "--dry-run".into()] };
+        tool
+    }
+
+    #[test]
+    fn every_change_of_a_definition_changes_its_digest() {
+        let script = |background| {
+            let digest = "sha256:00".into();
+            Body::Script(Arc::new(Script { source: "x".into(), place: None, digest, background }))
+        };
+        type Change = Box<dyn Fn(&mut Tool)>;
+        let changes: Vec<(&str, Change)> = vec![
+            ("name", Box::new(|tool| tool.name = "u".into())),
+            ("description", Box::new(|tool| tool.description = Some("says something else".into()))),
+            ("no description", Box::new(|tool| tool.description = None)),
+            ("schema", Box::new(|tool| tool.parameters.as_mut().unwrap()["properties"]["b"] = json!({}))),
+            ("default", Box::new(|tool| tool.parameters.as_mut().unwrap()["properties"]["a"]["default"] = json!("x"))),
+            (
+                "fixed argument",
+                Box::new(|tool| {
+                    tool.body =
+                        Body::Command { program: "/x/t.wasm".into(), argv: vec!["./t".into(), "--force".into()] }
+                }),
+            ),
+            (
+                "joined arguments",
+                Box::new(|tool| {
+                    tool.body = Body::Command { program: "/x/t.wasm".into(), argv: vec!["./t --dry-run".into()] }
+                }),
+            ),
+            ("script", Box::new(move |tool| tool.body = script(false))),
+            ("background", Box::new(move |tool| tool.body = script(true))),
+            ("environment", Box::new(|tool| tool.requested.env = vec!["TOKEN".into()])),
+            ("files", Box::new(|tool| tool.requested.files = FileRequest::Workspace(Access::Read))),
+            ("files to write", Box::new(|tool| tool.requested.files = FileRequest::Workspace(Access::Write))),
+            (
+                "folder",
+                Box::new(|tool| {
+                    tool.requested.files = FileRequest::Folders(vec![FolderRequest {
+                        path: "/x".into(),
+                        access: Access::Read,
+                        beside: "/".into(),
+                    }]);
+                }),
+            ),
+            ("network", Box::new(|tool| tool.requested.network = NetworkRequest::Workspace)),
+            (
+                "host",
+                Box::new(|tool| {
+                    let host: Destination = "a.example".parse().unwrap();
+                    tool.requested.network = NetworkRequest::Destinations(vec![host]);
+                }),
+            ),
+            ("other tools", Box::new(|tool| tool.requested.tools = vec!["*".parse().unwrap()])),
+            ("memory", Box::new(|tool| tool.limits.memory = Some(1 << 30))),
+            ("deadline", Box::new(|tool| tool.limits.deadline = Some(std::time::Duration::from_secs(3)))),
+            (
+                "stated fact",
+                Box::new(|tool| {
+                    tool.interface.state("is_read_only", json!(true)).unwrap();
+                }),
+            ),
+            (
+                "alias",
+                Box::new(|tool| {
+                    tool.interface.state("aliases", json!(["v"])).unwrap();
+                }),
+            ),
+            ("source", Box::new(|tool| tool.origin.path = Path::new("/elsewhere/tools.json").into())),
+            ("format", Box::new(|tool| tool.origin.format = Format::Record)),
+        ];
+        let mut seen = vec![("nothing", definition(&tool()))];
+        assert_eq!(seen[0].1, definition(&tool()), "the same is the same");
+        for (change, apply) in &changes {
+            let mut tool = tool();
+            apply(&mut tool);
+            let digest = definition(&tool);
+            assert!(seen.iter().all(|(_, known)| *known != digest), "{change}: {seen:?}");
+            seen.push((change, digest));
+        }
+    }
+
+    #[test]
+    fn a_place_in_a_file_and_the_way_to_it_are_no_part_of_a_definition() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tool = tool();
+        tool.origin.path = folder.path().join("tools.json").into();
+        let before = definition(&tool);
+        tool.origin.index = Some(7);
+        tool.origin.path = folder.path().join("./x/../tools.json").into();
+        assert_eq!(definition(&tool), before);
+    }
+}

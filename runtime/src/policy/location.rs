@@ -1,0 +1,314 @@
+//! Position of a file or folder on the system: its identity, the folders above it and the mounts that show it, so that
+//! another name for the same place is the same place. It judges nothing.
+
+use std::fs::File;
+use std::path::{Component, Path, PathBuf};
+
+#[cfg(unix)]
+pub(super) use system::identity_of;
+pub(super) use system::{identity, lineage, path_of};
+
+/// Device and inode of a file or folder, which stay the same under every name that it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    /// Identity of what the system says this about.
+    #[cfg(unix)]
+    #[allow(clippy::unnecessary_cast, reason = "the numbers have other types on other systems")]
+    pub(crate) fn of(about: &rustix::fs::Stat) -> Self {
+        Self { device: about.st_dev as u64, inode: about.st_ino as u64 }
+    }
+}
+
+/// A file or folder that is there, or a place where one could be made.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Location {
+    path: PathBuf,
+    /// Its own identity, where it is there.
+    own: Option<Identity>,
+    /// Its own identity, where it is there, and those of the folders above it, the nearest first.
+    lineage: Vec<Identity>,
+    /// Its position inside its file system.
+    position: Option<Position>,
+    /// Positions of what is mounted below it.
+    mounted: Vec<Position>,
+}
+
+impl Location {
+    /// Finds the location of a path, following links. Of what is not there, the part that is decides.
+    pub(crate) fn of(path: &Path, mounts: &Mounts) -> Self {
+        let path = real_path(path);
+        let own = identity(&path);
+        let is_folder = own.is_some() && path.is_dir();
+        let folder = path.ancestors().skip(usize::from(!is_folder)).find_map(system::open_any);
+        let above = folder.map(|folder| lineage(&folder)).unwrap_or_default();
+        let lineage = own.filter(|_| !is_folder).into_iter().chain(above).collect();
+        Self::at(path, own, lineage, mounts)
+    }
+
+    /// Finds the location of an open folder, whose path the system told.
+    pub(super) fn of_open(folder: &File, path: &Path, mounts: &Mounts) -> Self {
+        let lineage = lineage(folder);
+        Self::at(path.to_path_buf(), lineage.first().copied(), lineage, mounts)
+    }
+
+    fn at(path: PathBuf, own: Option<Identity>, lineage: Vec<Identity>, mounts: &Mounts) -> Self {
+        let (position, mounted) = (mounts.position(&path), mounts.below(&path));
+        Self { path, own, lineage, position, mounted }
+    }
+
+    /// Path of the location, without links.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Identity of what is there.
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        self.own
+    }
+
+    /// Returns true where this location is the other or lies in it, under any name.
+    pub(crate) fn is_in(&self, other: &Self) -> bool {
+        let by_position = |own: &Position| other.position.as_ref().is_some_and(|other| own.is_in(other));
+        self.path.starts_with(&other.path)
+            || other.own.is_some_and(|other| self.lineage.contains(&other))
+            || self.position.as_ref().is_some_and(by_position)
+    }
+
+    /// Returns true where one of the two holds the other, or a mount inside of one shows a part of the other.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        let shows = |one: &Self, other: &Self| {
+            let meets = |mounted: &Position, at: &Position| mounted.is_in(at) || at.is_in(mounted);
+            one.mounted.iter().any(|mounted| other.position.as_ref().is_some_and(|at| meets(mounted, at)))
+        };
+        self.is_in(other) || other.is_in(self) || shows(self, other) || shows(other, self)
+    }
+}
+
+/// A path inside a file system, whatever it is mounted on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Position {
+    device: String,
+    path: PathBuf,
+}
+
+impl Position {
+    fn is_in(&self, other: &Self) -> bool {
+        self.device == other.device && self.path.starts_with(&other.path)
+    }
+}
+
+/// The mounts of the system, where it lists them.
+#[derive(Debug, Default)]
+pub(crate) struct Mounts(Vec<Mount>);
+
+#[derive(Debug)]
+struct Mount {
+    /// The folder on which it is mounted.
+    on: PathBuf,
+    /// The part of its file system that it shows.
+    shows: Position,
+    /// The kind of its file system.
+    kind: String,
+}
+
+impl Mounts {
+    /// Reads the mounts of this process.
+    pub(crate) fn read() -> Self {
+        Self(std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default().lines().filter_map(mount).collect())
+    }
+
+    /// The folders on which file systems of such kinds are mounted.
+    pub(super) fn of_kinds<'a>(&'a self, kinds: &'a [&str]) -> impl Iterator<Item = &'a Path> {
+        self.0.iter().filter(|mount| kinds.contains(&mount.kind.as_str())).map(|mount| mount.on.as_path())
+    }
+
+    fn position(&self, path: &Path) -> Option<Position> {
+        let holding = self.0.iter().filter(|mount| path.starts_with(&mount.on));
+        let mount = holding.max_by_key(|mount| mount.on.components().count())?;
+        let Position { device, path: shown } = &mount.shows;
+        Some(Position { device: device.clone(), path: shown.join(path.strip_prefix(&mount.on).ok()?) })
+    }
+
+    fn below(&self, path: &Path) -> Vec<Position> {
+        let below = self.0.iter().filter(|mount| mount.on != path && mount.on.starts_with(path));
+        below.map(|mount| mount.shows.clone()).collect()
+    }
+}
+
+/// Reads a line of the kernel's list: `36 35 98:0 /shown /on opts - kind source opts`.
+fn mount(line: &str) -> Option<Mount> {
+    let (mount, kind) = line.split_once(" - ")?;
+    let fields: Vec<&str> = mount.split(' ').collect();
+    let [_, _, device, shown, on, ..] = fields[..] else { return None };
+    let shows = Position { device: device.to_owned(), path: unescaped(shown) };
+    Some(Mount { on: unescaped(on), shows, kind: kind.split(' ').next()?.to_owned() })
+}
+
+/// A path of that list, in which spaces and line breaks are octal numbers.
+fn unescaped(text: &str) -> PathBuf {
+    let whole = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    whole.into_iter().fold(text.to_owned(), |text, (octal, plain)| text.replace(octal, plain)).into()
+}
+
+/// The real path of something that need not be there: what exists of it is resolved, the rest is appended.
+pub(crate) fn real_path(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let mut real = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                real.pop();
+            }
+            part => real.push(part),
+        }
+        if let Ok(resolved) = real.canonicalize() {
+            real = resolved;
+        }
+    }
+    real
+}
+
+#[cfg(unix)]
+mod system {
+    use std::fs::File;
+    use std::io;
+    use std::path::{Path, PathBuf};
+
+    use rustix::fs::{Mode, fstat, open, openat, stat};
+
+    use crate::policy::walk::ANY;
+
+    use super::Identity;
+
+    /// The most folders above one that are looked at.
+    const MAX_DEPTH: usize = 4096;
+
+    /// Finds the identity of what a path leads to.
+    pub(in crate::policy) fn identity(path: &Path) -> Option<Identity> {
+        stat(path).ok().map(|about| Identity::of(&about))
+    }
+
+    /// Finds the identity of an open file or folder.
+    pub(in crate::policy) fn identity_of(file: &File) -> Option<Identity> {
+        fstat(file).ok().map(|about| Identity::of(&about))
+    }
+
+    pub(super) fn open_any(path: &Path) -> Option<File> {
+        open(path, ANY, Mode::empty()).ok().map(File::from)
+    }
+
+    /// Identities of a folder and of those above it, the nearest first, found by going up from its handle.
+    pub(in crate::policy) fn lineage(folder: &File) -> Vec<Identity> {
+        let mut all: Vec<Identity> = identity_of(folder).into_iter().collect();
+        let mut above = openat(folder, "..", ANY, Mode::empty()).map(File::from);
+        while let Ok(folder) = above {
+            match identity_of(&folder) {
+                Some(identity) if all.last() != Some(&identity) && all.len() < MAX_DEPTH => all.push(identity),
+                _ => break,
+            }
+            above = openat(&folder, "..", ANY, Mode::empty()).map(File::from);
+        }
+        all
+    }
+
+    /// Path of an open file or folder, as far as it still has that path.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::NotFound`] where something else or nothing is there.
+    pub(in crate::policy) fn path_of(file: &File, named: &Path) -> io::Result<PathBuf> {
+        let path = told::path(file, named)?;
+        if identity(&path) == identity_of(file) { Ok(path) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+
+    #[cfg(target_os = "linux")]
+    mod told {
+        use std::fs::File;
+        use std::io;
+        use std::os::fd::AsRawFd;
+        use std::path::{Path, PathBuf};
+
+        pub(super) fn path(file: &File, _: &Path) -> io::Result<PathBuf> {
+            std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    mod told {
+        use std::fs::File;
+        use std::io;
+        use std::path::{Path, PathBuf};
+
+        pub(super) fn path(_: &File, named: &Path) -> io::Result<PathBuf> {
+            named.canonicalize()
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    use std::fs::File;
+    use std::io;
+    use std::path::{Path, PathBuf};
+
+    use super::Identity;
+
+    /// Files have no numbers here that can be asked for: locations are compared by their paths.
+    pub(in crate::policy) fn identity(_: &Path) -> Option<Identity> {
+        None
+    }
+
+    pub(super) fn open_any(_: &Path) -> Option<File> {
+        None
+    }
+
+    pub(in crate::policy) fn lineage(_: &File) -> Vec<Identity> {
+        Vec::new()
+    }
+
+    pub(in crate::policy) fn path_of(_: &File, named: &Path) -> io::Result<PathBuf> {
+        named.canonicalize()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_shows_the_same_place_under_another_name() {
+        let text = "1 0 8:1 / / rw - ext4 d rw\n2 1 8:1 /home/u/state/sub /mnt/b\\040c rw shared:1 - ext4 d rw\n\
+                    3 1 0:5 / /proc rw - proc proc rw\n";
+        let mounts = Mounts(text.lines().filter_map(mount).collect());
+        let at = |path: &str| Location::at(path.into(), None, Vec::new(), &mounts);
+        let state = at("/home/u/state");
+        for other in ["/mnt/b c", "/mnt/b c/deep", "/mnt", "/home/u/state/sub", "/home/u"] {
+            assert!(at(other).overlaps(&state) && state.overlaps(&at(other)), "{other}");
+        }
+        for other in ["/mnt/other", "/home/u/states", "/proc"] {
+            assert!(!at(other).overlaps(&state), "{other}");
+        }
+        assert_eq!(mounts.of_kinds(&["proc"]).collect::<Vec<_>>(), [Path::new("/proc")]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_location_is_in_each_folder_above_it_and_in_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let mounts = Mounts::default();
+        let at = |name: &str| Location::of(&dir.path().join(name), &mounts);
+        std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        std::fs::write(dir.path().join("a/file"), "").unwrap();
+        std::os::unix::fs::symlink("a/b", dir.path().join("link")).unwrap();
+        for inner in ["a/b", "a/file", "link", "a/absent/deep", "link/absent"] {
+            assert!(at(inner).is_in(&at("a")) && !at("a").is_in(&at(inner)), "{inner}");
+        }
+        assert!(at("link").is_in(&at("a/b")) && at("a/b").is_in(&at("link")));
+        assert!(!at("a/file").overlaps(&at("a/b")));
+    }
+}

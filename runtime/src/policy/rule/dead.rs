@@ -1,0 +1,248 @@
+//! Rules and conditions that can never match: a misspelt name of a tool or of an argument, or a value that no argument
+//! takes. Such a rule is a silent yes, and so it is found before anything runs. Where a schema is open nothing is claimed.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::schema::{RuledOut, Wanted, ruled_out};
+use crate::source::nearest;
+use crate::tool::{Body, Event, Glob, Tool, When};
+
+use super::{Rule, Rules, is_argv, matches};
+
+/// The most characters of a name or pattern that a message tells.
+const MAX_SHOWN: usize = 80;
+/// The most arguments of a tool that a message names.
+const MAX_NAMES: usize = 10;
+/// The least that a pattern has to begin with to be held against the names of tools.
+const MIN_BEGINNING: usize = 2;
+
+/// One condition over an argument: patterns of which one has to match.
+struct Condition<'a> {
+    argument: &'a str,
+    globs: &'a [Glob],
+    /// The name of the first granted folder, by which a path may also be written.
+    root: Option<&'a str>,
+}
+
+impl Wanted for Condition<'_> {
+    fn may_be(&self, value: &Value) -> bool {
+        matches(self.globs, value, self.root, false)
+    }
+
+    fn may_be_number(&self) -> bool {
+        let numeric = |c: char| c.is_ascii_digit() || "+-.eE*?".contains(c);
+        self.globs.iter().any(|glob| glob.as_str().chars().all(numeric))
+    }
+}
+
+impl Rules {
+    /// The rules whose name of a tool matches none of these, each with the name that may have been meant.
+    pub(crate) fn about_none<'a>(&'a self, tools: &'a [Tool]) -> impl Iterator<Item = (&'a Rule, Option<&'a str>)> {
+        let none = |rule: &&Arc<Rule>| !tools.iter().any(|tool| rule.is_over(tool));
+        let all = move || tools.iter().map(|tool| tool.name.as_str());
+        self.0.iter().filter(none).map(move |rule| {
+            // Of a pattern, what stands before its first wildcard is held against the beginnings of the names.
+            let written = rule.pattern.tool.as_str();
+            let begins = written.split(['*', '?']).next().unwrap_or_default();
+            let meant = match begins == written {
+                true => nearest(written, all()),
+                false if begins.len() < MIN_BEGINNING => None,
+                false => {
+                    let beginning = |name: &'a str| name.get(..begins.len()).map(|cut| (cut, name));
+                    let near = nearest(begins, all().filter_map(beginning).map(|(cut, _)| cut));
+                    near.and_then(|near| all().find(|name| name.starts_with(near)))
+                }
+            };
+            (rule.as_ref(), meant)
+        })
+    }
+
+    /// The first rule that matches tools by their names and yet no call of any, and why. Each tool comes with the name of
+    /// its first granted folder, where it has one.
+    pub(crate) fn dead<'a>(&'a self, tools: &[(&Tool, Option<&str>)]) -> Option<(&'a Rule, String)> {
+        self.0.iter().filter(|rule| !rule.pattern.arguments.is_empty()).find_map(|rule| {
+            let about = tools.iter().filter(|(tool, _)| rule.is_over(tool));
+            let conditions = rule.pattern.arguments.iter().map(|(name, globs)| (name.as_str(), globs.as_slice()));
+            Some((rule.as_ref(), never(about.copied(), conditions)?))
+        })
+    }
+}
+
+/// Why the patterns of a hook's `when.args` match no call of any tool that its `when.tool` matches. A hook for every tool is
+/// let pass: which tools there will be is not for its file to say.
+pub(crate) fn dead_condition(event: &Event, when: &When, tools: &[Tool]) -> Option<String> {
+    if when.tools.is_empty() || when.arguments.is_empty() || !matches!(event, Event::ToolPre | Event::ToolPost) {
+        return None;
+    }
+    let about = tools.iter().filter(|tool| when.tools.iter().any(|glob| glob.is_match(&tool.name)));
+    let conditions = when.arguments.iter().map(|(name, glob)| (name.as_str(), std::slice::from_ref(glob)));
+    never(about.map(|tool| (tool, None)), conditions)
+}
+
+/// Why no call of any of these tools meets all conditions, where that is proven; of no tools nothing is.
+fn never<'a>(
+    tools: impl Iterator<Item = (&'a Tool, Option<&'a str>)>,
+    conditions: impl Iterator<Item = (&'a str, &'a [Glob])> + Clone,
+) -> Option<String> {
+    let (mut first, mut count) = (None, 0_usize);
+    for (tool, root) in tools {
+        if tool.unusable.is_some() {
+            // Of what it takes nothing is known for certain.
+            return None;
+        }
+        count += 1;
+        // What a script gives to a program as arguments is none of its schema.
+        let judged = conditions
+            .clone()
+            .filter(|(argument, _)| !(is_argv(argument) && matches!(tool.body, Body::Command { .. })))
+            .map(|(argument, globs)| Condition { argument, globs, root });
+        let broken = |condition: Condition<'a>| {
+            let why = ruled_out(tool, condition.argument, &condition)?;
+            Some((condition, why))
+        };
+        let (condition, why) = judged.filter_map(broken).next()?;
+        let near = nearness(&condition, &why);
+        // Of several tools the one is told of which it is clear what was meant.
+        if first.as_ref().is_none_or(|(_, _, _, known)| near.is_some() && Option::is_none(known)) {
+            first = Some((tool, condition, why, near));
+        }
+    }
+    let (tool, Condition { argument, globs, .. }, why, near) = first?;
+    let others = match count {
+        1 => String::new(),
+        count => format!(", nor has any other of the {count} tools that it matches"),
+    };
+    let known = || match &why {
+        RuledOut::Name(known) if count == 1 && (1..=MAX_NAMES).contains(&known.len()) => {
+            let known: Vec<_> = known.iter().map(|name| format!("`{}`", clip(name))).collect();
+            format!("; it has {}", known.join(", "))
+        }
+        _ => String::new(),
+    };
+    let hint = near.map_or_else(known, |near| format!("; did you mean `{near}`?"));
+    let (tool, argument) = (clip(&tool.name), clip(argument));
+    Some(match why {
+        RuledOut::Name(_) => format!("it can never match: `{tool}` has no argument `{argument}`{others}{hint}"),
+        RuledOut::Value => {
+            let pattern = clip(globs.first().map_or("", Glob::as_str));
+            let others = if others.is_empty() { "" } else { ", nor does any other tool that it matches" };
+            format!("it can never match: the argument `{argument}` of `{tool}` takes no value like `{pattern}`{others}")
+        }
+    })
+}
+
+/// The name of an argument that may have been meant.
+fn nearness(condition: &Condition<'_>, why: &RuledOut) -> Option<String> {
+    let RuledOut::Name(known) = why else { return None };
+    let written = condition.argument.rsplit('/').next().unwrap_or_default();
+    nearest(written, known.iter().map(String::as_str)).map(clip)
+}
+
+/// A name as far as a message tells it.
+fn clip(name: &str) -> String {
+    match name.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::call::Behavior;
+    use crate::tool::tests::plain;
+
+    fn closed(name: &str, properties: Value) -> Tool {
+        let schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
+        Tool { parameters: Some(schema), ..plain(name) }
+    }
+
+    fn dead(rule: &str, tools: &[Tool]) -> Option<String> {
+        let mut rules = Rules::default();
+        rules.add(Rule::new(Behavior::Deny, rule.parse().unwrap(), "test"));
+        let tools: Vec<_> = tools.iter().map(|tool| (tool, None)).collect();
+        rules.dead(&tools).map(|(rule, why)| format!("{rule}: {why}"))
+    }
+
+    #[test]
+    fn a_misspelt_argument_is_told_with_the_one_that_was_meant() {
+        let tools = [closed("fs_rm", json!({"path": {}})), closed("fs_ls", json!({"folder": {}})), plain("open")];
+        assert_eq!(
+            dead("fs_rm(pth=*)", &tools).unwrap(),
+            "deny fs_rm(pth=*) (test): it can never match: `fs_rm` has no argument `pth`; did you mean `path`?"
+        );
+        let several = dead("fs_*(pth=*)", &tools).unwrap();
+        assert!(
+            several.ends_with("nor has any other of the 2 tools that it matches; did you mean `path`?"),
+            "{several}"
+        );
+        for rule in ["fs_*(path=*)", "fs_rm(path=*)", "*(pth=*)", "open(pth=*)", "absent(pth=*)", "fs_rm"] {
+            assert_eq!(dead(rule, &tools), None, "{rule}");
+        }
+        assert!(dead("fs_rm(path=a, recursive=true)", &tools).is_some(), "all of its conditions have to hold");
+    }
+
+    #[test]
+    fn a_value_that_an_argument_never_has_is_told() {
+        let properties =
+            json!({"mode": {"enum": ["slow", "safe"]}, "n": {"type": "integer"}, "on": {"type": "boolean"}});
+        let tools = [closed("t", properties)];
+        for rule in ["t(mode=fast)", "t(n=ten)", "t(on=yes)", "t(mode=S*)"] {
+            assert!(dead(rule, &tools).is_some_and(|why| why.contains("takes no value like `")), "{rule}");
+        }
+        for rule in ["t(mode=s*)", "t(n=1*)", "t(n=-1.5e3)", "t(on=t*)", "t(on=*)"] {
+            assert_eq!(dead(rule, &tools), None, "{rule}");
+        }
+    }
+
+    #[test]
+    fn what_is_given_to_a_program_as_arguments_is_no_argument_of_its_schema() {
+        let mut tool = closed("t", json!({"path": {}}));
+        for rule in ["t(argv=*)", "t(/argv/0=*)"] {
+            assert_eq!(dead(rule, std::slice::from_ref(&tool)), None);
+        }
+        tool.body = Body::Absent;
+        assert!(dead("t(argv=*)", &[tool]).is_some(), "nothing of it can be run by a script");
+    }
+
+    #[test]
+    fn a_rule_for_no_tool_is_told_with_the_tool_that_was_meant() {
+        let tools = [plain("fs_rm"), plain("get_time")];
+        for (rule, meant) in
+            [("fs_mr", Some("fs_rm")), ("fz_*", Some("fs_rm")), ("gte_*", Some("get_time")), ("zzzzzz", None)]
+        {
+            let mut rules = Rules::default();
+            rules.add(Rule::new(Behavior::Ask, rule.parse().unwrap(), "test"));
+            let found: Vec<_> = rules.about_none(&tools).map(|(_, meant)| meant).collect();
+            assert_eq!(found, [meant], "{rule}");
+        }
+        let mut rules = Rules::default();
+        rules.add(Rule::new(Behavior::Ask, "fs_*".parse().unwrap(), "test"));
+        assert_eq!(rules.about_none(&tools).count(), 0);
+    }
+
+    #[test]
+    fn a_hook_whose_arguments_no_tool_has_is_dead_where_it_names_its_tools() {
+        let tools = [closed("fs_rm", json!({"path": {}})), plain("open")];
+        let dead = |tools_named: &[&str], argument: &str, event: Event| {
+            let when = When {
+                tools: tools_named.iter().map(|glob| glob.parse().unwrap()).collect(),
+                arguments: vec![(argument.to_owned(), "*".parse().unwrap())],
+                expression: None,
+            };
+            dead_condition(&event, &when, &tools)
+        };
+        assert!(dead(&["fs_*"], "pth", Event::ToolPre).unwrap().contains("did you mean `path`?"));
+        assert!(dead(&["fs_*"], "pth", Event::ToolPost).is_some());
+        for (named, argument) in
+            [(&["fs_*"] as &[_], "path"), (&["fs_*", "open"], "pth"), (&[], "pth"), (&["x"], "pth")]
+        {
+            assert_eq!(dead(named, argument, Event::ToolPre), None, "{named:?} {argument}");
+        }
+        assert_eq!(dead(&["fs_*"], "pth", Event::RunStart), None, "no call is judged then");
+    }
+}

@@ -1,0 +1,77 @@
+//! A core module's imports and exports, looked at before it is compiled: what it may import is preview 1, and what it has
+//! to export is a memory and a way to start. Everything else is refused by its name.
+
+use wasmparser::{ExternalKind, Parser, Payload, TypeRef};
+
+/// The one module from which a core module imports.
+const PREVIEW_1: &str = "wasi_snapshot_preview1";
+/// Its drafts, by the names that they had.
+const DRAFTS: [&str; 1] = ["wasi_unstable"];
+/// The export by which a command starts.
+pub(super) const START: &str = "_start";
+/// The export by which a reactor is made ready.
+const INITIALIZE: &str = "_initialize";
+const MEMORY: &str = "memory";
+/// The most characters shown of a name.
+const MAX_NAME: usize = 100;
+
+/// Refuses a core module that cannot be a command of preview 1.
+///
+/// # Errors
+///
+/// A text that names what is wrong and says what to do.
+pub(in crate::sandbox) fn check(module: &[u8]) -> Result<(), String> {
+    let told = |error: wasmparser::BinaryReaderError| error.to_string();
+    let (mut starts, mut initializes, mut has_memory) = (false, false, false);
+    for payload in Parser::new(0).parse_all(module) {
+        match payload.map_err(told)? {
+            Payload::ImportSection(section) => {
+                for import in section.into_imports() {
+                    let import = import.map_err(told)?;
+                    check_import(import.module, import.name, matches!(import.ty, TypeRef::Func(_)))?;
+                }
+            }
+            Payload::ExportSection(section) => {
+                for export in section {
+                    let export = export.map_err(told)?;
+                    starts |= export.name == START && export.kind == ExternalKind::Func;
+                    initializes |= export.name == INITIALIZE;
+                    has_memory |= export.name == MEMORY && export.kind == ExternalKind::Memory;
+                }
+            }
+            Payload::CodeSectionStart { .. } => break,
+            _ => {}
+        }
+    }
+    let kind = match (starts, initializes, has_memory) {
+        (true, _, true) => return Ok(()),
+        (true, _, false) => {
+            return Err("a core module that exports no `memory`, which WASI preview 1 works on; export it".to_owned());
+        }
+        (false, true, _) => "reactor",
+        (false, false, _) => "library",
+    };
+    Err(format!("a {kind} module: it exports functions but no `{START}`; build it as a command or as a component"))
+}
+
+fn check_import(module: &str, name: &str, is_function: bool) -> Result<(), String> {
+    let shown = |name: &str| name.chars().take(MAX_NAME).collect::<String>();
+    if DRAFTS.contains(&module) {
+        return Err(format!(
+            "a core module that imports `{module}`, a draft older than WASI preview 1; build it for `wasm32-wasip1`"
+        ));
+    }
+    if module != PREVIEW_1 {
+        let (module, name) = (shown(module), shown(name));
+        return Err(format!(
+            "a core module that imports `{module}` (`{name}`); of a core module only imports from `{PREVIEW_1}` are linked"
+        ));
+    }
+    // Functions that preview 1 has not are refused where the module is linked.
+    match is_function {
+        true => Ok(()),
+        false => {
+            Err(format!("a core module that imports `{}` from `{PREVIEW_1}`, which has only functions", shown(name)))
+        }
+    }
+}

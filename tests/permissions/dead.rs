@@ -1,0 +1,121 @@
+//! Rules that can never match are told before anything runs: nobody is to rely on a denial that denies nothing.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, guest};
+
+/// A crib with `rm`, whose schema is closed, and `open`, whose schema is not.
+fn crib() -> Crib {
+    let crib = Crib::new();
+    crib.install(&guest("echo"), "rm");
+    let closed = json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string"},
+            "mode": {"enum": ["slow", "safe"]},
+            "options": {"type": "object", "properties": {"depth": {"type": "integer"}}, "additionalProperties": false},
+        },
+        "additionalProperties": false,
+    });
+    let entry = |name: &str, schema: Value| json!({"name": name, "command": ["./tools/bin/rm"], "schema": schema});
+    crib.manifest(&json!({"tools": [entry("rm", closed), entry("open", json!({"properties": {"path": {}}}))]}));
+    crib
+}
+
+/// What is said of a rule, by a flag and by a file, where it stops everything.
+#[track_caller]
+fn refused(crib: &Crib, rule: &str) -> String {
+    let mut said = Vec::new();
+    for (behavior, flag) in [("allow", "--allow-tool"), ("ask", "--ask-tool"), ("deny", "--deny-tool")] {
+        let ran = crib.run(&["list", &format!("{flag}={rule}")]);
+        assert!(ran.code == Some(1) && ran.stdout.is_empty(), "{ran:?}");
+        assert!(ran.stderr.starts_with(&format!("error: {behavior} {rule} ({flag}): ")), "{ran:?}");
+        fs::write(crib.path("toolcrib.toml"), format!("[permissions]\n{behavior} = ['{rule}']\n")).unwrap();
+        let by_file = crib.run(&["call", "rm", "{\"path\":\"x\"}"]);
+        fs::remove_file(crib.path("toolcrib.toml")).unwrap();
+        assert!(by_file.stderr.starts_with(&format!("error: {behavior} {rule} (toolcrib.toml): ")), "{by_file:?}");
+        assert_eq!((by_file.code, crib.records().len()), (Some(1), 0), "nothing has run");
+        said.push(ran.stderr.split_once("): ").unwrap().1.to_owned());
+    }
+    said.dedup();
+    assert_eq!(said.len(), 1, "{said:?}");
+    said.remove(0)
+}
+
+#[test]
+fn a_rule_over_an_argument_that_no_tool_has_is_an_error() {
+    let crib = crib();
+    let near = "it can never match: `rm` has no argument `pth`; did you mean `path`?\n";
+    assert_eq!(refused(&crib, "rm(pth=*)"), near);
+    assert_eq!(refused(&crib, "r?(pth=secrets/*)"), near);
+    assert_eq!(refused(&crib, "rm(path=x, pth=y)"), near, "all conditions of a rule have to hold");
+    assert!(
+        refused(&crib, "rm(/options/deph=3)").ends_with("has no argument `/options/deph`; did you mean `depth`?\n")
+    );
+    assert!(refused(&crib, "rm(/path/0=x)").contains("`rm` has no argument `/path/0`"));
+    assert!(refused(&crib, "rm(recursive=true)").ends_with("`recursive`; it has `path`, `mode`, `options`\n"));
+}
+
+#[test]
+fn a_rule_over_a_value_that_no_argument_takes_is_an_error() {
+    let crib = crib();
+    let said = "it can never match: the argument `mode` of `rm` takes no value like `fast`\n";
+    assert_eq!(refused(&crib, "rm(mode=fast)"), said);
+    assert!(refused(&crib, "rm(/options/depth=deep)").contains("takes no value like `deep`"));
+}
+
+#[test]
+fn a_rule_that_can_match_is_none() {
+    let crib = crib();
+    for rule in
+        ["rm(path=x)", "rm(mode=s*)", "open(pth=*)", "*(pth=*)", "rm(/options/depth=3)", "rm(argv=--force)", "rm"]
+    {
+        let ran = crib.run(&["list", &format!("--deny-tool={rule}")]);
+        assert_eq!((ran.code, ran.stderr.contains("match")), (Some(0), false), "{rule}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_rule_for_no_loaded_tool_is_a_warning_with_the_tool_that_was_meant() {
+    let crib = crib();
+    for (rule, said) in [
+        ("opne(pth=*)", "matches no loaded tool; did you mean `open`?"),
+        ("opn*", "matches no loaded tool; did you mean `open`?"),
+        ("absent_*", "matches no loaded tool\n"),
+    ] {
+        let ran = crib.run(&["list", &format!("--deny-tool={rule}")]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("`deny {rule} (--deny-tool)` {said}")), "{ran:?}");
+    }
+}
+
+#[test]
+fn tools_that_are_searched_for_are_judged_like_others() {
+    let crib = crib();
+    fs::write(crib.path("toolcrib.toml"), "[scheduler]\ndefer_above = 1\n[permissions]\ndeny = ['rm(pth=*)']\n")
+        .unwrap();
+    let ran = crib.run(&["list"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("did you mean `path`?"), "{ran:?}");
+}
+
+#[test]
+fn a_hook_over_an_argument_that_its_tools_do_not_have_is_an_error() {
+    let crib = crib();
+    fs::create_dir_all(crib.path(".harness/hooks")).unwrap();
+    let write = |when: &str| {
+        let text = format!(
+            "---\nevent: tool.pre\nwhen: {when}\nscript: |\n  def handle(event, payload):\n      return block(\"no\")\n---\n"
+        );
+        fs::write(crib.path(".harness/hooks/guard.md"), text).unwrap();
+        crib.run(&["list", "--tools", "."])
+    };
+    let ran = write("{tool: rm, args: {pth: \"*\"}}");
+    assert!(ran.code == Some(1) && ran.stderr.contains("hook \"guard\": when.args: it can never match"), "{ran:?}");
+    assert!(ran.stderr.contains("did you mean `path`?"), "{ran:?}");
+    for when in ["{tool: rm, args: {path: \"*\"}}", "{tool: \"*\", args: {pth: \"*\"}}", "{args: {pth: \"*\"}}"] {
+        let ran = write(when);
+        assert_eq!(ran.code, Some(0), "{when}: {ran:?}");
+    }
+}
