@@ -33,12 +33,12 @@ const AT_ONCE: usize = 32;
 /// The guests that are called.
 const GUESTS: [&str; 8] = ["echo", "exit_code", "panic", "grow", "flood_stdout", "sleep", "spin", "nap"];
 /// How long those may take that never end.
-const SHORTEST: Duration = Duration::from_millis(40);
+const MIN_TIME: Duration = Duration::from_millis(40);
 /// How often it is looked what the process holds.
 const SAMPLES: u64 = 100;
 /// What may be gained over the whole run: kibibytes of memory, descriptors, threads. The allocator's own unrest is a few
 /// mebibytes.
-const MOST: [f64; 3] = [16.0 * 1024.0, 3.0, 3.0];
+const MAX_GROWTH: [f64; 3] = [16.0 * 1024.0, 3.0, 3.0];
 
 /// One kind of call, by its share: how many of a thousand.
 struct Kind {
@@ -111,7 +111,7 @@ async fn soak(calls: u64) -> Result<(), String> {
     }
     let slopes = slopes(&samples[samples.len() / 5..]);
     let mut grown = None;
-    for ((what, slope), most) in ["KiB of memory", "file descriptors", "threads"].iter().zip(slopes).zip(MOST) {
+    for ((what, slope), most) in ["KiB of memory", "file descriptors", "threads"].iter().zip(slopes).zip(MAX_GROWTH) {
         let gained = slope * calls as f64;
         println!("{:+.4} {what} for each 1,000 calls, {gained:+.1} over the run (at most {most})", slope * 1000.0);
         grown = grown.or((gained > most).then(|| format!("{what} grow with the calls")));
@@ -159,7 +159,7 @@ fn runtime(folder: &Path, log: &Path) -> Runtime {
     let manifest = json!({ "tools": GUESTS.iter().map(entry).collect::<Vec<_>>() });
     fs::write(folder.join("tools.json"), manifest.to_string()).expect("a manifest");
     let deny = Rule::new(Behavior::Deny, "echo(text=forbidden)".parse().expect("a pattern"), "here");
-    let limits = Limits { deadline: SHORTEST, ..Default::default() };
+    let limits = Limits { deadline: MIN_TIME, ..Default::default() };
     let builder = Runtime::builder().source(folder).policy(Policy::default().rule(deny)).limits(limits);
     let cache: PathBuf = target.join("test-cache");
     builder.compile_cache(cache).concurrency(2 * AT_ONCE).audit(Audit::folder(log)).build().expect("a runtime")

@@ -13,7 +13,7 @@ use toolcrib::compiler::{Compiler, Failure, Job};
 use crate::options::size_in_words;
 
 /// The most threads of one process: more would need more memory, and wait for one another.
-const MOST_THREADS: usize = 4;
+const MAX_THREADS: usize = 4;
 
 /// Starts the processes, as many at once as the machine has cores.
 pub(crate) struct Processes {
@@ -46,7 +46,7 @@ impl Processes {
     }
 
     fn start(&self) -> io::Result<Running> {
-        let threads = self.cores.min(MOST_THREADS);
+        let threads = self.cores.min(MAX_THREADS);
         // All threads together; the clock is looked at here.
         let seconds = (self.time.as_secs() + 1).saturating_mul(threads as u64);
         let mut command = system::this_program()?;

@@ -42,7 +42,7 @@ const HARNESS: [&str; 2] = ["./.harness", "./harness.md"];
 /// Variables whose values never reach the audit log.
 pub(crate) const SECRETS: [&str; 3] = ["OAI_API_KEY", "OPENAI_API_KEY", PASSPHRASE];
 /// The shortest secret that is masked, in characters: masking a shorter one would garble every text.
-const SHORTEST_SECRET: usize = 4;
+const MIN_SECRET_LEN: usize = 4;
 /// How many calls run at once where nobody says.
 const DEFAULT_CONCURRENCY: u16 = 32;
 /// The most warnings of the sources that are printed.
@@ -363,7 +363,7 @@ pub(crate) fn default_source() -> anyhow::Result<PathBuf> {
 
 /// Whether a secret is long enough to be masked.
 pub(crate) fn is_maskable(secret: &str) -> bool {
-    secret.chars().count() >= SHORTEST_SECRET
+    secret.chars().count() >= MIN_SECRET_LEN
 }
 
 /// The process's own environment, of which tools get what they are granted; never what opens all secrets.

@@ -150,12 +150,12 @@ macro_rules! whole {
 impl Tree {
     /// A number without a fraction as an integer, as far as floating point holds every one.
     fn whole(self) -> Self {
-        const MOST: f64 = 9_007_199_254_740_991.0;
+        const MAX_EXACT: f64 = 9_007_199_254_740_991.0;
         match self {
-            Self::Float(number) if (0.0..=MOST).contains(&number) && number.fract() == 0.0 => {
+            Self::Float(number) if (0.0..=MAX_EXACT).contains(&number) && number.fract() == 0.0 => {
                 Self::Unsigned(number as u64)
             }
-            Self::Float(number) if (-MOST..0.0).contains(&number) && number.fract() == 0.0 => {
+            Self::Float(number) if (-MAX_EXACT..0.0).contains(&number) && number.fract() == 0.0 => {
                 Self::Signed(number as i64)
             }
             other => other,

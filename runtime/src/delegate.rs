@@ -7,9 +7,9 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
 /// The most agents that hand on to one another.
-pub const DEEPEST: u32 = 3;
+pub const MAX_DEPTH: u32 = 3;
 /// The most agents of one run, in whatever depth.
-pub const MOST_AGENTS: u32 = 32;
+pub const MAX_AGENTS: u32 = 32;
 
 /// A task for another agent.
 #[derive(Debug, Clone)]
@@ -38,13 +38,13 @@ impl Task {
             Some(_) => return Err("`task` must be a text that is not empty".to_owned()),
             None => return Err("`task` is missing".to_owned()),
         };
-        if depth > DEEPEST {
-            return Err(format!("{DEEPEST} agents have handed on already, and no more do"));
+        if depth > MAX_DEPTH {
+            return Err(format!("{MAX_DEPTH} agents have handed on already, and no more do"));
         }
-        let begun = agents.fetch_update(Relaxed, Relaxed, |begun| (begun < MOST_AGENTS).then_some(begun + 1));
+        let begun = agents.fetch_update(Relaxed, Relaxed, |begun| (begun < MAX_AGENTS).then_some(begun + 1));
         match begun {
             Ok(_) => Ok(Self { text, fields, depth, agents: agents.clone() }),
-            Err(_) => Err(format!("this run has begun {MOST_AGENTS} agents already, and begins no more")),
+            Err(_) => Err(format!("this run has begun {MAX_AGENTS} agents already, and begins no more")),
         }
     }
 }
@@ -69,8 +69,8 @@ mod tests {
     fn agents_are_begun_so_deep_and_so_often_in_one_run() {
         let agents = Arc::default();
         let begin = |depth| Task::read(json!({"task": "t"}), depth, &agents).map(|task| task.depth);
-        assert!(begin(DEEPEST + 1).unwrap_err().contains("3 agents have handed on already"));
-        let depths = (0..MOST_AGENTS).map(|n| begin(1 + n % DEEPEST));
+        assert!(begin(MAX_DEPTH + 1).unwrap_err().contains("3 agents have handed on already"));
+        let depths = (0..MAX_AGENTS).map(|n| begin(1 + n % MAX_DEPTH));
         assert!(depths.into_iter().all(|begun| begun.is_ok()), "what was refused took no place");
         assert!(begin(1).unwrap_err().contains("this run has begun 32 agents already"));
     }

@@ -3,15 +3,15 @@
 use futures::future::BoxFuture;
 
 /// The most questions of one call.
-pub const MOST_QUESTIONS: u64 = 8;
+pub const MAX_QUESTIONS: u64 = 8;
 /// The most bytes of one question.
-pub const LONGEST_QUESTION: usize = 256 << 10;
+pub const MAX_QUESTION_LEN: usize = 256 << 10;
 /// The most bytes of one answer.
-pub const LONGEST_ANSWER: usize = 256 << 10;
+pub const MAX_ANSWER_LEN: usize = 256 << 10;
 /// The tokens of an answer where a tool names none.
 pub const USUAL_TOKENS: u32 = 1024;
 /// The most tokens of an answer that a tool may name.
-pub const MOST_TOKENS: u32 = 4096;
+pub const MAX_TOKENS: u32 = 4096;
 
 /// What a tool asks.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::source::nearest;
 use crate::tool::{Format, Tool, Visibility};
 
 /// The most characters of an unknown name that are told: no tool's own name is longer.
-const LONGEST_TOLD: usize = 128;
+const MAX_TOLD_LEN: usize = 128;
 
 /// Tools in the order in which they were loaded.
 #[derive(Debug, Default)]
@@ -86,7 +86,7 @@ impl Registry {
     /// [`Error::UnknownTool`], with the nearest name.
     pub(crate) fn find(&self, name: &str) -> Result<usize, Error> {
         self.index(name).ok_or_else(|| Error::UnknownTool {
-            name: match name.char_indices().nth(LONGEST_TOLD) {
+            name: match name.char_indices().nth(MAX_TOLD_LEN) {
                 Some((end, _)) => format!("{}…", &name[..end]),
                 None => name.to_owned(),
             },
@@ -146,7 +146,7 @@ mod tests {
         let start = Instant::now();
         let error = registry.find(&"é".repeat(3 << 20)).unwrap_err();
         assert!(start.elapsed().as_millis() < 200, "{:?}", start.elapsed());
-        assert_eq!(error.to_string(), format!("unknown tool: {}…", "é".repeat(LONGEST_TOLD)));
+        assert_eq!(error.to_string(), format!("unknown tool: {}…", "é".repeat(MAX_TOLD_LEN)));
         registry.add(plain("fs_read")).unwrap();
         let hint = registry.find("fs_raed").unwrap_err().hint().unwrap();
         assert_eq!(hint, "did you mean `fs_read`?");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// The longest that a connection is served.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_TIME: Duration = Duration::from_secs(30);
 /// The pause between two bytes of a trickle.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -108,7 +108,7 @@ impl Server {
                 let open = seen.open.fetch_add(1, Ordering::SeqCst) + 1;
                 seen.most_open.fetch_max(open, Ordering::SeqCst);
                 let _ = socket.set_read_timeout(Some(PAUSE));
-                let _ = socket.set_write_timeout(Some(LONGEST));
+                let _ = socket.set_write_timeout(Some(MAX_TIME));
                 let (seen, serve) = (seen.clone(), serve.clone());
                 thread::spawn(move || {
                     // An error here is the other side going away, which is its right.
@@ -206,7 +206,7 @@ impl Peer {
     }
 
     fn is_over(&self) -> bool {
-        self.seen.over.load(Ordering::SeqCst) || self.begun.elapsed() > LONGEST
+        self.seen.over.load(Ordering::SeqCst) || self.begun.elapsed() > MAX_TIME
     }
 
     /// Reads up to the end of the request's head.

@@ -15,7 +15,7 @@ use rustix::ioctl::{Getter, Setter, ioctl, opcode};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 /// The longest wait for words on the terminal: tests share the machine.
-const LONGEST: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 /// The columns of the terminal.
 pub(crate) const COLUMNS: u16 = 100;
 
@@ -91,7 +91,7 @@ impl Terminal {
                 self.read_to += at + words.len();
                 return between;
             }
-            let left = LONGEST.saturating_sub(started.elapsed());
+            let left = MAX_WAIT.saturating_sub(started.elapsed());
             let arrived = self.arriving.recv_timeout(left);
             let bytes = arrived.unwrap_or_else(|_| panic!("no {words:?} on the terminal: {}", self.seen));
             self.see(&bytes);
@@ -116,7 +116,7 @@ impl Terminal {
             pipe.read_to_string(&mut stdout).unwrap();
         }
         let code = self.child.wait().unwrap().code();
-        while let Ok(bytes) = self.arriving.recv_timeout(LONGEST) {
+        while let Ok(bytes) = self.arriving.recv_timeout(MAX_WAIT) {
             self.see(&bytes);
         }
         Left { code, stdout, terminal: self.seen.clone() }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::turn::{Turn, Usage};
 
 /// The most calls that an answer may hold: more than any model makes, and few enough to look through for each fragment.
-pub(crate) const MOST_CALLS: usize = 512;
+pub(crate) const MAX_CALLS: usize = 512;
 
 /// Why an answer is none.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) enum Unusable {
     CutCall,
     /// There is no message in it.
     Empty,
-    /// It holds more than [`MOST_CALLS`] calls, or other items.
+    /// It holds more than [`MAX_CALLS`] calls, or other items.
     Flood,
     /// The server reports an error in place of an answer.
     Error { code: Option<u16>, message: String },

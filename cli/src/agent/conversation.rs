@@ -15,7 +15,7 @@ use super::turn::{Call, Turn};
 use crate::input;
 
 /// The longest name of a function that the APIs take, in characters.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LEN: usize = 64;
 
 /// One message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -153,7 +153,7 @@ impl From<&Call> for MessageCall {
 /// A name as servers accept it: a model may call what no tool is named, and a refused name would end the conversation.
 fn sent_name(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let name: String = name.chars().take(LONGEST_NAME).map(|c| if plain(c) { c } else { '_' }).collect();
+    let name: String = name.chars().take(MAX_NAME_LEN).map(|c| if plain(c) { c } else { '_' }).collect();
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 

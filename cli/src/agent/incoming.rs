@@ -10,7 +10,7 @@ use reqwest::Response;
 use serde_json::{Deserializer, Value};
 use tokio::time::Instant;
 
-use super::answer::{Arriving, MOST_CALLS, Unusable};
+use super::answer::{Arriving, MAX_CALLS, Unusable};
 use super::api::Api;
 use super::event::Event;
 use super::fault::Fault;
@@ -21,21 +21,21 @@ use super::turn::Turn;
 use crate::render::{one_line, shortened};
 
 /// The largest answer that is read, in bytes, whole or as a stream.
-pub(crate) const LARGEST_ANSWER: usize = 16 << 20;
+pub(crate) const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// The longest that a streamed answer is listened to, though it never falls silent for long. Where one part of it may
 /// take longer, all of it may.
-const LONGEST_STREAM: Duration = Duration::from_secs(30 * 60);
+const MAX_STREAM: Duration = Duration::from_secs(30 * 60);
 /// What some servers put before their text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// What an event without a name is called.
 const UNNAMED: &str = "message";
 /// The most of a refusal that is read, in bytes.
-const LARGEST_REFUSAL: usize = 64 << 10;
+const MAX_REFUSAL_BYTES: usize = 64 << 10;
 /// The most of an unreadable answer that is shown, in characters.
 const SHOWN: usize = 200;
 
 /// Reads an answer. `timeout` is for all of it, or between two parts where a stream was wished for: all of that is bounded
-/// by [`LONGEST_STREAM`].
+/// by [`MAX_STREAM`].
 pub(crate) async fn read(
     response: Response,
     timeout: Duration,
@@ -78,8 +78,8 @@ pub(crate) async fn read_refusal(response: Response, timeout: Duration) -> Strin
     let mut text = Vec::new();
     while let Ok(Some(more)) = bytes.try_next().await {
         text.extend_from_slice(&more);
-        if text.len() >= LARGEST_REFUSAL {
-            text.truncate(LARGEST_REFUSAL);
+        if text.len() >= MAX_REFUSAL_BYTES {
+            text.truncate(MAX_REFUSAL_BYTES);
             break;
         }
     }
@@ -88,7 +88,7 @@ pub(crate) async fn read_refusal(response: Response, timeout: Duration) -> Strin
 
 /// A response's bytes, no more than are read and no later than are waited for.
 fn bounded(response: Response, timeout: Duration, streamed: bool) -> impl Stream<Item = Result<Vec<u8>, Fault>> {
-    let whole = if streamed { LONGEST_STREAM.max(timeout) } else { timeout };
+    let whole = if streamed { MAX_STREAM.max(timeout) } else { timeout };
     let deadline = Instant::now() + whole;
     stream::try_unfold((response, 0), move |(mut response, read)| async move {
         let chunk = match tokio::time::timeout_at(deadline.min(Instant::now() + timeout), response.chunk()).await {
@@ -99,8 +99,8 @@ fn bounded(response: Response, timeout: Duration, streamed: bool) -> impl Stream
         };
         let Some(chunk) = chunk else { return Ok(None) };
         let read = read + chunk.len();
-        if read > LARGEST_ANSWER {
-            return Err(Fault::lasting(format!("the answer is larger than {LARGEST_ANSWER} bytes")));
+        if read > MAX_ANSWER_BYTES {
+            return Err(Fault::lasting(format!("the answer is larger than {MAX_ANSWER_BYTES} bytes")));
         }
         Ok(Some((chunk.to_vec(), (response, read))))
     })
@@ -208,7 +208,7 @@ fn fault(unusable: Unusable, report: &Report) -> Fault {
             Fault::lasting("the server's limit of tokens has cut a call: nothing of the answer is executed")
         }
         Unusable::Empty => Fault::lasting("the server's answer holds no message"),
-        Unusable::Flood => Fault::lasting(format!("the answer holds more than {MOST_CALLS} calls or other items")),
+        Unusable::Flood => Fault::lasting(format!("the answer holds more than {MAX_CALLS} calls or other items")),
         Unusable::Error { code, message } => {
             let reason = format!("the server reports: {}", one_line(&shortened(&report.masked(&message), SHOWN)));
             if code.is_some_and(retry::is_passing) { Fault::passing(reason) } else { Fault::lasting(reason) }
@@ -237,9 +237,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_never_ends_is_given_up_and_never_asked_for_again() {
-        assert!(
-            matches!(unended(LONGEST_STREAM, true), Fault::Lasting { reason, .. } if reason.ends_with("within 1800s"))
-        );
+        assert!(matches!(unended(MAX_STREAM, true), Fault::Lasting { reason, .. } if reason.ends_with("within 1800s")));
         assert!(matches!(unended(Duration::from_secs(1), false), Fault::Passing { .. }));
     }
 }

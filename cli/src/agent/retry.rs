@@ -8,9 +8,9 @@ use rand::Rng;
 
 /// The longest wait that a server may ask for. One that asks for more is asked again after our own wait: it would be
 /// given up on anyhow, and a wrong clock or a wrong unit is likelier than a server that means hours.
-const LONGEST_ASKED: Duration = Duration::from_secs(60);
+const MAX_ASKED: Duration = Duration::from_secs(60);
 /// The longest wait of our own.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// How often a request is repeated.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,7 @@ impl Retries {
     pub(crate) fn wait(self, attempt: u32, asked: Option<Duration>) -> Duration {
         asked.unwrap_or_else(|| {
             let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
-            self.backoff.saturating_mul(doubled).min(LONGEST_BACKOFF).mul_f64(rand::rng().random_range(0.75..=1.0))
+            self.backoff.saturating_mul(doubled).min(MAX_BACKOFF).mul_f64(rand::rng().random_range(0.75..=1.0))
         })
     }
 }
@@ -52,7 +52,7 @@ pub(crate) fn asked_wait(header: &str, now: Timestamp) -> Option<Duration> {
             date.duration_since(now).as_secs_f64().max(0.0)
         }
     };
-    Duration::try_from_secs_f64(seconds).ok().filter(|wait| *wait <= LONGEST_ASKED)
+    Duration::try_from_secs_f64(seconds).ok().filter(|wait| *wait <= MAX_ASKED)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::http::{self, shown};
 use crate::render::{self, Advice};
 
 /// The most of a server's own words in a message of ours, in characters.
-const LONGEST_REASON: usize = 600;
+const MAX_REASON_LEN: usize = 600;
 
 /// A server, and what is known about it.
 #[derive(Debug, Clone)]
@@ -155,7 +155,7 @@ impl Server {
             Err(_) => text.trim().to_owned(),
         };
         let said = if status.is_redirection() { moved.unwrap_or(said) } else { said };
-        let said = render::one_line(&render::shortened(&report.masked(&said), LONGEST_REASON));
+        let said = render::one_line(&render::shortened(&report.masked(&said), MAX_REASON_LEN));
         let reason = if said.is_empty() { status.to_string() } else { format!("{status}: {said}") };
         let text = text.to_ascii_lowercase();
         let setting = Setting::ALL.into_iter().find(|setting| setting.is_in(request) && setting.is_meant_by(&text));

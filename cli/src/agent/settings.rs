@@ -226,14 +226,10 @@ pub(crate) fn misuse(message: impl std::fmt::Display) -> anyhow::Error {
     clap::Error::raw(ErrorKind::ValueValidation, format!("{message}\n")).into()
 }
 
-/// A number from 0 to `MOST`.
-fn within<const MOST: u8>(text: &str) -> Result<f64, String> {
+/// A number from 0 to `MAX`.
+fn within<const MAX: u8>(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
-    if (0.0..=f64::from(MOST)).contains(&number) {
-        Ok(number)
-    } else {
-        Err(format!("`{text}` is not from 0 to {MOST}"))
-    }
+    if (0.0..=f64::from(MAX)).contains(&number) { Ok(number) } else { Err(format!("`{text}` is not from 0 to {MAX}")) }
 }
 
 /// A time to wait, which may be none.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use toolcrib::call::Payload;
 
 /// The longest identifier that is taken from a server as it is, in bytes.
-const LONGEST_ID: usize = 256;
+const MAX_ID_LEN: usize = 256;
 
 /// Why a model stopped at the limit of tokens, and where a filter stopped it.
 pub(crate) const LENGTH: &str = "length";
@@ -93,7 +93,7 @@ impl Identifiers {
     pub(crate) fn settle(&mut self, calls: &mut [Call]) {
         for call in calls {
             self.calls += 1;
-            if call.id.is_empty() || call.id.len() > LONGEST_ID || self.used.contains(&call.id) {
+            if call.id.is_empty() || call.id.len() > MAX_ID_LEN || self.used.contains(&call.id) {
                 let free = (self.calls..).map(|n| format!("call_{n}")).find(|id| !self.used.contains(id));
                 call.id = free.unwrap_or_default();
             }

@@ -17,7 +17,7 @@ const TOOLS: &str = ".harness/tools";
 const HOOKS: &str = ".harness/hooks";
 /// Arguments with which the tool of [`TOOL`] does something.
 const EXAMPLE: &str = r#"{"text":"to be or not to be"}"#;
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LEN: usize = 64;
 /// Names of files that mean something else in a folder of tools.
 const TAKEN: [&str; 2] = ["readme", "harness"];
 
@@ -107,8 +107,8 @@ fn write(folder: &Path, name: &str, content: &str) -> anyhow::Result<PathBuf> {
 /// A name that every model server takes and every file system keeps apart.
 fn name(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if text.is_empty() || text.len() > LONGEST_NAME || !text.chars().all(is_plain) || text.starts_with('-') {
-        return Err(format!("use 1 to {LONGEST_NAME} letters, digits, `_` and `-`, and begin with no `-`"));
+    if text.is_empty() || text.len() > MAX_NAME_LEN || !text.chars().all(is_plain) || text.starts_with('-') {
+        return Err(format!("use 1 to {MAX_NAME_LEN} letters, digits, `_` and `-`, and begin with no `-`"));
     }
     if TAKEN.contains(&text.to_lowercase().as_str()) {
         return Err(format!("`{text}.md` means something else in a folder of tools: choose another name"));
@@ -129,11 +129,11 @@ mod tests {
 
     #[test]
     fn a_name_is_one_that_every_server_takes() {
-        let longest = "x".repeat(LONGEST_NAME);
+        let longest = "x".repeat(MAX_NAME_LEN);
         for good in ["count", "a", "fs_read-2", &longest] {
             assert_eq!(name(good).as_deref(), Ok(good));
         }
-        let longer = "x".repeat(LONGEST_NAME + 1);
+        let longer = "x".repeat(MAX_NAME_LEN + 1);
         for bad in ["", "a b", "../x", "a/b", "näme", "a.md", "-x", "README", "harness", &longer] {
             assert!(name(bad).is_err(), "{bad}");
         }

@@ -30,7 +30,7 @@ file lies beside it, so whoever can read your files can read your secrets. With
 TOOLCRIB_SECRETS_PASSPHRASE set, the file is locked with that passphrase and there is no key.";
 const HEADINGS: [&str; 3] = ["NAME", "KEPT IN", "SET"];
 /// The most bytes that are read of a value: enough to see that it is too long.
-const MOST: u64 = 64 << 10;
+const MAX_BYTES: u64 = 64 << 10;
 
 /// Keep secrets that tools may use and never see.
 #[derive(clap::Args)]
@@ -105,8 +105,12 @@ fn typed(name: &str) -> anyhow::Result<Zeroizing<String>> {
 
 /// The value from a pipe or a file, without the line break at its end.
 fn piped() -> anyhow::Result<Zeroizing<String>> {
-    let mut bytes = Zeroizing::new(Vec::with_capacity(MOST as usize + 1));
-    io::stdin().lock().take(MOST + 1).read_to_end(&mut bytes).context("cannot read the value from standard input")?;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_BYTES as usize + 1));
+    io::stdin()
+        .lock()
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .context("cannot read the value from standard input")?;
     let text = std::str::from_utf8(&bytes).ok().context("the value on standard input is not UTF-8")?;
     let line = text.strip_suffix('\n').unwrap_or(text);
     Ok(Zeroizing::new(line.strip_suffix('\r').unwrap_or(line).to_owned()))

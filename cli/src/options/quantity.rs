@@ -14,7 +14,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err(wrong()),
     };
     let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
-    if time.is_zero() || time > toolcrib::tool::Limits::LONGEST_DEADLINE { Err(wrong()) } else { Ok(time) }
+    if time.is_zero() || time > toolcrib::tool::Limits::MAX_DEADLINE { Err(wrong()) } else { Ok(time) }
 }
 
 /// A size in bytes, such as `64MiB`, `512k` or `1048576`. Every unit is binary: `k` and `KiB` are both 1,024.

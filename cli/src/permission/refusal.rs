@@ -9,7 +9,7 @@ use toolcrib::{Receipt, Tool};
 use crate::render::inert;
 
 /// The longest value that a flag names, in characters.
-const LONGEST: usize = 80;
+const MAX_CHARS: usize = 80;
 
 /// The hint for a refusal that a person can do something about. `tool` and `arguments` are those of the call.
 pub(crate) fn hint(receipt: &Receipt, tool: Option<&Tool>, arguments: &str) -> Option<String> {
@@ -64,7 +64,7 @@ fn named<'a>(tool: &'a Tool, arguments: &'a Value) -> Vec<(&'a str, &'a Value)> 
         return stated;
     }
     let is_short = |value: &Value| match value {
-        Value::String(text) => text.chars().count() <= LONGEST,
+        Value::String(text) => text.chars().count() <= MAX_CHARS,
         Value::Array(_) | Value::Object(_) => false,
         _ => true,
     };

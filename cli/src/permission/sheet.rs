@@ -12,9 +12,9 @@ use crate::render::{from_here, inert_json, one_line};
 /// Columns of a label and its mark.
 const MARGIN: usize = 12;
 /// The narrowest that text from outside gets: where the terminal is narrower, nothing can be read anyway.
-const NARROWEST: usize = 2;
+const MIN_WIDTH: usize = 2;
 /// The most lines of one label, and how many of them are the last ones.
-const MOST: usize = 24;
+const MAX_LINES: usize = 24;
 const LAST: usize = 8;
 
 /// What is shown, and whether something was left out in the middle.
@@ -62,9 +62,9 @@ impl Sheet {
 
     /// A label of ours with text from outside, every line of which is marked.
     fn row(&mut self, label: &str, text: &str) {
-        let columns = self.width.saturating_sub(MARGIN).max(NARROWEST);
+        let columns = self.width.saturating_sub(MARGIN).max(MIN_WIDTH);
         let lines: Vec<&str> = text.split('\n').flat_map(|line| wrapped(line, columns)).collect();
-        let left_out = if self.whole || lines.len() <= MOST { 0..0 } else { MOST - LAST..lines.len() - LAST };
+        let left_out = if self.whole || lines.len() <= MAX_LINES { 0..0 } else { MAX_LINES - LAST..lines.len() - LAST };
         for (at, line) in lines.iter().enumerate() {
             let label = if at == 0 { label } else { "" };
             if at == left_out.start && !left_out.is_empty() {
@@ -230,7 +230,7 @@ mod tests {
     fn what_is_long_is_cut_in_the_middle_and_counted() {
         let long: Vec<String> = (0..100).map(|line| format!("line {line}")).collect();
         let cut = sheet(80, false, &long.join("\n"));
-        assert!(cut.is_cut && cut.text.lines().count() == MOST + 1, "{}", cut.text);
+        assert!(cut.is_cut && cut.text.lines().count() == MAX_LINES + 1, "{}", cut.text);
         assert!(cut.text.contains("| line 15\n") && cut.text.contains("| line 92\n"), "{}", cut.text);
         assert!(cut.text.contains("\n  … 76 lines left out, 532 characters …\n"), "{}", cut.text);
         assert!(!sheet(80, true, &long.join("\n")).is_cut);

@@ -5,7 +5,7 @@ use std::io;
 use super::shortened;
 
 /// The widest that a column but the last may be on a terminal: a digest or reference is not cut.
-const WIDEST: usize = 40;
+const MAX_WIDTH: usize = 40;
 
 /// Rows of inert cells under their headings, for standard output.
 pub(crate) fn table<const N: usize>(headings: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
@@ -20,7 +20,7 @@ fn aligned<const N: usize>(
     width: Option<usize>,
 ) -> String {
     let rows: Vec<_> = std::iter::once(headings.map(str::to_owned)).chain(rows).collect();
-    let widest = if width.is_some() { WIDEST } else { usize::MAX };
+    let widest = if width.is_some() { MAX_WIDTH } else { usize::MAX };
     let columns: [usize; N] = std::array::from_fn(|column| {
         let lengths = rows.iter().map(|row| row[column].chars().count());
         lengths.max().unwrap_or(0).min(widest)

@@ -22,12 +22,12 @@ use super::sealed::{self, Entry, KEY_LEN, Key, KeyKind};
 /// The variable that holds the passphrase.
 pub(crate) const PASSPHRASE: &str = "TOOLCRIB_SECRETS_PASSPHRASE";
 /// The fewest characters of a passphrase.
-const SHORTEST_PASSPHRASE: usize = 8;
+const MIN_PASSPHRASE_LEN: usize = 8;
 /// The largest file of secrets, and the most that are in one.
-const MOST_BYTES: u64 = 4 << 20;
-const MOST_SECRETS: usize = 1000;
+const MAX_BYTES: u64 = 4 << 20;
+const MAX_SECRETS: usize = 1000;
 /// The longest wait for another process that writes, and how often its lock is tried.
-const LONGEST_LOCK: Duration = Duration::from_secs(5);
+const MAX_LOCK: Duration = Duration::from_secs(5);
 const LOCK_AGAIN: Duration = Duration::from_millis(2);
 
 /// A file of secrets, which need not be there yet.
@@ -82,7 +82,7 @@ impl SecretsFile {
         let name = secret.name();
         self.told(self.change(|entries| {
             entries.retain(|entry| entry.name != name);
-            ensure!(entries.len() < MOST_SECRETS, "it holds {MOST_SECRETS} secrets already; remove some first");
+            ensure!(entries.len() < MAX_SECRETS, "it holds {MAX_SECRETS} secrets already; remove some first");
             entries.push(Entry { name: name.to_owned(), value: secret.value().to_owned(), set: Timestamp::now() });
             Ok(true)
         }))
@@ -117,7 +117,7 @@ impl SecretsFile {
             (None, None) => Key::File(self.new_key(folder)?),
         };
         let bytes = sealed::seal(&entries, &key)?;
-        ensure!(bytes.len() as u64 <= MOST_BYTES, "more than the {MOST_BYTES} bytes that it may have");
+        ensure!(bytes.len() as u64 <= MAX_BYTES, "more than the {MAX_BYTES} bytes that it may have");
         replace(folder, &self.path, &self.beside("new"), &bytes)?;
         if matches!(key, Key::Passphrase(_)) {
             // The key of before opens nothing any more.
@@ -147,8 +147,8 @@ impl SecretsFile {
     fn bytes(&self) -> anyhow::Result<Option<Vec<u8>>> {
         let Some(file) = owner::open(&self.path)? else { return Ok(None) };
         let mut bytes = Vec::new();
-        file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-        ensure!(bytes.len() as u64 <= MOST_BYTES, "more than the {MOST_BYTES} bytes that it may have");
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        ensure!(bytes.len() as u64 <= MAX_BYTES, "more than the {MAX_BYTES} bytes that it may have");
         Ok(Some(bytes))
     }
 
@@ -217,7 +217,7 @@ fn replace(folder: &Path, path: &Path, between: &Path, bytes: &[u8]) -> io::Resu
 /// Waits for the lock, which goes with the file.
 fn locked(path: &Path) -> anyhow::Result<File> {
     let file = owner::options().append(true).create(true).open(path)?;
-    let until = Instant::now() + LONGEST_LOCK;
+    let until = Instant::now() + MAX_LOCK;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
@@ -234,8 +234,8 @@ fn passphrase() -> anyhow::Result<Option<Zeroizing<String>>> {
     let words = Zeroizing::new(words.into_string().ok().with_context(|| format!("{PASSPHRASE} is not UTF-8"))?);
     let characters = words.chars().count();
     ensure!(
-        characters >= SHORTEST_PASSPHRASE,
-        "{PASSPHRASE} has {characters} characters, and fewer than {SHORTEST_PASSPHRASE} are soon guessed"
+        characters >= MIN_PASSPHRASE_LEN,
+        "{PASSPHRASE} has {characters} characters, and fewer than {MIN_PASSPHRASE_LEN} are soon guessed"
     );
     Ok(Some(words))
 }

@@ -32,7 +32,7 @@ mod system {
     use zeroize::Zeroizing;
 
     /// The longest line that is read.
-    const LONGEST: usize = 8192;
+    const MAX_LEN: usize = 8192;
 
     /// How the terminal was, while it is otherwise.
     static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
@@ -56,13 +56,13 @@ mod system {
     }
 
     fn line(stdin: &io::Stdin) -> io::Result<Option<Zeroizing<String>>> {
-        let mut bytes = Zeroizing::new(Vec::with_capacity(LONGEST));
+        let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_LEN));
         let mut input = stdin.lock();
         loop {
             let part = input.fill_buf()?;
             let end = part.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(part.len(), |end| end + 1);
-            if bytes.len() + taken > LONGEST {
+            if bytes.len() + taken > MAX_LEN {
                 return Err(io::Error::other("the line is too long"));
             }
             bytes.extend_from_slice(&part[..taken]);

@@ -30,7 +30,7 @@ pub(super) const KEY_LEN: usize = 32;
 /// Rounds that a passphrase is put through.
 const ROUNDS: u32 = 600_000;
 /// The most rounds that a file may ask for: it is not to decide how long this takes.
-const MOST_ROUNDS: u32 = 10_000_000;
+const MAX_ROUNDS: u32 = 10_000_000;
 
 /// One secret as it is kept.
 #[derive(Serialize, Deserialize)]
@@ -110,7 +110,7 @@ pub(super) fn open(bytes: &[u8], key: &Key) -> anyhow::Result<Vec<Entry>> {
     let rounds = u32::from_be_bytes(header[18..22].try_into()?);
     let fits = match kind {
         KeyKind::File => rounds == 0,
-        KeyKind::Passphrase => (ROUNDS..=MOST_ROUNDS).contains(&rounds),
+        KeyKind::Passphrase => (ROUNDS..=MAX_ROUNDS).contains(&rounds),
     };
     ensure!(fits, "its header asks for {rounds} rounds of the key: it was changed");
     let nonce = Nonce::try_assume_unique_for_key(&header[HEADER_LEN - NONCE_LEN..]).ok().context("it is cut short")?;
@@ -204,7 +204,7 @@ mod tests {
     fn a_file_does_not_decide_how_long_its_key_takes() {
         let words = Key::Passphrase(Zeroizing::new("correct horse".to_owned()));
         let mut bytes = seal(&entries(), &words).unwrap();
-        for rounds in [0, 1, ROUNDS - 1, MOST_ROUNDS + 1, u32::MAX] {
+        for rounds in [0, 1, ROUNDS - 1, MAX_ROUNDS + 1, u32::MAX] {
             bytes[18..22].copy_from_slice(&rounds.to_be_bytes());
             assert!(refused(&bytes, &words).contains("rounds of the key"), "{rounds}");
         }

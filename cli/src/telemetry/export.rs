@@ -17,9 +17,9 @@ use crate::interrupt;
 use crate::render::{one_line, shortened};
 
 /// The most spans that wait to be sent; further ones are lost.
-const MOST_WAITING: usize = 2048;
+const MAX_WAITING: usize = 2048;
 /// The most spans of one request.
-const MOST_AT_ONCE: usize = 512;
+const MAX_CONCURRENT: usize = 512;
 /// How long the collector may take for one request.
 const REQUEST: Duration = Duration::from_secs(10);
 /// How long the end of the program waits for the collector, all in all.
@@ -27,7 +27,7 @@ const PARTING: Duration = Duration::from_secs(2);
 /// The same, from when somebody insists on the end.
 const HURRIED: Duration = Duration::from_millis(500);
 /// The most of a collector's answer that is read, in bytes.
-const LARGEST_ANSWER: usize = 64 << 10;
+const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// The most of it that is shown, in characters.
 const SHOWN: usize = 200;
 
@@ -60,7 +60,7 @@ impl Queue {
     pub(super) fn push(&self, span: Span) {
         self.tally.made.fetch_add(1, Relaxed);
         if self.waiting.try_send(span).is_err() {
-            self.tally.note(format!("more than {MOST_WAITING} waited to be sent"));
+            self.tally.note(format!("more than {MAX_WAITING} waited to be sent"));
         }
     }
 }
@@ -78,7 +78,7 @@ impl Tally {
 impl Exporter {
     /// Starts to send to `url`.
     pub(super) fn start(url: Url) -> anyhow::Result<(Self, Queue)> {
-        let (waiting, spans) = mpsc::channel(MOST_WAITING);
+        let (waiting, spans) = mpsc::channel(MAX_WAITING);
         let (closing, closed) = oneshot::channel();
         let tally = Arc::new(Tally::default());
         let line = Line { client: http::client()?, url: url.clone(), tally: tally.clone() };
@@ -120,7 +120,7 @@ impl Line {
         let mut batch = Vec::new();
         loop {
             let taken = tokio::select! {
-                taken = spans.recv_many(&mut batch, MOST_AT_ONCE) => taken,
+                taken = spans.recv_many(&mut batch, MAX_CONCURRENT) => taken,
                 _ = &mut closed, if !spans.is_closed() => {
                     spans.close();
                     continue;
@@ -160,8 +160,8 @@ impl Line {
 async fn read(mut response: Response) -> Vec<u8> {
     let mut answer = Vec::new();
     while let Ok(Some(more)) = response.chunk().await {
-        answer.extend_from_slice(&more[..more.len().min(LARGEST_ANSWER - answer.len())]);
-        if answer.len() == LARGEST_ANSWER {
+        answer.extend_from_slice(&more[..more.len().min(MAX_ANSWER_BYTES - answer.len())]);
+        if answer.len() == MAX_ANSWER_BYTES {
             break;
         }
     }
@@ -182,7 +182,7 @@ mod tests {
         let url = format!("http://{}/v1/traces", silent.local_addr().expect("an address"));
         let (exporter, queue) = Exporter::start(Url::parse(&url).expect("an address")).expect("a task");
         let place = Place { trace: new_trace(), parent: None };
-        let many = MOST_WAITING + 7;
+        let many = MAX_WAITING + 7;
         for _ in 0..many {
             queue.push(Span::ended(new_id(), place, Kind::Internal, String::new(), SystemTime::now()));
         }

@@ -10,7 +10,7 @@ use crate::parameter::{self, One, Parameter};
 use crate::{descriptor, node};
 
 /// The longest name that providers take.
-const LONGEST: usize = 64;
+const MAX_CHARS: usize = 64;
 
 /// The function, and the tool that it is. With an error the function stays, so that nothing else is reported missing.
 pub(crate) fn expand(options: TokenStream, function: TokenStream) -> TokenStream {
@@ -118,10 +118,11 @@ fn ones(parameters: &[Parameter]) -> impl Iterator<Item = &One> {
 fn name(options: &Options, ident: &Ident) -> Result<String> {
     let (name, span) = options.name.clone().unwrap_or_else(|| (ident.unraw().to_string(), ident.span()));
     let sound = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    match sound && (1..=LONGEST).contains(&name.len()) {
+    match sound && (1..=MAX_CHARS).contains(&name.len()) {
         true => Ok(name),
         false => {
-            let message = format!("a tool's name has 1 to {LONGEST} of the characters `A-Z a-z 0-9 _ -`, not `{name}`");
+            let message =
+                format!("a tool's name has 1 to {MAX_CHARS} of the characters `A-Z a-z 0-9 _ -`, not `{name}`");
             Err(Error::new(span, message))
         }
     }

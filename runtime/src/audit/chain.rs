@@ -14,7 +14,7 @@ const SEQ: &[u8] = b",\"seq\":";
 const CHAIN: &[u8] = b",\"chain\":\"";
 const CLOSE: &[u8] = b"\"}";
 /// What a whole line ends with, at most: the two fields with the longest number.
-pub(super) const LONGEST_SEAL: usize = SEQ.len() + 20 + CHAIN.len() + DIGITS + CLOSE.len();
+pub(super) const MAX_SEAL_LEN: usize = SEQ.len() + 20 + CHAIN.len() + DIGITS + CLOSE.len();
 
 /// The state of the chain after a record: a SHA-256, written as 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,11 +55,11 @@ impl Link {
     /// Before the first record.
     pub(super) const START: Self = Self { seq: 0, chain: Chain([b'0'; DIGITS]) };
     /// The largest number that is believed, so that none can be counted over.
-    const MOST: u64 = u64::MAX / 2;
+    const MAX_SEQ: u64 = u64::MAX / 2;
 
     /// A record's link, as it was read: the first record has the number 1.
     pub(super) fn new(seq: u64, chain: Chain) -> Option<Self> {
-        (1..=Self::MOST).contains(&seq).then_some(Self { seq, chain })
+        (1..=Self::MAX_SEQ).contains(&seq).then_some(Self { seq, chain })
     }
 
     /// The number of the record that follows.
@@ -134,7 +134,7 @@ mod tests {
         // printf '%064d%s' 0 '{"a":1,"seq":1' | sha256sum
         assert_eq!(link.chain.to_string(), SUM);
         assert_eq!(SUM.to_ascii_uppercase().parse(), Ok(link.chain));
-        assert!(line.len() - 7 < LONGEST_SEAL);
+        assert!(line.len() - 7 < MAX_SEAL_LEN);
     }
 
     const SUM: &str = "8994f4ece8de92cb7d52d9461e501111abfc1c4b64b88011b6d6fa990fb3f6e3";

@@ -12,7 +12,7 @@ pub(super) use private::make_folder;
 pub(super) use system::{length, read_at, reserve, same_file, write_at};
 
 /// The longest wait for a lock: one that stands still must not stand in every call's way.
-const LONGEST_LOCK: Duration = Duration::from_secs(2);
+const MAX_LOCK: Duration = Duration::from_secs(2);
 
 /// Opens a file that only grows, and makes it where it is missing.
 pub(super) fn open_growing(path: &Path) -> io::Result<File> {
@@ -26,7 +26,7 @@ pub(super) fn open_in_place(path: &Path) -> io::Result<File> {
 
 /// Takes a file's lock.
 pub(super) fn lock(file: &File) -> io::Result<()> {
-    private::lock(file, LONGEST_LOCK)
+    private::lock(file, MAX_LOCK)
 }
 
 /// Reads from a place on until `bytes` is full or the file ends, and gives what was read.

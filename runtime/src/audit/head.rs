@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::chain::{self, Chain, LONGEST_SEAL, Link};
+use super::chain::{self, Chain, Link, MAX_SEAL_LEN};
 use super::day::Day;
 use super::file;
 
@@ -58,19 +58,19 @@ impl Head {
 /// The link of the last whole record that ends in a file after `from`, at or before `end`. A line is whole also where
 /// nothing but its line break is missing.
 pub(super) fn last_link(log: &File, from: u64, end: u64) -> io::Result<Option<Link>> {
-    let mut buffer = vec![0; (CHUNK as usize) + LONGEST_SEAL];
+    let mut buffer = vec![0; (CHUNK as usize) + MAX_SEAL_LEN];
     let mut end = end;
     let mut at_end = true;
     loop {
         let start = end.saturating_sub(CHUNK).max(from);
         // What a line ends with may begin in the part before.
-        let place = start.saturating_sub(LONGEST_SEAL as u64);
+        let place = start.saturating_sub(MAX_SEAL_LEN as u64);
         let wanted = usize::try_from(end - place).map_err(io::Error::other)?;
         let bytes = file::read_up_to(log, &mut buffer[..wanted], place)?;
         let breaks = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
         let ends = at_end.then_some(bytes.len()).into_iter().chain(breaks);
         let first = usize::try_from(start - place).map_err(io::Error::other)?;
-        let links = ends.take_while(|at| *at >= first).map(|at| &bytes[at.saturating_sub(LONGEST_SEAL)..at]);
+        let links = ends.take_while(|at| *at >= first).map(|at| &bytes[at.saturating_sub(MAX_SEAL_LEN)..at]);
         if let Some((_, link)) = links.filter_map(chain::sealed).next() {
             return Ok(Some(link));
         }

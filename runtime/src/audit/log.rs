@@ -16,7 +16,7 @@ use super::file;
 use super::head::{self, Head};
 
 /// The longest line, in bytes with its line break: a longer one is refused, so that a reader needs no more room.
-pub(super) const LONGEST_LINE: usize = 16 << 20;
+pub(super) const MAX_LINE_LEN: usize = 16 << 20;
 /// Room kept in the file ahead of the records, and how near its end it is renewed.
 const RESERVE: u64 = 1 << 20;
 const RESERVE_AGAIN: u64 = 256 << 10;
@@ -232,7 +232,7 @@ impl Writer {
             self.line.push(b'\n');
         }
         let link = head.link.seal(record, &mut self.line);
-        if self.line.len() > LONGEST_LINE {
+        if self.line.len() > MAX_LINE_LEN {
             return Err(io::Error::new(ErrorKind::InvalidInput, "the record is larger than a line may be"));
         }
         let next = Head { link, day: self.day, end: head.end + self.line.len() as u64 };
@@ -267,7 +267,7 @@ mod tests {
         let mut wanted = Vec::new();
         before.seal(b"{\"n\":3}", &mut wanted);
         assert_eq!(line(second), wanted);
-        assert!(log.append(second, &vec![b' '; LONGEST_LINE]).is_err(), "nor one that is too long");
+        assert!(log.append(second, &vec![b' '; MAX_LINE_LEN]).is_err(), "nor one that is too long");
         assert_eq!(line(second), wanted);
     }
 

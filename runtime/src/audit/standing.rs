@@ -10,7 +10,7 @@ use crate::error::Error;
 use super::day::{self, Day};
 use super::file;
 use super::head::Head;
-use super::log::LONGEST_LINE;
+use super::log::MAX_LINE_LEN;
 
 /// What was found in the place of the sidecar.
 #[derive(Debug, Clone, Copy)]
@@ -127,8 +127,8 @@ impl Lines {
 impl Open {
     fn next(&mut self, line: &mut Vec<u8>) -> io::Result<bool> {
         line.clear();
-        self.reader.by_ref().take(LONGEST_LINE as u64).read_until(b'\n', line)?;
-        if line.len() == LONGEST_LINE && !line.ends_with(b"\n") {
+        self.reader.by_ref().take(MAX_LINE_LEN as u64).read_until(b'\n', line)?;
+        if line.len() == MAX_LINE_LEN && !line.ends_with(b"\n") {
             self.reader.skip_until(b'\n')?;
         }
         self.place.line += 1;
@@ -144,7 +144,7 @@ mod tests {
     fn lines_of_any_length_and_content_are_counted_and_held_in_bound() {
         let dir = tempfile::tempdir().unwrap();
         let day = Day::of_digits(b"20260301").unwrap();
-        let text = [b"a\n\n\xff\0\n".as_slice(), &vec![b'x'; LONGEST_LINE + 9], b"\nlast"].concat();
+        let text = [b"a\n\n\xff\0\n".as_slice(), &vec![b'x'; MAX_LINE_LEN + 9], b"\nlast"].concat();
         std::fs::write(dir.path().join(day.file_name()), &text).unwrap();
         let snapshot = Snapshot::take(dir.path()).unwrap();
         let mut lines = Lines::new(dir.path(), snapshot.files);
@@ -152,6 +152,6 @@ mod tests {
         while let Some((place, line)) = lines.next().unwrap() {
             seen.push((place.line, line.len()));
         }
-        assert_eq!(seen, [(1, 1), (2, 0), (3, 2), (4, LONGEST_LINE), (5, 4)]);
+        assert_eq!(seen, [(1, 1), (2, 0), (3, 2), (4, MAX_LINE_LEN), (5, 4)]);
     }
 }

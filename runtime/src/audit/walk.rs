@@ -13,7 +13,7 @@ use super::problem::{Found, Severity};
 use super::standing::Place;
 
 /// The most gaps and runs that are kept at once.
-const MOST_KEPT: usize = 64;
+const MAX_KEPT: usize = 64;
 
 /// Something found at a line, or in the log as a whole.
 pub(super) type Finding = (Place, Severity, Found);
@@ -178,7 +178,7 @@ impl Walk {
         self.drop_loose();
         let awaited = self.awaited();
         if link.seq > awaited {
-            self.close_gaps(MOST_KEPT - 1);
+            self.close_gaps(MAX_KEPT - 1);
             self.gaps.push(Gap { place, first: awaited, last: link.seq - 1 });
             self.accept(place, link, link.chain);
             return;
@@ -204,7 +204,7 @@ impl Walk {
         match self.loose.last_mut() {
             Some(run) if run.whole == whole && run.place.day == place.day => run.lines += 1,
             _ => {
-                if self.loose.len() == MOST_KEPT {
+                if self.loose.len() == MAX_KEPT {
                     self.drop_loose();
                 }
                 self.loose.push(Loose { place, lines: 1, whole });

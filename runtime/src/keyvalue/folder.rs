@@ -10,11 +10,11 @@ use sha2::{Digest, Sha256};
 
 use crate::private;
 
-use super::{Entries, LONGEST_KEY, LONGEST_VALUE, hex};
+use super::{Entries, MAX_KEY_LEN, MAX_VALUE_LEN, hex};
 
 const LOCK: &str = "lock";
 /// The longest wait for the others.
-const LONGEST_LOCK: Duration = Duration::from_secs(5);
+const MAX_LOCK: Duration = Duration::from_secs(5);
 /// What stands before a key and its value: the digest of what follows, and the length of the key.
 const DIGEST: usize = 32;
 const HEAD: usize = DIGEST + 2;
@@ -43,7 +43,7 @@ impl Folder {
             private::refuse_shared(folder)?;
         }
         let lock = private::options().write(true).create(true).truncate(false).open(self.own.join(LOCK))?;
-        private::lock(&lock, LONGEST_LOCK)?;
+        private::lock(&lock, MAX_LOCK)?;
         Ok(Held { path: &self.own, _lock: lock })
     }
 }
@@ -83,7 +83,7 @@ impl Held<'_> {
 
 impl Entries for Held<'_> {
     fn get(&self, key: &str) -> io::Result<Option<Vec<u8>>> {
-        let Some(mut bytes) = self.read(&name(key), HEAD + LONGEST_KEY + LONGEST_VALUE + 1)? else { return Ok(None) };
+        let Some(mut bytes) = self.read(&name(key), HEAD + MAX_KEY_LEN + MAX_VALUE_LEN + 1)? else { return Ok(None) };
         let whole = bytes.split_at_checked(DIGEST).is_some_and(|(digest, rest)| Sha256::digest(rest)[..] == *digest);
         match key_of(&bytes) {
             Some(found) if whole && found == key.as_bytes() => Ok(Some(bytes.split_off(HEAD + key.len()))),
@@ -113,7 +113,7 @@ impl Entries for Held<'_> {
     fn keys(&self) -> io::Result<Vec<String>> {
         let mut keys = Vec::new();
         for (file, _) in self.files()? {
-            let head = self.read(&file, HEAD + LONGEST_KEY).ok().flatten().unwrap_or_default();
+            let head = self.read(&file, HEAD + MAX_KEY_LEN).ok().flatten().unwrap_or_default();
             let key = key_of(&head).and_then(|key| String::from_utf8(key.to_vec()).ok());
             keys.extend(key.filter(|key| name(key) == file));
         }

@@ -18,10 +18,10 @@ use folder::Folder;
 use memory::Values;
 
 /// The bounds of one store.
-const MOST_KEYS: usize = 1000;
-const MOST_BYTES: usize = 16 << 20;
-const LONGEST_KEY: usize = 1024;
-const LONGEST_VALUE: usize = 1 << 20;
+const MAX_KEYS: usize = 1000;
+const MAX_BYTES: usize = 16 << 20;
+const MAX_KEY_LEN: usize = 1024;
+const MAX_VALUE_LEN: usize = 1 << 20;
 /// How many keys are listed at once.
 const PAGE: usize = 100;
 
@@ -109,13 +109,13 @@ impl Store {
     pub(crate) fn get_many(&self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>, String> {
         refuse_many(keys.len())?;
         self.hold(|entries| {
-            let mut left = MOST_BYTES;
+            let mut left = MAX_BYTES;
             let mut values = Vec::with_capacity(keys.len());
             for key in keys {
                 let value = found(entries, key)?;
-                left = left.checked_sub(value.as_ref().map_or(0, Vec::len)).ok_or_else(|| {
-                    format!("the values have more than the {MOST_BYTES} bytes that are given at once")
-                })?;
+                left = left
+                    .checked_sub(value.as_ref().map_or(0, Vec::len))
+                    .ok_or_else(|| format!("the values have more than the {MAX_BYTES} bytes that are given at once"))?;
                 values.push(value);
             }
             Ok(values)
@@ -195,19 +195,19 @@ fn found(entries: &dyn Entries, key: &str) -> Result<Option<Vec<u8>>, String> {
 fn put<'a>(entries: &mut dyn Entries, pairs: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<(), String> {
     let (mut keys, mut bytes) = entries.size().map_err(told)?;
     for (key, value) in pairs {
-        if key.len() > LONGEST_KEY {
-            return Err(format!("the key has {} bytes, more than the {LONGEST_KEY} allowed", key.len()));
+        if key.len() > MAX_KEY_LEN {
+            return Err(format!("the key has {} bytes, more than the {MAX_KEY_LEN} allowed", key.len()));
         }
-        if value.len() > LONGEST_VALUE {
-            return Err(format!("the value has {} bytes, more than the {LONGEST_VALUE} allowed", value.len()));
+        if value.len() > MAX_VALUE_LEN {
+            return Err(format!("the value has {} bytes, more than the {MAX_VALUE_LEN} allowed", value.len()));
         }
         let before = entries.size_of(key).map_err(told)?;
-        if before.is_none() && keys >= MOST_KEYS {
-            return Err(format!("the store has {keys} keys already, and at most {MOST_KEYS} are allowed"));
+        if before.is_none() && keys >= MAX_KEYS {
+            return Err(format!("the store has {keys} keys already, and at most {MAX_KEYS} are allowed"));
         }
         let after = bytes.saturating_sub(before.unwrap_or_default()) + key.len() + value.len();
-        if after > MOST_BYTES {
-            return Err(format!("the store would have {after} bytes, more than the {MOST_BYTES} allowed"));
+        if after > MAX_BYTES {
+            return Err(format!("the store would have {after} bytes, more than the {MAX_BYTES} allowed"));
         }
         entries.put(key, value).map_err(told)?;
         keys += usize::from(before.is_none());
@@ -217,8 +217,8 @@ fn put<'a>(entries: &mut dyn Entries, pairs: impl IntoIterator<Item = (&'a str, 
 }
 
 fn refuse_many(count: usize) -> Result<(), String> {
-    match count > MOST_KEYS {
-        true => Err(format!("{count} keys at once, more than the {MOST_KEYS} allowed")),
+    match count > MAX_KEYS {
+        true => Err(format!("{count} keys at once, more than the {MAX_KEYS} allowed")),
         false => Ok(()),
     }
 }

@@ -40,21 +40,21 @@ fn each_bound_holds() {
     let (stores, _folder) = stores();
     for store in stores {
         let refused = |key: &str, value: &[u8]| set(&store, key, value).unwrap_err();
-        assert!(refused(&"k".repeat(LONGEST_KEY + 1), b"").contains("more than the 1024 allowed"));
-        assert!(refused("k", &vec![0; LONGEST_VALUE + 1]).contains("more than the 1048576 allowed"));
-        set(&store, &"k".repeat(LONGEST_KEY), &vec![7; LONGEST_VALUE]).unwrap();
+        assert!(refused(&"k".repeat(MAX_KEY_LEN + 1), b"").contains("more than the 1024 allowed"));
+        assert!(refused("k", &vec![0; MAX_VALUE_LEN + 1]).contains("more than the 1048576 allowed"));
+        set(&store, &"k".repeat(MAX_KEY_LEN), &vec![7; MAX_VALUE_LEN]).unwrap();
         for n in 0..14 {
-            set(&store, &format!("large{n}"), &vec![n; LONGEST_VALUE]).unwrap();
+            set(&store, &format!("large{n}"), &vec![n; MAX_VALUE_LEN]).unwrap();
         }
-        assert!(refused("large14", &vec![0; LONGEST_VALUE]).contains("more than the 16777216 allowed"));
-        set(&store, "large0", &vec![9; LONGEST_VALUE]).unwrap();
+        assert!(refused("large14", &vec![0; MAX_VALUE_LEN]).contains("more than the 16777216 allowed"));
+        set(&store, "large0", &vec![9; MAX_VALUE_LEN]).unwrap();
         assert_eq!(get(&store, "large0").unwrap()[0], 9, "one in the place of another fits");
         let again = vec!["large0".to_owned(); 17];
         assert!(store.get_many(&again).unwrap_err().contains("given at once"));
-        let many = vec![("k".to_owned(), Vec::new()); MOST_KEYS + 1];
+        let many = vec![("k".to_owned(), Vec::new()); MAX_KEYS + 1];
         assert!(store.set(&many).unwrap_err().contains("1001 keys at once"));
-        assert!(store.delete(&vec!["k".to_owned(); MOST_KEYS + 1]).unwrap_err().contains("1001 keys at once"));
-        assert!(store.get_many(&vec!["k".to_owned(); MOST_KEYS + 1]).unwrap_err().contains("1001 keys at once"));
+        assert!(store.delete(&vec!["k".to_owned(); MAX_KEYS + 1]).unwrap_err().contains("1001 keys at once"));
+        assert!(store.get_many(&vec!["k".to_owned(); MAX_KEYS + 1]).unwrap_err().contains("1001 keys at once"));
     }
 }
 
@@ -62,7 +62,7 @@ fn each_bound_holds() {
 fn so_many_keys_are_kept_and_listed_page_by_page() {
     let (stores, _folder) = stores();
     for store in stores {
-        let pairs: Vec<_> = (0..MOST_KEYS).map(|n| (format!("k{n:04}"), vec![1])).collect();
+        let pairs: Vec<_> = (0..MAX_KEYS).map(|n| (format!("k{n:04}"), vec![1])).collect();
         store.set(&pairs).unwrap();
         assert!(set(&store, "one more", b"").unwrap_err().contains("at most 1000 are allowed"));
         set(&store, "k0000", b"22").unwrap();
@@ -77,7 +77,7 @@ fn so_many_keys_are_kept_and_listed_page_by_page() {
                 break;
             }
         }
-        assert_eq!((listed.len(), pages), (MOST_KEYS, MOST_KEYS / PAGE));
+        assert_eq!((listed.len(), pages), (MAX_KEYS, MAX_KEYS / PAGE));
         assert!(store.keys(None, usize::MAX).unwrap().0.is_empty());
     }
 }

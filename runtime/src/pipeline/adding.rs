@@ -18,10 +18,10 @@ use super::ready::Ready;
 use super::{Entry, Memory, Pipeline, Scripted, builtin};
 
 /// The most characters of what an added tool says of itself, and the most bytes of its schema.
-const LONGEST_DESCRIPTION: usize = 4096;
-const MOST_SCHEMA_BYTES: usize = 16 << 10;
+const MAX_DESCRIPTION_LEN: usize = 4096;
+const MAX_SCHEMA_BYTES: usize = 16 << 10;
 /// The longest name that every model server takes.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LEN: usize = 64;
 const FULL: &str = "this run has no room for more";
 
 impl Pipeline {
@@ -60,17 +60,15 @@ impl Pipeline {
     fn admit(&self, tool: &Tool, memory: &Memory) -> Result<(), String> {
         let name = &tool.name;
         let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-        if !plain || name.len() > LONGEST_NAME {
-            return Err(format!("the name of a tool has at most {LONGEST_NAME} letters, digits, `_` and `-`"));
+        if !plain || name.len() > MAX_NAME_LEN {
+            return Err(format!("the name of a tool has at most {MAX_NAME_LEN} letters, digits, `_` and `-`"));
         }
-        if tool.description.as_ref().is_some_and(|text| text.chars().count() > LONGEST_DESCRIPTION) {
-            return Err(format!("tool {name:?}: more than {LONGEST_DESCRIPTION} characters of description"));
+        if tool.description.as_ref().is_some_and(|text| text.chars().count() > MAX_DESCRIPTION_LEN) {
+            return Err(format!("tool {name:?}: more than {MAX_DESCRIPTION_LEN} characters of description"));
         }
         let schema = tool.parameters.as_ref().map_or(0, |schema| schema.to_string().len());
-        if schema > MOST_SCHEMA_BYTES {
-            return Err(format!(
-                "tool {name:?}: a schema of {schema} bytes, more than the {MOST_SCHEMA_BYTES} allowed"
-            ));
+        if schema > MAX_SCHEMA_BYTES {
+            return Err(format!("tool {name:?}: a schema of {schema} bytes, more than the {MAX_SCHEMA_BYTES} allowed"));
         }
         let mut added = Registry::default();
         let known = memory.tools.iter().map(|added| added.tool.clone());

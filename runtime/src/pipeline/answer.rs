@@ -20,7 +20,7 @@ use super::ready::Ready;
 /// The member by which the host speaks.
 pub(super) const FRAME: &str = "toolcrib";
 /// The most characters of a preview.
-const LONGEST_PREVIEW: usize = 4000;
+const MAX_PREVIEW_LEN: usize = 4000;
 
 /// An answer, and what is to be noted of it.
 pub(super) struct Mapped {
@@ -162,7 +162,7 @@ pub(super) fn shortened(
 }
 
 fn preview(line: &str, most: usize, mut words: Value) -> String {
-    let preview = results::preview(line, most.min(LONGEST_PREVIEW));
+    let preview = results::preview(line, most.min(MAX_PREVIEW_LEN));
     words["omittedCharacters"] = json!(preview.left_out);
     framed("preview", words, Some((preview.head, preview.tail)))
 }

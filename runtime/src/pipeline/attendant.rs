@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 
 use crate::call::{Denial, Part, ToolCall};
-use crate::delegate::DEEPEST;
-use crate::model::{LONGEST_ANSWER, LONGEST_QUESTION, MOST_QUESTIONS, MOST_TOKENS, Question, USUAL_TOKENS};
+use crate::delegate::MAX_DEPTH;
+use crate::model::{MAX_ANSWER_LEN, MAX_QUESTION_LEN, MAX_QUESTIONS, MAX_TOKENS, Question, USUAL_TOKENS};
 use crate::policy::Grant;
 use crate::sandbox::{Meter, ModelAnswer, ModelQuestion, Piece, Program, Services};
 use crate::tool::SecretRequest;
@@ -20,11 +20,11 @@ use super::ticket::Ticket;
 use super::{Context, Memory, Parent, Pipeline, Together, parts, secret};
 
 /// The most parts of one call that are shown, the most bytes of all of them, and how many wait to be.
-const MOST_PARTS: u64 = 1000;
-const MOST_PART_BYTES: usize = 1 << 20;
+const MAX_PARTS: u64 = 1000;
+const MAX_PART_BYTES: usize = 1 << 20;
 const WAITING_PARTS: usize = 64;
 /// The most calls of other tools that one call makes.
-const MOST_CALLS: u64 = 64;
+const MAX_CALLS: u64 = 64;
 
 /// Answers the questions of one call.
 struct Attendant {
@@ -66,7 +66,7 @@ impl Pipeline {
             depth: context.depth,
             together: context.parent.map_or_else(Arc::default, |parent| parent.together.clone()),
             parts,
-            room: AtomicUsize::new(MOST_PART_BYTES),
+            room: AtomicUsize::new(MAX_PART_BYTES),
             cache: Cache::default(),
         };
         (Arc::new(attendant), receiver)
@@ -89,7 +89,7 @@ impl Attendant {
     }
 
     async fn show_part(&self, part: Part, bytes: usize) {
-        let fits = self.meter.whole().parts.load(Relaxed) < MOST_PARTS
+        let fits = self.meter.whole().parts.load(Relaxed) < MAX_PARTS
             && self.room.fetch_update(Relaxed, Relaxed, |room| room.checked_sub(bytes)).is_ok();
         // Whoever shows parts faster than they are told waits here.
         match fits && self.parts.send(part).await.is_ok() {
@@ -102,38 +102,38 @@ impl Attendant {
         self.grant.rights().model().map_err(|denial| self.refused(denial))?;
         let ModelQuestion { system, prompt, max_tokens } = question;
         let bytes = prompt.len() + system.as_ref().map_or(0, String::len);
-        if bytes > LONGEST_QUESTION {
-            return Err(format!("the question has {bytes} bytes, more than the {LONGEST_QUESTION} allowed"));
+        if bytes > MAX_QUESTION_LEN {
+            return Err(format!("the question has {bytes} bytes, more than the {MAX_QUESTION_LEN} allowed"));
         }
         let model = self.pipeline.model.as_ref().ok_or("no model is set up here")?;
         let meter = self.meter.whole();
         let asked = &self.together.completions;
-        let asked = asked.fetch_update(Relaxed, Relaxed, |asked| (asked < MOST_QUESTIONS).then_some(asked + 1));
+        let asked = asked.fetch_update(Relaxed, Relaxed, |asked| (asked < MAX_QUESTIONS).then_some(asked + 1));
         asked.map_err(|_| {
-            format!("the call, with all that it calls, has asked the model {MOST_QUESTIONS} times, and asks no more")
+            format!("the call, with all that it calls, has asked the model {MAX_QUESTIONS} times, and asks no more")
         })?;
         meter.completions.fetch_add(1, Relaxed);
         // A secret that is masked everywhere else goes to no model either.
         let mask = |text: String| secret::masked(self.pipeline.secrets.as_ref(), text);
         let (system, prompt) = (system.map(mask), mask(prompt));
-        let max_tokens = max_tokens.unwrap_or(USUAL_TOKENS).clamp(1, MOST_TOKENS);
+        let max_tokens = max_tokens.unwrap_or(USUAL_TOKENS).clamp(1, MAX_TOKENS);
         let said = model.complete(Question { system, prompt, max_tokens }).await?;
         meter.tokens.fetch_add(said.tokens, Relaxed);
-        if said.text.len() > LONGEST_ANSWER {
-            return Err(format!("the model answered with more than {LONGEST_ANSWER} bytes"));
+        if said.text.len() > MAX_ANSWER_LEN {
+            return Err(format!("the model answered with more than {MAX_ANSWER_LEN} bytes"));
         }
         Ok(ModelAnswer { text: said.text, tokens: said.tokens })
     }
 
     async fn call_tool(&self, name: String, arguments: String) -> Result<String, String> {
         let depth = self.depth + 1;
-        if depth > DEEPEST {
-            return Err(format!("{DEEPEST} tools have called one another already, and no more do"));
+        if depth > MAX_DEPTH {
+            return Err(format!("{MAX_DEPTH} tools have called one another already, and no more do"));
         }
         let calls = &self.together.calls;
-        let counted = calls.fetch_update(Relaxed, Relaxed, |calls| (calls < MOST_CALLS).then_some(calls + 1));
+        let counted = calls.fetch_update(Relaxed, Relaxed, |calls| (calls < MAX_CALLS).then_some(calls + 1));
         counted.map_err(|_| {
-            format!("the call, with all that it calls, has called {MOST_CALLS} tools, and calls no more")
+            format!("the call, with all that it calls, has called {MAX_CALLS} tools, and calls no more")
         })?;
         let number = self.meter.whole().calls.fetch_add(1, Relaxed) + 1;
         let call = ToolCall::new(format!("{}/{number}", self.call_id), name, arguments);

@@ -18,14 +18,14 @@ use super::task::Ask;
 use super::{Context, Memory, Pipeline, unless_cancelled};
 
 /// How many tools a search finds at most.
-const MOST_FOUND: usize = 20;
+const MAX_FOUND: usize = 20;
 /// The most characters of a description, and the most bytes of all definitions, that a search tells.
-const LONGEST_DESCRIPTION: usize = 2000;
-const MOST_TOLD: usize = 64 << 10;
+const MAX_DESCRIPTION_LEN: usize = 2000;
+const MAX_TOLD: usize = 64 << 10;
 /// The most words that are looked for.
 const MAX_WORDS: usize = 32;
 /// The most bytes of an answer that are opened at once.
-const MOST_OPENED: u64 = 32 << 10;
+const MAX_OPENED: u64 = 32 << 10;
 
 /// The record of a built-in tool.
 pub(crate) fn tool(builtin: Builtin) -> Tool {
@@ -38,7 +38,7 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
                 "type": "object",
                 "properties": {
                     "query": {"type": "string", "minLength": 1, "maxLength": 1000, "description": "Exact names or words"},
-                    "max_results": {"type": "integer", "minimum": 1, "maximum": MOST_FOUND, "default": 5},
+                    "max_results": {"type": "integer", "minimum": 1, "maximum": MAX_FOUND, "default": 5},
                 },
                 "required": ["query"],
                 "additionalProperties": false,
@@ -52,7 +52,7 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
                 "properties": {
                     "reference": {"type": "string", "maxLength": 100, "description": "The reference, `res_…`"},
                     "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "Byte to start at"},
-                    "limit": {"type": "integer", "minimum": 1, "maximum": MOST_OPENED, "default": MOST_OPENED, "description": "Most bytes to open"},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_OPENED, "default": MAX_OPENED, "description": "Most bytes to open"},
                 },
                 "required": ["reference"],
                 "additionalProperties": false,
@@ -167,17 +167,17 @@ impl Pipeline {
             }
         }
         found.sort_by_key(|(score, index)| (std::cmp::Reverse(*score), *index));
-        found.truncate(if exact.is_some() { MOST_FOUND } else { most });
+        found.truncate(if exact.is_some() { MAX_FOUND } else { most });
         let mut tools = Vec::new();
         let mut bytes = 0;
         for (_, index) in found {
             let tool = &self.registry.tools()[index];
             let description: Option<String> =
-                tool.description.as_ref().map(|text| text.chars().take(LONGEST_DESCRIPTION).collect());
+                tool.description.as_ref().map(|text| text.chars().take(MAX_DESCRIPTION_LEN).collect());
             let told = json!({"name": tool.name, "description": description, "parameters": tool.model_input_schema()});
             bytes += told.to_string().len();
             // What is not told is not loaded. One tool is always told: it was shown like this without a search, too.
-            if !tools.is_empty() && bytes > MOST_TOLD {
+            if !tools.is_empty() && bytes > MAX_TOLD {
                 break;
             }
             memory.load(index);
@@ -199,7 +199,7 @@ impl Pipeline {
         let Some(results) = self.results.clone() else {
             return Err(ToolError::new(Outcome::Failed, "no answers are kept"));
         };
-        let end = offset.saturating_add(limit.unwrap_or(MOST_OPENED));
+        let end = offset.saturating_add(limit.unwrap_or(MAX_OPENED));
         let opened = tokio::task::spawn_blocking(move || results.open(&reference, offset..end));
         let broken = |_| ToolError::new(Outcome::Failed, "the answer could not be opened");
         let part = opened.await.map_err(broken)?.map_err(|fault| ToolError::of_fault(&fault))?;

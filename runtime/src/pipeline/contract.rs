@@ -8,9 +8,9 @@ use crate::sandbox::Wrong;
 use crate::schema;
 
 /// The most characters of a plain error text that are passed on.
-const LONGEST_ERROR: usize = 4096;
+const MAX_ERROR_LEN: usize = 4096;
 /// The most characters of what a tool's own check says.
-const LONGEST_WORDS: usize = 2000;
+const MAX_TEXT_LEN: usize = 2000;
 
 /// Maps the end of a command: its answer, `None` where it wrote nothing.
 ///
@@ -42,7 +42,7 @@ pub(super) fn script_answer(answer: Result<Option<String>, Wrong>) -> Result<Opt
     let line = match answer {
         Ok(line) => line,
         Err(wrong) => {
-            let message: String = wrong.message.chars().take(LONGEST_ERROR).collect();
+            let message: String = wrong.message.chars().take(MAX_ERROR_LEN).collect();
             return Err(ToolError::new(Outcome::Failed, format!("tool error: {message}")));
         }
     };
@@ -62,7 +62,7 @@ pub(super) fn script_answer(answer: Result<Option<String>, Wrong>) -> Result<Opt
 
 /// What a tool's own check found.
 pub(super) fn invalid(why: String) -> ToolError {
-    let why: String = why.chars().take(LONGEST_WORDS).collect();
+    let why: String = why.chars().take(MAX_TEXT_LEN).collect();
     ToolError::new(Outcome::BadArguments, format!("invalid values: {why}"))
 }
 
@@ -71,7 +71,7 @@ fn failure(exit: i32, stderr: &str) -> ToolError {
     if let Some(message) = own_error(text) {
         return ToolError { outcome: Outcome::Failed, message, json: Some(text.to_owned()) };
     }
-    let message = match text.char_indices().nth(LONGEST_ERROR) {
+    let message = match text.char_indices().nth(MAX_ERROR_LEN) {
         _ if text.is_empty() => format!("tool failed with exit code {exit}"),
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

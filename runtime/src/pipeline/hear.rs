@@ -36,7 +36,7 @@ enum Hearing<'a> {
 }
 
 /// The longest that all scripts together may take that are asked at one moment of a call.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_TIME: Duration = Duration::from_secs(30);
 
 /// What hooks said of a call that may go on.
 pub(super) struct Heard<'a> {
@@ -167,7 +167,7 @@ impl Hooks {
                 }
                 Hearing::Script(script) => {
                     let mut around = Around {
-                        until: since + LONGEST,
+                        until: since + MAX_TIME,
                         depth: context.depth,
                         ..Around::new(pipeline, context.memory, &ticket.meter)
                     };
@@ -223,7 +223,7 @@ impl Hooks {
         context: &Context<'_>,
         ticket: &mut Ticket<'_>,
     ) -> Result<String, ToolError> {
-        let until = Instant::now() + LONGEST;
+        let until = Instant::now() + MAX_TIME;
         for hook in self.all(context.memory) {
             if !hook.is_asked(&Event::ToolPost, &tool.name, arguments).await {
                 continue;

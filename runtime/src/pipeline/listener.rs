@@ -20,7 +20,7 @@ use super::script::{Answered, Asked};
 use super::{Memory, Pipeline};
 
 /// The most characters of a reason.
-const LONGEST_REASON: usize = 2000;
+const MAX_REASON_LEN: usize = 2000;
 /// The longest that the patterns of one hook are tried on large arguments.
 const MAX_GLOBS_TIME: Duration = Duration::from_secs(1);
 
@@ -211,7 +211,7 @@ fn written(value: &Value, most: usize) -> Option<String> {
 
 /// As much of a hook's reason as a model is told.
 fn clipped(reason: &str) -> String {
-    match reason.char_indices().nth(LONGEST_REASON) {
+    match reason.char_indices().nth(MAX_REASON_LEN) {
         Some((end, _)) => format!("{}…", &reason[..end]),
         None => reason.to_owned(),
     }

@@ -17,11 +17,11 @@ use super::listener::Scripted;
 use super::ready::Ready;
 
 /// The most tools, and the most hooks, that scripts add to one run.
-const MOST_ADDED: usize = 32;
+const MAX_ADDED: usize = 32;
 /// The most values that scripts keep in one run, the most bytes of all of them with their keys, and of one key.
-const MOST_KEPT: usize = 1000;
-const MOST_KEPT_BYTES: usize = 4 << 20;
-const LONGEST_KEY: usize = 1024;
+const MAX_KEPT: usize = 1000;
+const MAX_KEPT_BYTES: usize = 4 << 20;
+const MAX_KEY_LEN: usize = 1024;
 
 /// What a conversation remembers.
 #[derive(Default)]
@@ -144,17 +144,17 @@ impl Cache {
     ///
     /// What it is too large for; what was kept before stays.
     pub(super) fn set(&self, key: String, value: String) -> Result<(), String> {
-        if key.len() > LONGEST_KEY {
-            return Err(format!("the key has {} bytes, more than the {LONGEST_KEY} allowed", key.len()));
+        if key.len() > MAX_KEY_LEN {
+            return Err(format!("the key has {} bytes, more than the {MAX_KEY_LEN} allowed", key.len()));
         }
         let mut kept = locked(&self.0);
         let before = kept.values.get(&key).map_or(0, |value| key.len() + value.len());
         let bytes = kept.bytes - before + key.len() + value.len();
-        if bytes > MOST_KEPT_BYTES {
-            return Err(format!("the run would keep {bytes} bytes, more than the {MOST_KEPT_BYTES} allowed"));
+        if bytes > MAX_KEPT_BYTES {
+            return Err(format!("the run would keep {bytes} bytes, more than the {MAX_KEPT_BYTES} allowed"));
         }
-        if before == 0 && kept.values.len() == MOST_KEPT {
-            return Err(format!("the run keeps {MOST_KEPT} values already, and no more"));
+        if before == 0 && kept.values.len() == MAX_KEPT {
+            return Err(format!("the run keeps {MAX_KEPT} values already, and no more"));
         }
         kept.bytes = bytes;
         kept.values.insert(key, value);
@@ -163,7 +163,7 @@ impl Cache {
 }
 
 /// Things that are added and never taken away, so that whoever looks may hold on to what he sees.
-pub(super) struct Additions<T>([OnceLock<Box<T>>; MOST_ADDED]);
+pub(super) struct Additions<T>([OnceLock<Box<T>>; MAX_ADDED]);
 
 impl<T> Default for Additions<T> {
     fn default() -> Self {
@@ -201,20 +201,20 @@ mod tests {
     #[test]
     fn a_run_keeps_so_many_values_of_so_many_bytes() {
         let memory = Cache::default();
-        (0..MOST_KEPT).for_each(|n| memory.set(format!("k{n}"), "1".into()).unwrap());
+        (0..MAX_KEPT).for_each(|n| memory.set(format!("k{n}"), "1".into()).unwrap());
         assert!(memory.set("one more".into(), "1".into()).unwrap_err().contains("1000 values"));
         memory.set("k0".into(), "2".into()).unwrap();
         assert_eq!(memory.get("k0").as_deref(), Some("2"));
-        assert!(memory.set("k0".into(), "x".repeat(MOST_KEPT_BYTES)).unwrap_err().contains("more than the 4194304"));
+        assert!(memory.set("k0".into(), "x".repeat(MAX_KEPT_BYTES)).unwrap_err().contains("more than the 4194304"));
         assert_eq!(memory.get("k0").as_deref(), Some("2"));
-        assert!(memory.set("k".repeat(LONGEST_KEY + 1), "1".into()).unwrap_err().contains("the key has 1025 bytes"));
+        assert!(memory.set("k".repeat(MAX_KEY_LEN + 1), "1".into()).unwrap_err().contains("the key has 1025 bytes"));
     }
 
     #[test]
     fn so_many_are_added_and_stay_in_order() {
         let added = Additions::default();
-        (0..MOST_ADDED).for_each(|n| added.add(n).unwrap());
+        (0..MAX_ADDED).for_each(|n| added.add(n).unwrap());
         assert_eq!(added.add(99), Err(99));
-        assert!(added.iter().copied().eq(0..MOST_ADDED));
+        assert!(added.iter().copied().eq(0..MAX_ADDED));
     }
 }

@@ -47,7 +47,7 @@ use tokio::sync::Semaphore;
 
 use crate::audit::Audit;
 use crate::call::{Behavior, Decision, Payload, Reason, ToolCall, ToolResult};
-use crate::delegate::{DEEPEST, Delegate};
+use crate::delegate::{Delegate, MAX_DEPTH};
 use crate::error::{Error, Outcome, ToolError};
 use crate::keyvalue::KeyValue;
 use crate::model::Model;
@@ -80,7 +80,7 @@ use task::{Tasks, Through};
 use ticket::Ticket;
 
 /// The most characters of a caller's words that go into a record.
-const LONGEST_WORD: usize = 256;
+const MAX_WORD_LEN: usize = 256;
 
 /// Everything a call passes through.
 pub(crate) struct Pipeline {
@@ -115,7 +115,7 @@ pub(crate) struct Pipeline {
     pub(crate) compiled: Arc<Compiled>,
     /// How many calls run at once, those of an agent apart from those of the agents to which it handed on, which it waits
     /// for.
-    pub(crate) slots: [Semaphore; DEEPEST as usize + 1],
+    pub(crate) slots: [Semaphore; MAX_DEPTH as usize + 1],
     pub(crate) waiting: AtomicUsize,
     /// Tells the calls of this pipeline from those of every other, and one from the next.
     pub(crate) seed: u64,
@@ -428,5 +428,5 @@ fn carried<'c>(tool: &Tool, call: &'c ToolCall) -> Result<Cow<'c, ToolCall>, Too
 
 /// As much of a caller's words as goes into a record.
 fn clip(word: &str) -> String {
-    word.chars().take(LONGEST_WORD).collect()
+    word.chars().take(MAX_WORD_LEN).collect()
 }

@@ -11,14 +11,14 @@ use crate::schema;
 use super::answer::FRAME;
 
 /// The most parts of one answer.
-const MOST_PARTS: usize = 256;
+const MAX_PARTS: usize = 256;
 /// The most characters of a name, a kind and an address.
-const LONGEST_NAME: usize = 128;
-const LONGEST_KIND: usize = 100;
-const LONGEST_URI: usize = 2048;
+const MAX_NAME_LEN: usize = 128;
+const MAX_KIND_LEN: usize = 100;
+const MAX_URI_LEN: usize = 2048;
 /// The most characters of a failure's message, and bytes of what it says besides.
-const LONGEST_MESSAGE: usize = 4096;
-const LONGEST_DETAILS: usize = 64 << 10;
+const MAX_MESSAGE_LEN: usize = 4096;
+const MAX_DETAILS_LEN: usize = 64 << 10;
 /// What an envelope says that it is.
 const ENVELOPE: &str = "provider_native_tool_result";
 
@@ -37,8 +37,8 @@ pub(super) struct Told {
 ///
 /// [`Outcome::BadResult`] where a part breaks the contract.
 pub(super) fn told(content: Vec<Piece>) -> Result<Told, ToolError> {
-    if content.len() > MOST_PARTS {
-        return Err(bad(format!("tool answered with {} parts, more than the {MOST_PARTS} allowed", content.len())));
+    if content.len() > MAX_PARTS {
+        return Err(bad(format!("tool answered with {} parts, more than the {MAX_PARTS} allowed", content.len())));
     }
     if content.is_empty() {
         return Ok(Told::default());
@@ -67,7 +67,7 @@ fn line(text: String) -> Result<String, ToolError> {
 
 fn native(Envelope { format, content }: Envelope) -> Result<Told, ToolError> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    if format.is_empty() || format.len() > LONGEST_NAME || !format.chars().all(is_name) {
+    if format.is_empty() || format.len() > MAX_NAME_LEN || !format.chars().all(is_name) {
         return Err(bad("tool answered with an envelope whose format is no name of an interface".to_owned()));
     }
     let content = schema::parse(&content).ok().filter(Value::is_array);
@@ -107,8 +107,8 @@ fn text_of(pieces: Vec<Piece>) -> Result<Told, ToolError> {
 ///
 /// [`Outcome::BadResult`] where there are too many parts.
 pub(super) fn display(pieces: Vec<Piece>) -> Result<Vec<Part>, ToolError> {
-    if pieces.len() > MOST_PARTS {
-        return Err(bad(format!("tool shows {} parts, more than the {MOST_PARTS} allowed", pieces.len())));
+    if pieces.len() > MAX_PARTS {
+        return Err(bad(format!("tool shows {} parts, more than the {MAX_PARTS} allowed", pieces.len())));
     }
     Ok(pieces.into_iter().map(shown).collect())
 }
@@ -121,7 +121,7 @@ pub(super) fn shown(piece: Piece) -> Part {
         Piece::Media(bytes) => media(bytes).map_or_else(Part::Text, Part::Media),
         Piece::Link(elsewhere) => link(elsewhere).map_or_else(Part::Text, Part::Link),
         Piece::Native(Envelope { format, .. }) => {
-            let format: String = format.chars().take(LONGEST_NAME).collect();
+            let format: String = format.chars().take(MAX_NAME_LEN).collect();
             Part::Text(format!("[content for {format}]"))
         }
     }
@@ -132,7 +132,7 @@ fn media(MediaBytes { mime_type, name, data }: MediaBytes) -> Result<Media, Stri
     // A name is a file's own, and no path.
     let plain = |name: &String| {
         !name.is_empty()
-            && name.chars().count() <= LONGEST_NAME
+            && name.chars().count() <= MAX_NAME_LEN
             && !name.starts_with('.')
             && !name.chars().any(|c| c.is_control() || "/\\:\"<>|?*".contains(c))
     };
@@ -140,10 +140,10 @@ fn media(MediaBytes { mime_type, name, data }: MediaBytes) -> Result<Media, Stri
 }
 
 fn link(Elsewhere { uri, name, mime_type }: Elsewhere) -> Result<Link, String> {
-    if uri.is_empty() || uri.chars().count() > LONGEST_URI || uri.chars().any(|c| c.is_control() || c == ' ') {
+    if uri.is_empty() || uri.chars().count() > MAX_URI_LEN || uri.chars().any(|c| c.is_control() || c == ' ') {
         return Err("tool answered with a link that is none".to_owned());
     }
-    let name = name.map(|name| name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect());
+    let name = name.map(|name| name.chars().filter(|c| !c.is_control()).take(MAX_NAME_LEN).collect());
     Ok(Link { uri, name, mime_type: mime_type.and_then(|mime_type| kind(&mime_type).ok()) })
 }
 
@@ -153,7 +153,7 @@ fn kind(text: &str) -> Result<String, String> {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
     };
     match text.split_once('/') {
-        Some((one, other)) if text.len() <= LONGEST_KIND && plain(one) && plain(other) => Ok(text.to_ascii_lowercase()),
+        Some((one, other)) if text.len() <= MAX_KIND_LEN && plain(one) && plain(other) => Ok(text.to_ascii_lowercase()),
         _ => Err("tool answered with media of no kind: write it like `image/png`".to_owned()),
     }
 }
@@ -181,9 +181,9 @@ pub(super) fn failed(failure: Failure, said: Option<String>) -> ToolError {
         FailureKind::Unavailable => (Outcome::Upstream, Some("unavailable")),
         FailureKind::Failed => (Outcome::Failed, None),
     };
-    let message: String = said.unwrap_or(message).chars().take(LONGEST_MESSAGE).collect();
+    let message: String = said.unwrap_or(message).chars().take(MAX_MESSAGE_LEN).collect();
     let message = if message.trim().is_empty() { "tool failed and said nothing".to_owned() } else { message };
-    let details = details.filter(|text| text.len() <= LONGEST_DETAILS);
+    let details = details.filter(|text| text.len() <= MAX_DETAILS_LEN);
     let details = details.and_then(|text| schema::parse(&text).ok()).filter(Value::is_object);
     if word.is_none() && details.is_none() {
         return ToolError::new(outcome, message);
@@ -242,8 +242,8 @@ mod tests {
         assert!(why(vec![media("image/p ng", None)]).contains("media of no kind"));
         let link = Elsewhere { uri: "https://a b".into(), name: None, mime_type: None };
         assert!(why(vec![Piece::Link(link)]).contains("a link that is none"));
-        assert!(why(vec![text("x"); MOST_PARTS + 1]).contains("257 parts, more than the 256 allowed"));
-        assert!(display(vec![text("x"); MOST_PARTS + 1]).is_err());
+        assert!(why(vec![text("x"); MAX_PARTS + 1]).contains("257 parts, more than the 256 allowed"));
+        assert!(display(vec![text("x"); MAX_PARTS + 1]).is_err());
     }
 
     #[test]
@@ -270,8 +270,8 @@ mod tests {
         assert_eq!(failed(failure(" ", "no json"), None).content(), r#"{"error":"tool failed and said nothing"}"#);
         let told = failed(failure("why", r#"{"a":1}"#), None).content();
         assert_eq!(told, r#"{"error":"why","details":{"a":1}}"#);
-        let large = format!("{{\"a\":\"{}\"}}", "x".repeat(LONGEST_DETAILS));
+        let large = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_DETAILS_LEN));
         assert_eq!(failed(failure("why", &large), None).content(), r#"{"error":"why"}"#);
-        assert_eq!(failed(failure(&"x".repeat(10_000), ""), None).message.len(), LONGEST_MESSAGE);
+        assert_eq!(failed(failure(&"x".repeat(10_000), ""), None).message.len(), MAX_MESSAGE_LEN);
     }
 }

@@ -162,7 +162,7 @@ impl Compiled {
 fn prepare(sandbox: &Sandbox, compiled: &Compiled, path: &Path, counts_fuel: bool) -> Result<Made<Program>, String> {
     let unreadable = |error: std::io::Error| format!("the program cannot be read: {}", error.kind());
     let mut bytes = Vec::new();
-    let most = sandbox::MOST_PROGRAM_BYTES as u64 + 1;
+    let most = sandbox::MAX_PROGRAM_BYTES as u64 + 1;
     File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(unreadable)?;
     let place = compiled.place(source::digest(&bytes), counts_fuel);
     let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);

@@ -14,8 +14,8 @@ use super::run::Work;
 use super::{Context, Memory, Pipeline};
 
 /// The most settings of one tool, and the most bytes of one value.
-const MOST_SETTINGS: usize = 1000;
-const LONGEST_SETTING: usize = 64 << 10;
+const MAX_SETTINGS: usize = 1000;
+const MAX_SETTING_LEN: usize = 64 << 10;
 
 impl Pipeline {
     /// What a call finds whose program asks for it; every other pays for nothing.
@@ -50,15 +50,15 @@ fn settings(config: &Value) -> Settings {
         Value::Object(table) => table,
         _ => return Err("the tool's settings are no table".to_owned()),
     };
-    if table.len() > MOST_SETTINGS {
-        return Err(format!("the tool has {} settings, more than the {MOST_SETTINGS} allowed", table.len()));
+    if table.len() > MAX_SETTINGS {
+        return Err(format!("the tool has {} settings, more than the {MAX_SETTINGS} allowed", table.len()));
     }
     let text = |(key, value): (&String, &Value)| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        match value.len() > LONGEST_SETTING {
+        match value.len() > MAX_SETTING_LEN {
             true => {
                 let bytes = value.len();
-                Err(format!("the setting `{key}` has {bytes} bytes, more than the {LONGEST_SETTING} allowed"))
+                Err(format!("the setting `{key}` has {bytes} bytes, more than the {MAX_SETTING_LEN} allowed"))
             }
             false => Ok((key.clone(), value)),
         }
@@ -80,9 +80,9 @@ mod tests {
         assert!(settings(&Value::Null).unwrap().is_empty());
         assert!(settings(&json!([1])).unwrap_err().contains("no table"));
         let many = |count: usize| Value::Object((0..count).map(|n| (n.to_string(), json!(n))).collect());
-        assert_eq!(settings(&many(MOST_SETTINGS)).unwrap().len(), MOST_SETTINGS);
-        assert!(settings(&many(MOST_SETTINGS + 1)).unwrap_err().contains("1001 settings"));
-        assert!(settings(&json!({"a": "x".repeat(LONGEST_SETTING)})).is_ok());
-        assert!(settings(&json!({"a": "x".repeat(LONGEST_SETTING + 1)})).unwrap_err().contains("`a` has 65537 bytes"));
+        assert_eq!(settings(&many(MAX_SETTINGS)).unwrap().len(), MAX_SETTINGS);
+        assert!(settings(&many(MAX_SETTINGS + 1)).unwrap_err().contains("1001 settings"));
+        assert!(settings(&json!({"a": "x".repeat(MAX_SETTING_LEN)})).is_ok());
+        assert!(settings(&json!({"a": "x".repeat(MAX_SETTING_LEN + 1)})).unwrap_err().contains("`a` has 65537 bytes"));
     }
 }

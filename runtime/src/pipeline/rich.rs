@@ -23,9 +23,9 @@ use super::{Context, Pipeline, parts, secret, unless_cancelled};
 /// How long a tool may take to say what a call is about to do.
 const PREVIEW: Duration = Duration::from_secs(1);
 /// The most characters of that.
-const LONGEST_PREVIEW: usize = 2000;
+const MAX_PREVIEW_LEN: usize = 2000;
 /// The most characters of a line for people.
-const LONGEST_LINE: usize = 1000;
+const MAX_LINE_LEN: usize = 1000;
 
 /// A call in the words of the contract, but for what it carries.
 pub(super) struct Asking {
@@ -120,7 +120,7 @@ impl Pipeline {
             }
         };
         let said = own.filter(|said| !said.trim().is_empty()).or_else(|| ticket.recorded_preview());
-        let said: String = secret::masked(self.secrets.as_ref(), said?).chars().take(LONGEST_PREVIEW).collect();
+        let said: String = secret::masked(self.secrets.as_ref(), said?).chars().take(MAX_PREVIEW_LEN).collect();
         ticket.tell(What::Preview(&said));
         Some(said)
     }
@@ -227,7 +227,7 @@ impl Pipeline {
                 (content, Some(display), summary, transcript)
             }
         };
-        let one_line = |text: String| text.chars().take(LONGEST_LINE).collect::<String>();
+        let one_line = |text: String| text.chars().take(MAX_LINE_LEN).collect::<String>();
         let mut said = Said { summary: summary.map(one_line), transcript: transcript.map(one_line), ..Said::default() };
         let line = match ended {
             Ok(answer) => {

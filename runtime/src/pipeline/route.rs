@@ -14,10 +14,10 @@ use super::ticket::Ticket;
 use super::{Context, Entry, Pipeline};
 
 /// How long a tool may take to say whether a call is its own, and all that are asked about one call.
-const LONGEST: Duration = Duration::from_secs(1);
-const LONGEST_ALL: Duration = Duration::from_secs(2);
+const MAX_TIME: Duration = Duration::from_secs(1);
+const MAX_TOTAL_TIME: Duration = Duration::from_secs(2);
 /// The most tools that are asked about one call.
-const MOST_ASKED: usize = 32;
+const MAX_ASKED: usize = 32;
 
 impl Pipeline {
     /// The tool that is to answer a call.
@@ -55,10 +55,10 @@ impl Pipeline {
         let all = (0..self.ready.len()).map(|index| self.at(index));
         let asked = all.filter(|entry| claims(*entry)).filter(beside).filter(takes);
         let (mut claimed, mut rejected) = (Vec::<Entry<'p>>::new(), false);
-        let until = Instant::now() + LONGEST_ALL;
+        let until = Instant::now() + MAX_TOTAL_TIME;
         for (count, entry) in asked.enumerate() {
             // Who was not heard might have claimed it too.
-            if count == MOST_ASKED || Instant::now() >= until {
+            if count == MAX_ASKED || Instant::now() >= until {
                 return Err(bad("whose this call is could not be settled in time: name its tool"));
             }
             let opinion = tokio::time::timeout_at(until.into(), self.opinion(entry, call, context, ticket)).await;
@@ -107,7 +107,7 @@ impl Pipeline {
             Payload::Text => Carried::Text(&call.arguments),
             Payload::Object => Carried::Object(&call.arguments),
         };
-        let limits = Limits { deadline: entry.ready.limits.deadline.min(LONGEST), ..entry.ready.limits };
+        let limits = Limits { deadline: entry.ready.limits.deadline.min(MAX_TIME), ..entry.ready.limits };
         let since = Instant::now();
         let said = match self.slots(entry.ready, &limits, context.depth).await {
             Ok(_slots) => {

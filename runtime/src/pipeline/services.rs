@@ -24,8 +24,8 @@ use super::{Entry, Memory, Pipeline};
 /// What a shell would make something of, and no name of a program holds.
 const SHELL: &[char] = &['|', '&', ';', '<', '>', '$', '`', '(', ')', '\n', '\r'];
 /// The most arguments of a program, and the most bytes of all of them.
-const MOST_ARGUMENTS: usize = 1000;
-const MOST_ARGUMENT_BYTES: usize = 128 << 10;
+const MAX_ARGUMENTS: usize = 1000;
+const MAX_ARGUMENT_BYTES: usize = 128 << 10;
 
 /// Answers the questions of one script while it runs.
 pub(super) struct Desk {
@@ -164,8 +164,8 @@ impl Desk {
             return Err(self.refused(denied(None), &why));
         }
         let bytes: usize = arguments.iter().map(String::len).sum();
-        if arguments.len() > MOST_ARGUMENTS || bytes > MOST_ARGUMENT_BYTES {
-            return Err(format!("more than {MOST_ARGUMENTS} arguments or {MOST_ARGUMENT_BYTES} bytes of them"));
+        if arguments.len() > MAX_ARGUMENTS || bytes > MAX_ARGUMENT_BYTES {
+            return Err(format!("more than {MAX_ARGUMENTS} arguments or {MAX_ARGUMENT_BYTES} bytes of them"));
         }
         if let Err(denial) = self.grant.rights().program(&program) {
             let denial = Denial { capability: format!("exec:{shown}"), ..denial };

@@ -8,9 +8,9 @@ use crate::error::Outcome;
 use crate::tool::Rendering;
 
 /// The most characters of one argument in a line.
-const LONGEST_VALUE: usize = 120;
+const MAX_VALUE_LEN: usize = 120;
 /// The most characters of a line.
-const LONGEST_LINE: usize = 1000;
+const MAX_LINE_LEN: usize = 1000;
 
 /// Whether the record has any words for a call.
 pub(super) fn has_any(rendering: &Rendering) -> bool {
@@ -53,7 +53,7 @@ pub(super) fn transcript(rendering: &Rendering, arguments: &Value) -> Option<Str
 
 /// A template with each `{argument}` replaced by the argument of that name; one that is not there leaves nothing.
 fn filled(template: &str, arguments: &Value) -> String {
-    let mut line = Line(String::new(), LONGEST_LINE);
+    let mut line = Line(String::new(), MAX_LINE_LEN);
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{').filter(|_| line.1 > 0) {
         line.push(before, usize::MAX);
@@ -63,8 +63,8 @@ fn filled(template: &str, arguments: &Value) -> String {
             continue;
         };
         match arguments.get(name) {
-            Some(Value::String(text)) => line.push(text, LONGEST_VALUE),
-            Some(value) => line.push(&beginning(value), LONGEST_VALUE),
+            Some(Value::String(text)) => line.push(text, MAX_VALUE_LEN),
+            Some(value) => line.push(&beginning(value), MAX_VALUE_LEN),
             None => {}
         }
         rest = after;
@@ -92,7 +92,7 @@ fn beginning(value: &Value) -> String {
 
     impl Write for Room {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let room = (LONGEST_VALUE * 4).saturating_sub(self.0.len());
+            let room = (MAX_VALUE_LEN * 4).saturating_sub(self.0.len());
             self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
             Ok(bytes.len().min(room))
         }
@@ -118,8 +118,8 @@ mod tests {
     fn a_template_is_filled_once_and_bounded() {
         let arguments = json!({"path": "{n}", "n": 3, "long": "x".repeat(5000)});
         assert_eq!(filled("read {path} from {n}{gone} {", &arguments), "read {n} from 3 {");
-        assert_eq!(filled("{long}", &arguments).len(), LONGEST_VALUE);
-        assert_eq!(filled(&"{long}".repeat(64), &arguments).len(), LONGEST_LINE);
+        assert_eq!(filled("{long}", &arguments).len(), MAX_VALUE_LEN);
+        assert_eq!(filled(&"{long}".repeat(64), &arguments).len(), MAX_LINE_LEN);
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
         let start = std::time::Instant::now();
         let line = filled(&"{rows} ".repeat(64), &arguments);
         assert!(line.starts_with(r#"[{"a":"é"},{"a":"é"}"#), "{line}");
-        assert_eq!(line.chars().count(), LONGEST_LINE);
+        assert_eq!(line.chars().count(), MAX_LINE_LEN);
         assert!(start.elapsed().as_millis() < 500, "{:?}", start.elapsed());
     }
 }

@@ -10,7 +10,7 @@ use crate::call::ToolCall;
 /// The host's own keys in every call.
 const OWN: [&str; 6] = ["trigger_source", "config", "tool", "invocation", "depth", "parent"];
 /// The most bytes of what a caller adds.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 
 /// What surrounds the calls of one runtime.
 #[derive(Debug, Default)]
@@ -61,9 +61,9 @@ impl Surroundings {
         all.insert("parent".to_owned(), json!(standing.parent));
         let mut warnings = Vec::new();
         let bytes = bytes(&call.context);
-        if bytes > MOST_BYTES {
+        if bytes > MAX_BYTES {
             let message =
-                format!("the caller's context has {bytes} bytes, more than the {MOST_BYTES} allowed: left out");
+                format!("the caller's context has {bytes} bytes, more than the {MAX_BYTES} allowed: left out");
             return (Value::Object(all).to_string(), vec![message]);
         }
         for (key, value) in &call.context {
@@ -83,8 +83,8 @@ impl Surroundings {
 /// What a caller says about the payload, as JSON text, and a sentence where that is too much.
 pub(super) fn metadata(call: &ToolCall) -> (String, Option<String>) {
     let bytes = bytes(&call.metadata);
-    if bytes > MOST_BYTES {
-        let warning = format!("the call's metadata has {bytes} bytes, more than the {MOST_BYTES} allowed: left out");
+    if bytes > MAX_BYTES {
+        let warning = format!("the call's metadata has {bytes} bytes, more than the {MAX_BYTES} allowed: left out");
         return ("{}".to_owned(), Some(warning));
     }
     (serde_json::to_string(&call.metadata).unwrap_or_else(|_| "{}".to_owned()), None)
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!((&told["application"], &told["mine"], &told["depth"]), (&json!("test"), &json!(7), &json!(1)));
         assert_eq!(warnings.len(), 3);
         assert!(warnings[0].contains("`config`") && warnings[1].contains("`application`"), "{warnings:?}");
-        call.context.insert("large".to_owned(), json!("x".repeat(MOST_BYTES)));
+        call.context.insert("large".to_owned(), json!("x".repeat(MAX_BYTES)));
         let (told, warnings) = surroundings.of(&call, &standing);
         assert!(!told.contains("mine") && warnings[0].contains("more than the 65536"), "{warnings:?}");
     }

@@ -20,9 +20,9 @@ use super::gate::Turn;
 use super::{Context, Memory, Pipeline, unless_cancelled};
 
 /// The most tasks of one conversation, those that have ended included.
-const MOST_TASKS: usize = 64;
+const MAX_TASKS: usize = 64;
 /// The longest that one call waits for a task.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const MAX_WAIT: Duration = Duration::from_secs(300);
 /// How long it waits where it does not say.
 const USUAL_WAIT: Duration = Duration::from_secs(20);
 
@@ -82,7 +82,7 @@ impl Tasks {
     }
 
     fn place(&self) -> Option<Place> {
-        let places = self.places.fetch_update(Relaxed, Relaxed, |taken| (taken < MOST_TASKS).then_some(taken + 1));
+        let places = self.places.fetch_update(Relaxed, Relaxed, |taken| (taken < MAX_TASKS).then_some(taken + 1));
         places.is_ok().then(|| Place(self.places.clone()))
     }
 
@@ -103,7 +103,7 @@ impl Tasks {
     /// What has become of it when it has ended, or when the wait is over.
     pub(super) async fn wait(&self, ask: &Ask) -> Result<String, ToolError> {
         let (tool, state) = self.state(&ask.task_id)?;
-        let most = ask.timeout_ms.map_or(USUAL_WAIT, Duration::from_millis).min(LONGEST_WAIT);
+        let most = ask.timeout_ms.map_or(USUAL_WAIT, Duration::from_millis).min(MAX_WAIT);
         let ended = async {
             loop {
                 let ended = state.ended.notified();
@@ -178,7 +178,7 @@ impl Pipeline {
         turn: Option<&Turn>,
     ) -> ToolResult {
         let Some(place) = tasks.place() else {
-            let full = format!("this run has begun {MOST_TASKS} tasks, and begins no more");
+            let full = format!("this run has begun {MAX_TASKS} tasks, and begins no more");
             return self.refuse(call, ToolError::new(Outcome::Busy, full));
         };
         let (id, name) = (call.id.clone(), call.name.clone());

@@ -20,9 +20,9 @@ use crate::private;
 use super::approval::Approval;
 
 /// The longest wait for another process that writes.
-const LONGEST_LOCK: Duration = Duration::from_secs(2);
+const MAX_LOCK: Duration = Duration::from_secs(2);
 /// The largest file of approvals.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// A file of approvals, which need not be there yet.
 #[derive(Debug, Clone)]
@@ -125,7 +125,7 @@ impl Approvals {
             private::make_folder(folder)?;
             // The lock is a file of its own: the approvals themselves are replaced.
             let lock = private::options().append(true).create(true).open(self.path.with_added_extension("lock"))?;
-            private::lock(&lock, LONGEST_LOCK)?;
+            private::lock(&lock, MAX_LOCK)?;
             let mut all = self.content()?;
             let before = all.clone();
             let changed = change(&mut all);
@@ -144,7 +144,7 @@ impl Approvals {
         };
         refuse_shared(&file)?;
         let mut text = Vec::new();
-        file.take(MOST_BYTES + 1).read_to_end(&mut text)?;
+        file.take(MAX_BYTES + 1).read_to_end(&mut text)?;
         refuse_large(&text)?;
         let content: Content = serde_json::from_slice(&text)?;
         Ok(content.approvals)
@@ -170,8 +170,8 @@ impl Approvals {
 }
 
 fn refuse_large(text: &[u8]) -> io::Result<()> {
-    let fits = text.len() as u64 <= MOST_BYTES;
-    fits.then_some(()).ok_or_else(|| io::Error::other(format!("more than the {MOST_BYTES} bytes of approvals allowed")))
+    let fits = text.len() as u64 <= MAX_BYTES;
+    fits.then_some(()).ok_or_else(|| io::Error::other(format!("more than the {MAX_BYTES} bytes of approvals allowed")))
 }
 
 /// Refuses what is open and is no file, or what others own or may write.

@@ -5,27 +5,27 @@
 use std::fmt::Write;
 
 /// The most bytes that one character takes: an ASCII one as `\\\\\\\\u0000`, others as two of these.
-const LONGEST_ASCII: usize = 13;
-const LONGEST_OTHER: usize = 26;
+const MAX_ASCII_LEN: usize = 13;
+const MAX_OTHER_LEN: usize = 26;
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 /// A line break between two characters of base64, also in a text of JSON, and the most bytes that it takes.
 const BREAK: &str = r"(?:\r?\n|(?:\\r)?\\n)?";
-const LONGEST_BREAK: usize = 4;
+const MAX_BREAK_LEN: usize = 4;
 /// The most bytes of one character of base64, which may be escaped.
-const LONGEST_SEXTET: usize = 6;
+const MAX_SEXTET_LEN: usize = 6;
 /// What may stand between two bytes in hexadecimal.
 const BETWEEN: &str = "[: -]?";
 
 /// The expression, for matching bytes without regard to Unicode, and the most bytes that it matches.
 pub(super) fn pattern(value: &str) -> (String, usize) {
     let written: String = value.chars().map(written).collect();
-    let longest: usize = value.chars().map(|c| if c.is_ascii() { LONGEST_ASCII } else { LONGEST_OTHER }).sum();
+    let longest: usize = value.chars().map(|c| if c.is_ascii() { MAX_ASCII_LEN } else { MAX_OTHER_LEN }).sum();
     let hex: Vec<String> = value.bytes().map(|byte| format!("{byte:02x}")).collect();
     let mut ways = vec![format!("(?i:{written})"), format!("(?i:{})", hex.join(BETWEEN))];
     ways.extend((0..3).map(|before| base64(value.as_bytes(), before)));
     ways.extend(utf16(value));
     // In base64, four characters stand for three bytes; hexadecimal takes three for one, UTF-16 at most four.
-    let longest = longest.max((value.len() * 4 / 3 + 4) * (LONGEST_SEXTET + LONGEST_BREAK));
+    let longest = longest.max((value.len() * 4 / 3 + 4) * (MAX_SEXTET_LEN + MAX_BREAK_LEN));
     (ways.join("|"), longest)
 }
 

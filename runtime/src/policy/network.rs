@@ -220,14 +220,14 @@ impl Refusal {
 }
 
 /// The longest flag that a hint names, in bytes.
-const LONGEST_FLAG: usize = 200;
+const MAX_FLAG_LEN: usize = 200;
 
 /// Two flags in one; `None` where that is no longer readable.
 fn join(flag: String, other: &str) -> Option<String> {
     let more = other.strip_prefix("--allow-net=")?;
     let known = flag.split(['=', ',']).any(|one| one == more);
     let both = if known { flag } else { format!("{flag},{more}") };
-    (both.len() <= LONGEST_FLAG).then_some(both)
+    (both.len() <= MAX_FLAG_LEN).then_some(both)
 }
 
 /// Whether a name is this host's own (RFC 6761, section 6.3).

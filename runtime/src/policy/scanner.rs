@@ -18,8 +18,8 @@ use super::secret::Secret;
 /// What stands in the place of a secret.
 pub(crate) const MASK: &str = "***REDACTED***";
 /// The most memory of one expression and of its states: enough for the longest secret.
-const MOST_PROGRAM: usize = 256 << 20;
-const MOST_STATES: usize = 8 << 20;
+const MAX_PROGRAM: usize = 256 << 20;
+const MAX_STATES: usize = 8 << 20;
 /// The least bytes that are looked through in one go.
 const PART: usize = 64 << 10;
 
@@ -47,7 +47,7 @@ impl Needle {
     pub(crate) fn of(secret: &Secret) -> Result<Self, Error> {
         let (pattern, longest) = encodings::pattern(secret.value());
         let built =
-            RegexBuilder::new(&pattern).unicode(false).size_limit(MOST_PROGRAM).dfa_size_limit(MOST_STATES).build();
+            RegexBuilder::new(&pattern).unicode(false).size_limit(MAX_PROGRAM).dfa_size_limit(MAX_STATES).build();
         // What is wrong with an expression quotes it, and so the value.
         let regex = built.map_err(|_| Error::Secret {
             name: secret.name().to_owned(),
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn the_longest_secret_can_be_looked_for() {
-        let value: String = (0..Secret::LONGEST).map(|at| char::from(b'!' + (at * 7 % 90) as u8)).collect();
+        let value: String = (0..Secret::MAX_LEN).map(|at| char::from(b'!' + (at * 7 % 90) as u8)).collect();
         let scanner = scanner(&value);
         for text in encoded(&value) {
             assert!(scanner.check(text.as_bytes()).is_err());

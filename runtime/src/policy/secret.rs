@@ -24,16 +24,16 @@ pub struct Secret {
 
 impl Secret {
     /// The fewest characters of a value: a shorter one would be found everywhere.
-    pub const SHORTEST: usize = 8;
+    pub const MIN_LEN: usize = 8;
     /// The most bytes of a value.
-    pub const LONGEST: usize = 2048;
+    pub const MAX_LEN: usize = 2048;
 
     /// A secret of this name and value.
     ///
     /// # Errors
     ///
     /// [`Error::Secret`] where the name is not like `[a-z0-9][a-z0-9_-]*`, or the value is shorter than
-    /// [`Secret::SHORTEST`], longer than [`Secret::LONGEST`], all of one character, or no single line of text.
+    /// [`Secret::MIN_LEN`], longer than [`Secret::MAX_LEN`], all of one character, or no single line of text.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Result<Self, Error> {
         let (name, value) = (name.into(), Zeroizing::new(value.into()));
         let refuse = |reason: String| Err(Error::Secret { name: name.clone(), reason });
@@ -43,15 +43,15 @@ impl Secret {
             return Err(Error::Secret { name, reason });
         }
         let characters = value.chars().count();
-        if characters < Self::SHORTEST {
+        if characters < Self::MIN_LEN {
             let reason = format!(
                 "its value has {characters} characters, and fewer than {} cannot be told from other text",
-                Self::SHORTEST
+                Self::MIN_LEN
             );
             return refuse(reason);
         }
-        if value.len() > Self::LONGEST {
-            return refuse(format!("its value has {} bytes, more than the {} of a secret", value.len(), Self::LONGEST));
+        if value.len() > Self::MAX_LEN {
+            return refuse(format!("its value has {} bytes, more than the {} of a secret", value.len(), Self::MAX_LEN));
         }
         if value.chars().any(char::is_control) {
             return refuse(

@@ -8,17 +8,17 @@ use crate::source::digest;
 use crate::tool::{Tool, masked};
 
 /// The longest text or value that stands in a record whole, in bytes.
-const MOST: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 /// What stands in its place of one that is longer.
 const PREVIEW: usize = 2 << 10;
 /// Stands in the place of a sensitive value that somebody repeats.
 const MASK: &str = "***";
 /// The shortest secret that is masked where it is repeated, in characters: masking a shorter one would garble every text.
-const SHORTEST_SECRET: usize = 4;
+const MIN_SECRET_LEN: usize = 4;
 /// The most sensitive values of a call that are looked for; where there are more, every text of it is masked.
 const MAX_SECRETS: usize = 64;
 /// The most characters of a name or an identifier from outside.
-const LONGEST_WORD: usize = 256;
+const MAX_WORD_LEN: usize = 256;
 
 /// What is masked: what the operator says, and for one call what its tool marks as sensitive.
 #[derive(Debug, Clone, Default)]
@@ -44,7 +44,7 @@ impl Shown {
     pub(super) fn without(&self, names: &[String], arguments: &Value) -> Self {
         let mut shown = self.clone();
         shown.names = names.to_vec();
-        let long_enough = |secret: &String| secret.chars().count() >= SHORTEST_SECRET;
+        let long_enough = |secret: &String| secret.chars().count() >= MIN_SECRET_LEN;
         shown.secrets.extend(secrets(arguments, names).into_iter().filter(long_enough));
         shown.secrets.sort_unstable();
         shown.secrets.dedup();
@@ -53,7 +53,7 @@ impl Shown {
 
     /// A name or an identifier.
     pub(super) fn word(&self, word: &str) -> String {
-        self.masked(Value::String(word.chars().take(LONGEST_WORD).collect())).as_str().unwrap_or_default().to_owned()
+        self.masked(Value::String(word.chars().take(MAX_WORD_LEN).collect())).as_str().unwrap_or_default().to_owned()
     }
 
     /// A value; in the place of a long one, its beginning as text.
@@ -135,7 +135,7 @@ fn leaves(value: &Value) -> Vec<String> {
 }
 
 fn cut(text: &str) -> Option<(usize, String)> {
-    (text.len() > MOST).then(|| (text.len(), digest(text.as_bytes())))
+    (text.len() > MAX_BYTES).then(|| (text.len(), digest(text.as_bytes())))
 }
 
 fn start(text: &str) -> &str {
@@ -150,10 +150,10 @@ mod tests {
     fn a_long_text_is_cut_after_it_was_masked() {
         let mut shown = Shown::default();
         shown.redactions.add_literal(["secret".to_owned()]);
-        let text = format!("{}secret{}", "x".repeat(PREVIEW - 3), "y".repeat(MOST));
+        let text = format!("{}secret{}", "x".repeat(PREVIEW - 3), "y".repeat(MAX_BYTES));
         let told = shown.text(&text);
         assert!(told.masked && told.text.len() <= PREVIEW && !told.text.contains("sec"), "{}", told.text);
-        assert!(told.cut.is_some_and(|(bytes, digest)| bytes > MOST && digest.starts_with("sha256:")));
+        assert!(told.cut.is_some_and(|(bytes, digest)| bytes > MAX_BYTES && digest.starts_with("sha256:")));
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_long_value_is_told_by_its_beginning() {
-        let told = Shown::default().value(&json!({ "text": "é".repeat(MOST) }));
+        let told = Shown::default().value(&json!({ "text": "é".repeat(MAX_BYTES) }));
         assert_eq!((&told["cut"], told["preview"].as_str().map(str::len)), (&json!(true), Some(PREVIEW - 1)));
     }
 

@@ -15,7 +15,7 @@ use crate::private;
 /// The most lines that wait to be written; a call that brings another waits.
 const QUEUE: usize = 256;
 /// The longest wait for a file that another process is writing to.
-const LONGEST_LOCK: Duration = Duration::from_secs(2);
+const MAX_LOCK: Duration = Duration::from_secs(2);
 
 /// The kinds of records that a run leaves, each in a file of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +161,7 @@ fn write(mut files: Vec<File>, lines: &Receiver<Message>, trouble: &Mutex<Troubl
 
 /// Appends whole lines or nothing, after a line break where a process that was killed left a part of one.
 fn append(file: &mut File, lines: &[u8]) -> io::Result<()> {
-    private::lock(file, LONGEST_LOCK)?;
+    private::lock(file, MAX_LOCK)?;
     let before = file.seek(SeekFrom::End(0))?;
     let mut last = [b'\n'];
     if before > 0 {

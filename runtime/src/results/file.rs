@@ -14,9 +14,9 @@ use super::reference::Reference;
 use super::{Kept, Part};
 
 /// The longest first line that is read, in bytes.
-const LONGEST_LINE: u64 = 16 << 10;
+const MAX_LINE_LEN: u64 = 16 << 10;
 /// The most bytes of a character in UTF-8.
-const WIDEST: u64 = 4;
+const MAX_CHAR_BYTES: u64 = 4;
 
 /// An open file whose first line has been read.
 pub(super) struct Opened {
@@ -47,7 +47,7 @@ impl Opened {
         }
         let file = private::options().read(true).open(path)?;
         let mut line = Vec::new();
-        BufReader::new(&file).take(LONGEST_LINE).read_until(b'\n', &mut line)?;
+        BufReader::new(&file).take(MAX_LINE_LEN).read_until(b'\n', &mut line)?;
         let kept: Kept = serde_json::from_slice(&line).map_err(|_| Error::other("its first line is not a result's"))?;
         if kept.reference != reference.as_str() {
             return Err(Error::other("it is another result's"));
@@ -69,8 +69,8 @@ impl Opened {
         let total = self.kept.bytes;
         let (from, to) = limits(range, total);
         // So much more on either side that every border can be seen.
-        let low = from.saturating_sub(WIDEST);
-        let high = to.saturating_add(WIDEST).min(total);
+        let low = from.saturating_sub(MAX_CHAR_BYTES);
+        let high = to.saturating_add(MAX_CHAR_BYTES).min(total);
         let mut content = self.read(low, high)?;
         let window = |at: u64| (at - low) as usize;
         let start = border(&content, window(from));

@@ -18,7 +18,7 @@ const LOCK: &str = "lock";
 /// How the name of an unfinished file begins and ends.
 const UNFINISHED: (&str, &str) = (".res-", ".new");
 /// The longest wait for the others' writing.
-const LONGEST_LOCK: Duration = Duration::from_secs(10);
+const MAX_LOCK: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
@@ -77,7 +77,7 @@ impl Folder {
         private::make_folder(&self.path)?;
         private::refuse_shared(&self.path)?;
         let lock = private::options().write(true).create(true).truncate(false).open(self.path.join(LOCK))?;
-        private::lock(&lock, LONGEST_LOCK)?;
+        private::lock(&lock, MAX_LOCK)?;
         let held = Held { path: &self.path, _lock: lock };
         held.sweep()?;
         Ok(held)

@@ -37,7 +37,7 @@ use reference::Reference;
 pub use preview::{Preview, preview};
 
 /// The most characters of a tool's name and of an invocation that are kept.
-const LONGEST_WORD: usize = 256;
+const MAX_WORD_LEN: usize = 256;
 
 /// Why a reference names nothing. Nothing tells what was removed from what never was.
 const GONE: &str = "it was removed, has made room for newer ones, or was never kept here";
@@ -155,7 +155,7 @@ impl Results {
     /// written, it is a link, others may write it too, or somebody holds its lock for more than ten seconds.
     pub fn put(&self, tool: &str, invocation: &str, content: &[u8]) -> Result<Kept, Error> {
         let now = (self.clock)();
-        let cut = |word: &str| word.chars().take(LONGEST_WORD).collect();
+        let cut = |word: &str| word.chars().take(MAX_WORD_LEN).collect();
         let reference = Reference::fresh().map_err(|error| self.fault(io::Error::other(error)))?;
         let kept = Kept {
             reference: reference.to_string(),

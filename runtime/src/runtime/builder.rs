@@ -123,10 +123,10 @@ impl Builder {
         self
     }
 
-    /// The limits of tools that name none. A deadline is at most [`Limits::LONGEST_DEADLINE`].
+    /// The limits of tools that name none. A deadline is at most [`Limits::MAX_DEADLINE`].
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = Limits { deadline: limits.deadline.min(Limits::LONGEST_DEADLINE), ..limits };
+        self.limits = Limits { deadline: limits.deadline.min(Limits::MAX_DEADLINE), ..limits };
         self
     }
 

@@ -13,7 +13,7 @@ use crate::tool::Limits;
 use super::files::{Allowance, Fence};
 use super::imports::Provided;
 use super::requests::Way;
-use super::{Inside, Kind, MOST_RANDOM, Meter, Program, Sandbox, fault};
+use super::{Inside, Kind, MAX_RANDOM, Meter, Program, Sandbox, fault};
 
 /// The interface and the function in it.
 const INTERFACE: &str = "toolcrib:tool/validate@0.1.0";
@@ -54,7 +54,7 @@ impl Sandbox {
         else {
             return Ok(Ok(()));
         };
-        let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).build();
+        let wasi = WasiCtx::builder().max_random_size(MAX_RANDOM).build();
         let allowance = Allowance::new(limits, meter, &self.open_files, Fence::default());
         let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
         let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use wasmtime::Engine;
 
-use crate::source::MOST_PROGRAM_BYTES;
+use crate::source::MAX_PROGRAM_BYTES;
 
 use super::cache::Form;
 use super::engine;
@@ -20,14 +20,14 @@ use super::engine;
 /// How both sides begin: another version may ask for another thing, or make another thing of it.
 const GREETING: &[u8] = concat!("toolcrib ", env!("CARGO_PKG_VERSION"), " compiles\n").as_bytes();
 /// The most bytes of compiled code, whatever the program.
-const MOST_CODE_BYTES: usize = 512 << 20;
+const MAX_CODE_BYTES: usize = 512 << 20;
 /// The most bytes of compiled code for each byte of a program. Real ones take three to ten; a segment of data at the far
 /// end of a memory makes megabytes of a few bytes.
 const CODE_FOR_EACH_BYTE: usize = 64;
 /// The bytes of compiled code that every program may have: one memory as the engine lays it out, whole.
 const CODE_OF_ANY: usize = 16 << 20;
 /// The most bytes of a text that says why there is no code.
-const MOST_REASON_BYTES: usize = 4 << 10;
+const MAX_REASON_BYTES: usize = 4 << 10;
 /// A number of bytes, as it is written.
 const NUMBER: usize = size_of::<u64>();
 /// What an answer is made of, before its bytes: the greeting, how it ended, how many bytes follow.
@@ -68,7 +68,7 @@ impl Job<'_> {
     }
 
     fn most_code_bytes(&self) -> usize {
-        self.program.len().saturating_mul(CODE_FOR_EACH_BYTE).saturating_add(CODE_OF_ANY).min(MOST_CODE_BYTES)
+        self.program.len().saturating_mul(CODE_FOR_EACH_BYTE).saturating_add(CODE_OF_ANY).min(MAX_CODE_BYTES)
     }
 
     /// Writes the job for [`Job::receive`].
@@ -93,7 +93,7 @@ impl Job<'_> {
         let mut head = [0; ANSWER_HEAD];
         from.read_exact(&mut head)?;
         let (counts_fuel, size) = match head_of(&head) {
-            Some((fuel @ (0 | 1), size)) if size <= MOST_PROGRAM_BYTES => (fuel == 1, size),
+            Some((fuel @ (0 | 1), size)) if size <= MAX_PROGRAM_BYTES => (fuel == 1, size),
             _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "no job of this version")),
         };
         let mut program = vec![0; size];
@@ -115,7 +115,7 @@ impl Job<'_> {
         let made = made.unwrap_or_else(|_| Err("the compiler broke on it".to_owned()));
         let (refused, bytes) = match &made {
             Ok(code) => (0, code.as_slice()),
-            Err(reason) => (1, &reason.as_bytes()[..reason.len().min(MOST_REASON_BYTES)]),
+            Err(reason) => (1, &reason.as_bytes()[..reason.len().min(MAX_REASON_BYTES)]),
         };
         to.write_all(GREETING)?;
         to.write_all(&[refused])?;
@@ -164,7 +164,7 @@ pub(super) fn code(mut answer: Vec<u8>) -> Result<Vec<u8>, Failure> {
     match refused {
         _ if answer.len() != size => Err(cut()),
         0 => Ok(answer),
-        1 if size <= MOST_REASON_BYTES => Err(Failure::Program(String::from_utf8_lossy(&answer).into_owned())),
+        1 if size <= MAX_REASON_BYTES => Err(Failure::Program(String::from_utf8_lossy(&answer).into_owned())),
         _ => Err(cut()),
     }
 }
@@ -210,7 +210,7 @@ mod tests {
         let most = |bytes: usize| Job { program: vec![0; bytes].into(), counts_fuel: false }.most_answer_bytes();
         assert_eq!(most(0), ANSWER_HEAD + (16 << 20));
         assert_eq!(most(1 << 20), ANSWER_HEAD + (80 << 20));
-        assert_eq!(most(MOST_PROGRAM_BYTES), ANSWER_HEAD + MOST_CODE_BYTES);
+        assert_eq!(most(MAX_PROGRAM_BYTES), ANSWER_HEAD + MAX_CODE_BYTES);
         let job = Job { program: NOTHING[..].into(), counts_fuel: false };
         assert!(job.within(vec![0; job.most_code_bytes()]).is_ok());
         assert!(job.within(vec![0; job.most_code_bytes() + 1]).unwrap_err().contains("of a program of 8 bytes"));

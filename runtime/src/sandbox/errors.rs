@@ -5,7 +5,7 @@ use wasmtime::component::{HasData, Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::io::error::{Host, HostError};
 
 /// The most characters that are told.
-const LONGEST: usize = 500;
+const MAX_MESSAGE_CHARS: usize = 500;
 
 /// The errors of one call.
 pub(super) struct Errors<'a>(pub(super) &'a mut ResourceTable);
@@ -20,7 +20,7 @@ impl Host for Errors<'_> {}
 
 impl HostError for Errors<'_> {
     fn to_debug_string(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<String> {
-        Ok(format!("{:#}", self.0.get(&error)?).chars().take(LONGEST).collect())
+        Ok(format!("{:#}", self.0.get(&error)?).chars().take(MAX_MESSAGE_CHARS).collect())
     }
 
     fn drop(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<()> {
@@ -39,7 +39,7 @@ mod tests {
         let error = wasmtime::Error::msg("x".repeat(1000)).context("the far side broke off");
         let error = table.push(error).unwrap();
         let told = Errors(&mut table).to_debug_string(Resource::new_borrow(error.rep())).unwrap();
-        assert!(told.starts_with("the far side broke off: xxx") && told.len() == LONGEST, "{told}");
+        assert!(told.starts_with("the far side broke off: xxx") && told.len() == MAX_MESSAGE_CHARS, "{told}");
         Errors(&mut table).drop(error).unwrap();
         assert!(table.is_empty());
     }

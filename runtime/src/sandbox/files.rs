@@ -42,7 +42,7 @@ use open::Asked;
 use quota::{Counted, Quota};
 
 /// The most folders that one call lists at once.
-const MOST_LISTINGS: usize = 16;
+const MAX_LISTINGS: usize = 16;
 
 /// What one call may still do with files.
 pub(super) struct Allowance {
@@ -323,7 +323,7 @@ impl HostDescriptor for Files<'_> {
     }
 
     async fn read_directory(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
-        if self.allowance.listings >= MOST_LISTINGS {
+        if self.allowance.listings >= MAX_LISTINGS {
             return Err(ErrorCode::InsufficientMemory.into());
         }
         let listing = self.list(&fd).await?;

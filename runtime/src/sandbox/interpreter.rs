@@ -18,7 +18,7 @@ use super::imports::Provided;
 use super::requests::Way;
 use super::services::{self, Services};
 use super::stdio::{Capped, OverCap};
-use super::{Inside, Invocation, MOST_RANDOM, Meter, Sandbox, fault};
+use super::{Inside, Invocation, MAX_RANDOM, Meter, Sandbox, fault};
 use crate::source;
 
 const INTERFACE: &str = "toolcrib:script/interpreter@0.1.0";
@@ -174,7 +174,7 @@ impl Sandbox {
     ) -> Result<Vec<Wrong>, ToolError> {
         let meter = Arc::new(Meter::default());
         let stderr = Capped::new(OverCap::Stderr, limits.stderr, &meter);
-        let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).stderr(stderr).build();
+        let wasi = WasiCtx::builder().max_random_size(MAX_RANDOM).stderr(stderr).build();
         let allowance = Allowance::new(limits, &meter, &self.open_files, Fence::default());
         let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
         let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };

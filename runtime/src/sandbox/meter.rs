@@ -18,9 +18,9 @@ use super::files::OverQuota;
 use super::network::Ledger;
 
 /// The most denials and the most programs of one call that are told.
-const MOST_TOLD: usize = 16;
+const MAX_TOLD: usize = 16;
 /// The most bytes kept of a path that was denied.
-const LONGEST_PATH: usize = 256;
+const MAX_PATH_LEN: usize = 256;
 
 /// The figures of one call.
 #[derive(Debug, Default)]
@@ -81,8 +81,8 @@ impl Meter {
     /// Notes a path that the grant refused, each once and no more than a few.
     pub(crate) fn denied(&self, access: Access, path: &str) {
         let mut denials = locked(&self.whole().denials);
-        let path: String = path.chars().take(LONGEST_PATH).collect();
-        if denials.len() < MOST_TOLD && !denials.iter().any(|(_, known)| *known == path) {
+        let path: String = path.chars().take(MAX_PATH_LEN).collect();
+        if denials.len() < MAX_TOLD && !denials.iter().any(|(_, known)| *known == path) {
             denials.push((access, path));
         }
     }
@@ -100,7 +100,7 @@ impl Meter {
     /// Notes something else that was refused, each once and no more than a few.
     pub(crate) fn refused(&self, denial: Denial) {
         let mut refusals = locked(&self.whole().refusals);
-        if refusals.len() < MOST_TOLD && !refusals.contains(&denial) {
+        if refusals.len() < MAX_TOLD && !refusals.contains(&denial) {
             refusals.push(denial);
         }
     }
@@ -114,7 +114,7 @@ impl Meter {
     pub(crate) fn began(&self, execution: Execution) -> Option<usize> {
         self.whole().executions.fetch_add(1, Relaxed);
         let mut executed = locked(&self.whole().executed);
-        if executed.len() == MOST_TOLD {
+        if executed.len() == MAX_TOLD {
             return None;
         }
         executed.push(execution);

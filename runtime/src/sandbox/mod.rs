@@ -43,7 +43,7 @@ use crate::policy::{Credentials, Grant};
 use crate::source;
 use crate::tool::{Access, Limits};
 
-pub(crate) use crate::source::MOST_PROGRAM_BYTES;
+pub(crate) use crate::source::MAX_PROGRAM_BYTES;
 pub(crate) use contract::{
     Answer, Asked, Bytes as MediaBytes, Carried, Elsewhere, Envelope, Failure, FailureKind, ModelAnswer, ModelQuestion,
     Opinion, Piece, Presentation,
@@ -71,7 +71,7 @@ use rich::Linked;
 use stdio::{Capped, OverCap};
 
 /// The most random bytes that one host call makes: they are made one by one, and no deadline looks between them.
-const MOST_RANDOM: u64 = 1 << 20;
+const MAX_RANDOM: u64 = 1 << 20;
 
 /// Engines, linkers and compiled code.
 pub(crate) struct Sandbox {
@@ -324,7 +324,7 @@ fn context(call: &Invocation<'_>, stdout: &Capped, stderr: &Capped) -> Result<Wa
     wasi.args(call.argv)
         .envs(call.grant.env())
         .initial_cwd("/")
-        .max_random_size(MOST_RANDOM)
+        .max_random_size(MAX_RANDOM)
         .stdin(MemoryInputPipe::new(call.stdin.clone()))
         .stdout(stdout.clone())
         .stderr(stderr.clone());

@@ -17,7 +17,7 @@ use super::imports::Provided;
 use super::requests::Way;
 use super::services::Services;
 use super::stdio::{Capped, OverCap};
-use super::{Inside, Invocation, Kind, MOST_RANDOM, Meter, Program, Sandbox, fault};
+use super::{Inside, Invocation, Kind, MAX_RANDOM, Meter, Program, Sandbox, fault};
 
 /// A rich tool, linked.
 pub(super) struct Linked {
@@ -158,7 +158,7 @@ impl Sandbox {
         P: ComponentNamedList + Lower + Send + Sync,
         R: Lift + wasmtime::component::ComponentType + Send + Sync + 'static,
     {
-        let wasi = WasiCtx::builder().max_random_size(MOST_RANDOM).build();
+        let wasi = WasiCtx::builder().max_random_size(MAX_RANDOM).build();
         let allowance = Allowance::new(limits, meter, &self.open_files, Fence::default());
         let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
         let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };

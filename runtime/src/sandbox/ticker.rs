@@ -10,7 +10,7 @@ use wasmtime::Engine;
 const TICK: Duration = Duration::from_millis(5);
 /// How often where many calls run: they take turns of one tick, and each has its turn soon after its deadline only if
 /// those of the others are short.
-const SHORTEST_TICK: Duration = Duration::from_millis(1);
+const MIN_TICK: Duration = Duration::from_millis(1);
 
 pub(super) struct Ticker(Arc<Shared>);
 
@@ -51,7 +51,7 @@ impl Shared {
 /// as ticks can be that short.
 fn tick(calls: usize, processors: usize) -> Duration {
     let round = u32::try_from(calls.div_ceil(processors)).unwrap_or(u32::MAX);
-    (TICK / round.max(1)).max(SHORTEST_TICK)
+    (TICK / round.max(1)).max(MIN_TICK)
 }
 
 impl Ticker {

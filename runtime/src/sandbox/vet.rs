@@ -8,18 +8,18 @@ mod scope;
 
 use wasmparser::{BinaryReaderError, FunctionBody, Operator, Parser, Payload};
 
-use crate::source::{MOST_PROGRAM_BYTES, check_nesting};
+use crate::source::{MAX_PROGRAM_BYTES, check_nesting};
 
 use super::cache::Form;
 use super::preview1;
 use scope::Scopes;
 
 /// The most bytes of one function: a compiler's work and memory can grow faster than a function does.
-const MOST_FUNCTION_BYTES: usize = 2 << 20;
+const MAX_FUNCTION_BYTES: usize = 2 << 20;
 /// The most targets of the branch tables of one function.
-const MOST_TARGETS: usize = 100_000;
+const MAX_TARGETS: usize = 100_000;
 /// The deepest that the blocks of one function may be nested.
-const DEEPEST_BLOCK: usize = 20_000;
+const MAX_BLOCK_DEPTH: usize = 20_000;
 
 /// Refuses a program that is none, or of which compiling would have to pay for more than any tool needs.
 ///
@@ -27,8 +27,8 @@ const DEEPEST_BLOCK: usize = 20_000;
 ///
 /// A text that says what was found, and how much of it is taken.
 pub(super) fn check(program: &[u8]) -> Result<(), String> {
-    if program.len() > MOST_PROGRAM_BYTES {
-        return Err(format!("more than the {MOST_PROGRAM_BYTES} bytes that are loaded"));
+    if program.len() > MAX_PROGRAM_BYTES {
+        return Err(format!("more than the {MAX_PROGRAM_BYTES} bytes that are loaded"));
     }
     if !Parser::is_component(program) && !Parser::is_core_wasm(program) {
         return Err("not a WebAssembly component or module; compile it for `wasm32-wasip2` or `wasm32-wasip1`".into());
@@ -132,8 +132,8 @@ impl Counts {
     fn function(&mut self, body: &FunctionBody<'_>) -> Result<(), String> {
         let (at, bytes) = (body.range().start, body.range().len());
         let refused = |found: String| Err(format!("the function at byte {at} has {found}"));
-        if bytes > MOST_FUNCTION_BYTES {
-            return refused(format!("{bytes} bytes, and at most {MOST_FUNCTION_BYTES} are compiled"));
+        if bytes > MAX_FUNCTION_BYTES {
+            return refused(format!("{bytes} bytes, and at most {MAX_FUNCTION_BYTES} are compiled"));
         }
         for declared in body.get_locals_reader().map_err(told)? {
             self.locals.add(declared.map_err(told)?.0)?;
@@ -149,11 +149,11 @@ impl Counts {
                 Operator::End => depth = depth.saturating_sub(1),
                 _ => continue,
             }
-            if targets > MOST_TARGETS {
-                return refused(format!("branch tables of {targets} targets, and at most {MOST_TARGETS} are compiled"));
+            if targets > MAX_TARGETS {
+                return refused(format!("branch tables of {targets} targets, and at most {MAX_TARGETS} are compiled"));
             }
-            if depth > DEEPEST_BLOCK {
-                return refused(format!("blocks nested deeper than {DEEPEST_BLOCK} levels"));
+            if depth > MAX_BLOCK_DEPTH {
+                return refused(format!("blocks nested deeper than {MAX_BLOCK_DEPTH} levels"));
             }
         }
         Ok(())

@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::positions::{Node, Positions, Step, everything};
 
 /// The most subschemas that one value is held against.
-const MOST_CHECKS: u64 = 100_000;
+const MAX_CHECKS: u64 = 100_000;
 /// The most that lead one into another: as many frames of the stack for each level of the value.
-const LONGEST_CHAIN: usize = 32;
+const MAX_CHAIN_LEN: usize = 32;
 /// The keywords for which the subschemas beside them are gone through again, and again where these have one too.
 const AGAIN: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
 const TIMES: u64 = 3;
@@ -36,11 +36,11 @@ pub(super) fn check(schema: &Value, positions: &Positions<'_>) -> Result<(), Str
     let mut at = 0;
     while let Some(&after) = settled.get(at) {
         at += 1;
-        if checks[after] > MOST_CHECKS {
-            return Err(format!("its references multiply to more than {MOST_CHECKS} checks of one value"));
+        if checks[after] > MAX_CHECKS {
+            return Err(format!("its references multiply to more than {MAX_CHECKS} checks of one value"));
         }
-        if chain[after] > LONGEST_CHAIN {
-            return Err(format!("more than {LONGEST_CHAIN} of its subschemas lead one into another for one value"));
+        if chain[after] > MAX_CHAIN_LEN {
+            return Err(format!("more than {MAX_CHAIN_LEN} of its subschemas lead one into another for one value"));
         }
         for &node in &before[after] {
             let times = if AGAIN.iter().any(|keyword| nodes[node].schema.get(keyword).is_some()) { TIMES } else { 1 };

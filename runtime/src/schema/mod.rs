@@ -32,14 +32,14 @@ pub(crate) use strict::{Strict, check_line, parse};
 use watched::Watched;
 
 /// The most bytes of arguments that are read.
-pub(crate) const MOST_ARGUMENT_BYTES: usize = 4 << 20;
+pub(crate) const MAX_ARGUMENT_BYTES: usize = 4 << 20;
 /// The most bytes of a schema that is compiled.
-pub(crate) const MOST_SCHEMA_BYTES: usize = 1 << 20;
+pub(crate) const MAX_SCHEMA_BYTES: usize = 1 << 20;
 /// Texts from here on are looked at beside the calls and not among them.
 pub(crate) const LARGE: usize = 16 << 10;
 /// How many violations are told at once, and how long each may be.
-const MOST_VIOLATIONS: usize = 5;
-const LONGEST_VIOLATION: usize = 300;
+const MAX_VIOLATIONS: usize = 5;
+const MAX_VIOLATION_LEN: usize = 300;
 /// The most steps that are taken to find all violations and not only the first.
 const MAX_VIOLATION_STEPS: u64 = 200_000;
 /// The most bytes of a member's name that is held against the patterns of names, each of which is matched in one go.
@@ -61,7 +61,7 @@ pub(crate) struct Fault {
 impl Fault {
     fn of(error: &jsonschema::ValidationError<'_>) -> Self {
         let mut message = error.to_string();
-        if message.len() > LONGEST_VIOLATION {
+        if message.len() > MAX_VIOLATION_LEN {
             message = error.masked().to_string();
         }
         Self { pointer: error.instance_path().to_string(), message }
@@ -104,8 +104,8 @@ impl Arguments {
             return Ok(Self { validator: None, types: None, matches_names: false });
         };
         let bytes = serde_json::to_vec(schema).map_or(usize::MAX, |text| text.len());
-        if bytes > MOST_SCHEMA_BYTES {
-            return Err(format!("schema: {bytes} bytes, more than the {MOST_SCHEMA_BYTES} allowed"));
+        if bytes > MAX_SCHEMA_BYTES {
+            return Err(format!("schema: {bytes} bytes, more than the {MAX_SCHEMA_BYTES} allowed"));
         }
         if let Some(reference) = outside_reference(schema) {
             return Err(format!("schema: `$ref` {reference:?} leads outside the schema; only `#…` is followed"));
@@ -140,11 +140,8 @@ impl Arguments {
     ///
     /// [`Outcome::BadArguments`], with every violation up to a bound.
     pub(crate) fn check(&self, text: &str) -> Result<Checked, ToolError> {
-        if text.len() > MOST_ARGUMENT_BYTES {
-            return Err(bad(format!(
-                "arguments are {} bytes, more than the {MOST_ARGUMENT_BYTES} allowed",
-                text.len()
-            )));
+        if text.len() > MAX_ARGUMENT_BYTES {
+            return Err(bad(format!("arguments are {} bytes, more than the {MAX_ARGUMENT_BYTES} allowed", text.len())));
         }
         let text = match text.trim_matches(JSON_SPACE) {
             "" => "{}",
@@ -208,12 +205,12 @@ fn told<'e>(errors: impl Iterator<Item = jsonschema::ValidationError<'e>>) -> St
     let mut told = Vec::new();
     let mut more = "";
     for error in errors {
-        if told.len() == MOST_VIOLATIONS {
+        if told.len() == MAX_VIOLATIONS {
             more = "; and more";
             break;
         }
         let mut text = error.to_string();
-        if text.len() > LONGEST_VIOLATION {
+        if text.len() > MAX_VIOLATION_LEN {
             text = error.masked().to_string();
         }
         let at = error.instance_path().to_string();
@@ -221,7 +218,7 @@ fn told<'e>(errors: impl Iterator<Item = jsonschema::ValidationError<'e>>) -> St
             text = "only the host may set this field".to_owned();
         }
         let text = if at.is_empty() { text } else { format!("{at}: {text}") };
-        told.push(match text.char_indices().nth(LONGEST_VIOLATION) {
+        told.push(match text.char_indices().nth(MAX_VIOLATION_LEN) {
             Some((end, _)) => format!("{}…", &text[..end]),
             None => text,
         });

@@ -20,13 +20,13 @@ pub use interface::Interface;
 pub use metadata::{Metadata, Producer};
 
 /// The deepest that modules and components may be nested, to be counted.
-const DEEPEST_PART: usize = 100;
+const MAX_PART_DEPTH: usize = 100;
 /// The most custom sections that are looked at: those of the outermost part, and what the others were made with.
-const MOST_CUSTOM_SECTIONS: usize = 1000;
+const MAX_CUSTOM_SECTIONS: usize = 1000;
 /// The most sections of which it is noted that something was left out.
-const MOST_NOTES: usize = 20;
+const MAX_NOTES: usize = 20;
 /// The longest name of something that is imported or exported, in characters. What is longer is cut.
-const LONGEST_NAME: usize = 1000;
+const MAX_NAME_LEN: usize = 1000;
 /// How the names begin of what a rich tool and a command export.
 const CALL: &str = "toolcrib:tool/call@1.";
 pub(super) const RUN: &str = "wasi:cli/run@0.2.";
@@ -140,7 +140,7 @@ fn of(program: &[u8]) -> Option<About> {
         }
         _ => Vec::new(),
     };
-    let not_tool = |(export, why): (String, String)| NotTool { export: cut(&export, LONGEST_NAME), why };
+    let not_tool = |(export, why): (String, String)| NotTool { export: cut(&export, MAX_NAME_LEN), why };
     Some(About {
         kind,
         digest: digest(program),
@@ -148,7 +148,7 @@ fn of(program: &[u8]) -> Option<About> {
         core_modules: outer.modules,
         pure: asks.as_deref().filter(|_| read.is_ok()).and_then(purity),
         asks,
-        exports: exports.map(|names| names.iter().map(|name| cut(name, LONGEST_NAME)).collect()),
+        exports: exports.map(|names| names.iter().map(|name| cut(name, MAX_NAME_LEN)).collect()),
         not_tools: not_tools.into_iter().map(not_tool).collect(),
         metadata: outer.metadata,
         notes,
@@ -190,8 +190,8 @@ impl Outer {
         let mut depth = 0;
         for payload in Parser::new(0).parse_all(program) {
             match payload.map_err(metadata::told)? {
-                Payload::ModuleSection { .. } | Payload::ComponentSection { .. } if depth == DEEPEST_PART => {
-                    return Err(format!("its parts are nested deeper than {DEEPEST_PART} levels"));
+                Payload::ModuleSection { .. } | Payload::ComponentSection { .. } if depth == MAX_PART_DEPTH => {
+                    return Err(format!("its parts are nested deeper than {MAX_PART_DEPTH} levels"));
                 }
                 Payload::ModuleSection { .. } => {
                     self.modules += 1;
@@ -201,11 +201,11 @@ impl Outer {
                 Payload::End(_) => depth = depth.saturating_sub(1),
                 Payload::CustomSection(section) if depth == 0 || section.name() == metadata::PRODUCERS => {
                     self.custom_sections += 1;
-                    if self.custom_sections > MOST_CUSTOM_SECTIONS {
-                        return Err(format!("it has more than {MOST_CUSTOM_SECTIONS} custom sections"));
+                    if self.custom_sections > MAX_CUSTOM_SECTIONS {
+                        return Err(format!("it has more than {MAX_CUSTOM_SECTIONS} custom sections"));
                     }
                     if let Err(why) = self.metadata.read(&section)
-                        && notes.len() < MOST_NOTES
+                        && notes.len() < MAX_NOTES
                     {
                         notes.push(format!("`{}`: {why}", section.name()));
                     }
@@ -289,9 +289,9 @@ mod tests {
     fn parts_are_counted_as_deep_as_they_may_be_nested() {
         let inside =
             |levels: usize| (0..levels).fold(section(1, MODULE), |it, _| section(4, &[COMPONENT, &it].concat()));
-        let about = told(&[inside(0), inside(DEEPEST_PART - 1)]);
+        let about = told(&[inside(0), inside(MAX_PART_DEPTH - 1)]);
         assert_eq!((about.core_modules, about.notes), (2, Vec::new()));
-        for levels in [DEEPEST_PART, 1000] {
+        for levels in [MAX_PART_DEPTH, 1000] {
             let about = told(&[inside(levels)]);
             assert_eq!(about.pure, None);
             assert_eq!(about.notes, ["it was not read whole: its parts are nested deeper than 100 levels"]);
@@ -300,10 +300,10 @@ mod tests {
 
     #[test]
     fn custom_sections_are_not_without_number() {
-        let about = told(&[custom("x", b"").repeat(MOST_CUSTOM_SECTIONS - 1), custom("version", b"1")]);
+        let about = told(&[custom("x", b"").repeat(MAX_CUSTOM_SECTIONS - 1), custom("version", b"1")]);
         assert_eq!((about.metadata.version.as_deref(), about.notes.len()), (Some("1"), 0));
-        let about = told(&[custom("source", &[0xff]).repeat(MOST_CUSTOM_SECTIONS)]);
-        assert_eq!(about.notes.len(), MOST_NOTES);
+        let about = told(&[custom("source", &[0xff]).repeat(MAX_CUSTOM_SECTIONS)]);
+        assert_eq!(about.notes.len(), MAX_NOTES);
         let made_with = [vec![1], sized(b"sdk"), vec![1], sized(b"x"), sized(b"")].concat();
         let inside = [MODULE, &custom("producers", &made_with), &custom("version", b"2")].concat();
         let metadata = told(&[section(1, &inside), section(1, &inside)]).metadata;
@@ -312,7 +312,7 @@ mod tests {
             (1, None),
             "the texts are those of the outermost part"
         );
-        let about = told(&[custom("x", b"").repeat(MOST_CUSTOM_SECTIONS), custom("version", b"1")]);
+        let about = told(&[custom("x", b"").repeat(MAX_CUSTOM_SECTIONS), custom("version", b"1")]);
         assert_eq!(about.metadata.version, None);
         assert!(about.notes[0].contains("more than 1000 custom sections"), "{:?}", about.notes);
     }
@@ -320,8 +320,8 @@ mod tests {
     #[test]
     fn a_name_is_cut_between_characters() {
         assert_eq!((cut("日本語", 3), cut("日本語", 2)), ("日本語".to_owned(), "日…".to_owned()));
-        let about = of(&imports(&"é".repeat(LONGEST_NAME + 1), 1)).expect("a module");
+        let about = of(&imports(&"é".repeat(MAX_NAME_LEN + 1), 1)).expect("a module");
         let asks = about.asks.expect("imports");
-        assert_eq!(asks[0].interfaces[0].name.chars().count(), LONGEST_NAME);
+        assert_eq!(asks[0].interfaces[0].name.chars().count(), MAX_NAME_LEN);
     }
 }

@@ -31,7 +31,7 @@ use script::Lines;
 /// The fields of a file that holds lists; the last of them is the project's alone.
 const FIELDS: [&str; 3] = ["tools", "hooks", "tools_policy"];
 /// How many fields of another system are named in a warning.
-const MOST_NAMED: usize = 16;
+const MAX_NAMED: usize = 16;
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,12 +167,12 @@ fn list(field: &str, fields: &mut Fields, report: &mut Report) -> Vec<((usize, S
 fn others(fields: Fields, report: &mut Report) {
     let others = fields.rest();
     let Some((first, _)) = others.first() else { return };
-    let named = others.iter().take(MOST_NAMED).map(|(key, _)| match nearest(&key.name, FIELDS.into_iter()) {
+    let named = others.iter().take(MAX_NAMED).map(|(key, _)| match nearest(&key.name, FIELDS.into_iter()) {
         Some(near) => format!("`{}` (did you mean `{near}`?)", key.name),
         None => format!("`{}`", key.name),
     });
     let named = named.collect::<Vec<_>>().join(", ");
-    let more = others.len().checked_sub(MOST_NAMED).filter(|more| *more > 0);
+    let more = others.len().checked_sub(MAX_NAMED).filter(|more| *more > 0);
     let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
     report.enter(String::new());
     report.warn_at(first.place, &format!("fields of another system are kept and ignored: {named}{more}"));

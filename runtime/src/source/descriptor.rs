@@ -11,15 +11,15 @@ use crate::schema::Strict;
 pub const SECTION: &str = "toolcrib:tool";
 
 /// The most bytes of one section.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 /// The most objects of a program.
-const MOST_OBJECTS: usize = 256;
+const MAX_OBJECTS: usize = 256;
 /// The deepest that arrays and objects of a descriptor may be nested.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// The deepest that modules and components may be nested.
-const DEEPEST_PART: usize = 100;
+const MAX_PART_DEPTH: usize = 100;
 /// The most sections of a program.
-const MOST_SECTIONS: usize = 100_000;
+const MAX_SECTIONS: usize = 100_000;
 /// The bytes before the first section: a mark and a version.
 const HEADER: usize = 8;
 
@@ -37,15 +37,15 @@ pub fn sections(program: &[u8]) -> Result<Vec<Value>, String> {
     let mut tools = Vec::new();
     let mut sections = 0;
     let mut level = vec![program];
-    for depth in 0..=DEEPEST_PART {
+    for depth in 0..=MAX_PART_DEPTH {
         let mut below = Vec::new();
         for part in level {
             let mut described = false;
             for section in Sections::of(part)? {
                 let section = section?;
                 sections += 1;
-                if sections > MOST_SECTIONS {
-                    return Err(format!("it has more than {MOST_SECTIONS} sections"));
+                if sections > MAX_SECTIONS {
+                    return Err(format!("it has more than {MAX_SECTIONS} sections"));
                 }
                 if let Some((SECTION, text)) = section.custom {
                     if std::mem::replace(&mut described, true) {
@@ -65,7 +65,7 @@ pub fn sections(program: &[u8]) -> Result<Vec<Value>, String> {
         }
         level = below;
     }
-    Err(format!("its parts are nested deeper than {DEEPEST_PART} levels"))
+    Err(format!("its parts are nested deeper than {MAX_PART_DEPTH} levels"))
 }
 
 /// The program with these descriptors at its top level, in the place of any that stand there. Where there are none, it has none
@@ -125,8 +125,8 @@ pub fn parse(text: &str) -> Result<Vec<Value>, String> {
 /// Adds the objects of a section.
 fn read(section: &[u8], tools: &mut Vec<Value>) -> Result<(), String> {
     let wrong = |what: String| format!("`{SECTION}`: {what}");
-    if section.len() > MOST_BYTES {
-        return Err(wrong(format!("{} bytes, and at most {MOST_BYTES} are read", section.len())));
+    if section.len() > MAX_BYTES {
+        return Err(wrong(format!("{} bytes, and at most {MAX_BYTES} are read", section.len())));
     }
     let text = std::str::from_utf8(section).map_err(|_| wrong("it is not UTF-8".to_owned()))?;
     sequence(text, tools).map_err(wrong)
@@ -148,11 +148,11 @@ fn add(descriptor: Strict, tools: &mut Vec<Value>) -> Result<(), String> {
         let found = super::shape::kind(&tool);
         return Err(format!("a sequence of JSON objects is expected, one a tool, found {found}"));
     }
-    if is_deeper(&tool, DEEPEST) {
-        return Err(format!("a descriptor is nested deeper than {DEEPEST} levels"));
+    if is_deeper(&tool, MAX_DEPTH) {
+        return Err(format!("a descriptor is nested deeper than {MAX_DEPTH} levels"));
     }
-    if tools.len() == MOST_OBJECTS {
-        return Err(format!("more than {MOST_OBJECTS} tools"));
+    if tools.len() == MAX_OBJECTS {
+        return Err(format!("more than {MAX_OBJECTS} tools"));
     }
     tools.push(tool);
     Ok(())
@@ -294,18 +294,18 @@ mod tests {
         assert!(told("[]").contains("found an array"));
         assert!(told(r#"{"a":1,"a":2}"#).contains("stands twice"));
         assert!(told("{} nonsense").contains("`toolcrib:tool`"));
-        assert!(told(&"{}".repeat(MOST_OBJECTS + 1)).contains("more than 256"));
-        assert!(told(&" ".repeat(MOST_BYTES + 1)).contains("1048577 bytes"));
+        assert!(told(&"{}".repeat(MAX_OBJECTS + 1)).contains("more than 256"));
+        assert!(told(&" ".repeat(MAX_BYTES + 1)).contains("1048577 bytes"));
         let nested = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
-        assert!(told(&nested(DEEPEST + 1)).contains("deeper than 64"));
-        assert!(sections(&component(&[custom(SECTION, &nested(DEEPEST))])).is_ok());
+        assert!(told(&nested(MAX_DEPTH + 1)).contains("deeper than 64"));
+        assert!(sections(&component(&[custom(SECTION, &nested(MAX_DEPTH))])).is_ok());
         assert!(told(&nested(5000)).contains("recursion"));
         let twice = [custom(SECTION, "{}"), custom(SECTION, "{}")];
         assert!(sections(&component(&twice)).unwrap_err().contains("stands twice"));
         assert!(described(&component(&[]), &[json!("a")]).unwrap_err().contains("found a string"));
         let many = vec![json!({"a": "x".repeat(1000)}); 1100];
         assert!(described(&component(&[]), &many).unwrap_err().contains("at most"));
-        let deep = (0..=DEEPEST_PART).fold(component(&[]), |inner, _| component(&[section(4, &inner)]));
+        let deep = (0..=MAX_PART_DEPTH).fold(component(&[]), |inner, _| component(&[section(4, &inner)]));
         assert!(sections(&deep).unwrap_err().contains("deeper than 100"));
     }
 

@@ -11,7 +11,7 @@ use super::reading::Reading;
 use super::{manifest, record};
 
 /// The largest document that is read.
-const MOST_BYTES: u64 = 8 << 20;
+const MAX_BYTES: u64 = 8 << 20;
 
 /// The tools of a document and every problem in it.
 pub(super) fn read(path: &Path) -> Reading {
@@ -50,9 +50,9 @@ pub(super) fn read_text(path: &Path) -> std::io::Result<String> {
         return Err(std::io::Error::other("not a regular file"));
     }
     let mut text = String::new();
-    let bytes = std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)? as u64;
-    if bytes > MOST_BYTES {
-        return Err(std::io::Error::other(format!("more than the {MOST_BYTES} bytes that are read")));
+    let bytes = std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)? as u64;
+    if bytes > MAX_BYTES {
+        return Err(std::io::Error::other(format!("more than the {MAX_BYTES} bytes that are read")));
     }
     Ok(text)
 }

@@ -14,7 +14,7 @@ use super::{environment, secrets};
 const PROGRAMS: [&str; 7] = ["files", "env", "network", "secrets", "cache", "model", "tools"];
 const SCRIPTS: [&str; 3] = ["exec", "delegate", "meta"];
 /// The most patterns of one list.
-const MOST_GLOBS: usize = 256;
+const MAX_GLOBS: usize = 256;
 /// The most entries of any other list: each is held against the ones before.
 const MAX_LISTED: usize = 1024;
 
@@ -69,8 +69,8 @@ fn names(field: &str, fields: &mut Map<String, Value>) -> Result<Vec<Glob>, Stri
 
 /// Patterns over names, none of them empty.
 pub(super) fn globs(field: &str, written: Vec<String>) -> Result<Vec<Glob>, String> {
-    if written.len() > MOST_GLOBS {
-        return Err(format!("{field}: {} patterns, more than the {MOST_GLOBS} allowed", written.len()));
+    if written.len() > MAX_GLOBS {
+        return Err(format!("{field}: {} patterns, more than the {MAX_GLOBS} allowed", written.len()));
     }
     let read = |(index, text): (usize, String)| match text.trim() {
         "" => Err(format!("{field}[{index}] is empty")),

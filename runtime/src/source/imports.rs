@@ -21,13 +21,13 @@ use super::descriptor::SECTION;
 pub(crate) use types::check_nesting;
 
 /// The most bytes of sections that are read.
-const MOST_BYTES: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 /// The most sections of a program.
-const MOST_SECTIONS: usize = 100_000;
+const MAX_SECTIONS: usize = 100_000;
 /// The most bytes that are read of a section of which only the name matters.
-const LONGEST_NAME: u64 = 64;
+const MAX_NAME_LEN: u64 = 64;
 /// The most names that are kept of a program: imports and what is used of them.
-const MOST_NAMES: usize = 2000;
+const MAX_NAMES: usize = 2000;
 
 /// The numbers of the sections that tell.
 mod section {
@@ -118,7 +118,7 @@ fn of_module(sections: Sections<'_, impl Read + Seek>) -> Result<Known, Unread> 
                 for export in ExportSectionReader::new(body).ok()? {
                     let export = export.ok()?;
                     // As many as are looked for: a module may export each of its functions.
-                    if export.kind == ExternalKind::Func && (functions.len() < MOST_NAMES || is_entry(export.name)) {
+                    if export.kind == ExternalKind::Func && (functions.len() < MAX_NAMES || is_entry(export.name)) {
                         functions.push(export.name.to_owned());
                     }
                 }
@@ -185,7 +185,7 @@ impl Found {
     /// Adds what is used of one import; `None` where there are too many.
     fn add(&mut self, from: &str, used: &[impl AsRef<str>]) -> Option<()> {
         self.names += 1 + used.len();
-        if self.names > MOST_NAMES {
+        if self.names > MAX_NAMES {
             return None;
         }
         let used = used.iter().map(|name| name.as_ref().to_owned());
@@ -200,7 +200,7 @@ impl Found {
     fn export(&mut self, name: &str) -> Option<()> {
         self.names += 1;
         self.known.exports.push(name.to_owned());
-        (self.names <= MOST_NAMES).then_some(())
+        (self.names <= MAX_NAMES).then_some(())
     }
 }
 
@@ -220,8 +220,8 @@ impl<R: Read + Seek> Sections<'_, R> {
     ///
     /// Where the file breaks off, is beyond a bound, or `visit` does not understand what it was given.
     fn each(mut self, wanted: &[u8], mut visit: impl FnMut(u8, BinaryReader<'_>) -> Option<()>) -> Result<(), Unread> {
-        let mut budget = MOST_BYTES;
-        for _ in 0..MOST_SECTIONS {
+        let mut budget = MAX_BYTES;
+        for _ in 0..MAX_SECTIONS {
             if self.left == 0 {
                 return Ok(());
             }
@@ -234,7 +234,7 @@ impl<R: Read + Seek> Sections<'_, R> {
             self.left = self.left.checked_sub(size).ok_or(breaks_off)?;
             let read = match wanted.contains(&id) {
                 // Its name alone says whether it matters.
-                true if id == section::CUSTOM => size.min(LONGEST_NAME),
+                true if id == section::CUSTOM => size.min(MAX_NAME_LEN),
                 true => size,
                 false => 0,
             };

@@ -38,7 +38,7 @@ pub use about::about;
 pub(crate) use artifact::{ToolsPolicy, defined_hook, defined_tool};
 pub(crate) use imports::check_nesting;
 pub use program::{Fingerprint, fingerprint, program_bytes};
-pub(crate) use program::{MOST_PROGRAM_BYTES, digest, portable};
+pub(crate) use program::{MAX_PROGRAM_BYTES, digest, portable};
 use reading::Reading;
 pub(crate) use report::nearest;
 use report::{Noted, Scope};

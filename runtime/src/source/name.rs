@@ -5,13 +5,13 @@ use crate::tool::Place;
 use super::report::Report;
 
 /// The longest name of a tool, in characters.
-const LONGEST: usize = 128;
+const MAX_CHARS: usize = 128;
 
 /// Refuses a name that is longer than any source may give.
 pub(super) fn check_length(name: &str) -> Result<(), String> {
-    match name.chars().count() <= LONGEST {
+    match name.chars().count() <= MAX_CHARS {
         true => Ok(()),
-        false => Err(format!("name is longer than {LONGEST} characters")),
+        false => Err(format!("name is longer than {MAX_CHARS} characters")),
     }
 }
 
@@ -30,5 +30,5 @@ pub(super) fn warn_of_servers(name: &str, place: Option<Place>, report: &mut Rep
 
 /// As much of a name as a message can hold.
 pub(super) fn shortened(name: &str) -> String {
-    name.chars().take(LONGEST).collect()
+    name.chars().take(MAX_CHARS).collect()
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 /// The largest program that is loaded.
-pub(crate) const MOST_PROGRAM_BYTES: usize = 64 << 20;
+pub(crate) const MAX_PROGRAM_BYTES: usize = 64 << 20;
 
 /// Which program it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,9 +39,9 @@ pub fn program_bytes(program: &Path) -> std::io::Result<Vec<u8>> {
         return Err(std::io::Error::other("not a regular file"));
     }
     let mut content = Vec::new();
-    File::open(program)?.take(MOST_PROGRAM_BYTES as u64 + 1).read_to_end(&mut content)?;
-    if content.len() > MOST_PROGRAM_BYTES {
-        return Err(std::io::Error::other(format!("more than the {MOST_PROGRAM_BYTES} bytes that are loaded")));
+    File::open(program)?.take(MAX_PROGRAM_BYTES as u64 + 1).read_to_end(&mut content)?;
+    if content.len() > MAX_PROGRAM_BYTES {
+        return Err(std::io::Error::other(format!("more than the {MAX_PROGRAM_BYTES} bytes that are loaded")));
     }
     Ok(content)
 }

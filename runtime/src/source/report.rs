@@ -248,7 +248,7 @@ impl Report {
 /// The most unknown fields of a file that are named.
 const MAX_UNKNOWN: usize = 100;
 /// The longest word that is held against others, in characters.
-const LONGEST_WORD: usize = 128;
+const MAX_WORD_LEN: usize = 128;
 /// The most pairs of characters that are compared to find the nearest of many words: a few milliseconds.
 const MAX_PAIRS: usize = 1 << 20;
 
@@ -261,14 +261,14 @@ pub(super) fn listed(each: impl ExactSizeIterator<Item = String>, most: usize) -
 
 /// The known word nearest to `word`, if one is near enough to be meant. Of very many words only the first are tried.
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let length = word.chars().take(LONGEST_WORD + 1).count();
-    if length > LONGEST_WORD {
+    let length = word.chars().take(MAX_WORD_LEN + 1).count();
+    if length > MAX_WORD_LEN {
         return None;
     }
     let most = (length / 3).clamp(1, 3);
     let mut left = MAX_PAIRS;
     known
-        .filter(|candidate| candidate.chars().take(LONGEST_WORD + 1).count().abs_diff(length) <= most)
+        .filter(|candidate| candidate.chars().take(MAX_WORD_LEN + 1).count().abs_diff(length) <= most)
         .take_while(|candidate| {
             let room = left.checked_sub((length + 1) * (candidate.len() + 1));
             left = room.unwrap_or(0);

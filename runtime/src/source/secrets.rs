@@ -11,7 +11,7 @@ use super::shape::{kind, members};
 const FIELD: &str = "capabilities.secrets";
 const FIELDS: [&str; 5] = ["name", "host", "header", "format", "query"];
 /// The most secrets of one tool.
-const MOST: usize = 16;
+const MAX_SECRETS: usize = 16;
 
 /// The secrets of `capabilities.secrets`.
 ///
@@ -24,8 +24,8 @@ pub(super) fn read(stated: Option<Value>) -> Result<Vec<SecretRequest>, String> 
         Some(Value::Array(items)) => items,
         Some(other) => return Err(format!("{FIELD} must be an array of objects, found {}", kind(&other))),
     };
-    if items.len() > MOST {
-        return Err(format!("{FIELD}: {} secrets, and a tool may ask for {MOST}", items.len()));
+    if items.len() > MAX_SECRETS {
+        return Err(format!("{FIELD}: {} secrets, and a tool may ask for {MAX_SECRETS}", items.len()));
     }
     let mut requests: Vec<SecretRequest> = Vec::with_capacity(items.len());
     for (index, item) in items.into_iter().enumerate() {

@@ -228,12 +228,12 @@ fn one_of<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<Option<T>> {
 }
 
 /// The most characters of a method.
-const LONGEST_METHOD: usize = 32;
+const MAX_METHOD_LEN: usize = 32;
 
 /// A method as it stands in a destination, and the only ones that are sent: what else HTTP calls one may hold quotes. A
 /// host in capital letters is written otherwise.
 pub(crate) fn is_method(text: &str) -> bool {
-    (1..=LONGEST_METHOD).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
+    (1..=MAX_METHOD_LEN).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
 }
 
 /// A port as it is written: 1 to 65535, without a sign and without leading zeros.

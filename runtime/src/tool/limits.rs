@@ -58,7 +58,7 @@ impl Limits {
     }
 
     /// The longest deadline that any source may set: a day.
-    pub const LONGEST_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
+    pub const MAX_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
     /// Bytes of the engine's stack for guest frames, the same for every call.
     pub const STACK: usize = 512 * 1024;
     /// The most core instances of one component: its program, its adapter, their shims, and the shared libraries of an
@@ -144,7 +144,7 @@ impl LimitRequest {
     /// `base` with what this names in its place.
     pub fn over(&self, base: Limits) -> Limits {
         Limits {
-            deadline: self.deadline.unwrap_or(base.deadline).min(Limits::LONGEST_DEADLINE),
+            deadline: self.deadline.unwrap_or(base.deadline).min(Limits::MAX_DEADLINE),
             memory: self.memory.unwrap_or(base.memory),
             stdout: self.stdout.unwrap_or(base.stdout),
             disk_bytes: self.disk_bytes.unwrap_or(base.disk_bytes),
@@ -166,7 +166,7 @@ impl LimitRequest {
         if is_operators {
             return most.cap(self.over(base));
         }
-        let longest = most.deadline.unwrap_or(defaults.deadline).min(Limits::LONGEST_DEADLINE);
+        let longest = most.deadline.unwrap_or(defaults.deadline).min(Limits::MAX_DEADLINE);
         Limits { deadline: self.deadline.map_or(base.deadline, |asked| asked.min(longest)), ..self.cap(base) }
     }
 
@@ -224,6 +224,6 @@ mod tests {
     #[test]
     fn no_source_sets_a_deadline_beyond_a_day() {
         let asked = LimitRequest { deadline: Some(Duration::MAX), ..Default::default() }.over(Limits::default());
-        assert_eq!(asked.deadline, Limits::LONGEST_DEADLINE);
+        assert_eq!(asked.deadline, Limits::MAX_DEADLINE);
     }
 }

@@ -8,7 +8,7 @@ use super::destination::{Scheme, port};
 use super::host::Host;
 
 /// The longest name of a secret.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LEN: usize = 64;
 /// What marks the place of the value in a format.
 pub const SLOT: &str = "{}";
 /// Headers that make a request what it is. A value in one of them would change where it goes or how it is read.
@@ -201,7 +201,7 @@ impl fmt::Display for SecretHost {
 /// Whether a text may name a secret: `[a-z0-9][a-z0-9_-]*`, at most 64 characters.
 pub fn is_secret_name(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    text.len() <= LONGEST_NAME
+    text.len() <= MAX_NAME_LEN
         && text.bytes().next().is_some_and(plain)
         && text.bytes().all(|byte| plain(byte) || b"_-".contains(&byte))
 }

@@ -4,8 +4,8 @@ use toolcrib_guest::{Error, Result};
 
 pub(crate) const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
-const MOST_BYTES: usize = 1 << 20;
-const MOST_FILES: usize = 100;
+const MAX_BYTES: usize = 1 << 20;
+const MAX_FILES: usize = 100;
 
 /// What becomes of one file.
 #[derive(Debug, PartialEq)]
@@ -65,8 +65,8 @@ impl Change<'_> {
 
 /// The changes of a patch, in its order.
 pub(crate) fn parse(patch: &str) -> Result<Vec<Change<'_>>> {
-    if patch.len() > MOST_BYTES {
-        return Err(Error::invalid(format!("the patch has {} bytes, over the limit of {MOST_BYTES}", patch.len())));
+    if patch.len() > MAX_BYTES {
+        return Err(Error::invalid(format!("the patch has {} bytes, over the limit of {MAX_BYTES}", patch.len())));
     }
     let mut lines = patch.trim().lines().enumerate().map(|(index, line)| (index + 1, line)).peekable();
     if lines.next().is_none_or(|(_, line)| line.trim_end() != BEGIN) {
@@ -83,8 +83,8 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<Change<'_>>> {
             ended = true;
         } else if let Some(section) = line.strip_prefix("*** ") {
             section_of(section, &mut changes).map_err(|why| wrong(&why))?;
-            if changes.len() > MOST_FILES {
-                return Err(wrong(&format!("the patch is for more than {MOST_FILES} files")));
+            if changes.len() > MAX_FILES {
+                return Err(wrong(&format!("the patch is for more than {MAX_FILES} files")));
             }
         } else {
             line_of(line, changes.last_mut()).map_err(|why| wrong(&why))?;

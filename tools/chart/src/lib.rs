@@ -7,8 +7,8 @@ use toolcrib_guest::{Answer, Error, Part, Result, Schema, tool, tools};
 
 tools!(chart);
 
-const MOST_SERIES: usize = 8;
-const MOST_VALUES: usize = 200;
+const MAX_SERIES: usize = 8;
+const MAX_VALUES: usize = 200;
 
 /// How the numbers are drawn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Schema)]
@@ -61,11 +61,11 @@ fn chart(
     series: Vec<Series>,
     #[arg(default = "bar")] kind: Kind,
 ) -> Result<Answer> {
-    if series.is_empty() || series.len() > MOST_SERIES {
-        return Err(Error::invalid(format!("{} series: there are 1 to {MOST_SERIES}", series.len())));
+    if series.is_empty() || series.len() > MAX_SERIES {
+        return Err(Error::invalid(format!("{} series: there are 1 to {MAX_SERIES}", series.len())));
     }
-    if labels.is_empty() || labels.len() > MOST_VALUES {
-        return Err(Error::invalid(format!("{} labels: there are 1 to {MOST_VALUES}", labels.len())));
+    if labels.is_empty() || labels.len() > MAX_VALUES {
+        return Err(Error::invalid(format!("{} labels: there are 1 to {MAX_VALUES}", labels.len())));
     }
     for Series { name, values } in &series {
         if values.len() != labels.len() {

@@ -12,7 +12,7 @@ const TOP: f64 = 56.0;
 const BOTTOM: f64 = 48.0;
 const COLOURS: [&str; 8] = ["#3366cc", "#dc3912", "#ff9900", "#109618", "#990099", "#0099c6", "#dd4477", "#66aa00"];
 /// The most labels that stand below: where there are more, some are left out.
-const MOST_SHOWN: usize = 16;
+const MAX_SHOWN: usize = 16;
 
 /// Where values lie on the picture.
 struct Scale {
@@ -56,7 +56,7 @@ pub(crate) fn draw(title: &str, labels: &[String], series: &[Series], kind: Kind
             y + 4.0
         );
     }
-    let every = labels.len().div_ceil(MOST_SHOWN);
+    let every = labels.len().div_ceil(MAX_SHOWN);
     for (at, label) in labels.iter().enumerate().step_by(every) {
         let x = LEFT + step * (at as f64 + 0.5);
         let label: String = label.chars().take(12).collect();

@@ -10,7 +10,7 @@ use address::Address;
 
 tools!(fetch_page);
 
-const MOST_REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
 
 /// What a page becomes.
@@ -45,7 +45,7 @@ fn fetch_page(
     max_characters: u32,
 ) -> Result<String> {
     let mut address = Address::parse(&url)?;
-    for _ in 0..=MOST_REDIRECTS {
+    for _ in 0..=MAX_REDIRECTS {
         let fetched = fetch(&address)?;
         match fetched.location {
             Some(location) if REDIRECTS.contains(&fetched.status) => {
@@ -55,7 +55,7 @@ fn fetch_page(
             _ => return page::told(&fetched, &address, format, max_characters as usize),
         }
     }
-    Err(Error::unavailable(format!("`{url}` redirects more than {MOST_REDIRECTS} times")))
+    Err(Error::unavailable(format!("`{url}` redirects more than {MAX_REDIRECTS} times")))
 }
 
 fn preview(call: &toolcrib_guest::Call) -> Result<String> {

@@ -8,7 +8,7 @@ use crate::{Fetched, Format};
 /// The columns of a line of text.
 const WIDTH: usize = 100;
 /// The largest page that is turned into text: what it is made of takes several times as much.
-const MOST_HTML: usize = 4 << 20;
+const MAX_HTML: usize = 4 << 20;
 
 /// What a model is told of a page: where it was, and its text.
 pub(crate) fn told(fetched: &Fetched, address: &Address, format: Format, most: usize) -> Result<String> {
@@ -27,11 +27,9 @@ pub(crate) fn told(fetched: &Fetched, address: &Address, format: Format, most: u
         return Err(Error::invalid(format!("`{address}` is `{kind}`, not text: {} bytes", body.len())));
     }
     let text = match is_html && format == Format::Text {
-        true if body.len() > MOST_HTML => {
+        true if body.len() > MAX_HTML => {
             let bytes = body.len();
-            return Err(Error::invalid(format!(
-                "`{address}` has {bytes} bytes of HTML, over the limit of {MOST_HTML}"
-            )));
+            return Err(Error::invalid(format!("`{address}` has {bytes} bytes of HTML, over the limit of {MAX_HTML}")));
         }
         true => html2text::from_read(&body[..], WIDTH).map_err(|error| Error::new(format!("`{address}`: {error}")))?,
         false => String::from_utf8_lossy(body).into_owned(),

@@ -7,9 +7,9 @@ use toolcrib_guest::{Answer, Error, Part, Result, Schema, Value, json, progress,
 
 tools!(run_checks);
 
-const MOST_CHECKS: usize = 32;
+const MAX_CHECKS: usize = 32;
 /// The most characters that are told of one answer.
-const LONGEST: usize = 500;
+const MAX_CHARS: usize = 500;
 
 /// One check.
 #[derive(Debug, Deserialize, Schema)]
@@ -44,8 +44,8 @@ fn run_checks(
     #[arg(default = false)]
     stop_on_failure: bool,
 ) -> Result<Answer> {
-    if checks.is_empty() || checks.len() > MOST_CHECKS {
-        return Err(Error::invalid(format!("{} checks: there are 1 to {MOST_CHECKS}", checks.len())));
+    if checks.is_empty() || checks.len() > MAX_CHECKS {
+        return Err(Error::invalid(format!("{} checks: there are 1 to {MAX_CHECKS}", checks.len())));
     }
     let mut ended = Vec::with_capacity(checks.len());
     for (done, check) in checks.iter().enumerate() {
@@ -79,7 +79,7 @@ fn run(check: &Check) -> Ended<'_> {
         }
     };
     let ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Ended { tool: &check.tool, ok, ms, said: said.chars().take(LONGEST).collect() }
+    Ended { tool: &check.tool, ok, ms, said: said.chars().take(MAX_CHARS).collect() }
 }
 
 fn line(one: &Ended<'_>) -> String {

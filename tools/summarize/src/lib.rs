@@ -5,11 +5,11 @@ use toolcrib_guest::{Call, Error, Result, files, model, progress, tool, tools};
 
 tools!(summarize);
 
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 /// The characters of one part, and the most parts.
 const PART: usize = 40_000;
-const MOST_PARTS: usize = 6;
-const LONGEST_STYLE: usize = 500;
+const MAX_PARTS: usize = 6;
+const MAX_STYLE_LEN: usize = 500;
 
 /// What the operator can set.
 #[derive(Default, Deserialize)]
@@ -33,19 +33,19 @@ fn summarize(
 ) -> Result<String> {
     let text = match (text, path) {
         (Some(text), None) => text,
-        (None, Some(path)) => files::read_text(path, MOST_BYTES)?,
+        (None, Some(path)) => files::read_text(path, MAX_BYTES)?,
         _ => return Err(Error::invalid("give either `text` or `path`")),
     };
     if text.trim().is_empty() {
         return Err(Error::invalid("there is nothing to sum up"));
     }
     let parts = parts(&text);
-    if parts.len() > MOST_PARTS {
-        let most = PART * MOST_PARTS;
+    if parts.len() > MAX_PARTS {
+        let most = PART * MAX_PARTS;
         return Err(Error::invalid(format!("the text has more than the {most} characters that are summed up")));
     }
     let Config { style } = call.config().unwrap_or_default();
-    let style: String = style.chars().take(LONGEST_STYLE).collect();
+    let style: String = style.chars().take(MAX_STYLE_LEN).collect();
     let steps = if parts.len() == 1 { 1 } else { parts.len() as u64 + 1 };
     let mut summaries = Vec::with_capacity(parts.len());
     for (done, part) in parts.iter().enumerate() {
@@ -133,7 +133,7 @@ mod tests {
         let (answer, asked) = said(json!({"text": text.repeat(4)}));
         assert_eq!((answer.expect("an answer").as_str(), asked.len()), ("summary 5", 5));
         assert!(asked[4].contains("summary 1\n\nsummary 2"), "{}", asked[4]);
-        assert!(said(json!({"text": "x".repeat(PART * MOST_PARTS + 1)})).0.is_err());
+        assert!(said(json!({"text": "x".repeat(PART * MAX_PARTS + 1)})).0.is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 use toolcrib::call::Payload;
 
-use crate::agent::answer::{Arriving, MOST_CALLS, Unusable, arguments, error_in, is_json, push_text, scalar, usage};
+use crate::agent::answer::{Arriving, MAX_CALLS, Unusable, arguments, error_in, is_json, push_text, scalar, usage};
 use crate::agent::turn::{Call, LENGTH, Turn, Usage};
 
 /// An answer while it arrives.
@@ -69,7 +69,7 @@ impl Answer {
             name.is_empty() || arguments.is_empty() || !self.calls[*at].object.ended
         });
         match opened {
-            None if self.calls.len() == MOST_CALLS => return Err(Unusable::Flood),
+            None if self.calls.len() == MAX_CALLS => return Err(Unusable::Flood),
             None => {
                 let mut object = Object::default();
                 object.read(&arguments);
@@ -275,8 +275,8 @@ mod tests {
     fn more_calls_than_any_model_makes_are_refused() {
         let calls = |count: usize| vec![json!({ "function": { "name": "one", "arguments": "{}" } }); count];
         let answer = |count| json!({ "choices": [{ "message": { "tool_calls": calls(count) } }] });
-        assert_eq!(Answer::default().add(&answer(MOST_CALLS)), Ok(""));
-        assert_eq!(Answer::default().add(&answer(MOST_CALLS + 1)), Err(Unusable::Flood));
+        assert_eq!(Answer::default().add(&answer(MAX_CALLS)), Ok(""));
+        assert_eq!(Answer::default().add(&answer(MAX_CALLS + 1)), Err(Unusable::Flood));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use toolcrib::call::Payload;
 
 use super::item::{Item, What};
-use crate::agent::answer::{Arriving, MOST_CALLS, Unusable, arguments, error_in, scalar, usage};
+use crate::agent::answer::{Arriving, MAX_CALLS, Unusable, arguments, error_in, scalar, usage};
 use crate::agent::conversation::Stand;
 use crate::agent::turn::{Call, FILTER, INCOMPLETE, LENGTH, Turn, Usage};
 
@@ -39,7 +39,7 @@ impl Answer {
     }
 
     fn push(&mut self, item: Item) -> Result<(), Unusable> {
-        if self.items.len() == MOST_CALLS {
+        if self.items.len() == MAX_CALLS {
             return Err(Unusable::Flood);
         }
         self.items.push(item);
@@ -441,8 +441,8 @@ mod tests {
     #[test]
     fn more_items_than_any_model_gives_are_refused() {
         let added = |n: usize| json!({ "type": "response.output_item.added", "item": { "type": "function_call", "id": n.to_string() } });
-        let events: Vec<Value> = (0..=MOST_CALLS).map(added).collect();
+        let events: Vec<Value> = (0..=MAX_CALLS).map(added).collect();
         assert_eq!(heard(&events), Err(Unusable::Flood));
-        assert_eq!(whole(&json!({ "output": vec![message("a"); MOST_CALLS + 1] })), Err(Unusable::Flood));
+        assert_eq!(whole(&json!({ "output": vec![message("a"); MAX_CALLS + 1] })), Err(Unusable::Flood));
     }
 }

@@ -15,7 +15,7 @@ use super::cases::Case;
 /// What a component is built from, in the folder of a package.
 const SOURCES: [&str; 3] = ["Cargo.toml", "src", "sdk"];
 /// The deepest that folders of sources are looked into.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// A source of tools, and their names.
 pub(super) struct Subject {
@@ -71,7 +71,7 @@ fn component(folder: &Path) -> anyhow::Result<PathBuf> {
     };
     let built = fs::metadata(component).and_then(|about| about.modified()).with_context(told)?;
     for source in SOURCES {
-        if let Some(newer) = newer(&folder.join(source), built, DEEPEST).with_context(told)? {
+        if let Some(newer) = newer(&folder.join(source), built, MAX_DEPTH).with_context(told)? {
             let message = format!("`{}` is newer than `{}`", newer.display(), component.display());
             return Err(Advice::new(message, build()).into());
         }

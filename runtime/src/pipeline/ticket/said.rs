@@ -17,7 +17,7 @@ pub(in crate::pipeline) struct Said {
 }
 
 /// The most warnings of one call.
-const MOST_WARNINGS: usize = 16;
+const MAX_WARNINGS: usize = 16;
 
 impl Ticket<'_> {
     /// Notes the call that makes this one.
@@ -28,7 +28,7 @@ impl Ticket<'_> {
     /// Notes what the caller should know, each once and no more than a few.
     pub(in crate::pipeline) fn warn(&mut self, warning: String) {
         self.note(|receipt| {
-            if receipt.warnings.len() < MOST_WARNINGS && !receipt.warnings.contains(&warning) {
+            if receipt.warnings.len() < MAX_WARNINGS && !receipt.warnings.contains(&warning) {
                 receipt.warnings.push(warning);
             }
         });

@@ -14,7 +14,7 @@ const PACKAGE: &str = "wasi:sockets/";
 /// How a function of it says that it was refused.
 const DENIED: &str = "access-denied";
 /// The most bytes kept of a function's name, which is a stranger's.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LEN: usize = 64;
 
 /// A function was called that can say nothing but that it did. It travels as the trap's cause.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Refusing {
                 }
                 ComponentItem::ComponentFunc(function) => {
                     let answer = self.answer(&function);
-                    let told: String = name.chars().take(LONGEST_NAME).collect();
+                    let told: String = name.chars().take(MAX_NAME_LEN).collect();
                     interface.func_new(name, move |mut store, _, given, results| {
                         let meter = &store.data().memory.meter;
                         if matches!(answer, Answer::Denied | Answer::Ends) {

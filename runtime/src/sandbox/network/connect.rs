@@ -25,9 +25,9 @@ use crate::tool::{Host, Scheme};
 use super::fault::{Fault, Phase};
 
 /// The most addresses of one name that are tried.
-const MOST_TRIED: usize = 8;
+const MAX_TRIED: usize = 8;
 /// The longest that a handshake may take.
-pub(super) const LONGEST_HANDSHAKE: Duration = Duration::from_secs(10);
+pub(super) const MAX_HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// What TLS is spoken with; made when the first request needs it, for reading the system's roots takes a while.
 #[derive(Default)]
@@ -63,7 +63,7 @@ impl Tls {
         };
         let name = name.map_err(|_| Fault::Tls("no certificate can be for such a host"))?;
         let connector = TlsConnector::from(self.config().await?);
-        let shaken = tokio::time::timeout(longest.min(LONGEST_HANDSHAKE), connector.connect(name, stream)).await;
+        let shaken = tokio::time::timeout(longest.min(MAX_HANDSHAKE), connector.connect(name, stream)).await;
         let stream =
             shaken.map_err(|_| Fault::Slow(Phase::Connection, "the far side did not end its handshake in time"))?;
         let stream = stream.map_err(|error| {
@@ -104,7 +104,7 @@ pub(super) async fn connect(
     longest: Duration,
 ) -> Result<Box<dyn Stream>, Fault> {
     let end = Instant::now() + longest;
-    let tried = &addresses[..addresses.len().min(MOST_TRIED)];
+    let tried = &addresses[..addresses.len().min(MAX_TRIED)];
     let mut fault = Fault::Unreachable("its host has no address");
     for (at, address) in tried.iter().enumerate() {
         // Those that are left share the time that is left: an address that drops everything must not use it up.

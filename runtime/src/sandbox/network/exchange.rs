@@ -19,9 +19,9 @@ use crate::sandbox::Meter;
 use crate::tool::{Host, Limits};
 
 use super::body::{Received, Sent};
-use super::connect::{Allowance, Bounded, LONGEST_HANDSHAKE, connect, overflowed};
+use super::connect::{Allowance, Bounded, MAX_HANDSHAKE, connect, overflowed};
 use super::fault::{Fault, Phase};
-use super::headers::{self, MOST_HEADERS};
+use super::headers::{self, MAX_HEADERS};
 use super::ledger::Entry;
 use super::secret::Sieve;
 use super::{Client, clip, secret};
@@ -39,7 +39,7 @@ pub(crate) struct Times {
 
 impl Times {
     /// The longest.
-    pub(crate) const LONGEST: Self = Self {
+    pub(crate) const MAX: Self = Self {
         connect: Duration::from_secs(10),
         first_byte: Duration::from_secs(30),
         between_bytes: Duration::from_secs(30),
@@ -148,8 +148,8 @@ impl Gate {
         let allowance = Allowance::new(head + buffer);
         let stream = Bounded { stream, allowance: allowance.clone() };
         let mut http = http1::Builder::new();
-        http.max_headers(MOST_HEADERS).max_buf_size(buffer).max_header_size(head);
-        let shaken = tokio::time::timeout(LONGEST_HANDSHAKE, http.handshake(TokioIo::new(stream))).await;
+        http.max_headers(MAX_HEADERS).max_buf_size(buffer).max_header_size(head);
+        let shaken = tokio::time::timeout(MAX_HANDSHAKE, http.handshake(TokioIo::new(stream))).await;
         let broken = |error: hyper::Error| broken(&error, head);
         let (mut sender, connection) =
             shaken.map_err(|_| Fault::Slow(Phase::Head, "the far side is too slow"))?.map_err(broken)?;
@@ -163,7 +163,7 @@ impl Gate {
         let answered = tokio::time::timeout(first_byte, answered).await;
         let response =
             answered.map_err(|_| Fault::Slow(Phase::Head, "the far side did not answer in time"))?.map_err(broken)?;
-        allowance.grant(self.limits.received.saturating_mul(MOST_FRAMING).saturating_add(head));
+        allowance.grant(self.limits.received.saturating_mul(MAX_FRAMING).saturating_add(head));
         Ok((response, connection))
     }
 }
@@ -171,7 +171,7 @@ impl Gate {
 /// The most descriptors that one request holds open: its connection, and what its name is asked for by.
 const DESCRIPTORS: usize = 2;
 /// The most bytes on the wire for one of a body: a chunk of a single byte is six.
-const MOST_FRAMING: usize = 8;
+const MAX_FRAMING: usize = 8;
 /// The smallest buffer that the protocol's implementation works with.
 const SMALLEST_BUFFER: usize = 8192;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::Outcome;
 use crate::sandbox::fault::Bytes;
 
-use super::headers::MOST_HEADERS;
+use super::headers::MAX_HEADERS;
 
 /// The end of a request that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl fmt::Display for Fault {
             Fault::ResponseTooLarge(most) => write!(f, "tool was sent more than {} in responses", Bytes(*most as u64)),
             Fault::HeadTooLarge(most) => {
                 let most = Bytes(*most as u64);
-                write!(f, "tool was sent a head of more than {most} or {MOST_HEADERS} headers")
+                write!(f, "tool was sent a head of more than {most} or {MAX_HEADERS} headers")
             }
             Fault::Name(why)
             | Fault::Connect(why)

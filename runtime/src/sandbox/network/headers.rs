@@ -10,7 +10,7 @@ use crate::tool::{Limits, Scheme, is_method};
 use super::fault::Fault;
 
 /// The most headers of one message.
-pub(super) const MOST_HEADERS: usize = 128;
+pub(super) const MAX_HEADERS: usize = 128;
 
 /// Headers about the connection, its framing or its proxies, which are the host's own.
 const OWN: [&str; 11] = [
@@ -81,9 +81,9 @@ pub(super) fn prepare(parts: &mut Parts, target: &Target, limits: &Limits) -> Re
         Some(_) => return Err(rejected("its path does not begin with `/`")),
     };
     let length: usize = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
-    if path.len() + length > limits.http_head || parts.headers.len() > MOST_HEADERS {
+    if path.len() + length > limits.http_head || parts.headers.len() > MAX_HEADERS {
         let most = limits.http_head;
-        return Err(rejected(&format!("its URL and headers are more than {most} bytes or {MOST_HEADERS} headers")));
+        return Err(rejected(&format!("its URL and headers are more than {most} bytes or {MAX_HEADERS} headers")));
     }
     parts.uri = Uri::try_from(path).map_err(|_| rejected("its path is no path"))?;
     parts.version = Version::HTTP_11;

@@ -13,7 +13,7 @@ use crate::tool::Limits;
 use super::fault::Fault;
 
 /// The most requests and denials of one call that are told.
-const MOST_TOLD: usize = 16;
+const MAX_TOLD: usize = 16;
 
 /// The account of one call.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl Ledger {
             return Err(fault);
         }
         let requests = &mut account.told.requests;
-        let index = (requests.len() < MOST_TOLD).then_some(requests.len());
+        let index = (requests.len() < MAX_TOLD).then_some(requests.len());
         if index.is_some() {
             requests.push(Exchange { method: method.to_owned(), ..Exchange::default() });
         }
@@ -163,7 +163,7 @@ impl Entry {
     pub(super) fn refused(&self, refusal: Refusal) -> String {
         let Refusal { denial, why } = refusal;
         self.note(|account| {
-            if account.denials.len() < MOST_TOLD && !account.denials.contains(&denial) {
+            if account.denials.len() < MAX_TOLD && !account.denials.contains(&denial) {
                 account.denials.push(denial);
             }
         });
@@ -237,7 +237,7 @@ mod tests {
         }
         assert_eq!(Entry::begin(&meter, "GET", &limits).unwrap_err(), Fault::TooMany(20));
         let told = meter.ledger().told().unwrap();
-        assert_eq!((told.requests.len(), told.count), (MOST_TOLD, 21));
+        assert_eq!((told.requests.len(), told.count), (MAX_TOLD, 21));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use connect::Tls;
 use resolve::Names;
 
 /// The most characters of a host or a method that are kept in records.
-const LONGEST_KEPT: usize = 256;
+const MAX_KEPT_LEN: usize = 256;
 
 /// What requests are sent with: who is asked about names, and who is trusted to vouch for a host.
 #[derive(Default)]
@@ -62,7 +62,7 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Certificates, String> {
 }
 
 fn clip(text: &str) -> String {
-    text.chars().take(LONGEST_KEPT).collect()
+    text.chars().take(MAX_KEPT_LEN).collect()
 }
 
 #[cfg(test)]

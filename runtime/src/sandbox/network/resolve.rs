@@ -15,11 +15,11 @@ use hickory_resolver::{Hosts, TokioResolver};
 use super::fault::{Fault, Phase};
 
 /// The longest that a name may take.
-const LONGEST: Duration = Duration::from_secs(10);
+const MAX_TIME: Duration = Duration::from_secs(10);
 /// The longest that one name server may take for one question.
-const LONGEST_QUESTION: Duration = Duration::from_secs(4);
+const MAX_QUESTION: Duration = Duration::from_secs(4);
 /// How long what the system's files say is believed.
-const LONGEST_KEPT: Duration = Duration::from_secs(60);
+const MAX_KEPT: Duration = Duration::from_secs(60);
 
 /// Who is asked about names.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl Names {
     pub(super) async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, Fault> {
         let resolver = self.resolver().await?;
         // The dot says that the name is whole: no search domain is put behind it.
-        let asked = tokio::time::timeout(LONGEST, resolver.lookup_ip(format!("{name}.")));
+        let asked = tokio::time::timeout(MAX_TIME, resolver.lookup_ip(format!("{name}.")));
         let found = asked.await.unwrap_or(Err(NetError::Timeout)).map_err(|error| fault(&error))?;
         let addresses: Vec<IpAddr> = found.iter().collect();
         if addresses.is_empty() { Err(Fault::Name("its host has no address")) } else { Ok(addresses) }
@@ -62,7 +62,7 @@ impl Names {
 
     async fn resolver(&self) -> Result<TokioResolver, Fault> {
         let settings = match self.servers.as_slice() {
-            [] => self.system.get(LONGEST_KEPT, of_system).await.map_err(Fault::Host)?,
+            [] => self.system.get(MAX_KEPT, of_system).await.map_err(Fault::Host)?,
             servers => {
                 let servers = servers.iter().map(name_server).collect();
                 Arc::new(Settings::new(servers, ResolverOpts::default(), Hosts::default()))
@@ -105,7 +105,7 @@ impl Settings {
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
         options.cache_size = 0;
         options.attempts = 1;
-        options.timeout = options.timeout.min(LONGEST_QUESTION);
+        options.timeout = options.timeout.min(MAX_QUESTION);
         Self { config: ResolverConfig::from_name_servers(name_servers), options, hosts: Arc::new(hosts) }
     }
 }
@@ -155,14 +155,14 @@ mod tests {
     #[tokio::test]
     async fn the_files_of_the_system_are_read_elsewhere_and_again_after_a_failure_or_a_while() {
         let (kept, here) = (Kept::default(), thread::current().id());
-        let failed = kept.get(LONGEST_KEPT, || Err("not yet".to_owned())).await;
+        let failed = kept.get(MAX_KEPT, || Err("not yet".to_owned())).await;
         assert_eq!(failed.map(|_| ()), Err("not yet".to_owned()));
         let elsewhere = move || {
             assert_ne!(thread::current().id(), here, "no worker of the runtime waits for a file");
             Ok(some())
         };
-        let first = kept.get(LONGEST_KEPT, elsewhere).await.expect("settings");
-        let again = kept.get(LONGEST_KEPT, || Err("it is not read again".to_owned())).await.expect("settings");
+        let first = kept.get(MAX_KEPT, elsewhere).await.expect("settings");
+        let again = kept.get(MAX_KEPT, || Err("it is not read again".to_owned())).await.expect("settings");
         assert!(Arc::ptr_eq(&first, &again));
         let later = kept.get(Duration::ZERO, || Ok(some())).await.expect("settings");
         assert!(!Arc::ptr_eq(&first, &later));

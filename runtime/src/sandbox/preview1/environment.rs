@@ -13,7 +13,7 @@ use wiggle::{GuestMemory, GuestPtr};
 use super::stat::nanoseconds;
 use super::{Result, put};
 use crate::call::Denial;
-use crate::sandbox::MOST_RANDOM;
+use crate::sandbox::MAX_RANDOM;
 use crate::sandbox::host::Host;
 
 /// The arguments, each as it is written to memory.
@@ -74,8 +74,8 @@ pub(super) fn resolution(host: &mut Host, clock: Clockid) -> Result<Timestamp> {
 /// Fills memory with random bytes.
 pub(super) fn random(host: &mut Host, memory: &mut GuestMemory<'_>, at: GuestPtr<u8>, bytes: Size) -> Result<()> {
     memory.as_slice(at.as_array(bytes))?;
-    if u64::from(bytes) > MOST_RANDOM {
-        let text = format!("{bytes} random bytes were asked for at once, and at most {MOST_RANDOM} are made");
+    if u64::from(bytes) > MAX_RANDOM {
+        let text = format!("{bytes} random bytes were asked for at once, and at most {MAX_RANDOM} are made");
         return Err(Error::trap(wasmtime::Error::msg(text)));
     }
     let random = random::Host::get_random_bytes(&mut host.random(), bytes.into()).map_err(Error::trap)?;

@@ -7,9 +7,9 @@ use wasmparser::CustomSectionReader;
 /// How the names of those begin that the host reads: the worlds that a module is for, and what a tool says of itself.
 const READ: [&str; 3] = ["component-type", "toolcrib", "package-docs"];
 /// The most bytes of one that is read.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 /// The most of them in one module or component.
-const MOST: usize = 1000;
+const MAX_SECTIONS: usize = 1000;
 
 /// The custom sections of one module or component, so far.
 #[derive(Default)]
@@ -26,17 +26,17 @@ impl<'a> Customs<'a> {
     /// A text that names it and says why it is refused.
     pub(super) fn add(&mut self, section: &CustomSectionReader<'a>) -> Result<(), String> {
         self.count += 1;
-        if self.count > MOST {
-            return Err(format!("a part of it has more than {MOST} custom sections"));
+        if self.count > MAX_SECTIONS {
+            return Err(format!("a part of it has more than {MAX_SECTIONS} custom sections"));
         }
         let (name, bytes) = (section.name(), section.data().len());
         if !READ.iter().any(|beginning| name.starts_with(beginning)) {
             return Ok(());
         }
         let name_shown: String = name.chars().take(100).collect();
-        if bytes > MOST_BYTES {
+        if bytes > MAX_BYTES {
             return Err(format!(
-                "its custom section `{name_shown}` has {bytes} bytes, and at most {MOST_BYTES} are read"
+                "its custom section `{name_shown}` has {bytes} bytes, and at most {MAX_BYTES} are read"
             ));
         }
         if !self.read.insert(name) {

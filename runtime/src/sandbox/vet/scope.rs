@@ -11,7 +11,7 @@ use super::custom::Customs;
 use super::told;
 
 /// The most instances of modules and components, with all that those make in turn.
-const MOST_INSTANCES: u64 = 1000;
+const MAX_INSTANCES: u64 = 1000;
 
 /// The module or component that is being read, and those around it.
 pub(super) struct Scopes<'a> {
@@ -120,8 +120,8 @@ impl Scope<'_> {
     fn make(&mut self, instances: u64) -> Result<(), String> {
         self.weight = self.weight.saturating_add(instances);
         match self.weight {
-            0..=MOST_INSTANCES => Ok(()),
-            found => Err(format!("it makes {found} instances or more, and at most {MOST_INSTANCES} are compiled")),
+            0..=MAX_INSTANCES => Ok(()),
+            found => Err(format!("it makes {found} instances or more, and at most {MAX_INSTANCES} are compiled")),
         }
     }
 }

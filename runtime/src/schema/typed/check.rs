@@ -14,14 +14,14 @@ use super::{ERROR, INFINITE, NEGATIVE_INFINITE, NOT_A_NUMBER, OK, SOME};
 
 /// The most values in the arguments of a call: each element, each field, also one that is left out, each byte of a
 /// `list<u8>` is one, and of a field so is each [`NAME`] of its name, which is copied.
-pub(super) const MOST_VALUES: usize = 1 << 18;
+pub(super) const MAX_VALUES: usize = 1 << 18;
 const NAME: usize = 40;
 /// Beyond this not every whole number is one of 64 bits with a point.
 const EXACT: f64 = (1_u64 << 53) as f64;
 /// The most characters of a value that a message shows.
-const LONGEST_SHOWN: usize = 60;
+const MAX_SHOWN_LEN: usize = 60;
 /// The most names that a message lists.
-const MOST_LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 
 /// Checks the arguments of a function.
 ///
@@ -29,7 +29,7 @@ const MOST_LISTED: usize = 12;
 ///
 /// One sentence, such as `$.items[3].size: 70000 does not fit u16`.
 pub(crate) fn check(function: &Function, arguments: &Map<String, Value>) -> Result<(), String> {
-    let mut budget = MOST_VALUES;
+    let mut budget = MAX_VALUES;
     members(&function.params, arguments, "argument", &mut budget).map_err(Wrong::told)
 }
 
@@ -68,7 +68,7 @@ impl Wrong {
 }
 
 fn is_plain(name: &str) -> bool {
-    name.len() <= LONGEST_SHOWN && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    name.len() <= MAX_SHOWN_LEN && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 fn value(ty: &Type, found: &Value, budget: &mut usize) -> Result<(), Wrong> {
@@ -246,7 +246,7 @@ fn spend(values: usize, budget: &mut usize) -> Result<(), Wrong> {
             *budget = left;
             Ok(())
         }
-        None => Err(Wrong::new(format!("more than {MOST_VALUES} values in the arguments of one call"))),
+        None => Err(Wrong::new(format!("more than {MAX_VALUES} values in the arguments of one call"))),
     }
 }
 
@@ -285,14 +285,14 @@ fn wanted(ty: &Type) -> String {
 }
 
 fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let short = |name: &str| name.chars().take(LONGEST_SHOWN).collect::<String>();
-    let mut names: Vec<_> = names.take(MOST_LISTED + 1).map(|name| format!("`{}`", short(name))).collect();
+    let short = |name: &str| name.chars().take(MAX_SHOWN_LEN).collect::<String>();
+    let mut names: Vec<_> = names.take(MAX_LISTED + 1).map(|name| format!("`{}`", short(name))).collect();
     match names.len() {
         0 => "none".to_owned(),
         1 => names.remove(0),
         more => {
-            if more > MOST_LISTED {
-                names[MOST_LISTED] = "…".to_owned();
+            if more > MAX_LISTED {
+                names[MAX_LISTED] = "…".to_owned();
             }
             format!("one of {}", names.join(", "))
         }
@@ -311,10 +311,10 @@ fn told(found: &Value) -> String {
 fn shown(found: &Value) -> String {
     let text = match found {
         // Of a long text, no more than is shown is written.
-        Value::String(text) => Value::String(text.chars().take(LONGEST_SHOWN + 1).collect()).to_string(),
+        Value::String(text) => Value::String(text.chars().take(MAX_SHOWN_LEN + 1).collect()).to_string(),
         other => other.to_string(),
     };
-    match text.char_indices().nth(LONGEST_SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN_LEN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
@@ -399,10 +399,10 @@ mod tests {
         let list = Type::List(Arc::new(Type::Bool));
         let of = |count: usize| json!({"items": vec![true; count]});
         // The argument and the list are two of them.
-        assert_eq!(check(&function(list.clone()), of(MOST_VALUES - 2).as_object().unwrap()), Ok(()));
-        let error = check(&function(list), of(MOST_VALUES - 1).as_object().unwrap()).unwrap_err();
+        assert_eq!(check(&function(list.clone()), of(MAX_VALUES - 2).as_object().unwrap()), Ok(()));
+        let error = check(&function(list), of(MAX_VALUES - 1).as_object().unwrap()).unwrap_err();
         assert_eq!(error, "$.items[262142]: more than 262144 values in the arguments of one call");
-        let bytes = told(Type::Bytes, json!("A".repeat(MOST_VALUES / 3 * 4 + 8)));
+        let bytes = told(Type::Bytes, json!("A".repeat(MAX_VALUES / 3 * 4 + 8)));
         assert_eq!(bytes, "$.items: more than 262144 values in the arguments of one call");
     }
 }

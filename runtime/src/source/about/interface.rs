@@ -8,7 +8,7 @@ use crate::source::imports::Known;
 use crate::source::typed;
 use crate::tool::Import;
 
-use super::{Asked, Capability, Kind, LONGEST_NAME, cut};
+use super::{Asked, Capability, Kind, MAX_NAME_LEN, cut};
 
 /// What a program uses of something that it imports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -52,11 +52,11 @@ pub(super) fn asked(imports: &[Import], kind: Kind) -> Vec<Asked> {
         };
         // The names of core modules have no version.
         let (name, version) = match import.from.split_once('@').filter(|_| kind != Kind::Module) {
-            Some((name, version)) => (name, Some(cut(version, LONGEST_NAME))),
+            Some((name, version)) => (name, Some(cut(version, MAX_NAME_LEN))),
             None => (import.from.as_str(), None),
         };
-        let functions = import.functions.iter().map(|name| cut(name, LONGEST_NAME)).collect();
-        let interface = Interface { name: cut(name, LONGEST_NAME), version, functions, cannot_link };
+        let functions = import.functions.iter().map(|name| cut(name, MAX_NAME_LEN)).collect();
+        let interface = Interface { name: cut(name, MAX_NAME_LEN), version, functions, cannot_link };
         found.entry(capability).or_default().push(interface);
     }
     let asked = found.into_iter().map(|(capability, interfaces)| Asked {
@@ -191,11 +191,11 @@ fn of_preview_1(import: &Import, found: &mut BTreeMap<Capability, Vec<Interface>
         let interfaces = found.entry(capability).or_default();
         let known = interfaces.iter_mut().find(|interface| interface.name == PREVIEW_1);
         match known {
-            Some(interface) => interface.functions.push(cut(function, LONGEST_NAME)),
+            Some(interface) => interface.functions.push(cut(function, MAX_NAME_LEN)),
             None => interfaces.push(Interface {
                 name: PREVIEW_1.to_owned(),
                 version: None,
-                functions: vec![cut(function, LONGEST_NAME)],
+                functions: vec![cut(function, MAX_NAME_LEN)],
                 cannot_link: unknown,
             }),
         }

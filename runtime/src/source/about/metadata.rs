@@ -12,13 +12,13 @@ use super::cut;
 /// The name of the section of producers.
 pub(super) const PRODUCERS: &str = "producers";
 /// The most characters of one text that are kept.
-const LONGEST_TEXT: usize = 2000;
+const MAX_TEXT_LEN: usize = 2000;
 /// The most producers that are kept and of one section looked at, and the most characters of a name and of a version.
-const MOST_PRODUCERS: usize = 100;
-const MOST_VALUES: usize = 1000;
-const LONGEST_PRODUCER: usize = 200;
+const MAX_PRODUCERS: usize = 100;
+const MAX_VALUES: usize = 1000;
+const MAX_PRODUCER_LEN: usize = 200;
 /// The most parts of a section of names that are looked at: the name of the whole stands first.
-const MOST_NAMES: usize = 100;
+const MAX_NAMES: usize = 100;
 
 /// What a program says of itself. Where a section stands twice, the last one holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -92,9 +92,9 @@ impl Metadata {
             _ => Some(std::str::from_utf8(section.data()).map_err(|_| "it is not UTF-8")?),
         };
         let (Some(text), Some(place)) = (text, self.place(section.name())) else { return Ok(()) };
-        *place = Some(cut(text, LONGEST_TEXT));
-        match text.chars().nth(LONGEST_TEXT) {
-            Some(_) => Err(format!("it has {} bytes and is cut to {LONGEST_TEXT} characters", text.len())),
+        *place = Some(cut(text, MAX_TEXT_LEN));
+        match text.chars().nth(MAX_TEXT_LEN) {
+            Some(_) => Err(format!("it has {} bytes and is cut to {MAX_TEXT_LEN} characters", text.len())),
             None => Ok(()),
         }
     }
@@ -120,16 +120,16 @@ impl Metadata {
             for value in field.values {
                 let value = value.map_err(told)?;
                 values += 1;
-                if values > MOST_VALUES {
-                    return Err(format!("more than {MOST_VALUES} in one section, of which the first are kept"));
+                if values > MAX_VALUES {
+                    return Err(format!("more than {MAX_VALUES} in one section, of which the first are kept"));
                 }
-                let [name, version] = [value.name, value.version].map(|text| cut(text, LONGEST_PRODUCER));
+                let [name, version] = [value.name, value.version].map(|text| cut(text, MAX_PRODUCER_LEN));
                 let producer = Producer { field: field.name.to_owned(), name, version };
                 if self.producers.contains(&producer) {
                     continue;
                 }
-                if self.producers.len() == MOST_PRODUCERS {
-                    return Err(format!("more than {MOST_PRODUCERS}, of which the first are kept"));
+                if self.producers.len() == MAX_PRODUCERS {
+                    return Err(format!("more than {MAX_PRODUCERS}, of which the first are kept"));
                 }
                 self.producers.push(producer);
             }
@@ -143,7 +143,7 @@ fn named<'a, N>(
     names: impl Iterator<Item = wasmparser::Result<N>>,
     whole: impl Fn(N) -> Option<&'a str>,
 ) -> Result<Option<&'a str>, String> {
-    for name in names.take(MOST_NAMES) {
+    for name in names.take(MAX_NAMES) {
         if let Some(name) = whole(name.map_err(told)?) {
             return Ok(Some(name));
         }
@@ -153,7 +153,7 @@ fn named<'a, N>(
 
 /// Why a section cannot be read. Names of the author's can stand in it.
 pub(super) fn told(error: BinaryReaderError) -> String {
-    cut(error.message(), LONGEST_PRODUCER)
+    cut(error.message(), MAX_PRODUCER_LEN)
 }
 
 #[cfg(test)]
@@ -225,10 +225,10 @@ mod tests {
 
     #[test]
     fn what_is_beyond_a_bound_is_cut_and_said() {
-        let (metadata, left_out) = read(&[("description", vec![b'x'; LONGEST_TEXT])]);
-        assert_eq!((metadata.description.map(|text| text.len()), left_out.len()), (Some(LONGEST_TEXT), 0));
+        let (metadata, left_out) = read(&[("description", vec![b'x'; MAX_TEXT_LEN])]);
+        assert_eq!((metadata.description.map(|text| text.len()), left_out.len()), (Some(MAX_TEXT_LEN), 0));
         let (metadata, left_out) = read(&[("description", vec![b'x'; 1 << 20])]);
-        assert_eq!(metadata.description.map(|text| text.chars().count()), Some(LONGEST_TEXT));
+        assert_eq!(metadata.description.map(|text| text.chars().count()), Some(MAX_TEXT_LEN));
         assert_eq!(left_out, ["it has 1048576 bytes and is cut to 2000 characters"]);
 
         assert_eq!(read(&[("producers", languages(1000, 100, "a"))]).1, Vec::<String>::new());
@@ -236,14 +236,14 @@ mod tests {
         assert_eq!(left_out, ["more than 1000 in one section, of which the first are kept"]);
         let (metadata, left_out) =
             read(&[("producers", languages(100, 100, "a")), ("producers", languages(1, 1, "b"))]);
-        assert_eq!(metadata.producers.len(), MOST_PRODUCERS);
+        assert_eq!(metadata.producers.len(), MAX_PRODUCERS);
         assert_eq!(left_out, ["more than 100, of which the first are kept"]);
         let (metadata, _) = read(&[("producers", languages(1, 1, &"a".repeat(5000)))]);
-        assert_eq!(metadata.producers[0].name.chars().count(), LONGEST_PRODUCER);
+        assert_eq!(metadata.producers[0].name.chars().count(), MAX_PRODUCER_LEN);
         let strange = [vec![1], sized(&[b'z'; 90_000]), vec![0]].concat();
-        assert_eq!(read(&[("producers", strange)]).1[0].chars().count(), LONGEST_PRODUCER);
+        assert_eq!(read(&[("producers", strange)]).1[0].chars().count(), MAX_PRODUCER_LEN);
 
-        let unknown = [0x50, 0].repeat(MOST_NAMES - 1);
+        let unknown = [0x50, 0].repeat(MAX_NAMES - 1);
         let name = [vec![0], sized(&sized(b"n"))].concat();
         assert_eq!(read(&[("name", [unknown.clone(), name.clone()].concat())]).0.name.as_deref(), Some("n"));
         assert_eq!(read(&[("name", [unknown, vec![0x50, 0], name].concat())]).0.name, None);

@@ -15,15 +15,15 @@ use crate::tool::Place;
 use super::node::{Data, Key, Node};
 
 /// The most values of a document, those that its aliases repeat among them.
-const MOST_VALUES: usize = 50_000;
+const MAX_VALUES: usize = 50_000;
 /// How deep lists and maps may lie in one another.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// The value of a document.
 pub(super) fn parse(text: &str) -> Result<Node, Fault> {
     let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_nodes: MOST_VALUES, max_depth: DEEPEST },
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 2 * MOST_VALUES },
+        budget: serde_saphyr::budget! { max_nodes: MAX_VALUES, max_depth: MAX_DEPTH },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 2 * MAX_VALUES },
         strict_booleans: true,
         with_snippet: false,
     };
@@ -161,8 +161,8 @@ mod tests {
         for n in 1..12 {
             aliases += &format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(","));
         }
-        let deep: String = (0..=DEEPEST).map(|n| format!("{}a:\n", " ".repeat(n))).collect();
-        let many = format!("---\na: [{}1]\n", "1,".repeat(MOST_VALUES));
+        let deep: String = (0..=MAX_DEPTH).map(|n| format!("{}a:\n", " ".repeat(n))).collect();
+        let many = format!("---\na: [{}1]\n", "1,".repeat(MAX_VALUES));
         for text in [aliases, deep, "[".repeat(5000), many] {
             let start = Instant::now();
             let fault = parse(&text).unwrap_err();

@@ -5,7 +5,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use wasmparser::{BinaryReader, CanonicalFunction, CanonicalOption, ComponentCanonicalSectionReader, Parser};
 
-use super::{MOST_BYTES, MOST_SECTIONS, Sections, section, types};
+use super::{MAX_BYTES, MAX_SECTIONS, Sections, section, types};
 
 /// The length of what a module or component begins with.
 const HEADER: u64 = 8;
@@ -15,7 +15,7 @@ pub(super) fn inside(file: &mut BufReader<impl Read + Seek>, size: u64) -> bool 
     if file.seek(SeekFrom::Start(HEADER)).is_err() {
         return false;
     }
-    let mut search = Search { budget: MOST_BYTES, sections: MOST_SECTIONS };
+    let mut search = Search { budget: MAX_BYTES, sections: MAX_SECTIONS };
     search.through(&mut Sections { file, size, left: size - HEADER }).unwrap_or(false)
 }
 

@@ -7,7 +7,7 @@ use wasmparser::{
 };
 
 /// The deepest that types or components may be nested, which is the parser's own bound for what it accepts.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 /// How the type of a component and that of an instance begin, and the declaration of a type inside of one.
 const COMPONENT: u8 = 0x41;
 const INSTANCE: u8 = 0x42;
@@ -58,7 +58,7 @@ fn walk<'a>(program: &'a [u8], worlds: &mut Vec<&'a [u8]>) -> Result<(), String>
                 let body = program.get(section.range()).unwrap_or_default();
                 read(BinaryReader::new(body, section.range().start), &mut false)?;
             }
-            Payload::ComponentSection { .. } if depth == DEEPEST => return Err(too_deep()),
+            Payload::ComponentSection { .. } if depth == MAX_DEPTH => return Err(too_deep()),
             Payload::ComponentSection { .. } | Payload::ModuleSection { .. } => depth += 1,
             Payload::End(_) => depth = depth.saturating_sub(1),
             Payload::CustomSection(custom) if custom.name().starts_with("component-type") => worlds.push(custom.data()),
@@ -78,7 +78,7 @@ fn one(
         *is_asynchronous |= has_async(&section.read::<ComponentType<'_>>().map_err(told)?);
         return Ok(None);
     }
-    if depth == DEEPEST {
+    if depth == MAX_DEPTH {
         return Err(too_deep());
     }
     section.read_u8().map_err(told)?;
@@ -122,5 +122,5 @@ fn told(error: wasmparser::BinaryReaderError) -> String {
 }
 
 fn too_deep() -> String {
-    format!("its types or components are nested deeper than {DEEPEST} levels")
+    format!("its types or components are nested deeper than {MAX_DEPTH} levels")
 }

@@ -8,11 +8,11 @@ use serde::Deserialize;
 /// The name of the section.
 pub(super) const SECTION: &str = "package-docs";
 /// The most bytes of it that are read.
-pub(super) const MOST_BYTES: usize = 1 << 20;
+pub(super) const MAX_BYTES: usize = 1 << 20;
 /// The versions that are understood.
 const VERSIONS: [u8; 2] = [0, 1];
 /// The most characters of one text.
-const LONGEST: usize = 4000;
+const MAX_CHARS: usize = 4000;
 
 /// The texts of a component.
 #[derive(Debug, Default, Deserialize)]
@@ -66,7 +66,7 @@ impl Docs {
     /// Reads the section. One that is not understood says nothing.
     pub(super) fn read(section: &[u8]) -> Self {
         match section.split_first() {
-            Some((version, json)) if VERSIONS.contains(version) && json.len() <= MOST_BYTES => {
+            Some((version, json)) if VERSIONS.contains(version) && json.len() <= MAX_BYTES => {
                 serde_json::from_slice(json).unwrap_or_default()
             }
             _ => Self::default(),
@@ -132,7 +132,7 @@ impl OfInterface<'_> {
 
 fn told(text: &str) -> Option<String> {
     let text = text.trim();
-    (!text.is_empty()).then(|| text.chars().take(LONGEST).collect())
+    (!text.is_empty()).then(|| text.chars().take(MAX_CHARS).collect())
 }
 
 #[cfg(test)]
@@ -164,12 +164,12 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_or_too_long_says_nothing_or_less() {
-        for section in [&b""[..], b"\x02{}", b"\x01{", b"\x01[]", &[&b"\x01"[..], &vec![b' '; MOST_BYTES + 1]].concat()]
+        for section in [&b""[..], b"\x02{}", b"\x01{", b"\x01[]", &[&b"\x01"[..], &vec![b' '; MAX_BYTES + 1]].concat()]
         {
             assert!(Docs::read(section).interfaces.is_empty());
         }
-        let long = format!(r#"{{"interfaces":{{"t":{{"funcs":{{"go":"{}"}}}}}}}}"#, "x".repeat(LONGEST + 1));
+        let long = format!(r#"{{"interfaces":{{"t":{{"funcs":{{"go":"{}"}}}}}}}}"#, "x".repeat(MAX_CHARS + 1));
         let told = docs(&long).of_interface("a:b/t", &["a:b/t"]).function("go");
-        assert_eq!(told.map(|told| told.len()), Some(LONGEST));
+        assert_eq!(told.map(|told| told.len()), Some(MAX_CHARS));
     }
 }

@@ -24,19 +24,19 @@ pub(super) use naming::{Names, names};
 pub use wit::documented;
 
 /// The most functions of a component.
-const MOST_FUNCTIONS: usize = 256;
+const MAX_FUNCTIONS: usize = 256;
 /// The most types that a function's types are made of, each counted wherever it stands.
-const MOST_PARTS: usize = 5000;
+const MAX_PARTS: usize = 5000;
 /// The deepest that they may be nested: each level may be two in JSON, of which 127 are read.
-const DEEPEST: usize = 50;
+const MAX_DEPTH: usize = 50;
 /// The most bytes of what is said of a function in its schemas, and of all functions of a component together: about so many
 /// as they will have, weighed before anything is written.
-const MOST_SCHEMA_BYTES: usize = 256 << 10;
-const MOST_TOGETHER: usize = 2 << 20;
+const MAX_SCHEMA_BYTES: usize = 256 << 10;
+const MAX_CONCURRENT: usize = 2 << 20;
 /// What a type weighs beside its names and texts.
 const TYPE_BYTES: usize = 90;
 /// The longest name of a function that a tool may have, in characters, and as much of a parameter's as a message shows.
-const LONGEST_NAME: usize = 128;
+const MAX_NAME_LEN: usize = 128;
 
 /// What compilers leave among the exports: it made the program ready while it was built, and is no tool. Each by its place
 /// and its first parameters, for a function of one's own may have the same name.
@@ -91,10 +91,10 @@ pub(super) fn read(program: &[u8]) -> Result<Exported, String> {
 
 fn of_exports(known: TypesRef<'_>, exports: &[String], docs: &Docs) -> Result<Exported, String> {
     let mut exported = Exported::default();
-    let mut left = MOST_TOGETHER;
+    let mut left = MAX_CONCURRENT;
     let counted = |exported: &Exported| match exported.functions.len() + exported.refused.len() {
-        0..=MOST_FUNCTIONS => Ok(()),
-        _ => Err(format!("it exports more than {MOST_FUNCTIONS} functions")),
+        0..=MAX_FUNCTIONS => Ok(()),
+        _ => Err(format!("it exports more than {MAX_FUNCTIONS} functions")),
     };
     let own: Vec<_> = exports.iter().map(String::as_str).filter(|name| !is_contract(name)).collect();
     for name in own.iter().copied() {
@@ -187,8 +187,8 @@ impl<'a> Reader<'a> {
         if name.starts_with('[') {
             return Err("a part of a resource, and JSON has no handles".to_owned());
         }
-        if name.len() > LONGEST_NAME {
-            return Err(format!("its name is longer than {LONGEST_NAME} characters"));
+        if name.len() > MAX_NAME_LEN {
+            return Err(format!("its name is longer than {MAX_NAME_LEN} characters"));
         }
         let known = self.known;
         let ty = &known[id];
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
         let mut weight = Weight { parts: 0, bytes: TYPE_BYTES + docs.as_ref().map_or(0, String::len), height: 0 };
         let mut params = Vec::with_capacity(ty.params.len());
         for (name, ty) in &ty.params {
-            let short = || name.chars().take(LONGEST_NAME).collect::<String>();
+            let short = || name.chars().take(MAX_NAME_LEN).collect::<String>();
             let read = self.value(ty, 1).map_err(|why| format!("its parameter `{}` is {why}", short()))?;
             weight.said(name, None);
             params.push(Field { name: name.to_string(), docs: None, ty: weight.take(read) });
@@ -207,14 +207,14 @@ impl<'a> Reader<'a> {
         let result = ty.result.as_ref().map(|ty| self.value(ty, 1)).transpose();
         let result = result.map_err(|why| format!("its result is {why}"))?.map(|read| weight.take(read));
         let Weight { parts, bytes, .. } = weight;
-        if parts > MOST_PARTS {
-            return Err(format!("its types are made of {parts} types, and at most {MOST_PARTS} are described"));
+        if parts > MAX_PARTS {
+            return Err(format!("its types are made of {parts} types, and at most {MAX_PARTS} are described"));
         }
-        if bytes > MOST_SCHEMA_BYTES {
-            return Err(format!("its schemas would have some {bytes} bytes, and at most {MOST_SCHEMA_BYTES} are made"));
+        if bytes > MAX_SCHEMA_BYTES {
+            return Err(format!("its schemas would have some {bytes} bytes, and at most {MAX_SCHEMA_BYTES} are made"));
         }
         *left = left.checked_sub(bytes).ok_or_else(|| {
-            format!("the schemas of all functions together would have more than {MOST_TOGETHER} bytes")
+            format!("the schemas of all functions together would have more than {MAX_CONCURRENT} bytes")
         })?;
         Ok(Function { interface: interface.map(str::to_owned), name: name.to_owned(), docs, params, result })
     }
@@ -228,14 +228,14 @@ impl<'a> Reader<'a> {
         };
         let read = match self.read.get(&id) {
             Some(known) => known.clone(),
-            None if level > DEEPEST => return Err(too_deep()),
+            None if level > MAX_DEPTH => return Err(too_deep()),
             None => {
                 let read = self.defined(id, level)?;
                 self.read.insert(id, read.clone());
                 read
             }
         };
-        if level + read.height > DEEPEST + 1 { Err(too_deep()) } else { Ok(read) }
+        if level + read.height > MAX_DEPTH + 1 { Err(too_deep()) } else { Ok(read) }
     }
 
     fn defined(&mut self, id: ComponentDefinedTypeId, level: usize) -> Result<Weighed, String> {
@@ -361,5 +361,5 @@ fn primitive(ty: PrimitiveValType) -> Result<Type, String> {
 }
 
 fn too_deep() -> String {
-    format!("of types nested deeper than {DEEPEST} levels")
+    format!("of types nested deeper than {MAX_DEPTH} levels")
 }

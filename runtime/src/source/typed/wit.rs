@@ -19,9 +19,9 @@ pub fn documented(program: &[u8], wit: &Path) -> Result<Vec<u8>, String> {
     let (package, _) = resolve.push_path(wit).map_err(|error| format!("{error:#}"))?;
     let name = resolve.packages[package].name.to_string();
     let section = PackageMetadata::extract(&resolve, package).encode().map_err(|error| format!("{error:#}"))?;
-    if section.len() > docs::MOST_BYTES {
+    if section.len() > docs::MAX_BYTES {
         let bytes = section.len();
-        return Err(format!("what `{name}` says has {bytes} bytes, and at most {} are read", docs::MOST_BYTES));
+        return Err(format!("what `{name}` says has {bytes} bytes, and at most {} are read", docs::MAX_BYTES));
     }
     let documented = with_section(program, docs::SECTION, Some(&section))?;
     let exported = read(&documented)?;

@@ -14,7 +14,7 @@ use super::program::Functions;
 use super::{Component, MAX_NAMES, demanded, filled};
 
 /// The most exports that are no tools of which a message tells.
-const MOST_TOLD: usize = 3;
+const MAX_TOLD: usize = 3;
 
 impl Component {
     /// The functions of a component that are tools, and the command that it may be besides.
@@ -126,7 +126,7 @@ fn refusals(refused: &[(String, String)]) -> String {
     if refused.is_empty() {
         return "it exports no functions".to_owned();
     }
-    listed(refused.iter().map(|(place, why)| format!("`{}` ({why})", name::shortened(place))), MOST_TOLD)
+    listed(refused.iter().map(|(place, why)| format!("`{}` ({why})", name::shortened(place))), MAX_TOLD)
 }
 
 #[cfg(test)]
