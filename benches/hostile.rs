@@ -129,7 +129,7 @@ impl Row {
         let hangs = case.hangs();
         let over = if hangs { case.deadline as f64 } else { 0.0 };
         let most = |of: fn(&Run) -> i64| runs.iter().map(of).max().unwrap_or_default();
-        let most_bytes = |of: fn(&Run) -> u64| runs.iter().map(of).max().unwrap_or_default();
+        let max_bytes = |of: fn(&Run) -> u64| runs.iter().map(of).max().unwrap_or_default();
         let (descriptors, threads) = (most(|run| run.descriptors), most(|run| run.threads));
         let records = most(|run| run.records.abs());
         let right = outcomes.iter().all(|outcome| case.ends.contains(&outcome.as_str()));
@@ -142,8 +142,8 @@ impl Row {
             lateness: Figures::of(runs.iter().flat_map(|run| &run.took).map(|took| took - over).collect())
                 .expect("a call"),
             hangs,
-            host_kib: most_bytes(|run| run.host_bytes) >> 10,
-            guest_kib: most_bytes(|run| run.guest_bytes) >> 10,
+            host_kib: max_bytes(|run| run.host_bytes) >> 10,
+            guest_kib: max_bytes(|run| run.guest_bytes) >> 10,
             descriptors,
             threads,
             records,

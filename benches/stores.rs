@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use toolcrib::audit::{self, Found, Severity};
+use toolcrib::audit::{self, LogProblemKind, Severity};
 use toolcrib::policy::{Approval, Approvals};
 use toolcrib::results::Results;
 
@@ -192,7 +192,7 @@ impl Stores {
             Err(error) => problems.push(error.to_string()),
             Ok(walk) => problems.extend(walk.filter_map(|found| match found {
                 Ok(problem) if problem.severity == Severity::Error => Some(format!("audit log: {}", problem.found)),
-                Ok(problem) if !matches!(problem.found, Found::Torn { .. }) => Some(problem.found.to_string()),
+                Ok(problem) if !matches!(problem.found, LogProblemKind::Torn { .. }) => Some(problem.found.to_string()),
                 Ok(_) => None,
                 Err(error) => Some(error.to_string()),
             })),

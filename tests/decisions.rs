@@ -7,23 +7,23 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use serde_json::{Value, json};
 use toolcrib::call::Behavior;
 use toolcrib::hook::{Hook, Modification, Proposed, Verdict};
-use toolcrib::policy::{Answer, Approver, Question, Rule};
+use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, Rule};
 use toolcrib::{Audit, Builder, Outcome, Policy, Runtime, Session, ToolCall, ToolResult};
 
 use crate::crib::Crib;
 
 /// Somebody who always answers the same, and writes down by which rule they were asked.
-struct Person(Answer, Mutex<Vec<String>>);
+struct Person(ApprovalAnswer, Mutex<Vec<String>>);
 
 impl Approver for Person {
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, question: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
         let each = if question.approval.is_none() { " each time" } else { "" };
         self.1.lock().unwrap().push(format!("{}{each}", question.rests_on));
         ready(self.0).boxed()
     }
 }
 
-fn person(answer: Answer) -> Arc<Person> {
+fn person(answer: ApprovalAnswer) -> Arc<Person> {
     Arc::new(Person(answer, Mutex::default()))
 }
 
@@ -55,7 +55,7 @@ fn call(session: &Session, arguments: Value) -> ToolResult {
 
 #[test]
 fn every_question_that_a_call_meets_is_asked_until_somebody_agreed_to_it() {
-    let (crib, person) = (crib("echo", json!({})), person(Answer::Session));
+    let (crib, person) = (crib("echo", json!({})), person(ApprovalAnswer::Session));
     let rules = policy(&[(Behavior::Ask, "t"), (Behavior::Ask, "t(path=*.git*)")]);
     let session = runtime(&crib, |builder| builder.policy(rules).approver(person.clone())).session();
     for path in ["a", "b", "x.git", "y.git"] {
@@ -70,7 +70,7 @@ fn every_question_that_a_call_meets_is_asked_until_somebody_agreed_to_it() {
 #[test]
 fn a_tool_that_needs_a_person_for_each_call_asks_each_time() {
     let crib = crib("echo", json!({"interface": {"requires_user_interaction": true}}));
-    let person = person(Answer::Always);
+    let person = person(ApprovalAnswer::Always);
     let allow = policy(&[(Behavior::Allow, "*")]);
     let session = runtime(&crib, |builder| builder.policy(allow.clone()).approver(person.clone())).session();
     for _ in 0..2 {
@@ -165,7 +165,7 @@ fn what_a_model_writes_is_bounded_in_records_and_answers() {
     assert!(told.content().len() < 1000 && endless.records()[0].to_string().len() < 4000);
 
     let failing = crib("exit_code", json!({"limits": {"outputKb": 512}}));
-    let session = runtime(&failing, |builder| builder.most_inline(1000)).session();
+    let session = runtime(&failing, |builder| builder.max_inline(1000)).session();
     let error = json!({"error": "e".repeat(30_000)}).to_string();
     let told = call(&session, json!({"code": 1, "stderr": error}));
     assert_eq!(told.receipt.outcome, Outcome::Failed);

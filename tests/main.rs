@@ -5,7 +5,6 @@
 
 mod answers;
 mod architecture;
-mod artifacts;
 mod audit;
 mod authoring;
 mod cli;
@@ -27,6 +26,7 @@ mod inspecting;
 mod interface;
 mod limits;
 mod manifest;
+mod markdown;
 mod permissions;
 mod preview1;
 mod programs;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 
 use tempfile::TempDir;
-use toolcrib::results::Kept;
+use toolcrib::results::StoredResult;
 use toolcrib::{Error, Results};
 
 /// A folder that the first result makes, in one that goes with the test.
@@ -32,7 +32,7 @@ impl Place {
         Results::folder(self.folder())
     }
 
-    fn file(&self, kept: &Kept) -> PathBuf {
+    fn file(&self, kept: &StoredResult) -> PathBuf {
         self.folder().join(&kept.reference)
     }
 
@@ -45,15 +45,15 @@ impl Place {
     }
 }
 
-fn put(results: &Results, content: impl AsRef<[u8]>) -> Kept {
+fn put(results: &Results, content: impl AsRef<[u8]>) -> StoredResult {
     results.put("tool", "call-1", content.as_ref()).unwrap()
 }
 
-fn whole(results: &Results, kept: &Kept) -> Vec<u8> {
+fn whole(results: &Results, kept: &StoredResult) -> Vec<u8> {
     results.open(&kept.reference, ..).unwrap().content
 }
 
-fn references(kept: &[Kept]) -> Vec<&str> {
+fn references(kept: &[StoredResult]) -> Vec<&str> {
     kept.iter().map(|kept| kept.reference.as_str()).collect()
 }
 
@@ -123,7 +123,7 @@ fn content_that_is_no_text_is_cut_where_it_was_asked() {
 #[test]
 fn the_oldest_go_where_there_would_be_too_many() {
     let place = Place::new();
-    let results = place.results().most_results(3);
+    let results = place.results().max_results(3);
     let kept: Vec<_> = (0..5).map(|n| put(&results, n.to_string())).collect();
     let left = results.list().unwrap();
     assert_eq!(references(&left), [4, 3, 2].map(|n| kept[n].reference.as_str()), "newest first");
@@ -134,7 +134,7 @@ fn the_oldest_go_where_there_would_be_too_many() {
 #[test]
 fn the_oldest_go_where_there_would_be_too_much() {
     let place = Place::new();
-    let results = place.results().most_bytes(10_000);
+    let results = place.results().max_bytes(10_000);
     let [first, second] = ["a", "b"].map(|letter| put(&results, letter.repeat(4_000)));
     assert_eq!(results.list().unwrap().len(), 2);
     let third = put(&results, "c".repeat(2_000));
@@ -151,7 +151,7 @@ fn what_is_too_old_cannot_be_opened_and_goes() {
     let clock = seconds.clone();
     let results = place
         .results()
-        .longest_age(Duration::from_secs(60))
+        .max_age(Duration::from_secs(60))
         .clock(move || SystemTime::UNIX_EPOCH + Duration::from_secs(clock.load(Relaxed)));
     let old = put(&results, "old");
     assert_eq!(old.created.to_string(), "2026-03-01T00:00:00Z");
@@ -171,7 +171,7 @@ fn what_is_too_old_cannot_be_opened_and_goes() {
 #[test]
 fn a_result_larger_than_all_may_be_is_refused_and_removes_nothing() {
     let place = Place::new();
-    let results = place.results().most_bytes(1_000);
+    let results = place.results().max_bytes(1_000);
     let kept = put(&results, "small");
     let said = reason(results.put("tool", "call-1", &[b'x'; 1_000]));
     assert_eq!(said, "1000 bytes do not fit into the 1000 that it may hold");
@@ -231,7 +231,7 @@ fn a_link_in_the_folder_is_not_followed() {
     symlink(&outside, place.file(&kept)).unwrap();
     assert_eq!(reason(results.open(&kept.reference, ..)), "it is a link or no file at all");
     assert!(results.list().unwrap().is_empty());
-    put(&results.clone().most_results(1), "another");
+    put(&results.clone().max_results(1), "another");
     results.remove(&kept.reference).unwrap();
     assert!(outside.exists() && !place.file(&kept).is_symlink(), "the link goes, its target stays");
     // Nor is one in the place of the lock, which would be written through.
@@ -303,12 +303,12 @@ fn what_a_crash_left_is_swept_by_the_next_put() {
 #[test]
 fn eight_threads_keep_all_they_put_within_the_bounds() {
     let place = Place::new();
-    let results = place.results().most_results(60);
-    let kept: Vec<Kept> = std::thread::scope(|scope| {
+    let results = place.results().max_results(60);
+    let kept: Vec<StoredResult> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
             .map(|n| {
                 // Each has its own, as another process would.
-                let results = place.results().most_results(60);
+                let results = place.results().max_results(60);
                 scope.spawn(move || (0..10).map(|m| put(&results, format!("{n} {m}").repeat(999))).collect::<Vec<_>>())
             })
             .collect();

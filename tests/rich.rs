@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolcrib::call::Part;
-use toolcrib::observe::{Event, Observer, What};
+use toolcrib::observe::{Event, EventKind, Observer};
 use toolcrib::{Audit, Builder, Runtime, ToolCall, ToolResult};
 
 use crate::crib::{Crib, guest, target};
@@ -64,12 +64,12 @@ impl Shown {
 
 impl Observer for Shown {
     fn observe(&self, event: &Event<'_>) {
-        let line = match &event.what {
-            What::Preview(text) => format!("preview {text}"),
-            What::Part { number, part: Part::Text(text) } => format!("{number} {text}"),
-            What::Part { number, part } => format!("{number} {part:?}"),
-            What::Started(_) => "started".to_owned(),
-            What::Ended(result) => format!("ended {}", result.receipt.outcome),
+        let line = match &event.kind {
+            EventKind::Preview(text) => format!("preview {text}"),
+            EventKind::Part { number, part: Part::Text(text) } => format!("{number} {text}"),
+            EventKind::Part { number, part } => format!("{number} {part:?}"),
+            EventKind::Started(_) => "started".to_owned(),
+            EventKind::Ended(result) => format!("ended {}", result.receipt.outcome),
             _ => return,
         };
         self.0.lock().unwrap().push(line);

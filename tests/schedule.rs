@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
-use toolcrib::observe::{Event, Observer, What};
+use toolcrib::observe::{Event, EventKind, Observer};
 use toolcrib::tool::SiblingFailure;
 use toolcrib::{Audit, Builder, Outcome, Runtime, Scheduler, ToolCall, ToolResult};
 
@@ -17,9 +17,9 @@ struct Diary(Mutex<Vec<String>>);
 
 impl Observer for Diary {
     fn observe(&self, event: &Event<'_>) {
-        let word = match &event.what {
-            What::Started(_) => "starts",
-            What::Ended(_) => "ends",
+        let word = match &event.kind {
+            EventKind::Started(_) => "starts",
+            EventKind::Ended(_) => "ends",
             _ => return,
         };
         self.0.lock().unwrap().push(format!("{} {word}", event.call_id));

@@ -208,7 +208,7 @@ fn an_embedder_gets_the_disabled_tools_as_data() {
     assert_eq!(disabled.len(), BAD.len(), "{disabled:?}");
     for (name, why) in BAD {
         assert!(disabled.iter().any(|(found, told)| *found == name && told.contains(why)), "{name}: {disabled:?}");
-        assert!(matches!(runtime.standing(name), Some(toolcrib::Standing::Unusable { .. })), "{name}");
+        assert!(matches!(runtime.availability(name), Some(toolcrib::Availability::Unusable { .. })), "{name}");
     }
     assert_eq!(runtime.warnings().len(), BAD.len());
     let offered: Vec<_> = runtime.session().tools().iter().map(|tool| tool.name.clone()).collect();

@@ -79,7 +79,7 @@ impl Processes {
             // its end means that nobody waits.
             let _ = job.send(&mut input);
             let mut answer = Vec::new();
-            let taken = output.take(job.most_answer_bytes() as u64 + 1).read_to_end(&mut answer);
+            let taken = output.take(job.max_answer_bytes() as u64 + 1).read_to_end(&mut answer);
             drop(read);
             let (late, status) = watch.join().map_err(|_| io::Error::other("nobody watched it"))?;
             taken?;
@@ -107,7 +107,7 @@ impl Compiler for Processes {
             )));
         }
         // It refuses such code itself; one that sends it all the same was led to it by the program.
-        if answer.len() > job.most_answer_bytes() {
+        if answer.len() > job.max_answer_bytes() {
             return Err(Failure::Program("its code is too large when it is compiled".to_owned()));
         }
         if !status.success() {

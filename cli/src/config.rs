@@ -67,7 +67,7 @@ pub(crate) struct Config {
     pub(crate) scheduler: Scheduler,
     /// See [`toolcrib::Builder::defer_above`].
     pub(crate) defer_above: Option<usize>,
-    /// See [`toolcrib::Builder::most_inline`].
+    /// See [`toolcrib::Builder::max_inline`].
     pub(crate) max_inline: Option<usize>,
     /// See [`toolcrib::Builder::name_servers`].
     pub(crate) name_servers: Vec<SocketAddr>,

@@ -18,9 +18,9 @@ use std::time::Duration;
 use anyhow::Context;
 use directories::ProjectDirs;
 use futures::stream::{StreamExt, TryStreamExt};
-use toolcrib::policy::{Approvals, Given, Permission, Policy};
+use toolcrib::policy::{Approvals, Permission, Policy, StoredApproval};
 use toolcrib::tool::{Access, LimitRequest, Limits};
-use toolcrib::{Audit, Builder, KeyValue, Runtime, Standing};
+use toolcrib::{Audit, Availability, Builder, KeyValue, Runtime};
 
 use crate::config::{Config, Mask};
 use crate::permission::Person;
@@ -190,7 +190,7 @@ impl Sources {
         let mut builder = Runtime::builder()
             .strict(self.strict)
             .policy(self.policy(&config))
-            .approvals(agreed.iter().map(Given::approval))
+            .approvals(agreed.iter().map(StoredApproval::approval))
             .approver(Arc::new(Person::new(approvals.clone(), agreed)))
             .audit(self.audit(secrets)?)
             .limits(Limits { deadline: default_deadline, ..Limits::default() })
@@ -219,7 +219,7 @@ impl Sources {
         }
         builder = self.compiling.settle(builder);
         if let Some(characters) = self.max_inline.map(|characters| characters as usize).or(config.max_inline) {
-            builder = builder.most_inline(characters);
+            builder = builder.max_inline(characters);
         }
         if let Some(folder) = &self.keyvalue_dir {
             builder = builder.keyvalue(KeyValue::folder(folder));
@@ -282,8 +282,8 @@ impl Sources {
         };
         let failed = progress::shown(&bar, all).await?;
         for (name, error) in failed.iter().take(MAX_WARNINGS) {
-            let then = match runtime.standing(name) {
-                Some(Standing::Unusable { .. }) => "the tool is disabled",
+            let then = match runtime.availability(name) {
+                Some(Availability::Unusable { .. }) => "the tool is disabled",
                 // The system failed and not the program.
                 _ => "the next call tries again",
             };

@@ -1,4 +1,4 @@
-//! What calls show while they run, on its way to whoever prints it: previews and parts, in their order, each with the time
+//! EventKind calls show while they run, on its way to whoever prints it: previews and parts, in their order, each with the time
 //! since its call began to run.
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use toolcrib::Session;
 use toolcrib::call::{Link, Media, Part};
-use toolcrib::observe::{Event, Observer, What};
+use toolcrib::observe::{Event, EventKind, Observer};
 
 use crate::media::MediaFolder;
 use crate::render;
@@ -22,10 +22,10 @@ pub(crate) struct Seen {
     pub(crate) what: Sight,
 }
 
-/// What it shows.
+/// EventKind it shows.
 #[derive(Debug)]
 pub(crate) enum Sight {
-    /// What it is about to do, before it runs.
+    /// EventKind it is about to do, before it runs.
     Preview(String),
     /// A part of its work, so many milliseconds after it began.
     Part { number: u64, ms: f64, part: Part },
@@ -62,17 +62,17 @@ struct Watcher {
 impl Observer for Watcher {
     fn observe(&self, event: &Event<'_>) {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-        let what = match &event.what {
-            What::Started(_) => {
+        let what = match &event.kind {
+            EventKind::Started(_) => {
                 started.insert(event.invocation.to_owned(), event.at);
                 return;
             }
-            What::Ended(_) => {
+            EventKind::Ended(_) => {
                 started.remove(event.invocation);
                 return;
             }
-            What::Preview(text) => Sight::Preview((*text).to_owned()),
-            What::Part { number, part } => {
+            EventKind::Preview(text) => Sight::Preview((*text).to_owned()),
+            EventKind::Part { number, part } => {
                 let since = started.get(event.invocation).and_then(|since| event.at.duration_since(*since).ok());
                 let ms = since.map_or(0.0, |since| (since.as_secs_f64() * 1e4).round() / 10.0);
                 Sight::Part { number: *number, ms, part: (*part).clone() }
@@ -118,7 +118,7 @@ pub(crate) fn text_of(part: &Part, folder: Option<&MediaFolder>) -> String {
             match folder {
                 Some(folder) => match folder.save(media) {
                     Ok(path) => format!("[{}, {bytes} bytes, saved as {}]", media.mime_type, path.display()),
-                    // What cannot be saved ends nothing.
+                    // EventKind cannot be saved ends nothing.
                     Err(error) => {
                         render::warning(&format!("{error:#}"));
                         format!("[{}, {name}, {bytes} bytes, not saved]", media.mime_type)

@@ -18,12 +18,13 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The modules stand in the order in which they may import one another: `error`, `private`, `tool`, `call`, `schema`,
-//! `source`, `registry`, `policy`, `hook`, `delegate`, `model`, `observe`, `audit`, `results`, `keyvalue`, `record`, `sandbox`,
+//! The modules stand in the order in which they may import one another: `error`, `owner_only`, `tool`, `call`, `schema`,
+//! `source`, `registry`, `policy`, `hook`, `delegate`, `model`, `observe`, `audit`, `results`, `keyvalue`, `agent_tool`, `sandbox`,
 //! `pipeline`, `runtime`. A dialect is known in [`source`] alone, the engine in the private `sandbox` alone, and only the private `pipeline` reaches the
 //! sandbox. Nothing here touches a terminal, the process's environment or a home directory: an embedder passes in what
 //! may be used.
 
+pub mod agent_tool;
 pub mod audit;
 pub mod call;
 pub mod delegate;
@@ -32,10 +33,9 @@ pub mod hook;
 mod keyvalue;
 pub mod model;
 pub mod observe;
+mod owner_only;
 mod pipeline;
 pub mod policy;
-mod private;
-pub mod record;
 mod registry;
 pub mod results;
 pub mod runtime;
@@ -45,7 +45,7 @@ pub mod source;
 pub mod tool;
 
 pub use audit::Audit;
-pub use call::{Receipt, ToolCall, ToolResult};
+pub use call::{Availability, Receipt, ToolCall, ToolResult};
 pub use delegate::Delegate;
 pub use error::{Error, Outcome, ToolError};
 pub use keyvalue::KeyValue;
@@ -53,6 +53,6 @@ pub use model::Model;
 pub use pipeline::{Scheduler, Session, Step};
 pub use policy::Policy;
 pub use results::Results;
-pub use runtime::{Builder, Runtime, Standing, WeakRuntime};
+pub use runtime::{Builder, Runtime, WeakRuntime};
 pub use sandbox::compiler;
 pub use tool::Tool;

@@ -16,7 +16,7 @@ pub const MAX_TOKENS: u32 = 4096;
 /// What a tool asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Question {
+pub struct CompletionRequest {
     /// How the model is to behave.
     pub system: Option<String>,
     /// What it is asked.
@@ -41,5 +41,5 @@ pub trait Model: Send + Sync {
     /// # Errors
     ///
     /// Why there is no answer, in words for the tool.
-    fn complete(&self, question: Question) -> BoxFuture<'_, Result<Completion, String>>;
+    fn complete(&self, question: CompletionRequest) -> BoxFuture<'_, Result<Completion, String>>;
 }

@@ -1,4 +1,4 @@
-//! What happens in a call, told step by step to whoever watches: for records, traces and progress. Watching costs a call
+//! EventKind happens in a call, told step by step to whoever watches: for records, traces and progress. Watching costs a call
 //! nothing where nobody does, and changes nothing where somebody does.
 
 use std::time::SystemTime;
@@ -30,14 +30,14 @@ pub struct Event<'a> {
     pub tool: Option<&'a Tool>,
     /// When.
     pub at: SystemTime,
-    /// What.
-    pub what: What<'a>,
+    /// EventKind.
+    pub what: EventKind<'a>,
 }
 
-/// What can happen in a call, in this order.
+/// EventKind can happen in a call, in this order.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum What<'a> {
+pub enum EventKind<'a> {
     /// A door handed it in; the text is what the model sent.
     Received(&'a str),
     /// Its tool was found and is loaded.
@@ -52,7 +52,7 @@ pub enum What<'a> {
     Mutated(&'a Mutation),
     /// The arguments about which rules and people are asked.
     Judging(&'a Value),
-    /// What the call is about to do, for people: in the tool's own words, or in its record's.
+    /// EventKind the call is about to do, for people: in the tool's own words, or in its record's.
     Preview(&'a str),
     /// A person is being asked.
     Asking(&'a Decision),
@@ -82,7 +82,7 @@ pub enum What<'a> {
     Ended(&'a ToolResult),
 }
 
-/// What a hook said.
+/// EventKind a hook said.
 #[derive(Debug, Clone, Serialize)]
 pub struct Hooked<'a> {
     /// The hook.

@@ -1,7 +1,7 @@
 //! The tools of a runtime by name and by alias. One name means one tool: a second, or one that looks like it, is an error
 //! that names both sources.
 
-mod likeness;
+mod confusables;
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ impl Registry {
             if self.by_name.insert(name.to_owned(), at).is_some() {
                 return Err(duplicate(name, &tool, &tool));
             }
-            for likeness in likeness::of(name) {
+            for likeness in confusables::of(name) {
                 self.by_likeness.entry(likeness).or_insert((at, name.to_owned()));
             }
         }
@@ -55,7 +55,7 @@ impl Registry {
             }
         }
         for name in names(tool) {
-            for likeness in likeness::of(name) {
+            for likeness in confusables::of(name) {
                 if let Some((at, like)) = self.by_likeness.get(&likeness) {
                     return Err(Error::LookAlike {
                         name: name.to_owned(),
@@ -104,7 +104,7 @@ impl Registry {
             tool.origin.format != Format::Builtin && visibility != Visibility::Internal
         };
         let mut sourced = self.tools.iter().filter(is_shown).peekable();
-        sourced.peek().is_some() && sourced.all(|tool| tool.origin.format == Format::Artifact)
+        sourced.peek().is_some() && sourced.all(|tool| tool.origin.format == Format::Markdown)
     }
 }
 

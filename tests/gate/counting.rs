@@ -108,9 +108,9 @@ fn no_more_requests_are_under_way_than_may_be() {
     let flag = allow(&[&server.authority()]);
     let line = gate.ask(&json!({"url": server.url(), "together": AT_ONCE}), &[&flag]);
     assert_eq!(line["result"], json!({"ended": {"200": AT_ONCE}}), "{line}");
-    assert_eq!(server.most_open(), AT_ONCE);
+    assert_eq!(server.max_open(), AT_ONCE);
     gate.ask(&json!({"url": server.url(), "together": 40}), &[&flag]);
-    assert!(server.most_open() <= AT_ONCE, "{} were open at once", server.most_open());
+    assert!(server.max_open() <= AT_ONCE, "{} were open at once", server.max_open());
     assert!(server.is_left_alone());
     gate.ends_well();
 }
@@ -133,5 +133,5 @@ fn the_connections_of_all_calls_leave_descriptors_to_the_host() {
     let ran = command.output().unwrap();
     let line: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
     assert_eq!(line["result"], json!({"ended": {"200": 7, "ConnectionLimitReached": 1}}), "{line}");
-    assert_eq!((server.most_open(), gate.crib.records().len()), (7, 1));
+    assert_eq!((server.max_open(), gate.crib.records().len()), (7, 1));
 }

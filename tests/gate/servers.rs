@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 struct Seen {
     connections: AtomicUsize,
     open: AtomicUsize,
-    most_open: AtomicUsize,
+    max_open: AtomicUsize,
     sent: AtomicU64,
     heads: Mutex<Vec<String>>,
     over: AtomicBool,
@@ -106,7 +106,7 @@ impl Server {
                 let Ok(socket) = socket else { continue };
                 seen.connections.fetch_add(1, Ordering::SeqCst);
                 let open = seen.open.fetch_add(1, Ordering::SeqCst) + 1;
-                seen.most_open.fetch_max(open, Ordering::SeqCst);
+                seen.max_open.fetch_max(open, Ordering::SeqCst);
                 let _ = socket.set_read_timeout(Some(PAUSE));
                 let _ = socket.set_write_timeout(Some(MAX_TIME));
                 let (seen, serve) = (seen.clone(), serve.clone());
@@ -140,8 +140,8 @@ impl Server {
     }
 
     /// The most connections that were open at once.
-    pub(super) fn most_open(&self) -> usize {
-        self.seen.most_open.load(Ordering::SeqCst)
+    pub(super) fn max_open(&self) -> usize {
+        self.seen.max_open.load(Ordering::SeqCst)
     }
 
     /// Bytes that it could send.

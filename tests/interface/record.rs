@@ -37,7 +37,7 @@ fn a_record_is_a_tool() {
     assert_eq!(validate(&crib, "echo.tool.json"), (Some(0), "1 source, 0 errors, 0 warnings\n".to_owned()));
     let [tool] = load(&crib, "echo.tool.json").try_into().unwrap();
     assert_eq!((tool.name.as_str(), tool.description.as_deref()), ("say", Some("say it again")));
-    assert_eq!(tool.origin.format, Format::Record);
+    assert_eq!(tool.origin.format, Format::AgentTool);
     assert_eq!(tool.requested.files, FileRequest::Workspace(Access::Read));
     assert_eq!(tool.requested.env, ["TZ"]);
     assert_eq!((tool.limits.memory, tool.limits.deadline.unwrap().as_millis()), (Some(32 << 20), 1500));
@@ -69,7 +69,7 @@ fn a_name_that_is_not_stated_ends_the_id() {
 fn a_json_file_is_a_record_where_it_says_which_tool_it_is() {
     let crib = crib(&record(json!({})));
     fs::write(crib.path("any.json"), record(json!({})).to_string()).unwrap();
-    assert_eq!(load(&crib, "any.json")[0].origin.format, Format::Record);
+    assert_eq!(load(&crib, "any.json")[0].origin.format, Format::AgentTool);
     fs::write(crib.path("any.json"), json!({"tool_id": "t", "tools": []}).to_string()).unwrap();
     let (code, told) = validate(&crib, "any.json");
     assert!(code == Some(0) && told.contains("unknown field `tool_id` is ignored"), "a manifest: {told}");

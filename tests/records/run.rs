@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use serde_json::{Value, json};
+use toolcrib::agent_tool::AgentToolRecorder;
 use toolcrib::call::Behavior;
 use toolcrib::hook::{Ended, Hook, Modification, Proposed, Review, Verdict};
-use toolcrib::policy::{Answer, Approver, Policy, Question, Rule};
-use toolcrib::record::Records;
+use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, Policy, Rule};
 use toolcrib::{Error, Results, ToolCall};
 
 use super::standard::Standard;
@@ -35,10 +35,10 @@ impl Hook for Says {
 }
 
 /// Answers every question.
-struct Answers(Answer);
+struct Answers(ApprovalAnswer);
 
 impl Approver for Answers {
-    fn ask<'a>(&'a self, _: Question<'a>) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, _: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
         ready(self.0).boxed()
     }
 }
@@ -76,10 +76,10 @@ fn every_end() -> Run {
     let policy = policy.into_iter().fold(Policy::default(), |policy, (what, which)| policy.rule(rule(what, which)));
     let builder = |hook: Option<Says>, answer| {
         let builder = watched.builder(&crib).policy(policy.clone()).approver(Arc::new(Answers(answer)));
-        let builder = builder.results(Results::folder(crib.path("results"))).most_inline(1000);
+        let builder = builder.results(Results::folder(crib.path("results"))).max_inline(1000);
         hook.into_iter().fold(builder, |builder, hook| builder.hook(Arc::new(hook))).build().unwrap()
     };
-    let plain = builder(None, Answer::Once);
+    let plain = builder(None, ApprovalAnswer::Once);
     call(&plain, "open", &json!({"a": 1}));
     call(&plain, "open", &json!({"a": "risky"}));
     call(&plain, "open", &json!({"a": "secret"}));
@@ -95,11 +95,11 @@ fn every_end() -> Run {
         tokio::time::timeout(Duration::from_millis(300), plain.call(ToolCall::new("cut", "sleep", "{}"))).await
     })
     .unwrap_err();
-    call(&builder(None, Answer::No), "open", &json!({"a": "risky"}));
-    call(&builder(Some(Says(modify(json!({"a": 2})), Review::Pass)), Answer::No), "open", &json!({"a": 1}));
-    call(&builder(Some(Says(Verdict::Block("no".into()), Review::Pass)), Answer::No), "open", &json!({}));
-    call(&builder(Some(Says(Verdict::Allow, Review::Block("no".into()))), Answer::No), "open", &json!({}));
-    let failed = builder(Some(Says(Verdict::Pass, Review::Pass)), Answer::No);
+    call(&builder(None, ApprovalAnswer::No), "open", &json!({"a": "risky"}));
+    call(&builder(Some(Says(modify(json!({"a": 2})), Review::Pass)), ApprovalAnswer::No), "open", &json!({"a": 1}));
+    call(&builder(Some(Says(Verdict::Block("no".into()), Review::Pass)), ApprovalAnswer::No), "open", &json!({}));
+    call(&builder(Some(Says(Verdict::Allow, Review::Block("no".into()))), ApprovalAnswer::No), "open", &json!({}));
+    let failed = builder(Some(Says(Verdict::Pass, Review::Pass)), ApprovalAnswer::No);
     call(&failed, "exit_code", &json!({"code": 1}));
     drop((plain, failed));
     watched.close()
@@ -280,7 +280,7 @@ fn a_folder_that_others_could_write_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     let place = tempfile::tempdir().unwrap();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let shared = Records::folder(place.path()).err().expect("others could write there");
+    let shared = AgentToolRecorder::folder(place.path()).err().expect("others could write there");
     assert!(matches!(&shared, Error::Records { .. }) && shared.to_string().contains("someone else"), "{shared}");
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use toolcrib::record::Records;
+use toolcrib::agent_tool::AgentToolRecorder;
 use toolcrib::{Builder, Error, Runtime, ToolCall, ToolResult};
 
 use super::standard::kinds_of_a_run;
@@ -30,7 +30,8 @@ impl Watched {
     /// The same, with records that are told something first.
     pub(crate) fn with(settle: impl FnOnce(Records) -> Records) -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder");
-        let records = settle(Records::folder(dir.path().join("records")).expect("a folder that can be written"));
+        let records =
+            settle(AgentToolRecorder::folder(dir.path().join("records")).expect("a folder that can be written"));
         Self { dir, records: Some(Arc::new(records)) }
     }
 

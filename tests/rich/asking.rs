@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use futures::future::{BoxFuture, FutureExt, ready};
 use serde_json::{Value, json};
 use toolcrib::call::Behavior;
-use toolcrib::model::{Completion, Question};
+use toolcrib::model::{Completion, CompletionRequest};
 use toolcrib::policy::{Permission, Rule};
 use toolcrib::{Model, Outcome, Policy};
 
@@ -18,7 +18,7 @@ use super::{call, crib, record, runtime};
 struct Parrot(AtomicU64);
 
 impl Model for Parrot {
-    fn complete(&self, question: Question) -> BoxFuture<'_, Result<Completion, String>> {
+    fn complete(&self, question: CompletionRequest) -> BoxFuture<'_, Result<Completion, String>> {
         self.0.fetch_add(1, SeqCst);
         let text = match question.prompt.as_str() {
             "large" => "x".repeat((256 << 10) + 1),

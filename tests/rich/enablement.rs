@@ -1,7 +1,7 @@
 //! For whom a tool is: what is for others is neither shown nor called, and says why.
 
 use serde_json::{Value, json};
-use toolcrib::{Outcome, Standing};
+use toolcrib::{Availability, Outcome};
 
 use crate::crib::{Crib, guest};
 
@@ -17,8 +17,8 @@ fn crib(more: Value) -> Crib {
 
 fn why(crib: &Crib, with: impl FnOnce(toolcrib::Builder) -> toolcrib::Builder) -> Option<String> {
     let runtime = runtime_of(crib, "tool.wasm", with);
-    let why = match runtime.standing("echo") {
-        Some(Standing::Closed { why, .. }) => Some(why.to_owned()),
+    let why = match runtime.availability("echo") {
+        Some(Availability::Disabled { why, .. }) => Some(why.to_owned()),
         _ => None,
     };
     let shown = runtime.session().tools().iter().any(|tool| tool.name == "echo");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures::future::{BoxFuture, FutureExt, ready};
 use serde_json::json;
 use toolcrib::call::Behavior;
-use toolcrib::policy::{Answer, Approver, Question, Rule};
+use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, Rule};
 use toolcrib::{Outcome, Policy};
 
 use super::{call, crib, runtime, watched};
@@ -16,9 +16,9 @@ use super::{call, crib, runtime, watched};
 struct Doubter(Mutex<Vec<Option<String>>>);
 
 impl Approver for Doubter {
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, question: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
         self.0.lock().unwrap().push(question.preview.map(str::to_owned));
-        ready(Answer::No).boxed()
+        ready(ApprovalAnswer::No).boxed()
     }
 }
 

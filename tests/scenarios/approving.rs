@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, mpsc};
 use toolcrib::ToolCall;
 use toolcrib::call::Behavior;
 use toolcrib::hook::{Hook, Modification, Proposed, Verdict};
-use toolcrib::policy::{Answer, Approver, Policy, Question, Rule};
+use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, Policy, Rule};
 
 use super::crib;
 use crate::records::watched::{Run, Watched, call, on_threads};
@@ -22,11 +22,11 @@ fn policy(rules: &[(Behavior, &str)]) -> Policy {
 struct Person {
     asked: mpsc::UnboundedSender<String>,
     leave: Arc<Semaphore>,
-    answer: Answer,
+    answer: ApprovalAnswer,
 }
 
 impl Approver for Person {
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, question: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
         async move {
             self.asked.send(question.invocation.to_owned()).unwrap();
             self.leave.acquire().await.unwrap().forget();
@@ -54,7 +54,7 @@ impl Hook for Rewrites {
 fn scenario_06_the_four_inputs_stay_apart_after_hooks_and_questions() {
     let (watched, crib) = (Watched::new(), crib(&[("say", "echo", json!({}))]));
     let (asked, _questions) = mpsc::unbounded_channel();
-    let person = Person { asked, leave: Arc::new(Semaphore::new(1)), answer: Answer::Once };
+    let person = Person { asked, leave: Arc::new(Semaphore::new(1)), answer: ApprovalAnswer::Once };
     let builder = watched.builder(&crib).policy(policy(&[(Behavior::Ask, "say")])).approver(Arc::new(person));
     let runtime = builder.hook(Arc::new(Rewrites)).build().unwrap();
     assert_eq!(on_threads(runtime.call(ToolCall::new("c", "say", "{ \"a\" : \"x\" }"))).content(), r#"{"a":"long"}"#);
@@ -80,7 +80,7 @@ fn scenario_07_a_risky_call_pauses_for_approval_and_resumes_under_its_invocation
     let (watched, crib) = (Watched::new(), crib(&[("risky", "echo", json!({})), ("plain", "echo", json!({}))]));
     let (asked, mut questions) = mpsc::unbounded_channel();
     let leave = Arc::new(Semaphore::new(0));
-    let person = Person { asked, leave: leave.clone(), answer: Answer::Once };
+    let person = Person { asked, leave: leave.clone(), answer: ApprovalAnswer::Once };
     let builder = watched.builder(&crib).policy(policy(&[(Behavior::Ask, "risky")]));
     let runtime = builder.approver(Arc::new(person)).build().unwrap();
     let invocation = on_threads(async {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib::record::Records;
+use toolcrib::agent_tool::AgentToolRecorder;
 use toolcrib::{Outcome, Runtime};
 
 use super::{Act, call, manifest_of, parts};
@@ -53,7 +53,7 @@ pub(super) fn arguments(folder: &Path) -> Act {
     let rule = json!({"field": "/count", "is": "<=", "than": 1000});
     let path = manifest_of(folder, json!({"schema": schema, "interface": {"value_validation": [rule]}}));
     let (kept, threads) = (folder.join("records"), super::threads());
-    let records = Arc::new(Records::folder(&kept).expect("records"));
+    let records = Arc::new(AgentToolRecorder::folder(&kept).expect("records"));
     let builder = Runtime::builder().source(&path).observer(records.clone()).concurrency(1);
     let runtime = builder.build().expect("a runtime");
     Box::new(move |input| {

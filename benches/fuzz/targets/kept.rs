@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use toolcrib::Results;
-use toolcrib::policy::{Approval, Approvals, Given};
+use toolcrib::policy::{Approval, Approvals, StoredApproval};
 
 use super::Act;
 
@@ -65,7 +65,8 @@ pub(super) fn approvals(folder: &Path) -> Act {
                 file.add(&approval).expect("it can be added to");
                 let now = file.read().expect("it can be read again");
                 // What an earlier version stored of the same tool and rule has given its place.
-                let replaced = |one: &Given| one.definition.is_none() && one.tool == "t" && one.rule == approval.rule;
+                let replaced =
+                    |one: &StoredApproval| one.definition.is_none() && one.tool == "t" && one.rule == approval.rule;
                 let kept: Vec<_> = given.iter().filter(|one| !replaced(one)).cloned().collect();
                 assert!(now.starts_with(&kept) && now.iter().any(|one| one.approval() == approval));
                 file.remove(|one| one.approval() == approval).expect("it can be taken from");

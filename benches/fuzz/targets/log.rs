@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use toolcrib::audit::{Found, Severity, records, verify};
+use toolcrib::audit::{LogProblemKind, Severity, records, verify};
 use toolcrib::{Audit, Outcome, Runtime, ToolCall};
 
 use super::{Act, parts};
@@ -55,13 +55,13 @@ pub(super) fn audit(folder: &Path) -> Act {
 
 /// What shows that a log is not what was written, and how many records it has. A head that is gone is made anew by the
 /// next record, as the log says of itself.
-fn found(folder: &Path) -> (Vec<Found>, u64) {
+fn found(folder: &Path) -> (Vec<LogProblemKind>, u64) {
     let mut walk = verify(folder).expect("a log");
     let problems: Vec<_> = walk.by_ref().map(|problem| problem.expect("it can be read")).collect();
     assert!(records(folder).expect("a log").all(|record| record.is_ok()));
     let errors = problems.into_iter().filter(|problem| problem.severity == Severity::Error);
     let found = errors.map(|problem| problem.found);
-    let tampered = found.filter(|found| !matches!(found, Found::HeadMissing | Found::HeadUnreadable));
+    let tampered = found.filter(|found| !matches!(found, LogProblemKind::HeadMissing | LogProblemKind::HeadUnreadable));
     (tampered.collect(), walk.summary().records)
 }
 

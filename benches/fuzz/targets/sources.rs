@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
+use toolcrib::agent_tool::{Crib, CribEntry, Order};
 use toolcrib::policy::{Permission, Policy};
-use toolcrib::record::{Crib, Entry, Order, Standing};
 use toolcrib::source::{self, Severity};
 use toolcrib::{Runtime, runtime};
 
@@ -66,7 +66,7 @@ pub(super) fn component(folder: &Path) -> Act {
 
 /// Tells what a program could ask for; what is said to be pure has nothing to call.
 fn tells(path: &Path) {
-    let about = match source::about(path) {
+    let about = match source::inspect(path) {
         Ok(about) => about,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
@@ -102,20 +102,14 @@ fn describe(built: Result<Runtime, toolcrib::Error>) {
     let entries = runtime.tools().map(|tool| {
         assert!(!tool.interface.rows().is_empty());
         let found = |what: &str| format!("`{}` has {what}", tool.name);
-        let standing = match runtime.standing(&tool.name).unwrap_or_else(|| panic!("{}", found("no standing"))) {
-            runtime::Standing::Deferred => Standing::Deferred,
-            runtime::Standing::Closed { decision, why } => {
-                Standing::Closed { decision: decision.clone(), why: why.to_owned() }
-            }
-            _ => Standing::Loaded,
-        };
+        let availability = runtime.availability(&tool.name).unwrap_or_else(|| panic!("{}", found("no availability")));
         let grant = runtime.grant(&tool.name).unwrap_or_else(|| panic!("{}", found("no grant")));
         let limits = runtime.limits(&tool.name).unwrap_or_else(|| panic!("{}", found("no limits")));
         let digest = tool.body.program().and_then(|program| source::fingerprint(program).ok());
-        Entry { tool, grant, limits, digest: digest.map(|found| found.digest), standing }
+        CribEntry { tool, grant, limits, digest: digest.map(|found| found.digest), availability }
     });
     let scheduler = runtime.scheduler();
-    let order = Order { at_once: 1, most_calls: scheduler.calls, sibling_failure: scheduler.sibling_failure };
+    let order = Order { at_once: 1, max_calls: scheduler.calls, sibling_failure: scheduler.sibling_failure };
     let crib = Crib::of(entries, order, SystemTime::UNIX_EPOCH);
     assert!(crib.kinds().iter().all(|(_, records)| records.iter().all(|record| !record.to_string().contains('\n'))));
 }

@@ -15,7 +15,7 @@ use std::fmt;
 use serde_json::{Value, json};
 use toolcrib::Session;
 use toolcrib::call::Payload;
-use toolcrib::tool::Event;
+use toolcrib::tool::HookPoint;
 
 use super::Wishes;
 use super::conversation::Conversation;
@@ -36,7 +36,7 @@ impl std::error::Error for Blocked {}
 
 /// Whether an answer is to be told to a hook before anybody else.
 pub(super) fn hear_answers(session: &Session) -> bool {
-    session.hears(&Event::ModelPost) || session.hears(&Event::RunEnd)
+    session.hears(&HookPoint::ModelPost) || session.hears(&HookPoint::RunEnd)
 }
 
 /// The run begins.
@@ -50,7 +50,7 @@ pub(super) async fn begun(
         let Wishes { model, max_steps, .. } = wishes;
         json!({ "model": model, "tools": tools, "max_steps": max_steps, "messages": conversation.messages() })
     };
-    tell(session, Event::RunStart, payload).await.map(drop)
+    tell(session, HookPoint::RunStart, payload).await.map(drop)
 }
 
 /// The model is about to be asked.
@@ -61,7 +61,7 @@ pub(super) async fn asking(
     step: u32,
 ) -> Result<(), Blocked> {
     let payload = || json!({ "step": step, "model": wishes.model, "messages": conversation.messages() });
-    tell(session, Event::ModelPre, payload).await.map(drop)
+    tell(session, HookPoint::ModelPre, payload).await.map(drop)
 }
 
 /// The model has answered: its text as hooks leave it.
@@ -77,18 +77,18 @@ pub(super) async fn answered(session: &Session, step: u32, turn: &Turn) -> Resul
         let calls: Vec<Value> = turn.calls.iter().map(called).collect();
         json!({ "step": step, "content": turn.text, "tool_calls": calls })
     };
-    text_of(tell(session, Event::ModelPost, payload).await?, "content", &turn.text)
+    text_of(tell(session, HookPoint::ModelPost, payload).await?, "content", &turn.text)
 }
 
 /// The run ends with this answer, or at its last step: the answer as hooks leave it.
 pub(super) async fn ended(session: &Session, reason: Ending, answer: Option<&str>) -> Result<Option<String>, Blocked> {
     let payload = || json!({ "reason": reason, "answer": answer });
-    let told = tell(session, Event::RunEnd, payload).await?;
+    let told = tell(session, HookPoint::RunEnd, payload).await?;
     answer.map(|answer| text_of(told, "answer", answer)).transpose()
 }
 
 /// Tells the hooks that hear it of an event. `None` where there are none.
-async fn tell(session: &Session, event: Event, payload: impl FnOnce() -> Value) -> Result<Option<Value>, Blocked> {
+async fn tell(session: &Session, event: HookPoint, payload: impl FnOnce() -> Value) -> Result<Option<Value>, Blocked> {
     if !session.hears(&event) {
         return Ok(None);
     }

@@ -6,19 +6,19 @@ mod answer;
 pub(crate) mod api;
 mod batch;
 mod chat;
-mod completing;
 pub(crate) mod conversation;
 pub(crate) mod delegate;
 pub(crate) mod event;
 mod fault;
 mod hooks;
-mod incoming;
 mod lines;
 pub(crate) mod model;
-pub(crate) mod opening;
+mod model_service;
+pub(crate) mod prompt;
 mod reply;
 pub(crate) mod report;
 pub(crate) mod request;
+mod response_body;
 mod responses;
 pub(crate) mod retry;
 pub(crate) mod script;
@@ -74,13 +74,13 @@ impl Wishes {
             sampling,
             stream,
             reasoning: api == Api::Responses,
-            most_tokens: None,
+            max_tokens: None,
         }
     }
 
     /// The request for one answer of so many tokens, to a model that may call nothing.
     pub(crate) fn question<'a>(&'a self, conversation: &'a Conversation, tokens: u32) -> Request<'a> {
-        Request { most_tokens: Some(tokens), reasoning: false, ..self.request(conversation, &[]) }
+        Request { max_tokens: Some(tokens), reasoning: false, ..self.request(conversation, &[]) }
     }
 
     /// What the model's API can do, in the words by which tools ask for it.

@@ -21,7 +21,7 @@ pub(crate) struct Request<'a> {
     /// Whether the model's reasoning is wished for in a form that can be given back, where the API has one.
     pub(crate) reasoning: bool,
     /// The most tokens of the answer, where there is such a bound.
-    pub(crate) most_tokens: Option<u32>,
+    pub(crate) max_tokens: Option<u32>,
 }
 
 impl Serialize for Request<'_> {

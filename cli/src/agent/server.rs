@@ -1,5 +1,5 @@
 //! A model behind a server: asks, asks again where that can help, and explains where it cannot. It knows
-//! statuses and headers; [`super::incoming`] knows how an answer arrives, [`super::answer`] what it says.
+//! statuses and headers; [`super::response_body`] knows how an answer arrives, [`super::answer`] what it says.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use super::answer::message_of;
 use super::api::Api;
 use super::event::Event;
 use super::fault::{Fault, Setting};
-use super::incoming;
 use super::report::Report;
 use super::request::Request;
+use super::response_body;
 use super::retry::{self, Retries};
 use super::turn::Turn;
 use crate::http::{self, shown};
@@ -132,7 +132,7 @@ impl Server {
         let status = response.status();
         report.debug(|| format!("{status}"))?;
         if status.is_success() {
-            incoming::read(response, self.timeout, (request.api, request.stream), step, report).await
+            response_body::read(response, self.timeout, (request.api, request.stream), step, report).await
         } else {
             Err(self.refused(status, response, request, report).await?)
         }
@@ -148,7 +148,7 @@ impl Server {
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         let asked = header(RETRY_AFTER).and_then(|header| retry::asked_wait(header, Timestamp::now()));
         let moved = header(reqwest::header::LOCATION).map(|to| format!("the address has moved to {to}"));
-        let text = incoming::read_refusal(response, self.timeout).await;
+        let text = response_body::read_refusal(response, self.timeout).await;
         report.debug(|| text.clone())?;
         let said = match serde_json::from_str::<Value>(&text) {
             Ok(body) => message_of(&body),

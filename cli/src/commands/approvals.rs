@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use toolcrib::policy::{Approvals, Given};
+use toolcrib::policy::{Approvals, StoredApproval};
 
 use crate::options::Kept;
 use crate::render::{self, Advice, one_line};
@@ -61,12 +61,13 @@ fn file(kept: &Kept) -> anyhow::Result<Approvals> {
     })
 }
 
-fn list(approvals: &[Given], json: bool) -> anyhow::Result<()> {
+fn list(approvals: &[StoredApproval], json: bool) -> anyhow::Result<()> {
     if json {
         return render::print_json(&serde_json::to_string(approvals)?);
     }
-    let row =
-        |one: &Given| [one_line(&one.tool), one_line(&one.rule), format!("{:.0}", one.given), one_line(&one.digest)];
+    let row = |one: &StoredApproval| {
+        [one_line(&one.tool), one_line(&one.rule), format!("{:.0}", one.given), one_line(&one.digest)]
+    };
     render::print(&render::table(HEADINGS, approvals.iter().map(row)))?;
     let outdated = approvals.iter().filter(|one| one.definition.is_none()).count();
     if outdated > 0 {

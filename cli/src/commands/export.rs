@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use serde_json::Value;
-use toolcrib::record::{Crib, Entry, Order, Standing};
+use toolcrib::agent_tool::{Crib, CribEntry, Order};
 use toolcrib::tool::{Body, Limits};
 use toolcrib::{Runtime, Tool, runtime, source};
 
@@ -63,7 +63,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn records(runtime: &Runtime, at_once: usize) -> Crib {
     let scheduler = runtime.scheduler();
-    let order = Order { at_once, most_calls: scheduler.calls, sibling_failure: scheduler.sibling_failure };
+    let order = Order { at_once, max_calls: scheduler.calls, sibling_failure: scheduler.sibling_failure };
     let tools = runtime.tools().chain(BUILTINS.into_iter().filter_map(|name| runtime.tool(name)));
     let mut digests = HashMap::new();
     Crib::of(tools.filter_map(|tool| entry(runtime, tool, &mut digests)), order, SystemTime::now())
@@ -74,7 +74,7 @@ fn entry<'a>(
     runtime: &'a Runtime,
     tool: &'a Tool,
     digests: &mut HashMap<PathBuf, Option<String>>,
-) -> Option<Entry<'a>> {
+) -> Option<CribEntry<'a>> {
     let (grant, limits) = (runtime.grant(&tool.name)?, runtime.limits(&tool.name)?);
     let mut of_program = |program: &Path| {
         let digest = || source::fingerprint(program).ok().map(|program| program.digest);
@@ -84,16 +84,7 @@ fn entry<'a>(
         Body::Script(script) => Some(script.digest.clone()),
         body => body.program().and_then(&mut of_program),
     };
-    let standing = match runtime.standing(&tool.name)? {
-        runtime::Standing::Deferred => Standing::Deferred,
-        runtime::Standing::Closed { decision, why } => {
-            Standing::Closed { decision: decision.clone(), why: why.to_owned() }
-        }
-        // There is nothing to say of it to others.
-        runtime::Standing::Unusable { .. } => return None,
-        _ => Standing::Loaded,
-    };
-    Some(Entry { tool, grant, limits, digest, standing })
+    Some(CribEntry { tool, grant, limits, digest, availability: runtime.availability(&tool.name)? })
 }
 
 fn write(folder: &Path, kind: &str, records: &[Value]) -> anyhow::Result<()> {

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
-use toolcrib::runtime::Standing;
+use toolcrib::Availability;
 use toolcrib::source::{self, Severity};
 use toolcrib::tool::typed::Function;
-use toolcrib::tool::{Body, Event, FileRequest, Glob, Limits, Script, ScriptedHook};
+use toolcrib::tool::{Body, FileRequest, Glob, HookPoint, Limits, Script, ScriptedHook};
 use toolcrib::{Runtime, Tool};
 
 use crate::options::Sources;
@@ -223,7 +223,7 @@ fn script(tool: &Tool) -> Option<&Script> {
 fn hooks<'a>(runtime: &'a Runtime, tool: &'a Tool) -> impl Iterator<Item = &'a ScriptedHook> {
     let hears = |hook: &&ScriptedHook| {
         let tools = &hook.when.tools;
-        matches!(hook.event, Event::ToolPre | Event::ToolPost)
+        matches!(hook.event, HookPoint::ToolPre | HookPoint::ToolPost)
             && (tools.is_empty() || tools.iter().any(|glob| glob.is_match(&tool.name)))
     };
     runtime.hooks().filter(hears)
@@ -231,8 +231,8 @@ fn hooks<'a>(runtime: &'a Runtime, tool: &'a Tool) -> impl Iterator<Item = &'a S
 
 /// Why a tool cannot be called, where it cannot.
 fn closed<'a>(runtime: &'a Runtime, tool: &Tool) -> Option<&'a str> {
-    match runtime.standing(&tool.name) {
-        Some(Standing::Closed { why, .. } | Standing::Unusable { why }) => Some(why),
+    match runtime.availability(&tool.name) {
+        Some(Availability::Disabled { why, .. } | Availability::Unusable { why }) => Some(why),
         _ => None,
     }
 }

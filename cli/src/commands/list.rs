@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use toolcrib::tool::{Limits, ScriptedHook};
-use toolcrib::{Runtime, Standing, Tool};
+use toolcrib::{Availability, Runtime, Tool};
 
 use crate::options::Sources;
 use crate::render;
@@ -77,8 +77,8 @@ fn record(runtime: &Runtime, tool: &Tool, granted: Vec<String>) -> Value {
 
 /// Why a tool cannot be called, where it cannot.
 fn disabled<'r>(runtime: &'r Runtime, tool: &Tool) -> Option<&'r str> {
-    match runtime.standing(&tool.name)? {
-        Standing::Closed { why, .. } | Standing::Unusable { why } => Some(why),
+    match runtime.availability(&tool.name)? {
+        Availability::Disabled { why, .. } | Availability::Unusable { why } => Some(why),
         _ => None,
     }
 }

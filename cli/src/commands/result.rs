@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use toolcrib::Results;
-use toolcrib::results::Kept;
+use toolcrib::results::StoredResult;
 
 use crate::options::{ResultsFolder, size};
 use crate::render;
@@ -114,7 +114,7 @@ fn show(results: &Results, args: &Show) -> anyhow::Result<ExitCode> {
     #[derive(Serialize)]
     struct Line<'a> {
         #[serde(flatten)]
-        kept: &'a Kept,
+        kept: &'a StoredResult,
         offset: u64,
         next: Option<u64>,
         text: &'a str,
@@ -143,7 +143,7 @@ fn list(results: &Results, json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(kept: &Kept) -> [String; 5] {
+fn row(kept: &StoredResult) -> [String; 5] {
     [
         kept.reference.clone(),
         kept.bytes.to_string(),

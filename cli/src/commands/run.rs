@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::{Map, Value, json};
-use toolcrib::{Builder, Runtime, Standing, Tool};
+use toolcrib::{Availability, Builder, Runtime, Tool};
 
 use crate::agent::conversation::Conversation;
 use crate::agent::delegate::Agents;
@@ -212,7 +212,7 @@ fn print_request(wishes: &Wishes, conversation: &Conversation, tools: &[Value]) 
 
 fn print_capabilities(runtime: &Runtime, json: bool) -> anyhow::Result<()> {
     let is_open = |tool: &&Tool| {
-        !matches!(runtime.standing(&tool.name), Some(Standing::Closed { .. } | Standing::Unusable { .. }))
+        !matches!(runtime.availability(&tool.name), Some(Availability::Disabled { .. } | Availability::Unusable { .. }))
     };
     let mut tools: Vec<_> = runtime.tools().filter(is_open).collect();
     tools.sort_by(|one, other| one.name.cmp(&other.name));

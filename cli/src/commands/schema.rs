@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
 use toolcrib::tool::{Grammar, Limits, TextInput};
-use toolcrib::{Standing, Tool};
+use toolcrib::{Availability, Tool};
 
 use crate::options::Sources;
 use crate::render;
@@ -56,7 +56,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     // What cannot be called is offered to nobody, unless somebody wants to see it.
     let is_open = |tool: &Tool| {
-        !matches!(runtime.standing(&tool.name), Some(Standing::Closed { .. } | Standing::Unusable { .. }))
+        !matches!(runtime.availability(&tool.name), Some(Availability::Disabled { .. } | Availability::Unusable { .. }))
     };
     // An alias means its tool.
     let named: HashSet<&str> =

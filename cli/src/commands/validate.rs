@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use toolcrib::source::{self, Problem, Severity};
+use toolcrib::source::{self, Diagnostic, Severity};
 use toolcrib::{Audit, Runtime};
 
 use crate::options::{Compiling, default_source};
@@ -68,14 +68,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Every problem of a source: as it is written, and as far as it loads.
-pub(crate) async fn problems(path: &Path, compiling: &Compiling) -> Vec<Problem> {
+pub(crate) async fn problems(path: &Path, compiling: &Compiling) -> Vec<Diagnostic> {
     let mut problems = source::check(path);
-    let is_error = |problem: &Problem| problem.severity == Severity::Error;
+    let is_error = |problem: &Diagnostic| problem.severity == Severity::Error;
     let told: HashSet<String> =
         problems.iter().filter(|problem| is_error(problem)).map(|problem| problem.message.clone()).collect();
     let loaded = loaded(path, compiling).await.into_iter();
     // Several problems of one source are told one by one above.
-    let is_told = |found: &Problem| match found.message.strip_prefix("invalid config: ") {
+    let is_told = |found: &Diagnostic| match found.message.strip_prefix("invalid config: ") {
         Some(several) => told.iter().any(|told| several.contains(told.as_str())),
         None => told.contains(&found.message),
     };
@@ -84,16 +84,16 @@ pub(crate) async fn problems(path: &Path, compiling: &Compiling) -> Vec<Problem>
 }
 
 /// The same as a problem of a source.
-fn fault(path: &Path, error: toolcrib::Error) -> Problem {
+fn fault(path: &Path, error: toolcrib::Error) -> Diagnostic {
     let (path, message) = match error {
         toolcrib::Error::Source { path, message } => (path, message),
         error => (path.to_path_buf(), error.to_string()),
     };
-    Problem { severity: Severity::Error, path, place: None, message }
+    Diagnostic { severity: Severity::Error, path, place: None, message }
 }
 
 /// What shows only when the tools are put together, their programs compiled and their scripts read.
-async fn loaded(path: &Path, compiling: &Compiling) -> Vec<Problem> {
+async fn loaded(path: &Path, compiling: &Compiling) -> Vec<Diagnostic> {
     let builder = compiling.settle(Runtime::builder().source(path).audit(Audit::off()));
     let runtime = match builder.build() {
         Ok(runtime) => runtime,
@@ -115,7 +115,7 @@ async fn loaded(path: &Path, compiling: &Compiling) -> Vec<Problem> {
     problems
 }
 
-fn line(problem: &Problem) -> String {
+fn line(problem: &Diagnostic) -> String {
     let (severity, tone) = match problem.severity {
         Severity::Error => ("error:", render::Tone::Bad),
         Severity::Warning => ("warning:", render::Tone::Doubtful),

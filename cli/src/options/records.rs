@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use toolcrib::Builder;
+use toolcrib::agent_tool::AgentToolRecorder;
 use toolcrib::observe::Observer;
-use toolcrib::record::Records;
 use toolcrib::tool::Access;
 
 use super::{RECORDS, Sources};
@@ -20,7 +20,7 @@ pub(crate) struct RecordsFolder {
 
 /// The records of calls, where they are wanted.
 #[derive(Default)]
-pub(crate) struct Recording(Option<Arc<Records>>);
+pub(crate) struct Recording(Option<Arc<AgentToolRecorder>>);
 
 impl RecordsFolder {
     /// Opens the folder that was named. The records are under the masks of the audit log.
@@ -31,7 +31,7 @@ impl RecordsFolder {
     ) -> anyhow::Result<Recording> {
         let Some(folder) = &self.records else { return Ok(Recording(None)) };
         let (patterns, texts) = sources.masks(secrets);
-        let records = Records::folder(folder)?.redact(patterns).redact_literal(texts);
+        let records = AgentToolRecorder::folder(folder)?.redact(patterns).redact_literal(texts);
         let records = match sources.secrets.kept.secrets() {
             Some(secrets) => records.redact_secrets(&secrets),
             None => records,

@@ -8,7 +8,7 @@ use std::sync::{Mutex as Lock, PoisonError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::Mutex;
-use toolcrib::policy::{Answer, Approval, Approvals, Approver, Given, Question};
+use toolcrib::policy::{Approval, ApprovalAnswer, ApprovalRequest, Approvals, Approver, StoredApproval};
 
 use crate::render::{self, Tone, one_line};
 
@@ -23,7 +23,7 @@ const WIDTH: usize = 80;
 pub(crate) struct Person {
     approvals: Option<Approvals>,
     /// Permanent approvals given earlier.
-    earlier: Vec<Given>,
+    earlier: Vec<StoredApproval>,
     /// The tools and rules of which it was said that an earlier approval no longer applies.
     hinted: Lock<HashSet<(String, String)>>,
     /// One question at a time.
@@ -35,18 +35,18 @@ pub(crate) struct Person {
 struct Turn {
     keyboard: Keyboard,
     /// What was agreed to for longer than one call: a question that waited for its turn may be about the same.
-    agreed: HashMap<Approval, Answer>,
+    agreed: HashMap<Approval, ApprovalAnswer>,
 }
 
 impl Person {
     /// The person at the terminal; what they agree to for always goes into `approvals`, which held `earlier`.
-    pub(crate) fn new(approvals: Option<Approvals>, earlier: Vec<Given>) -> Self {
+    pub(crate) fn new(approvals: Option<Approvals>, earlier: Vec<StoredApproval>) -> Self {
         Self { approvals, earlier, hinted: Lock::default(), turn: Mutex::default() }
     }
 
     /// Says once why an earlier approval does not answer this question: had it matched, nobody would be asked.
     fn explain(&self, approval: &Approval) {
-        let about = |given: &&Given| given.tool == approval.tool && given.rule == approval.rule;
+        let about = |given: &&StoredApproval| given.tool == approval.tool && given.rule == approval.rule;
         let Some(given) = self.earlier.iter().rfind(about) else { return };
         let key = (approval.tool.clone(), approval.rule.clone());
         if self.hinted.lock().unwrap_or_else(PoisonError::into_inner).insert(key) {
@@ -58,12 +58,12 @@ impl Person {
         }
     }
 
-    async fn answer(&self, question: Question<'_>) -> Answer {
+    async fn answer(&self, question: ApprovalRequest<'_>) -> ApprovalAnswer {
         if let Some(approval) = question.approval {
             self.explain(approval);
         }
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-            return Answer::Nobody;
+            return ApprovalAnswer::Nobody;
         }
         let mut turn = self.turn.lock().await;
         let Some(approval) = question.approval else {
@@ -74,10 +74,10 @@ impl Person {
         }
         let terms = Terms { session: true, always: self.approvals.is_some() };
         let answer = match (ask(&mut turn.keyboard, &question, terms).await, &self.approvals) {
-            (Answer::Always, Some(approvals)) => keep(approvals.clone(), approval.clone()).await,
+            (ApprovalAnswer::Always, Some(approvals)) => keep(approvals.clone(), approval.clone()).await,
             (answer, _) => answer,
         };
-        if matches!(answer, Answer::Session | Answer::Always) {
+        if matches!(answer, ApprovalAnswer::Session | ApprovalAnswer::Always) {
             turn.agreed.insert(approval.clone(), answer);
         }
         answer
@@ -85,7 +85,7 @@ impl Person {
 }
 
 impl Approver for Person {
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, question: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
         self.answer(question).boxed()
     }
 }
@@ -98,19 +98,19 @@ struct Terms {
 }
 
 /// Keeps an approval; what could not be kept holds for the session.
-async fn keep(approvals: Approvals, approval: Approval) -> Answer {
+async fn keep(approvals: Approvals, approval: Approval) -> ApprovalAnswer {
     let kept = tokio::task::spawn_blocking(move || approvals.add(&approval)).await;
     match kept.map_err(anyhow::Error::from).and_then(|kept| Ok(kept?)) {
-        Ok(()) => Answer::Always,
+        Ok(()) => ApprovalAnswer::Always,
         Err(error) => {
             render::warning(&format!("{error:#}; you are asked again in the next session"));
-            Answer::Session
+            ApprovalAnswer::Session
         }
     }
 }
 
 /// Shows a question until it is answered. Nothing else is written meanwhile.
-async fn ask(keyboard: &mut Keyboard, question: &Question<'_>, terms: Terms) -> Answer {
+async fn ask(keyboard: &mut Keyboard, question: &ApprovalRequest<'_>, terms: Terms) -> ApprovalAnswer {
     let _quiet = render::hold();
     let mut whole = false;
     loop {
@@ -123,13 +123,13 @@ async fn ask(keyboard: &mut Keyboard, question: &Question<'_>, terms: Terms) -> 
         let view = if sheet.is_cut { ", [v]iew all" } else { "" };
         loop {
             let open = OpenLine::new(&format!("[o]nce{session}{always}{view}, [n]o (Enter means no): "));
-            let Some(line) = keyboard.line().await else { return Answer::No };
+            let Some(line) = keyboard.line().await else { return ApprovalAnswer::No };
             open.closed();
             match line.to_lowercase().as_str() {
-                "o" | "once" => return Answer::Once,
-                "s" | "session" if terms.session => return Answer::Session,
-                "a" | "always" if terms.always => return Answer::Always,
-                "n" | "no" | "" => return Answer::No,
+                "o" | "once" => return ApprovalAnswer::Once,
+                "s" | "session" if terms.session => return ApprovalAnswer::Session,
+                "a" | "always" if terms.always => return ApprovalAnswer::Always,
+                "n" | "no" | "" => return ApprovalAnswer::No,
                 "v" | "view" if sheet.is_cut => break,
                 _ => keyboard.forget(),
             }

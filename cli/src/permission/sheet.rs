@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use serde_json::json;
-use toolcrib::policy::Question;
+use toolcrib::policy::ApprovalRequest;
 use toolcrib::tool::{Body, Fact, Tool};
 
 use crate::render::{from_here, inert_json, one_line};
@@ -28,8 +28,8 @@ pub(super) struct Sheet {
 
 impl Sheet {
     /// A question for a terminal of `width` columns; `whole` where nothing is to be left out.
-    pub(super) fn new(question: &Question<'_>, width: usize, whole: bool) -> Self {
-        let Question { tool, approval, .. } = question;
+    pub(super) fn new(question: &ApprovalRequest<'_>, width: usize, whole: bool) -> Self {
+        let ApprovalRequest { tool, approval, .. } = question;
         let mut sheet = Self { text: "may this call run?\n".to_owned(), is_cut: false, width, whole };
         sheet.row("tool", &one_line(&tool.name));
         sheet.row("from", &one_line(&from(tool)));

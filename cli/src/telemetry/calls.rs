@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use toolcrib::ToolResult;
 use toolcrib::call::Decision;
-use toolcrib::observe::{Event, Observer, What};
+use toolcrib::observe::{Event, EventKind, Observer};
 
 use super::export::Queue;
 use super::span::{Attributes, Kind, Moment, Place, Span, Value, new_id};
@@ -74,15 +74,15 @@ impl Calls {
 
 impl Observer for Calls {
     fn observe(&self, event: &Event<'_>) {
-        match event.what {
-            What::Received(_) => {
+        match event.kind {
+            EventKind::Received(_) => {
                 let call = Running { start: event.at, moments: Vec::new() };
                 self.with(|running| running.insert(event.invocation.to_owned(), call));
             }
-            What::Asking(question) => self.note(event, "toolcrib.asked", decided(question).into()),
-            What::Decided(decision) => self.note(event, "toolcrib.decided", decided(decision).into()),
-            What::Started(_) => self.note(event, "toolcrib.started", Vec::new()),
-            What::Persisted(persisted) => {
+            EventKind::Asking(question) => self.note(event, "toolcrib.asked", decided(question).into()),
+            EventKind::Decided(decision) => self.note(event, "toolcrib.decided", decided(decision).into()),
+            EventKind::Started(_) => self.note(event, "toolcrib.started", Vec::new()),
+            EventKind::Persisted(persisted) => {
                 let attributes = vec![
                     ("toolcrib.strategy", persisted.strategy.as_str().into()),
                     ("toolcrib.bytes", persisted.bytes.into()),
@@ -90,7 +90,7 @@ impl Observer for Calls {
                 ];
                 self.note(event, "toolcrib.persisted", attributes);
             }
-            What::Ended(result) => self.end(event, result),
+            EventKind::Ended(result) => self.end(event, result),
             _ => {}
         }
     }

@@ -6,9 +6,9 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::private;
+use crate::owner_only;
 
-pub(super) use private::make_folder;
+pub(super) use owner_only::make_folder;
 pub(super) use system::{length, read_at, reserve, same_file, write_at};
 
 /// The longest wait for a lock: one that stands still must not stand in every call's way.
@@ -16,17 +16,17 @@ const MAX_LOCK: Duration = Duration::from_secs(2);
 
 /// Opens a file that only grows, and makes it where it is missing.
 pub(super) fn open_growing(path: &Path) -> io::Result<File> {
-    private::options().read(true).append(true).create(true).open(path)
+    owner_only::options().read(true).append(true).create(true).open(path)
 }
 
 /// Opens a file that is written in place, and makes it where it is missing.
 pub(super) fn open_in_place(path: &Path) -> io::Result<File> {
-    private::options().read(true).write(true).create(true).open(path)
+    owner_only::options().read(true).write(true).create(true).open(path)
 }
 
 /// Takes a file's lock.
 pub(super) fn lock(file: &File) -> io::Result<()> {
-    private::lock(file, MAX_LOCK)
+    owner_only::lock(file, MAX_LOCK)
 }
 
 /// Reads from a place on until `bytes` is full or the file ends, and gives what was read.

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::private;
+use crate::owner_only;
 
 use super::chain::Link;
 use super::day::{self, Day};
@@ -32,7 +32,7 @@ pub(super) struct Log {
 #[derive(Debug, Default)]
 struct State {
     writer: Option<Writer>,
-    /// Records that could not be written.
+    /// LogRecords that could not be written.
     lost: u64,
 }
 
@@ -121,7 +121,7 @@ impl Writer {
     /// Opens the newest file, or the day's where that is newer: the log never goes back a day, whatever a clock says.
     fn open(folder: &Path, day: Day) -> io::Result<Self> {
         file::make_folder(folder)?;
-        private::refuse_shared(folder)?;
+        owner_only::refuse_shared(folder)?;
         let sidecar = file::open_in_place(&Head::path(folder))?;
         let known = Head::read(&sidecar)?.map(|head| head.day);
         let newest = day::days(folder)?.last().copied();

@@ -32,6 +32,7 @@
 //! that is a chain value that was noted elsewhere, for it never occurs in another log. [`verify`] finds all this.
 
 mod chain;
+mod chain_check;
 mod day;
 mod file;
 mod head;
@@ -39,9 +40,8 @@ mod log;
 mod problem;
 mod records;
 mod redact;
-mod standing;
+mod snapshot;
 mod verify;
-mod walk;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,8 +56,8 @@ use crate::policy::Secrets;
 
 pub use chain::{Chain, NoChain};
 pub use day::{Day, NoDay};
-pub use problem::{Found, Problem, Severity};
-pub use records::{Entry, Records, records};
+pub use problem::{LogProblem, LogProblemKind, Severity};
+pub use records::{LogEntry, LogRecords, records};
 pub use verify::{Summary, Verification, verify};
 
 use log::Log;

@@ -9,7 +9,7 @@ use super::chain::Chain;
 
 /// Something that was found in a log, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct LogProblem {
     /// Whether the log can still be trusted.
     pub severity: Severity,
     /// The file, or the folder where no file is meant.
@@ -19,7 +19,7 @@ pub struct Problem {
     pub line: Option<u64>,
     /// What is there.
     #[serde(flatten)]
-    pub found: Found,
+    pub found: LogProblemKind,
 }
 
 /// How grave a problem is.
@@ -36,20 +36,20 @@ pub enum Severity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "found", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Found {
+pub enum LogProblemKind {
     /// A record and its chain do not fit together.
     Changed {
         /// The record.
         seq: u64,
     },
-    /// Records are missing before this line.
+    /// LogRecords are missing before this line.
     Removed {
         /// The first that is missing.
         first: u64,
         /// The last that is missing.
         last: u64,
     },
-    /// Records are missing at the end, after this line if there is one: the head knows of them.
+    /// LogRecords are missing at the end, after this line if there is one: the head knows of them.
     RemovedAtEnd {
         /// The first that is missing.
         first: u64,
@@ -68,7 +68,7 @@ pub enum Found {
         /// How many lines, from this one on.
         lines: u64,
     },
-    /// Records without a chain.
+    /// LogRecords without a chain.
     Unchained {
         /// How many lines, from this one on.
         lines: u64,
@@ -89,42 +89,44 @@ pub enum Found {
     },
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for LogProblemKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Found::Changed { seq } => {
+            LogProblemKind::Changed { seq } => {
                 write!(
                     f,
                     "record {seq} does not fit its chain: it was changed or cut, or the end of the record before it was"
                 )
             }
-            Found::Removed { first, last } => {
+            LogProblemKind::Removed { first, last } => {
                 write!(f, "{} missing before this line: removed by somebody", range(*first, *last))
             }
-            Found::RemovedAtEnd { first, last } => {
+            LogProblemKind::RemovedAtEnd { first, last } => {
                 write!(f, "{} missing at the end, as `head` tells: removed by somebody", range(*first, *last))
             }
-            Found::Reordered { seq, after } => {
+            LogProblemKind::Reordered { seq, after } => {
                 write!(f, "record {seq} stands after record {after}: the line was moved or copied here")
             }
-            Found::Torn { lines } => write!(f, "{} no whole record: a writer was killed while it wrote", count(*lines)),
-            Found::Unchained { lines } => {
+            LogProblemKind::Torn { lines } => {
+                write!(f, "{} no whole record: a writer was killed while it wrote", count(*lines))
+            }
+            LogProblemKind::Unchained { lines } => {
                 write!(
                     f,
                     "{} without a chain: nothing shows whether somebody changed, added or removed any",
                     count(*lines)
                 )
             }
-            Found::Replaced { seq } => {
+            LogProblemKind::Replaced { seq } => {
                 write!(f, "record {seq} is not the one that `head` names: somebody wrote the end of the log anew")
             }
-            Found::HeadMissing => {
+            LogProblemKind::HeadMissing => {
                 f.write_str("is missing: nothing shows whether somebody removed records from the end of the log")
             }
-            Found::HeadUnreadable => f.write_str(
+            LogProblemKind::HeadUnreadable => f.write_str(
                 "is not as a writer leaves it: nothing shows whether records are missing from the end of the log",
             ),
-            Found::NotedMissing { chain } => {
+            LogProblemKind::NotedMissing { chain } => {
                 write!(
                     f,
                     "no record has the noted chain {chain}: the log was written anew, or the record was moved away"

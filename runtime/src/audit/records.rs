@@ -8,11 +8,11 @@ use serde::Deserialize;
 use crate::error::Error;
 
 use super::day::Day;
-use super::standing::{Lines, Snapshot};
+use super::snapshot::{Lines, Snapshot};
 
 /// A record as it stands in the log. What older or younger programs write otherwise is empty here.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct LogEntry {
     /// The file that it stands in.
     pub file: PathBuf,
     /// Its line there, counted from 1.
@@ -56,7 +56,7 @@ struct Denied {
 /// The records of a log as it stood when this was made, oldest first. It holds one line. Lines that are no record are
 /// passed over: [`verify`](super::verify) tells of them.
 #[derive(Debug)]
-pub struct Records {
+pub struct LogRecords {
     folder: PathBuf,
     lines: Lines,
     day: Option<Day>,
@@ -67,13 +67,13 @@ pub struct Records {
 /// # Errors
 ///
 /// [`Error::AuditUnread`] where there is no such folder or it cannot be read; each item may be one too.
-pub fn records(folder: impl AsRef<Path>) -> Result<Records, Error> {
+pub fn records(folder: impl AsRef<Path>) -> Result<LogRecords, Error> {
     let folder = folder.as_ref();
     let snapshot = Snapshot::take(folder)?;
-    Ok(Records { folder: folder.to_path_buf(), lines: Lines::new(folder, snapshot.files), day: None })
+    Ok(LogRecords { folder: folder.to_path_buf(), lines: Lines::new(folder, snapshot.files), day: None })
 }
 
-impl Records {
+impl LogRecords {
     /// Only the records of a UTC day, by their own time. A record never lies in a file older than its day.
     #[must_use]
     pub fn of(mut self, day: Day) -> Self {
@@ -83,8 +83,8 @@ impl Records {
     }
 }
 
-impl Iterator for Records {
-    type Item = Result<Entry, Error>;
+impl Iterator for LogRecords {
+    type Item = Result<LogEntry, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -99,7 +99,7 @@ impl Iterator for Records {
                 continue;
             }
             let Fields { ts, tool, outcome, ms, granted, denied } = fields;
-            return Some(Ok(Entry {
+            return Some(Ok(LogEntry {
                 file: self.folder.join(place.day.file_name()),
                 line: place.line,
                 text: text.to_owned(),
@@ -132,7 +132,7 @@ mod tests {
         );
         write("20260302.log", b"{\"ts\":\"2026-\n\xff\n[\"t\",\"no\"]\n\"x\"\n{\"ts\":\"2026-03-01T\",\"tool\":\"late\"}\n{\"ts\":\"2026-03-02T\",\"tool\":\"b\"}");
         write("20260302.log.gz", b"{\"ts\":\"2026-03-02T\",\"tool\":\"no\"}\n");
-        let tools = |records: Records| records.map(|entry| entry.unwrap().tool).collect::<Vec<_>>();
+        let tools = |records: LogRecords| records.map(|entry| entry.unwrap().tool).collect::<Vec<_>>();
         assert_eq!(tools(records(dir.path()).unwrap()), ["a", "late", "b"]);
         assert_eq!(tools(records(dir.path()).unwrap().of("2026-03-01".parse().unwrap())), ["a", "late"]);
         assert_eq!(tools(records(dir.path()).unwrap().of("2026-03-02".parse().unwrap())), ["b"]);

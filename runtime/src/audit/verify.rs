@@ -7,10 +7,10 @@ use serde::Serialize;
 use crate::error::Error;
 
 use super::chain::Chain;
+use super::chain_check::{Finding, Walk};
 use super::head::Head;
-use super::problem::{Found, Problem, Severity};
-use super::standing::{Lines, Sidecar, Snapshot};
-use super::walk::{Finding, Walk};
+use super::problem::{LogProblem, LogProblemKind, Severity};
+use super::snapshot::{Lines, Sidecar, Snapshot};
 
 /// A walk through a log that yields each problem as it is found. When it has ended, [`summary`](Self::summary) says what
 /// the log holds.
@@ -23,7 +23,7 @@ pub struct Verification {
     files: usize,
     noted: Vec<Chain>,
     /// What is wrong with the log as a whole; filled at the end.
-    whole: Vec<Problem>,
+    whole: Vec<LogProblem>,
     ended: bool,
 }
 
@@ -87,32 +87,32 @@ impl Verification {
         }
     }
 
-    fn problem(&self, (place, severity, found): Finding) -> Problem {
-        Problem { severity, file: self.folder.join(place.day.file_name()), line: Some(place.line), found }
+    fn problem(&self, (place, severity, found): Finding) -> LogProblem {
+        LogProblem { severity, file: self.folder.join(place.day.file_name()), line: Some(place.line), found }
     }
 
     /// Looks at the log as a whole, once every line was read.
     fn end(&mut self) {
         self.walk.end();
         let head = Head::path(&self.folder);
-        let error = |file: &Path, found| Problem { severity: Severity::Error, file: file.into(), line: None, found };
+        let error = |file: &Path, found| LogProblem { severity: Severity::Error, file: file.into(), line: None, found };
         match self.sidecar {
-            Sidecar::Foreign => self.whole.push(error(&head, Found::HeadUnreadable)),
-            Sidecar::Missing if self.walk.records > 0 => self.whole.push(error(&head, Found::HeadMissing)),
+            Sidecar::Foreign => self.whole.push(error(&head, LogProblemKind::HeadUnreadable)),
+            Sidecar::Missing if self.walk.records > 0 => self.whole.push(error(&head, LogProblemKind::HeadMissing)),
             // Not a line is left that something could be missing after.
             Sidecar::Head(Head { link, .. }) if self.walk.is_empty() && link.seq > 0 => {
-                self.whole.push(error(&head, Found::RemovedAtEnd { first: 1, last: link.seq }));
+                self.whole.push(error(&head, LogProblemKind::RemovedAtEnd { first: 1, last: link.seq }));
             }
             Sidecar::Head(_) | Sidecar::Missing => {}
         }
-        let missing = self.noted.drain(..).map(|chain| error(&self.folder, Found::NotedMissing { chain }));
+        let missing = self.noted.drain(..).map(|chain| error(&self.folder, LogProblemKind::NotedMissing { chain }));
         self.whole.extend(missing);
         self.whole.reverse();
     }
 }
 
 impl Iterator for Verification {
-    type Item = Result<Problem, Error>;
+    type Item = Result<LogProblem, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {

@@ -1,5 +1,6 @@
 //! A call and its result: what every door turns its own protocol into, and back.
 
+mod availability;
 mod decision;
 mod flag;
 mod part;
@@ -11,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, ToolError};
 
+pub use availability::Availability;
 pub use decision::{Behavior, Decision, Reason};
 pub use flag::Flag;
 pub use part::{Form, Link, Media, Part};

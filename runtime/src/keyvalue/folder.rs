@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::private;
+use crate::owner_only;
 
 use super::{Entries, MAX_KEY_LEN, MAX_VALUE_LEN, hex};
 
@@ -39,11 +39,11 @@ impl Folder {
     /// Makes the folder where it is missing, and waits until nobody else uses it.
     pub(super) fn hold(&self) -> io::Result<Held<'_>> {
         for folder in [&self.all, &self.own] {
-            private::make_folder(folder)?;
-            private::refuse_shared(folder)?;
+            owner_only::make_folder(folder)?;
+            owner_only::refuse_shared(folder)?;
         }
-        let lock = private::options().write(true).create(true).truncate(false).open(self.own.join(LOCK))?;
-        private::lock(&lock, MAX_LOCK)?;
+        let lock = owner_only::options().write(true).create(true).truncate(false).open(self.own.join(LOCK))?;
+        owner_only::lock(&lock, MAX_LOCK)?;
         Ok(Held { path: &self.own, _lock: lock })
     }
 }
@@ -68,7 +68,7 @@ impl Held<'_> {
 
     /// At most so many bytes of the file of a key; nothing where there is none.
     fn read(&self, name: &str, most: usize) -> io::Result<Option<Vec<u8>>> {
-        let file = match private::options().read(true).open(self.path.join(name)) {
+        let file = match owner_only::options().read(true).open(self.path.join(name)) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             file => file?,
         };
@@ -94,7 +94,7 @@ impl Entries for Held<'_> {
     fn put(&mut self, key: &str, value: &[u8]) -> io::Result<()> {
         let length = u16::try_from(key.len()).map_err(|_| ErrorKind::InvalidInput)?.to_le_bytes();
         let mut digest = Sha256::new();
-        let mut file = private::unfinished(self.path)?;
+        let mut file = owner_only::unfinished(self.path)?;
         let parts = [&length[..], key.as_bytes(), value];
         parts.iter().for_each(|part| digest.update(part));
         file.write_all(&digest.finalize())?;

@@ -29,7 +29,7 @@ impl Pipeline {
     ///
     /// # Errors
     ///
-    /// What is wrong with the definition, or why it is not added.
+    /// EventKind is wrong with the definition, or why it is not added.
     pub(super) fn add(
         &self,
         what: Addition,
@@ -73,7 +73,7 @@ impl Pipeline {
         let mut added = Registry::default();
         let known = memory.tools.iter().map(|added| added.tool.clone());
         for known in known.chain(Builtin::ALL.map(builtin::tool)) {
-            // What is there was admitted.
+            // EventKind is there was admitted.
             let _ = added.add(known);
         }
         self.registry.admits(tool).and_then(|()| added.admits(tool)).map_err(|error| match error {

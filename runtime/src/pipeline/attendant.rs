@@ -9,9 +9,9 @@ use tokio::sync::mpsc;
 
 use crate::call::{Denial, Part, ToolCall};
 use crate::delegate::MAX_DEPTH;
-use crate::model::{MAX_ANSWER_LEN, MAX_QUESTION_LEN, MAX_QUESTIONS, MAX_TOKENS, Question, USUAL_TOKENS};
+use crate::model::{CompletionRequest, MAX_ANSWER_LEN, MAX_QUESTION_LEN, MAX_QUESTIONS, MAX_TOKENS, USUAL_TOKENS};
 use crate::policy::Grant;
-use crate::sandbox::{Meter, ModelAnswer, ModelQuestion, Piece, Program, Services};
+use crate::sandbox::{ModelAnswer, ModelQuestion, Piece, Program, Services, Usage};
 use crate::tool::SecretRequest;
 
 use super::memory::Cache;
@@ -31,7 +31,7 @@ struct Attendant {
     pipeline: Arc<Pipeline>,
     memory: Arc<Memory>,
     grant: Arc<Grant>,
-    meter: Arc<Meter>,
+    usage: Arc<Usage>,
     /// The digest of the component, whose tools share what they keep.
     space: String,
     /// The call's identifiers, the caller's and the host's.
@@ -41,7 +41,7 @@ struct Attendant {
     together: Arc<Together>,
     parts: mpsc::Sender<Part>,
     room: AtomicUsize,
-    /// What the tool keeps where there is no run that could.
+    /// EventKind the tool keeps where there is no run that could.
     cache: Cache,
 }
 
@@ -59,7 +59,7 @@ impl Pipeline {
             pipeline: self.clone(),
             memory: context.memory.clone(),
             grant: ready.grant.clone(),
-            meter: ticket.meter.clone(),
+            usage: ticket.usage.clone(),
             space: program.digest.clone(),
             call_id: ticket.call_id().to_owned(),
             invocation: ticket.invocation().to_owned(),
@@ -84,17 +84,17 @@ impl Attendant {
 
     fn refused(&self, denial: Denial) -> String {
         let hint = denial.flag.as_ref().map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
-        self.meter.refused(denial);
+        self.usage.refused(denial);
         format!("permission denied by the grant{hint}")
     }
 
     async fn show_part(&self, part: Part, bytes: usize) {
-        let fits = self.meter.whole().parts.load(Relaxed) < MAX_PARTS
+        let fits = self.usage.whole().parts.load(Relaxed) < MAX_PARTS
             && self.room.fetch_update(Relaxed, Relaxed, |room| room.checked_sub(bytes)).is_ok();
         // Whoever shows parts faster than they are told waits here.
         match fits && self.parts.send(part).await.is_ok() {
-            true => self.meter.whole().parts.fetch_add(1, Relaxed),
-            false => self.meter.whole().dropped_parts.fetch_add(1, Relaxed),
+            true => self.usage.whole().parts.fetch_add(1, Relaxed),
+            false => self.usage.whole().dropped_parts.fetch_add(1, Relaxed),
         };
     }
 
@@ -106,19 +106,19 @@ impl Attendant {
             return Err(format!("the question has {bytes} bytes, more than the {MAX_QUESTION_LEN} allowed"));
         }
         let model = self.pipeline.model.as_ref().ok_or("no model is set up here")?;
-        let meter = self.meter.whole();
+        let usage = self.usage.whole();
         let asked = &self.together.completions;
         let asked = asked.fetch_update(Relaxed, Relaxed, |asked| (asked < MAX_QUESTIONS).then_some(asked + 1));
         asked.map_err(|_| {
             format!("the call, with all that it calls, has asked the model {MAX_QUESTIONS} times, and asks no more")
         })?;
-        meter.completions.fetch_add(1, Relaxed);
+        usage.completions.fetch_add(1, Relaxed);
         // A secret that is masked everywhere else goes to no model either.
         let mask = |text: String| secret::masked(self.pipeline.secrets.as_ref(), text);
         let (system, prompt) = (system.map(mask), mask(prompt));
         let max_tokens = max_tokens.unwrap_or(USUAL_TOKENS).clamp(1, MAX_TOKENS);
-        let said = model.complete(Question { system, prompt, max_tokens }).await?;
-        meter.tokens.fetch_add(said.tokens, Relaxed);
+        let said = model.complete(CompletionRequest { system, prompt, max_tokens }).await?;
+        usage.tokens.fetch_add(said.tokens, Relaxed);
         if said.text.len() > MAX_ANSWER_LEN {
             return Err(format!("the model answered with more than {MAX_ANSWER_LEN} bytes"));
         }
@@ -135,11 +135,11 @@ impl Attendant {
         counted.map_err(|_| {
             format!("the call, with all that it calls, has called {MAX_CALLS} tools, and calls no more")
         })?;
-        let number = self.meter.whole().calls.fetch_add(1, Relaxed) + 1;
+        let number = self.usage.whole().calls.fetch_add(1, Relaxed) + 1;
         let call = ToolCall::new(format!("{}/{number}", self.call_id), name, arguments);
         // Which tool it comes to is settled on its way, and so is whether this one may call it.
         let parent =
-            Parent { invocation: &self.invocation, grant: &self.grant, meter: &self.meter, together: &self.together };
+            Parent { invocation: &self.invocation, grant: &self.grant, usage: &self.usage, together: &self.together };
         let context = Context { depth, parent: Some(parent), ..Context::alone(&self.memory) };
         let result = self.pipeline.call(call, context).await;
         let told = result.content().into_owned();
@@ -157,7 +157,7 @@ impl Services for Attendant {
         match self.grant.rights().cache() {
             Ok(()) => self.cache().get(&self.key(key)),
             Err(denial) => {
-                self.meter.refused(denial);
+                self.usage.refused(denial);
                 None
             }
         }

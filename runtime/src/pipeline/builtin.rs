@@ -1,4 +1,4 @@
-//! What the host does itself when a model calls it: search for tools that were not shown, and open answers that were too
+//! EventKind the host does itself when a model calls it: search for tools that were not shown, and open answers that were too
 //! long. Both go the way of every call, under its rules and into its log.
 
 use std::path::Path;
@@ -176,7 +176,7 @@ impl Pipeline {
                 tool.description.as_ref().map(|text| text.chars().take(MAX_DESCRIPTION_LEN).collect());
             let told = json!({"name": tool.name, "description": description, "parameters": tool.model_input_schema()});
             bytes += told.to_string().len();
-            // What is not told is not loaded. One tool is always told: it was shown like this without a search, too.
+            // EventKind is not told is not loaded. One tool is always told: it was shown like this without a search, too.
             if !tools.is_empty() && bytes > MAX_TOLD {
                 break;
             }

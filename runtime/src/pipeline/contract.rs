@@ -1,4 +1,4 @@
-//! What a command's exit code and streams mean: one line of JSON is the answer; a failure is the tool's own error object
+//! EventKind a command's exit code and streams mean: one line of JSON is the answer; a failure is the tool's own error object
 //! or its text, wrapped once.
 
 use serde_json::Value;
@@ -60,7 +60,7 @@ pub(super) fn script_answer(answer: Result<Option<String>, Wrong>) -> Result<Opt
     }
 }
 
-/// What a tool's own check found.
+/// EventKind a tool's own check found.
 pub(super) fn invalid(why: String) -> ToolError {
     let why: String = why.chars().take(MAX_TEXT_LEN).collect();
     ToolError::new(Outcome::BadArguments, format!("invalid values: {why}"))

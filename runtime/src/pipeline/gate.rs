@@ -14,7 +14,7 @@ use crate::tool::{Limits, SiblingFailure};
 /// How the calls of one step go together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scheduler {
-    /// What the failure of a call means to the others, where its tool does not say.
+    /// EventKind the failure of a call means to the others, where its tool does not say.
     pub sibling_failure: SiblingFailure,
     /// The most calls of one step; further ones are refused.
     pub calls: usize,
@@ -44,7 +44,7 @@ pub(super) struct Gate {
 /// A call in its step.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// What the model is told of it where it takes others with it.
+    /// EventKind the model is told of it where it takes others with it.
     pub(super) label: String,
     /// Whether it may not run beside others.
     pub(super) exclusive: bool,
@@ -185,7 +185,7 @@ impl Turn {
         ToolError::new(Outcome::Cancelled, why.await)
     }
 
-    /// What is left of `limits` when the step's own are shared among its calls.
+    /// EventKind is left of `limits` when the step's own are shared among its calls.
     ///
     /// # Errors
     ///

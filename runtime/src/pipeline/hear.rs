@@ -1,4 +1,4 @@
-//! Hooks on the way of a call: heard in order, each once, failing closed. What they change is written down and checked.
+//! Hooks on the way of a call: heard in order, each once, failing closed. EventKind they change is written down and checked.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use serde_json::Value;
 use crate::call::{Behavior, Decision, HookNote, Mutation, Reason, ToolCall};
 use crate::error::{Outcome, ToolError};
 use crate::hook::{Ended, Hook, Modification, Moment, Proposed, Review, Verdict};
-use crate::observe::{Hooked, What};
+use crate::observe::{EventKind, Hooked};
 use crate::policy::Command;
-use crate::sandbox::Meter;
+use crate::sandbox::Usage;
 use crate::schema::Checked;
-use crate::tool::{Event, Tool};
+use crate::tool::{HookPoint, Tool};
 
 use super::listener::{Around, Payload, Scripted};
 use super::ready::Ready;
@@ -38,7 +38,7 @@ enum Hearing<'a> {
 /// The longest that all scripts together may take that are asked at one moment of a call.
 const MAX_TIME: Duration = Duration::from_secs(30);
 
-/// What hooks said of a call that may go on.
+/// EventKind hooks said of a call that may go on.
 pub(super) struct Heard<'a> {
     /// The hook that said that no question is needed, if one did.
     pub(super) allowed: Option<&'a str>,
@@ -76,7 +76,7 @@ impl Hooks {
         all.into_iter().map(Hearing::Script).chain(self.0.iter().map(Listener::hearing)).collect()
     }
 
-    /// Asks the hooks if a script may run the program of a tool with this command. What they would change, they have to refuse
+    /// Asks the hooks if a script may run the program of a tool with this command. EventKind they would change, they have to refuse
     /// here.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl Hooks {
         tool: &Tool,
         command: &Command,
         memory: &Arc<Memory>,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Result<(), String> {
         let arguments = &command.arguments;
         let sent = arguments.to_string();
@@ -101,7 +101,7 @@ impl Hooks {
                 }
                 Hearing::Script(script) if !script.applies_to_command(&tool.name, command).await => continue,
                 Hearing::Script(script) => {
-                    let mut around = Around { within_slot: true, ..Around::new(pipeline, memory, meter) };
+                    let mut around = Around { within_slot: true, ..Around::new(pipeline, memory, usage) };
                     let payload = Payload { id: "", tool: &tool.name, sent: &sent, arguments };
                     script.before(&mut around, &payload).await
                 }
@@ -150,7 +150,7 @@ impl Hooks {
         let mut heard = Heard { allowed: None, delegated: None };
         let since = Instant::now();
         for hook in self.all(context.memory) {
-            if !hook.is_asked(&Event::ToolPre, &tool.name, &checked.value).await {
+            if !hook.is_asked(&HookPoint::ToolPre, &tool.name, &checked.value).await {
                 continue;
             }
             let verdict = match hook {
@@ -169,7 +169,7 @@ impl Hooks {
                     let mut around = Around {
                         until: since + MAX_TIME,
                         depth: context.depth,
-                        ..Around::new(pipeline, context.memory, &ticket.meter)
+                        ..Around::new(pipeline, context.memory, &ticket.usage)
                     };
                     let verdict = script.before(&mut around, &payload(tool, call, &checked.value)).await;
                     let log = around.log;
@@ -191,7 +191,7 @@ impl Hooks {
                 Ok(Verdict::Pass) => {}
                 Ok(Verdict::Allow) => heard.allowed = hook.may_answer().then_some(name),
                 Ok(Verdict::Modify(change)) => {
-                    // What was said before was said of other arguments.
+                    // EventKind was said before was said of other arguments.
                     heard = Heard { allowed: None, delegated: None };
                     modify(name, change, ready, checked, ticket).await?;
                 }
@@ -225,7 +225,7 @@ impl Hooks {
     ) -> Result<String, ToolError> {
         let until = Instant::now() + MAX_TIME;
         for hook in self.all(context.memory) {
-            if !hook.is_asked(&Event::ToolPost, &tool.name, arguments).await {
+            if !hook.is_asked(&HookPoint::ToolPost, &tool.name, arguments).await {
                 continue;
             }
             let outcome = answer.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok);
@@ -240,7 +240,7 @@ impl Hooks {
                 Hearing::Script(script) => {
                     let payload = payload(tool, call, arguments);
                     let mut around =
-                        Around { until, depth: context.depth, ..Around::new(pipeline, context.memory, &ticket.meter) };
+                        Around { until, depth: context.depth, ..Around::new(pipeline, context.memory, &ticket.usage) };
                     let review = script.after(&mut around, &payload, outcome, answer.as_deref()).await;
                     let log = around.log;
                     ticket.log(log);
@@ -287,7 +287,7 @@ impl<'a> Hearing<'a> {
     }
 
     /// Returns true where it is asked about this event of this tool, as far as a script says that without running.
-    async fn is_asked(self, event: &Event, tool: &str, arguments: &Arc<Value>) -> bool {
+    async fn is_asked(self, event: &HookPoint, tool: &str, arguments: &Arc<Value>) -> bool {
         match self {
             Self::Own(_) => true,
             Self::Script(script) => script.applies(event, tool, arguments).await,
@@ -361,7 +361,7 @@ fn changed(before: &Value, after: &Value) -> Vec<String> {
 
 fn note(ticket: &mut Ticket<'_>, hook: Hearing<'_>, moment: Moment, said: &'static str, reason: Option<&str>) {
     let (name, digest) = (hook.name(), hook.digest());
-    ticket.tell(What::Hooked(Hooked { hook: name, moment, said, reason }));
+    ticket.tell(EventKind::Hooked(Hooked { hook: name, moment, said, reason }));
     // A script has run, whatever it said.
     if said != "pass" || digest.is_some() {
         ticket.heard(HookNote { hook: name.to_owned(), said, digest });

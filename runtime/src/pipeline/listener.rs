@@ -1,4 +1,4 @@
-//! Hooks that are scripts: asked like an embedder's own, in a sandbox of their own. What one answers is taken strictly, and
+//! Hooks that are scripts: asked like an embedder's own, in a sandbox of their own. EventKind one answers is taken strictly, and
 //! what cannot be understood blocks like a refusal.
 
 use std::io::{self, Write};
@@ -11,9 +11,9 @@ use crate::call::{Denial, ToolCall};
 use crate::error::{Outcome, ToolError};
 use crate::hook::{Modification, Review, Verdict};
 use crate::policy::Command;
-use crate::sandbox::{Act, Meter};
+use crate::sandbox::{Act, Usage};
 use crate::schema::{self, Clock, step, watched};
-use crate::tool::{Body, Event, Glob, Limits, ScriptedHook};
+use crate::tool::{Body, Glob, HookPoint, Limits, ScriptedHook};
 
 use super::ready::{Ready, aside};
 use super::script::{Answered, Asked};
@@ -30,7 +30,7 @@ pub(crate) struct Scripted {
     pub(crate) ready: Ready,
 }
 
-/// What a script answers to an event.
+/// EventKind a script answers to an event.
 enum Answer {
     Allow,
     Pass,
@@ -53,7 +53,7 @@ impl Scripted {
     }
 
     /// Returns true where it hears this event of this tool, whatever the arguments.
-    fn hears(&self, event: &Event, tool: &str) -> bool {
+    fn hears(&self, event: &HookPoint, tool: &str) -> bool {
         let tools = &self.hook.when.tools;
         self.hook.event == *event && (tools.is_empty() || tools.iter().any(|glob| glob.is_match(tool)))
     }
@@ -61,13 +61,13 @@ impl Scripted {
     /// Tells if it is asked about a command that a script runs. Where that may hold arguments that no condition sees, it is
     /// asked whatever its conditions on arguments say.
     pub(super) async fn applies_to_command(&self, tool: &str, command: &Command) -> bool {
-        (command.is_opaque && self.hears(&Event::ToolPre, tool))
-            || self.applies(&Event::ToolPre, tool, &command.arguments).await
+        (command.is_opaque && self.hears(&HookPoint::ToolPre, tool))
+            || self.applies(&HookPoint::ToolPre, tool, &command.arguments).await
     }
 
     /// Returns true where it is asked about this event of this tool, as far as that is known without running it, and where
     /// the arguments are too large to tell that in time.
-    pub(super) async fn applies(&self, event: &Event, tool: &str, arguments: &Arc<Value>) -> bool {
+    pub(super) async fn applies(&self, event: &HookPoint, tool: &str, arguments: &Arc<Value>) -> bool {
         if !self.hears(event, tool) {
             return false;
         }
@@ -85,7 +85,7 @@ impl Scripted {
 
     /// Judges a call before it runs.
     pub(super) async fn before(&self, around: &mut Around<'_>, call: &Payload<'_>) -> Result<Verdict, String> {
-        Ok(match self.ask(around, &Event::ToolPre, &call.proposed()).await? {
+        Ok(match self.ask(around, &HookPoint::ToolPre, &call.proposed()).await? {
             Answer::Pass => Verdict::Pass,
             Answer::Allow => Verdict::Allow,
             Answer::Block(reason) => Verdict::Block(reason),
@@ -109,7 +109,7 @@ impl Scripted {
     ) -> Result<Review, String> {
         let content = answer.map_or_else(ToolError::content, str::to_owned);
         let payload = call.ended(&content, outcome);
-        Ok(match self.ask(around, &Event::ToolPost, &payload).await? {
+        Ok(match self.ask(around, &HookPoint::ToolPost, &payload).await? {
             Answer::Pass | Answer::Allow => Review::Pass,
             Answer::Block(reason) => Review::Block(reason),
             Answer::Modify(modified) => Review::Replace(replaced(modified, &payload)),
@@ -126,13 +126,13 @@ impl Scripted {
         self.ready.grant.rights().delegate().map(|()| task).map_err(denied)
     }
 
-    async fn ask(&self, around: &mut Around<'_>, event: &Event, payload: &Value) -> Result<Answer, String> {
+    async fn ask(&self, around: &mut Around<'_>, event: &HookPoint, payload: &Value) -> Result<Answer, String> {
         let Body::Script(script) = &self.hook.tool.body else { return Err("it has no script".to_owned()) };
         let (event, payload) = (event.to_string(), payload.to_string());
         let when = self.hook.when.expression.as_deref();
         let act = Act::Handle { when, event: &event, payload: &payload };
-        let Around { pipeline, memory, meter, depth, until, within_slot, .. } = *around;
-        let asked = Asked { name: self.name(), script, ready: &self.ready, memory, meter, depth, until, within_slot };
+        let Around { pipeline, memory, usage, depth, until, within_slot, .. } = *around;
+        let asked = Asked { name: self.name(), script, ready: &self.ready, memory, usage, depth, until, within_slot };
         // The states of an interpreter would make every call's own larger.
         let Answered { answer: said, log } = Box::pin(pipeline.ask_script(asked, act)).await;
         around.log.push_str(&log);
@@ -143,26 +143,26 @@ impl Scripted {
     }
 }
 
-/// What surrounds a hook that is asked.
+/// EventKind surrounds a hook that is asked.
 pub(super) struct Around<'a> {
     pub(super) pipeline: &'a Arc<Pipeline>,
     pub(super) memory: &'a Arc<Memory>,
-    /// The meter of the call that it is asked about, where it is about one.
-    pub(super) meter: &'a Arc<Meter>,
+    /// The usage of the call that it is asked about, where it is about one.
+    pub(super) usage: &'a Arc<Usage>,
     /// How deep the call is that it is asked about.
     pub(super) depth: u32,
     /// When they have to have answered.
     pub(super) until: Instant,
     /// Whether whoever asks holds a slot already.
     pub(super) within_slot: bool,
-    /// What they wrote for people.
+    /// EventKind they wrote for people.
     pub(super) log: String,
 }
 
 impl<'a> Around<'a> {
-    pub(super) fn new(pipeline: &'a Arc<Pipeline>, memory: &'a Arc<Memory>, meter: &'a Arc<Meter>) -> Self {
+    pub(super) fn new(pipeline: &'a Arc<Pipeline>, memory: &'a Arc<Memory>, usage: &'a Arc<Usage>) -> Self {
         let until = Instant::now() + Limits::default().deadline;
-        Self { pipeline, memory, meter, depth: memory.depth, until, within_slot: false, log: String::new() }
+        Self { pipeline, memory, usage, depth: memory.depth, until, within_slot: false, log: String::new() }
     }
 }
 
@@ -217,11 +217,11 @@ fn clipped(reason: &str) -> String {
     }
 }
 
-/// What a hook is told of a call.
+/// EventKind a hook is told of a call.
 pub(super) struct Payload<'a> {
     pub(super) id: &'a str,
     pub(super) tool: &'a str,
-    /// What the model sent.
+    /// EventKind the model sent.
     pub(super) sent: &'a str,
     /// The arguments as they stand.
     pub(super) arguments: &'a Value,
@@ -315,14 +315,14 @@ fn answer(text: &str) -> Result<Answer, String> {
 }
 
 impl Pipeline {
-    /// Tells the scripts that hear it of an event that is no call's. What they make of its payload comes back.
+    /// Tells the scripts that hear it of an event that is no call's. EventKind they make of its payload comes back.
     ///
     /// # Errors
     ///
     /// Why one of them blocks it.
     pub(super) async fn heard(
         self: &Arc<Self>,
-        event: &Event,
+        event: &HookPoint,
         mut payload: Value,
         memory: &Arc<Memory>,
     ) -> Result<Value, String> {
@@ -338,8 +338,8 @@ impl Pipeline {
             let mut ticket = self.unwatched(&call);
             ticket.found(&hook.hook.tool, &hook.ready.grant);
             ticket.program(hook.digest().unwrap_or_default(), 0);
-            let meter = ticket.meter.clone();
-            let mut around = Around::new(self, memory, &meter);
+            let usage = ticket.usage.clone();
+            let mut around = Around::new(self, memory, &usage);
             let said = hook.ask(&mut around, event, &payload).await;
             ticket.log(around.log);
             let ended = match &said {

@@ -1,4 +1,4 @@
-//! What a conversation remembers: what the model was shown, what a person agreed to, what scripts kept and added. It
+//! EventKind a conversation remembers: what the model was shown, what a person agreed to, what scripts kept and added. It
 //! ends with the conversation.
 
 use std::collections::{HashMap, HashSet};
@@ -23,7 +23,7 @@ const MAX_KEPT: usize = 1000;
 const MAX_KEPT_BYTES: usize = 4 << 20;
 const MAX_KEY_LEN: usize = 1024;
 
-/// What a conversation remembers.
+/// EventKind a conversation remembers.
 #[derive(Default)]
 pub(crate) struct Memory {
     /// Whether every tool counts as loaded.
@@ -35,7 +35,7 @@ pub(crate) struct Memory {
     /// Whether an answer was kept, so that there is something to open.
     pub(super) has_kept: AtomicBool,
     pub(super) cache: Cache,
-    /// What tools keep, by the digest of the program and the name of the tool.
+    /// EventKind tools keep, by the digest of the program and the name of the tool.
     stores: Mutex<HashMap<[String; 3], Store>>,
     /// How many agents the run has begun, in whatever depth.
     pub(super) agents: Arc<AtomicU32>,
@@ -47,7 +47,7 @@ pub(crate) struct Memory {
     pub(super) hooks: Additions<Scripted>,
 }
 
-/// What a tool prepares for a session, while and once it does.
+/// EventKind a tool prepares for a session, while and once it does.
 pub(super) type Preparing = OnceCell<Arc<str>>;
 
 /// A tool that a script added.
@@ -56,7 +56,7 @@ pub(super) struct Added {
     pub(super) ready: Ready,
 }
 
-/// What scripts keep while it lasts.
+/// EventKind scripts keep while it lasts.
 #[derive(Default)]
 pub(super) struct Cache(Mutex<Kept>);
 
@@ -118,7 +118,7 @@ impl Memory {
         }
     }
 
-    /// What a tool has prepared, if it has.
+    /// EventKind a tool has prepared, if it has.
     pub(super) fn prepared(&self, key: &str) -> Option<Arc<str>> {
         locked(&self.prepared).get(key).and_then(|preparing| preparing.get().cloned())
     }
@@ -142,7 +142,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// What it is too large for; what was kept before stays.
+    /// EventKind it is too large for; what was kept before stays.
     pub(super) fn set(&self, key: String, value: String) -> Result<(), String> {
         if key.len() > MAX_KEY_LEN {
             return Err(format!("the key has {} bytes, more than the {MAX_KEY_LEN} allowed", key.len()));
@@ -184,7 +184,7 @@ impl<T> Additions<T> {
         Err(*one)
     }
 
-    /// What was added so far, in order.
+    /// EventKind was added so far, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map_while(OnceLock::get).map(AsRef::as_ref)
     }

@@ -51,11 +51,11 @@ use crate::delegate::{Delegate, MAX_DEPTH};
 use crate::error::{Error, Outcome, ToolError};
 use crate::keyvalue::KeyValue;
 use crate::model::Model;
-use crate::observe::{Observer, What};
+use crate::observe::{EventKind, Observer};
 use crate::policy::{Approval, Approver, Grant, Judged, Rules, Secrets};
 use crate::registry::Registry;
 use crate::results::Results;
-use crate::sandbox::{Meter, Sandbox};
+use crate::sandbox::{Sandbox, Usage};
 use crate::schema::Checked;
 use crate::source::ToolsPolicy;
 use crate::tool::{Basis, Body, Limits, Tool, Visibility};
@@ -99,7 +99,7 @@ pub(crate) struct Pipeline {
     /// Which tool answers to a name, where the operator says so.
     pub(crate) routes: HashMap<String, String>,
     pub(crate) surroundings: Surroundings,
-    /// What projects say of tools by their names, for those that scripts add.
+    /// EventKind projects say of tools by their names, for those that scripts add.
     pub(crate) policies: Vec<ToolsPolicy>,
     pub(crate) observers: Vec<Arc<dyn Observer>>,
     pub(crate) scheduler: Scheduler,
@@ -107,7 +107,7 @@ pub(crate) struct Pipeline {
     /// Where tools keep values that outlive a run, where an embedder says so.
     pub(crate) keyvalue: Option<KeyValue>,
     /// The most characters of an answer that a model is told whole, where the operator says so.
-    pub(crate) most_inline: Option<usize>,
+    pub(crate) max_inline: Option<usize>,
     /// Where the values of secrets are read, where an embedder keeps any.
     pub(crate) secrets: Option<Secrets>,
     pub(crate) audit: Arc<Audit>,
@@ -122,7 +122,7 @@ pub(crate) struct Pipeline {
     pub(crate) calls: AtomicU64,
 }
 
-/// What surrounds a call: its conversation, and its place in a step.
+/// EventKind surrounds a call: its conversation, and its place in a step.
 pub(crate) struct Context<'a> {
     memory: &'a Arc<Memory>,
     /// The tasks that its conversation has begun.
@@ -141,11 +141,11 @@ pub(crate) struct Context<'a> {
 struct Parent<'a> {
     invocation: &'a str,
     grant: &'a Grant,
-    meter: &'a Meter,
+    usage: &'a Usage,
     together: &'a Arc<Together>,
 }
 
-/// What the calls of a tree have done so far.
+/// EventKind the calls of a tree have done so far.
 #[derive(Debug, Default)]
 struct Together {
     calls: AtomicU64,
@@ -160,7 +160,7 @@ impl Parent<'_> {
         }
         self.grant.rights().call(&tool.name).map_err(|denial| {
             let hint = denial.flag.as_ref().map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
-            self.meter.refused(denial);
+            self.usage.refused(denial);
             ToolError::new(Outcome::Denied, format!("permission denied by the grant{hint}"))
         })
     }
@@ -266,7 +266,7 @@ impl Pipeline {
         let carried = carried(tool, call)?;
         let call = carried.as_ref();
         ticket.found(tool, &ready.grant);
-        if let Some((decision, why)) = &ready.closed {
+        if let Some((decision, why)) = &ready.disabled {
             ticket.decide(decision.clone());
             return Err(ToolError::new(Outcome::Denied, why.clone()));
         }
@@ -287,7 +287,7 @@ impl Pipeline {
             None => self.execute(&work, &checked, context, ticket).await,
         };
         let answer = self.guarded(answer, ready, ticket).await;
-        ticket.tell(What::Mapped);
+        ticket.tell(EventKind::Mapped);
         let heard = self.hooks.after(self, tool, call, &checked.value, answer, context, ticket);
         let answer = unless_cancelled(context.turn, heard).await??;
         self.keep((tool, &ready.limits), answer, context, ticket).await
@@ -320,7 +320,7 @@ impl Pipeline {
         if !denied {
             self.check_by_tool(&work, &checked, context, ticket).await?;
         }
-        ticket.tell(What::Validated);
+        ticket.tell(EventKind::Validated);
         if ticket.shows() {
             ticket.observable(ready.input.observable(&checked.value));
         }
@@ -342,9 +342,9 @@ impl Pipeline {
 
     /// The most characters of an answer of this tool that a model is told whole: what its record says, else what the
     /// operator says, who sets the most that any record gets. No answer is longer than the output of its call may be.
-    fn most_inline(&self, tool: &Tool, limits: &Limits) -> usize {
+    fn max_inline(&self, tool: &Tool, limits: &Limits) -> usize {
         let own = &tool.interface.result.max_inline_chars;
-        match self.most_inline {
+        match self.max_inline {
             Some(cap) if own.basis == Basis::Declared => own.value.min(cap),
             Some(cap) => cap.min(limits.stdout.max(own.value)),
             None => own.value,
@@ -362,7 +362,7 @@ impl Pipeline {
         if let Body::Builtin(_) = tool.body {
             return Ok(answer);
         }
-        let most = self.most_inline(tool, limits);
+        let most = self.max_inline(tool, limits);
         if answer.len() <= most {
             return Ok(answer);
         }

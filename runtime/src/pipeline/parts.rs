@@ -19,10 +19,10 @@ const MAX_URI_LEN: usize = 2048;
 /// The most characters of a failure's message, and bytes of what it says besides.
 const MAX_MESSAGE_LEN: usize = 4096;
 const MAX_DETAILS_LEN: usize = 64 << 10;
-/// What an envelope says that it is.
+/// EventKind an envelope says that it is.
 const ENVELOPE: &str = "provider_native_tool_result";
 
-/// What a model is told.
+/// EventKind a model is told.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     /// One line of JSON; nothing where the answer holds nothing.
@@ -31,7 +31,7 @@ pub(super) struct Told {
     pub(super) media: Vec<Media>,
 }
 
-/// What a model is told of the content of an answer.
+/// EventKind a model is told of the content of an answer.
 ///
 /// # Errors
 ///
@@ -101,7 +101,7 @@ fn text_of(pieces: Vec<Piece>) -> Result<Told, ToolError> {
     Ok(Told { line: Some(Value::String(text).to_string()), form, media })
 }
 
-/// What people are shown.
+/// EventKind people are shown.
 ///
 /// # Errors
 ///
@@ -170,7 +170,7 @@ fn described(link: &Link) -> String {
     }
 }
 
-/// What a failure in the tool's own words means. `said` stands in the place of its message, where the tool presents it
+/// EventKind a failure in the tool's own words means. `said` stands in the place of its message, where the tool presents it
 /// otherwise.
 pub(super) fn failed(failure: Failure, said: Option<String>) -> ToolError {
     let Failure { kind, message, details } = failure;

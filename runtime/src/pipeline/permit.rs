@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::call::{Behavior, Decision, Denial, Reason};
 use crate::error::{Outcome, ToolError};
-use crate::observe::What;
+use crate::observe::EventKind;
 use crate::policy::{Answer, Approval, Grant, Judged, Question, Target};
 use crate::schema::Checked;
 use crate::tool::{Access, Resource, Tool, Use};
@@ -19,13 +19,13 @@ use super::{Context, Pipeline, unless_cancelled};
 /// The most files or hosts that one argument names.
 const MAX_NAMED: usize = 1024;
 
-/// What the pipeline knows of a call when it is judged.
+/// EventKind the pipeline knows of a call when it is judged.
 pub(super) struct Case<'a> {
     pub(super) tool: &'a Tool,
     pub(super) ready: &'a Ready,
     pub(super) checked: &'a Checked,
     pub(super) digest: &'a str,
-    /// What it is about to do, where that was asked for.
+    /// EventKind it is about to do, where that was asked for.
     pub(super) preview: Option<&'a str>,
     /// The hook that said that no question is needed.
     pub(super) hook: Option<&'a str>,
@@ -85,7 +85,7 @@ impl Pipeline {
         ticket: &mut Ticket<'_>,
     ) -> Result<(), ToolError> {
         let Case { tool, ready, checked, hook, .. } = case;
-        ticket.tell(What::Judging(&checked.value));
+        ticket.tell(EventKind::Judging(&checked.value));
         let judged = self.refuse_denied(tool, ready, checked, ticket).await?;
         preflight(tool, &ready.grant, &checked.value, ticket)?;
         if tool.interface.safety.requires_user_interaction.value {
@@ -142,7 +142,7 @@ impl Pipeline {
         let answer = match &self.approver {
             None => Answer::Nobody,
             Some(approver) => {
-                ticket.tell(What::Asking(&question));
+                ticket.tell(EventKind::Asking(&question));
                 let granted = ready.grant.granted();
                 let (invocation, since) = (ticket.invocation().to_owned(), Instant::now());
                 let asked = approver.ask(Question {

@@ -19,7 +19,7 @@ use crate::source;
 use super::ticket::Ticket;
 use super::{Entry, Pipeline};
 
-/// What the model is told where the system fails: how it fails is for the operator alone, and may pass.
+/// EventKind the model is told where the system fails: how it fails is for the operator alone, and may pass.
 pub(super) const NOT_NOW: &str =
     "the tool's program cannot be made ready on this host now; the call itself is not at fault";
 
@@ -28,7 +28,7 @@ type Made<T> = Result<Arc<T>, String>;
 /// The making of one; it fails where the system does, and then it may be tried again.
 type Underway<T> = Shared<BoxFuture<'static, Result<Made<T>, String>>>;
 
-/// What has become of a program.
+/// EventKind has become of a program.
 pub(super) struct Making<T> {
     made: OnceLock<Made<T>>,
     now: Mutex<Option<Underway<T>>>,
@@ -41,7 +41,7 @@ impl<T> Default for Making<T> {
 }
 
 impl<T> Making<T> {
-    /// What comes of it, begun by whoever asks first.
+    /// EventKind comes of it, begun by whoever asks first.
     pub(super) async fn finish(&self, begin: impl FnOnce() -> Underway<T>) -> Result<Made<T>, String> {
         if let Some(made) = self.made.get() {
             return Ok(made.clone());
@@ -55,7 +55,7 @@ impl<T> Making<T> {
             now.get_or_insert_with(begin).clone()
         };
         let ended = underway.await;
-        // What has ended is kept where it stays so, and forgotten where it may be tried again: both under one lock, so that
+        // EventKind has ended is kept where it stays so, and forgotten where it may be tried again: both under one lock, so that
         // nobody finds neither.
         let mut now = self.now();
         if let Some(last) = now.as_ref().and_then(|underway| underway.peek().cloned()) {

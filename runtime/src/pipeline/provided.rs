@@ -1,4 +1,4 @@
-//! What a call gives to components that were written for other hosts: the settings of its tool, and the store in which the
+//! EventKind a call gives to components that were written for other hosts: the settings of its tool, and the store in which the
 //! tool keeps values, where it may keep any.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const MAX_SETTINGS: usize = 1000;
 const MAX_SETTING_LEN: usize = 64 << 10;
 
 impl Pipeline {
-    /// What a call finds whose program asks for it; every other pays for nothing.
+    /// EventKind a call finds whose program asks for it; every other pays for nothing.
     pub(super) fn provided(&self, work: &Work<'_>, program: &Program, context: &Context<'_>) -> Provided {
         if !program.asks_provided {
             return Provided::default();

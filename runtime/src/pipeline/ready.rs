@@ -1,4 +1,4 @@
-//! What is settled for a tool before its first call: its checks, its grant, its limits, whether it can be called at all,
+//! EventKind is settled for a tool before its first call: its checks, its grant, its limits, whether it can be called at all,
 //! and, once it was compiled, its program.
 
 use std::collections::HashMap;
@@ -37,10 +37,10 @@ pub(crate) struct Ready {
     pub(crate) grant: Arc<Grant>,
     pub(crate) limits: Limits,
     /// Why the tool cannot be called, whatever the arguments.
-    pub(crate) closed: Option<(Decision, String)>,
+    pub(crate) disabled: Option<(Decision, String)>,
     /// Whether a model has to search for it first.
     pub(crate) deferred: bool,
-    /// What its answers are masked by.
+    /// EventKind its answers are masked by.
     pub(crate) masks: Redactions,
     pub(super) slots: Arc<Semaphore>,
     asides: Semaphore,
@@ -74,7 +74,7 @@ impl Ready {
 
     /// Returns true where a model may be offered the tool: nothing refuses every call of it.
     pub(super) fn is_open(&self) -> bool {
-        self.closed.is_none() && self.broken().is_none()
+        self.disabled.is_none() && self.broken().is_none()
     }
 
     /// Why the program cannot be run, where that showed when it was compiled.
@@ -87,7 +87,7 @@ impl Ready {
             input: Arc::new(input),
             grant,
             limits,
-            closed: None,
+            disabled: None,
             deferred: false,
             masks: Redactions::default(),
             slots,

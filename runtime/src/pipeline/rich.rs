@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 
 use crate::call::{Payload, ToolCall};
 use crate::error::{Outcome, ToolError};
-use crate::observe::What;
-use crate::sandbox::{Answer, Asked, Carried, Failure, Invocation, Meter, Presentation, Program, Told};
+use crate::observe::EventKind;
+use crate::sandbox::{Answer, Asked, Carried, Failure, Invocation, Presentation, Program, Told, Usage};
 use crate::schema::{self, Checked};
 use crate::tool::{Body, Limits, Rich, Tool};
 
@@ -73,7 +73,7 @@ impl Asking {
     }
 }
 
-/// What a call carries to its tool: the text of the one field, where the tool takes text.
+/// EventKind a call carries to its tool: the text of the one field, where the tool takes text.
 pub(super) fn carried<'a>(tool: &Tool, checked: &'a Checked) -> Carried<'a> {
     let text = tool.text.as_ref().and_then(|text| checked.value.get(&text.field)?.as_str());
     text.map_or(Carried::Object(&checked.text), Carried::Text)
@@ -88,7 +88,7 @@ pub(super) struct Asks<'p> {
 }
 
 impl Pipeline {
-    /// What a call is about to do, in the tool's own words or else in its record's.
+    /// EventKind a call is about to do, in the tool's own words or else in its record's.
     pub(super) async fn preview(
         &self,
         work: &Work<'_>,
@@ -107,9 +107,9 @@ impl Pipeline {
                 let prepared = context.memory.prepared(&self.prepared_key(work.tool, rich, program));
                 let asked = asking.asked(rich, carried(work.tool, checked), prepared.as_deref());
                 let limits = Limits { deadline: work.ready.limits.deadline.min(PREVIEW), ..work.ready.limits };
-                let meter = Arc::new(Meter::default());
+                let usage = Arc::new(Usage::default());
                 let said = match self.slots(work.ready, &limits, context.depth).await {
-                    Ok(_slots) => self.sandbox.preview_rich(program, asked, &limits, &meter).await,
+                    Ok(_slots) => self.sandbox.preview_rich(program, asked, &limits, &usage).await,
                     Err(busy) => Err(busy),
                 };
                 ticket.waited(since);
@@ -121,7 +121,7 @@ impl Pipeline {
         };
         let said = own.filter(|said| !said.trim().is_empty()).or_else(|| ticket.recorded_preview());
         let said: String = secret::masked(self.secrets.as_ref(), said?).chars().take(MAX_PREVIEW_LEN).collect();
-        ticket.tell(What::Preview(&said));
+        ticket.tell(EventKind::Preview(&said));
         Some(said)
     }
 
@@ -152,11 +152,11 @@ impl Pipeline {
                 true => Arc::default(),
                 false => context.memory.preparing(self.prepared_key(work.tool, rich, program)),
             };
-            let (surroundings, meter) = (self.surroundings.of_tool(&work.tool.name), Meter::within(&ticket.meter));
+            let (surroundings, usage) = (self.surroundings.of_tool(&work.tool.name), Usage::within(&ticket.usage));
             let notes = Mutex::new(Vec::new());
             let make = cell.get_or_try_init(|| async {
                 let (call, given) = (granted(&work.ready.limits), (rich.tool.as_str(), surroundings.as_str()));
-                let told = self.sandbox.prepare_rich(program, given, call, attendant.clone(), &meter).await;
+                let told = self.sandbox.prepare_rich(program, given, call, attendant.clone(), &usage).await;
                 notes.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&told.log);
                 prepared(told)
             });
@@ -174,29 +174,29 @@ impl Pipeline {
             None
         };
         let asked = asking.asked(rich, carried(work.tool, checked), prepared.as_deref());
-        let (meter, since) = (ticket.meter.clone(), Instant::now());
-        let run = self.sandbox.run_rich(program, asked, granted(limits), attendant, &meter);
+        let (usage, since) = (ticket.usage.clone(), Instant::now());
+        let run = self.sandbox.run_rich(program, asked, granted(limits), attendant, &usage);
         let told = showing(&mut receiver, ticket, unless_cancelled(context.turn, run)).await?;
         let Told { ended, log } = told;
         let log = ticket.text(log);
         ticket.log(log);
         secret::refuse_leak(ticket)?;
-        // What fails right after a request failed, fails for that reason.
-        let ended = ended.map_err(|error| ticket.meter.ledger().blame(error))?;
-        let bytes = ticket.meter.stdout.load(Relaxed);
-        ticket.tell(What::Progress { bytes });
+        // EventKind fails right after a request failed, fails for that reason.
+        let ended = ended.map_err(|error| ticket.usage.ledger().blame(error))?;
+        let bytes = ticket.usage.stdout.load(Relaxed);
+        ticket.tell(EventKind::Progress { bytes });
         if let Some(turn) = context.turn {
             turn.spend(usize::try_from(bytes).unwrap_or(usize::MAX))?;
         }
-        let refused = !ticket.meter.refusals().is_empty();
+        let refused = !ticket.usage.refusals().is_empty();
         let presentation = match rich.says.present {
             true => {
                 let left = limits.deadline.saturating_sub(since.elapsed());
-                let used = ticket.meter.fuel.load(Relaxed);
+                let used = ticket.usage.fuel.load(Relaxed);
                 let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(used));
                 let limits = Limits { deadline: left, fuel, ..*limits };
-                let told = self.sandbox.present_rich(program, (asked, ended.as_ref()), &limits, &meter);
-                // What the call did stands, whatever becomes of the words for it: then its own are told.
+                let told = self.sandbox.present_rich(program, (asked, ended.as_ref()), &limits, &usage);
+                // EventKind the call did stands, whatever becomes of the words for it: then its own are told.
                 unless_cancelled(context.turn, told)
                     .await?
                     .map_err(|error| {
@@ -206,7 +206,7 @@ impl Pipeline {
             }
             false => None,
         };
-        // What fails after a refusal, fails for that reason.
+        // EventKind fails after a refusal, fails for that reason.
         let said = self.said(ended, presentation, ticket)?;
         Ok(said.map_err(|error| match refused {
             true => ToolError { outcome: Outcome::Denied, ..error },
@@ -256,7 +256,7 @@ impl Pipeline {
     }
 }
 
-/// What a tool has prepared.
+/// EventKind a tool has prepared.
 fn prepared(told: Told<String>) -> Result<Arc<str>, ToolError> {
     let unprepared = |why: &str| format!("the tool could not be prepared: {why}");
     match told.ended {
@@ -272,7 +272,7 @@ fn prepared(told: Told<String>) -> Result<Arc<str>, ToolError> {
     }
 }
 
-/// The end of `work`, with the parts that are shown meanwhile told in their order. What comes after the end is told to
+/// The end of `work`, with the parts that are shown meanwhile told in their order. EventKind comes after the end is told to
 /// nobody.
 pub(super) async fn showing<T>(
     receiver: &mut mpsc::Receiver<crate::call::Part>,

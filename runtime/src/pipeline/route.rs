@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::call::{Payload, ToolCall};
 use crate::error::{Error, Outcome, ToolError};
-use crate::sandbox::{Carried, Meter, Opinion};
+use crate::sandbox::{Carried, Opinion, Usage};
 use crate::tool::{Body, Limits};
 
 use super::rich::Asking;
@@ -111,10 +111,10 @@ impl Pipeline {
         let since = Instant::now();
         let said = match self.slots(entry.ready, &limits, context.depth).await {
             Ok(_slots) => {
-                let meter = Arc::new(Meter::default());
+                let usage = Arc::new(Usage::default());
                 let prepared = context.memory.prepared(&self.prepared_key(entry.tool, rich, &program));
                 let asked = asking.asked(rich, payload, prepared.as_deref());
-                self.sandbox.claim_rich(&program, asked, &limits, &meter).await
+                self.sandbox.claim_rich(&program, asked, &limits, &usage).await
             }
             Err(busy) => Err(busy),
         };

@@ -9,9 +9,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::call::Flag;
 use crate::error::{Outcome, ToolError};
-use crate::observe::What;
+use crate::observe::EventKind;
 use crate::policy::Credentials;
-use crate::sandbox::{Finished, Interpreter, Invocation, Meter, Program};
+use crate::sandbox::{Finished, Interpreter, Invocation, Program, Usage};
 use crate::schema::Checked;
 use crate::tool::typed::Typed;
 use crate::tool::{Body, Builtin, Limits, Script, Tool};
@@ -22,14 +22,14 @@ use super::rich::{Asking, Asks, carried};
 use super::ticket::Ticket;
 use super::{Context, Pipeline, answer, contract, secret, unless_cancelled};
 
-/// What is to be run.
+/// EventKind is to be run.
 pub(super) struct Work<'p> {
     pub(super) tool: &'p Tool,
     pub(super) ready: &'p Ready,
     pub(super) code: Code<'p>,
 }
 
-/// What does the work.
+/// EventKind does the work.
 pub(super) enum Code<'p> {
     Command(Arc<Program>),
     Rich(Arc<Program>, Box<Asking>),
@@ -49,7 +49,7 @@ impl Work<'_> {
     }
 }
 
-/// What it is run with.
+/// EventKind it is run with.
 pub(super) struct Given<'a> {
     pub(super) checked: &'a Checked,
     pub(super) credentials: Option<&'a Arc<Credentials>>,
@@ -79,11 +79,11 @@ impl Pipeline {
         let limits = ticket.left_of(&work.ready.limits)?;
         let slots = self.slots(work.ready, &limits, context.depth).await?;
         let judged = match work.asks() {
-            None => self.sandbox.check(program, &checked.text, &limits, &ticket.meter).await,
+            None => self.sandbox.check(program, &checked.text, &limits, &ticket.usage).await,
             Some(Asks { program, rich, asking }) => {
                 let prepared = context.memory.prepared(&self.prepared_key(work.tool, rich, program));
                 let asked = asking.asked(rich, carried(work.tool, checked), prepared.as_deref());
-                self.sandbox.check_rich(program, asked, &limits, &ticket.meter).await
+                self.sandbox.check_rich(program, asked, &limits, &ticket.usage).await
             }
         };
         let judged = judged.and_then(|judged| judged.map_err(contract::invalid));
@@ -104,7 +104,7 @@ impl Pipeline {
         let ready = work.ready;
         let credentials = self.credentials(ready, context, ticket).await?;
         ticket.program(work.digest(), checked.text.len());
-        ticket.tell(What::Queued);
+        ticket.tell(EventKind::Queued);
         let since = Instant::now();
         let left = ticket.left_of(&ready.limits)?;
         let waited = async {
@@ -122,9 +122,9 @@ impl Pipeline {
         let (limits, slots) = waited?;
         let until = Instant::now() + limits.deadline;
         ticket.ends(until);
-        ticket.tell(What::Started(&checked.value));
+        ticket.tell(EventKind::Started(&checked.value));
         // Hooks may have sent requests.
-        ticket.meter.ledger().begin_anew();
+        ticket.usage.ledger().begin_anew();
         let line = match &work.code {
             Code::Host(builtin) => {
                 // It may wait for long, and needs no sandbox.
@@ -152,13 +152,13 @@ impl Pipeline {
             }
         };
         drop(slots);
-        let line = line.map_err(|error| ticket.meter.ledger().blame(error));
+        let line = line.map_err(|error| ticket.usage.ledger().blame(error));
         if let Err(error) = &line {
             ticket.flag(Flag::in_json(&error.content()));
         }
         let line = match line {
             Ok(line) => line,
-            Err(error) => return Err(ready.framed(error, self.most_inline(work.tool, &ready.limits), until).await),
+            Err(error) => return Err(ready.framed(error, self.max_inline(work.tool, &ready.limits), until).await),
         };
         let Mapped { line, written, flags } = answer::map(work.tool, ready, line, until).await?;
         ticket.flag(flags);
@@ -183,22 +183,22 @@ impl Pipeline {
         let stdin = Bytes::from(checked.text.clone());
         let grant = &work.ready.grant;
         let provided = self.provided(work, program, context);
-        let before = ticket.meter.refusals().len();
+        let before = ticket.usage.refusals().len();
         let invocation = Invocation { argv, stdin, grant, credentials, limits, provided };
-        let run = self.sandbox.run(program, invocation, &ticket.meter);
+        let run = self.sandbox.run(program, invocation, &ticket.usage);
         let Finished { exit, stdout, stderr } = unless_cancelled(context.turn, run).await?;
         let stderr = ticket.text(stderr);
         ticket.log(stderr.clone());
         secret::refuse_leak(ticket)?;
-        // What fails right after a request failed, fails for that reason.
-        let exit = exit.map_err(|error| ticket.meter.ledger().blame(error))?;
+        // EventKind fails right after a request failed, fails for that reason.
+        let exit = exit.map_err(|error| ticket.usage.ledger().blame(error))?;
         ticket.exited(exit);
-        ticket.tell(What::Progress { bytes: stdout.len() as u64 });
+        ticket.tell(EventKind::Progress { bytes: stdout.len() as u64 });
         if let Some(turn) = context.turn {
             turn.spend(stdout.len())?;
         }
         let answer = contract::answer(exit, ticket.text(stdout), &stderr);
-        Ok(answer.map_err(|error| after_refusal(error, &ticket.meter, before)))
+        Ok(answer.map_err(|error| after_refusal(error, &ticket.usage, before)))
     }
 
     /// A slot of the tool's own and one of all: calls of a tool that hangs leave slots to the others. Calls of an agent to
@@ -234,11 +234,11 @@ impl Pipeline {
     }
 }
 
-/// What fails after a refusal without an error of its own, fails for that reason; `before` is how many there were when it
+/// EventKind fails after a refusal without an error of its own, fails for that reason; `before` is how many there were when it
 /// began.
-pub(super) fn after_refusal(error: ToolError, meter: &Meter, before: usize) -> ToolError {
+pub(super) fn after_refusal(error: ToolError, usage: &Usage, before: usize) -> ToolError {
     let says_nothing = matches!(error.outcome, Outcome::Failed | Outcome::Trap) && error.json.is_none();
-    match says_nothing && meter.refusals().len() > before {
+    match says_nothing && usage.refusals().len() > before {
         true => ToolError { outcome: Outcome::Denied, ..error },
         false => error,
     }

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::delegate::Task;
 use crate::error::{Error, Outcome, ToolError};
-use crate::observe::What;
+use crate::observe::EventKind;
 use crate::sandbox::{
-    Act, Entry, Interpreter, Invocation, Meter, Provided, Said, ScriptText, Services as Answers, Wrong,
+    Act, Entry, Interpreter, Invocation, Provided, Said, ScriptText, Services as Answers, Usage, Wrong,
 };
 use crate::source::{Problem, Severity};
 use crate::tool::{Body, Limits, Script};
@@ -28,8 +28,8 @@ pub(super) struct Asked<'a> {
     pub(super) script: &'a Script,
     pub(super) ready: &'a Ready,
     pub(super) memory: &'a Arc<Memory>,
-    /// What it does is counted and told with this.
-    pub(super) meter: &'a Arc<Meter>,
+    /// EventKind it does is counted and told with this.
+    pub(super) usage: &'a Arc<Usage>,
     /// How deep the call is that it is asked about.
     pub(super) depth: u32,
     /// When it has to have answered.
@@ -38,7 +38,7 @@ pub(super) struct Asked<'a> {
     pub(super) within_slot: bool,
 }
 
-/// What it said, and what it wrote for people.
+/// EventKind it said, and what it wrote for people.
 pub(super) struct Answered {
     /// `None` where its condition does not hold; else the JSON of what it returned, or why there is none.
     pub(super) answer: Result<Option<String>, String>,
@@ -57,13 +57,13 @@ impl Pipeline {
     ) -> Result<Result<Option<String>, ToolError>, ToolError> {
         let Given { checked, credentials, limits } = given;
         let name = &work.tool.name;
-        let desk = Desk::of_tool(self, work.tool, work.ready, context.memory, limits, &ticket.meter).at(context.depth);
+        let desk = Desk::of_tool(self, work.tool, work.ready, context.memory, limits, &ticket.usage).at(context.depth);
         let services: Arc<dyn Answers> = Arc::new(desk);
         let (grant, provided) = (&work.ready.grant, Provided::default());
         let call = Invocation { argv: &[], stdin: Bytes::new(), grant, credentials, limits, provided };
         let text = ScriptText { name, source: &script.source };
         let act = Act::Run { arguments: &checked.text };
-        let said = self.sandbox.interpret(interpreter, text, act, call, Some(services), &ticket.meter);
+        let said = self.sandbox.interpret(interpreter, text, act, call, Some(services), &ticket.usage);
         let Said { answer, stderr } = unless_cancelled(context.turn, said).await?;
         let mut log = ticket.text(stderr);
         if let Ok(Err(wrong)) = &answer {
@@ -71,15 +71,15 @@ impl Pipeline {
         }
         ticket.log(log);
         secret::refuse_leak(ticket)?;
-        // What fails right after a request failed, fails for that reason.
-        let answer = answer.map_err(|error| ticket.meter.ledger().blame(error))?;
+        // EventKind fails right after a request failed, fails for that reason.
+        let answer = answer.map_err(|error| ticket.usage.ledger().blame(error))?;
         let bytes = answer.as_ref().map_or(0, |answer| answer.as_ref().map_or(0, String::len));
-        ticket.tell(What::Progress { bytes: bytes as u64 });
+        ticket.tell(EventKind::Progress { bytes: bytes as u64 });
         if let Some(turn) = context.turn {
             turn.spend(bytes)?;
         }
         // A script cannot go on after a refusal: it ends for that reason.
-        let refused = answer.is_err() && !ticket.meter.refusals().is_empty();
+        let refused = answer.is_err() && !ticket.usage.refusals().is_empty();
         Ok(contract::script_answer(answer).map_err(|error| match refused {
             true => ToolError { outcome: Outcome::Denied, ..error },
             false => error,
@@ -99,7 +99,7 @@ impl Pipeline {
         act: Act<'_>,
         log: &mut Vec<u8>,
     ) -> Result<Option<String>, ToolError> {
-        let Asked { name, script, ready, memory, meter, depth, until, within_slot } = asked;
+        let Asked { name, script, ready, memory, usage, depth, until, within_slot } = asked;
         let interpreter = self.interpreter(ready).await?;
         let left = until.saturating_duration_since(Instant::now());
         let limits = &Limits { deadline: ready.limits.deadline.min(left), ..ready.limits };
@@ -107,13 +107,13 @@ impl Pipeline {
             true => None,
             false => Some(self.slots(ready, limits, depth).await?),
         };
-        let meter = Meter::within(meter);
-        let services: Arc<dyn Answers> = Arc::new(Desk::of_hook(self, ready, memory, limits, &meter).at(depth));
+        let usage = Usage::within(usage);
+        let services: Arc<dyn Answers> = Arc::new(Desk::of_hook(self, ready, memory, limits, &usage).at(depth));
         let (grant, provided) = (&ready.grant, Provided::default());
         let call = Invocation { argv: &[], stdin: Bytes::new(), grant, credentials: None, limits, provided };
         let text = ScriptText { name, source: &script.source };
         let Said { answer, stderr } =
-            self.sandbox.interpret(&interpreter, text, act, call, Some(services), &meter).await;
+            self.sandbox.interpret(&interpreter, text, act, call, Some(services), &usage).await;
         drop(slots);
         *log = stderr;
         answer?.map_err(|wrong| ToolError::new(Outcome::Failed, wrong.message))
@@ -134,7 +134,7 @@ impl Pipeline {
         if let Some(turn) = context.turn {
             turn.come().await?;
         }
-        ticket.meter.delegated.fetch_add(1, Relaxed);
+        ticket.usage.delegated.fetch_add(1, Relaxed);
         let left = ticket.left_of(&ready.limits)?.deadline;
         let said = tokio::time::timeout(left, delegate.delegate(task));
         let said = unless_cancelled(context.turn, said).await?;
@@ -176,7 +176,7 @@ impl Pipeline {
     }
 }
 
-/// What is wrong, with the tool or hook, and the place in the script where there is none in the file. The format's own texts
+/// EventKind is wrong, with the tool or hook, and the place in the script where there is none in the file. The format's own texts
 /// name the script themselves.
 fn told(name: &str, entry: Entry, wrong: &Wrong, script: &Script) -> String {
     let whose = if entry == Entry::Run { "tool" } else { "hook" };

@@ -13,7 +13,7 @@ use crate::call::{Denial, Execution};
 use crate::delegate::Task;
 use crate::error::ToolError;
 use crate::policy::{Command, Grant, Sentence};
-use crate::sandbox::{Addition, Ended, Finished, How, Invocation, Left, Meter, Provided, Services};
+use crate::sandbox::{Addition, Ended, Finished, How, Invocation, Left, Provided, Services, Usage};
 use crate::schema;
 use crate::tool::{Body, Limits, Tool};
 
@@ -21,7 +21,7 @@ use super::memory::Cache;
 use super::ready::{Ready, aside, at_once};
 use super::{Entry, Memory, Pipeline};
 
-/// What a shell would make something of, and no name of a program holds.
+/// EventKind a shell would make something of, and no name of a program holds.
 const SHELL: &[char] = &['|', '&', ';', '<', '>', '$', '`', '(', ')', '\n', '\r'];
 /// The most arguments of a program, and the most bytes of all of them.
 const MAX_ARGUMENTS: usize = 1000;
@@ -38,8 +38,8 @@ pub(super) struct Desk {
     grant: Arc<Grant>,
     limits: Limits,
     deadline: Instant,
-    meter: Arc<Meter>,
-    /// What the script keeps where there is no run that could.
+    usage: Arc<Usage>,
+    /// EventKind the script keeps where there is no run that could.
     cache: Cache,
 }
 
@@ -51,9 +51,9 @@ impl Desk {
         ready: &Ready,
         memory: &Arc<Memory>,
         limits: &Limits,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Self {
-        Self { tool: Some(tool.name.clone()), ..Self::of_hook(pipeline, ready, memory, limits, meter) }
+        Self { tool: Some(tool.name.clone()), ..Self::of_hook(pipeline, ready, memory, limits, usage) }
     }
 
     /// For the script of a hook.
@@ -62,11 +62,11 @@ impl Desk {
         ready: &Ready,
         memory: &Arc<Memory>,
         limits: &Limits,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Self {
         let now = Instant::now();
         let deadline = now.checked_add(limits.deadline).unwrap_or(now);
-        let (pipeline, memory, grant, meter) = (pipeline.clone(), memory.clone(), ready.grant.clone(), meter.clone());
+        let (pipeline, memory, grant, usage) = (pipeline.clone(), memory.clone(), ready.grant.clone(), usage.clone());
         Self {
             depth: memory.depth,
             pipeline,
@@ -75,7 +75,7 @@ impl Desk {
             grant,
             limits: *limits,
             deadline,
-            meter,
+            usage,
             cache: Cache::default(),
         }
     }
@@ -92,7 +92,7 @@ impl Desk {
 
     fn refused(&self, denial: Denial, why: &str) -> String {
         let hint = denial.flag.as_ref().map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
-        self.meter.refused(denial);
+        self.usage.refused(denial);
         format!("{why}{hint}")
     }
 
@@ -114,7 +114,7 @@ impl Desk {
     /// Whether the program of a tool may be run that operators, hooks and people judge. Their rules are about the tool's
     /// arguments, as [`Command`] has them.
     async fn judged(&self, entry: Entry<'_>, command: &Arc<Command>) -> Result<(), String> {
-        if entry.ready.closed.is_some() {
+        if entry.ready.disabled.is_some() {
             return Err("refused: its tool cannot be called".to_owned());
         }
         let judged = self.by_rules(entry, command).await;
@@ -131,9 +131,9 @@ impl Desk {
         if record.safety.requires_user_interaction.value || record.permission.approval_reason.value.is_some() {
             return Err("refused: a person has to agree to each call of its tool".to_owned());
         }
-        // What hooks run is theirs: they do not judge themselves.
+        // EventKind hooks run is theirs: they do not judge themselves.
         match &self.tool {
-            Some(_) => self.pipeline.hooks.admit(&self.pipeline, entry.tool, command, &self.memory, &self.meter).await,
+            Some(_) => self.pipeline.hooks.admit(&self.pipeline, entry.tool, command, &self.memory, &self.usage).await,
             None => Ok(()),
         }
     }
@@ -179,7 +179,7 @@ impl Desk {
         let grant = self
             .grant
             .for_program(how.folder.as_deref(), only_reads)
-            .inspect_err(|_| self.meter.refused(denied(None)))?;
+            .inspect_err(|_| self.usage.refused(denied(None)))?;
         let code = self.pipeline.program(entry).await.map_err(|fault| ToolError::of_fault(&fault).message)?;
         let left = self.deadline.saturating_duration_since(Instant::now());
         // Nought is no time-out of its own.
@@ -198,14 +198,14 @@ impl Desk {
             stopped: None,
             ms: 0.0,
         };
-        let place = self.meter.began(begun);
-        let (meter, since) = (Meter::within(&self.meter), Instant::now());
+        let place = self.usage.began(begun);
+        let (usage, since) = (Usage::within(&self.usage), Instant::now());
         let stdin = Bytes::from(how.stdin);
         let provided = Provided::default();
         let call = Invocation { argv: &argv, stdin, grant: &grant, credentials: None, limits: &limits, provided };
-        let Finished { exit, stdout, stderr } = self.pipeline.sandbox.run(&code, call, &meter).await;
+        let Finished { exit, stdout, stderr } = self.pipeline.sandbox.run(&code, call, &usage).await;
         let took = since.elapsed();
-        self.meter.ended(place, |execution| {
+        self.usage.ended(place, |execution| {
             execution.ms = (took.as_secs_f64() * 1e6).round() / 1e3;
             match &exit {
                 Ok(code) => execution.exit = Some(*code),
@@ -219,7 +219,7 @@ impl Desk {
         };
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let ended = Ended { exit_code, stdout: text(stdout), stderr: text(stderr), duration_ms };
-        Ok(Left { ended, fuel: meter.fuel.load(Relaxed) })
+        Ok(Left { ended, fuel: usage.fuel.load(Relaxed) })
     }
 
     async fn hand_on(&self, task: String) -> Result<String, String> {
@@ -227,7 +227,7 @@ impl Desk {
         let task: Value = schema::parse(&task).map_err(|error| error.to_string())?;
         let task = Task::read(task, self.depth + 1, &self.memory.agents)?;
         let delegate = self.pipeline.delegate.as_ref().ok_or("no other agent is set up here")?;
-        self.meter.whole().delegated.fetch_add(1, Relaxed);
+        self.usage.whole().delegated.fetch_add(1, Relaxed);
         delegate.delegate(task).await.map(|answer| answer.to_string())
     }
 }
@@ -264,7 +264,7 @@ impl Services for Desk {
         let maker = self.pipeline.entry(name, &self.memory).map_err(|_| "its own tool is gone")?;
         let definition = schema::parse(&definition).map_err(|error| error.to_string())?;
         let told = self.pipeline.add(what, &definition, maker, &self.memory)?;
-        self.meter.added(told);
+        self.usage.added(told);
         Ok(())
     }
 }

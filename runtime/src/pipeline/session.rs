@@ -93,7 +93,7 @@ impl Session {
         self.tasks.end().await;
     }
 
-    /// Tells the hooks that hear it of an event of the run. What they make of its payload comes back.
+    /// Tells the hooks that hear it of an event of the run. EventKind they make of its payload comes back.
     ///
     /// # Errors
     ///

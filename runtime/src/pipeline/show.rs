@@ -40,7 +40,7 @@ pub(super) fn display(rendering: &Rendering, outcome: Outcome, arguments: &Value
     template.as_deref().map(|template| filled(template, arguments))
 }
 
-/// What the call is about to do.
+/// EventKind the call is about to do.
 pub(super) fn preview(rendering: &Rendering, arguments: &Value) -> Option<String> {
     let template = rendering.activity_description.value.as_ref().or(rendering.ui_summary.value.as_ref());
     template.map(|template| filled(template, arguments))
@@ -103,7 +103,7 @@ fn beginning(value: &Value) -> String {
     }
 
     let mut room = Room(Vec::new());
-    // What there is no room for is not shown.
+    // EventKind there is no room for is not shown.
     let _ = serde_json::to_writer(&mut room, value);
     String::from_utf8_lossy(&room.0).into_owned()
 }

@@ -84,7 +84,7 @@ impl Step {
         self.results[self.told - 1].take()
     }
 
-    /// What stands in the place of a result that there is none of, for a defect of the host.
+    /// EventKind stands in the place of a result that there is none of, for a defect of the host.
     fn broken(&self) -> ToolResult {
         let (id, name) = self.names[self.told].clone();
         let mut receipt = Receipt::begun(id.clone(), String::new(), name.clone());

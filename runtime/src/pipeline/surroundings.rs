@@ -1,4 +1,4 @@
-//! What surrounds a call, as a rich tool is told it: layers, of which the host's own come first and stay as they are. A
+//! EventKind surrounds a call, as a rich tool is told it: layers, of which the host's own come first and stay as they are. A
 //! caller adds to them and overrides nothing.
 
 use std::collections::HashMap;
@@ -12,14 +12,14 @@ const OWN: [&str; 6] = ["trigger_source", "config", "tool", "invocation", "depth
 /// The most bytes of what a caller adds.
 const MAX_BYTES: usize = 64 << 10;
 
-/// What surrounds the calls of one runtime.
+/// EventKind surrounds the calls of one runtime.
 #[derive(Debug, Default)]
 pub(crate) struct Surroundings {
     /// Through which door calls come.
     pub(crate) trigger_source: Option<String>,
-    /// What an application adds for all calls.
+    /// EventKind an application adds for all calls.
     pub(crate) application: Map<String, Value>,
-    /// What the operator set for each tool.
+    /// EventKind the operator set for each tool.
     pub(crate) config: HashMap<String, Value>,
 }
 
@@ -32,12 +32,12 @@ pub(super) struct Standing<'a> {
 }
 
 impl Surroundings {
-    /// What the operator set for a tool; null where he set nothing.
+    /// EventKind the operator set for a tool; null where he set nothing.
     pub(super) fn config(&self, tool: &str) -> Value {
         self.config.get(tool).cloned().unwrap_or_default()
     }
 
-    /// What surrounds all calls of a tool, as JSON text: nothing of one call.
+    /// EventKind surrounds all calls of a tool, as JSON text: nothing of one call.
     pub(super) fn of_tool(&self, tool: &str) -> String {
         let mut all = self.application.clone();
         all.insert("trigger_source".to_owned(), json!(self.trigger_source.as_deref().unwrap_or("library")));
@@ -46,7 +46,7 @@ impl Surroundings {
         Value::Object(all).to_string()
     }
 
-    /// What surrounds one call, as JSON text, and a sentence for each key of the caller's that was left out.
+    /// EventKind surrounds one call, as JSON text, and a sentence for each key of the caller's that was left out.
     pub(super) fn of(&self, call: &ToolCall, standing: &Standing<'_>) -> (String, Vec<String>) {
         let source = match standing.parent {
             Some(_) => "tool",
@@ -80,7 +80,7 @@ impl Surroundings {
     }
 }
 
-/// What a caller says about the payload, as JSON text, and a sentence where that is too much.
+/// EventKind a caller says about the payload, as JSON text, and a sentence where that is too much.
 pub(super) fn metadata(call: &ToolCall) -> (String, Option<String>) {
     let bytes = bytes(&call.metadata);
     if bytes > MAX_BYTES {

@@ -64,7 +64,7 @@ impl Drop for Task {
     }
 }
 
-/// What a model asks about a task.
+/// EventKind a model asks about a task.
 #[derive(Deserialize)]
 pub(super) struct Ask {
     task_id: String,
@@ -95,12 +95,12 @@ impl Tasks {
         }
     }
 
-    /// What has become of a task, now.
+    /// EventKind has become of a task, now.
     pub(super) fn poll(&self, ask: &Ask) -> Result<String, ToolError> {
         self.state(&ask.task_id).map(|(tool, state)| told(&ask.task_id, &tool, &state))
     }
 
-    /// What has become of it when it has ended, or when the wait is over.
+    /// EventKind has become of it when it has ended, or when the wait is over.
     pub(super) async fn wait(&self, ask: &Ask) -> Result<String, ToolError> {
         let (tool, state) = self.state(&ask.task_id)?;
         let most = ask.timeout_ms.map_or(USUAL_WAIT, Duration::from_millis).min(MAX_WAIT);

@@ -1,4 +1,4 @@
-//! What a call is signed for with: it gathers the receipt while the call runs, tells whoever watches, and writes exactly
+//! EventKind a call is signed for with: it gathers the receipt while the call runs, tells whoever watches, and writes exactly
 //! one record when the call ends, also when its future is dropped.
 
 mod said;
@@ -16,9 +16,9 @@ use crate::call::{
     Decision, Denial, Flag, HookNote, Mutation, Persisted, Receipt, ToolCall, ToolResult, Written, pasted,
 };
 use crate::error::{Error, Outcome, ToolError};
-use crate::observe::{Event, Observer, What};
+use crate::observe::{Event, EventKind, Observer};
 use crate::policy::{Grant, Secrets, real_path};
-use crate::sandbox::Meter;
+use crate::sandbox::Usage;
 use crate::tool::{Access, Body, FileRequest, Limits, Tool};
 
 use super::{clip, secret};
@@ -26,7 +26,7 @@ use super::{clip, secret};
 pub(super) use said::Said;
 
 pub(super) struct Ticket<'p> {
-    pub(super) meter: Arc<Meter>,
+    pub(super) usage: Arc<Usage>,
     audit: &'p Audit,
     observers: &'p [Arc<dyn Observer>],
     /// Who is told of the calls of its conversation.
@@ -63,7 +63,7 @@ impl<'p> Ticket<'p> {
         call: &ToolCall,
     ) -> Self {
         let ticket = Self {
-            meter: Arc::default(),
+            usage: Arc::default(),
             audit,
             observers,
             watcher: None,
@@ -83,14 +83,14 @@ impl<'p> Ticket<'p> {
             said: Said::default(),
             parts: 0,
         };
-        ticket.tell(What::Received(&call.arguments));
+        ticket.tell(EventKind::Received(&call.arguments));
         ticket
     }
 
     /// The same ticket, told to one more.
     pub(super) fn watched_by(mut self, watcher: Option<&'p Arc<dyn Observer>>, call: &ToolCall) -> Self {
         if let (Some(watcher), Some(receipt)) = (watcher, &self.receipt) {
-            tell(std::slice::from_ref(watcher), &self.event(receipt, What::Received(&call.arguments)));
+            tell(std::slice::from_ref(watcher), &self.event(receipt, EventKind::Received(&call.arguments)));
         }
         self.watcher = watcher;
         self
@@ -107,18 +107,18 @@ impl<'p> Ticket<'p> {
     }
 
     /// Tells whoever watches.
-    pub(super) fn tell(&self, what: What<'_>) {
+    pub(super) fn tell(&self, what: EventKind<'_>) {
         let (true, Some(receipt)) = (self.is_watched(), &self.receipt) else { return };
         self.tell_of(receipt, what);
     }
 
-    fn tell_of(&self, receipt: &Receipt, what: What<'_>) {
+    fn tell_of(&self, receipt: &Receipt, what: EventKind<'_>) {
         let event = self.event(receipt, what);
         tell(self.observers, &event);
         tell(self.watcher.map_or(&[], std::slice::from_ref), &event);
     }
 
-    fn event<'a>(&self, receipt: &'a Receipt, what: What<'a>) -> Event<'a>
+    fn event<'a>(&self, receipt: &'a Receipt, what: EventKind<'a>) -> Event<'a>
     where
         'p: 'a,
     {
@@ -142,7 +142,7 @@ impl<'p> Ticket<'p> {
             receipt.granted = grant.granted();
             receipt.denied = grant.denied().to_vec();
         });
-        self.tell(What::Resolved);
+        self.tell(EventKind::Resolved);
     }
 
     fn note(&mut self, write: impl FnOnce(&mut Receipt)) {
@@ -158,12 +158,12 @@ impl<'p> Ticket<'p> {
     }
 
     pub(super) fn observable(&mut self, arguments: Value) {
-        self.tell(What::Observable(&arguments));
+        self.tell(EventKind::Observable(&arguments));
         self.observable = Some(arguments);
     }
 
     pub(super) fn decide(&mut self, decision: Decision) {
-        self.tell(What::Decided(&decision));
+        self.tell(EventKind::Decided(&decision));
         self.note(|receipt| receipt.decision = Some(decision));
     }
 
@@ -176,7 +176,7 @@ impl<'p> Ticket<'p> {
     }
 
     pub(super) fn mutated(&mut self, mutation: Mutation) {
-        self.tell(What::Mutated(&mutation));
+        self.tell(EventKind::Mutated(&mutation));
         self.note(|receipt| receipt.mutations.push(mutation));
     }
 
@@ -203,7 +203,7 @@ impl<'p> Ticket<'p> {
         self.until.unwrap_or_else(|| Instant::now() + limits.deadline.saturating_sub(self.spent))
     }
 
-    /// What is left of a call's limits.
+    /// EventKind is left of a call's limits.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl<'p> Ticket<'p> {
         if deadline.is_zero() {
             return Err(ToolError::new(Outcome::Deadline, "tool timed out before it started"));
         }
-        let used = self.meter.fuel.load(Relaxed);
+        let used = self.usage.fuel.load(Relaxed);
         let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(used));
         if fuel == Some(0) {
             return Err(ToolError::new(Outcome::Fuel, "tool used up its fuel while its arguments were checked"));
@@ -238,7 +238,7 @@ impl<'p> Ticket<'p> {
         self.note(|receipt| receipt.exit = Some(code));
     }
 
-    /// What the tool wrote, as text.
+    /// EventKind the tool wrote, as text.
     pub(super) fn text(&mut self, bytes: Vec<u8>) -> String {
         String::from_utf8(bytes).unwrap_or_else(|error| {
             self.flag([Flag::InvalidUtf8]);
@@ -267,7 +267,7 @@ impl<'p> Ticket<'p> {
     }
 
     pub(super) fn persisted(&mut self, persisted: Persisted) {
-        self.tell(What::Persisted(&persisted));
+        self.tell(EventKind::Persisted(&persisted));
         self.note(|receipt| receipt.persisted = Some(persisted));
     }
 
@@ -286,7 +286,7 @@ impl<'p> Ticket<'p> {
         };
         let result = self.result(call.id, call.name, outcome, receipt);
         if self.is_watched() {
-            self.tell_of(&result.receipt, What::Ended(&result));
+            self.tell_of(&result.receipt, EventKind::Ended(&result));
         }
         result
     }
@@ -327,48 +327,48 @@ impl<'p> Ticket<'p> {
         told
     }
 
-    /// The receipt with the figures of the meter. After this the ticket is closed.
+    /// The receipt with the figures of the usage. After this the ticket is closed.
     fn settle(&mut self, outcome: Outcome) -> Receipt {
         let mut receipt = self.receipt.take().expect("a ticket is closed once");
-        let meter = &self.meter;
+        let usage = &self.usage;
         receipt.outcome = outcome;
         receipt.ms = round(self.started.elapsed());
         receipt.waited_ms = round(self.waited);
-        receipt.cpu_ms = round(Duration::from_nanos(meter.processor_nanos.load(Relaxed)));
-        receipt.fuel = Some(meter.fuel.load(Relaxed)).filter(|fuel| *fuel > 0);
-        receipt.peak_memory_bytes = meter.peak_memory.load(Relaxed);
-        receipt.stdout_bytes = meter.stdout.load(Relaxed);
-        receipt.stderr_bytes = meter.stderr.load(Relaxed);
-        receipt.disk_bytes = meter.disk_bytes.load(Relaxed);
-        receipt.disk_entries = meter.disk_entries.load(Relaxed);
-        receipt.truncated = meter.truncated.load(Relaxed);
-        receipt.network = meter.ledger().told();
-        receipt.denied.extend(meter.ledger().denials());
-        receipt.denied.extend(meter.denials().into_iter().map(|(access, path)| self.denial(access, &path)));
-        receipt.denied.extend(meter.refusals());
+        receipt.cpu_ms = round(Duration::from_nanos(usage.processor_nanos.load(Relaxed)));
+        receipt.fuel = Some(usage.fuel.load(Relaxed)).filter(|fuel| *fuel > 0);
+        receipt.peak_memory_bytes = usage.peak_memory.load(Relaxed);
+        receipt.stdout_bytes = usage.stdout.load(Relaxed);
+        receipt.stderr_bytes = usage.stderr.load(Relaxed);
+        receipt.disk_bytes = usage.disk_bytes.load(Relaxed);
+        receipt.disk_entries = usage.disk_entries.load(Relaxed);
+        receipt.truncated = usage.truncated.load(Relaxed);
+        receipt.network = usage.ledger().told();
+        receipt.denied.extend(usage.ledger().denials());
+        receipt.denied.extend(usage.denials().into_iter().map(|(access, path)| self.denial(access, &path)));
+        receipt.denied.extend(usage.refusals());
         receipt.denied.extend(self.missed_folders(outcome));
-        receipt.executed = meter.executed();
-        receipt.executions = meter.executions.load(Relaxed);
-        receipt.added = meter.additions();
-        receipt.delegated = meter.delegated.load(Relaxed);
-        receipt.calls = meter.calls.load(Relaxed);
-        receipt.completions = meter.completions.load(Relaxed);
-        receipt.tokens = meter.tokens.load(Relaxed);
+        receipt.executed = usage.executed();
+        receipt.executions = usage.executions.load(Relaxed);
+        receipt.added = usage.additions();
+        receipt.delegated = usage.delegated.load(Relaxed);
+        receipt.calls = usage.calls.load(Relaxed);
+        receipt.completions = usage.completions.load(Relaxed);
+        receipt.tokens = usage.tokens.load(Relaxed);
         receipt.parts = self.parts;
-        receipt.dropped_parts = meter.dropped_parts.load(Relaxed);
-        receipt.secrets = meter.ledger().secrets();
+        receipt.dropped_parts = usage.dropped_parts.load(Relaxed);
+        receipt.secrets = usage.ledger().secrets();
         if let Some(scanner) = self.secrets.and_then(Secrets::scanner) {
             secret::mask_receipt(&mut receipt, &scanner);
         }
         receipt
     }
 
-    /// What a tool that failed may have failed for, where it looked for folders, asked for none and was given none.
+    /// EventKind a tool that failed may have failed for, where it looked for folders, asked for none and was given none.
     fn missed_folders(&self, outcome: Outcome) -> Option<Denial> {
         let tool = self.tool.filter(|_| matches!(outcome, Outcome::Failed | Outcome::Trap))?;
         let asked = &tool.requested;
         let is_open = matches!(asked.files, FileRequest::None) && !asked.stated && !self.stated_denial;
-        let missed = is_open && self.folder.is_none() && self.meter.missed_folders();
+        let missed = is_open && self.folder.is_none() && self.usage.missed_folders();
         let access = Access::Read.as_str();
         missed.then(|| Denial { capability: access.to_owned(), flag: Some(format!("--allow-{access}=DIR")) })
     }
@@ -380,7 +380,7 @@ impl<'p> Ticket<'p> {
         let flag = self.folder.as_ref().and_then(|(folder, granted)| {
             let wanted = real_path(&folder.join(path.trim_start_matches('/')));
             let inside = wanted.starts_with(folder);
-            // What a link leads to out of the folder, it leads to under every grant.
+            // EventKind a link leads to out of the folder, it leads to under every grant.
             if !inside && !path.split('/').any(|part| part == "..") {
                 return None;
             }
@@ -408,7 +408,7 @@ impl Drop for Ticket<'_> {
             let (id, name) = (receipt.call_id.clone(), receipt.tool.clone());
             let gone = ToolError::new(Outcome::Cancelled, "the caller went away");
             let result = self.result(id, name, Err(gone), receipt);
-            self.tell_of(&result.receipt, What::Ended(&result));
+            self.tell_of(&result.receipt, EventKind::Ended(&result));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bytes::Bytes;
 
 use crate::error::ToolError;
-use crate::observe::What;
+use crate::observe::EventKind;
 use crate::sandbox::{Invocation, Program, Returned};
 use crate::tool::typed::Typed;
 
@@ -29,17 +29,17 @@ impl Pipeline {
         let (attendant, mut receiver) = self.attendant(work.ready, program, context, ticket);
         let (grant, provided) = (&work.ready.grant, self.provided(work, program, context));
         let call = Invocation { argv: &[], stdin: Bytes::new(), grant, credentials, limits, provided };
-        let (meter, before) = (ticket.meter.clone(), ticket.meter.refusals().len());
-        let run = self.sandbox.run_typed(program, &typed.function, &checked.value, call, attendant, &meter);
+        let (usage, before) = (ticket.usage.clone(), ticket.usage.refusals().len());
+        let run = self.sandbox.run_typed(program, &typed.function, &checked.value, call, attendant, &usage);
         let Returned { ended, log } = showing(&mut receiver, ticket, unless_cancelled(context.turn, run)).await?;
         let log = ticket.text(log);
         ticket.log(log);
         secret::refuse_leak(ticket)?;
-        // What fails right after a request failed, fails for that reason.
-        let returned = ended.map_err(|error| ticket.meter.ledger().blame(error));
-        let returned = returned.map_err(|error| after_refusal(error, &ticket.meter, before))?;
-        let bytes = ticket.meter.stdout.load(Relaxed);
-        ticket.tell(What::Progress { bytes });
+        // EventKind fails right after a request failed, fails for that reason.
+        let returned = ended.map_err(|error| ticket.usage.ledger().blame(error));
+        let returned = returned.map_err(|error| after_refusal(error, &ticket.usage, before))?;
+        let bytes = ticket.usage.stdout.load(Relaxed);
+        ticket.tell(EventKind::Progress { bytes });
         if let Some(turn) = context.turn {
             turn.spend(usize::try_from(bytes).unwrap_or(usize::MAX))?;
         }

@@ -8,12 +8,12 @@ use crate::tool::Tool;
 /// Somebody who can be asked about a call.
 pub trait Approver: Send + Sync {
     /// Asks. The call waits, under its own invocation id, until this answers; other calls go on.
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer>;
+    fn ask<'a>(&'a self, question: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer>;
 }
 
 /// What a person is asked. All of it but the rule comes from outside and may try to deceive.
 #[derive(Debug)]
-pub struct Question<'a> {
+pub struct ApprovalRequest<'a> {
     /// The call's identifier in every record.
     pub invocation: &'a str,
     /// The tool, with its facts and its risk.
@@ -50,7 +50,7 @@ pub struct Approval {
 
 /// What a person answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum ApprovalAnswer {
     /// This call may run.
     Once,
     /// It and others like it may run in this session.

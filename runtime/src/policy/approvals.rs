@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::private;
+use crate::owner_only;
 
 use super::approval::Approval;
 
@@ -33,7 +33,7 @@ pub struct Approvals {
 /// One approval, and when it was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Given {
+pub struct StoredApproval {
     /// The tool's name.
     pub tool: String,
     /// The digest of its program, as `sha256:HEX`.
@@ -50,7 +50,7 @@ pub struct Given {
     pub given: Timestamp,
 }
 
-impl Given {
+impl StoredApproval {
     /// What was agreed to.
     pub fn approval(&self) -> Approval {
         Approval {
@@ -67,7 +67,7 @@ impl Given {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
-    approvals: Vec<Given>,
+    approvals: Vec<StoredApproval>,
 }
 
 impl Approvals {
@@ -86,7 +86,7 @@ impl Approvals {
     /// # Errors
     ///
     /// [`Error::Approvals`] where the file is there and cannot be read, is not understood, or can be written by others.
-    pub fn read(&self) -> Result<Vec<Given>, Error> {
+    pub fn read(&self) -> Result<Vec<StoredApproval>, Error> {
         self.content().map_err(|error| self.fault(&error))
     }
 
@@ -100,7 +100,7 @@ impl Approvals {
             all.retain(|one| one.definition.is_some() || one.tool != approval.tool || one.rule != approval.rule);
             if !all.iter().any(|one| one.approval() == *approval) {
                 let Approval { tool, digest, definition, rule, granted } = approval.clone();
-                all.push(Given { tool, digest, definition, rule, granted, given: Timestamp::now() });
+                all.push(StoredApproval { tool, digest, definition, rule, granted, given: Timestamp::now() });
             }
         })
     }
@@ -110,7 +110,7 @@ impl Approvals {
     /// # Errors
     ///
     /// [`Error::Approvals`] as in [`Approvals::add`].
-    pub fn remove(&self, which: impl Fn(&Given) -> bool) -> Result<usize, Error> {
+    pub fn remove(&self, which: impl Fn(&StoredApproval) -> bool) -> Result<usize, Error> {
         self.change(|all| {
             let before = all.len();
             all.retain(|one| !which(one));
@@ -119,13 +119,13 @@ impl Approvals {
     }
 
     /// Reads, changes and writes, while no other process does.
-    fn change<T>(&self, change: impl FnOnce(&mut Vec<Given>) -> T) -> Result<T, Error> {
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<StoredApproval>) -> T) -> Result<T, Error> {
         let changed = || {
             let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            private::make_folder(folder)?;
+            owner_only::make_folder(folder)?;
             // The lock is a file of its own: the approvals themselves are replaced.
-            let lock = private::options().append(true).create(true).open(self.path.with_added_extension("lock"))?;
-            private::lock(&lock, MAX_LOCK)?;
+            let lock = owner_only::options().append(true).create(true).open(self.path.with_added_extension("lock"))?;
+            owner_only::lock(&lock, MAX_LOCK)?;
             let mut all = self.content()?;
             let before = all.clone();
             let changed = change(&mut all);
@@ -137,8 +137,8 @@ impl Approvals {
         changed().map_err(|error| self.fault(&error))
     }
 
-    fn content(&self) -> io::Result<Vec<Given>> {
-        let file = match private::options().read(true).open(&self.path) {
+    fn content(&self) -> io::Result<Vec<StoredApproval>> {
+        let file = match owner_only::options().read(true).open(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             opened => opened?,
         };
@@ -155,7 +155,7 @@ impl Approvals {
         let mut text = serde_json::to_vec_pretty(content)?;
         text.push(b'\n');
         refuse_large(&text)?;
-        let mut file = private::unfinished(folder)?;
+        let mut file = owner_only::unfinished(folder)?;
         file.write_all(&text)?;
         file.as_file().sync_all()?;
         file.persist(&self.path)?;

@@ -12,7 +12,7 @@ use super::real_path;
 /// stated behavior, and the file of its source. The place within that file is left out: another entry before it changes
 /// nothing of the tool.
 pub(crate) fn definition(tool: &Tool) -> String {
-    // Left out on purpose: `enablement` and `closed` say when and whether it is called, and `imports` follow from the bytes.
+    // Left out on purpose: `enablement` and `disabled` say when and whether it is called, and `imports` follow from the bytes.
     let Tool {
         name,
         description,
@@ -25,7 +25,7 @@ pub(crate) fn definition(tool: &Tool) -> String {
         origin,
         enablement: _,
         imports: _,
-        closed: _,
+        disabled: _,
         unusable: _,
     } = tool;
     let stated = interface.rows().into_iter().filter(|row| row.basis == Basis::Declared);
@@ -152,7 +152,7 @@ mod tests {
                 }),
             ),
             ("source", Box::new(|tool| tool.origin.path = Path::new("/elsewhere/tools.json").into())),
-            ("format", Box::new(|tool| tool.origin.format = Format::Record)),
+            ("format", Box::new(|tool| tool.origin.format = Format::AgentTool)),
         ];
         let mut seen = vec![("nothing", definition(&tool()))];
         assert_eq!(seen[0].1, definition(&tool()), "the same is the same");

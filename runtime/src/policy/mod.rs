@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 
 use crate::tool::{Destination, Glob};
 
-pub use approval::{Answer, Approval, Approver, Question};
-pub use approvals::{Approvals, Given};
+pub use approval::{Approval, ApprovalAnswer, ApprovalRequest, Approver};
+pub use approvals::{Approvals, StoredApproval};
 pub(crate) use definition::definition;
 pub use grant::{Folder, Grant};
 pub(crate) use location::{Identity, Location, Mounts, real_path};

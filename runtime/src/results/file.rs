@@ -8,10 +8,10 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::private;
+use crate::owner_only;
 
 use super::reference::Reference;
-use super::{Kept, Part};
+use super::{Excerpt, StoredResult};
 
 /// The longest first line that is read, in bytes.
 const MAX_LINE_LEN: u64 = 16 << 10;
@@ -21,13 +21,13 @@ const MAX_CHAR_BYTES: u64 = 4;
 /// An open file whose first line has been read.
 pub(super) struct Opened {
     file: File,
-    kept: Kept,
+    kept: StoredResult,
     /// Where the content begins.
     start: u64,
 }
 
 /// The first line of a result's file.
-pub(super) fn first_line(kept: &Kept) -> io::Result<Vec<u8>> {
+pub(super) fn first_line(kept: &StoredResult) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(kept)?;
     line.push(b'\n');
     Ok(line)
@@ -45,10 +45,11 @@ impl Opened {
         if !fs::symlink_metadata(path)?.is_file() {
             return Err(Error::other("it is a link or no file at all"));
         }
-        let file = private::options().read(true).open(path)?;
+        let file = owner_only::options().read(true).open(path)?;
         let mut line = Vec::new();
         BufReader::new(&file).take(MAX_LINE_LEN).read_until(b'\n', &mut line)?;
-        let kept: Kept = serde_json::from_slice(&line).map_err(|_| Error::other("its first line is not a result's"))?;
+        let kept: StoredResult =
+            serde_json::from_slice(&line).map_err(|_| Error::other("its first line is not a result's"))?;
         if kept.reference != reference.as_str() {
             return Err(Error::other("it is another result's"));
         }
@@ -60,12 +61,12 @@ impl Opened {
         Ok(Self { file, kept, start })
     }
 
-    pub(super) fn kept(&self) -> &Kept {
+    pub(super) fn kept(&self) -> &StoredResult {
         &self.kept
     }
 
     /// The content in a range of bytes, from one character to another; the whole is compared with its digest.
-    pub(super) fn part(mut self, range: impl RangeBounds<u64>) -> io::Result<Part> {
+    pub(super) fn part(mut self, range: impl RangeBounds<u64>) -> io::Result<Excerpt> {
         let total = self.kept.bytes;
         let (from, to) = limits(range, total);
         // So much more on either side that every border can be seen.
@@ -84,7 +85,7 @@ impl Opened {
         if content.len() as u64 == total && sha256(&content) != self.kept.sha256 {
             return Err(Error::other("its content has been changed: it has not the SHA-256 that was kept"));
         }
-        Ok(Part { kept: self.kept, offset, content, next: (end < total).then_some(end) })
+        Ok(Excerpt { kept: self.kept, offset, content, next: (end < total).then_some(end) })
     }
 
     fn read(&mut self, low: u64, high: u64) -> io::Result<Vec<u8>> {

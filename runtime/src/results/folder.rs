@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
 
-use crate::private;
+use crate::owner_only;
 
 use super::Bounds;
 use super::reference::Reference;
@@ -54,7 +54,7 @@ impl Folder {
 
     /// Whether there is a folder; one that others may write is refused.
     pub(super) fn is_there(&self) -> io::Result<bool> {
-        match private::refuse_shared(&self.path) {
+        match owner_only::refuse_shared(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             checked => checked.map(|()| self.path.is_dir()),
         }
@@ -74,10 +74,10 @@ impl Folder {
 
     /// Makes the folder where it is missing, waits until nobody writes, and sweeps what a crash has left.
     pub(super) fn hold(&self) -> io::Result<Held<'_>> {
-        private::make_folder(&self.path)?;
-        private::refuse_shared(&self.path)?;
-        let lock = private::options().write(true).create(true).truncate(false).open(self.path.join(LOCK))?;
-        private::lock(&lock, MAX_LOCK)?;
+        owner_only::make_folder(&self.path)?;
+        owner_only::refuse_shared(&self.path)?;
+        let lock = owner_only::options().write(true).create(true).truncate(false).open(self.path.join(LOCK))?;
+        owner_only::lock(&lock, MAX_LOCK)?;
         let held = Held { path: &self.path, _lock: lock };
         held.sweep()?;
         Ok(held)

@@ -64,7 +64,7 @@ struct Bounds {
 
 /// What is known of a result that is kept. Its file begins with the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredResult {
     /// `res_` and 128 random bits in hexadecimal digits.
     pub reference: String,
     /// The tool that gave it; at most 256 characters.
@@ -81,9 +81,9 @@ pub struct Kept {
 
 /// A part of a result's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct Excerpt {
     /// What is known of the whole.
-    pub kept: Kept,
+    pub kept: StoredResult,
     /// Where the part begins, in bytes of the whole.
     pub offset: u64,
     /// The part itself. It is UTF-8 where the whole is.
@@ -92,7 +92,7 @@ pub struct Part {
     pub next: Option<u64>,
 }
 
-impl Part {
+impl Excerpt {
     /// The part as text, with what is not UTF-8 replaced.
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.content)
@@ -116,21 +116,21 @@ impl Results {
 
     /// The most bytes of all results together, each counted with the line of its file that says what it is.
     #[must_use]
-    pub fn most_bytes(mut self, bytes: u64) -> Self {
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.bounds.bytes = bytes;
         self
     }
 
     /// The most results; at least one.
     #[must_use]
-    pub fn most_results(mut self, results: usize) -> Self {
+    pub fn max_results(mut self, results: usize) -> Self {
         self.bounds.results = results.max(1);
         self
     }
 
     /// How long a result can be opened. Its file is removed when a later one is put.
     #[must_use]
-    pub fn longest_age(mut self, age: Duration) -> Self {
+    pub fn max_age(mut self, age: Duration) -> Self {
         self.bounds.age = age;
         self
     }
@@ -153,11 +153,11 @@ impl Results {
     ///
     /// [`Error::Results`] where one result is larger than all may be together, or the folder cannot be used: it cannot be
     /// written, it is a link, others may write it too, or somebody holds its lock for more than ten seconds.
-    pub fn put(&self, tool: &str, invocation: &str, content: &[u8]) -> Result<Kept, Error> {
+    pub fn put(&self, tool: &str, invocation: &str, content: &[u8]) -> Result<StoredResult, Error> {
         let now = (self.clock)();
         let cut = |word: &str| word.chars().take(MAX_WORD_LEN).collect();
         let reference = Reference::fresh().map_err(|error| self.fault(io::Error::other(error)))?;
-        let kept = Kept {
+        let kept = StoredResult {
             reference: reference.to_string(),
             tool: cut(tool),
             invocation: cut(invocation),
@@ -186,7 +186,7 @@ impl Results {
     ///
     /// [`Error::NoResult`] where the reference has not the form of one, or there is nothing of that name, or no longer.
     /// [`Error::Results`] where what is there is not what was kept, or cannot be read.
-    pub fn open(&self, reference: &str, range: impl RangeBounds<u64>) -> Result<Part, Error> {
+    pub fn open(&self, reference: &str, range: impl RangeBounds<u64>) -> Result<Excerpt, Error> {
         let reference = Reference::parse(reference)?;
         let opened = self.opened(&reference)?;
         opened.part(range).map_err(|error| self.fault_at(&reference, error))
@@ -197,10 +197,10 @@ impl Results {
     /// # Errors
     ///
     /// [`Error::Results`] where the folder cannot be read or others may write it. One that is missing is empty.
-    pub fn list(&self) -> Result<Vec<Kept>, Error> {
+    pub fn list(&self) -> Result<Vec<StoredResult>, Error> {
         let references = self.folder.references().map_err(|error| self.fault(error))?;
         let opened = references.iter().filter_map(|reference| self.opened(reference).ok());
-        let mut kept: Vec<Kept> = opened.map(|opened| opened.kept().clone()).collect();
+        let mut kept: Vec<StoredResult> = opened.map(|opened| opened.kept().clone()).collect();
         kept.sort_by(|one, other| (other.created, &other.reference).cmp(&(one.created, &one.reference)));
         Ok(kept)
     }

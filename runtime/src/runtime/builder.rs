@@ -47,7 +47,7 @@ pub struct Builder {
     pub(super) defer_above: usize,
     pub(super) results: Option<Results>,
     pub(super) keyvalue: Option<KeyValue>,
-    most_inline: Option<usize>,
+    max_inline: Option<usize>,
     pub(super) masks: HashMap<String, String>,
     pub(super) features: HashSet<String>,
     secrets: Option<Secrets>,
@@ -84,7 +84,7 @@ impl Builder {
             defer_above: 40,
             results: None,
             keyvalue: None,
-            most_inline: None,
+            max_inline: None,
             masks: HashMap::new(),
             features: HashSet::new(),
             secrets: None,
@@ -226,8 +226,8 @@ impl Builder {
     /// The most characters of an answer that a model is told whole: instead of the default, and at most of what a record
     /// declares. No more than the output of a call may be is told in any case.
     #[must_use]
-    pub fn most_inline(mut self, characters: usize) -> Self {
-        self.most_inline = Some(characters);
+    pub fn max_inline(mut self, characters: usize) -> Self {
+        self.max_inline = Some(characters);
         self
     }
 
@@ -418,7 +418,7 @@ impl Builder {
             scheduler: self.scheduler,
             results: self.results,
             keyvalue: self.keyvalue,
-            most_inline: self.most_inline,
+            max_inline: self.max_inline,
             secrets: self.secrets.clone(),
             audit: Arc::new(audit),
             sandbox: Arc::new(Sandbox::new(

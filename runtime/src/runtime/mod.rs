@@ -10,7 +10,7 @@ use crate::delegate::Task;
 use crate::error::Error;
 use crate::pipeline::{Context, Entry, Memory, Pipeline, Scheduler, Scripted, Session};
 use crate::policy::Grant;
-use crate::source::Problem;
+use crate::source::Diagnostic;
 use crate::tool::{Body, Limits, ScriptedHook, Tool};
 
 pub use builder::Builder;
@@ -19,7 +19,7 @@ pub use builder::Builder;
 #[derive(Clone)]
 pub struct Runtime {
     pipeline: Arc<Pipeline>,
-    warnings: Arc<[Problem]>,
+    warnings: Arc<[Diagnostic]>,
     /// Of calls that belong to no conversation.
     memory: Arc<Memory>,
 }
@@ -29,7 +29,7 @@ pub struct Runtime {
 #[derive(Clone)]
 pub struct WeakRuntime {
     pipeline: Weak<Pipeline>,
-    warnings: Arc<[Problem]>,
+    warnings: Arc<[Diagnostic]>,
     memory: Arc<Memory>,
 }
 
@@ -39,28 +39,6 @@ impl WeakRuntime {
         let pipeline = self.pipeline.upgrade()?;
         Some(Runtime { pipeline, warnings: self.warnings.clone(), memory: self.memory.clone() })
     }
-}
-
-/// Whether and how a tool can be called.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub enum Standing<'a> {
-    /// A model is shown it from the start.
-    Loaded,
-    /// A model has to search for it.
-    Deferred,
-    /// It cannot be used: its entry or its program is wrong.
-    Unusable {
-        /// Why, in words for the model.
-        why: &'a str,
-    },
-    /// It cannot be called.
-    Closed {
-        /// Who decided that.
-        decision: &'a Decision,
-        /// Why, in words for the model.
-        why: &'a str,
-    },
 }
 
 impl Runtime {
@@ -77,8 +55,8 @@ impl Runtime {
     /// The tools that cannot be called, each with the reason in words for the model: what is unusable, and what a rule, a
     /// record or a policy closes.
     pub fn disabled(&self) -> impl Iterator<Item = (&Tool, &str)> {
-        self.tools().filter_map(|tool| match self.standing(&tool.name)? {
-            Standing::Unusable { why } | Standing::Closed { why, .. } => Some((tool, why)),
+        self.tools().filter_map(|tool| match self.availability(&tool.name)? {
+            Availability::Unusable { why } | Availability::Disabled { why, .. } => Some((tool, why)),
             _ => None,
         })
     }
@@ -116,17 +94,17 @@ impl Runtime {
         Session::new(self.pipeline.clone(), self.memory.clone())
     }
 
-    /// Whether and how a tool can be called.
-    pub fn standing(&self, name: &str) -> Option<Standing<'_>> {
+    /// Availability of a tool to a model, or `None` where no tool has this name.
+    pub fn availability(&self, name: &str) -> Option<Availability<'_>> {
         let Entry { tool, ready, .. } = self.pipeline.at(self.pipeline.registry.index(name)?);
         let unusable = tool.unusable.as_ref().map(|unusable| unusable.why.as_str());
         if let Some(why) = unusable.or_else(|| ready.broken()) {
-            return Some(Standing::Unusable { why });
+            return Some(Availability::Unusable { why });
         }
-        Some(match &ready.closed {
-            Some((decision, why)) => Standing::Closed { decision, why },
-            None if ready.deferred => Standing::Deferred,
-            None => Standing::Loaded,
+        Some(match &ready.disabled {
+            Some((decision, why)) => Availability::Disabled { decision, why },
+            None if ready.deferred => Availability::Deferred,
+            None => Availability::Loaded,
         })
     }
 
@@ -152,7 +130,7 @@ impl Runtime {
     }
 
     /// What the sources said that was ignored.
-    pub fn warnings(&self) -> &[Problem] {
+    pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
 
@@ -196,7 +174,7 @@ impl Runtime {
     /// # Errors
     ///
     /// [`Error::Component`] where the interpreter cannot run.
-    pub async fn check_scripts(&self) -> Result<Vec<Problem>, Error> {
+    pub async fn check_scripts(&self) -> Result<Vec<Diagnostic>, Error> {
         self.pipeline.check_scripts().await
     }
 

@@ -13,7 +13,7 @@ use crate::policy::{Allowed, Folder, Grant, Location, Mounts, Protected, Rule};
 use crate::registry::Registry;
 use crate::results::Results;
 use crate::schema::Input;
-use crate::source::{self, Problem, Severity};
+use crate::source::{self, Diagnostic, Severity};
 use crate::tool::{Access, Body, Enablement, FileRequest, Format, Origin, Tool, Unusable, Visibility};
 
 use super::builder::Builder;
@@ -80,7 +80,7 @@ impl Builder {
         tools: &mut [Tool],
         allowed: &Allowed,
         kept: &[Kept],
-        warnings: &mut Vec<Problem>,
+        warnings: &mut Vec<Diagnostic>,
     ) -> Result<Vec<Ready>, Error> {
         let defers = tools.iter().filter(|tool| tool.unusable.is_none()).count() > self.defer_above;
         let mut programs = Programs::default();
@@ -89,7 +89,7 @@ impl Builder {
             let was_usable = tool.unusable.is_none();
             ready.push(self.ready(tool, allowed, kept, defers)?.sharing_program(tool, &mut programs));
             if let Some(unusable) = tool.unusable.as_ref().filter(|_| was_usable) {
-                warnings.push(Problem {
+                warnings.push(Diagnostic {
                     severity: Severity::Warning,
                     path: tool.origin.path.to_path_buf(),
                     place: None,
@@ -133,10 +133,10 @@ impl Builder {
         let deferred = discovery.should_defer.value
             || discovery.schema_visibility.value == Visibility::Deferred
             || (defers && !discovery.always_load.value);
-        let closed = self.closed(tool, &grant);
+        let disabled = self.disabled(tool, &grant);
         let slots = (self.concurrency as usize).div_ceil(2);
         let mut ready = Ready::new(input, grant, limits, slots);
-        (ready.closed, ready.deferred, ready.masks) = (closed, deferred, masks);
+        (ready.disabled, ready.deferred, ready.masks) = (disabled, deferred, masks);
         Ok(ready)
     }
 
@@ -145,7 +145,7 @@ impl Builder {
     /// # Errors
     ///
     /// [`Error::Permission`] for the first that matches a tool and can match none of its calls.
-    pub(super) fn check_rules(&self, tools: &[Tool], ready: &[Ready]) -> Result<Vec<Problem>, Error> {
+    pub(super) fn check_rules(&self, tools: &[Tool], ready: &[Ready]) -> Result<Vec<Diagnostic>, Error> {
         let rules = self.policy.rules();
         let with_roots: Vec<_> = tools.iter().zip(ready).map(|(tool, ready)| (tool, ready.grant.root())).collect();
         if let Some((rule, reason)) = rules.dead(&with_roots) {
@@ -154,7 +154,7 @@ impl Builder {
         let warning = |(rule, meant): (&Rule, Option<&str>)| {
             let hint = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
             let message = format!("`{rule}` matches no loaded tool{hint}");
-            Problem { severity: Severity::Warning, path: PathBuf::from("rules"), place: None, message }
+            Diagnostic { severity: Severity::Warning, path: PathBuf::from("rules"), place: None, message }
         };
         Ok(rules.about_none(tools).map(warning).collect())
     }
@@ -178,19 +178,19 @@ impl Builder {
         let grant = Grant::new(&bare, &Allowed::default(), &HashMap::new())?;
         let mut ready = Ready::new(input, grant, self.limits, 1);
         let why = tool.unusable.as_ref().map(|unusable| unusable.why.clone()).unwrap_or_default();
-        ready.closed = Some((Decision::new(Behavior::Deny, Reason::Record, "program"), why));
+        ready.disabled = Some((Decision::new(Behavior::Deny, Reason::Record, "program"), why));
         Ok(ready)
     }
 
     /// Why a tool cannot be called, whatever the arguments.
-    fn closed(&self, tool: &Tool, grant: &Grant) -> Option<(Decision, String)> {
+    fn disabled(&self, tool: &Tool, grant: &Grant) -> Option<(Decision, String)> {
         if let Some(rule) = self.policy.rules().blocks(tool) {
             let decision = Decision::new(Behavior::Deny, Reason::Rule, rule.to_string());
             return Some((decision, "refused by a rule of the operator's".to_owned()));
         }
         let by_record = |field: &str, why: String| Some((Decision::new(Behavior::Deny, Reason::Record, field), why));
-        if let Some(closed) = &tool.closed {
-            return by_record(closed.by, closed.why.clone());
+        if let Some(disabled) = &tool.disabled {
+            return by_record(disabled.by, disabled.why.clone());
         }
         if let Some((field, why)) = self.audience.excludes(&tool.enablement) {
             return by_record(field, why);
@@ -272,7 +272,7 @@ impl Builder {
 /// The folders in which manifests keep their programs by custom. The program of an entry with a fault is not known, and the
 /// fault may be mended; a folder that is not there matters for such an entry alone.
 fn customary(loaded: &[&Tool]) -> BTreeSet<PathBuf> {
-    let manifests = loaded.iter().filter(|tool| tool.origin.format == Format::Manifest);
+    let manifests = loaded.iter().filter(|tool| tool.origin.format == Format::ToolsJson);
     // Thousands of tools can share a manifest.
     let manifests: BTreeSet<_> =
         manifests.map(|tool| (&*tool.origin.path, matches!(tool.body, Body::Absent))).collect();
@@ -288,7 +288,7 @@ fn customary(loaded: &[&Tool]) -> BTreeSet<PathBuf> {
 pub(super) fn registered(mut tools: Vec<(Tool, Ready)>) -> Result<(Registry, Vec<Ready>), Error> {
     let has_no_name = |tool: &Tool| match tool.origin.format {
         Format::Component => tool.unusable.is_some(),
-        Format::Record => tool.unusable.is_some() && source::is_named_by_file(tool),
+        Format::AgentTool => tool.unusable.is_some() && source::is_named_by_file(tool),
         _ => false,
     };
     tools.sort_by_key(|(tool, _)| has_no_name(tool));

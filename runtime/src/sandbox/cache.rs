@@ -10,7 +10,7 @@ use wasmparser::Parser;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Module};
 
-use crate::private;
+use crate::owner_only;
 
 const KEY_FILE: &str = "key";
 /// Who compiled: another version may compile programs in another way.
@@ -108,25 +108,25 @@ fn name(engine: &Engine, digest: &str, form: Form) -> String {
 
 /// The folder's key, made at first use. A folder or key that others may write is not trusted.
 fn key(folder: &Path) -> io::Result<[u8; blake3::KEY_LEN]> {
-    private::make_folder(folder)?;
-    private::refuse_shared(folder)?;
+    owner_only::make_folder(folder)?;
+    owner_only::refuse_shared(folder)?;
     let path = folder.join(KEY_FILE);
     if !path.exists() {
         let mut fresh = [0; blake3::KEY_LEN];
         getrandom::fill(&mut fresh).map_err(io::Error::other)?;
-        let mut file = private::unfinished(folder)?;
+        let mut file = owner_only::unfinished(folder)?;
         file.write_all(&fresh)?;
         // Where another process was faster, its key is the folder's key.
         let _ = file.persist_noclobber(&path);
     }
-    private::refuse_shared(&path)?;
+    owner_only::refuse_shared(&path)?;
     let mut key = [0; blake3::KEY_LEN];
     File::open(&path)?.read_exact(&mut key)?;
     Ok(key)
 }
 
 fn write_whole(folder: &Path, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-    let mut file = private::unfinished(folder)?;
+    let mut file = owner_only::unfinished(folder)?;
     for part in parts {
         file.write_all(part)?;
     }

@@ -13,7 +13,7 @@ use crate::tool::Limits;
 use super::files::{Allowance, Fence};
 use super::imports::Provided;
 use super::requests::Way;
-use super::{Inside, Kind, MAX_RANDOM, Meter, Program, Sandbox, fault};
+use super::{Inside, Kind, MAX_RANDOM, Program, Sandbox, Usage, fault};
 
 /// The interface and the function in it.
 const INTERFACE: &str = "toolcrib:tool/validate@0.1.0";
@@ -47,7 +47,7 @@ impl Sandbox {
         program: &Program,
         arguments: &str,
         limits: &Limits,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Result<Result<(), String>, ToolError> {
         let (Some(pre), Kind::Command { check: Some(check), .. } | Kind::Plain { check: Some(check), .. }) =
             (program.pre(), &program.kind)
@@ -55,15 +55,15 @@ impl Sandbox {
             return Ok(Ok(()));
         };
         let wasi = WasiCtx::builder().max_random_size(MAX_RANDOM).build();
-        let allowance = Allowance::new(limits, meter, &self.open_files, Fence::default());
+        let allowance = Allowance::new(limits, usage, &self.open_files, Fence::default());
         let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
         let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };
-        let ended = self.within(program.counts_fuel, inside, limits, meter, async |store| {
+        let ended = self.within(program.counts_fuel, inside, limits, usage, async |store| {
             let instance = pre.instantiate_async(&mut *store).await?;
             let check = instance.get_typed_func::<(&str,), (Result<(), String>,)>(&mut *store, *check)?;
             let (judged,) = check.call_async(&mut *store, (arguments,)).await?;
             Ok(judged)
         });
-        ended.await?.map_err(|error| fault::of_rich(&error, meter, limits))
+        ended.await?.map_err(|error| trap::of_rich(&error, usage, limits))
     }
 }

@@ -63,11 +63,11 @@ pub struct Job<'a> {
 
 impl Job<'_> {
     /// The most bytes of an answer to it, in proportion to the program: one that is longer is not to be held.
-    pub fn most_answer_bytes(&self) -> usize {
-        ANSWER_HEAD + self.most_code_bytes()
+    pub fn max_answer_bytes(&self) -> usize {
+        ANSWER_HEAD + self.max_code_bytes()
     }
 
-    fn most_code_bytes(&self) -> usize {
+    fn max_code_bytes(&self) -> usize {
         self.program.len().saturating_mul(CODE_FOR_EACH_BYTE).saturating_add(CODE_OF_ANY).min(MAX_CODE_BYTES)
     }
 
@@ -126,7 +126,7 @@ impl Job<'_> {
 
     /// The code, where it is not too large: that is the program's doing, and no other attempt makes it smaller.
     fn within(&self, code: Vec<u8>) -> Result<Vec<u8>, String> {
-        let (found, most) = (code.len(), self.most_code_bytes());
+        let (found, most) = (code.len(), self.max_code_bytes());
         if found <= most {
             return Ok(code);
         }
@@ -207,13 +207,13 @@ mod tests {
 
     #[test]
     fn an_answer_may_be_as_long_as_the_program_lets_expect() {
-        let most = |bytes: usize| Job { program: vec![0; bytes].into(), counts_fuel: false }.most_answer_bytes();
+        let most = |bytes: usize| Job { program: vec![0; bytes].into(), counts_fuel: false }.max_answer_bytes();
         assert_eq!(most(0), ANSWER_HEAD + (16 << 20));
         assert_eq!(most(1 << 20), ANSWER_HEAD + (80 << 20));
         assert_eq!(most(MAX_PROGRAM_BYTES), ANSWER_HEAD + MAX_CODE_BYTES);
         let job = Job { program: NOTHING[..].into(), counts_fuel: false };
-        assert!(job.within(vec![0; job.most_code_bytes()]).is_ok());
-        assert!(job.within(vec![0; job.most_code_bytes() + 1]).unwrap_err().contains("of a program of 8 bytes"));
+        assert!(job.within(vec![0; job.max_code_bytes()]).is_ok());
+        assert!(job.within(vec![0; job.max_code_bytes() + 1]).unwrap_err().contains("of a program of 8 bytes"));
     }
 
     #[test]

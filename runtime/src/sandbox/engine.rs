@@ -9,9 +9,9 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 use crate::error::Error;
 use crate::tool::Limits;
 
+use super::epoch::{Ticker, Ticking};
 use super::host::Host;
 use super::linker;
-use super::ticker::{Ticker, Ticking};
 
 /// What a pooled slot keeps resident, where the kernel tells which pages were written.
 const KEEP_RESIDENT: usize = 256 << 10;

@@ -29,8 +29,8 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
 use crate::tool::{Access, Limits};
 
-use super::fault::deadline;
-use super::meter::Meter;
+use super::trap::deadline;
+use super::usage::Usage;
 
 pub(super) use change::Fence;
 pub(super) use held::{OpenFiles, Places};
@@ -54,9 +54,9 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    pub(super) fn new(limits: &Limits, meter: &Arc<Meter>, all: &Arc<OpenFiles>, fence: Fence) -> Self {
+    pub(super) fn new(limits: &Limits, usage: &Arc<Usage>, all: &Arc<OpenFiles>, fence: Fence) -> Self {
         let fence = Fence { until: Some(deadline(limits)), ..fence };
-        Self { quota: Quota::new(limits, meter), held: Held::new(all), listings: 0, fence }
+        Self { quota: Quota::new(limits, usage), held: Held::new(all), listings: 0, fence }
     }
 }
 
@@ -82,7 +82,7 @@ impl Files<'_> {
         if let Err(error) = &result
             && matches!(error.downcast_ref(), Some(ErrorCode::NotPermitted))
         {
-            self.allowance.quota.meter.denied(access, path);
+            self.allowance.quota.usage.denied(access, path);
         }
         result
     }
@@ -123,7 +123,7 @@ impl preopens::Host for Files<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         let folders = preopens::Host::get_directories(&mut self.inner)?;
         if folders.is_empty() {
-            self.allowance.quota.meter.without_folders();
+            self.allowance.quota.usage.without_folders();
         }
         Ok(folders)
     }

@@ -11,11 +11,11 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView};
 use super::errors::Errors;
 use super::files::{Allowance, Files};
 use super::imports::Provided;
-use super::meter::MemoryBudget;
 use super::preview1::Preview1;
 use super::requests::Requests;
 use super::services::Services;
 use super::stdio::Capped;
+use super::usage::MemoryBudget;
 
 pub(super) struct Host {
     pub(super) wasi: WasiCtx,

@@ -18,7 +18,7 @@ use super::imports::Provided;
 use super::requests::Way;
 use super::services::{self, Services};
 use super::stdio::{Capped, OverCap};
-use super::{Inside, Invocation, MAX_RANDOM, Meter, Sandbox, fault};
+use super::{Inside, Invocation, MAX_RANDOM, Sandbox, Usage, fault};
 use crate::source;
 
 const INTERFACE: &str = "toolcrib:script/interpreter@0.1.0";
@@ -108,12 +108,12 @@ impl Sandbox {
         act: Act<'_>,
         call: Invocation<'_>,
         services: Option<Arc<dyn Services>>,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Said {
-        let stdout = Capped::new(OverCap::Stdout, 0, meter);
-        let stderr = Capped::new(OverCap::Stderr, call.limits.stderr, meter);
-        let answer = match self.inside(&call, (&stdout, &stderr), services, meter) {
-            Ok(inside) => self.act(interpreter, script, act, inside, call.limits, meter).await,
+        let stdout = Capped::new(OverCap::Stdout, 0, usage);
+        let stderr = Capped::new(OverCap::Stderr, call.limits.stderr, usage);
+        let answer = match self.inside(&call, (&stdout, &stderr), services, usage) {
+            Ok(inside) => self.act(interpreter, script, act, inside, call.limits, usage).await,
             Err(error) => Err(error),
         };
         Said { answer, stderr: stderr.take() }
@@ -126,9 +126,9 @@ impl Sandbox {
         act: Act<'_>,
         inside: Inside,
         limits: &Limits,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Result<Result<Option<String>, Wrong>, ToolError> {
-        let ended = self.within(interpreter.counts_fuel, inside, limits, meter, async |store| {
+        let ended = self.within(interpreter.counts_fuel, inside, limits, usage, async |store| {
             let instance = interpreter.pre.instantiate_async(&mut *store).await?;
             match act {
                 Act::Run { arguments } => {
@@ -150,10 +150,10 @@ impl Sandbox {
                 }
             }
         });
-        let answer = settled(ended.await?, limits, meter);
-        let answer = fault::over_quota(answer, Result::is_ok, meter, limits)?;
+        let answer = settled(ended.await?, limits, usage);
+        let answer = trap::over_quota(answer, Result::is_ok, usage, limits)?;
         if let Ok(Some(text)) = &answer {
-            meter.answered(text.len(), limits.stdout)?;
+            usage.answered(text.len(), limits.stdout)?;
         }
         Ok(answer)
     }
@@ -172,13 +172,13 @@ impl Sandbox {
         when: Option<&str>,
         limits: &Limits,
     ) -> Result<Vec<Wrong>, ToolError> {
-        let meter = Arc::new(Meter::default());
-        let stderr = Capped::new(OverCap::Stderr, limits.stderr, &meter);
+        let usage = Arc::new(Usage::default());
+        let stderr = Capped::new(OverCap::Stderr, limits.stderr, &usage);
         let wasi = WasiCtx::builder().max_random_size(MAX_RANDOM).stderr(stderr).build();
-        let allowance = Allowance::new(limits, &meter, &self.open_files, Fence::default());
+        let allowance = Allowance::new(limits, &usage, &self.open_files, Fence::default());
         let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
         let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };
-        let ended = self.within(interpreter.counts_fuel, inside, limits, &meter, async |store| {
+        let ended = self.within(interpreter.counts_fuel, inside, limits, &usage, async |store| {
             let instance = interpreter.pre.instantiate_async(&mut *store).await?;
             let check = instance.get_typed_func::<(ScriptText<'_>, Entry, Option<&str>), (Vec<Wrong>,)>(
                 &mut *store,
@@ -187,13 +187,13 @@ impl Sandbox {
             let (wrong,) = check.call_async(&mut *store, (script, entry, when)).await?;
             Ok(wrong)
         });
-        settled(ended.await?, limits, &meter)
+        settled(ended.await?, limits, &usage)
     }
 }
 
 /// What came of it, or the error that stopped it.
-fn settled<T>(ended: wasmtime::Result<T>, limits: &Limits, meter: &Meter) -> Result<T, ToolError> {
-    ended.map_err(|error| match fault::classify(&error, meter, limits) {
+fn settled<T>(ended: wasmtime::Result<T>, limits: &Limits, usage: &Usage) -> Result<T, ToolError> {
+    ended.map_err(|error| match trap::classify(&error, usage, limits) {
         Err(error) => error,
         Ok(_) => ToolError::new(Outcome::Trap, "the interpreter left in the middle of the script"),
     })

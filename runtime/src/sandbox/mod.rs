@@ -1,30 +1,30 @@
 //! The one place that names the engine. A [`Program`] is compiled once; a call gets a fresh store, with its limits and
 //! its grant and nothing else, and the store is dropped with the call. The sandbox knows no dialect and no JSON.
 
-mod asking;
+mod bindings;
 mod cache;
 mod check;
 pub mod compiler;
-mod contract;
 mod engine;
+mod epoch;
 mod errors;
-mod fault;
 mod files;
 mod host;
 mod imports;
 mod interpreter;
 mod linker;
-mod meter;
 mod network;
+mod preflight;
 mod preview1;
 mod requests;
 mod rich;
 mod services;
 mod stdio;
-mod ticker;
+mod tool_imports;
+mod trap;
 mod typed;
+mod usage;
 mod values;
-mod vet;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,31 +44,31 @@ use crate::source;
 use crate::tool::{Access, Limits};
 
 pub(crate) use crate::source::MAX_PROGRAM_BYTES;
-pub(crate) use contract::{
+pub(crate) use bindings::{
     Answer, Asked, Bytes as MediaBytes, Carried, Elsewhere, Envelope, Failure, FailureKind, ModelAnswer, ModelQuestion,
     Opinion, Piece, Presentation,
 };
 pub(crate) use imports::{Provided, Settings};
 pub(crate) use interpreter::{Act, Entry, Interpreter, Said, ScriptText, Wrong};
-pub(crate) use meter::Meter;
 pub(crate) use network::{Certificates, Client, certificates};
 pub(crate) use rich::Told;
 pub(crate) use services::{Addition, Ended, How, Left, Services};
 pub(crate) use typed::Returned;
+pub(crate) use usage::Usage;
 
+use bindings::Exports;
 use cache::{Cache, Code, Form};
 use compiler::{Compiler, Failure as NotCompiled, Job};
-use contract::Exports;
 use engine::{Room, Rooms};
-use fault::DeadlinePassed;
 use files::{Allowance, Fence, OpenFiles};
 use host::Host;
-use meter::{MemoryBudget, Metered};
 use network::Gate;
 use preview1::Preview1;
 use requests::{Requests, Way};
 use rich::Linked;
 use stdio::{Capped, OverCap};
+use trap::DeadlinePassed;
+use usage::{MemoryBudget, Metered};
 
 /// The most random bytes that one host call makes: they are made one by one, and no deadline looks between them.
 const MAX_RANDOM: u64 = 1 << 20;
@@ -183,7 +183,7 @@ impl Sandbox {
         let unlinked = |error: wasmtime::Error| NotCompiled::System(format!("{error:#}"));
         let asks_provided = imports::add(&mut linker, &room.engine, &component).map_err(unlinked)?;
         if exports.is_some() || is_plain {
-            asking::add_to_linker(&mut linker).map_err(unlinked)?;
+            tool_imports::add_to_linker(&mut linker).map_err(unlinked)?;
         }
         let pre = linked(room, &linker, &component).map_err(NotCompiled::Program)?;
         let kind = match (exports, CommandPre::new(pre.clone())) {
@@ -201,7 +201,7 @@ impl Sandbox {
         if let Some(known) = self.cache.as_ref().and_then(|cache| cache.get(&room.engine, digest, form)) {
             return Ok(known);
         }
-        vet::check(bytes).map_err(NotCompiled::Program)?;
+        preflight::check(bytes).map_err(NotCompiled::Program)?;
         let code = match &self.compiler {
             None => compiler::compiled(&room.engine, bytes).map_err(NotCompiled::Program)?,
             Some(compiler) => compiler::code(compiler.compile(&Job { program: bytes.into(), counts_fuel })?)?,
@@ -230,11 +230,11 @@ impl Sandbox {
     }
 
     /// Runs a command once, in a store of its own. Dropping the future stops the guest.
-    pub(crate) async fn run(&self, program: &Program, call: Invocation<'_>, meter: &Arc<Meter>) -> Finished {
-        let stdout = Capped::new(OverCap::Stdout, call.limits.stdout, meter);
-        let stderr = Capped::new(OverCap::Stderr, call.limits.stderr, meter);
-        let exit = match self.inside(&call, (&stdout, &stderr), None, meter) {
-            Ok(inside) => self.execute(program, inside, call.limits, meter).await,
+    pub(crate) async fn run(&self, program: &Program, call: Invocation<'_>, usage: &Arc<Usage>) -> Finished {
+        let stdout = Capped::new(OverCap::Stdout, call.limits.stdout, usage);
+        let stderr = Capped::new(OverCap::Stderr, call.limits.stderr, usage);
+        let exit = match self.inside(&call, (&stdout, &stderr), None, usage) {
+            Ok(inside) => self.execute(program, inside, call.limits, usage).await,
             Err(error) => Err(error),
         };
         Finished { exit, stdout: stdout.take(), stderr: stderr.take() }
@@ -246,12 +246,12 @@ impl Sandbox {
         call: &Invocation<'_>,
         (stdout, stderr): (&Capped, &Capped),
         services: Option<Arc<dyn Services>>,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Result<Inside, ToolError> {
         Ok(Inside {
             wasi: context(call, stdout, stderr)?,
-            allowance: Allowance::new(call.limits, meter, &self.open_files, Fence::new(call.grant)),
-            way: self.way(call, meter),
+            allowance: Allowance::new(call.limits, usage, &self.open_files, Fence::new(call.grant)),
+            way: self.way(call, usage),
             provided: call.provided.clone(),
             notes: Some(stderr.clone()),
             services,
@@ -259,14 +259,14 @@ impl Sandbox {
     }
 
     /// Where the requests of a call go. A tool without a network costs nothing here.
-    fn way(&self, call: &Invocation<'_>, meter: &Arc<Meter>) -> Way {
+    fn way(&self, call: &Invocation<'_>, usage: &Arc<Usage>) -> Way {
         let network = call.grant.network();
         if network.is_empty() {
             return Way::Closed(network.prospect());
         }
-        let (client, grant, meter) = (self.client.clone(), network.clone(), meter.clone());
+        let (client, grant, usage) = (self.client.clone(), network.clone(), usage.clone());
         let credentials = call.credentials.cloned();
-        Way::Open(Arc::new(Gate { client, grant, credentials, limits: *call.limits, meter }))
+        Way::Open(Arc::new(Gate { client, grant, credentials, limits: *call.limits, usage }))
     }
 
     async fn execute(
@@ -274,9 +274,9 @@ impl Sandbox {
         program: &Program,
         inside: Inside,
         limits: &Limits,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Result<i32, ToolError> {
-        let ended = self.within(program.counts_fuel, inside, limits, meter, async |store| match &program.kind {
+        let ended = self.within(program.counts_fuel, inside, limits, usage, async |store| match &program.kind {
             Kind::Command { pre, .. } => {
                 let command = pre.instantiate_async(&mut *store).await?;
                 Ok(Some(command.wasi_cli_run().call_run(store).await?.map_or(1, |()| 0)))
@@ -290,9 +290,9 @@ impl Sandbox {
                 Outcome::BadComponent,
                 "the program is no command: it does not export `wasi:cli/run`",
             )),
-            Err(error) => fault::classify(&error, meter, limits),
+            Err(error) => trap::classify(&error, usage, limits),
         };
-        fault::over_quota(exit, |code| *code == 0, meter, limits)
+        trap::over_quota(exit, |code| *code == 0, usage, limits)
     }
 
     /// Does something in a store of its own, within the limits of a call.
@@ -301,20 +301,20 @@ impl Sandbox {
         counts_fuel: bool,
         inside: Inside,
         limits: &Limits,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
         act: impl AsyncFnOnce(&mut Store<Host>) -> wasmtime::Result<T>,
     ) -> Result<wasmtime::Result<T>, ToolError> {
         let room = self.rooms.room(counts_fuel).map_err(|error| ToolError::new(Outcome::Trap, error.to_string()))?;
         let _ticking = room.tick();
-        let deadline = fault::deadline(limits);
-        let mut store = store(room, inside, limits, meter, deadline);
+        let deadline = trap::deadline(limits);
+        let mut store = store(room, inside, limits, usage, deadline);
         // The epoch stops a guest that computes; the time-out one that waits in a host call.
-        let acting = Metered { inner: Box::pin(act(&mut store)), meter, deadline };
+        let acting = Metered { inner: Box::pin(act(&mut store)), usage, deadline };
         let ended = tokio::time::timeout_at(deadline.into(), acting).await;
         if let Some(given) = limits.fuel {
-            meter.fuel.fetch_add(given.saturating_sub(store.get_fuel().unwrap_or_default()), Relaxed);
+            usage.fuel.fetch_add(given.saturating_sub(store.get_fuel().unwrap_or_default()), Relaxed);
         }
-        ended.ok().flatten().ok_or_else(fault::timed_out)
+        ended.ok().flatten().ok_or_else(trap::timed_out)
     }
 }
 
@@ -346,14 +346,14 @@ fn store(
     room: &Room,
     inside: Inside,
     limits: &Limits,
-    meter: &Arc<Meter>,
+    usage: &Arc<Usage>,
     deadline: std::time::Instant,
 ) -> Store<Host> {
     let Inside { wasi, allowance, way, provided, notes, services } = inside;
     let mut table = ResourceTable::new();
     table.set_max_capacity(limits.handles);
-    let memory = MemoryBudget { used: 0, cap: limits.memory, meter: meter.clone() };
-    let requests = Requests { meter: meter.clone(), limits: *limits, way };
+    let memory = MemoryBudget { used: 0, cap: limits.memory, usage: usage.clone() };
+    let requests = Requests { usage: usage.clone(), limits: *limits, way };
     let http = WasiHttpCtx::new();
     let preview1 = Preview1::default();
     let host = Host { wasi, table, memory, requests, http, deadline, allowance, preview1, provided, notes, services };
@@ -388,7 +388,7 @@ fn linked(room: &Room, linker: &Linker<Host>, component: &Component) -> Result<I
             .map(|(name, _)| name)
             .filter(|name| !imports::is_known(name))
             .filter(|name| !linker::INTERFACES.contains(&name.split('@').next().unwrap_or(name)))
-            .filter(|name| !(asks && asking::is_linked(name)))
+            .filter(|name| !(asks && tool_imports::is_linked(name)))
             .map(|name| format!("`{name}`"))
             .collect();
         match unknown.is_empty() {
@@ -405,6 +405,6 @@ fn no_command(room: &Room, component: &Component) -> String {
     let exports = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
     format!(
         "no tool: it exports {exports}; a tool exports functions of its own, a command `wasi:cli/run`, a rich tool `{}`",
-        contract::CALL
+        bindings::CALL
     )
 }

@@ -11,12 +11,12 @@ use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody,
 use crate::policy::Prospect;
 use crate::tool::Limits;
 
-use super::meter::Meter;
 use super::network::{Fault, Gate, Phase, Times, is_own, refuse};
+use super::usage::Usage;
 
 /// The requests of one call.
 pub(super) struct Requests {
-    pub(super) meter: Arc<Meter>,
+    pub(super) usage: Arc<Usage>,
     pub(super) limits: Limits,
     pub(super) way: Way,
 }
@@ -64,7 +64,7 @@ impl WasiHttpHooks for Requests {
             Way::Open(gate) => gate.clone(),
             Way::Closed(prospect) => {
                 let method = request.method().as_str();
-                let fault = refuse(request.uri(), method, *prospect, &self.limits, &self.meter);
+                let fault = refuse(request.uri(), method, *prospect, &self.limits, &self.usage);
                 return Box::new(async move { Err(code(&fault)) });
             }
         };

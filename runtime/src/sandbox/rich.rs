@@ -10,14 +10,14 @@ use crate::error::{Outcome, ToolError};
 use crate::policy::Prospect;
 use crate::tool::Limits;
 
-use super::contract::{Answer, Asked, Exports, Failure, Opinion, Presentation};
+use super::bindings::{Answer, Asked, Exports, Failure, Opinion, Presentation};
 use super::files::{Allowance, Fence};
 use super::host::Host;
 use super::imports::Provided;
 use super::requests::Way;
 use super::services::Services;
 use super::stdio::{Capped, OverCap};
-use super::{Inside, Invocation, Kind, MAX_RANDOM, Meter, Program, Sandbox, fault};
+use super::{Inside, Invocation, Kind, MAX_RANDOM, Program, Sandbox, Usage, fault};
 
 /// A rich tool, linked.
 pub(super) struct Linked {
@@ -41,14 +41,14 @@ impl Sandbox {
         asked: Asked<'_>,
         call: Invocation<'_>,
         services: Arc<dyn Services>,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Told<Answer> {
         let limits = call.limits;
         let run = |exports: &Exports| Some(exports.run);
-        let mut told = self.granted(program, run, (asked,), call, services, meter).await;
+        let mut told = self.granted(program, run, (asked,), call, services, usage).await;
         let bytes = |answer: &Answer| answer.content.iter().chain(&answer.display).map(|piece| piece.len()).sum();
         told.ended = told.ended.and_then(|ended| match ended {
-            Ok(answer) => meter.answered(bytes(&answer), limits.stdout).map(|()| Ok(answer)),
+            Ok(answer) => usage.answered(bytes(&answer), limits.stdout).map(|()| Ok(answer)),
             Err(failure) => Ok(Err(failure)),
         });
         told
@@ -61,13 +61,13 @@ impl Sandbox {
         (tool, context): (&str, &str),
         call: Invocation<'_>,
         services: Arc<dyn Services>,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Told<String> {
         let limits = call.limits;
         let prepare = |exports: &Exports| exports.prepare;
-        let mut told = self.granted::<_, String>(program, prepare, (tool, context), call, services, meter).await;
+        let mut told = self.granted::<_, String>(program, prepare, (tool, context), call, services, usage).await;
         told.ended = told.ended.and_then(|ended| match ended {
-            Ok(prepared) => meter.answered(prepared.len(), limits.stdout).map(|()| Ok(prepared)),
+            Ok(prepared) => usage.answered(prepared.len(), limits.stdout).map(|()| Ok(prepared)),
             Err(failure) => Ok(Err(failure)),
         });
         told
@@ -80,17 +80,17 @@ impl Sandbox {
         given: P,
         call: Invocation<'_>,
         services: Arc<dyn Services>,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Told<T>
     where
         P: ComponentNamedList + Lower + Send + Sync,
         T: Lift + wasmtime::component::ComponentType + Send + Sync + 'static,
     {
-        let notes = Capped::new(OverCap::Stderr, call.limits.stderr, meter);
-        let ended = match self.inside(&call, (&notes, &notes), Some(services), meter) {
+        let notes = Capped::new(OverCap::Stderr, call.limits.stderr, usage);
+        let ended = match self.inside(&call, (&notes, &notes), Some(services), usage) {
             Ok(inside) => {
-                let ended = self.ask::<P, Result<T, Failure>>(program, export, given, inside, call.limits, meter).await;
-                fault::over_quota(ended, Result::is_ok, meter, call.limits)
+                let ended = self.ask::<P, Result<T, Failure>>(program, export, given, inside, call.limits, usage).await;
+                trap::over_quota(ended, Result::is_ok, usage, call.limits)
             }
             Err(error) => Err(error),
         };
@@ -103,9 +103,9 @@ impl Sandbox {
         program: &Program,
         asked: Asked<'_>,
         limits: &Limits,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Result<Result<(), String>, ToolError> {
-        self.bare(program, |exports| exports.check, (asked,), limits, meter).await
+        self.bare(program, |exports| exports.check, (asked,), limits, usage).await
     }
 
     /// Lets a tool say what a call is about to do.
@@ -114,9 +114,9 @@ impl Sandbox {
         program: &Program,
         asked: Asked<'_>,
         limits: &Limits,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Result<Option<String>, ToolError> {
-        self.bare(program, |exports| exports.preview, (asked,), limits, meter).await
+        self.bare(program, |exports| exports.preview, (asked,), limits, usage).await
     }
 
     /// Asks a tool whether a call is its own.
@@ -125,9 +125,9 @@ impl Sandbox {
         program: &Program,
         asked: Asked<'_>,
         limits: &Limits,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Result<Opinion, ToolError> {
-        self.bare(program, |exports| exports.claim, (asked,), limits, meter).await
+        self.bare(program, |exports| exports.claim, (asked,), limits, usage).await
     }
 
     /// Lets a tool present what a call came to.
@@ -136,12 +136,12 @@ impl Sandbox {
         program: &Program,
         (asked, outcome): (Asked<'_>, Result<&Answer, &Failure>),
         limits: &Limits,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Result<Presentation, ToolError> {
-        let told = self.bare::<_, Presentation>(program, |exports| exports.present, (asked, outcome), limits, meter);
+        let told = self.bare::<_, Presentation>(program, |exports| exports.present, (asked, outcome), limits, usage);
         let told = told.await?;
         let content = told.content.iter().flatten().chain(&told.display).map(|piece| piece.len()).sum();
-        meter.answered(content, limits.stdout)?;
+        usage.answered(content, limits.stdout)?;
         Ok(told)
     }
 
@@ -152,17 +152,17 @@ impl Sandbox {
         export: impl Fn(&Exports) -> Option<ComponentExportIndex>,
         given: P,
         limits: &Limits,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Result<R, ToolError>
     where
         P: ComponentNamedList + Lower + Send + Sync,
         R: Lift + wasmtime::component::ComponentType + Send + Sync + 'static,
     {
         let wasi = WasiCtx::builder().max_random_size(MAX_RANDOM).build();
-        let allowance = Allowance::new(limits, meter, &self.open_files, Fence::default());
+        let allowance = Allowance::new(limits, usage, &self.open_files, Fence::default());
         let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
         let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };
-        self.ask(program, export, given, inside, limits, meter).await
+        self.ask(program, export, given, inside, limits, usage).await
     }
 
     async fn ask<P, R>(
@@ -172,7 +172,7 @@ impl Sandbox {
         given: P,
         inside: Inside,
         limits: &Limits,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Result<R, ToolError>
     where
         P: ComponentNamedList + Lower + Send + Sync,
@@ -181,12 +181,12 @@ impl Sandbox {
         let missing = || ToolError::new(Outcome::BadComponent, "the tool's component does not export that");
         let Kind::Rich(linked) = &program.kind else { return Err(missing()) };
         let export = export(&linked.exports).ok_or_else(missing)?;
-        let ended = self.within(program.counts_fuel, inside, limits, meter, async |store| {
+        let ended = self.within(program.counts_fuel, inside, limits, usage, async |store| {
             let instance = linked.pre.instantiate_async(&mut *store).await?;
             let function = instance.get_typed_func::<P, (R,)>(&mut *store, export)?;
             let (said,) = function.call_async(&mut *store, given).await?;
             Ok(said)
         });
-        ended.await?.map_err(|error| fault::of_rich(&error, meter, limits))
+        ended.await?.map_err(|error| trap::of_rich(&error, usage, limits))
     }
 }

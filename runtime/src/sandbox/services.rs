@@ -9,7 +9,7 @@ use futures::future::{self, BoxFuture};
 use wasmtime::StoreContextMut;
 use wasmtime::component::{ComponentType, Lift, Linker, Lower};
 
-use super::contract::{ModelAnswer, ModelQuestion, Piece};
+use super::bindings::{ModelAnswer, ModelQuestion, Piece};
 use super::host::Host;
 
 /// The interfaces, all of one package.

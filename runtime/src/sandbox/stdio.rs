@@ -10,7 +10,7 @@ use wasmtime_wasi::async_trait;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
-use super::meter::Meter;
+use super::usage::Usage;
 
 /// How much a guest may write at once.
 const PERMIT: usize = 64 * 1024;
@@ -38,13 +38,13 @@ impl std::error::Error for OverCap {}
 pub(super) struct Capped {
     which: OverCap,
     cap: usize,
-    meter: Arc<Meter>,
+    usage: Arc<Usage>,
     kept: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Capped {
-    pub(super) fn new(which: OverCap, cap: usize, meter: &Arc<Meter>) -> Self {
-        Self { which, cap, meter: meter.clone(), kept: Arc::default() }
+    pub(super) fn new(which: OverCap, cap: usize, usage: &Arc<Usage>) -> Self {
+        Self { which, cap, usage: usage.clone(), kept: Arc::default() }
     }
 
     /// What was written, leaving nothing behind.
@@ -54,8 +54,8 @@ impl Capped {
 
     fn counter(&self) -> &AtomicU64 {
         match self.which {
-            OverCap::Stdout => &self.meter.stdout,
-            OverCap::Stderr => &self.meter.stderr,
+            OverCap::Stdout => &self.usage.stdout,
+            OverCap::Stderr => &self.usage.stderr,
         }
     }
 }
@@ -70,7 +70,7 @@ impl OutputStream for Capped {
         if fits == bytes.len() {
             return Ok(());
         }
-        self.meter.truncated.store(true, Relaxed);
+        self.usage.truncated.store(true, Relaxed);
         Err(StreamError::Trap(wasmtime::Error::from(self.which)))
     }
 

@@ -15,7 +15,7 @@ use super::host::Host;
 use super::services::Services;
 use super::stdio::{Capped, OverCap};
 use super::values::{self, Unwritten};
-use super::{Inside, Invocation, Kind, Meter, Program, Sandbox, fault};
+use super::{Inside, Invocation, Kind, Program, Sandbox, Usage, fault};
 
 /// What a call of a function left.
 pub(crate) struct Returned {
@@ -47,13 +47,13 @@ impl Sandbox {
         arguments: &Value,
         call: Invocation<'_>,
         services: Arc<dyn Services>,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Returned {
-        let notes = Capped::new(OverCap::Stderr, call.limits.stderr, meter);
-        let ended = match self.inside(&call, (&notes, &notes), Some(services), meter) {
+        let notes = Capped::new(OverCap::Stderr, call.limits.stderr, usage);
+        let ended = match self.inside(&call, (&notes, &notes), Some(services), usage) {
             Ok(inside) => {
-                let ended = self.return_of(program, function, arguments, inside, &call, meter).await;
-                fault::over_quota(ended, Result::is_ok, meter, call.limits)
+                let ended = self.return_of(program, function, arguments, inside, &call, usage).await;
+                trap::over_quota(ended, Result::is_ok, usage, call.limits)
             }
             Err(error) => Err(error),
         };
@@ -67,7 +67,7 @@ impl Sandbox {
         arguments: &Value,
         inside: Inside,
         call: &Invocation<'_>,
-        meter: &Arc<Meter>,
+        usage: &Arc<Usage>,
     ) -> Result<Result<Option<String>, ToolError>, ToolError> {
         let another = || ToolError::new(Outcome::BadComponent, "the program is not the one whose functions were read");
         let pre = program.pre().ok_or_else(another)?;
@@ -75,25 +75,25 @@ impl Sandbox {
         let lowered = arguments.as_object().and_then(|arguments| values::lower(function, arguments));
         let lowered = lowered
             .ok_or_else(|| ToolError::new(Outcome::BadArguments, "the arguments are not those of the function"))?;
-        let ended = self.within(program.counts_fuel, inside, call.limits, meter, async |store| {
+        let ended = self.within(program.counts_fuel, inside, call.limits, usage, async |store| {
             let instance = pre.instantiate_async(&mut *store).await?;
             let Some(callee) = instance.get_func(&mut *store, export) else { return Ok(None) };
             let mut returned = vec![Val::Bool(false); usize::from(function.result.is_some())];
             callee.call_async(&mut *store, &lowered, &mut returned).await?;
             Ok(Some(returned.pop()))
         });
-        let returned = ended.await?.map_err(|error| fault::of_rich(&error, meter, call.limits))?;
+        let returned = ended.await?.map_err(|error| trap::of_rich(&error, usage, call.limits))?;
         let returned = returned.ok_or_else(another)?;
         let (Some(ty), Some(returned)) = (&function.result, returned) else { return Ok(Ok(None)) };
         let told = told(ty, &returned, call.limits.stdout).map_err(|why| match why {
-            Unwritten::TooLong => meter.answered(usize::MAX, call.limits.stdout).err().unwrap_or_else(another),
+            Unwritten::TooLong => usage.answered(usize::MAX, call.limits.stdout).err().unwrap_or_else(another),
             Unwritten::Unlike => another(),
         })?;
         let bytes = match &told {
             Ok(line) => line.as_deref().map_or(0, str::len),
             Err(error) => error.json.as_deref().unwrap_or(&error.message).len(),
         };
-        meter.answered(bytes, call.limits.stdout)?;
+        usage.answered(bytes, call.limits.stdout)?;
         Ok(told)
     }
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crate::tool::{Body, Format, Origin, Tool};
 
+use super::diagnostics::Diagnostics;
 use super::name;
-use super::reading::Reading;
-use super::report::Report;
+use super::parsed::Parsed;
 
 /// Whether a file's name says that it is a component.
 pub(super) fn is_component(path: &Path) -> bool {
@@ -16,26 +16,26 @@ pub(super) fn is_component(path: &Path) -> bool {
 
 /// A component of which nobody knows whether a record that cannot be read is about it: without that record's questions,
 /// schema and limits it is no tool.
-pub(super) fn withheld(path: &Path, record: &Path) -> Reading {
-    let mut report = Report::new(path);
+pub(super) fn withheld(path: &Path, record: &Path) -> Parsed {
+    let mut report = Diagnostics::new(path);
     let record = record.file_name().unwrap_or_default().to_string_lossy();
     report.error(&format!("{record:?} beside it does not say which program it is about, and it may be this one"));
     let unusable = report.confine(0);
     let name = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned).and_then(name::usable);
     let origin = Origin::of(Format::Component, path);
     let tool = name.zip(unusable).map(|(name, unusable)| Tool::broken(name, unusable, origin));
-    Reading::of(tool, report)
+    Parsed::of(tool, report)
 }
 
 /// One component.
-pub(super) fn read_file(path: &Path) -> Reading {
-    let mut report = Report::new(path);
+pub(super) fn read_file(path: &Path) -> Parsed {
+    let mut report = Diagnostics::new(path);
     let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) else {
         report.error("the file's name is not UTF-8, so the tool would have no name");
         report.confine(0);
-        return Reading::of(None, report);
+        return Parsed::of(None, report);
     };
     let body = Body::Command { program: path.to_path_buf(), argv: vec![name.to_owned()] };
     let tool = Tool::new(name, body, Origin::of(Format::Component, path));
-    Reading::of([tool], report)
+    Parsed::of([tool], report)
 }

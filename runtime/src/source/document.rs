@@ -7,30 +7,30 @@ use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 
-use super::reading::Reading;
+use super::parsed::Parsed;
 use super::{manifest, record};
 
 /// The largest document that is read.
 const MAX_BYTES: u64 = 8 << 20;
 
 /// The tools of a document and every problem in it.
-pub(super) fn read(path: &Path) -> Reading {
-    let named = record::is_named(path);
+pub(super) fn read(path: &Path) -> Parsed {
+    let named = agent_tool::is_named(path);
     let text = match read_text(path) {
         Ok(text) => Arc::<str>::from(text),
         Err(error) => {
             let what = if named { "record" } else { "manifest" };
-            return Reading::failed(path, &format!("read {what}: {error}"));
+            return Parsed::failed(path, &format!("read {what}: {error}"));
         }
     };
     let place = from_root(path);
-    if named || is_record(&text) { record::read(path, &place, text) } else { manifest::read(path, &place, text) }
+    if named || is_record(&text) { agent_tool::read(path, &place, text) } else { tools_json::read(path, &place, text) }
 }
 
 /// Whether the text is an object that says of itself which tool it is.
 fn is_record(text: &str) -> bool {
     let Ok(members) = serde_json::from_str::<HashMap<String, IgnoredAny>>(without_mark(text)) else { return false };
-    record::MARKS.iter().any(|mark| members.contains_key(*mark)) && !members.contains_key("tools")
+    agent_tool::MARKS.iter().any(|mark| members.contains_key(*mark)) && !members.contains_key("tools")
 }
 
 /// The path of a file of a source from the root: a relative one without a folder means the working directory, whose own

@@ -4,23 +4,23 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::reading::Reading;
+use super::parsed::Parsed;
 use super::{artifact, component, document, harness, record};
 
 /// The tools of a folder, by the names of their files.
-pub(super) fn read(folder: &Path) -> Reading {
+pub(super) fn read(folder: &Path) -> Parsed {
     let files = match files(folder) {
         Ok(files) => files,
-        Err(error) => return Reading::failed(folder, &format!("read folder: {error}")),
+        Err(error) => return Parsed::failed(folder, &format!("read folder: {error}")),
     };
     let are = |is: fn(&Path) -> bool| files.iter().filter(move |path| is(path));
-    let (records, components, artifacts) = (record::is_named, component::is_component, artifact::is_named);
+    let (records, components, artifacts) = (agent_tool::is_named, component::is_component, markdown::is_named);
     if ![records, components, artifacts].into_iter().any(|is| are(is).next().is_some()) {
         let message = "no `tools.json` and no `.wasm` file in this folder, no record (`NAME.tool.json`) and no artifact \
             (`NAME.md`)";
-        return Reading::failed(folder, message);
+        return Parsed::failed(folder, message);
     }
-    let mut reading = Reading::default();
+    let mut reading = Parsed::default();
     let mut unread = None;
     for record in are(records) {
         let one = document::read(record);
@@ -39,7 +39,7 @@ pub(super) fn read(folder: &Path) -> Reading {
             });
         }
     }
-    harness::read_files(are(artifacts).map(PathBuf::as_path), reading)
+    project::read_files(are(artifacts).map(PathBuf::as_path), reading)
 }
 
 /// The files of a folder in the order of their names, without those that are hidden.

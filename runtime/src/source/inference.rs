@@ -127,7 +127,7 @@ pub(super) fn infer(tool: &mut Tool) {
 
 /// Takes back what a record of a stranger's declares and only its program could prove; says so in a sentence.
 pub(super) fn doubt(tool: &mut Tool) -> Option<String> {
-    let told = unsafe_together(tool).filter(|_| tool.origin.format == Format::Record)?;
+    let told = unsafe_together(tool).filter(|_| tool.origin.format == Format::AgentTool)?;
     tool.interface.safety.is_concurrency_safe = Fact::default(false);
     Some(format!("{told}, so each runs alone"))
 }
@@ -141,7 +141,7 @@ pub(super) fn contradictions(tool: &Tool) -> Vec<String> {
         told.push(format!("is_open_world is declared false, but its program imports `{network}`"));
     }
     // An artifact says in a word of its own that its calls go on beside others.
-    told.extend(unsafe_together(tool).filter(|_| tool.origin.format != Format::Artifact).map(str::to_owned));
+    told.extend(unsafe_together(tool).filter(|_| tool.origin.format != Format::Markdown).map(str::to_owned));
     if declared(&safety.is_read_only, true) && declared(&safety.is_destructive, true) {
         told.push("is_read_only and is_destructive are both declared true".to_owned());
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::tool::Interface;
 
-use super::report::Report;
+use super::diagnostics::Diagnostics;
 use super::shape::members;
 
 /// The object of the standard's records that holds the fields of the partition of this name.
@@ -32,7 +32,7 @@ impl Statement {
         within: &str,
         mut fields: Map<String, Value>,
         elsewhere: &[&str],
-        report: &mut Report,
+        report: &mut Diagnostics,
     ) {
         let rendering = fields.remove(RENDERING);
         let known: Vec<&str> = Interface::FIELDS.iter().chain(elsewhere).chain(&[RENDERING]).copied().collect();
@@ -66,7 +66,7 @@ impl Statement {
     }
 
     /// States each field that there is, and gives back the others.
-    fn state(&mut self, dotted: &str, fields: Map<String, Value>, report: &mut Report) -> Map<String, Value> {
+    fn state(&mut self, dotted: &str, fields: Map<String, Value>, report: &mut Diagnostics) -> Map<String, Value> {
         let mut others = Map::new();
         for (field, value) in fields {
             if Interface::partition(&field).is_none() {

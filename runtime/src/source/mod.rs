@@ -1,27 +1,27 @@
 //! Sources of tools: one file a dialect, each turning its own words into [`Tool`]s. Past this module there is only
 //! `Tool`. A source is read, never executed.
 
-pub mod about;
-mod artifact;
+mod agent_tool;
+mod capabilities;
 mod component;
 pub mod descriptor;
+mod diagnostics;
 mod document;
 mod environment;
-mod extension;
 mod folder;
-mod harness;
 mod imports;
 mod inference;
+pub mod inspect;
 mod interface;
-mod manifest;
+mod markdown;
 mod name;
+mod parsed;
 mod places;
 mod program;
-mod reading;
-mod record;
-mod report;
+mod project;
 mod secrets;
 mod shape;
+mod tools_json;
 mod typed;
 mod world;
 
@@ -34,14 +34,14 @@ use crate::error::Error;
 use crate::schema;
 use crate::tool::{Format, Place, ScriptedHook, Tool};
 
-pub use about::about;
-pub(crate) use artifact::{ToolsPolicy, defined_hook, defined_tool};
+pub(crate) use diagnostics::nearest;
+use diagnostics::{Scope, ScopedDiagnostic};
 pub(crate) use imports::check_nesting;
+pub use inspect::inspect;
+pub(crate) use markdown::{ToolsPolicy, defined_hook, defined_tool};
+use parsed::Parsed;
 pub use program::{Fingerprint, fingerprint, program_bytes};
 pub(crate) use program::{MAX_PROGRAM_BYTES, digest, portable};
-use reading::Reading;
-pub(crate) use report::nearest;
-use report::{Noted, Scope};
 pub use typed::documented;
 pub(crate) use typed::is_contract;
 
@@ -64,12 +64,12 @@ pub struct Loaded {
     /// What its projects say of tools by their names.
     pub(crate) policies: Vec<ToolsPolicy>,
     /// What did not stop the load but should be looked at.
-    pub warnings: Vec<Problem>,
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// Something wrong in a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct Diagnostic {
     /// Whether it stops the load.
     pub severity: Severity,
     /// The file it stands in.
@@ -81,7 +81,7 @@ pub struct Problem {
     pub message: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
@@ -119,7 +119,7 @@ pub fn load_usable(path: &Path) -> Result<Loaded, Error> {
 }
 
 fn settled(path: &Path, strict: bool) -> Result<Loaded, Error> {
-    let Reading { tools, hooks, policies, problems } = read(path);
+    let Parsed { tools, hooks, policies, problems } = read(path);
     let mut warnings = Vec::new();
     let mut invalid = Vec::new();
     for noted in problems {
@@ -139,8 +139,8 @@ fn settled(path: &Path, strict: bool) -> Result<Loaded, Error> {
 }
 
 /// Every problem of a source, errors and warnings, in the order in which they stand in it.
-pub fn check(path: &Path) -> Vec<Problem> {
-    let Reading { tools, mut problems, .. } = read(path);
+pub fn check(path: &Path) -> Vec<Diagnostic> {
+    let Parsed { tools, mut problems, .. } = read(path);
     for tool in &tools {
         problems.extend(wrong_schemas(tool));
         let contradictions = inference::contradictions(tool).into_iter();
@@ -151,7 +151,7 @@ pub fn check(path: &Path) -> Vec<Problem> {
 }
 
 /// Everything that is wrong in the schemas of a tool.
-fn wrong_schemas(tool: &Tool) -> Vec<Noted> {
+fn wrong_schemas(tool: &Tool) -> Vec<ScopedDiagnostic> {
     let Err(first) = schema::Input::compile(tool) else { return Vec::new() };
     let schemas = &tool.interface.schemas;
     let each = [
@@ -176,38 +176,38 @@ fn wrong_schemas(tool: &Tool) -> Vec<Noted> {
 }
 
 /// A problem of a tool, about a part of its entry where it has one in a document of JSON.
-fn noted(tool: &Tool, severity: Severity, message: &str, part: &str) -> Noted {
-    let index = tool.origin.index.filter(|_| tool.origin.format == Format::Manifest);
-    let pointer = index.map(|index| format!("{}{part}", manifest::pointer(index)));
-    Noted { pointer, ..Noted::new(problem(tool, severity, message)) }
+fn noted(tool: &Tool, severity: Severity, message: &str, part: &str) -> ScopedDiagnostic {
+    let index = tool.origin.index.filter(|_| tool.origin.format == Format::ToolsJson);
+    let pointer = index.map(|index| format!("{}{part}", tools_json::pointer(index)));
+    ScopedDiagnostic { pointer, ..ScopedDiagnostic::new(problem(tool, severity, message)) }
 }
 
 /// Returns true where a record's tool has the name of the file.
 pub(crate) fn is_named_by_file(tool: &Tool) -> bool {
-    record::of_file(&tool.origin.path).is_some_and(|name| name == tool.name)
+    agent_tool::of_file(&tool.origin.path).is_some_and(|name| name == tool.name)
 }
 
 /// The folders of a source in which every file is a part of it.
 pub(crate) fn projects(path: &Path) -> Vec<PathBuf> {
-    harness::project(path).map(|project| project.join(harness::FOLDER)).into_iter().collect()
+    project::find(path).map(|project| project.join(project::FOLDER)).into_iter().collect()
 }
 
 /// Returns true where a source is a folder of which every file can be a tool: one without a manifest.
 pub(crate) fn is_listed(path: &Path) -> bool {
-    path.is_dir() && harness::project(path).is_none() && !path.join(MANIFEST).is_file()
+    path.is_dir() && project::find(path).is_none() && !path.join(MANIFEST).is_file()
 }
 
-fn read(path: &Path) -> Reading {
+fn read(path: &Path) -> Parsed {
     let manifest = Some(path.join(MANIFEST)).filter(|manifest| manifest.is_file());
-    let mut reading = match (harness::project(path), manifest) {
+    let mut reading = match (project::find(path), manifest) {
         (Some(project), manifest) => {
             let before = manifest.map(|manifest| document::read(&manifest)).unwrap_or_default();
-            harness::read_project(&project, before)
+            project::read_project(&project, before)
         }
         (None, Some(manifest)) => document::read(&manifest),
         (None, None) if path.is_dir() => folder::read(path),
         (None, None) if component::is_component(path) => component::read_file(path),
-        (None, None) if artifact::is_markdown(path) => harness::read_files([path], Reading::default()),
+        (None, None) if markdown::is_markdown(path) => project::read_files([path], Parsed::default()),
         (None, None) => document::read(path),
     };
     let mut programs = world::Programs::default();
@@ -233,7 +233,7 @@ pub(crate) fn too_many(found: usize) -> String {
     format!("{found} tools, and at most {MAX_TOOLS} are loaded; load only those that the run needs")
 }
 
-fn problem(tool: &Tool, severity: Severity, message: &str) -> Problem {
+fn problem(tool: &Tool, severity: Severity, message: &str) -> Diagnostic {
     let path = tool.origin.path.to_path_buf();
-    Problem { severity, path, place: None, message: format!("tool {:?}: {message}", tool.name) }
+    Diagnostic { severity, path, place: None, message: format!("tool {:?}: {message}", tool.name) }
 }

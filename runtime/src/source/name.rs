@@ -2,7 +2,7 @@
 
 use crate::tool::Place;
 
-use super::report::Report;
+use super::diagnostics::Diagnostics;
 
 /// The longest name of a tool, in characters.
 const MAX_CHARS: usize = 128;
@@ -21,7 +21,7 @@ pub(super) fn usable(name: String) -> Option<String> {
 }
 
 /// A warning where model servers would not take a name as it is.
-pub(super) fn warn_of_servers(name: &str, place: Option<Place>, report: &mut Report) {
+pub(super) fn warn_of_servers(name: &str, place: Option<Place>, report: &mut Diagnostics) {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     if !plain || !(1..=64).contains(&name.len()) {
         report.warn_at(place, "model servers take names of 1 to 64 letters, digits, `_` and `-`");

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use crate::tool::Place;
 
+use super::diagnostics::ScopedDiagnostic;
 use super::document::{read_text, without_mark};
-use super::report::Noted;
 
 /// The most levels of a document to which a problem is followed. Whatever is read as a value is less deep.
 const MAX_DEPTH: usize = 128;
 
 /// Settles the places of problems that say by a JSON pointer what they are about: of that part, or of the nearest around it
 /// that there is.
-pub(super) fn settle(problems: &mut [Noted]) {
+pub(super) fn settle(problems: &mut [ScopedDiagnostic]) {
     let mut wanted: HashMap<_, Part> = HashMap::new();
     for noted in problems.iter().filter(|noted| noted.problem.place.is_none()) {
         if let Some(pointer) = &noted.pointer {

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::tool::{Body, Format, Rich, Says, Tool};
 
-use super::report::{Noted, Report, confine, listed};
-use super::{Problem, Severity};
+use super::diagnostics::{Diagnostics, ScopedDiagnostic, confine, listed};
+use super::{Diagnostic, Severity};
 
 use described::Described;
 use program::{Contract, Kind, Program, Unfit};
@@ -36,7 +36,7 @@ struct Known {
 impl Programs {
     /// What the tools of an entry are, as far as the bytes of its program tell. An entry with an error stays as a tool that is
     /// unusable.
-    pub(super) fn settle(&mut self, mut tool: Tool) -> (Vec<Tool>, Vec<Noted>) {
+    pub(super) fn settle(&mut self, mut tool: Tool) -> (Vec<Tool>, Vec<ScopedDiagnostic>) {
         let Some(path) = tool.body.program().filter(|_| tool.unusable.is_none()).map(Path::to_path_buf) else {
             return (vec![tool], Vec::new());
         };
@@ -60,7 +60,11 @@ impl Programs {
 }
 
 /// The tools of an entry, or what is wrong with it. What a program says amiss of itself is `told` once.
-fn settled(program: &Program, tool: &Tool, told: bool) -> Result<(Vec<Tool>, Vec<Noted>), Vec<Noted>> {
+fn settled(
+    program: &Program,
+    tool: &Tool,
+    told: bool,
+) -> Result<(Vec<Tool>, Vec<ScopedDiagnostic>), Vec<ScopedDiagnostic>> {
     if let Some(why) = &program.unlinked {
         return Err(vec![Unfit::Unrunnable(why.clone()).of(tool)]);
     }
@@ -70,7 +74,7 @@ fn settled(program: &Program, tool: &Tool, told: bool) -> Result<(Vec<Tool>, Vec
         let why = format!("its component exports no functions, and `function` names {function:?}");
         return Err(vec![problem(tool, why)]);
     }
-    let mut report = Report::new(&path);
+    let mut report = Diagnostics::new(&path);
     let mut tools = match &program.contract {
         Contract::Unknown => vec![tool.clone()],
         Contract::Known { kind, described, problems } => {
@@ -102,19 +106,19 @@ fn settled(program: &Program, tool: &Tool, told: bool) -> Result<(Vec<Tool>, Vec
 
 impl Unfit {
     /// The problem of a tool that has such a program.
-    fn of(&self, tool: &Tool) -> Noted {
+    fn of(&self, tool: &Tool) -> ScopedDiagnostic {
         let program = tool.body.program().unwrap_or(Path::new("")).display().to_string();
         match self {
             Self::Unavailable(reason) => {
                 let fault = Error::Unavailable { name: tool.name.clone(), reason: reason.clone(), program };
                 let noted = problem(tool, String::new());
-                let problem = Problem { message: fault.to_string(), ..noted.problem };
-                Noted { problem, fault: Some(fault), reason: Some(reason.clone()), ..noted }
+                let problem = Diagnostic { message: fault.to_string(), ..noted.problem };
+                ScopedDiagnostic { problem, fault: Some(fault), reason: Some(reason.clone()), ..noted }
             }
             Self::Unrunnable(why) if tool.origin.format == Format::Component => problem(tool, why.clone()),
             Self::Unrunnable(why) => {
                 let noted = problem(tool, format!("program {program:?}: {why}"));
-                Noted { reason: Some(why.clone()), ..noted }
+                ScopedDiagnostic { reason: Some(why.clone()), ..noted }
             }
         }
     }
@@ -176,7 +180,7 @@ impl Component {
 /// The function that an entry demands. The second word of a command may be an argument; what a Markdown file names is none.
 fn demanded(tool: &Tool) -> Option<&str> {
     match &tool.body {
-        Body::Command { argv, .. } if tool.origin.format == Format::Artifact => argv.get(1).map(String::as_str),
+        Body::Command { argv, .. } if tool.origin.format == Format::Markdown => argv.get(1).map(String::as_str),
         _ => None,
     }
 }
@@ -188,8 +192,8 @@ fn filled(tool: Tool, one: Option<&Described>) -> Tool {
     }
 }
 
-fn problem(tool: &Tool, why: String) -> Noted {
-    Noted { reason: Some(why.clone()), ..super::noted(tool, Severity::Error, &why, "/command/0") }
+fn problem(tool: &Tool, why: String) -> ScopedDiagnostic {
+    ScopedDiagnostic { reason: Some(why.clone()), ..super::noted(tool, Severity::Error, &why, "/command/0") }
 }
 
 /// Which of the tools of its component an entry means: the one that the second word of its command names, else the one of
@@ -223,7 +227,7 @@ mod tests {
     use super::*;
 
     fn described(name: &str) -> Arc<Described> {
-        let mut report = Report::new(Path::new("x.wasm"));
+        let mut report = Diagnostics::new(Path::new("x.wasm"));
         Arc::new(Described::read(0, json!({"name": name}), true, &mut report).unwrap())
     }
 
@@ -237,7 +241,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_in_a_program_is_told_whole_with_its_first_entry_alone() {
-        let mut report = Report::new(Path::new("x.wasm"));
+        let mut report = Diagnostics::new(Path::new("x.wasm"));
         report.warn("a");
         report.error("b");
         report.error("c");

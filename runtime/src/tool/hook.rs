@@ -11,7 +11,7 @@ pub struct ScriptedHook {
     /// Its name, its script, what it asks for and where it is from, in the words of a tool. No model is shown it.
     pub tool: Tool,
     /// What it hears.
-    pub event: Event,
+    pub event: HookPoint,
     /// Lower is earlier.
     pub priority: i32,
     /// Of what it hears, what it is asked about.
@@ -21,7 +21,7 @@ pub struct ScriptedHook {
 /// Something that happens in a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Event {
+pub enum HookPoint {
     /// A run begins.
     RunStart,
     /// A run ends.
@@ -41,27 +41,27 @@ pub enum Event {
 /// What an event's own name begins with where it is no event of ours.
 const CUSTOM: &str = "custom.";
 
-impl Event {
+impl HookPoint {
     /// Those with a name of ours.
     pub const OWN: [Self; 6] =
         [Self::RunStart, Self::RunEnd, Self::ModelPre, Self::ModelPost, Self::ToolPre, Self::ToolPost];
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for HookPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Event::RunStart => "run.start",
-            Event::RunEnd => "run.end",
-            Event::ModelPre => "model.pre",
-            Event::ModelPost => "model.post",
-            Event::ToolPre => "tool.pre",
-            Event::ToolPost => "tool.post",
-            Event::Custom(name) => return write!(f, "{CUSTOM}{name}"),
+            HookPoint::RunStart => "run.start",
+            HookPoint::RunEnd => "run.end",
+            HookPoint::ModelPre => "model.pre",
+            HookPoint::ModelPost => "model.post",
+            HookPoint::ToolPre => "tool.pre",
+            HookPoint::ToolPost => "tool.post",
+            HookPoint::Custom(name) => return write!(f, "{CUSTOM}{name}"),
         })
     }
 }
 
-impl FromStr for Event {
+impl FromStr for HookPoint {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {

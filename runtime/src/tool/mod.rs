@@ -37,7 +37,7 @@ pub use enablement::Enablement;
 pub(crate) use fact::Stated;
 pub use fact::{Basis, Fact, Row};
 pub use glob::Glob;
-pub use hook::{Event, ScriptedHook, When};
+pub use hook::{HookPoint, ScriptedHook, When};
 pub use host::Host;
 pub(crate) use host::split_port;
 pub use import::Import;
@@ -77,7 +77,7 @@ pub struct Tool {
     /// What its program imports, and so all that it can reach; `None` where its bytes do not tell.
     pub imports: Option<Arc<[Import]>>,
     /// Why it cannot be called, where its source says so.
-    pub closed: Option<Closed>,
+    pub disabled: Option<Disabled>,
     /// Why nothing can be run for it: its entry or its program is wrong. It keeps its name, and every call is refused.
     pub unusable: Option<Arc<Unusable>>,
     /// Where it came from.
@@ -98,7 +98,7 @@ impl Tool {
             interface: Interface::default(),
             enablement: Enablement::default(),
             imports: None,
-            closed: None,
+            disabled: None,
             unusable: None,
             origin,
         }
@@ -134,7 +134,7 @@ pub struct Unusable {
 
 /// Why a tool cannot be called, whatever the arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Closed {
+pub struct Disabled {
     /// What of its source says so: a field.
     pub by: &'static str,
     /// Why, in words for the model.
@@ -219,7 +219,7 @@ impl Origin {
     /// Whether the source is the operator's own, so that what it names is allowed by that. Everything else may be a
     /// stranger's.
     pub(crate) fn is_operators(&self) -> bool {
-        self.format == Format::Manifest
+        self.format == Format::ToolsJson
     }
 }
 
@@ -239,15 +239,18 @@ impl Origin {
 #[non_exhaustive]
 pub enum Format {
     /// An entry of a `tools.json`.
-    Manifest,
+    #[serde(rename = "manifest")]
+    ToolsJson,
     /// A component by itself.
     Component,
     /// The host itself.
     Builtin,
     /// A record of the Agent Tool standard.
-    Record,
+    #[serde(rename = "record")]
+    AgentTool,
     /// A Markdown file with a script.
-    Artifact,
+    #[serde(rename = "artifact")]
+    Markdown,
 }
 
 #[cfg(test)]

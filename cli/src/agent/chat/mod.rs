@@ -53,13 +53,13 @@ struct StreamOptions {
 
 impl<'a> From<&Request<'a>> for Body<'a> {
     fn from(request: &Request<'a>) -> Self {
-        let Request { model, messages, tools, sampling, stream, most_tokens, .. } = *request;
+        let Request { model, messages, tools, sampling, stream, max_tokens, .. } = *request;
         let messages = match messages.iter().any(Message::says_more) {
             true => Cow::Owned(messages.iter().map(Message::plain).collect()),
             false => Cow::Borrowed(messages),
         };
         let stream = stream.then_some(Streamed { stream, stream_options: StreamOptions { include_usage: true } });
-        Self { model, messages, tools, sampling, max_completion_tokens: most_tokens, stream }
+        Self { model, messages, tools, sampling, max_completion_tokens: max_tokens, stream }
     }
 }
 

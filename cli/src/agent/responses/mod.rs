@@ -69,7 +69,7 @@ impl<'a> From<&Request<'a>> for Body<'a> {
             sampling,
             stream: request.stream.then_some(true),
             store: false,
-            max_output_tokens: request.most_tokens,
+            max_output_tokens: request.max_tokens,
             include: request.reasoning.then_some([REASONING]),
         }
     }

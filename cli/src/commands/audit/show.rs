@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use toolcrib::Outcome;
-use toolcrib::audit::{self, Day, Entry, NoDay};
+use toolcrib::audit::{self, Day, LogEntry, NoDay};
 use toolcrib::policy::Pattern;
 
 use crate::options::AuditLog;
@@ -72,13 +72,13 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 impl Args {
-    fn wants(&self, entry: &Entry) -> bool {
+    fn wants(&self, entry: &LogEntry) -> bool {
         self.tool.as_ref().is_none_or(|pattern| pattern.is_about_tool(&entry.tool))
             && self.outcome.is_none_or(|outcome| entry.outcome == outcome.as_str())
     }
 }
 
-fn row(entry: &Entry) -> [String; 6] {
+fn row(entry: &LogEntry) -> [String; 6] {
     let time = entry.ts.get(..19).unwrap_or(&entry.ts).replacen('T', " ", 1);
     let short = |list: &[String]| if list.is_empty() { "-".to_owned() } else { list.join(", ") };
     let cells = [

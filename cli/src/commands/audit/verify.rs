@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use toolcrib::audit::{self, Chain, Problem, Severity, Summary};
+use toolcrib::audit::{self, Chain, LogProblem, Severity, Summary};
 
 use crate::options::AuditLog;
 use crate::render;
@@ -62,7 +62,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn line(problem: &Problem) -> String {
+fn line(problem: &LogProblem) -> String {
     let (severity, tone) = match problem.severity {
         Severity::Error => ("error:", render::Tone::Bad),
         Severity::Warning => ("warning:", render::Tone::Doubtful),
@@ -84,7 +84,7 @@ fn words(summary: Summary) -> String {
     words
 }
 
-fn print_json(sound: bool, summary: Summary, problems: &[Problem]) -> anyhow::Result<()> {
+fn print_json(sound: bool, summary: Summary, problems: &[LogProblem]) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Report<'a> {
         sound: bool,
@@ -95,7 +95,7 @@ fn print_json(sound: bool, summary: Summary, problems: &[Problem]) -> anyhow::Re
     #[derive(Serialize)]
     struct Told<'a> {
         #[serde(flatten)]
-        problem: &'a Problem,
+        problem: &'a LogProblem,
         message: String,
     }
     let problems = problems.iter().map(|problem| Told { problem, message: problem.found.to_string() }).collect();

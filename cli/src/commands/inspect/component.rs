@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use toolcrib::source::about::{About, Asked, Capability, Granted, Interface, Kind};
+use toolcrib::source::inspect::{Capability, CapabilityRequest, Granted, ImportedInterface, Inspection, ProgramKind};
 
 use crate::render::{self, Tone};
 
@@ -18,7 +18,7 @@ const METADATA: [&str; 2] = ["METADATA", "AS ITS AUTHOR WROTE IT, UNCHECKED"];
 /// A program, and the tools that it is.
 pub(super) struct Component {
     pub(super) path: PathBuf,
-    pub(super) about: About,
+    pub(super) about: Inspection,
     /// The names of the tools.
     pub(super) tools: Vec<String>,
     /// Why there are none, where it could not be loaded as one.
@@ -28,7 +28,7 @@ pub(super) struct Component {
 impl Component {
     /// The program of a file, of whose tools nothing is known yet.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
-        let about = toolcrib::source::about(path)?;
+        let about = toolcrib::source::inspect(path)?;
         Ok(Self { path: path.to_path_buf(), about, tools: Vec::new(), problem: None })
     }
 
@@ -50,7 +50,7 @@ impl Component {
 
     /// What fits on a line each, with its label.
     pub(super) fn lines(&self) -> Vec<(&'static str, String)> {
-        let About { kind, digest, bytes, core_modules, pure, exports, .. } = &self.about;
+        let Inspection { kind, digest, bytes, core_modules, pure, exports, .. } = &self.about;
         let mut lines = vec![
             ("program", format!("{}, {bytes} bytes", self.place())),
             ("digest", digest.clone()),
@@ -98,12 +98,12 @@ impl Component {
     }
 }
 
-fn kind(kind: Kind, core_modules: usize) -> String {
+fn kind(kind: ProgramKind, core_modules: usize) -> String {
     let word = match kind {
-        Kind::Rich => "rich tool",
-        Kind::Command => "command",
-        Kind::Module => return "core module for WASI preview 1".to_owned(),
-        Kind::Functions => "component of functions",
+        ProgramKind::Rich => "rich tool",
+        ProgramKind::Command => "command",
+        ProgramKind::Module => return "core module for WASI preview 1".to_owned(),
+        ProgramKind::Functions => "component of functions",
         _ => "component, neither a command nor a rich tool nor one of functions",
     };
     match core_modules {
@@ -112,7 +112,7 @@ fn kind(kind: Kind, core_modules: usize) -> String {
     }
 }
 
-fn asked(asks: &[Asked]) -> Option<String> {
+fn asked(asks: &[CapabilityRequest]) -> Option<String> {
     let rows = asks.iter().map(|asked| [asked.capability.words().to_owned(), granted(asked)]);
     let table = Some(render::table(ASKS, rows)).filter(|_| !asks.is_empty())?;
     let terminal = io::stdout().is_terminal();
@@ -124,10 +124,12 @@ fn asked(asks: &[Asked]) -> Option<String> {
     Some(lines.collect::<Vec<_>>().join("\n"))
 }
 
-fn granted(asked: &Asked) -> String {
+fn granted(asked: &CapabilityRequest) -> String {
     match asked.granted {
         Granted::Always => "always there".to_owned(),
-        Granted::Asked => "always there, unless the tool states that it asks for other things alone".to_owned(),
+        Granted::CapabilityRequest => {
+            "always there, unless the tool states that it asks for other things alone".to_owned()
+        }
         Granted::Flags if asked.capability == Capability::Environment => {
             format!("arguments always there, variables {}", asked.flags.join(", "))
         }
@@ -137,7 +139,7 @@ fn granted(asked: &Asked) -> String {
     }
 }
 
-fn tone(asked: &Asked) -> Option<Tone> {
+fn tone(asked: &CapabilityRequest) -> Option<Tone> {
     match asked.granted {
         Granted::Always => Some(Tone::Quiet),
         Granted::Never if asked.capability == Capability::Unknown => Some(Tone::Bad),
@@ -146,7 +148,7 @@ fn tone(asked: &Asked) -> Option<Tone> {
     }
 }
 
-fn imports(asks: &[Asked]) -> Option<String> {
+fn imports(asks: &[CapabilityRequest]) -> Option<String> {
     let mut last = None;
     let interfaces = asks.iter().flat_map(|asked| asked.interfaces.iter().map(|it| (asked.capability, it)));
     let rows = interfaces.map(|(capability, interface)| {
@@ -157,14 +159,14 @@ fn imports(asks: &[Asked]) -> Option<String> {
     (!asks.is_empty()).then_some(table)
 }
 
-fn unlinked(asks: &[Asked]) -> Option<String> {
+fn unlinked(asks: &[CapabilityRequest]) -> Option<String> {
     let interfaces = asks.iter().flat_map(|asked| &asked.interfaces);
     let rows: Vec<_> =
         interfaces.filter_map(|interface| Some([full_name(interface), interface.cannot_link.clone()?])).collect();
     (!rows.is_empty()).then(|| render::table(UNLINKED, rows.into_iter()))
 }
 
-fn full_name(interface: &Interface) -> String {
+fn full_name(interface: &ImportedInterface) -> String {
     let version = interface.version.as_ref().map(|version| format!("@{version}")).unwrap_or_default();
     render::one_line(&(interface.name.clone() + &version))
 }

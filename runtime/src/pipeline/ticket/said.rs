@@ -1,12 +1,12 @@
-//! What a rich tool said beside the line that its model is told, on its way to the result; and what its caller should know.
+//! EventKind a rich tool said beside the line that its model is told, on its way to the result; and what its caller should know.
 
 use crate::call::{Form, Media, Part};
-use crate::observe::What;
+use crate::observe::EventKind;
 use crate::pipeline::{secret, show};
 
 use super::Ticket;
 
-/// What a rich tool said beside the line that its model is told.
+/// EventKind a rich tool said beside the line that its model is told.
 #[derive(Debug, Default)]
 pub(in crate::pipeline) struct Said {
     pub(in crate::pipeline) form: Form,
@@ -34,7 +34,7 @@ impl Ticket<'_> {
         });
     }
 
-    /// What the tool's record says that the call is about to do.
+    /// EventKind the tool's record says that the call is about to do.
     pub(in crate::pipeline) fn recorded_preview(&self) -> Option<String> {
         show::preview(&self.tool?.interface.rendering, self.observable.as_ref()?)
     }
@@ -43,7 +43,7 @@ impl Ticket<'_> {
     pub(in crate::pipeline) fn part(&mut self, part: Part) {
         self.parts += 1;
         let part = secret::masked_part(self.secrets, part);
-        self.tell(What::Part { number: self.parts, part: &part });
+        self.tell(EventKind::Part { number: self.parts, part: &part });
     }
 
     /// Keeps what a rich tool said beside its line.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::schema::{RuledOut, Wanted, ruled_out};
 use crate::source::nearest;
-use crate::tool::{Body, Event, Glob, Tool, When};
+use crate::tool::{Body, Glob, HookPoint, Tool, When};
 
 use super::{Rule, Rules, is_argv, matches};
 
@@ -72,8 +72,9 @@ impl Rules {
 
 /// Why the patterns of a hook's `when.args` match no call of any tool that its `when.tool` matches. A hook for every tool is
 /// let pass: which tools there will be is not for its file to say.
-pub(crate) fn dead_condition(event: &Event, when: &When, tools: &[Tool]) -> Option<String> {
-    if when.tools.is_empty() || when.arguments.is_empty() || !matches!(event, Event::ToolPre | Event::ToolPost) {
+pub(crate) fn dead_condition(event: &HookPoint, when: &When, tools: &[Tool]) -> Option<String> {
+    if when.tools.is_empty() || when.arguments.is_empty() || !matches!(event, HookPoint::ToolPre | HookPoint::ToolPost)
+    {
         return None;
     }
     let about = tools.iter().filter(|tool| when.tools.iter().any(|glob| glob.is_match(&tool.name)));
@@ -228,7 +229,7 @@ mod tests {
     #[test]
     fn a_hook_whose_arguments_no_tool_has_is_dead_where_it_names_its_tools() {
         let tools = [closed("fs_rm", json!({"path": {}})), plain("open")];
-        let dead = |tools_named: &[&str], argument: &str, event: Event| {
+        let dead = |tools_named: &[&str], argument: &str, event: HookPoint| {
             let when = When {
                 tools: tools_named.iter().map(|glob| glob.parse().unwrap()).collect(),
                 arguments: vec![(argument.to_owned(), "*".parse().unwrap())],
@@ -236,13 +237,13 @@ mod tests {
             };
             dead_condition(&event, &when, &tools)
         };
-        assert!(dead(&["fs_*"], "pth", Event::ToolPre).unwrap().contains("did you mean `path`?"));
-        assert!(dead(&["fs_*"], "pth", Event::ToolPost).is_some());
+        assert!(dead(&["fs_*"], "pth", HookPoint::ToolPre).unwrap().contains("did you mean `path`?"));
+        assert!(dead(&["fs_*"], "pth", HookPoint::ToolPost).is_some());
         for (named, argument) in
             [(&["fs_*"] as &[_], "path"), (&["fs_*", "open"], "pth"), (&[], "pth"), (&["x"], "pth")]
         {
-            assert_eq!(dead(named, argument, Event::ToolPre), None, "{named:?} {argument}");
+            assert_eq!(dead(named, argument, HookPoint::ToolPre), None, "{named:?} {argument}");
         }
-        assert_eq!(dead(&["fs_*"], "pth", Event::RunStart), None, "no call is judged then");
+        assert_eq!(dead(&["fs_*"], "pth", HookPoint::RunStart), None, "no call is judged then");
     }
 }

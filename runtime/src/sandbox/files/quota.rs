@@ -11,7 +11,7 @@ use wasmtime_wasi::async_trait;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 use wasmtime_wasi::p2::{DynOutputStream, FsError, OutputStream, Pollable, StreamError, StreamResult};
 
-use crate::sandbox::meter::Meter;
+use crate::sandbox::usage::Usage;
 use crate::tool::Limits;
 
 /// Which of the two was used up. Through a stream it travels as the error of the write.
@@ -38,32 +38,32 @@ impl From<OverQuota> for FsError {
     }
 }
 
-/// The quota of one call. Every clone counts on the same meter.
+/// The quota of one call. Every clone counts on the same usage.
 #[derive(Debug, Clone)]
 pub(in crate::sandbox) struct Quota {
-    pub(super) meter: Arc<Meter>,
+    pub(super) usage: Arc<Usage>,
     bytes: u64,
     entries: u64,
 }
 
 impl Quota {
-    pub(super) fn new(limits: &Limits, meter: &Arc<Meter>) -> Self {
-        Self { meter: meter.clone(), bytes: limits.disk_bytes, entries: limits.disk_entries }
+    pub(super) fn new(limits: &Limits, usage: &Arc<Usage>) -> Self {
+        Self { usage: usage.clone(), bytes: limits.disk_bytes, entries: limits.disk_entries }
     }
 
     /// Counts bytes that are about to be written, or by which a file is about to grow.
     pub(super) fn bytes(&self, more: u64) -> Result<(), OverQuota> {
-        self.count(&self.meter.whole().disk_bytes, more, self.bytes, OverQuota::Bytes)
+        self.count(&self.usage.whole().disk_bytes, more, self.bytes, OverQuota::Bytes)
     }
 
     /// Counts a file, folder or link that is about to be made.
     pub(super) fn entry(&self) -> Result<(), OverQuota> {
-        self.count(&self.meter.whole().disk_entries, 1, self.entries, OverQuota::Entries)
+        self.count(&self.usage.whole().disk_entries, 1, self.entries, OverQuota::Entries)
     }
 
     /// The entry that was counted last was not made.
     pub(super) fn no_entry(&self) {
-        self.meter.whole().disk_entries.fetch_sub(1, Relaxed);
+        self.usage.whole().disk_entries.fetch_sub(1, Relaxed);
     }
 
     fn count(&self, counter: &AtomicU64, more: u64, cap: u64, over: OverQuota) -> Result<(), OverQuota> {
@@ -72,7 +72,7 @@ impl Quota {
             Ok(_) => Ok(()),
             Err(_) => {
                 // The first refusal is what the rest follows from.
-                self.meter.over_quota.get_or_init(|| over);
+                self.usage.over_quota.get_or_init(|| over);
                 Err(over)
             }
         }
@@ -152,13 +152,13 @@ mod tests {
     #[test]
     fn what_is_over_is_refused_whole_and_what_fits_still_goes() {
         let limits = Limits { disk_bytes: 10, disk_entries: 1, ..Limits::default() };
-        let meter = Arc::default();
-        let quota = Quota::new(&limits, &meter);
+        let usage = Arc::default();
+        let quota = Quota::new(&limits, &usage);
         assert_eq!(quota.bytes(8), Ok(()));
         assert_eq!(quota.bytes(3), Err(OverQuota::Bytes));
         assert_eq!(quota.bytes(u64::MAX), Err(OverQuota::Bytes));
         assert_eq!(quota.bytes(2), Ok(()));
-        assert_eq!(meter.over_quota.get(), Some(&OverQuota::Bytes));
+        assert_eq!(usage.over_quota.get(), Some(&OverQuota::Bytes));
         assert_eq!(quota.entry(), Ok(()));
         quota.no_entry();
         assert_eq!(quota.entry(), Ok(()));

@@ -261,7 +261,7 @@ fn open(store: &mut StoreContextMut<'_, Host>, name: &str) -> wasmtime::Result<R
     let kept = match &host.provided.store {
         Some(Ok(kept)) => kept.clone(),
         Some(Err(denial)) => {
-            host.memory.meter.refused(denial.clone());
+            host.memory.usage.refused(denial.clone());
             return Ok(Err(Fault::AccessDenied));
         }
         None => return Ok(Err(Fault::AccessDenied)),

@@ -2,8 +2,8 @@
 
 use wasmtime::component::{ComponentType, Lift, LinkerInstance};
 
-use crate::sandbox::asking::note;
 use crate::sandbox::host::Host;
+use crate::sandbox::tool_imports::note;
 
 pub(super) const INTERFACE: &str = "wasi:logging/logging";
 

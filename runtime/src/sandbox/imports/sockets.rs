@@ -81,9 +81,9 @@ impl Refusing {
                     let answer = self.answer(&function);
                     let told: String = name.chars().take(MAX_NAME_LEN).collect();
                     interface.func_new(name, move |mut store, _, given, results| {
-                        let meter = &store.data().memory.meter;
+                        let usage = &store.data().memory.usage;
                         if matches!(answer, Answer::Denied | Answer::Ends) {
-                            meter.refused(Denial { capability: format!("sockets:{told}"), flag: None });
+                            usage.refused(Denial { capability: format!("sockets:{told}"), flag: None });
                         }
                         for value in given {
                             if let Val::Resource(resource) = value {

@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 
 use crate::call::Denial;
 use crate::policy::{Credentials, Network, Prospect, Refusal, Target};
-use crate::sandbox::Meter;
+use crate::sandbox::Usage;
 use crate::tool::{Host, Limits};
 
 use super::body::{Received, Sent};
@@ -56,7 +56,7 @@ pub(crate) struct Gate {
     /// The secrets of the call, where it has any.
     pub(crate) credentials: Option<Arc<Credentials>>,
     pub(crate) limits: Limits,
-    pub(crate) meter: Arc<Meter>,
+    pub(crate) usage: Arc<Usage>,
 }
 
 impl Gate {
@@ -75,7 +75,7 @@ impl Gate {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let mut entry = Entry::begin(&self.meter, &clip(request.method().as_str()), &self.limits)?;
+        let mut entry = Entry::begin(&self.usage, &clip(request.method().as_str()), &self.limits)?;
         let held = entry.hold(DESCRIPTORS);
         let entry = Arc::new(entry);
         let exchanged = match held {
@@ -192,8 +192,8 @@ fn target(uri: &http::Uri, entry: &Entry) -> Result<Target, Fault> {
 }
 
 /// A request to which nothing is granted: noted like any other, and sent nowhere.
-pub(crate) fn refuse(uri: &http::Uri, method: &str, prospect: Prospect, limits: &Limits, meter: &Arc<Meter>) -> Fault {
-    let entry = match Entry::begin(meter, &clip(method), limits) {
+pub(crate) fn refuse(uri: &http::Uri, method: &str, prospect: Prospect, limits: &Limits, usage: &Arc<Usage>) -> Fault {
+    let entry = match Entry::begin(usage, &clip(method), limits) {
         Ok(entry) => entry,
         Err(fault) => return fault,
     };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::call::{Denial, Exchange, NetworkUse};
 use crate::error::{Outcome, ToolError};
 use crate::policy::Refusal;
-use crate::sandbox::Meter;
+use crate::sandbox::Usage;
 use crate::sandbox::files::{OpenFiles, Places};
 use crate::tool::Limits;
 
@@ -35,7 +35,7 @@ struct Account {
 /// One request of a call. While it lives, the request is under way.
 #[derive(Debug)]
 pub(super) struct Entry {
-    meter: Arc<Meter>,
+    usage: Arc<Usage>,
     /// Its place among those that are told.
     index: Option<usize>,
     /// What it holds of the descriptors of the process.
@@ -130,9 +130,9 @@ impl Entry {
     /// # Errors
     ///
     /// [`Fault::TooMany`] and [`Fault::TooManyAtOnce`]; such a request is counted, too.
-    pub(super) fn begin(meter: &Arc<Meter>, method: &str, limits: &Limits) -> Result<Self, Fault> {
-        let index = meter.ledger().begin(method, limits)?;
-        Ok(Self { meter: meter.clone(), index, places: None })
+    pub(super) fn begin(usage: &Arc<Usage>, method: &str, limits: &Limits) -> Result<Self, Fault> {
+        let index = usage.ledger().begin(method, limits)?;
+        Ok(Self { usage: usage.clone(), index, places: None })
     }
 
     /// Takes places for so many descriptors, for as long as it lives.
@@ -146,7 +146,7 @@ impl Entry {
     }
 
     fn note<T>(&self, write: impl FnOnce(&mut Account) -> T) -> T {
-        write(&mut self.meter.ledger().account())
+        write(&mut self.usage.ledger().account())
     }
 
     fn tell(&self, write: impl FnOnce(&mut Exchange)) {
@@ -229,33 +229,33 @@ mod tests {
 
     #[test]
     fn requests_are_counted_and_few_are_told() {
-        let meter = Arc::new(Meter::default());
-        assert_eq!(meter.ledger().told(), None);
+        let usage = Arc::new(Usage::default());
+        assert_eq!(usage.ledger().told(), None);
         let limits = Limits { requests: 20, requests_at_once: 2, ..Limits::default() };
         for _ in 0..20 {
-            drop(Entry::begin(&meter, "GET", &limits).unwrap());
+            drop(Entry::begin(&usage, "GET", &limits).unwrap());
         }
-        assert_eq!(Entry::begin(&meter, "GET", &limits).unwrap_err(), Fault::TooMany(20));
-        let told = meter.ledger().told().unwrap();
+        assert_eq!(Entry::begin(&usage, "GET", &limits).unwrap_err(), Fault::TooMany(20));
+        let told = usage.ledger().told().unwrap();
         assert_eq!((told.requests.len(), told.count), (MAX_TOLD, 21));
     }
 
     #[test]
     fn a_request_is_under_way_until_it_is_dropped() {
-        let meter = Arc::new(Meter::default());
+        let usage = Arc::new(Usage::default());
         let limits = Limits { requests_at_once: 2, ..Limits::default() };
-        let held = [Entry::begin(&meter, "GET", &limits).unwrap(), Entry::begin(&meter, "GET", &limits).unwrap()];
-        assert_eq!(Entry::begin(&meter, "GET", &limits).unwrap_err(), Fault::TooManyAtOnce(2));
+        let held = [Entry::begin(&usage, "GET", &limits).unwrap(), Entry::begin(&usage, "GET", &limits).unwrap()];
+        assert_eq!(Entry::begin(&usage, "GET", &limits).unwrap_err(), Fault::TooManyAtOnce(2));
         drop(held);
-        assert!(Entry::begin(&meter, "GET", &limits).is_ok());
+        assert!(Entry::begin(&usage, "GET", &limits).is_ok());
     }
 
     #[test]
     fn a_failure_is_put_down_to_the_request_before_it_alone() {
-        let meter = Arc::new(Meter::default());
-        let ledger = meter.ledger();
+        let usage = Arc::new(Usage::default());
+        let ledger = usage.ledger();
         let failed = || ToolError::new(Outcome::Failed, "no luck");
-        let entry = Entry::begin(&meter, "GET", &Limits::default()).unwrap();
+        let entry = Entry::begin(&usage, "GET", &Limits::default()).unwrap();
         assert_eq!(ledger.blame(failed()).outcome, Outcome::Failed);
         entry.failed(&Fault::Slow(crate::sandbox::network::Phase::Head, "the far side was silent"));
         let blamed = ledger.blame(failed());
@@ -266,7 +266,7 @@ mod tests {
             entry.failed(&fault);
             assert_eq!(ledger.blame(own.clone()), own, "what the tool says itself stands");
         }
-        let next = Entry::begin(&meter, "GET", &Limits::default()).unwrap();
+        let next = Entry::begin(&usage, "GET", &Limits::default()).unwrap();
         assert_eq!(ledger.blame(failed()), failed(), "the guest went on");
         drop(next);
         entry.failed(&Fault::Rejected("its method".into()));

@@ -174,7 +174,7 @@ pub(super) fn granted(host: &Host, fd: Fd) -> Result<Prestat> {
         }
         _ => {
             if !host.preview1.descriptors.has_folders() {
-                host.memory.meter.without_folders();
+                host.memory.usage.without_folders();
             }
             Err(Errno::Badf.into())
         }

@@ -89,6 +89,6 @@ pub(super) fn exit(code: Exitcode) -> wasmtime::Error {
 
 /// Refuses a function of sockets, which no tool is given.
 pub(super) fn no_socket<T>(host: &Host, function: &str) -> Result<T> {
-    host.memory.meter.refused(Denial { capability: format!("sockets:{function}"), flag: None });
+    host.memory.usage.refused(Denial { capability: format!("sockets:{function}"), flag: None });
     Err(Errno::Acces.into())
 }

@@ -16,7 +16,7 @@ pub(super) fn folder(host: &Host, fd: Fd) -> Result<Resource<Handle>> {
     let descriptors = &host.preview1.descriptors;
     descriptors.folder(fd).inspect_err(|_| {
         if !descriptors.has_folders() {
-            host.memory.meter.without_folders();
+            host.memory.usage.without_folders();
         }
     })
 }

@@ -25,9 +25,9 @@ use crate::policy::Prospect;
 use crate::sandbox::files::{Allowance, Fence, OpenFiles};
 use crate::sandbox::host::Host;
 use crate::sandbox::imports::Provided;
-use crate::sandbox::meter::{MemoryBudget, Meter};
 use crate::sandbox::requests::{Requests, Way};
 use crate::sandbox::stdio::{Capped, OverCap};
+use crate::sandbox::usage::{MemoryBudget, Usage};
 use crate::tool::Limits;
 
 const MEMORY: usize = 1 << 16;
@@ -57,10 +57,10 @@ impl Guest {
 
     fn with(limits: Limits, is_granted: bool) -> Self {
         let folder = TempDir::new().unwrap();
-        let meter = Arc::new(Meter::default());
+        let usage = Arc::new(Usage::default());
         let mut wasi = WasiCtx::builder();
         wasi.args(&["a", "bc"]).env("K", "v").stdin(MemoryInputPipe::new("standard input"));
-        wasi.stdout(Capped::new(OverCap::Stdout, limits.stdout, &meter));
+        wasi.stdout(Capped::new(OverCap::Stdout, limits.stdout, &usage));
         if is_granted {
             wasi.preopened_dir(folder.path(), "/", FsPerms::ReadWrite).unwrap();
         }
@@ -69,11 +69,11 @@ impl Guest {
         let mut host = Host {
             wasi: wasi.build(),
             table,
-            memory: MemoryBudget { used: 0, cap: limits.memory, meter: meter.clone() },
-            requests: Requests { meter: meter.clone(), limits, way: Way::Closed(Prospect::NONE) },
+            memory: MemoryBudget { used: 0, cap: limits.memory, usage: usage.clone() },
+            requests: Requests { usage: usage.clone(), limits, way: Way::Closed(Prospect::NONE) },
             http: WasiHttpCtx::new(),
             deadline: Instant::now() + Duration::from_secs(60),
-            allowance: Allowance::new(&limits, &meter, OpenFiles::of_process(), Fence::default()),
+            allowance: Allowance::new(&limits, &usage, OpenFiles::of_process(), Fence::default()),
             preview1: Preview1::default(),
             provided: Provided::default(),
             notes: None,
@@ -293,7 +293,7 @@ fn what_no_tool_is_given_is_refused_and_noted() {
     assert_eq!(errno(abi::sock_recv(host, memory, 3, 0, 0, 0, 0, 8)), Err(Errno::Acces));
     assert_eq!(errno(abi::sock_send(host, memory, 3, 0, 0, 0, 0)), Err(Errno::Acces));
     assert_eq!(errno(abi::sock_shutdown(host, memory, 3, 1)), Err(Errno::Acces));
-    let refused: Vec<_> = host.memory.meter.refusals().into_iter().map(|denial| denial.capability).collect();
+    let refused: Vec<_> = host.memory.usage.refusals().into_iter().map(|denial| denial.capability).collect();
     let wanted = ["sockets:sock_accept", "sockets:sock_recv", "sockets:sock_send", "sockets:sock_shutdown"];
     assert_eq!(refused, wanted);
     assert_eq!(errno(abi::proc_raise(host, memory, 9)), Err(Errno::Notsup));
@@ -313,7 +313,7 @@ fn a_link_that_leads_out_is_refused_and_noted() {
     for path in ["out/secret", "../secret", "/etc/passwd", "d/../../secret"] {
         assert!(guest.open(path, 0, 0).is_err(), "{path}");
     }
-    assert!(!guest.host.memory.meter.denials().is_empty());
+    assert!(!guest.host.memory.usage.denials().is_empty());
 }
 
 #[test]
@@ -325,6 +325,6 @@ fn who_looks_for_folders_in_vain_is_noted_and_nobody_else() {
             let _ = abi::fd_prestat_get(&mut guest.host, memory, fd, RESULT);
         }
         assert_eq!(guest.open("f", CREATE, 0).is_ok(), is_granted);
-        assert_eq!(guest.host.memory.meter.missed_folders(), !is_granted);
+        assert_eq!(guest.host.memory.usage.missed_folders(), !is_granted);
     }
 }

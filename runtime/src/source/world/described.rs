@@ -7,9 +7,9 @@ use crate::tool::{
     Basis, Capabilities, Enablement, Fact, Glob, Grammar, LimitRequest, Limits, Says, Stated, Syntax, TextInput, Tool,
 };
 
+use crate::source::agent_tool::take;
+use crate::source::diagnostics::Diagnostics;
 use crate::source::interface::Statement;
-use crate::source::record::take;
-use crate::source::report::Report;
 use crate::source::shape::{kind, members};
 use crate::source::{extension, name};
 
@@ -57,7 +57,7 @@ pub(super) struct Described {
 
 impl Described {
     /// Reads one; what is wrong in it is reported.
-    pub(super) fn read(index: usize, value: Value, several: bool, report: &mut Report) -> Option<Self> {
+    pub(super) fn read(index: usize, value: Value, several: bool, report: &mut Diagnostics) -> Option<Self> {
         let place = if several { format!("descriptor[{index}]") } else { "descriptor".to_owned() };
         let mut fields = report.value(members(&place, value))?;
         let name = fields.shift_remove("name").and_then(String::read).filter(|name| !name.trim().is_empty());
@@ -95,10 +95,10 @@ impl Described {
         }
         let asked = fields.shift_remove("capabilities");
         let requested = match asked {
-            Some(asked) => Some(report.value(extension::of_program(Some(asked)))?),
+            Some(asked) => Some(report.value(capabilities::of_program(Some(asked)))?),
             None => None,
         };
-        let limits = report.value(extension::limits(fields.shift_remove("limits")))?;
+        let limits = report.value(capabilities::limits(fields.shift_remove("limits")))?;
         let seconds = take::<usize>(report, &mut fields, "timeoutSec").map(|seconds| seconds as u64);
         let deadline = report.value(stated.deadline(seconds))?;
         let models = take(report, &mut fields, "models").unwrap_or_default();
@@ -195,6 +195,6 @@ fn grammar(mut fields: Map<String, Value>) -> Result<Grammar, String> {
     }
 }
 
-fn globs(report: &mut Report, written: Vec<String>) -> Vec<Glob> {
-    report.value(extension::globs("models", written)).unwrap_or_default()
+fn globs(report: &mut Diagnostics, written: Vec<String>) -> Vec<Glob> {
+    report.value(capabilities::globs("models", written)).unwrap_or_default()
 }

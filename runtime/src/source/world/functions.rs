@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use crate::schema::typed as mapping;
+use crate::source::diagnostics::{Diagnostics, listed};
 use crate::source::name;
-use crate::source::report::{Report, listed};
 use crate::source::typed::Names;
 use crate::tool::typed::Typed;
 use crate::tool::{Body, Format, Tool};
@@ -18,14 +18,19 @@ const MAX_TOLD: usize = 3;
 
 impl Component {
     /// The functions of a component that are tools, and the command that it may be besides.
-    pub(super) fn functions(self, tool: Tool, functions: &Functions, report: &mut Report) -> Result<Vec<Tool>, String> {
+    pub(super) fn functions(
+        self,
+        tool: Tool,
+        functions: &Functions,
+        report: &mut Diagnostics,
+    ) -> Result<Vec<Tool>, String> {
         match tool.origin.format {
             Format::Component => self.every(tool, functions, report),
             _ => self.one(tool, functions).map(|tool| vec![tool]),
         }
     }
 
-    fn every(mut self, tool: Tool, functions: &Functions, report: &mut Report) -> Result<Vec<Tool>, String> {
+    fn every(mut self, tool: Tool, functions: &Functions, report: &mut Diagnostics) -> Result<Vec<Tool>, String> {
         let Functions { callable, refused, is_command } = functions;
         if callable.is_empty() && !is_command {
             return Err(format!("none of its exports is a tool: {}", refusals(refused)));

@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::source::about::{RUN, cut};
+use crate::source::diagnostics::{Diagnostics, ScopedDiagnostic};
 use crate::source::imports::{self, Known, Unread};
-use crate::source::report::{Noted, Report};
+use crate::source::inspect::{RUN, cut};
 use crate::source::typed::{self, Exported, Names};
 use crate::source::{descriptor, program, program_bytes};
 use crate::tool::typed::Typed;
@@ -50,7 +50,7 @@ pub(super) enum Contract {
         kind: Kind,
         described: Vec<Arc<Described>>,
         /// What is wrong in the descriptors.
-        problems: Vec<Noted>,
+        problems: Vec<ScopedDiagnostic>,
     },
 }
 
@@ -99,7 +99,7 @@ impl Program {
             return Ok(Self { uncallable, ..Self::unread(imports, None) });
         }
         let bytes = program_bytes(path).map_err(|error| format!("cannot be read: {error}"));
-        let mut report = Report::new(path);
+        let mut report = Diagnostics::new(path);
         let described = match bytes.as_ref().map_err(Clone::clone).and_then(|bytes| descriptor::sections(bytes)) {
             Ok(descriptors) => {
                 let several = descriptors.len() > 1;
@@ -112,7 +112,7 @@ impl Program {
                 Vec::new()
             }
         };
-        for Noted { problem, reason, .. } in &mut report.problems {
+        for ScopedDiagnostic { problem, reason, .. } in &mut report.problems {
             problem.message = cut(&problem.message, MAX_REASON);
             *reason = reason.as_deref().map(|reason| cut(reason, MAX_REASON));
         }

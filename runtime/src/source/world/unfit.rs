@@ -1,10 +1,10 @@
 //! Programs that can never run, as far as their sections tell: each with what to do about it. Nothing is compiled.
 
-use crate::source::about::interface::{self, Interface, PREVIEW_1};
-use crate::source::about::{self, Kind};
+use crate::source::diagnostics::listed;
 use crate::source::imports::Known;
+use crate::source::inspect::interface::{self, Interface, PREVIEW_1};
+use crate::source::inspect::{self, Kind};
 use crate::source::name::shortened;
-use crate::source::report::listed;
 
 /// The most names that one reason lists.
 const MAX_LISTED: usize = 5;
@@ -72,7 +72,7 @@ pub(super) fn uncallable(known: &Known) -> Option<String> {
              `main`, or as a component that exports functions"
         ));
     }
-    if about::kind(true, Some(known)) != Kind::Component {
+    if inspect::kind(true, Some(known)) != Kind::Component {
         return None;
     }
     let exports =

@@ -97,7 +97,7 @@ proptest! {
             }
         });
         prop_assert_eq!(guest.memory.len(), MEMORY);
-        let meter = guest.host.memory.meter.clone();
-        prop_assert!(meter.disk_bytes.load(Relaxed) <= 1 << 20);
+        let usage = guest.host.memory.usage.clone();
+        prop_assert!(usage.disk_bytes.load(Relaxed) <= 1 << 20);
     }
 }

@@ -1,0 +1,45 @@
+//! The run's model as tools may ask it: one question, one answer, no tools, in a conversation of its own. The tool is told
+//! the text, or in few words that there is none; what went wrong with a server is for the person alone.
+
+use futures::future::BoxFuture;
+use toolcrib::model::{Completion, CompletionRequest};
+
+use super::Wishes;
+use super::conversation::{Conversation, Message, Role};
+use super::delegate::Agents;
+use super::hooks::{self, Blocked};
+
+impl toolcrib::Model for Agents {
+    fn complete(&self, question: CompletionRequest) -> BoxFuture<'_, Result<Completion, String>> {
+        Box::pin(self.asked(question))
+    }
+}
+
+impl Agents {
+    async fn asked(&self, question: CompletionRequest) -> Result<Completion, String> {
+        let (model, wishes, mut report) = self.to_ask().ok_or("the run has not begun")?;
+        let mut model = model.for_another_agent()?;
+        let wishes = Wishes { stream: false, ..wishes.clone() };
+        let system = question.system.clone().map(|system| Message::text(Role::System, system));
+        let messages = system.into_iter().chain([Message::text(Role::User, &question.prompt)]).collect();
+        let conversation = Conversation::new(messages);
+        // Hooks hear what any model of the run is asked, whoever asks.
+        let session = self.session().ok_or("the run has ended")?;
+        let blocked = |blocked: Blocked| blocked.to_string();
+        hooks::asking(&session, &wishes, &conversation, 1).await.map_err(blocked)?;
+        let request = wishes.question(&conversation, question.max_tokens);
+        match model.answer(request, 1, &mut report).await {
+            Ok(turn) if turn.text.is_empty() => Err("the model gave no text".to_owned()),
+            Ok(turn) => {
+                let tokens = turn.usage.map_or(0, |usage| usage.total_tokens);
+                let text = hooks::answered(&session, 1, &turn).await.map_err(blocked)?;
+                Ok(Completion { text, tokens })
+            }
+            Err(error) => {
+                // Nobody else is told of it; where it cannot be told, that is no failure of the question.
+                let _ = report.warn(&format!("a tool's question to the model has failed: {error:#}"));
+                Err("the model has not answered".to_owned())
+            }
+        }
+    }
+}

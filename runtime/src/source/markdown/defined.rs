@@ -1,0 +1,152 @@
+//! Tools and hooks that a script defines while it runs: the fields of an artifact as JSON. They ask for what their maker
+//! asks for, never for more, and a field that nobody knows is an error, for there is nobody to warn.
+
+use serde_json::{Map, Value};
+
+use crate::source::Severity;
+use crate::source::diagnostics::{Diagnostics, nearest};
+use crate::tool::{Body, Format, LimitRequest, Origin, ScriptedHook, Tool};
+
+use super::entry::Entry;
+use super::node::Node;
+use super::script::Lines;
+
+const TOOL: [&str; 5] = ["name", "description", "parameters", "script", "timeout_ms"];
+const HOOK: [&str; 7] = ["name", "description", "event", "priority", "when", "script", "timeout_ms"];
+
+/// The tool that a script defines.
+///
+/// # Errors
+///
+/// What is wrong with the definition, in the words for an artifact.
+pub(crate) fn defined_tool(definition: &Value, maker: &Tool) -> Result<Tool, String> {
+    let (entry, mut report) = entry("tool", definition, &TOOL, maker)?;
+    let found = entry.and_then(|entry| entry.tool(&Lines::of(""), &mut report));
+    let tool = sound(found, report)?.value;
+    match tool.body {
+        Body::Script(_) => Ok(of_maker(tool, maker)),
+        // Nobody else will bring what it does.
+        _ => Err(format!("tool {:?}: script is required", tool.name)),
+    }
+}
+
+/// The hook that a script defines.
+///
+/// # Errors
+///
+/// What is wrong with the definition, in the words for an artifact.
+pub(crate) fn defined_hook(definition: &Value, maker: &Tool) -> Result<ScriptedHook, String> {
+    let (entry, mut report) = entry("hook", definition, &HOOK, maker)?;
+    let found = entry.and_then(|entry| entry.hook(&Lines::of(""), &mut report));
+    let hook = sound(found, report)?.value;
+    Ok(ScriptedHook { tool: of_maker(hook.tool, maker), ..hook })
+}
+
+fn entry(noun: &str, definition: &Value, known: &[&str], maker: &Tool) -> Result<(Option<Entry>, Diagnostics), String> {
+    let unknown = definition.as_object().and_then(|fields| fields.keys().find(|key| !known.contains(&key.as_str())));
+    if let Some(key) = unknown {
+        let hint = nearest(key, known.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
+        return Err(format!("{noun}: unknown field `{key}`{}", hint.unwrap_or_default()));
+    }
+    let origin = Origin {
+        format: Format::Markdown,
+        path: maker.origin.path.clone(),
+        index: None,
+        text: Some(definition.to_string().into()),
+        unknown: Map::new(),
+    };
+    let mut report = Diagnostics::new(&maker.origin.path);
+    Ok((Entry::of_node(noun.to_owned(), Node::from(definition), origin, &mut report), report))
+}
+
+/// What was read, where nothing was wrong with it.
+fn sound<T>(found: Option<T>, report: Diagnostics) -> Result<T, String> {
+    let mut problems = report.problems.into_iter().map(|noted| noted.problem);
+    match problems.find(|problem| problem.severity == Severity::Error) {
+        Some(error) => Err(error.message),
+        None => found.ok_or_else(|| "the definition says nothing".to_owned()),
+    }
+}
+
+/// With what its maker asks for, and no more time than that has.
+fn of_maker(tool: Tool, maker: &Tool) -> Tool {
+    let deadlines = tool.limits.deadline.into_iter().chain(maker.limits.deadline);
+    let limits = LimitRequest { deadline: deadlines.min(), ..maker.limits };
+    Tool { requested: maker.requested.clone(), limits, ..tool }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use crate::tool::HookPoint;
+    use crate::tool::tests::plain;
+
+    use super::*;
+
+    fn maker() -> Tool {
+        let mut maker = plain("maker");
+        maker.requested.env = vec!["TZ".into()];
+        maker.limits.deadline = Some(Duration::from_millis(500));
+        maker.limits.memory = Some(7);
+        maker
+    }
+
+    #[test]
+    fn a_defined_tool_is_what_it_says_with_its_makers_wishes() {
+        let definition = json!({
+            "name": "t", "description": " d ", "parameters": {"p": {"type": "number", "required": true}},
+            "script": "def run(args):\n  return 1\n", "timeout_ms": 900
+        });
+        let tool = defined_tool(&definition, &maker()).unwrap();
+        let schema = json!({"type": "object", "properties": {"p": {"type": "number"}}, "required": ["p"]});
+        assert_eq!((tool.description.as_deref(), tool.parameters), (Some("d"), Some(schema)));
+        let Body::Script(script) = tool.body else { panic!("{:?}", tool.body) };
+        assert_eq!((&*script.source, script.place, script.background), ("def run(args):\n  return 1\n", None, false));
+        assert_eq!((tool.requested, tool.origin.path), (maker().requested, maker().origin.path));
+        assert_eq!(tool.limits, maker().limits);
+        let short = defined_tool(&json!({"name": "t", "script": "x", "timeout_ms": 100}), &maker()).unwrap();
+        assert_eq!((short.limits.deadline, short.limits.memory), (Some(Duration::from_millis(100)), Some(7)));
+    }
+
+    #[test]
+    fn a_defined_hook_is_what_it_says() {
+        let definition =
+            json!({"name": "h", "event": "tool.pre", "priority": -3, "when": {"tool": "git_*"}, "script": "x"});
+        let hook = defined_hook(&definition, &maker()).unwrap();
+        assert_eq!((hook.event, hook.priority, hook.when.tools[0].as_str()), (HookPoint::ToolPre, -3, "git_*"));
+        assert_eq!((hook.tool.name.as_str(), hook.tool.requested), ("h", maker().requested));
+    }
+
+    #[test]
+    fn a_slip_has_the_words_of_an_artifact() {
+        let long = "x".repeat(129);
+        for (definition, told) in [
+            (json!([]), "tool must be a map, found a list"),
+            (json!({"script": "x"}), "tool.name cannot be empty"),
+            (json!({"name": " "}), "tool.name cannot be empty"),
+            (json!({"name": "t", "script": " "}), "tool \"t\": script is required"),
+            (json!({"name": "t", "timeout_ms": -1}), "tool \"t\" timeout_ms must be >= 0"),
+            (json!({"name": "t", "timeout_ms": 1.5}), "timeout_ms must be an integer, found 1.5"),
+            (json!({"name": "t", "parameters": []}), "parameters must be a map, found a list"),
+            (json!({"name": "t", "capabilities": {"env": ["KEY"]}}), "tool: unknown field `capabilities`"),
+            (json!({"name": "t", "scrpit": ""}), "tool: unknown field `scrpit`; did you mean `script`?"),
+        ] {
+            assert_eq!(defined_tool(&definition, &maker()).unwrap_err(), told);
+        }
+        let error = defined_tool(&json!({ "name": long }), &maker()).unwrap_err();
+        assert!(error.ends_with("name is longer than 128 characters") && error.len() < 250, "{error}");
+        for (definition, told) in [
+            (json!({"name": "h", "script": "x"}), "hook \"h\": event field is required in frontmatter"),
+            (json!({"name": "h", "event": "tool.pre"}), "hook \"h\": script is required"),
+            (
+                json!({"name": "h", "event": "tool.per", "script": "x"}),
+                "hook.event \"tool.per\" is invalid; did you mean `tool.pre`?",
+            ),
+        ] {
+            assert_eq!(defined_hook(&definition, &maker()).unwrap_err(), told);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! One tool or hook as its file, an entry of a list or a definition in JSON states it: one reading for all three.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::source::diagnostics::Diagnostics;
+use crate::source::{extension, name, program};
+use crate::tool::{Basis, Body, Disabled, Fact, Format, LimitRequest, Origin, Place, ScriptedHook, Tool};
+
+use super::node::{Fields, Node};
+use super::script::Lines;
+use super::{Found, hook, parameters, script};
+
+/// The fields of a tool, and those of a hook.
+const TOOL: [&str; 8] =
+    ["parameters", "script", "component", "function", "timeout_ms", "async", "capabilities", "limits"];
+const HOOK: [&str; 7] = ["event", "priority", "when", "script", "timeout_ms", "capabilities", "limits"];
+/// What an entry of a list states itself; a file's name and body are these.
+const NAMED: [&str; 2] = ["name", "description"];
+
+/// A tool or a hook that is being read.
+pub(super) struct Entry {
+    /// Where it stands among others, in the format's words.
+    label: String,
+    name: String,
+    description: String,
+    place: Option<Place>,
+    fields: Fields,
+    /// The fields that there are, for hints.
+    known: Vec<&'static str>,
+    /// Where it came from; what of it is unknown is still to be seen.
+    origin: Origin,
+}
+
+impl Entry {
+    /// What a file of its own states, whose name and body are the entry's.
+    pub(super) fn of_file(label: &str, name: String, body: &str, fields: Fields, origin: Origin) -> Self {
+        let place = Some(Place { line: 1, column: 1 });
+        let description = body.trim().to_owned();
+        Self { label: label.to_owned(), name, description, place, fields, known: Vec::new(), origin }
+    }
+
+    /// What an entry of a list or a definition states.
+    pub(super) fn of_node(label: String, node: Node, origin: Origin, report: &mut Diagnostics) -> Option<Self> {
+        let mut fields = report.parsed(node.fields(&label))?;
+        let text = |node: Node, field: &str| node.text(&format!("{label}.{field}"));
+        let name = report.parsed(fields.read("name", text));
+        let description = report.parsed(fields.read("description", text))?.unwrap_or_default().trim().to_owned();
+        let (place, name) = (fields.place, name?.unwrap_or_default());
+        Some(Self { label, name, description, place, fields, known: NAMED.to_vec(), origin })
+    }
+
+    /// As a tool.
+    pub(super) fn tool(mut self, file: &Lines<'_>, report: &mut Diagnostics) -> Option<Found<Tool>> {
+        let owner = self.enter("tool", &TOOL, report);
+        let stated = self.fields.take("parameters");
+        let component = self.component(&owner, report);
+        // What nobody states of a component, its own types may say.
+        let parameters = (component.is_none() || stated.is_some()).then(|| parameters::schema(stated, &owner, report));
+        let says_nothing = self.description.is_empty();
+        let background = report.parsed(self.fields.read("async", Node::boolean)).flatten().unwrap_or_default();
+        let place = self.place;
+        let mut tool = self.settle(&owner, background, file, report)?;
+        name::warn_of_servers(&tool.name, place, report);
+        tool.parameters = parameters;
+        if let Some(body) = component {
+            if !matches!(tool.body, Body::Absent) {
+                report
+                    .invalid(place, format!("{owner}: script and component are both stated: a tool runs one of them"));
+            }
+            if background {
+                report.invalid(place, format!("{owner}: async is for scripts, and this tool runs a component"));
+            }
+            (tool.body, tool.disabled) = (body, None);
+            tool.description = tool.description.filter(|_| !says_nothing);
+        } else if background {
+            tool.interface.safety.is_concurrency_safe = Fact { value: true, basis: Basis::Declared };
+        }
+        Some(Found { value: tool, place })
+    }
+
+    /// The component beside its file that a tool runs, and the function in it, where it runs one.
+    fn component(&mut self, owner: &str, report: &mut Diagnostics) -> Option<Body> {
+        let text = |field: &str, fields: &mut Fields, report: &mut Diagnostics| {
+            let node = fields.take(field)?;
+            let place = node.place;
+            let text = report.parsed(node.text(field))?;
+            if text.trim().is_empty() {
+                report.invalid(place, format!("{owner}: {field} is empty"));
+            }
+            Some((text, place))
+        };
+        let component = text("component", &mut self.fields, report);
+        let function = text("function", &mut self.fields, report);
+        let Some((component, place)) = component else {
+            if let Some((_, place)) = function {
+                report.invalid(place, format!("{owner}: function is one of a component: name its file in `component`"));
+            }
+            return None;
+        };
+        if !capabilities::beside(&component) {
+            let what = format!("{owner}: component {component:?} is not beside this file");
+            report.invalid(place, format!("{what}; name a file in its folder or below"));
+        }
+        let folder = self.origin.path.parent().unwrap_or(Path::new("/"));
+        let program = program::locate(&folder.join(&component));
+        let argv = std::iter::once(component).chain(function.map(|(function, _)| function)).collect();
+        Some(Body::Command { program, argv })
+    }
+
+    /// As a hook.
+    pub(super) fn hook(mut self, file: &Lines<'_>, report: &mut Diagnostics) -> Option<Found<ScriptedHook>> {
+        let owner = self.enter("hook", &HOOK, report);
+        let event = hook::event(&mut self.fields, &self.label, &owner, report);
+        let priority = report.parsed(self.fields.read("priority", hook::priority)).flatten().unwrap_or_default();
+        let when = report.parsed(self.fields.read("when", hook::when)).map(Option::unwrap_or_default);
+        let place = self.place;
+        let tool = self.settle(&owner, false, file, report)?;
+        if matches!(tool.body, Body::Absent) {
+            report.invalid(place, format!("{owner}: script is required"));
+        }
+        let value = ScriptedHook { tool: Tool { disabled: None, ..tool }, event: event?, priority, when: when? };
+        report.sound().then_some(Found { value, place })
+    }
+
+    /// Begins to read it, and says who it is in messages.
+    fn enter(&mut self, noun: &str, known: &[&'static str], report: &mut Diagnostics) -> String {
+        self.known.extend(known);
+        let owner = format!("{noun} {:?}", name::shortened(&self.name));
+        report.enter(format!("{owner}: "));
+        if self.name.trim().is_empty() {
+            report.invalid(self.place, format!("{}.name cannot be empty", self.label));
+        } else if let Err(wrong) = name::check_length(&self.name) {
+            report.invalid(self.place, format!("{owner}: {wrong}"));
+        }
+        owner
+    }
+
+    /// What tools and hooks have in common. Every field is read, so that none is wrong untold.
+    fn settle(self, owner: &str, background: bool, file: &Lines<'_>, report: &mut Diagnostics) -> Option<Tool> {
+        let Self { name, description, mut fields, known, mut origin, .. } = self;
+        let script = fields.take("script");
+        let begins = script.as_ref().and_then(|node| node.place);
+        let source = report.parsed(script.map(|node| node.text("script")).transpose()).flatten();
+        let timeout = fields.take("timeout_ms");
+        let place_of_timeout = timeout.as_ref().and_then(|node| node.place);
+        let timeout = report.parsed(timeout.map(|node| node.integer("timeout_ms")).transpose()).flatten();
+        let deadline = match timeout.map(u64::try_from) {
+            None | Some(Ok(0)) => None,
+            Some(Ok(millis)) => Some(Duration::from_millis(millis)),
+            Some(Err(_)) => {
+                report.invalid(place_of_timeout, format!("{owner} timeout_ms must be >= 0"));
+                None
+            }
+        };
+        let folder = origin.path.parent().unwrap_or(Path::new("/"));
+        let mut ours = |field: &str| fields.take(field).map(|node| (node.place, node.json())).unzip();
+        let (place_of_capabilities, stated) = ours("capabilities");
+        let requested = capabilities::scripts(stated, folder)
+            .map_err(|wrong| report.invalid(place_of_capabilities.flatten(), format!("{owner}: {wrong}")));
+        let (place_of_limits, stated) = ours("limits");
+        let limits = capabilities::limits(stated)
+            .map_err(|wrong| report.invalid(place_of_limits.flatten(), format!("{owner}: {wrong}")));
+        for (key, node) in fields.rest() {
+            report.unknown_at(key.place, "", &key.name, &known);
+            origin.unknown.insert(key.name, node.json());
+        }
+        let (Ok(requested), Ok(limits), true) = (requested, limits, report.sound()) else { return None };
+        let script = source.filter(|source| !source.trim().is_empty());
+        let (body, disabled) = match script {
+            Some(source) => (Body::Script(Arc::new(script::read(source, begins, file, background))), None),
+            None => {
+                let why = format!("{owner} is configured but no handler has been registered");
+                (Body::Absent, Some(Disabled { by: "script", why }))
+            }
+        };
+        Some(Tool {
+            description: Some(if description.is_empty() { name.clone() } else { description }),
+            requested,
+            limits: LimitRequest { deadline, ..limits },
+            disabled,
+            ..Tool::new(name, body, Origin { format: Format::Markdown, ..origin })
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! A value with the place where it stands in its file: front matter, an entry of a list in it, and a definition in JSON
+//! are read from alike. An absent value and one that is null are the same.
+
+use serde_json::{Number, Value};
+
+use crate::source::diagnostics::Fault;
+use crate::tool::Place;
+
+/// A value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Node {
+    /// Where it begins; JSON has no places.
+    pub(super) place: Option<Place>,
+    pub(super) data: Data,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Data {
+    Null,
+    Boolean(bool),
+    Number(Number),
+    Text(String),
+    List(Vec<Node>),
+    /// Members in the order of the file.
+    Map(Vec<(Key, Node)>),
+}
+
+/// The name of a member.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Key {
+    pub(super) place: Option<Place>,
+    pub(super) name: String,
+}
+
+impl Node {
+    pub(super) fn text(self, field: &str) -> Result<String, Fault> {
+        match self.data {
+            Data::Text(text) => Ok(text),
+            _ => Err(self.not(field, "a string")),
+        }
+    }
+
+    pub(super) fn boolean(self, field: &str) -> Result<bool, Fault> {
+        match &self.data {
+            Data::Boolean(value) => Ok(*value),
+            // The words of YAML 1.1, which files may still be written with.
+            Data::Text(word) if matches!(word.as_str(), "yes" | "on") => Ok(true),
+            Data::Text(word) if matches!(word.as_str(), "no" | "off") => Ok(false),
+            _ => Err(self.not(field, "true or false")),
+        }
+    }
+
+    pub(super) fn integer(self, field: &str) -> Result<i64, Fault> {
+        match &self.data {
+            Data::Number(number) => number.as_i64().ok_or_else(|| self.not(field, "an integer")),
+            _ => Err(self.not(field, "an integer")),
+        }
+    }
+
+    pub(super) fn list(self, field: &str) -> Result<Vec<Node>, Fault> {
+        match self.data {
+            Data::List(items) => Ok(items),
+            _ => Err(self.not(field, "a list")),
+        }
+    }
+
+    pub(super) fn fields(self, field: &str) -> Result<Fields, Fault> {
+        match self.data {
+            Data::Map(members) => Ok(Fields { place: self.place, members }),
+            _ => Err(self.not(field, "a map")),
+        }
+    }
+
+    /// The name in a map, where it has one.
+    pub(super) fn name(&self) -> Option<String> {
+        let Data::Map(members) = &self.data else { return None };
+        let (_, node) = members.iter().find(|(key, _)| key.name == "name")?;
+        match &node.data {
+            Data::Text(name) => Some(name.clone()),
+            _ => None,
+        }
+    }
+
+    /// A list of strings.
+    pub(super) fn texts(self, field: &str) -> Result<Vec<String>, Fault> {
+        let items = self.list(field)?.into_iter().enumerate();
+        items.map(|(index, item)| item.text(&format!("{field}[{index}]"))).collect()
+    }
+
+    /// As JSON.
+    pub(super) fn json(self) -> Value {
+        match self.data {
+            Data::Null => Value::Null,
+            Data::Boolean(value) => Value::Bool(value),
+            Data::Number(number) => Value::Number(number),
+            Data::Text(text) => Value::String(text),
+            Data::List(items) => items.into_iter().map(Node::json).collect(),
+            Data::Map(members) => {
+                Value::Object(members.into_iter().map(|(key, value)| (key.name, value.json())).collect())
+            }
+        }
+    }
+
+    /// That it is something else than wanted.
+    pub(super) fn not(&self, field: &str, wanted: &str) -> Fault {
+        let found = match &self.data {
+            Data::Null => "nothing".to_owned(),
+            Data::Boolean(value) => value.to_string(),
+            Data::Number(number) => number.to_string(),
+            Data::Text(_) => "a string".to_owned(),
+            Data::List(_) => "a list".to_owned(),
+            Data::Map(_) => "a map".to_owned(),
+        };
+        Fault { place: self.place, message: format!("{field} must be {wanted}, found {found}") }
+    }
+}
+
+impl From<&Value> for Node {
+    fn from(value: &Value) -> Self {
+        let data = match value {
+            Value::Null => Data::Null,
+            Value::Bool(value) => Data::Boolean(*value),
+            Value::Number(number) => Data::Number(number.clone()),
+            Value::String(text) => Data::Text(text.clone()),
+            Value::Array(items) => Data::List(items.iter().map(Node::from).collect()),
+            Value::Object(members) => {
+                let member =
+                    |(name, value): (&String, &Value)| (Key { place: None, name: name.clone() }, Node::from(value));
+                Data::Map(members.iter().map(member).collect())
+            }
+        };
+        Self { place: None, data }
+    }
+}
+
+/// The members of a map, taken one by one.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    /// Where the map begins.
+    pub(super) place: Option<Place>,
+    members: Vec<(Key, Node)>,
+}
+
+impl Fields {
+    /// The member of this name, if there is one.
+    pub(super) fn take(&mut self, name: &str) -> Option<Node> {
+        let at = self.members.iter().position(|(key, _)| key.name == name)?;
+        let (_, node) = self.members.remove(at);
+        Some(node).filter(|node| node.data != Data::Null)
+    }
+
+    /// The member of this name as `read` reads it.
+    pub(super) fn read<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(Node, &str) -> Result<T, Fault>,
+    ) -> Result<Option<T>, Fault> {
+        self.take(name).map(|node| read(node, name)).transpose()
+    }
+
+    /// Every member that was not taken.
+    pub(super) fn rest(self) -> Vec<(Key, Node)> {
+        self.members
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_is_kept_and_a_wrong_kind_names_the_field_and_what_was_found() {
+        let value = json!({"b": [1, -2.5, "x", null, true], "a": {}});
+        assert_eq!(Node::from(&value).json().to_string(), value.to_string());
+        let of = |value: serde_json::Value| Node::from(&value);
+        assert_eq!(of(json!(1.5)).integer("t").unwrap_err().message, "t must be an integer, found 1.5");
+        assert_eq!(of(json!([])).text("t").unwrap_err().message, "t must be a string, found a list");
+        assert_eq!(of(json!("a")).fields("t").unwrap_err().message, "t must be a map, found a string");
+        assert_eq!(of(json!(["a", 2])).texts("t").unwrap_err().message, "t[1] must be a string, found 2");
+        assert_eq!(of(json!("y")).boolean("t").unwrap_err().message, "t must be true or false, found a string");
+        assert_eq!((of(json!("yes")).boolean("t"), of(json!(false)).boolean("t")), (Ok(true), Ok(false)));
+    }
+
+    #[test]
+    fn null_is_absent_and_what_is_not_taken_stays() {
+        let mut fields = Node::from(&json!({"a": null, "b": 1, "c": 2})).fields("x").unwrap();
+        assert!(fields.take("a").is_none() && fields.take("z").is_none());
+        assert_eq!(fields.read("b", Node::integer), Ok(Some(1)));
+        assert_eq!(fields.rest().into_iter().map(|(key, _)| key.name).collect::<Vec<_>>(), ["c"]);
+    }
+}

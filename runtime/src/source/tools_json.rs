@@ -1,0 +1,249 @@
+//! Dialect A: a `tools.json` of programs. Its checks keep the order and the words of the format's own reference; what
+//! the format has no word for stands in three objects, `capabilities`, `limits` and `interface`.
+
+mod command;
+mod root;
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::schema::Strict;
+use crate::tool::{Body, Format, LimitRequest, Origin, Place, Tool};
+
+use super::diagnostics::Diagnostics;
+use super::document::without_mark;
+use super::interface::Statement;
+use super::parsed::Parsed;
+use super::places::Cursor;
+use super::shape::{kind, members};
+use super::{MAX_TOOLS, environment, extension, name, program, too_many};
+
+use root::Root;
+
+const ROOT_KEYS: &[&str] = &["tools"];
+const ENTRY_KEYS: &[&str] = &[
+    "name",
+    "description",
+    "schema",
+    "command",
+    "timeoutSec",
+    "envPassthrough",
+    "capabilities",
+    "limits",
+    "interface",
+];
+/// What an entry says of its tool in its own words, and not a second time in `interface`.
+const ENTRYS_OWN: [&str; 2] = ["name", "description"];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "an object for a tool")]
+struct Entry {
+    name: Option<String>,
+    description: Option<String>,
+    schema: Option<Value>,
+    command: Option<Vec<String>>,
+    timeout_sec: Option<i64>,
+    env_passthrough: Option<Vec<String>>,
+    capabilities: Option<Strict>,
+    limits: Option<Strict>,
+    interface: Option<Strict>,
+    #[serde(flatten)]
+    unknown: Map<String, Value>,
+}
+
+/// The tools of a manifest and every problem in it. `path` is what was asked for, `place` the same from the root.
+pub(super) fn read(path: &Path, place: &Path, text: Arc<str>) -> Parsed {
+    let mut report = Diagnostics::new(path);
+    let Root { tools: entries, unknown } = match serde_json::from_str(without_mark(&text)) {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            report.alone(place_of(&error), format!("parse manifest: {error}"));
+            return Parsed::of(None, report);
+        }
+    };
+    report.unknown("", &unknown, ROOT_KEYS);
+    if entries.len() > MAX_TOOLS {
+        report.fatal(&too_many(entries.len()));
+        return Parsed::of(None, report);
+    }
+    let folder = place.parent().unwrap_or(Path::new("/"));
+    let place = Arc::from(place);
+    let mut cursor = Cursor::new(&text);
+    let mut names = HashSet::new();
+    let mut tools = Vec::with_capacity(entries.len());
+    for (index, entry) in entries.into_iter().enumerate() {
+        let origin = Origin {
+            format: Format::ToolsJson,
+            path: Arc::clone(&place),
+            index: Some(index),
+            text: Some(text.clone()),
+            unknown: Map::new(),
+        };
+        let mark = report.mark();
+        let tool = tool(&mut report, origin.clone(), index, entry, &mut names, folder, &mut cursor);
+        tools.extend(match report.confine(mark) {
+            None => tool,
+            Some(unusable) => {
+                // Whatever is wrong in it, its schema is looked at too.
+                let Glimpse { name, schema } = Glimpse::of(entry);
+                name.map(|name| Tool { parameters: schema, ..Tool::broken(name, unusable, origin) })
+            }
+        });
+    }
+    if tools.is_empty() && report.problems.is_empty() {
+        report.warn("`tools` is empty: there is nothing to call");
+    }
+    Parsed::of(tools, report)
+}
+
+/// What an entry has, whatever else is wrong with it.
+#[derive(Default)]
+struct Glimpse {
+    name: Option<String>,
+    schema: Option<Value>,
+}
+
+impl Glimpse {
+    fn of(entry: &RawValue) -> Self {
+        #[derive(Deserialize)]
+        struct Fields {
+            name: Option<Value>,
+            schema: Option<Value>,
+        }
+        let Ok(Fields { name, schema }) = serde_json::from_str(entry.get()) else { return Self::default() };
+        let name = name.as_ref().and_then(Value::as_str).map(str::to_owned).and_then(name::usable);
+        Self { name, schema: schema.filter(Value::is_object) }
+    }
+}
+
+/// One entry, checked in the format's order: name, duplicate, command, environment, `command[0]`, then what is ours.
+/// Every field is checked, so that the first error is the format's and none stays untold.
+fn tool(
+    report: &mut Diagnostics,
+    origin: Origin,
+    index: usize,
+    entry: &RawValue,
+    names: &mut HashSet<String>,
+    folder: &Path,
+    cursor: &mut Cursor<'_>,
+) -> Option<Tool> {
+    report.enter(format!("tool[{index}]: "));
+    report.within(pointer(index));
+    let entry: Entry = match serde_json::from_str(entry.get()) {
+        Ok(entry) => entry,
+        Err(error) => {
+            if let Some(name) = Glimpse::of(entry).name {
+                report.enter(format!("tool[{index}] {name:?}: "));
+                if !names.insert(name) {
+                    report.fatal("duplicate name");
+                }
+            }
+            report.error(&format!("parse manifest: {}", without_position(&error)));
+            report.place_last(place_in(cursor, entry, &error));
+            return None;
+        }
+    };
+    let name = entry.name.unwrap_or_default();
+    report.enter(match name.trim().is_empty() {
+        true => format!("tool[{index}]: "),
+        false => format!("tool[{index}] {:?}: ", name::shortened(&name)),
+    });
+    report.that(!name.trim().is_empty(), "name is required");
+    if !name.trim().is_empty() && !names.insert(name.clone()) {
+        report.fatal("duplicate name");
+    }
+    let argv = entry.command.unwrap_or_default();
+    report.that(!argv.is_empty(), "command must have at least program name");
+    let env = environment::normalise("envPassthrough", entry.env_passthrough.unwrap_or_default());
+    let env = report.value(env).unwrap_or_default();
+    let program = argv.first().and_then(|first| report.value(command::resolve(first, folder)));
+    if let Some(schema) = entry.schema.as_ref().filter(|schema| !schema.is_object()) {
+        report.error(&format!("schema must be an object, found {}", kind(schema)));
+    }
+    let requested = report.value(capabilities::capabilities(entry.capabilities.map(Strict::value), env, folder));
+    let limits = report.value(capabilities::limits(entry.limits.map(Strict::value)));
+    let mut stated = Statement::default();
+    if let Some(fields) = entry.interface.and_then(|fields| report.value(members("interface", fields.value()))) {
+        stated.read("interface", fields, &ENTRYS_OWN, report);
+    }
+    let seconds = entry.timeout_sec.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
+    let deadline = report.value(stated.deadline(seconds));
+    let parameters = report.value(stated.parameters(entry.schema));
+    report.value(name::check_length(&name));
+
+    if let Some(seconds @ ..=-1) = entry.timeout_sec {
+        report.warn(&format!("timeoutSec {seconds} is negative and is ignored"));
+    }
+    if report.sound() {
+        name::warn_of_servers(&name, None, report);
+    }
+    report.unknown("", &entry.unknown, ENTRY_KEYS);
+    let mut unknown = entry.unknown;
+    if !stated.unknown.is_empty() {
+        unknown.insert("interface".into(), stated.unknown.into());
+    }
+    let (Some(program), Some(requested), Some(limits), true) = (program, requested, limits, report.sound()) else {
+        return None;
+    };
+    let body = Body::Command { program: program::locate(&program), argv: command::guest_argv(argv) };
+    Some(Tool {
+        description: entry.description,
+        parameters: parameters?,
+        requested,
+        limits: LimitRequest { deadline: deadline?, ..limits },
+        interface: stated.interface,
+        ..Tool::new(name, body, Origin { unknown, ..origin })
+    })
+}
+
+/// The place of an error in the text that was parsed.
+fn place_of(error: &serde_json::Error) -> Option<Place> {
+    let (line, column) = (u32::try_from(error.line()).ok()?, u32::try_from(error.column()).ok()?);
+    Some(Place { line, column: column.max(1) }).filter(|place| place.line > 0)
+}
+
+/// The place of an error in an entry, which is a part of the text and stands behind the entries before it.
+fn place_in(cursor: &mut Cursor<'_>, entry: &RawValue, error: &serde_json::Error) -> Option<Place> {
+    let begins = (entry.get().as_ptr() as usize).checked_sub(cursor.text.as_ptr() as usize)?;
+    let before: usize = entry.get().split_inclusive('\n').take(error.line().checked_sub(1)?).map(str::len).sum();
+    cursor.place(begins + before + error.column().saturating_sub(1))
+}
+
+/// The JSON pointer to an entry.
+pub(super) fn pointer(index: usize) -> String {
+    format!("/tools/{index}")
+}
+
+/// The words of an error without its position, which is that within one entry.
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&position).unwrap_or(&text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn as_many_entries_as_there_may_be_that_cannot_be_parsed_are_placed_in_one_pass() {
+        let entry = format!("{:<254}}},", "{\"name\":1");
+        let text = format!("{{\"tools\":[{}{{}}]}}", entry.repeat(MAX_TOOLS - 1));
+        let start = Instant::now();
+        let reading = read(Path::new("tools.json"), Path::new("/tools.json"), text.into());
+        assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+        let places = reading.problems.iter().filter_map(|noted| noted.problem.place);
+        let columns: Vec<_> = places.map(|place| (place.line, place.column)).collect();
+        let (_, first) = columns[0];
+        assert!((18..22).contains(&first), "{first}");
+        let expected: Vec<_> = (0..MAX_TOOLS as u32 - 1).map(|n| (1, first + 256 * n)).collect();
+        assert_eq!(columns, expected);
+    }
+}
