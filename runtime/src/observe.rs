@@ -28,10 +28,10 @@ pub struct Event<'a> {
     pub name: &'a str,
     /// The tool, once it was found.
     pub tool: Option<&'a Tool>,
-    /// When.
+    /// Time of the event.
     pub at: SystemTime,
     /// EventKind.
-    pub what: EventKind<'a>,
+    pub kind: EventKind<'a>,
 }
 
 /// EventKind can happen in a call, in this order.

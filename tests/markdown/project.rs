@@ -142,7 +142,7 @@ fn what_the_policy_denies_stays_known_and_is_closed() {
         ]);
         let tools = load(crib.dir.path()).unwrap().tools;
         assert_eq!(tools.len(), 4);
-        let closed = tools.iter().filter(|tool| tool.closed.is_some()).map(|tool| tool.name.as_str());
+        let closed = tools.iter().filter(|tool| tool.disabled.is_some()).map(|tool| tool.name.as_str());
         assert_eq!(closed.collect::<Vec<_>>(), denied);
         for name in denied {
             let called = crib.run(&["call", name, "{}", "--tools", "."]);

@@ -16,7 +16,7 @@ use crate::crib::Crib;
 /// A folder of records, and who writes there.
 pub(crate) struct Watched {
     dir: TempDir,
-    records: Option<Arc<Records>>,
+    records: Option<Arc<AgentToolRecorder>>,
 }
 
 /// The records of a run by kind.
@@ -28,7 +28,7 @@ impl Watched {
     }
 
     /// The same, with records that are told something first.
-    pub(crate) fn with(settle: impl FnOnce(Records) -> Records) -> Self {
+    pub(crate) fn with(settle: impl FnOnce(AgentToolRecorder) -> AgentToolRecorder) -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let records =
             settle(AgentToolRecorder::folder(dir.path().join("records")).expect("a folder that can be written"));

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
+use toolcrib::Runtime;
 use toolcrib::agent_tool::{Crib, CribEntry, Order};
 use toolcrib::policy::{Permission, Policy};
 use toolcrib::source::{self, Severity};
-use toolcrib::{Runtime, runtime};
 
 use super::{Act, install};
 

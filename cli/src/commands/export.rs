@@ -10,7 +10,7 @@ use anyhow::Context;
 use serde_json::Value;
 use toolcrib::agent_tool::{Crib, CribEntry, Order};
 use toolcrib::tool::{Body, Limits};
-use toolcrib::{Runtime, Tool, runtime, source};
+use toolcrib::{Runtime, Tool, source};
 
 use crate::options::Sources;
 use crate::render;

@@ -13,7 +13,7 @@ use crate::agent::conversation::Conversation;
 use crate::agent::delegate::Agents;
 use crate::agent::event::{Ending, Event};
 use crate::agent::model::Model;
-use crate::agent::opening::OpeningOptions;
+use crate::agent::prompt::OpeningOptions;
 use crate::agent::report::{Audience, Detail, Report};
 use crate::agent::script::Script;
 use crate::agent::settings::{ModelOptions, Settings};

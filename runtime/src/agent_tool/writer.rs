@@ -125,7 +125,7 @@ impl Trouble {
 }
 
 fn fault(folder: &Path, reason: String) -> Error {
-    Error::AgentToolRecorder { path: folder.to_path_buf(), reason }
+    Error::Records { path: folder.to_path_buf(), reason }
 }
 
 fn open(folder: &Path) -> io::Result<Vec<File>> {

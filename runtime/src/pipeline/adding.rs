@@ -89,9 +89,11 @@ impl Pipeline {
         let mut ready = maker.sharing(input, Limits { fuel: maker.limits.fuel, ..limits });
         let mut named = [tool.clone()];
         self.policies.iter().for_each(|policy| policy.close(&mut named));
-        let by_policy =
-            named[0].closed.take().map(|closed| (Decision::new(Behavior::Deny, Reason::Record, closed.by), closed.why));
-        ready.closed = by_policy.or_else(|| {
+        let by_policy = named[0]
+            .disabled
+            .take()
+            .map(|disabled| (Decision::new(Behavior::Deny, Reason::Record, disabled.by), disabled.why));
+        ready.disabled = by_policy.or_else(|| {
             self.rules.blocks(tool).map(|rule| {
                 let decision = Decision::new(Behavior::Deny, Reason::Rule, rule.to_string());
                 (decision, "refused by a rule of the operator's".to_owned())

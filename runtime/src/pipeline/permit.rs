@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::call::{Behavior, Decision, Denial, Reason};
 use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
-use crate::policy::{Answer, Approval, Grant, Judged, Question, Target};
+use crate::policy::{Approval, ApprovalAnswer, ApprovalRequest, Grant, Judged, Target};
 use crate::schema::Checked;
 use crate::tool::{Access, Resource, Tool, Use};
 
@@ -140,12 +140,12 @@ impl Pipeline {
         let Case { tool, ready, checked, .. } = *case;
         let rests_on = question.rests_on.clone().unwrap_or_default();
         let answer = match &self.approver {
-            None => Answer::Nobody,
+            None => ApprovalAnswer::Nobody,
             Some(approver) => {
                 ticket.tell(EventKind::Asking(&question));
                 let granted = ready.grant.granted();
                 let (invocation, since) = (ticket.invocation().to_owned(), Instant::now());
-                let asked = approver.ask(Question {
+                let asked = approver.ask(ApprovalRequest {
                     invocation: &invocation,
                     tool,
                     arguments: &checked.text,
@@ -160,17 +160,17 @@ impl Pipeline {
             }
         };
         let reason = match (answer, approval) {
-            (Answer::No, _) => {
+            (ApprovalAnswer::No, _) => {
                 ticket.decide(Decision::new(Behavior::Deny, Reason::Refused, rests_on));
                 return Err(refused("refused by a person who was asked"));
             }
-            (Answer::Nobody, _) => {
+            (ApprovalAnswer::Nobody, _) => {
                 ticket.decide(Decision::new(Behavior::Deny, Reason::Nobody, rests_on));
                 return Err(refused("refused: a person has to agree to this call, and there is nobody to ask"));
             }
-            (Answer::Session | Answer::Always, Some(approval)) => {
+            (ApprovalAnswer::Session | ApprovalAnswer::Always, Some(approval)) => {
                 context.memory.approve(approval);
-                if answer == Answer::Always { Reason::Always } else { Reason::Session }
+                if answer == ApprovalAnswer::Always { Reason::Always } else { Reason::Session }
             }
             _ => Reason::Once,
         };

@@ -13,7 +13,7 @@ use crate::observe::EventKind;
 use crate::sandbox::{
     Act, Entry, Interpreter, Invocation, Provided, Said, ScriptText, Services as Answers, Usage, Wrong,
 };
-use crate::source::{Problem, Severity};
+use crate::source::{Diagnostic, Severity};
 use crate::tool::{Body, Limits, Script};
 
 use super::ready::Ready;
@@ -149,7 +149,7 @@ impl Pipeline {
     /// # Errors
     ///
     /// [`Error::Component`] where the interpreter cannot run.
-    pub(crate) async fn check_scripts(&self) -> Result<Vec<Problem>, Error> {
+    pub(crate) async fn check_scripts(&self) -> Result<Vec<Diagnostic>, Error> {
         let tools = self.registry.tools().iter().zip(&self.ready).map(|(tool, ready)| (tool, ready, Entry::Run, None));
         let hooks = self
             .hooks
@@ -165,7 +165,7 @@ impl Pipeline {
             let limits = Limits::default();
             let wrong = self.sandbox.check_script(&interpreter, text, entry, when, &limits).await;
             let wrong = wrong.unwrap_or_else(|error| vec![Wrong::anywhere(error.message)]);
-            problems.extend(wrong.into_iter().map(|wrong| Problem {
+            problems.extend(wrong.into_iter().map(|wrong| Diagnostic {
                 severity: Severity::Error,
                 path: path.to_path_buf(),
                 place: wrong.place().and_then(|place| script.in_file(place)),

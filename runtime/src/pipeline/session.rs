@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::call::{ToolCall, ToolResult};
 use crate::observe::Observer;
-use crate::tool::{Body, Builtin, Event, Tool, Visibility};
+use crate::tool::{Body, Builtin, HookPoint, Tool, Visibility};
 
 use super::gate::Turn;
 use super::step::Step;
@@ -48,7 +48,7 @@ impl Session {
                 }
             }
         }
-        shown.extend(self.memory.tools.iter().filter(|added| added.ready.closed.is_none()).map(|added| &added.tool));
+        shown.extend(self.memory.tools.iter().filter(|added| added.ready.disabled.is_none()).map(|added| &added.tool));
         shown
     }
 
@@ -78,7 +78,7 @@ impl Session {
     }
 
     /// Whether there is a hook for an event of the run: where there is none, nobody has to be told of it.
-    pub fn hears(&self, event: &Event) -> bool {
+    pub fn hears(&self, event: &HookPoint) -> bool {
         self.pipeline.hooks.scripted(&self.memory).iter().any(|script| script.hook.event == *event)
     }
 
@@ -98,7 +98,7 @@ impl Session {
     /// # Errors
     ///
     /// Why a hook blocks it; a hook that fails does.
-    pub async fn event(&self, event: &Event, payload: Value) -> Result<Value, String> {
+    pub async fn event(&self, event: &HookPoint, payload: Value) -> Result<Value, String> {
         self.pipeline.heard(event, payload, &self.memory).await
     }
 

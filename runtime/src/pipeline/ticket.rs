@@ -107,23 +107,23 @@ impl<'p> Ticket<'p> {
     }
 
     /// Tells whoever watches.
-    pub(super) fn tell(&self, what: EventKind<'_>) {
+    pub(super) fn tell(&self, kind: EventKind<'_>) {
         let (true, Some(receipt)) = (self.is_watched(), &self.receipt) else { return };
-        self.tell_of(receipt, what);
+        self.tell_of(receipt, kind);
     }
 
-    fn tell_of(&self, receipt: &Receipt, what: EventKind<'_>) {
-        let event = self.event(receipt, what);
+    fn tell_of(&self, receipt: &Receipt, kind: EventKind<'_>) {
+        let event = self.event(receipt, kind);
         tell(self.observers, &event);
         tell(self.watcher.map_or(&[], std::slice::from_ref), &event);
     }
 
-    fn event<'a>(&self, receipt: &'a Receipt, what: EventKind<'a>) -> Event<'a>
+    fn event<'a>(&self, receipt: &'a Receipt, kind: EventKind<'a>) -> Event<'a>
     where
         'p: 'a,
     {
         let Receipt { invocation, call_id, tool: name, .. } = receipt;
-        Event { invocation, call_id, name, tool: self.tool, at: SystemTime::now(), what }
+        Event { invocation, call_id, name, tool: self.tool, at: SystemTime::now(), kind }
     }
 
     /// Notes the tool that was found, and what it is granted.

@@ -5,7 +5,7 @@ mod settle;
 
 use std::sync::{Arc, Weak};
 
-use crate::call::{Decision, ToolCall, ToolResult};
+use crate::call::{Availability, ToolCall, ToolResult};
 use crate::delegate::Task;
 use crate::error::Error;
 use crate::pipeline::{Context, Entry, Memory, Pipeline, Scheduler, Scripted, Session};

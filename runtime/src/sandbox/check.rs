@@ -13,7 +13,7 @@ use crate::tool::Limits;
 use super::files::{Allowance, Fence};
 use super::imports::Provided;
 use super::requests::Way;
-use super::{Inside, Kind, MAX_RANDOM, Program, Sandbox, Usage, fault};
+use super::{Inside, Kind, MAX_RANDOM, Program, Sandbox, Usage, trap};
 
 /// The interface and the function in it.
 const INTERFACE: &str = "toolcrib:tool/validate@0.1.0";

@@ -18,7 +18,7 @@ use super::imports::Provided;
 use super::requests::Way;
 use super::services::{self, Services};
 use super::stdio::{Capped, OverCap};
-use super::{Inside, Invocation, MAX_RANDOM, Sandbox, Usage, fault};
+use super::{Inside, Invocation, MAX_RANDOM, Sandbox, Usage, trap};
 use crate::source;
 
 const INTERFACE: &str = "toolcrib:script/interpreter@0.1.0";

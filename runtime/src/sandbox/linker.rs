@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_is_linked_is_told_of_a_program_that_imports_it() {
-        let unknown = INTERFACES.iter().filter(|name| !crate::source::about::interface::is_known(name));
+        let unknown = INTERFACES.iter().filter(|name| !crate::source::inspect::interface::is_known(name));
         assert_eq!(unknown.collect::<Vec<_>>(), [] as [&&str; 0]);
     }
 }

@@ -17,7 +17,7 @@ use super::imports::Provided;
 use super::requests::Way;
 use super::services::Services;
 use super::stdio::{Capped, OverCap};
-use super::{Inside, Invocation, Kind, MAX_RANDOM, Program, Sandbox, Usage, fault};
+use super::{Inside, Invocation, Kind, MAX_RANDOM, Program, Sandbox, Usage, trap};
 
 /// A rich tool, linked.
 pub(super) struct Linked {

@@ -15,7 +15,7 @@ use super::host::Host;
 use super::services::Services;
 use super::stdio::{Capped, OverCap};
 use super::values::{self, Unwritten};
-use super::{Inside, Invocation, Kind, Program, Sandbox, Usage, fault};
+use super::{Inside, Invocation, Kind, Program, Sandbox, Usage, trap};
 
 /// What a call of a function left.
 pub(crate) struct Returned {

@@ -15,7 +15,7 @@ use super::document::without_mark;
 use super::interface::Statement;
 use super::parsed::Parsed;
 use super::shape::{kind, members};
-use super::{extension, name, program};
+use super::{capabilities, name, program};
 
 /// How the file name of a record ends.
 const ENDING: &str = ".tool.json";

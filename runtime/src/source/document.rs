@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 
 use super::parsed::Parsed;
-use super::{manifest, record};
+use super::{agent_tool, tools_json};
 
 /// The largest document that is read.
 const MAX_BYTES: u64 = 8 << 20;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::parsed::Parsed;
-use super::{artifact, component, document, harness, record};
+use super::{agent_tool, component, document, markdown, project};
 
 /// The tools of a folder, by the names of their files.
 pub(super) fn read(folder: &Path) -> Parsed {

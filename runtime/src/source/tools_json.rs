@@ -21,7 +21,7 @@ use super::interface::Statement;
 use super::parsed::Parsed;
 use super::places::Cursor;
 use super::shape::{kind, members};
-use super::{MAX_TOOLS, environment, extension, name, program, too_many};
+use super::{MAX_TOOLS, capabilities, environment, name, program, too_many};
 
 use root::Root;
 

@@ -48,7 +48,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let records = audit::records(args.log.folder()?)?;
-    let records = args.day.into_iter().fold(records, audit::Records::of);
+    let records = args.day.into_iter().fold(records, audit::LogRecords::of);
     let wanted = records.filter(|entry| entry.as_ref().map_or(true, |entry| args.wants(entry)));
     if args.json && args.last.is_none() {
         for entry in wanted {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::Outcome;
-use crate::sandbox::fault::Bytes;
+use crate::sandbox::trap::Bytes;
 
 use super::headers::MAX_HEADERS;
 

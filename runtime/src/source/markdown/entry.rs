@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::source::diagnostics::Diagnostics;
-use crate::source::{extension, name, program};
+use crate::source::{capabilities, name, program};
 use crate::tool::{Basis, Body, Disabled, Fact, Format, LimitRequest, Origin, Place, ScriptedHook, Tool};
 
 use super::node::{Fields, Node};

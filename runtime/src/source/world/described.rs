@@ -11,7 +11,7 @@ use crate::source::agent_tool::take;
 use crate::source::diagnostics::Diagnostics;
 use crate::source::interface::Statement;
 use crate::source::shape::{kind, members};
-use crate::source::{extension, name};
+use crate::source::{capabilities, name};
 
 const FIELDS: [&str; 18] = [
     "name",

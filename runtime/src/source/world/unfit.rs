@@ -2,8 +2,8 @@
 
 use crate::source::diagnostics::listed;
 use crate::source::imports::Known;
-use crate::source::inspect::interface::{self, Interface, PREVIEW_1};
-use crate::source::inspect::{self, Kind};
+use crate::source::inspect::interface::{self, ImportedInterface, PREVIEW_1};
+use crate::source::inspect::{self, ProgramKind};
 use crate::source::name::shortened;
 
 /// The most names that one reason lists.
@@ -53,7 +53,7 @@ pub(super) fn unlinked(known: &Known) -> Option<String> {
 }
 
 /// An import with the reason for which it cannot be linked.
-fn said(interface: &Interface) -> String {
+fn said(interface: &ImportedInterface) -> String {
     let version = interface.version.as_ref().map(|version| format!("@{version}")).unwrap_or_default();
     format!("`{}{version}` ({})", interface.name, interface.cannot_link.as_deref().unwrap_or_default())
 }
@@ -72,7 +72,7 @@ pub(super) fn uncallable(known: &Known) -> Option<String> {
              `main`, or as a component that exports functions"
         ));
     }
-    if inspect::kind(true, Some(known)) != Kind::Component {
+    if inspect::kind(true, Some(known)) != ProgramKind::Component {
         return None;
     }
     let exports =
