@@ -8,6 +8,7 @@ mod architecture;
 mod artifacts;
 mod audit;
 mod authoring;
+mod book;
 mod cli;
 mod compiling;
 mod computing;
