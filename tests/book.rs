@@ -35,7 +35,7 @@ use crate::crib::{Crib, TOOLCRIB, target};
 /// Time limit of one command.
 const MAX_COMMAND_TIME: Duration = Duration::from_secs(60);
 /// Fewest blocks that are run or written, over all pages.
-const MIN_CHECKED_BLOCKS: usize = 100;
+const MIN_CHECKED_BLOCKS: usize = 75;
 /// Most bytes of the README.
 const MAX_README_BYTES: usize = 8000;
 const README: &str = "README.md";
@@ -95,7 +95,10 @@ fn blocks(page: &str) -> Vec<Block> {
     for (index, line) in page.lines().enumerate() {
         let ticks = line.bytes().take_while(|byte| *byte == b'`').count();
         match open.take() {
-            Some((fence, block)) if ticks >= fence && line.len() == ticks => blocks.push(block),
+            Some((fence, block)) if ticks >= fence && line.len() == ticks => {
+                blocks.push(block);
+                before = "";
+            }
             Some((fence, mut block)) => {
                 block.text.push_str(line);
                 block.text.push('\n');
@@ -229,7 +232,7 @@ fn check(crib: &Crib, block: &Block) -> Result<(), String> {
     let text = block.text.as_str();
     match block.language.as_str() {
         "json" => serde_json::from_str::<serde_json::Value>(text).map(drop).map_err(|error| error.to_string())?,
-        "toml" => text.parse::<toml::Table>().map(drop).map_err(|error| error.to_string())?,
+        "toml" => toml::de::DeTable::parse(text).map(drop).map_err(|error| error.to_string())?,
         "rust" => return check_excerpt(crib, block),
         "markdown" | "yaml" | "text" | "wat" if block.caption.is_some() => {}
         "markdown" | "yaml" | "text" | "wat" => return Err("a caption has to name the file of the block".to_owned()),
@@ -293,7 +296,7 @@ fn check_page(page: &Path) -> Report {
 fn the_blocks_of_the_book_and_of_the_readme_do_as_they_say() {
     let pages = pages();
     let reports: Vec<Report> = thread::scope(|scope| {
-        let threads: Vec<_> = pages.iter().map(|page| scope.spawn(|| check_page(page))).collect();
+        let threads: Vec<_> = pages.iter().map(|page| scope.spawn(move || check_page(page))).collect();
         threads.into_iter().map(|thread| thread.join().expect("a report")).collect()
     });
     let failures: Vec<&str> = reports.iter().flat_map(|report| &report.failures).map(String::as_str).collect();
@@ -343,7 +346,7 @@ fn links_lead_to_files_and_headings_that_exist() {
         let text = read(&page);
         let targets = link.captures_iter(&text).map(|found| found[1].to_owned());
         for target in targets.filter(|target| !target.contains("://")) {
-            let (path, heading) = target.split_once('#').unwrap_or((&target, ""));
+            let (path, heading) = target.split_once('#').unwrap_or((target.as_str(), ""));
             let file = match path {
                 "" => page.clone(),
                 path => page.parent().expect("a folder").join(path),
