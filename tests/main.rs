@@ -7,6 +7,7 @@ mod answers;
 mod architecture;
 mod audit;
 mod authoring;
+mod book;
 mod cli;
 mod compiling;
 mod computing;
