@@ -1,10 +1,12 @@
 //! What an embedder holds: calls in, their results out.
 
 mod builder;
+mod options;
 mod settle;
 
 use std::sync::{Arc, Weak};
 
+use crate::audit::Audit;
 use crate::call::{Availability, ToolCall, ToolResult};
 use crate::delegate::Task;
 use crate::error::Error;
@@ -42,9 +44,10 @@ impl WeakRuntime {
 }
 
 impl Runtime {
-    /// Starts with no tools, nothing allowed, no log and the default limits.
-    pub fn builder() -> Builder {
-        Builder::new()
+    /// Starts a builder with this audit log, no tools, no permissions and the default limits. [`Audit::off`] runs calls
+    /// without a log.
+    pub fn builder(audit: Audit) -> Builder {
+        Builder::new(audit)
     }
 
     /// The tools, in the order of their sources; not what the host does itself.

@@ -52,24 +52,6 @@ impl Audience {
 }
 
 impl Builder {
-    /// Keeps a folder or file of the host's apart from every grant: no tool gets `least` access to a folder that is, holds
-    /// or lies in it, under any name. `what` it is stands in the error. The audit log, the compile cache, kept results and
-    /// kept values are kept apart without it.
-    #[must_use]
-    pub fn reserve(mut self, what: impl Into<String>, path: impl Into<PathBuf>, least: Access) -> Self {
-        self.reserved.push((what.into(), path.into(), least));
-        self
-    }
-
-    /// Keeps tools from writing, replacing or moving a file or folder inside what they are granted, such as settings that
-    /// later sessions follow. The sources and their programs are protected without it, and so are the names of which
-    /// [`settled_by`](crate::policy::settled_by) tells.
-    #[must_use]
-    pub fn protect(mut self, path: impl Into<PathBuf>) -> Self {
-        self.protected.push(path.into());
-        self
-    }
-
     /// Settles every tool, and warns of each that turns out to be unusable.
     ///
     /// # Errors
