@@ -25,7 +25,7 @@ use crate::source;
 use crate::tool::{Access, Body, Builtin, LimitRequest, Limits, ScriptedHook, Tool};
 
 use super::Runtime;
-use super::settle::{Audience, registered};
+use super::prepare::{Audience, register};
 
 /// Settings of a [`Runtime`]. Nothing is allowed by default.
 ///
@@ -130,11 +130,11 @@ impl Builder {
             policies.extend(loaded.policies);
         }
         let allowed = Allowed::resolve(&self.policy)?;
-        let kept = self.kept(allowed.mounts());
+        let reserved = self.reserved_places(allowed.mounts());
         let loaded: Vec<&Tool> = tools.iter().chain(scripted.iter().map(|hook: &ScriptedHook| &hook.tool)).collect();
-        let protected = self.protected(&kept, &loaded, allowed.mounts());
+        let protected = self.protected_paths(&reserved, &loaded, allowed.mounts());
         let allowed = allowed.protecting(Arc::new(protected));
-        let mut ready = self.settled(&mut tools, &allowed, &kept, &mut warnings)?;
+        let mut ready = self.prepare_tools(&mut tools, &allowed, &reserved, &mut warnings)?;
         let mut listeners: Vec<_> = self.hooks.iter().cloned().map(Listener::Own).collect();
         for mut hook in scripted {
             if !hook.tool.requested.secrets.is_empty() {
@@ -145,7 +145,7 @@ impl Builder {
                 let message = format!("hook {:?}: when.args: {why}", hook.tool.name);
                 return Err(Error::Source { path: hook.tool.origin.path.to_path_buf(), message });
             }
-            let ready = self.ready(&mut hook.tool, &allowed, &kept, false)?;
+            let ready = self.prepare_tool(&mut hook.tool, &allowed, &reserved, false)?;
             if let Some(unusable) = &hook.tool.unusable {
                 // A hook may guard calls, so the runtime does not start without it.
                 return Err(unusable.fault.clone());
@@ -158,11 +158,11 @@ impl Builder {
         builtins.extend(self.results.is_some().then_some(Builtin::ReadResult));
         builtins.extend([Builtin::TaskPoll, Builtin::TaskAwait].into_iter().filter(|_| has_tasks));
         for mut tool in builtins.into_iter().map(builtin::tool) {
-            ready.push(self.ready(&mut tool, &Allowed::default(), &kept, false)?);
+            ready.push(self.prepare_tool(&mut tool, &Allowed::default(), &reserved, false)?);
             tools.push(tool);
         }
         warnings.extend(self.check_rules(&tools, &ready)?);
-        let (registry, ready) = registered(tools.into_iter().zip(ready).collect())?;
+        let (registry, ready) = register(tools.into_iter().zip(ready).collect())?;
         let audit = match &self.secrets {
             Some(secrets) => self.audit.redact_secrets(secrets),
             None => self.audit,
