@@ -41,7 +41,7 @@ fn tokio() -> tokio::runtime::Runtime {
 }
 
 fn runtime(cache: Option<&Path>, audit: Audit) -> Runtime {
-    let builder = Runtime::builder().source(echo()).audit(audit);
+    let builder = Runtime::builder(audit).source(echo());
     cache.into_iter().fold(builder, |builder, cache| builder.compile_cache(cache)).build().expect("a runtime")
 }
 

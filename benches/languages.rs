@@ -26,7 +26,7 @@ fn tokio() -> tokio::runtime::Runtime {
 }
 
 fn runtime(component: &Path, cache: &Path) -> Runtime {
-    let builder = Runtime::builder().source(component).audit(Audit::off());
+    let builder = Runtime::builder(Audit::off()).source(component);
     builder.compile_cache(cache).build().expect("a runtime")
 }
 

@@ -47,7 +47,7 @@ fn tokio() -> tokio::runtime::Runtime {
 fn runtime(folder: &Path) -> Runtime {
     std::fs::write(folder.join("ten_lines.md"), TEN_LINES).expect("it is written");
     std::fs::write(folder.join("one_line.md"), ONE_LINE).expect("it is written");
-    let builder = Runtime::builder().source(folder).source(echo()).audit(Audit::off());
+    let builder = Runtime::builder(Audit::off()).source(folder).source(echo());
     builder.interpreter(INTERPRETER).compile_cache(folder.join("cache")).build().expect("a runtime")
 }
 

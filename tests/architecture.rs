@@ -1,5 +1,7 @@
 //! The order of the modules and what each must not know, kept by reading the sources.
 
+mod words;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

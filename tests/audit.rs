@@ -56,7 +56,7 @@ fn calls_across_midnight_lie_in_two_files() {
         move || SystemTime::UNIX_EPOCH + Duration::from_secs(seconds.load(Relaxed))
     };
     let audit = Audit::folder(crib.path("audit")).clock(clock);
-    let runtime = Runtime::builder().source(guest("empty")).audit(audit).build().unwrap();
+    let runtime = Runtime::builder(audit).source(guest("empty")).build().unwrap();
     // 2026-03-01T00:00:00Z, a second before it and a second after it.
     for at in [1_772_323_199, 1_772_323_201] {
         seconds.store(at, Relaxed);
@@ -126,7 +126,7 @@ fn a_call_that_cannot_be_logged_is_refused() {
 #[test]
 fn a_log_that_somebody_holds_locked_refuses_the_call_in_bound() {
     let crib = Crib::new();
-    let runtime = Runtime::builder().source(guest("empty")).audit(Audit::folder(crib.path("audit"))).build().unwrap();
+    let runtime = Runtime::builder(Audit::folder(crib.path("audit"))).source(guest("empty")).build().unwrap();
     let call = || block_on(runtime.call(ToolCall::new("", "empty", "{}"))).receipt.outcome;
     assert_eq!(call(), Outcome::Ok);
     let held = fs::File::open(crib.path("audit/head")).unwrap();
@@ -152,7 +152,7 @@ fn a_full_disk_refuses_the_call_before_it_runs() {
         eprintln!("skipped: this user may not mount a small file system");
         return;
     }
-    let runtime = Runtime::builder().source(guest("empty")).audit(Audit::folder(full.join("audit"))).build().unwrap();
+    let runtime = Runtime::builder(Audit::folder(full.join("audit"))).source(guest("empty")).build().unwrap();
     let result = block_on(runtime.call(ToolCall::new("", "empty", "{}")));
     let unmounted = std::process::Command::new("umount").arg(&full).status().unwrap();
     assert_eq!(result.receipt.outcome, Outcome::Unlogged);
@@ -163,7 +163,7 @@ fn a_full_disk_refuses_the_call_before_it_runs() {
 #[test]
 fn a_log_deleted_or_moved_between_calls_costs_no_record() {
     let crib = Crib::new();
-    let runtime = Runtime::builder().source(guest("empty")).audit(Audit::folder(crib.path("audit"))).build().unwrap();
+    let runtime = Runtime::builder(Audit::folder(crib.path("audit"))).source(guest("empty")).build().unwrap();
     let call = || block_on(runtime.call(ToolCall::new("", "empty", "{}"))).receipt.outcome;
     let file = || crib.logs().remove(0);
     assert_eq!(call(), Outcome::Ok);

@@ -151,7 +151,11 @@ fn a_folder_put_in_the_place_of_a_granted_one_is_not_granted() {
     let policy = toolcrib::Policy::default()
         .allow(toolcrib::policy::Permission::Write(crib.path("work")))
         .allow(toolcrib::policy::Permission::Read(crib.path("work/folder")));
-    let runtime = toolcrib::Runtime::builder().source(crib.path("tools.json")).policy(policy).build().unwrap();
+    let runtime = toolcrib::Runtime::builder(toolcrib::Audit::off())
+        .source(crib.path("tools.json"))
+        .policy(policy)
+        .build()
+        .unwrap();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let call = |arguments: Value| {
         let call = toolcrib::ToolCall::new("", "file_io", arguments.to_string());

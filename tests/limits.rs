@@ -189,7 +189,7 @@ fn open_listings_are_bounded() {
 fn what_one_host_call_copies_is_bounded() {
     let call = |host_call: usize| {
         let limits = toolcrib::tool::Limits { host_call, ..Default::default() };
-        let runtime = Runtime::builder().source(guest("echo")).limits(limits).build().unwrap();
+        let runtime = Runtime::builder(toolcrib::Audit::off()).source(guest("echo")).limits(limits).build().unwrap();
         let arguments = json!({"text": "x".repeat(3000)}).to_string();
         block_on(runtime.call(ToolCall::new("", "echo", arguments))).receipt.outcome
     };
@@ -198,7 +198,7 @@ fn what_one_host_call_copies_is_bounded() {
 
 #[test]
 fn arguments_over_the_cap_are_refused() {
-    let runtime = Runtime::builder().source(guest("echo")).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off()).source(guest("echo")).build().unwrap();
     let call = |bytes: usize| {
         let arguments = format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
         block_on(runtime.call(ToolCall::new("", "echo", arguments))).receipt.outcome
@@ -266,7 +266,11 @@ fn a_component_with_more_parts_than_a_slot_has_is_refused_at_load() {
 fn hung_calls_of_one_tool_leave_room_for_the_others() {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let limits = toolcrib::tool::Limits { deadline: Duration::from_secs(5), ..Default::default() };
-    let builder = Runtime::builder().source(guest("sleep")).source(guest("echo")).concurrency(4).limits(limits);
+    let builder = Runtime::builder(toolcrib::Audit::off())
+        .source(guest("sleep"))
+        .source(guest("echo"))
+        .concurrency(4)
+        .limits(limits);
     let runtime = builder.build().unwrap();
     tokio.block_on(async {
         runtime.prepare("echo").await.unwrap();
@@ -288,7 +292,7 @@ fn hung_calls_of_one_tool_leave_room_for_the_others() {
 #[test]
 fn a_program_that_could_not_be_read_once_is_read_again() {
     let crib = Crib::with_guests(&["echo"]);
-    let runtime = Runtime::builder().source(crib.path("tools.json")).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).build().unwrap();
     let program = crib.path("tools/bin/echo.wasm");
     fs::rename(&program, crib.path("away")).unwrap();
     let outcome = || block_on(runtime.call(ToolCall::new("", "echo", "{}"))).receipt.outcome;
@@ -320,7 +324,7 @@ fn what_is_not_one_line_of_json_is_a_bad_result() {
 #[test]
 fn more_calls_than_slots_wait_their_turn() {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let runtime = Runtime::builder().source(guest("echo")).concurrency(2).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off()).source(guest("echo")).concurrency(2).build().unwrap();
     tokio.block_on(async {
         let calls = (0..64).map(|n| {
             let runtime = runtime.clone();
@@ -340,7 +344,7 @@ fn a_dropped_call_stops_and_frees_its_slot() {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let crib = Crib::new();
     let audit = toolcrib::Audit::folder(crib.path("audit"));
-    let runtime = Runtime::builder().source(guest("spin")).source(guest("sleep")).concurrency(1).audit(audit).build();
+    let runtime = Runtime::builder(audit).source(guest("spin")).source(guest("sleep")).concurrency(1).build();
     let runtime = runtime.unwrap();
     tokio.block_on(async {
         for name in ["spin", "sleep", "spin", "sleep"] {
@@ -357,7 +361,12 @@ fn a_dropped_call_stops_and_frees_its_slot() {
 fn a_thousand_timeouts_leave_nothing_behind() {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let limits = toolcrib::tool::Limits { deadline: Duration::from_millis(1), ..Default::default() };
-    let runtime = Runtime::builder().source(guest("sleep")).source(guest("echo")).limits(limits).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off())
+        .source(guest("sleep"))
+        .source(guest("echo"))
+        .limits(limits)
+        .build()
+        .unwrap();
     tokio.block_on(async {
         let round = async || {
             let calls = (0..250).map(|_| runtime.call(ToolCall::new("", "sleep", "{}")));

@@ -80,7 +80,7 @@ fn a_tool_that_is_replaced_during_a_call_ends_on_the_old_version() {
     let crib = Crib::with_guests(&["nap", "empty"]);
     let program = crib.path("tools/bin/nap.wasm");
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let runtime = toolcrib::Runtime::builder().source(crib.path("tools.json")).build().unwrap();
+    let runtime = toolcrib::Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).build().unwrap();
     let naps = || {
         let runtime = runtime.clone();
         tokio.spawn(async move { runtime.call(toolcrib::ToolCall::new("", "nap", r#"{"ms":700}"#)).await })
@@ -208,7 +208,11 @@ fn no_byte_of_an_earlier_call_is_seen_later() {
             (drop (call $write (i32.const 1) (i32.const 64) (i32.const 1) (i32.const 72)))))"#;
     let crib = Crib::new();
     crib.install_wat("soil", soil);
-    let runtime = toolcrib::Runtime::builder().source(crib.path("tools/bin/soil.wasm")).concurrency(1).build().unwrap();
+    let runtime = toolcrib::Runtime::builder(toolcrib::Audit::off())
+        .source(crib.path("tools/bin/soil.wasm"))
+        .concurrency(1)
+        .build()
+        .unwrap();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for _ in 0..50 {
         let result = tokio.block_on(runtime.call(toolcrib::ToolCall::new("", "soil", "{}")));

@@ -32,9 +32,8 @@ fn crib() -> Crib {
 
 /// A runtime with the tools of a component of the crib, and its log in the crib.
 fn runtime_of(crib: &Crib, component: &str, with: impl FnOnce(Builder) -> Builder) -> Runtime {
-    let builder = Runtime::builder()
+    let builder = Runtime::builder(Audit::folder(crib.path("audit")))
         .source(crib.path(component))
-        .audit(Audit::folder(crib.path("audit")))
         .compile_cache(target().join("test-cache"));
     with(builder).build().unwrap()
 }

@@ -187,12 +187,11 @@ impl Sources {
         let approvals = self.rules.kept.file();
         let vault = self.secrets.kept.vault().ok();
         let agreed = approvals.as_ref().map_or(Ok(Vec::new()), Approvals::read)?;
-        let mut builder = Runtime::builder()
+        let mut builder = Runtime::builder(self.audit(secrets)?)
             .strict(self.strict)
             .policy(self.policy(&config))
             .approvals(agreed.iter().map(StoredApproval::approval))
             .approver(Arc::new(Person::new(approvals.clone(), agreed)))
-            .audit(self.audit(secrets)?)
             .limits(Limits { deadline: default_deadline, ..Limits::default() })
             .ceiling(self.ceiling())
             .environment(environment())

@@ -8,10 +8,9 @@
 //! use toolcrib::policy::Permission;
 //! use toolcrib::{Audit, Policy, Runtime, ToolCall};
 //!
-//! let runtime = Runtime::builder()
+//! let runtime = Runtime::builder(Audit::folder("./audit"))
 //!     .source("tools.json")
 //!     .policy(Policy::default().allow(Permission::Read("./data".into())))
-//!     .audit(Audit::folder("./audit"))
 //!     .build()?;
 //! let result = runtime.call(ToolCall::new("call-1", "fs_read_file", r#"{"path":"notes.md"}"#)).await;
 //! println!("{}", result.content());

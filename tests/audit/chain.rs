@@ -25,7 +25,7 @@ fn logged(names: &[&str]) -> Crib {
 fn sign(crib: &Crib, names: &[&str]) {
     let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(1_772_366_400);
     let audit = Audit::folder(crib.path("audit")).clock(move || noon);
-    let runtime = Runtime::builder().source(guest("empty")).audit(audit).build().unwrap();
+    let runtime = Runtime::builder(audit).source(guest("empty")).build().unwrap();
     for name in names {
         block_on(runtime.call(ToolCall::new("", *name, "{}")));
     }
@@ -200,7 +200,7 @@ fn the_chain_crosses_midnight_and_a_clock_that_is_behind_does_not_break_it() {
         let seconds = seconds.clone();
         let clock = move || SystemTime::UNIX_EPOCH + Duration::from_secs(seconds.load(Relaxed));
         let audit = Audit::folder(crib.path("audit")).clock(clock);
-        Runtime::builder().source(guest("empty")).audit(audit).build().unwrap()
+        Runtime::builder(audit).source(guest("empty")).build().unwrap()
     };
     let (one, other) = (process(), process());
     // 2026-03-01T00:00:00Z, a second before it and a second after it: one process is over it, the other not yet.

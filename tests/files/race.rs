@@ -58,7 +58,12 @@ fn opened_while<const N: usize>(
 ) {
     let policy = Policy::default().allow(Permission::Write(crib.path("work")));
     let limits = Limits { deadline: Duration::from_secs(120), ..Limits::default() };
-    let runtime = Runtime::builder().source(crib.path("tools.json")).policy(policy).limits(limits).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off())
+        .source(crib.path("tools.json"))
+        .policy(policy)
+        .limits(limits)
+        .build()
+        .unwrap();
     let mut tokio = tokio::runtime::Builder::new_multi_thread();
     let tokio = tokio.worker_threads(2).max_blocking_threads(2).enable_all().build().unwrap();
     let call = |name: &str, arguments: Value| {

@@ -58,7 +58,8 @@ fn nothing_of_an_earlier_call_is_left_in_a_later_one() {
     crib.install_wat("looks_too", LOOKS_AND_LEAVES);
     let tool = |name: &str| crib.path(format!("tools/bin/{name}.wasm"));
     // One slot, so that each call gets what the one before had.
-    let builder = Runtime::builder().source(tool("looks")).source(tool("looks_too")).concurrency(1);
+    let builder =
+        Runtime::builder(toolcrib::Audit::off()).source(tool("looks")).source(tool("looks_too")).concurrency(1);
     let runtime = builder.build().unwrap();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for call in 0..20 {
@@ -74,7 +75,7 @@ fn a_call_leaves_no_file_but_those_it_wrote() {
     let temporary = crib.path("temporary");
     fs::create_dir(&temporary).unwrap();
     let policy = Policy::default().allow(Permission::Write(crib.path("work")));
-    let runtime = Runtime::builder().source(guest("file_io")).policy(policy).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off()).source(guest("file_io")).policy(policy).build().unwrap();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let call = |arguments: serde_json::Value| {
         tokio.block_on(runtime.call(ToolCall::new("", "file_io", arguments.to_string()))).content().into_owned()

@@ -107,9 +107,8 @@ fn measured(case: &'static Case, plan: Plan) -> Vec<Run> {
     let mut spin = crib.entry("spin");
     spin["interface"] = json!({"timeout_ms": 86_400_000});
     crib.manifest(&json!({"tools": [case.entry(), crib.entry("echo"), spin]}));
-    let mut builder = Runtime::builder()
+    let mut builder = Runtime::builder(Audit::folder(crib.path("audit")))
         .source(crib.path("tools.json"))
-        .audit(Audit::folder(crib.path("audit")))
         .compile_cache(target().join("test-cache"));
     if case.at_once > FLOOD {
         builder =

@@ -16,7 +16,11 @@ fn threads(workers: usize) -> tokio::runtime::Runtime {
 #[test]
 fn as_many_endless_loops_as_cores_leave_room_for_others() {
     let limits = Limits { deadline: Duration::from_secs(20), ..Limits::default() };
-    let builder = Runtime::builder().source(guest("spin")).source(guest("echo")).source(guest("nap")).limits(limits);
+    let builder = Runtime::builder(toolcrib::Audit::off())
+        .source(guest("spin"))
+        .source(guest("echo"))
+        .source(guest("nap"))
+        .limits(limits);
     let runtime = builder.build().unwrap();
     threads(2).block_on(async {
         for name in ["spin", "echo", "nap"] {
@@ -44,7 +48,7 @@ fn as_many_endless_loops_as_cores_leave_room_for_others() {
 
 #[test]
 fn every_limit_is_on_by_default() {
-    let runtime = Runtime::builder().source(guest("echo")).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off()).source(guest("echo")).build().unwrap();
     let limits = *runtime.limits("echo").unwrap();
     assert_eq!((limits.deadline, limits.memory), (Duration::from_secs(30), 128 << 20));
     assert_eq!((limits.stdout, limits.stderr), (1 << 20, 64 << 10));
@@ -53,7 +57,10 @@ fn every_limit_is_on_by_default() {
 
 #[test]
 fn a_tool_that_trapped_runs_again() {
-    let runtime = Runtime::builder().source(guest("checked")).source(guest("exit_code")).source(guest("panic"));
+    let runtime = Runtime::builder(toolcrib::Audit::off())
+        .source(guest("checked"))
+        .source(guest("exit_code"))
+        .source(guest("panic"));
     let runtime = runtime.build().unwrap();
     threads(1).block_on(async {
         for _ in 0..3 {
@@ -86,7 +93,7 @@ fn a_long_argument_is_cut_between_characters() {
 
 #[test]
 fn many_large_calls_at_once_are_all_answered() {
-    let runtime = Runtime::builder().source(guest("echo")).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off()).source(guest("echo")).build().unwrap();
     threads(2).block_on(async {
         let calls = (0..200).map(|number: usize| {
             let runtime = runtime.clone();
@@ -106,7 +113,8 @@ fn many_large_calls_at_once_are_all_answered() {
 fn no_call_changes_a_grant() {
     let crib = Crib::with_guests(&["file_io"]);
     let write = Policy::default().allow(Permission::Write(crib.path("work")));
-    let runtime = Runtime::builder().source(crib.path("tools.json")).policy(write).build().unwrap();
+    let runtime =
+        Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).policy(write).build().unwrap();
     let granted = || runtime.grant("file_io").unwrap().granted();
     let before = granted();
     threads(1).block_on(async {

@@ -47,7 +47,7 @@ fn what_the_operator_says_goes_before_every_claim() {
 #[test]
 fn two_claims_are_an_error_that_names_both() {
     let crib = crib();
-    let runtime = Runtime::builder()
+    let runtime = Runtime::builder(toolcrib::Audit::off())
         .source(crib.path("rich.wasm"))
         .source(crib.path("claims.wasm"))
         .compile_cache(target().join("test-cache"));

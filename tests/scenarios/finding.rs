@@ -20,7 +20,7 @@ fn within(session: &Session, name: &str, arguments: &Value) -> ToolResult {
 
 #[test]
 fn scenario_01_discover_tools_without_loading_each_into_the_models_context() {
-    let runtime = Runtime::builder().source(toolbox()).defer_above(3).build().unwrap();
+    let runtime = Runtime::builder(Audit::off()).source(toolbox()).defer_above(3).build().unwrap();
     let session = runtime.session();
     assert_eq!(shown(&session), ["tool_search"]);
     let found = within(&session, "tool_search", &json!({"query": "read file", "max_results": 2}));
@@ -73,7 +73,7 @@ fn scenario_04_values_are_refused_by_the_tools_own_rules_before_any_io() {
     });
     let crib = crib(&[("part", "echo", json!({ "interface": interface, "capabilities": {"files": "read"} }))]);
     let policy = || Policy::default().allow(Permission::Read(crib.path("work")));
-    let runtime = Runtime::builder().source(crib.path("tools.json")).policy(policy()).build().unwrap();
+    let runtime = Runtime::builder(Audit::off()).source(crib.path("tools.json")).policy(policy()).build().unwrap();
     let backwards = call(&runtime, "part", &json!({"start": 2, "end": 1}));
     assert_eq!(backwards.receipt.outcome.as_str(), "bad-arguments");
     assert!(backwards.content().contains("start after end"), "{}", backwards.content());

@@ -10,9 +10,8 @@ use super::{crib, of, shown, wat};
 
 /// A runtime with the component's tools, so that one process makes many calls.
 fn runtime(crib: &crate::crib::Crib, component: &str) -> Runtime {
-    Runtime::builder()
+    Runtime::builder(Audit::folder(crib.path("audit")))
         .source(crib.path(component))
-        .audit(Audit::folder(crib.path("audit")))
         .compile_cache(target().join("test-cache"))
         .build()
         .unwrap()

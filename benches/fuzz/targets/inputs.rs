@@ -25,7 +25,11 @@ pub(super) fn schema(folder: &Path) -> Act {
             return;
         };
         let path = manifest_of(&folder, entry);
-        let built = Runtime::builder().source(&path).compile_cache(folder.join("cache")).concurrency(1).build();
+        let built = Runtime::builder(toolcrib::Audit::off())
+            .source(&path)
+            .compile_cache(folder.join("cache"))
+            .concurrency(1)
+            .build();
         let Ok(runtime) = built else { return };
         let result = call(&threads, &runtime, "t", arguments);
         if result.receipt.outcome == Outcome::BadArguments {
@@ -54,7 +58,7 @@ pub(super) fn arguments(folder: &Path) -> Act {
     let path = manifest_of(folder, json!({"schema": schema, "interface": {"value_validation": [rule]}}));
     let (kept, threads) = (folder.join("records"), super::threads());
     let records = Arc::new(AgentToolRecorder::folder(&kept).expect("records"));
-    let builder = Runtime::builder().source(&path).observer(records.clone()).concurrency(1);
+    let builder = Runtime::builder(toolcrib::Audit::off()).source(&path).observer(records.clone()).concurrency(1);
     let runtime = builder.build().expect("a runtime");
     Box::new(move |input| {
         let Ok(text) = std::str::from_utf8(input) else { return };

@@ -21,7 +21,7 @@ pub(super) fn audit(folder: &Path) -> Act {
     let sign = move |folder: &Path, calls: usize| {
         let clock = || SystemTime::UNIX_EPOCH + Duration::from_secs(1_772_323_200);
         let audit = Audit::folder(folder).clock(clock);
-        let runtime = Runtime::builder().audit(audit).concurrency(1).build().expect("a runtime");
+        let runtime = Runtime::builder(audit).concurrency(1).build().expect("a runtime");
         let call = |at| threads.block_on(runtime.call(ToolCall::new(format!("c{at}"), "nothing", "{}")));
         (0..calls).all(|at| call(at).receipt.outcome != Outcome::Unlogged)
     };

@@ -18,7 +18,12 @@ pub(super) fn paths(folder: &Path) -> Act {
     let desk = folder.join("desk");
     fs::create_dir_all(&desk).expect("a folder");
     let policy = Policy::default().allow(Permission::Read(desk));
-    let runtime = Runtime::builder().source(&source).policy(policy).concurrency(1).build().expect("a runtime");
+    let runtime = Runtime::builder(toolcrib::Audit::off())
+        .source(&source)
+        .policy(policy)
+        .concurrency(1)
+        .build()
+        .expect("a runtime");
     let threads = super::threads();
     let rule = |behavior, text: &str| Rule::new(behavior, text.parse().expect("a pattern"), "here");
     let denied = rule(Behavior::Deny, "t(path=secrets/*)");

@@ -199,7 +199,7 @@ fn runtime(sources: &Sources, settings: &Settings, with: impl FnOnce(Builder) ->
     if sources.tools.is_empty() && sources.paths().is_err() {
         let missing = "no tools: there is no `./tools.json`, no `./.harness` and no `--tools`";
         render::warning(&format!("{missing}; the model can only talk"));
-        let builder = Runtime::builder().audit(sources.audit(settings.secrets())?);
+        let builder = Runtime::builder(sources.audit(settings.secrets())?);
         return with(builder).build().context("cannot run without tools");
     }
     sources.runtime_with(settings.tool_timeout.value, settings.secrets(), with)

@@ -137,7 +137,7 @@ mod tests {
         let manifest = folder.path().join("tools.json");
         let listed = json!({ "name": "patch", "description": "change files", "command": ["./tools/bin/patch"] });
         std::fs::write(&manifest, json!({ "tools": [listed] }).to_string()).expect("a manifest");
-        let runtime = Runtime::builder().source(&manifest).build().expect("a runtime");
+        let runtime = Runtime::builder(toolcrib::Audit::off()).source(&manifest).build().expect("a runtime");
         let mut tool = runtime.tool("patch").expect("the tool").clone();
         let text = TextInput { grammar, field: "patch".to_owned(), description: Some("the patch".to_owned()) };
         tool.parameters = Some(text.schema());

@@ -94,7 +94,7 @@ fn fault(path: &Path, error: toolcrib::Error) -> Diagnostic {
 
 /// What shows only when the tools are put together, their programs compiled and their scripts read.
 async fn loaded(path: &Path, compiling: &Compiling) -> Vec<Diagnostic> {
-    let builder = compiling.settle(Runtime::builder().source(path).audit(Audit::off()));
+    let builder = compiling.settle(Runtime::builder(Audit::off()).source(path));
     let runtime = match builder.build() {
         Ok(runtime) => runtime,
         Err(error) => return vec![fault(path, error)],

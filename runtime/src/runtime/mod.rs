@@ -1,10 +1,12 @@
-//! What an embedder holds: calls in, their results out.
+//! The runtime that an embedder holds: tools, sessions and calls.
 
 mod builder;
-mod settle;
+mod options;
+mod prepare;
 
 use std::sync::{Arc, Weak};
 
+use crate::audit::Audit;
 use crate::call::{Availability, ToolCall, ToolResult};
 use crate::delegate::Task;
 use crate::error::Error;
@@ -15,17 +17,17 @@ use crate::tool::{Body, Limits, ScriptedHook, Tool};
 
 pub use builder::Builder;
 
-/// A set of tools, ready to be called. Clones share everything.
+/// Set of tools with their grants, ready to be called. Clones share all state.
 #[derive(Clone)]
 pub struct Runtime {
     pipeline: Arc<Pipeline>,
     warnings: Arc<[Diagnostic]>,
-    /// Of calls that belong to no conversation.
+    /// State of calls outside of sessions.
     memory: Arc<Memory>,
 }
 
-/// A runtime that its holder does not keep: a [`Delegate`](crate::Delegate), which the runtime itself holds, finds it by
-/// this.
+/// Weak reference to a [`Runtime`], for extensions that the runtime itself owns, such as a
+/// [`Delegate`](crate::Delegate).
 #[derive(Clone)]
 pub struct WeakRuntime {
     pipeline: Weak<Pipeline>,
@@ -34,7 +36,7 @@ pub struct WeakRuntime {
 }
 
 impl WeakRuntime {
-    /// The runtime, where somebody still keeps it.
+    /// Returns the runtime, or `None` after the last clone was dropped.
     pub fn upgrade(&self) -> Option<Runtime> {
         let pipeline = self.pipeline.upgrade()?;
         Some(Runtime { pipeline, warnings: self.warnings.clone(), memory: self.memory.clone() })
@@ -42,18 +44,19 @@ impl WeakRuntime {
 }
 
 impl Runtime {
-    /// Starts with no tools, nothing allowed, no log and the default limits.
-    pub fn builder() -> Builder {
-        Builder::new()
+    /// Starts a builder with this audit log, no tools, no permissions and the default limits. [`Audit::off`] runs calls
+    /// without a log.
+    pub fn builder(audit: Audit) -> Builder {
+        Builder::new(audit)
     }
 
-    /// The tools, in the order of their sources; not what the host does itself.
+    /// Lists the tools in the order of their sources, without the tools that the host brings itself.
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
         self.pipeline.registry.tools().iter().filter(|tool| !matches!(tool.body, Body::Builtin(_)))
     }
 
-    /// The tools that cannot be called, each with the reason in words for the model: what is unusable, and what a rule, a
-    /// record or a policy closes.
+    /// Lists the tools that cannot be called, each with the reason in words for the model: unusable tools, and tools disabled
+    /// by a rule, by their own definition or by a project's policy.
     pub fn disabled(&self) -> impl Iterator<Item = (&Tool, &str)> {
         self.tools().filter_map(|tool| match self.availability(&tool.name)? {
             Availability::Unusable { why } | Availability::Disabled { why, .. } => Some((tool, why)),
@@ -61,35 +64,35 @@ impl Runtime {
         })
     }
 
-    /// The hooks of its sources, in the order in which they are heard.
+    /// Lists the script hooks of the sources in the order in which they run.
     pub fn hooks(&self) -> impl Iterator<Item = &ScriptedHook> {
         self.pipeline.hooks.of_sources().map(|script| &script.hook)
     }
 
-    /// What was granted, to tools and to hooks.
+    /// Lists the grants of tools and of script hooks.
     pub fn grants(&self) -> impl Iterator<Item = (&Tool, &Grant)> {
         let tools = self.pipeline.registry.tools().iter().zip(&self.pipeline.ready);
         let hooks = self.pipeline.hooks.of_sources().map(|Scripted { hook, ready }| (&hook.tool, ready));
         tools.chain(hooks).map(|(tool, ready)| (tool, ready.grant.as_ref()))
     }
 
-    /// The same runtime for somebody whom it holds itself.
+    /// Returns a weak reference to this runtime.
     pub fn downgrade(&self) -> WeakRuntime {
         let pipeline = Arc::downgrade(&self.pipeline);
         WeakRuntime { pipeline, warnings: self.warnings.clone(), memory: self.memory.clone() }
     }
 
-    /// A conversation with these tools.
+    /// Starts a session: one conversation with these tools.
     pub fn session(&self) -> Session {
         Session::new(self.pipeline.clone(), Arc::default())
     }
 
-    /// The conversation of an agent to which a task was handed.
+    /// Starts the session of an agent that took over a delegated task.
     pub fn session_for(&self, task: &Task) -> Session {
         Session::new(self.pipeline.clone(), Arc::new(Memory::of_task(task)))
     }
 
-    /// The conversation of a caller who knows every tool and searches for none; [`Runtime::call`] belongs to it.
+    /// Returns the session of callers that know every tool and need no search; [`Runtime::call`] belongs to it.
     pub fn open_session(&self) -> Session {
         Session::new(self.pipeline.clone(), self.memory.clone())
     }
@@ -108,37 +111,37 @@ impl Runtime {
         })
     }
 
-    /// How the calls of one step go together.
+    /// Returns the scheduling of the calls of one step.
     pub fn scheduler(&self) -> &Scheduler {
         &self.pipeline.scheduler
     }
 
-    /// A tool by its name.
+    /// Returns the tool with this name or alias.
     pub fn tool(&self, name: &str) -> Option<&Tool> {
         let index = self.pipeline.registry.index(name)?;
         Some(&self.pipeline.registry.tools()[index])
     }
 
-    /// What a tool was granted.
+    /// Returns the grant of a tool.
     pub fn grant(&self, name: &str) -> Option<&Grant> {
         self.pipeline.registry.index(name).map(|index| self.pipeline.ready[index].grant.as_ref())
     }
 
-    /// The limits under which a tool runs.
+    /// Returns the limits of a tool.
     pub fn limits(&self, name: &str) -> Option<&Limits> {
         self.pipeline.registry.index(name).map(|index| &self.pipeline.ready[index].limits)
     }
 
-    /// What the sources said that was ignored.
+    /// Lists the warnings of the build.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
 
-    /// Compiles a tool's program, or takes it from the cache, ahead of the first call.
+    /// Compiles a tool's program, or loads it from the cache, before its first call.
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownTool`], [`Error::Component`] where the program cannot run, or the fault of a tool that is unusable.
+    /// [`Error::UnknownTool`], [`Error::Component`] if the program cannot run, or the error of an unusable tool.
     pub async fn prepare(&self, name: &str) -> Result<(), Error> {
         let entry = self.pipeline.at(self.pipeline.registry.find(name)?);
         if let Some(unusable) = &entry.tool.unusable {
@@ -153,11 +156,11 @@ impl Runtime {
         }
     }
 
-    /// Makes ready what its sources' hooks run on, ahead of the first call.
+    /// Compiles the interpreter of script hooks, or loads it from the cache, before the first call.
     ///
     /// # Errors
     ///
-    /// [`Error::Component`] where the interpreter cannot run.
+    /// [`Error::Component`] if the interpreter cannot run.
     pub async fn prepare_hooks(&self) -> Result<(), Error> {
         for Scripted { hook, ready } in self.pipeline.hooks.of_sources() {
             self.pipeline.interpreter(ready).await.map_err(|error| Error::Component {
@@ -168,19 +171,18 @@ impl Runtime {
         Ok(())
     }
 
-    /// What is wrong with the scripts of tools and hooks, as far as that can be known without running them: found by the
-    /// interpreter, in the sandbox.
+    /// Checks the scripts of tools and hooks without running them, by the interpreter in the sandbox.
     ///
     /// # Errors
     ///
-    /// [`Error::Component`] where the interpreter cannot run.
+    /// [`Error::Component`] if the interpreter cannot run.
     pub async fn check_scripts(&self) -> Result<Vec<Diagnostic>, Error> {
         self.pipeline.check_scripts().await
     }
 
-    /// Calls a tool. A wrong, refused or failed call is an answer too: there is always a result, and always one record.
-    /// Dropping the future stops the guest. It runs on a tokio runtime with its timer enabled, and with its I/O where a
-    /// tool may send requests.
+    /// Calls a tool. There is always a result and always one audit record, also for an invalid, refused or failed call.
+    /// Dropping the future stops the guest. Needs a tokio runtime with its timer enabled, and with its I/O driver if tools
+    /// may send requests.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
         self.pipeline.call(call, Context::alone(&self.memory)).await
     }

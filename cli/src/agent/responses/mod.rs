@@ -111,7 +111,7 @@ mod tests {
 
     /// The result of a call, as a tool might have it.
     async fn result(line: &str, media: &[(&str, Option<&str>, &str)], form: Form) -> ToolResult {
-        let runtime = Runtime::builder().audit(Audit::off()).build().expect("a runtime");
+        let runtime = Runtime::builder(Audit::off()).build().expect("a runtime");
         let mut step = runtime.session().step(vec![ToolCall::new("a", "none", "{}")]);
         let mut result = step.next().await.expect("a result");
         let media = media.iter().map(|(kind, name, data)| Media {

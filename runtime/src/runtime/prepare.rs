@@ -1,4 +1,4 @@
-//! What is settled for a tool before its first call: its checks, its grant, its limits, and whether it can be called at all.
+//! Preparation of tools when a runtime is built: checks, grants, limits and availability.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -18,19 +18,19 @@ use crate::tool::{Access, Body, Enablement, FileRequest, Format, Origin, Tool, U
 
 use super::builder::Builder;
 
-/// For whom a runtime is: its tags, and the model that is shown its tools, as far as they are known.
+/// Audience of a runtime: its tags and the model that sees its tools, as far as they are known.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Audience {
-    /// The tags of the run.
+    /// Tags of the run.
     pub(super) tags: BTreeSet<String>,
-    /// The model's name, where there is a model.
+    /// Name of the model, if there is one.
     pub(super) model: Option<String>,
-    /// What the model's server can do, where that is known.
+    /// Abilities of the model's server, if they are known.
     pub(super) provider: Option<BTreeSet<String>>,
 }
 
 impl Audience {
-    /// Why a tool is not for it: the field of the tool's record that says so, and the reason in words.
+    /// Returns the field that excludes a tool from this audience, and the reason in words for the model.
     fn excludes(&self, enablement: &Enablement) -> Option<(&'static str, String)> {
         let Enablement { required_tags, forbidden_tags, models, provider, .. } = enablement;
         if let Some(tag) = required_tags.iter().find(|tag| !self.tags.contains(*tag)) {
@@ -52,34 +52,16 @@ impl Audience {
 }
 
 impl Builder {
-    /// Keeps a folder or file of the host's apart from every grant: no tool gets `least` access to a folder that is, holds
-    /// or lies in it, under any name. `what` it is stands in the error. The audit log, the compile cache, kept results and
-    /// kept values are kept apart without it.
-    #[must_use]
-    pub fn reserve(mut self, what: impl Into<String>, path: impl Into<PathBuf>, least: Access) -> Self {
-        self.reserved.push((what.into(), path.into(), least));
-        self
-    }
-
-    /// Keeps tools from writing, replacing or moving a file or folder inside what they are granted, such as settings that
-    /// later sessions follow. The sources and their programs are protected without it, and so are the names of which
-    /// [`settled_by`](crate::policy::settled_by) tells.
-    #[must_use]
-    pub fn protect(mut self, path: impl Into<PathBuf>) -> Self {
-        self.protected.push(path.into());
-        self
-    }
-
-    /// Settles every tool, and warns of each that turns out to be unusable.
+    /// Prepares every tool, and adds a warning for each that turns out to be unusable.
     ///
     /// # Errors
     ///
-    /// See [`ready`](Self::ready).
-    pub(super) fn settled(
+    /// See [`prepare_tool`](Self::prepare_tool).
+    pub(super) fn prepare_tools(
         &self,
         tools: &mut [Tool],
         allowed: &Allowed,
-        kept: &[Kept],
+        reserved: &[ReservedPlace],
         warnings: &mut Vec<Diagnostic>,
     ) -> Result<Vec<Ready>, Error> {
         let defers = tools.iter().filter(|tool| tool.unusable.is_none()).count() > self.defer_above;
@@ -87,7 +69,7 @@ impl Builder {
         let mut ready = Vec::with_capacity(tools.len() + 4);
         for tool in tools {
             let was_usable = tool.unusable.is_none();
-            ready.push(self.ready(tool, allowed, kept, defers)?.sharing_program(tool, &mut programs));
+            ready.push(self.prepare_tool(tool, allowed, reserved, defers)?.sharing_program(tool, &mut programs));
             if let Some(unusable) = tool.unusable.as_ref().filter(|_| was_usable) {
                 warnings.push(Diagnostic {
                     severity: Severity::Warning,
@@ -100,16 +82,20 @@ impl Builder {
         Ok(ready)
     }
 
-    /// Settles what is known of a tool before its first call.
-    pub(super) fn ready(
+    /// Compiles the checks of a tool and decides its grant, limits and availability. Nothing of it is compiled or run.
+    ///
+    /// # Errors
+    ///
+    /// An invalid grant; an invalid schema or mask if the builder is strict, which otherwise makes the tool unusable.
+    pub(super) fn prepare_tool(
         &self,
         tool: &mut Tool,
         allowed: &Allowed,
-        kept: &[Kept],
+        reserved: &[ReservedPlace],
         defers: bool,
     ) -> Result<Ready, Error> {
         if tool.unusable.is_some() {
-            return self.shut(tool);
+            return self.prepare_unusable(tool);
         }
         let (input, masks) = match self.checks(tool) {
             Ok(checks) => checks,
@@ -120,11 +106,11 @@ impl Builder {
                     return Err(fault);
                 }
                 tool.unusable = Some(Arc::new(Unusable { why, fault }));
-                return self.shut(tool);
+                return self.prepare_unusable(tool);
             }
         };
         let grant = Grant::new(tool, allowed, &self.environment)?;
-        refuse_reach(&grant, kept)?;
+        refuse_reserved(&grant, reserved)?;
         if grant.is_read_only() {
             tool.interface.infer_read_only();
         }
@@ -140,11 +126,12 @@ impl Builder {
         Ok(ready)
     }
 
-    /// Checks that rules over calls can match: warns of those that match no tool, of which there may be more elsewhere.
+    /// Checks that every rule can match, and returns a warning for each that matches no loaded tool: the tool may come from
+    /// another source in another run.
     ///
     /// # Errors
     ///
-    /// [`Error::Permission`] for the first that matches a tool and can match none of its calls.
+    /// [`Error::Permission`] for the first rule that matches a tool and can match none of its calls.
     pub(super) fn check_rules(&self, tools: &[Tool], ready: &[Ready]) -> Result<Vec<Diagnostic>, Error> {
         let rules = self.policy.rules();
         let with_roots: Vec<_> = tools.iter().zip(ready).map(|(tool, ready)| (tool, ready.grant.root())).collect();
@@ -159,7 +146,11 @@ impl Builder {
         Ok(rules.about_none(tools).map(warning).collect())
     }
 
-    /// What checks the arguments and answers of a tool, and what masks them.
+    /// Compiles the schemas and masks of a tool.
+    ///
+    /// # Errors
+    ///
+    /// The invalid schema or unknown mask, in words for the model.
     fn checks(&self, tool: &Tool) -> Result<(Input, Redactions), String> {
         let input = Input::compile(tool)?;
         let mut masks = Redactions::default();
@@ -171,8 +162,8 @@ impl Builder {
         Ok((input, masks))
     }
 
-    /// What is settled for a tool that cannot be used: it is granted nothing, and no call passes.
-    fn shut(&self, tool: &Tool) -> Result<Ready, Error> {
+    /// Prepares an unusable tool: it is granted nothing, and every call is refused.
+    fn prepare_unusable(&self, tool: &Tool) -> Result<Ready, Error> {
         let bare = Tool::new(&tool.name, Body::Absent, Origin::of(tool.origin.format, tool.origin.path.clone()));
         let input = Input::compile(&bare).map_err(Error::Engine)?;
         let grant = Grant::new(&bare, &Allowed::default(), &HashMap::new())?;
@@ -182,7 +173,7 @@ impl Builder {
         Ok(ready)
     }
 
-    /// Why a tool cannot be called, whatever the arguments.
+    /// Returns the decision and the reason that disable a tool, whatever the arguments.
     fn disabled(&self, tool: &Tool, grant: &Grant) -> Option<(Decision, String)> {
         if let Some(rule) = self.policy.rules().blocks(tool) {
             let decision = Decision::new(Behavior::Deny, Reason::Rule, rule.to_string());
@@ -216,29 +207,30 @@ impl Builder {
         None
     }
 
-    /// Lists what the host keeps for itself, apart from what tools are granted: with the audit log a guest could
-    /// forge records, with the compile cache code.
-    pub(super) fn kept(&self, mounts: &Mounts) -> Vec<Kept> {
+    /// Lists the places that no grant may reach. With the audit log a guest could forge records, with the compile cache
+    /// code.
+    pub(super) fn reserved_places(&self, mounts: &Mounts) -> Vec<ReservedPlace> {
         let own = [
             ("audit log", self.audit.place()),
             ("compile cache", self.compile_cache.as_deref()),
             ("kept results", self.results.as_ref().map(Results::path)),
             ("kept values", self.keyvalue.as_ref().map(KeyValue::path)),
         ];
-        let own = own.into_iter().filter_map(|(what, path)| Some((what, path?, Access::Read)));
-        let reserved = self.reserved.iter().map(|(what, path, least)| (what.as_str(), path.as_path(), *least));
-        let kept = |(what, path, least): (&str, &Path, Access)| Kept {
-            what: what.to_owned(),
+        let own = own.into_iter().filter_map(|(label, path)| Some((label, path?, Access::Read)));
+        let named = self.reserved.iter().map(|(label, path, least)| (label.as_str(), path.as_path(), *least));
+        let place = |(label, path, least): (&str, &Path, Access)| ReservedPlace {
+            label: label.to_owned(),
             location: Location::of(path, mounts),
             least,
         };
-        own.chain(reserved).map(kept).collect()
+        own.chain(named).map(place).collect()
     }
 
-    /// Lists what no tool may change in its folders: the sources, their programs, and what else was named.
-    pub(super) fn protected(&self, kept: &[Kept], loaded: &[&Tool], mounts: &Mounts) -> Protected {
-        let unreadable = kept.iter().filter(|kept| kept.least == Access::Read);
-        let mut protected = Protected::new(unreadable.map(|kept| kept.location.path().to_path_buf()));
+    /// Lists the paths that no tool may change inside its grants: sources, their programs, and paths named by
+    /// [`Builder::protect`].
+    pub(super) fn protected_paths(&self, reserved: &[ReservedPlace], loaded: &[&Tool], mounts: &Mounts) -> Protected {
+        let unreadable = reserved.iter().filter(|place| place.least == Access::Read);
+        let mut protected = Protected::new(unreadable.map(|place| place.location.path().to_path_buf()));
         let named = self.sources.iter().chain(&self.protected).map(PathBuf::as_path);
         let origins = loaded.iter().map(|tool| &*tool.origin.path);
         let programs: BTreeSet<&Path> = loaded.iter().filter_map(|tool| tool.body.program()).collect();
@@ -253,12 +245,12 @@ impl Builder {
                 protected.add_listed(&Location::of(source, mounts));
             }
         }
-        customary(loaded).iter().for_each(|folder| protected.add_below(folder));
+        program_folders(loaded).iter().for_each(|folder| protected.add_below(folder));
         self.writable(loaded).into_iter().for_each(|folder| protected.add_links(folder));
         protected
     }
 
-    /// The folders that tools could be granted for writing.
+    /// Lists the folders that tools could be granted for writing.
     fn writable<'a>(&'a self, loaded: &[&'a Tool]) -> BTreeSet<&'a Path> {
         let requests = loaded.iter().filter_map(|tool| match &tool.requested.files {
             FileRequest::Folders(folders) => Some(folders),
@@ -269,9 +261,9 @@ impl Builder {
     }
 }
 
-/// The folders in which manifests keep their programs by custom. The program of an entry with a fault is not known, and the
-/// fault may be mended; a folder that is not there matters for such an entry alone.
-fn customary(loaded: &[&Tool]) -> BTreeSet<PathBuf> {
+/// Lists the program folders of the loaded `tools.json` files. The program of a faulty entry is unknown and the fault may be
+/// repaired later, so its folder is listed even if it does not exist.
+fn program_folders(loaded: &[&Tool]) -> BTreeSet<PathBuf> {
     let manifests = loaded.iter().filter(|tool| tool.origin.format == Format::ToolsJson);
     // Thousands of tools can share a manifest.
     let manifests: BTreeSet<_> =
@@ -283,43 +275,47 @@ fn customary(loaded: &[&Tool]) -> BTreeSet<PathBuf> {
     folders.collect()
 }
 
-/// The tools in their order, each with what is settled for it. A component or record that cannot be used and has no name but
-/// that of its file takes none from a tool that works: it comes last, or is left out.
-pub(super) fn registered(mut tools: Vec<(Tool, Ready)>) -> Result<(Registry, Vec<Ready>), Error> {
+/// Registers tools in their order. An unusable component or Agent Tool definition that is only named by its file takes no name from a
+/// working tool: it comes last, or is left out.
+///
+/// # Errors
+///
+/// [`Error::Duplicate`] and [`Error::LookAlike`].
+pub(super) fn register(mut tools: Vec<(Tool, Ready)>) -> Result<(Registry, Vec<Ready>), Error> {
     let has_no_name = |tool: &Tool| match tool.origin.format {
         Format::Component => tool.unusable.is_some(),
         Format::AgentTool => tool.unusable.is_some() && source::is_named_by_file(tool),
         _ => false,
     };
     tools.sort_by_key(|(tool, _)| has_no_name(tool));
-    let (mut registry, mut settled) = (Registry::default(), Vec::with_capacity(tools.len()));
+    let (mut registry, mut prepared) = (Registry::default(), Vec::with_capacity(tools.len()));
     for (tool, ready) in tools {
         if has_no_name(&tool) && registry.admits(&tool).is_err() {
             continue;
         }
         registry.add(tool)?;
-        settled.push(ready);
+        prepared.push(ready);
     }
-    Ok((registry, settled))
+    Ok((registry, prepared))
 }
 
-/// Something that the host keeps for itself.
-pub(super) struct Kept {
-    what: String,
+/// Place of the host that no grant may reach.
+pub(super) struct ReservedPlace {
+    label: String,
     location: Location,
-    /// The least access that tools may not have to it.
+    /// Least access that is refused.
     least: Access,
 }
 
-/// Refuses a grant that reaches what the host keeps for itself.
-pub(super) fn refuse_reach(grant: &Grant, kept: &[Kept]) -> Result<(), Error> {
-    for Kept { what, location, least } in kept {
+/// Refuses a grant that reaches a reserved place.
+pub(super) fn refuse_reserved(grant: &Grant, reserved: &[ReservedPlace]) -> Result<(), Error> {
+    for ReservedPlace { label, location, least } in reserved {
         let reaches = |folder: &&Folder| folder.access >= *least && folder.location.overlaps(location);
         if let Some(folder) = grant.folders().iter().find(reaches) {
             let place = location.path().display();
             return Err(Error::Permission {
                 permission: format!("{}:{}", folder.access.as_str(), folder.host.display()),
-                reason: format!("would let a tool reach the {what} in {place}; keep the two apart"),
+                reason: format!("would let a tool reach the {label} in {place}; keep the two apart"),
             });
         }
     }

@@ -1,0 +1,90 @@
+//! Plain words, kept by reading the sources: how doc comments open, how limits are named, and that no public type of a crate
+//! has the name of another.
+
+use std::collections::BTreeMap;
+
+use super::{code, root, rust_files};
+
+/// Crates with the folder of their sources.
+const CRATES: [(&str, &str); 4] = [
+    ("toolcrib", "runtime/src"),
+    ("toolcrib-cli", "cli/src"),
+    ("toolcrib-guest", "guest-sdk/src"),
+    ("toolcrib-guest-macro", "guest-sdk/macro/src"),
+];
+/// Words that open a clause without a subject. A doc comment names its subject instead.
+const OPENERS: [&str; 9] = ["What", "Whether", "Where", "Who", "How", "Why", "Which", "Whose", "When"];
+/// Maximum percentage of doc comments of a crate that open so.
+const MAX_OPENERS: usize = 3;
+
+/// First words of the doc comments of a text, one of each block.
+fn first_words(text: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut inside = false;
+    for line in text.lines().map(str::trim_start) {
+        let comment = line.strip_prefix("//!").or_else(|| line.strip_prefix("///"));
+        if let Some(comment) = comment.filter(|_| !inside) {
+            words.extend(comment.split_whitespace().next());
+        }
+        inside = comment.is_some();
+    }
+    words
+}
+
+/// Names of the types that a text declares public, tests excepted.
+fn public_types(text: &str) -> Vec<String> {
+    let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let name = |line: &str| {
+        let item = line.trim_start().strip_prefix("pub ")?;
+        let (kind, rest) = item.split_once(' ')?;
+        let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        (["struct", "enum", "trait", "type"].contains(&kind) && !name.is_empty()).then_some(name)
+    };
+    code(text).filter_map(name).collect()
+}
+
+#[test]
+fn doc_comments_name_their_subject() {
+    for (name, folder) in CRATES {
+        let files = rust_files(&root().join(folder));
+        let words: Vec<&str> = files.iter().flat_map(|(_, text)| first_words(text)).collect();
+        let found = words.iter().filter(|word| OPENERS.contains(word)).count();
+        let lines: usize = files.iter().map(|(_, text)| text.lines().count()).sum();
+        println!("{name}: {found} of {} doc comments open with a relative clause, {lines} lines", words.len());
+        assert!(words.len() > 30, "the test still finds doc comments of {name}");
+        assert!(found * 100 <= words.len() * MAX_OPENERS, "{name}: {found} of {}", words.len());
+    }
+}
+
+#[test]
+fn limits_are_named_max_and_min() {
+    let mut limits = 0;
+    for folder in ["runtime", "cli", "guest-sdk", "tools", "tests", "benches"] {
+        for (path, text) in rust_files(&root().join(folder)) {
+            for name in code(&text).flat_map(|line| line.split("const ").skip(1)) {
+                let name: String = name.chars().take_while(|c| c.is_ascii_uppercase() || *c == '_').collect();
+                limits += usize::from(name.starts_with("MAX_") || name.starts_with("MIN_"));
+                for word in ["MOST", "LONGEST", "DEEPEST", "LARGEST", "WIDEST", "SHORTEST"] {
+                    assert!(!name.split('_').any(|part| part == word), "{}: {name}", path.display());
+                }
+            }
+        }
+    }
+    println!("{limits} limits");
+    assert!(limits > 100, "the test still finds limits: {limits}");
+}
+
+#[test]
+fn no_public_type_has_the_name_of_another() {
+    for (name, folder) in CRATES {
+        let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (path, text) in rust_files(&root().join(folder)) {
+            for found in public_types(&text) {
+                places.entry(found).or_default().push(path.display().to_string());
+            }
+        }
+        let twins: Vec<_> = places.iter().filter(|(_, places)| places.len() > 1).collect();
+        println!("{name}: {} public types", places.len());
+        assert!(twins.is_empty(), "{name}: {twins:?}");
+    }
+}
