@@ -364,10 +364,9 @@ fn links_lead_to_files_and_headings_that_exist() {
 
 /// Program of the page `embedding.md`, which shows an excerpt.
 async fn first_line_of_the_jobs(folder: &Path) -> Result<ToolResult, toolcrib::Error> {
-    let runtime = Runtime::builder()
+    let runtime = Runtime::builder(Audit::folder(folder.join("audit")))
         .source(folder.join("target/crib"))
         .policy(Policy::default().allow(Permission::Read(folder.join("target/crib/demo/desk"))))
-        .audit(Audit::folder(folder.join("audit")))
         .build()?;
     let arguments = r#"{"path":"jobs.md","start":1,"end":1}"#;
     let result = runtime.call(ToolCall::new("call-1", "fs_read_lines", arguments)).await;
@@ -403,7 +402,7 @@ async fn the_hook_of_the_page_on_embedding_blocks_what_is_not_read_only() {
     let crib = working_folder("target/crib");
     let folder = crib.path("work/target/crib");
     let policy = Policy::default().allow(Permission::Write(folder.join("demo/desk")));
-    let builder = Runtime::builder().source(&folder).policy(policy).audit(Audit::off());
+    let builder = Runtime::builder(Audit::off()).source(&folder).policy(policy);
     let runtime = builder.hook(Arc::new(ReadOnly)).build().expect("a runtime");
     for (name, outcome) in [("fs_stat", toolcrib::Outcome::Ok), ("fs_rm", toolcrib::Outcome::Denied)] {
         let result = runtime.call(ToolCall::new("call-1", name, r#"{"path":"jobs.md"}"#)).await;
