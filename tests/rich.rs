@@ -1,4 +1,4 @@
-//! Rich tools, end to end: the contract of `wit/tool.wit`, through the library and through the built program. The component
+//! Rich tools, end to end: the contract of `wit/tool`, through the library and through the built program. The component
 //! `rich` holds odd tools, one for each thing that a host has to cope with.
 
 use std::path::Path;

@@ -10,8 +10,8 @@ use super::replace;
 
 /// The crates, by their folders below the root.
 const CRATES: [&str; 2] = ["guest-sdk", "guest-sdk/macro"];
-/// The contract, whose place from the crates stays the same.
-const CONTRACT: &str = "wit/tool.wit";
+/// Folder of the WIT package; its path relative to the crates stays the same.
+const CONTRACT: &str = "wit/tool";
 /// The crate that tools name.
 const ROOT: &str = "toolcrib-guest";
 /// Sections that only work in this repository.
@@ -29,7 +29,7 @@ pub(super) fn gather(root: &Path, out: &Path) -> Result<(), String> {
             files.push((format!("{folder}/Cargo.toml"), written(out, &format!("{folder}/Cargo.toml"), &alone)?));
             sources(root, &root.join(folder).join("src"), &mut files)?;
         }
-        files.push((CONTRACT.to_owned(), root.join(CONTRACT)));
+        sources(root, &root.join(CONTRACT), &mut files)?;
         let lock = needed(&text(&root.join("tools/Cargo.lock"))?);
         files.push(("Cargo.lock".to_owned(), written(out, "Cargo.lock", &lock)?));
     }

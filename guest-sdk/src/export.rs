@@ -1,4 +1,4 @@
-//! The tools of a component behind the exports of `wit/tool.wit`. It knows no tool.
+//! The tools of a component behind the exports of `wit/tool`. It knows no tool.
 
 use std::marker::PhantomData;
 

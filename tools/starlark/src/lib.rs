@@ -1,4 +1,4 @@
-//! The interpreter of scripts as a guest: what `wit/script.wit` asks for, on the Starlark language. It owns the way
+//! The interpreter of scripts as a guest: what `wit/script` asks for, on the Starlark language. It owns the way
 //! from that contract to the modules here, and the state that a snapshot of the component keeps; it knows no tool and
 //! no hook.
 
@@ -12,7 +12,7 @@ mod problem;
 
 mod bindings {
     #![allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, reason = "generated")]
-    wit_bindgen::generate!({ path: "../../wit/script.wit", world: "interpreter-guest" });
+    wit_bindgen::generate!({ path: "../../wit/script", world: "interpreter-guest" });
     use super::Interpreter;
     export!(Interpreter);
 }

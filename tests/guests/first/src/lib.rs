@@ -3,7 +3,7 @@
 
 mod bindings {
     #![allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, reason = "generated")]
-    wit_bindgen::generate!({ path: "wit/tool.wit", world: "tool" });
+    wit_bindgen::generate!({ path: "wit", world: "tool" });
     use super::First;
     export!(First);
 }

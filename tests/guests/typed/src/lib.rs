@@ -4,7 +4,7 @@
 
 mod bindings {
     #![allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, reason = "generated")]
-    wit_bindgen::generate!({ path: "wit/world.wit", world: "typed" });
+    wit_bindgen::generate!({ path: "wit", world: "typed" });
     use super::Typed;
     export!(Typed);
 }
