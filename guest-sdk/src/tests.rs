@@ -1,4 +1,4 @@
-//! What the macros write, as the host and a model read it.
+//! Descriptors and calls of tools that the macros generate, as the host and a model read them.
 
 use std::collections::{BTreeMap, HashMap};
 

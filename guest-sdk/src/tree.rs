@@ -1,5 +1,6 @@
-//! JSON as a tree, and the way from it into types. serde_json could go that way alone, but its messages bring the printing
-//! of floating-point numbers into every tool, which is a fifth of a small one; these also say less that a model cannot use.
+//! JSON as a tree, and its conversion into types. serde_json could convert directly, but its messages add the printing
+//! of floating-point numbers to every tool, a fifth of the size of a small one. The messages here also omit details
+//! that a model cannot use.
 
 use std::fmt;
 use std::vec::IntoIter;
@@ -11,7 +12,7 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-/// A JSON value; an object keeps its order.
+/// JSON value; an object keeps its order.
 #[derive(Debug)]
 pub(crate) enum Tree {
     Null,
@@ -24,11 +25,11 @@ pub(crate) enum Tree {
     Object(Vec<(String, Tree)>),
 }
 
-/// What does not fit.
+/// Message about a value that does not match a type.
 #[derive(Debug)]
 pub(crate) struct Wrong(String);
 
-/// Reads JSON as a type.
+/// Parses JSON into a type.
 pub(crate) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, Wrong> {
     let tree: Tree = serde_json::from_str(json).map_err(Wrong::custom)?;
     T::deserialize(tree)
@@ -138,7 +139,7 @@ impl<'de> IntoDeserializer<'de, Wrong> for Tree {
     }
 }
 
-/// To a schema `1.0` is an integer, so it is one here.
+/// `1.0` is an integer in JSON Schema, so it is accepted as one.
 macro_rules! whole {
     ($($name:ident)*) => {$(
         fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
@@ -148,7 +149,8 @@ macro_rules! whole {
 }
 
 impl Tree {
-    /// A number without a fraction as an integer, as far as floating point holds every one.
+    /// Converts a number without a fraction into an integer, in the range in which floating point represents every
+    /// integer.
     fn whole(self) -> Self {
         const MAX_EXACT: f64 = 9_007_199_254_740_991.0;
         match self {
@@ -202,7 +204,7 @@ impl<'de> Deserializer<'de> for Tree {
         visitor.visit_newtype_struct(self)
     }
 
-    /// A variant by its name alone, or as the one member of an object.
+    /// Variant by its name alone, or as the only member of an object.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         name: &'static str,
