@@ -25,7 +25,7 @@ struct Args {
     path: Option<String>,
     headers: Vec<(String, String)>,
     body: Option<String>,
-    /// Bytes of a generated body, which is sent even if nobody reads it.
+    /// Bytes of a generated body, which is sent even if the server does not read it.
     body_bytes: u64,
     /// Time-outs in milliseconds: for connecting, for the first byte, and between bytes.
     times: Option<[u64; 3]>,
