@@ -224,10 +224,10 @@ fn inject_fault(whole: &Stores, point: &Point) -> (End, Vec<String>) {
         problems.push("a record was written half".to_owned());
     }
     // A run continues if a call cannot be recorded, and reports it.
-    let signed = stores.recorded() - before;
+    let recorded = stores.recorded() - before;
     let told = said.matches("unlogged").count() as u64;
-    if end == End::Done && signed + told < calls(action) {
-        problems.push(format!("it says that all is well, and {signed} calls were signed for"));
+    if end == End::Done && recorded + told < calls(action) {
+        problems.push(format!("it reports success, and {recorded} calls were recorded"));
     }
     if action == Action::Approvals {
         stores.approve(stores::REVOKED);

@@ -86,7 +86,7 @@ fn main() -> ExitCode {
     problems.extend(failed);
     problems.extend(wrong_counts(&stores, &done));
     println!(
-        "{killed} killed, {ended} ended before that; {:.0} s; {} records signed, {} results kept, {} lines of records torn, {} \
+        "{killed} killed, {ended} ended before that; {:.0} s; {} calls recorded, {} results stored, {} incomplete lines of Agent Tool records, {} \
          temporary files left",
         started.elapsed().as_secs_f64(),
         stores.recorded(),

@@ -27,23 +27,23 @@ pub(crate) enum Tree {
 
 /// Message about a value that does not match a type.
 #[derive(Debug)]
-pub(crate) struct Wrong(String);
+pub(crate) struct Mismatch(String);
 
 /// Parses JSON into a type.
-pub(crate) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, Wrong> {
-    let tree: Tree = serde_json::from_str(json).map_err(Wrong::custom)?;
+pub(crate) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, Mismatch> {
+    let tree: Tree = serde_json::from_str(json).map_err(Mismatch::custom)?;
     T::deserialize(tree)
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Wrong {}
+impl std::error::Error for Mismatch {}
 
-impl serde::de::Error for Wrong {
+impl serde::de::Error for Mismatch {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self(message.to_string())
     }
@@ -131,7 +131,7 @@ impl<'de> Visitor<'de> for Grower {
     }
 }
 
-impl<'de> IntoDeserializer<'de, Wrong> for Tree {
+impl<'de> IntoDeserializer<'de, Mismatch> for Tree {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -142,7 +142,7 @@ impl<'de> IntoDeserializer<'de, Wrong> for Tree {
 /// `1.0` is an integer in JSON Schema, so it is accepted as one.
 macro_rules! whole {
     ($($name:ident)*) => {$(
-        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
             self.whole().deserialize_any(visitor)
         }
     )*};
@@ -165,12 +165,12 @@ impl Tree {
     }
 }
 
-type Object = MapDeserializer<'static, IntoIter<(String, Tree)>, Wrong>;
+type Object = MapDeserializer<'static, IntoIter<(String, Tree)>, Mismatch>;
 
 impl<'de> Deserializer<'de> for Tree {
-    type Error = Wrong;
+    type Error = Mismatch;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         match self {
             Self::Null => visitor.visit_unit(),
             Self::Bool(value) => visitor.visit_bool(value),
@@ -193,14 +193,18 @@ impl<'de> Deserializer<'de> for Tree {
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         match self {
             Self::Null => visitor.visit_none(),
             some => visitor.visit_some(some),
         }
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _name: &'static str, visitor: V) -> Result<V::Value, Wrong> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Mismatch> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -210,14 +214,14 @@ impl<'de> Deserializer<'de> for Tree {
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Wrong> {
+    ) -> Result<V::Value, Mismatch> {
         match self {
             Self::Text(variant) => StringDeserializer::new(variant).deserialize_enum(name, variants, visitor),
             Self::Object(members) if members.len() == 1 => {
                 let members = MapAccessDeserializer::new(Object::new(members.into_iter()));
                 members.deserialize_enum(name, variants, visitor)
             }
-            _ => Err(Wrong::custom(format_args!("expected one of `{}`", variants.join("`, `")))),
+            _ => Err(Mismatch::custom(format_args!("expected one of `{}`", variants.join("`, `")))),
         }
     }
 
