@@ -1,5 +1,5 @@
-//! What a call costs, and beside each figure its floor, measured in the same run: the same component on bare wasmtime,
-//! and an equal native program spawned once a call.
+//! Cost of a call, with its floor in the same run: the same component on bare wasmtime, and an equal native program
+//! that is spawned once per call.
 
 #![allow(missing_docs, reason = "criterion's macros make items of their own")]
 
@@ -45,7 +45,7 @@ fn runtime(cache: Option<&Path>, audit: Audit) -> Runtime {
     cache.into_iter().fold(builder, |builder, cache| builder.compile_cache(cache)).build().expect("a runtime")
 }
 
-/// Getting ready: from bytes to a program that can be called.
+/// Measures the preparation: from bytes to a program that can be called.
 fn load(criterion: &mut Criterion) {
     let tokio = tokio();
     let cache = TempDir::new().expect("a folder");
@@ -64,7 +64,7 @@ fn load(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// One call, all the way.
+/// Measures one call through the whole pipeline.
 fn call(criterion: &mut Criterion) {
     let tokio = tokio();
     let folder = TempDir::new().expect("a folder");
@@ -93,7 +93,7 @@ fn call(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A native program that echoes, optimised.
+/// Compiles a native program that echoes, optimised.
 fn native(folder: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/native_echo.rs");
     let program = folder.join("native_echo");
@@ -114,7 +114,8 @@ fn spawn(program: &Path, arguments: &str) {
     assert!(!child.wait_with_output().expect("it ends").stdout.is_empty());
 }
 
-/// The whole program against a local server: the difference between many turns and one is the cost of a turn.
+/// Measures the whole program against a local server: the difference between many model turns and one is the cost of a
+/// turn.
 fn turns(criterion: &mut Criterion) {
     let tokio = tokio();
     let mut group = criterion.benchmark_group("run");
@@ -147,7 +148,7 @@ fn turns(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A model that calls the tool until the conversation has this many results, and then answers.
+/// Model that calls the tool until the conversation has this many results, and then answers.
 struct Model {
     turns: usize,
 }

@@ -1,13 +1,13 @@
-//! What becomes of the program when the system fails it: each system call that touches a file, asks for memory or starts
-//! a thread fails in turn, at each place, and once the whole program is killed there. Afterwards no store holds half of
-//! anything, nothing has panicked, and the next run works.
+//! Fault injection: each system call that accesses a file, allocates memory or starts a thread fails in turn, at each
+//! place; and once at each place the whole program is killed. Afterwards no store holds partial data, nothing has
+//! panicked, and the next run works.
 //!
 //! ```sh
 //! cargo bench --bench faults                    # every place where a store is written, some of the others
 //! cargo bench --bench faults -- --every 1       # all of them
 //! ```
 //!
-//! It needs `strace` on Linux, and skips where that is not there or may not trace.
+//! Needs `strace` on Linux; skips if it is missing or may not trace.
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 
@@ -23,73 +23,74 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use stores::{Deed, Stores};
+use stores::{Action, Stores};
 
-/// What fails, how, and where: on the files of the stores, on any file, or wherever it is called.
-const FAULTS: [(&str, &str, Where); 29] = [
-    ("write", "error=ENOSPC", Where::Stores),
-    ("write", "signal=KILL", Where::Stores),
-    ("write", "error=ENOSPC", Where::Files),
-    ("write", "signal=KILL", Where::Files),
-    ("pwrite64", "error=ENOSPC", Where::Stores),
-    ("pwrite64", "signal=KILL", Where::Stores),
-    ("fallocate", "error=ENOSPC", Where::Files),
-    ("ftruncate", "error=EIO", Where::Files),
-    ("fsync", "error=EIO", Where::Files),
-    ("rename", "error=ENOSPC", Where::Files),
-    ("rename", "signal=KILL", Where::Files),
-    ("renameat2", "error=ENOSPC", Where::Files),
-    ("renameat", "error=ENOSPC", Where::Files),
-    ("unlinkat", "error=EIO", Where::Files),
-    ("linkat", "error=ENOSPC", Where::Files),
-    ("unlink", "error=EIO", Where::Files),
-    ("unlink", "signal=KILL", Where::Files),
-    ("mkdir", "error=ENOSPC", Where::Files),
-    ("flock", "error=ENOLCK", Where::Files),
-    ("utimensat", "error=EIO", Where::Files),
-    ("openat", "error=ENOSPC", Where::Stores),
-    ("read", "error=EIO", Where::Stores),
-    ("openat", "error=EMFILE", Where::Anywhere),
-    ("read", "error=EIO", Where::Anywhere),
-    ("mmap", "error=ENOMEM", Where::Anywhere),
-    ("mprotect", "error=ENOMEM", Where::Anywhere),
-    ("madvise", "error=ENOMEM", Where::Anywhere),
-    ("brk", "error=ENOMEM", Where::Anywhere),
-    ("clone3", "error=EAGAIN", Where::Anywhere),
+/// System calls, their errors, and the scope of each fault: the files of the stores, any file, or any call.
+const FAULTS: [(&str, &str, Scope); 29] = [
+    ("write", "error=ENOSPC", Scope::Stores),
+    ("write", "signal=KILL", Scope::Stores),
+    ("write", "error=ENOSPC", Scope::Files),
+    ("write", "signal=KILL", Scope::Files),
+    ("pwrite64", "error=ENOSPC", Scope::Stores),
+    ("pwrite64", "signal=KILL", Scope::Stores),
+    ("fallocate", "error=ENOSPC", Scope::Files),
+    ("ftruncate", "error=EIO", Scope::Files),
+    ("fsync", "error=EIO", Scope::Files),
+    ("rename", "error=ENOSPC", Scope::Files),
+    ("rename", "signal=KILL", Scope::Files),
+    ("renameat2", "error=ENOSPC", Scope::Files),
+    ("renameat", "error=ENOSPC", Scope::Files),
+    ("unlinkat", "error=EIO", Scope::Files),
+    ("linkat", "error=ENOSPC", Scope::Files),
+    ("unlink", "error=EIO", Scope::Files),
+    ("unlink", "signal=KILL", Scope::Files),
+    ("mkdir", "error=ENOSPC", Scope::Files),
+    ("flock", "error=ENOLCK", Scope::Files),
+    ("utimensat", "error=EIO", Scope::Files),
+    ("openat", "error=ENOSPC", Scope::Stores),
+    ("read", "error=EIO", Scope::Stores),
+    ("openat", "error=EMFILE", Scope::Anywhere),
+    ("read", "error=EIO", Scope::Anywhere),
+    ("mmap", "error=ENOMEM", Scope::Anywhere),
+    ("mprotect", "error=ENOMEM", Scope::Anywhere),
+    ("madvise", "error=ENOMEM", Scope::Anywhere),
+    ("brk", "error=ENOMEM", Scope::Anywhere),
+    ("clone3", "error=EAGAIN", Scope::Anywhere),
 ];
 
-/// On what a call fails.
+/// Scope of the calls that fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Where {
-    /// On the files that are there before, the stores' own: those are known by their names.
+enum Scope {
+    /// Calls on the files of the stores, which exist before and are known by name.
     Stores,
-    /// On each file. A call of the same name that goes to another thread and to no file cannot fail so, and does not count.
+    /// Calls on any file. A call of the same name that goes to another thread and not to a file cannot fail this way,
+    /// and does not count.
     Files,
-    /// Wherever it is called: these are many, and one in so many is tried.
+    /// All calls: there are many, and only a sample of them is tried.
     Anywhere,
 }
 
-/// Of the calls that are many and write nothing, one in so many is tried where nobody says.
+/// Default sample of the many calls that write nothing: one in this many.
 const SOME: usize = 7;
 
-/// One fault: in which deed, of which kind, at which place.
+/// One fault: the action, the kind, and the place.
 struct Point {
-    deed: Deed,
+    action: Action,
     fault: usize,
     at: usize,
 }
 
-/// How the deed ended.
+/// Result of the action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
-    /// As if nothing had been.
+    /// Success, as without the fault.
     Done,
-    /// With an error of its own.
-    Told,
-    /// The system could not start it, or it had no memory to say why it ends.
+    /// Failure with a message.
+    Reported,
+    /// The system could not start it, or it had no memory to report its end.
     Lost,
     Killed,
-    /// The fault met something that is no file, such as an event between threads, which cannot fail so.
+    /// The fault hit something that is not a file, such as an event between threads, which cannot fail this way.
     NoFile,
 }
 
@@ -117,11 +118,11 @@ fn main() -> ExitCode {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
                 while let Some(point) = points.get(next.fetch_add(1, Relaxed)) {
-                    let (end, found) = suffer(&whole, point);
+                    let (end, found) = inject_fault(&whole, point);
                     *ends.lock().expect("no panic").entry(point.fault).or_default().entry(end).or_default() += 1;
                     for found in found {
                         let (call, how, place) = FAULTS[point.fault];
-                        println!("PROBLEM: {:?}, {call} {how} {place:?} at {}: {found}", point.deed, point.at);
+                        println!("PROBLEM: {:?}, {call} {how} {place:?} at {}: {found}", point.action, point.at);
                         problems.fetch_add(1, Relaxed);
                     }
                 }
@@ -137,7 +138,7 @@ fn main() -> ExitCode {
         let (call, how, place) = FAULTS[*fault];
         let place = format!("{place:?}");
         let of = |end| ends.get(&end).copied().unwrap_or_default();
-        let [done, told, lost, killed, none] = [End::Done, End::Told, End::Lost, End::Killed, End::NoFile].map(of);
+        let [done, told, lost, killed, none] = [End::Done, End::Reported, End::Lost, End::Killed, End::NoFile].map(of);
         let all = ends.values().sum::<usize>();
         println!("{call:10} {how:13} {place:9} {all:6} {done:6} {told:6} {lost:6} {killed:6} {none:7}");
     }
@@ -154,34 +155,35 @@ fn can_trace() -> Result<(), &'static str> {
     }
 }
 
-/// Where each call of each deed can fail: a thread counts its own calls, so these are the places of the busiest.
+/// Lists the places at which each call of each action can fail: a thread counts its own calls, so these are the places
+/// of the busiest thread.
 fn points(whole: &Stores, every: usize) -> Vec<Point> {
     let mut points = Vec::new();
-    for deed in Deed::ALL {
+    for action in Action::ALL {
         for (fault, (call, _, place)) in FAULTS.iter().enumerate() {
             let stores = copy(whole);
-            let mut program = stores.under("strace", tracing(&stores, call, *place, None), deed, "traced");
+            let mut program = stores.under("strace", tracing(&stores, call, *place, None), action, "traced");
             program.stdout(file(&stores, "stdout")).stderr(file(&stores, "stderr"));
-            assert!(program.status().expect("it starts").success(), "{deed:?} under trace");
+            assert!(program.status().expect("it starts").success(), "{action:?} under trace");
             let mut counted = HashMap::<String, usize>::new();
             let trace = fs::read_to_string(stores.path("trace")).expect("a trace");
             for line in trace.lines().filter(|line| !line.contains("resumed>")) {
                 *counted.entry(line.split(' ').next().unwrap_or_default().to_owned()).or_default() += 1;
             }
-            let step = if *place == Where::Anywhere { every } else { 1 };
+            let step = if *place == Scope::Anywhere { every } else { 1 };
             let most = counted.into_values().max().unwrap_or_default();
-            points.extend((1..=most).step_by(step).map(|at| Point { deed, fault, at }));
+            points.extend((1..=most).step_by(step).map(|at| Point { action, fault, at }));
         }
     }
     points
 }
 
-/// The words by which `strace` is told what to watch, and what to do to it.
-fn tracing(stores: &Stores, call: &str, place: Where, inject: Option<&str>) -> Vec<String> {
+/// Arguments of `strace` for the watched and failing calls.
+fn tracing(stores: &Stores, call: &str, place: Scope, inject: Option<&str>) -> Vec<String> {
     let mut words = ["-f", "-y", "-qq", "-e", "signal=none", "-e"].map(str::to_owned).to_vec();
     words.push(format!("trace={call}"));
     words.extend(inject.into_iter().flat_map(|inject| ["-e".to_owned(), inject.to_owned()]));
-    if place == Where::Stores {
+    if place == Scope::Stores {
         let files = ["audit", "records", "results", "cache", "work", ""].map(|folder| stores.in_folder(folder));
         let ours = |path: &PathBuf| path.is_file() && !path.ends_with("trace");
         let files = files.into_iter().flatten().filter(ours);
@@ -191,17 +193,17 @@ fn tracing(stores: &Stores, call: &str, place: Where, inject: Option<&str>) -> V
     words
 }
 
-/// Does the deed with a fault in it, then looks at the stores, and then does it without.
-fn suffer(whole: &Stores, point: &Point) -> (End, Vec<String>) {
-    let Point { deed, fault, at } = *point;
+/// Executes the action with a fault, checks the stores, and then executes it without a fault.
+fn inject_fault(whole: &Stores, point: &Point) -> (End, Vec<String>) {
+    let Point { action, fault, at } = *point;
     let (call, how, place) = FAULTS[fault];
     let stores = copy(whole);
-    let before = stores.signed();
+    let before = stores.recorded();
     let (stdout, stderr) = (file(&stores, "stdout"), file(&stores, "stderr"));
     let inject = format!("inject={call}:{how}:when={at}");
     let bounded = ["-s", "KILL", "20", "strace"].map(str::to_owned).into_iter();
     let with = bounded.chain(tracing(&stores, call, place, Some(&inject)));
-    let mut program = stores.under("timeout", with, deed, "faulty");
+    let mut program = stores.under("timeout", with, action, "faulty");
     let status = program.stdout(stdout).stderr(stderr).status().expect("it starts");
     let said = String::from_utf8_lossy(&fs::read(stores.path("stderr")).expect("what it said")).into_owned();
     let end = end(status, how, &stores.path("trace"));
@@ -221,16 +223,16 @@ fn suffer(whole: &Stores, point: &Point) -> (End, Vec<String>) {
     if end != End::Killed && stores.torn() > 0 {
         problems.push("a record was written half".to_owned());
     }
-    // A run goes on where a call is not signed for, and says so.
-    let signed = stores.signed() - before;
+    // A run continues if a call cannot be recorded, and reports it.
+    let recorded = stores.recorded() - before;
     let told = said.matches("unlogged").count() as u64;
-    if end == End::Done && signed + told < calls(deed) {
-        problems.push(format!("it says that all is well, and {signed} calls were signed for"));
+    if end == End::Done && recorded + told < calls(action) {
+        problems.push(format!("it reports success, and {recorded} calls were recorded"));
     }
-    if deed == Deed::Approvals {
-        stores.approve(stores::GOES);
+    if action == Action::Approvals {
+        stores.approve(stores::REVOKED);
     }
-    let again = stores.program(deed, "again").output().expect("it starts");
+    let again = stores.program(action, "again").output().expect("it starts");
     if !again.status.success() {
         problems.push(format!("the next run fails: {}", String::from_utf8_lossy(&again.stderr).trim()));
     }
@@ -239,8 +241,8 @@ fn suffer(whole: &Stores, point: &Point) -> (End, Vec<String>) {
 }
 
 fn end(status: ExitStatus, how: &str, trace: &Path) -> End {
-    // Of a call on something that is no file, the trace tells what it was on: where the call was interrupted by another
-    // thread's, in the line before.
+    // For a call on something that is not a file, the trace names its object; if another thread interrupted the call,
+    // in the line before.
     let others = ["<anon_inode:", "<pipe:", "<socket:", "<UNIX", "</proc/", "</sys/", "</dev/"];
     let mut begun = HashMap::new();
     for line in fs::read_to_string(trace).unwrap_or_default().lines() {
@@ -253,22 +255,22 @@ fn end(status: ExitStatus, how: &str, trace: &Path) -> End {
     }
     match status.code() {
         Some(0) => End::Done,
-        Some(1 | 2) => End::Told,
+        Some(1 | 2) => End::Reported,
         _ if how == "signal=KILL" => End::Killed,
         _ => End::Lost,
     }
 }
 
-/// How many calls a deed makes.
-fn calls(deed: Deed) -> u64 {
-    match deed {
-        Deed::Call | Deed::Compile => 1,
-        Deed::Run => 4,
-        Deed::Approvals => 0,
+/// Number of calls of an action.
+fn calls(action: Action) -> u64 {
+    match action {
+        Action::Call | Action::Compile => 1,
+        Action::Run => 4,
+        Action::Approvals => 0,
     }
 }
 
-/// The same crib again, elsewhere. Programs and compiled code are shared, for nobody writes into them.
+/// Copies the crib to another folder. Programs and compiled code are shared, because nothing writes to them.
 fn copy(whole: &Stores) -> Stores {
     let copy = Stores::at(TempDir::new().expect("a folder"));
     copy_all(&whole.path(""), &copy.path(""));
@@ -291,12 +293,12 @@ fn copy_all(from: &Path, to: &Path) {
     fs::set_permissions(to, from.metadata().expect("a folder").permissions()).expect("its rights");
 }
 
-/// A file for what a program says, which a full disk can cut like any other.
+/// File for the output of a program, which a full disk can cut like any other.
 fn file(stores: &Stores, name: &str) -> Stdio {
     File::create(stores.path(name)).expect("a file").into()
 }
 
-/// Whether its failure leaves no room to say anything.
+/// `true` if its failure leaves no memory for a message.
 fn is_memory(call: &str) -> bool {
     matches!(call, "mmap" | "mprotect" | "madvise" | "brk" | "clone3")
 }

@@ -1,4 +1,4 @@
-//! The floor under a call: the same component on bare wasmtime, with the same limits, and nothing else around it.
+//! Floor of a call: the same component on bare wasmtime, with the same limits and nothing else.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -84,13 +84,13 @@ impl Floor {
         store
     }
 
-    /// A store and an instance, and no call.
+    /// Creates a store and an instance, without a call.
     pub(crate) async fn instantiate(&self) {
         let mut store = self.store("", &MemoryOutputPipe::new(1 << 20));
         self.pre.instantiate_async(&mut store).await.expect("an instance");
     }
 
-    /// One call.
+    /// Executes one call.
     pub(crate) async fn call(&self, stdin: &str) -> usize {
         let stdout = MemoryOutputPipe::new(1 << 20);
         let mut store = self.store(stdin, &stdout);

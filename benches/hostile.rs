@@ -1,5 +1,5 @@
-//! The table of everything hostile: every case of `tests/hostile/cases.rs`, tried many times with both cores busy, and
-//! what it left. `cargo bench --bench hostile -- [--json] [--runs N] [--spinning N] [WORDS OF A CASE]`.
+//! Table of hostile cases: every case of `tests/hostile/cases.rs`, tried many times with both cores busy, and its
+//! traces. `cargo bench --bench hostile -- [--json] [--runs N] [--spinning N] [WORDS OF A CASE]`.
 
 #![allow(clippy::unwrap_used, reason = "what is shared with the tests may end in a panic")]
 
@@ -25,7 +25,7 @@ use serde::Serialize;
 use cases::{CASES, Case};
 use measure::{Plan, Run};
 
-/// What is said of a case.
+/// Results of a case.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
@@ -34,7 +34,7 @@ struct Row {
     expected: &'static [&'static str],
     outcomes: BTreeSet<String>,
     calls: usize,
-    /// Milliseconds: beyond the deadline where the call has to end there, else from its beginning.
+    /// Milliseconds after the deadline if the call must end there, otherwise after its start.
     lateness: Figures,
     hangs: bool,
     host_kib: u64,
@@ -42,10 +42,10 @@ struct Row {
     descriptors: i64,
     threads: i64,
     records: i64,
-    /// Milliseconds of another tool's calls while these ran, and of the next one.
+    /// Milliseconds of another tool's calls while these ran, and of the next call.
     beside: Option<Figures>,
     next: Figures,
-    /// Everything as it should be, but for times.
+    /// `true` if everything except the times is as expected.
     holds: bool,
 }
 
@@ -94,7 +94,7 @@ fn main() -> ExitCode {
     if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Takes a flag and its value out of the arguments: the value, or the flag itself where it has none.
+/// Removes a flag and its value from the arguments; returns the value, or the flag itself if it has none.
 fn taken(arguments: &mut Vec<String>, name: &str, values: usize) -> Option<String> {
     let at = arguments.iter().position(|word| word == name)?;
     arguments.drain(at..=at + values).next_back()
@@ -158,7 +158,7 @@ impl Row {
         let rows: Vec<_> = self.rows.iter().map(ToString::to_string).collect();
         let outcomes: Vec<_> = self.outcomes.iter().map(String::as_str).collect();
         let Figures { p50, p99, max } = self.lateness;
-        // A call that is not to hang has no lateness, but a duration.
+        // A call that must not hang has a duration instead of a lateness.
         let mark = if self.hangs { '+' } else { ' ' };
         let beside = self.beside.as_ref().map_or("-".to_owned(), |it| format!("{:.1}/{:.1}", it.p50, it.max));
         format!(

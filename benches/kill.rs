@@ -1,5 +1,5 @@
-//! The program, killed again and again at moments that nobody chose, two at a time over the same stores. Afterwards every
-//! store is sound, the next run works, and no call was done twice.
+//! Kills the program repeatedly at random moments, two processes at a time over the same stores. Afterwards every store
+//! is sound, the next run works, and no call was executed twice.
 //!
 //! ```sh
 //! cargo bench --bench kill                      # sixty times
@@ -20,20 +20,20 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stores::{Deed, Stores};
+use stores::{Action, Stores};
 
-/// How many are killed between two looks at the stores.
+/// Kills between two checks of the stores.
 const BETWEEN: usize = 50;
-/// How many run at once.
+/// Processes at once.
 const AT_ONCE: usize = 2;
 
-/// What became of the programs.
+/// Results of the processes.
 #[derive(Default)]
 struct Count {
     killed: usize,
-    /// Those that ended before they could be killed.
+    /// Processes that ended before they could be killed.
     ended: usize,
-    /// The marks of their calls.
+    /// Marks of their calls.
     done: Vec<String>,
     failed: Vec<String>,
 }
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         }
     };
     let stores = Stores::new();
-    let long = Deed::ALL.map(|deed| (0..5).map(|at| length(&stores, deed, at)).max().unwrap_or_default());
+    let long = Action::ALL.map(|action| (0..5).map(|at| length(&stores, action, at)).max().unwrap_or_default());
     let (next, count) = (AtomicUsize::new(0), Mutex::new(Count::default()));
     let mut problems = Vec::new();
     let started = Instant::now();
@@ -64,18 +64,18 @@ fn main() -> ExitCode {
                         if at >= to {
                             break;
                         }
-                        strike(&stores, at, &long, &count);
+                        kill_one(&stores, at, &long, &count);
                     }
                 });
             }
         });
         problems.extend(stores.problems().into_iter().map(|found| format!("after {to}: {found}")));
-        stores.approve(stores::GOES);
-        for deed in Deed::ALL {
-            let ran = stores.program(deed, &format!("clean{to}")).output().expect("it starts");
+        stores.approve(stores::REVOKED);
+        for action in Action::ALL {
+            let ran = stores.program(action, &format!("clean{to}")).output().expect("it starts");
             if !ran.status.success() {
                 let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-                problems.push(format!("after {to}: the next {deed:?} fails: {}", said.trim()));
+                problems.push(format!("after {to}: the next {action:?} fails: {}", said.trim()));
             }
         }
         if !problems.is_empty() {
@@ -84,66 +84,66 @@ fn main() -> ExitCode {
     }
     let Count { killed, ended, done, failed } = count.into_inner().expect("no panic");
     problems.extend(failed);
-    problems.extend(doubled(&stores, &done));
+    problems.extend(wrong_counts(&stores, &done));
     println!(
-        "{killed} killed, {ended} ended before that; {:.0} s; {} records signed, {} results kept, {} lines of records torn, {} \
+        "{killed} killed, {ended} ended before that; {:.0} s; {} calls recorded, {} results stored, {} incomplete lines of Agent Tool records, {} \
          temporary files left",
         started.elapsed().as_secs_f64(),
-        stores.signed(),
+        stores.recorded(),
         stores.kept(),
         stores.torn(),
-        left_over(&stores)
+        temporary_files(&stores)
     );
     problems.iter().for_each(|problem| println!("PROBLEM: {problem}"));
     if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// How long a deed takes.
-fn length(stores: &Stores, deed: Deed, at: usize) -> Duration {
-    stores.approve(stores::GOES);
-    stores.forget_compiled();
+/// Duration of an action.
+fn length(stores: &Stores, action: Action, at: usize) -> Duration {
+    stores.approve(stores::REVOKED);
+    stores.remove_compiled();
     let started = Instant::now();
-    let ran = stores.program(deed, &format!("timed{at}")).output().expect("it starts");
-    assert!(ran.status.success(), "{deed:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    let ran = stores.program(action, &format!("timed{at}")).output().expect("it starts");
+    assert!(ran.status.success(), "{action:?}: {}", String::from_utf8_lossy(&ran.stderr));
     started.elapsed()
 }
 
-/// Starts one deed and kills it at some moment of its life.
-fn strike(stores: &Stores, at: usize, long: &[Duration; 4], count: &Mutex<Count>) {
+/// Starts one action and kills it at some moment of its life.
+fn kill_one(stores: &Stores, at: usize, long: &[Duration; 4], count: &Mutex<Count>) {
     let dice = u64::try_from(at).unwrap_or_default().wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    // Half of them are calls.
+    // Half of the actions are calls.
     let which = [0, 0, 0, 0, 1, 1, 2, 3][(dice >> 61) as usize];
-    let deed = Deed::ALL[which];
+    let action = Action::ALL[which];
     let moment = long[which].mul_f64(1.1 * f64::from((dice >> 32 & 0xffff) as u16) / 65536.0);
-    match deed {
-        Deed::Approvals => stores.approve(stores::GOES),
-        Deed::Compile => stores.forget_compiled(),
-        Deed::Call | Deed::Run => {}
+    match action {
+        Action::Approvals => stores.approve(stores::REVOKED),
+        Action::Compile => stores.remove_compiled(),
+        Action::Call | Action::Run => {}
     }
     let mark = format!("n{at}");
-    let program = stores.program(deed, &mark).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let program = stores.program(action, &mark).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut program = program.expect("it starts");
     thread::sleep(moment);
-    // It may have ended by now.
+    // The process may have ended already.
     let _ = program.kill();
     let ended = program.wait_with_output().expect("it ends");
     let mut count = count.lock().expect("no panic");
     count.ended += usize::from(ended.status.code().is_some());
     match ended.status.code() {
         None => count.killed += 1,
-        Some(0) => count.done.extend((deed == Deed::Call).then_some(mark)),
+        Some(0) => count.done.extend((action == Action::Call).then_some(mark)),
         Some(code) => {
             let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-            // Another may have taken the approval back first.
-            if deed != Deed::Approvals {
-                count.failed.push(format!("{deed:?} {at} ended with {code}: {}", said.trim()));
+            // Another process may have revoked the approval first.
+            if action != Action::Approvals {
+                count.failed.push(format!("{action:?} {at} ended with {code}: {}", said.trim()));
             }
         }
     }
 }
 
-/// Temporary files that nobody has swept.
-fn left_over(stores: &Stores) -> usize {
+/// Number of temporary files that were not removed.
+fn temporary_files(stores: &Stores) -> usize {
     let is_temporary = |path: &&PathBuf| {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         name.starts_with(".unfinished-") || name.ends_with(".new")
@@ -152,8 +152,8 @@ fn left_over(stores: &Stores) -> usize {
     places.iter().map(|place| stores.in_folder(place).iter().filter(is_temporary).count()).sum()
 }
 
-/// Calls that were done twice, and calls that ended well and were not done.
-fn doubled(stores: &Stores, done: &[String]) -> Vec<String> {
+/// Calls that were executed twice, and calls that succeeded and were not executed.
+fn wrong_counts(stores: &Stores, done: &[String]) -> Vec<String> {
     let mut found = HashMap::<String, usize>::new();
     let lines = fs::read_to_string(stores.path("work/lines")).expect("the file of the marks");
     for mark in lines.lines() {

@@ -1,6 +1,7 @@
-//! What a typed component costs in each language: made ready anew and from the cache, and a call of the same function, in
-//! one run. The floor is the same function in a component of Rust. Beside them two plain programs that read JSON and print
-//! JSON: one of a few instructions and one in Go, core modules both. What `examples/build` has not built is left out.
+//! Cost of a typed component in each language: its preparation anew and from the cache, and a call of the same
+//! function, in one run. The floor is the same function in a component in Rust. Two plain programs that read and print
+//! JSON are measured with them: one of a few instructions and one in Go, both core modules. Components that
+//! `examples/build` has not built are left out.
 
 #![allow(missing_docs, reason = "criterion's macros make items of their own")]
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
@@ -13,7 +14,7 @@ use tempfile::TempDir;
 use toolcrib::{Audit, Runtime, ToolCall};
 
 const LANGUAGES: [&str; 4] = ["c", "javascript", "go", "python"];
-/// A text of forty words.
+/// Text of forty words.
 const TEXT: &str = "the quick brown fox jumps over the lazy dog and the dog does not mind at all for it is a lazy dog and \
                     the fox is quick and brown and will be gone before the dog wakes up to see it";
 
@@ -30,7 +31,7 @@ fn runtime(component: &Path, cache: &Path) -> Runtime {
     builder.compile_cache(cache).build().expect("a runtime")
 }
 
-/// Reads its arguments into memory and prints them.
+/// Program that reads its arguments into memory and prints them.
 const ECHO: &str = r#"(module
     (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
     (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
@@ -40,7 +41,7 @@ const ECHO: &str = r#"(module
         (drop (call $read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 4)))
         (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))"#;
 
-/// The components, each with the tool and the arguments that are measured; `folder` is for programs that are made here.
+/// Components, each with the measured tool and its arguments; `folder` is for programs that are generated here.
 fn components(folder: &Path) -> Vec<(&'static str, PathBuf, &'static str, String)> {
     let rust = target().join("guests/wasm32-wasip2/guest/typed.wasm");
     let text = serde_json::json!(TEXT);
@@ -65,7 +66,7 @@ fn components(folder: &Path) -> Vec<(&'static str, PathBuf, &'static str, String
 fn languages(criterion: &mut Criterion) {
     let (tokio, cache, programs) = (tokio(), TempDir::new().expect("a folder"), TempDir::new().expect("a folder"));
     for (language, path, tool, arguments) in components(programs.path()) {
-        // To compile takes long: once is enough.
+        // Compiling takes long: once is enough.
         let since = Instant::now();
         let ready = runtime(&path, cache.path());
         tokio.block_on(ready.prepare(tool)).expect("a program");

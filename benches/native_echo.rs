@@ -1,5 +1,5 @@
-//! The native program that a sandboxed call is measured against: it does the least that a tool can do, copying its
-//! arguments to its answer.
+//! Native program for comparison with a sandboxed call: does the least that a tool can do, and copies its arguments to
+//! its answer.
 
 use std::io::{Read, Write};
 

@@ -1,5 +1,5 @@
-//! What a script costs beside a component: a call of each in the same run, what of it is the script's length, and how long
-//! the interpreter takes to be made ready.
+//! Cost of a script compared with a component: a call of each in the same run, the share of the script's length, and
+//! the preparation of the interpreter.
 
 #![allow(missing_docs, reason = "criterion's macros make items of their own")]
 
@@ -12,7 +12,7 @@ use toolcrib::{Audit, Runtime, ToolCall};
 
 static INTERPRETER: &[u8] = include_bytes!(env!("TOOLCRIB_INTERPRETER"));
 
-/// Ten lines that do what small scripts do: look at arguments, go over a list, build a text.
+/// Ten lines with the work of typical small scripts: read arguments, iterate over a list, build a text.
 const TEN_LINES: &str = r#"---
 parameters:
   names: { type: array, required: true }

@@ -1,14 +1,14 @@
-//! A million calls of every kind over one runtime: what the process holds must not grow with them. Some end well, others
-//! fail, are wrong, denied, trap, run out of memory, output or time, or are dropped midway; all are signed for.
+//! A million calls of every kind over one runtime: the resources of the process must not grow. Some succeed; others
+//! fail, are invalid, denied, trap, exceed their memory, output or time, or are dropped midway. All are recorded.
 //!
 //! ```sh
 //! cargo bench --bench soak                        # twenty thousand
 //! cargo bench --bench soak -- --calls 1000000
 //! ```
 //!
-//! Memory, file descriptors and threads are read from `/proc`, so this measures on Linux alone. After a warm-up of a fifth
-//! of the calls, a line is laid through each by least squares; what it would gain over the whole run is held against a
-//! bound. At the end every slot of the pool has to be free, and the log sound and complete.
+//! Memory, file descriptors and threads are read from `/proc`, so this measures on Linux only. After a warm-up of a
+//! fifth of the calls, a line is fitted to each figure by least squares; its gain over the whole run must stay below a
+//! bound. At the end every slot of the pool must be free, and the log sound and complete.
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 
@@ -28,19 +28,19 @@ use toolcrib::tool::Limits;
 use toolcrib::{Audit, Outcome, Runtime, ToolCall, audit};
 
 const TOOLCRIB: &str = env!("CARGO_BIN_EXE_toolcrib");
-/// How many calls run at once. A tool gets half of the slots, so the pool has twice as many.
+/// Calls at once. A tool gets half of the slots, so the pool has twice as many.
 const AT_ONCE: usize = 32;
-/// The guests that are called.
+/// Guests that are called.
 const GUESTS: [&str; 8] = ["echo", "exit_code", "panic", "grow", "flood_stdout", "sleep", "spin", "nap"];
-/// How long those may take that never end.
+/// Deadline of the calls that never end.
 const MIN_TIME: Duration = Duration::from_millis(40);
-/// How often it is looked what the process holds.
+/// Number of samples of the process.
 const SAMPLES: u64 = 100;
-/// What may be gained over the whole run: kibibytes of memory, descriptors, threads. The allocator's own unrest is a few
+/// Maximum gain over the whole run: kibibytes of memory, descriptors, threads. The allocator's own variation is a few
 /// mebibytes.
 const MAX_GROWTH: [f64; 3] = [16.0 * 1024.0, 3.0, 3.0];
 
-/// One kind of call, by its share: how many of a thousand.
+/// Kind of call, with its share in a thousand.
 struct Kind {
     share: u64,
     tool: &'static str,
@@ -92,9 +92,9 @@ async fn soak(calls: u64) -> Result<(), String> {
             drop(slot);
         });
         if made % every == 0 || made == calls {
-            // Measured at rest: what a running call holds is no leak.
+            // Measured at rest: resources of a running call are not a leak.
             let rest = slots.acquire_many(AT_ONCE as u32).await.expect("never closed");
-            let held = held();
+            let held = resources();
             if samples.len() % 10 == 9 {
                 let rate = made as f64 / started.elapsed().as_secs_f64();
                 let [memory, files, threads] = held;
@@ -116,9 +116,9 @@ async fn soak(calls: u64) -> Result<(), String> {
         println!("{:+.4} {what} for each 1,000 calls, {gained:+.1} over the run (at most {most})", slope * 1000.0);
         grown = grown.or((gained > most).then(|| format!("{what} grow with the calls")));
     }
-    let signed = signed(&log)?;
+    let signed = record_count(&log)?;
     println!("{signed} records, the log is sound; {:.0} s", started.elapsed().as_secs_f64());
-    // The calls that fill every slot at the end are signed for as well.
+    // The calls that fill every slot at the end are recorded as well.
     let wanted = calls + 2 * AT_ONCE as u64;
     if signed != wanted {
         return Err(format!("{wanted} calls and {signed} records"));
@@ -165,7 +165,7 @@ fn runtime(folder: &Path, log: &Path) -> Runtime {
     builder.compile_cache(cache).concurrency(2 * AT_ONCE).audit(Audit::folder(log)).build().expect("a runtime")
 }
 
-/// Makes the call of a roll of the dice; says whether it ended as it has to.
+/// Makes one random call; returns `true` if it ended as expected.
 async fn one(runtime: &Runtime, kinds: &[Kind], number: u64, dice: u64) -> bool {
     let mut left = dice % 1000;
     let kind = kinds.iter().find(|kind| left.checked_sub(kind.share).map(|less| left = less).is_none());
@@ -183,7 +183,7 @@ async fn one(runtime: &Runtime, kinds: &[Kind], number: u64, dice: u64) -> bool 
     }
 }
 
-/// As many calls at once as the pool has slots: one that was not given back would be missed.
+/// Makes as many calls at once as the pool has slots: a slot that was not returned would be missing.
 async fn every_slot_is_free(runtime: &Runtime) -> Result<(), String> {
     let call = |number| {
         let (tool, arguments) = if number % 2 == 0 { ("nap", r#"{"ms":200}"#) } else { ("sleep", "{}") };
@@ -197,7 +197,7 @@ async fn every_slot_is_free(runtime: &Runtime) -> Result<(), String> {
 }
 
 /// Kibibytes of memory, file descriptors and threads of this process.
-fn held() -> [u64; 3] {
+fn resources() -> [u64; 3] {
     let status = fs::read_to_string("/proc/self/status").expect("a status");
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a field");
@@ -207,7 +207,7 @@ fn held() -> [u64; 3] {
     [field("VmRSS:"), files, field("Threads:")]
 }
 
-/// What each figure gains by a call, by least squares.
+/// Gain of each figure per call, by least squares.
 fn slopes(samples: &[(f64, [u64; 3])]) -> [f64; 3] {
     let count = samples.len() as f64;
     let middle = samples.iter().map(|(at, _)| at).sum::<f64>() / count;
@@ -215,8 +215,8 @@ fn slopes(samples: &[(f64, [u64; 3])]) -> [f64; 3] {
     [0, 1, 2].map(|which| samples.iter().map(|(at, held)| (at - middle) * held[which] as f64).sum::<f64>() / spread)
 }
 
-/// How many records a log has, if it is sound.
-fn signed(log: &Path) -> Result<u64, String> {
+/// Number of records in a log, if it is sound.
+fn record_count(log: &Path) -> Result<u64, String> {
     let mut walk = audit::verify(log).map_err(|error| error.to_string())?;
     match walk.next() {
         None => Ok(walk.summary().records),
@@ -225,7 +225,7 @@ fn signed(log: &Path) -> Result<u64, String> {
     }
 }
 
-/// Numbers that look like chance, the same in each run.
+/// Pseudo-random numbers, the same in each run.
 fn roll(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;

@@ -1,6 +1,6 @@
-//! A crib whose every store is in use (the audit log, the records, kept results, approvals, the compile cache and a folder
-//! that a tool writes), and the question whether each of them is sound. It knows how to run the built program there, and
-//! nothing of what is done to it.
+//! A crib with data in every store (the audit log, the Agent Tool records, stored results, approvals, the compile cache
+//! and a folder that a tool writes), and checks that each of them is sound. Runs the built program there, and knows
+//! nothing of the faults.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,42 +14,42 @@ use toolcrib::policy::{Approval, Approvals};
 use toolcrib::results::Results;
 
 const TOOLCRIB: &str = env!("CARGO_BIN_EXE_toolcrib");
-/// The approval that nobody takes back.
-const STAYS: &str = "stays";
-/// The one that is taken back.
-pub(crate) const GOES: &str = "goes";
-/// A program that says the same each time; small, so that it is compiled in a moment.
-const SAYS: &str = r#"(module
+/// Approval that is never revoked.
+const KEPT: &str = "stays";
+/// Approval that is revoked.
+pub(crate) const REVOKED: &str = "goes";
+/// Program with a constant answer; small, so that it compiles quickly.
+const PROGRAM: &str = r#"(module
     (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
     (memory (export "memory") 1)
     (data (i32.const 8) "\10\00\00\00\28\00\00\00{\"said\":\"a text that is kept whole\"}\n    ")
     (func (export "_start")
         (drop (call $write (i32.const 1) (i32.const 8) (i32.const 1) (i32.const 0)))))"#;
 
-/// A crib in a folder of its own.
+/// Crib in its own folder.
 pub(crate) struct Stores {
     folder: TempDir,
 }
 
-/// What a user does there.
+/// Action of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deed {
-    /// One call of a tool that appends a line to a file, with its answer kept.
+pub(crate) enum Action {
+    /// One call of a tool that appends a line to a file, with a stored result.
     Call,
-    /// A run of four such calls, two of them in one step.
+    /// Run with four such calls, two of them in one step.
     Run,
-    /// A call whose tool is compiled first.
+    /// Call of a tool that must be compiled first.
     Compile,
-    /// Taking back an approval.
+    /// Revocation of an approval.
     Approvals,
 }
 
-impl Deed {
+impl Action {
     pub(crate) const ALL: [Self; 4] = [Self::Call, Self::Run, Self::Compile, Self::Approvals];
 }
 
 impl Stores {
-    /// A crib in which everything was done once: each store holds something.
+    /// Creates a crib in which every action was executed once: each store holds data.
     pub(crate) fn new() -> Self {
         let folder = TempDir::new().expect("a folder");
         let crib = Path::new(TOOLCRIB).ancestors().nth(2).expect("the program lies two folders down").join("crib");
@@ -65,23 +65,28 @@ impl Stores {
         fs::write(stores.path("tools.json"), json!({ "tools": [append, says] }).to_string()).expect("a manifest");
         let program = "tools/bin/fs_append_file.wasm";
         fs::copy(crib.join(program), stores.path(program)).expect("the crib was built");
-        fs::write(stores.path("tools/bin/says.wasm"), wat::parse_str(SAYS).expect("valid text")).expect("a program");
+        fs::write(stores.path("tools/bin/says.wasm"), wat::parse_str(PROGRAM).expect("valid text")).expect("a program");
         stores.script();
-        for tool in [STAYS, GOES] {
+        for tool in [KEPT, REVOKED] {
             stores.approve(tool);
         }
-        for deed in Deed::ALL {
-            let ran = stores.program(deed, "first").output().expect("it starts");
-            assert!(ran.status.success(), "{deed:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        for action in Action::ALL {
+            let ran = stores.program(action, "first").output().expect("it starts");
+            assert!(ran.status.success(), "{action:?}: {}", String::from_utf8_lossy(&ran.stderr));
         }
-        stores.approve(GOES);
-        stores.forget_compiled();
+        stores.approve(REVOKED);
+        stores.remove_compiled();
         assert_eq!(stores.problems(), [""; 0], "before anything is done to them");
-        assert!(stores.kept() >= 5 && stores.signed() == 6, "{} results, {} records", stores.kept(), stores.signed());
+        assert!(
+            stores.kept() >= 5 && stores.recorded() == 6,
+            "{} results, {} records",
+            stores.kept(),
+            stores.recorded()
+        );
         stores
     }
 
-    /// The stores in a folder.
+    /// Opens the stores in a folder.
     pub(crate) fn at(folder: TempDir) -> Self {
         Self { folder }
     }
@@ -90,17 +95,17 @@ impl Stores {
         self.folder.path().join(name)
     }
 
-    /// The program, about to do a deed; `mark` is what it leaves in the file.
-    pub(crate) fn program(&self, deed: Deed, mark: &str) -> Command {
-        self.under(TOOLCRIB, [""; 0], deed, mark)
+    /// Command of the program for an action; `mark` is the line that it writes to the file.
+    pub(crate) fn program(&self, action: Action, mark: &str) -> Command {
+        self.under(TOOLCRIB, [""; 0], action, mark)
     }
 
-    /// The same, started by another program with these arguments.
+    /// The same command, started by another program with these arguments.
     pub(crate) fn under(
         &self,
         starter: impl AsRef<OsStr>,
         with: impl IntoIterator<Item = impl AsRef<OsStr>>,
-        deed: Deed,
+        action: Action,
         mark: &str,
     ) -> Command {
         let mut command = Command::new(&starter);
@@ -109,16 +114,16 @@ impl Stores {
             command.arg(TOOLCRIB);
         }
         let line = json!({"path": "lines", "content": format!("{mark}\n")}).to_string();
-        match deed {
-            Deed::Call => command.args(["call", "fs_append_file", &line, "--allow-write=work"]),
-            Deed::Run => command.args(["run", "--script", "script.json", "--allow-write=work"]),
-            Deed::Compile => {
-                // What was compiled is not there: the program makes it anew.
+        match action {
+            Action::Call => command.args(["call", "fs_append_file", &line, "--allow-write=work"]),
+            Action::Run => command.args(["run", "--script", "script.json", "--allow-write=work"]),
+            Action::Compile => {
+                // The compiled code is missing, so the program compiles it anew.
                 command.args(["call", "says", "--cache-dir", "fresh"])
             }
-            Deed::Approvals => command.args(["approvals", "remove", GOES]),
+            Action::Approvals => command.args(["approvals", "remove", REVOKED]),
         };
-        if deed != Deed::Approvals {
+        if action != Action::Approvals {
             command.args(["--records", "records", "--max-inline", "16"]);
         }
         command.current_dir(self.folder.path()).env_clear().stdin(Stdio::null());
@@ -146,15 +151,15 @@ impl Stores {
         fs::write(self.path("script.json"), script.to_string()).expect("a script");
     }
 
-    /// Removes what [`Deed::Compile`] has compiled.
-    pub(crate) fn forget_compiled(&self) {
+    /// Removes the code that [`Action::Compile`] has compiled.
+    pub(crate) fn remove_compiled(&self) {
         for path in self.in_folder("fresh").iter().filter(|path| path.extension().is_some_and(|it| it == "cwasm")) {
-            // Another may have been faster.
+            // Another process may have been faster.
             let _ = fs::remove_file(path);
         }
     }
 
-    /// Gives an approval.
+    /// Grants an approval.
     pub(crate) fn approve(&self, tool: &str) {
         let approval = Approval {
             tool: tool.into(),
@@ -166,26 +171,26 @@ impl Stores {
         Approvals::file(self.path("approvals.json")).add(&approval).expect("an approval");
     }
 
-    /// How many calls were signed for.
-    pub(crate) fn signed(&self) -> u64 {
+    /// Number of recorded calls.
+    pub(crate) fn recorded(&self) -> u64 {
         let mut walk = audit::verify(self.path("audit")).expect("a log");
         walk.by_ref().for_each(drop);
         walk.summary().records
     }
 
-    /// How many results are kept.
+    /// Number of stored results.
     pub(crate) fn kept(&self) -> usize {
         Results::folder(self.path("results")).list().map_or(0, |kept| kept.len())
     }
 
-    /// How many lines of records are no whole records.
+    /// Number of incomplete lines in Agent Tool records.
     pub(crate) fn torn(&self) -> usize {
         let lines = |path: PathBuf| fs::read_to_string(path).expect("text");
         let torn = |text: &String| text.lines().filter(|line| serde_json::from_str::<Value>(line).is_err()).count();
         self.in_folder("records").into_iter().map(lines).map(|text| torn(&text)).sum()
     }
 
-    /// What is wrong with the stores; torn lines of records are counted by [`torn`](Self::torn) alone.
+    /// Problems of the stores; only [`torn`](Self::torn) counts incomplete lines of Agent Tool records.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         match audit::verify(self.path("audit")) {
@@ -205,14 +210,14 @@ impl Stores {
             }
         }
         match Approvals::file(self.path("approvals.json")).read() {
-            Ok(given) if given.iter().any(|one| one.tool == STAYS) => {}
+            Ok(given) if given.iter().any(|one| one.tool == KEPT) => {}
             Ok(_) => problems.push("an approval that nobody took back is gone".to_owned()),
             Err(error) => problems.push(error.to_string()),
         }
         problems
     }
 
-    /// The files of one of the folders.
+    /// Files of one of the folders.
     pub(crate) fn in_folder(&self, name: &str) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(self.path(name)) else { return Vec::new() };
         entries.map(|entry| entry.expect("an entry").path()).collect()

@@ -1,5 +1,4 @@
-//! What a model is told of what a tool wrote: whole, in part with a reference, or that there is nothing; masked, and in a
-//! frame that no tool can forge.
+//! Results for the model: whole, truncated with a reference, or empty; masked, and in a frame that no tool can forge.
 
 use std::fs;
 
@@ -7,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::crib::Crib;
 
-/// A crib with one tool, `t`, from this guest, with this interface.
+/// Creates a crib with one tool, `t`, from a guest, with an interface.
 fn crib(guest: &str, interface: Value) -> Crib {
     let crib = Crib::new();
     let mut entry = crib.entry(guest);
@@ -18,7 +17,7 @@ fn crib(guest: &str, interface: Value) -> Crib {
     crib
 }
 
-/// What one call prints: the line for the model and the receipt.
+/// Output of one call: the line for the model, and the receipt.
 fn called(crib: &Crib, arguments: Value) -> (Value, Value) {
     let line = crib.call("t", &arguments, &[]);
     (if line["error"].is_null() { line["result"].clone() } else { line["error"].clone() }, line["receipt"].clone())

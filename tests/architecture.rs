@@ -1,11 +1,12 @@
-//! The order of the modules and what each must not know, kept by reading the sources.
+//! Rules of the code layout, checked by reading the sources: the order of the modules, and the knowledge that each must
+//! not have.
 
 mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each module of the library may import only from those before it.
+/// Modules of the library; each may import only from those before it.
 const ORDER: [&str; 19] = [
     "error",
     "owner_only",
@@ -45,7 +46,7 @@ fn rust_files(folder: &Path) -> Vec<(PathBuf, String)> {
     files
 }
 
-/// The files of the library, each with the module of the order that it belongs to.
+/// Files of the library, each with its module.
 fn library() -> Vec<(&'static str, PathBuf, String)> {
     let source = root().join("runtime/src");
     let files = rust_files(&source).into_iter().filter(|(path, _)| *path != source.join("lib.rs"));
@@ -58,7 +59,7 @@ fn library() -> Vec<(&'static str, PathBuf, String)> {
     modules.collect()
 }
 
-/// The code of a file without its comments.
+/// Code of a file without its comments.
 fn code(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.trim_start().starts_with("//"))
 }
@@ -101,7 +102,7 @@ fn only_the_sandbox_names_the_engine() {
 fn only_the_pipeline_reaches_the_sandbox() {
     for (module, path, text) in library() {
         let reaches = code(&text).any(|line| line.contains("crate::sandbox"));
-        // The runtime makes the sandbox and hands it to the pipeline.
+        // The runtime creates the sandbox and passes it to the pipeline.
         assert!(!reaches || ["sandbox", "pipeline", "runtime"].contains(&module), "{}", path.display());
         let runs = code(&text).any(|line| line.contains("sandbox.run"));
         assert!(!runs || module == "pipeline", "{} runs a guest", path.display());
@@ -186,7 +187,7 @@ fn a_process_is_started_only_to_compile_and_to_build_what_an_author_names() {
     let mut files: Vec<_> = files.map(|(path, _)| path.file_name().unwrap().to_owned()).collect();
     files.sort();
     assert_eq!(files, ["compiler.rs", "rust.rs"]);
-    // What builds is reached by the author's commands alone, and by no call of a tool.
+    // Only the author's commands reach the code that builds, and no call of a tool.
     let reaches = |text: &str| code(text).any(|line| line.contains("rust::"));
     let files = rust_files(&root().join("cli/src")).into_iter().filter(|(_, text)| reaches(text));
     let mut files: Vec<_> = files.map(|(path, _)| path.file_name().unwrap().to_owned()).collect();

@@ -1,4 +1,4 @@
-//! The audit log: one whole line a call, whatever happened and whoever else writes.
+//! Audit log: one whole line per call, after every outcome and with concurrent writers.
 
 mod chain;
 mod show;

@@ -1,5 +1,5 @@
-//! The commands for those who write tools: what a new tool is, how a component is built, described and tested, and what is said
-//! where that does not work.
+//! Commands for authors of tools: creating a tool, and building, describing and testing a component, with the messages
+//! on failures.
 
 mod building;
 mod testing;
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran, target, toolbox};
 
-/// The program with the machine's Rust.
+/// Runs the program with the machine's Rust.
 fn with_rust(crib: &Crib, arguments: &[&str]) -> Ran {
     Ran::from(give_rust(crib.toolcrib(arguments)).output().expect("the program starts"))
 }
 
-/// Gives a command the machine's Rust, and a target folder that stays warm.
+/// Gives a command the machine's Rust, and a target folder that is reused.
 fn give_rust(mut command: Command) -> Command {
     let home = env::home_dir().expect("a home");
     let kept = |name: &str, default: &str| env::var_os(name).map_or_else(|| home.join(default), PathBuf::from);
@@ -30,7 +30,7 @@ fn give_rust(mut command: Command) -> Command {
     command
 }
 
-/// A shipped tool in the crib's folder.
+/// Copies a shipped tool into the crib's folder.
 fn shipped(crib: &Crib, name: &str) {
     let file = format!("{name}.wasm");
     fs::copy(toolbox().join("tools/bin").join(&file), crib.path(file)).expect("the crib was laid out");

@@ -1,5 +1,5 @@
-//! The command line as a contract: exit codes, one line on standard output, words for people on standard error. Every
-//! claim goes through the built program, in a place of its own with no variable from outside.
+//! Contract of the command line: exit codes, one line on standard output, messages for people on standard error. Every
+//! test uses the built program, in its own folder and without outside variables.
 
 mod call;
 
@@ -28,7 +28,7 @@ const COMMANDS: [&str; 15] = [
     "completions",
 ];
 
-/// Reads standard input to its end and writes the same to standard output.
+/// Copies standard input to standard output.
 const ECHO: &str = r#"(module
   (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
@@ -45,7 +45,7 @@ const ECHO: &str = r#"(module
     (i32.store (i32.const 4) (local.get $length))
     (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))"#;
 
-/// Says on standard error what went wrong and exits with 1.
+/// Reports an error on standard error and exits with 1.
 const FAIL: &str = r#"(module
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
@@ -63,7 +63,7 @@ const SPIN: &str = r#"(module
   (memory (export "memory") 1)
   (func (export "_start") (loop $for_ever (br $for_ever))))"#;
 
-/// A crib with the tools `echo`, `fail` and `spin`.
+/// Creates a crib with the tools `echo`, `fail` and `spin`.
 fn crib() -> Crib {
     let crib = Crib::new();
     for (name, text) in [("echo", ECHO), ("fail", FAIL), ("spin", SPIN)] {

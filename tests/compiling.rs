@@ -1,5 +1,5 @@
-//! From the bytes of a stranger to code: what is refused before it is compiled, where compiling is stopped, and that only
-//! whole code is ever loaded.
+//! Compilation of untrusted bytes: refusals before the compilation, its limits, and the rule that only complete code is
+//! loaded.
 
 mod bytes;
 mod damage;
@@ -15,7 +15,7 @@ use toolcrib::{Outcome, Runtime, ToolCall};
 
 use crate::crib::Crib;
 
-/// A crib with this program as its one tool, `n`.
+/// Creates a crib with this program as its only tool, `n`.
 fn crib(program: &[u8]) -> Crib {
     let crib = Crib::new();
     fs::write(crib.path("tools/bin/n.wasm"), program).unwrap();
@@ -23,7 +23,7 @@ fn crib(program: &[u8]) -> Crib {
     crib
 }
 
-/// One call through the built program, with a compile cache of its own: how it ended, and what the model is told.
+/// Calls through the built program with a fresh compile cache; returns the outcome and the text for the model.
 fn called(crib: &Crib, flags: &[&str]) -> (String, String) {
     let cache = crib.path("cache");
     let mut all = vec!["--cache-dir", cache.to_str().unwrap()];
@@ -33,19 +33,19 @@ fn called(crib: &Crib, flags: &[&str]) -> (String, String) {
     (outcome, line["error"].as_str().unwrap_or_default().to_owned())
 }
 
-/// The files of compiled code in a folder.
+/// Files of compiled code in a folder.
 fn compiled(cache: &Path) -> Vec<std::path::PathBuf> {
     let files = fs::read_dir(cache).into_iter().flatten().map(|entry| entry.unwrap().path());
     files.filter(|path| path.extension().is_some_and(|it| it == "cwasm")).collect()
 }
 
-/// How one call of a runtime ended.
+/// Outcome of one call of a runtime.
 fn outcome(runtime: &Runtime) -> Outcome {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tokio.block_on(runtime.call(ToolCall::new("", "n", "{}"))).receipt.outcome
 }
 
-/// A command that does nothing, with a part of each kind that programs have.
+/// Command that does nothing, with a part of each kind that programs have.
 const SMALL: &str = r#"(component
     (core module $m
         (type $t (func (result i32)))

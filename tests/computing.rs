@@ -1,5 +1,5 @@
-//! What the host itself computes over what strangers send: it ends at the deadline of its call, it stops when nobody waits
-//! any more, and meanwhile the other calls go on.
+//! Host computations over untrusted input: they end at the deadline of their call, stop when no caller waits any more,
+//! and do not block other calls.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -10,12 +10,12 @@ use toolcrib::{Outcome, Runtime, ToolCall};
 
 use crate::crib::Crib;
 
-/// How late a call may come back on a busy machine before a test calls it a hang.
+/// Maximum delay of a call on a busy machine before a test reports a hang.
 const BOUND: Duration = Duration::from_secs(20);
-/// The most bytes of arguments.
+/// Maximum bytes of arguments.
 const MAX_BYTES: usize = 4 << 20;
 
-/// A text of `a` and `b` in no order that an automaton could learn.
+/// Text of `a` and `b` in an order that no automaton can learn.
 fn noise(bytes: usize) -> String {
     let mut state = 1_u64;
     let letter = |_| {
@@ -25,7 +25,7 @@ fn noise(bytes: usize) -> String {
     (0..bytes).map(letter).collect()
 }
 
-/// Patterns that go on to new states for nearly every byte of noise.
+/// Patterns that enter new states for nearly every byte of noise.
 fn patterns(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("[ab]*a[ab]{{{}}}c", 150 + n)).collect()
 }
@@ -35,7 +35,7 @@ fn any_pattern() -> Value {
     json!({ "anyOf": each })
 }
 
-/// Schemas that take long, each with arguments for which they do.
+/// Schemas that take long, each with arguments that cause it.
 fn attacks() -> Vec<(&'static str, Value, Value)> {
     let small = noise(15_900);
     let names: serde_json::Map<_, _> = patterns(40).into_iter().map(|pattern| (pattern, json!({}))).collect();
@@ -76,7 +76,8 @@ fn attacks() -> Vec<(&'static str, Value, Value)> {
     ]
 }
 
-/// A crib with a tool `costly` of this interface and one of no schema, `echo`; both answer with their arguments.
+/// Creates a crib with a tool `costly` of this interface and one without a schema, `echo`; both answer with their
+/// arguments.
 fn crib(schema: &Value, interface: &Value, seconds: u64) -> Crib {
     let crib = Crib::new();
     let echo = crib.entry("echo");
@@ -89,12 +90,12 @@ fn crib(schema: &Value, interface: &Value, seconds: u64) -> Crib {
     crib
 }
 
-/// Runs on two workers.
+/// Runs a future on two workers.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(future)
 }
 
-/// The processor time that this process has used.
+/// Processor time of this process.
 #[cfg(target_os = "linux")]
 fn used() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
@@ -103,7 +104,7 @@ fn used() -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// Fails where a thread goes on computing.
+/// Fails if a thread keeps computing.
 #[cfg(target_os = "linux")]
 fn is_idle() {
     let start = Instant::now();
@@ -124,7 +125,7 @@ fn is_idle() {}
 fn costly_schemas_stop_at_the_deadline() {
     for (name, schema, arguments) in attacks() {
         let crib = crib(&schema, &json!({}), 1);
-        // A schema that is refused would be stopped by nothing.
+        // A refused schema could not be stopped.
         let runtime =
             Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).strict(true).build().unwrap();
         let call = ToolCall::new("", "costly", arguments.to_string());
@@ -135,7 +136,7 @@ fn costly_schemas_stop_at_the_deadline() {
         });
         eprintln!("{name}: {} after {took:?}", result.receipt.outcome.as_str());
         assert!(took < BOUND, "{name} came back after {took:?}");
-        // What did not have to be stopped was not long.
+        // A computation that was not stopped was short.
         let outcome = result.receipt.outcome;
         assert!(outcome == Outcome::Deadline || took < Duration::from_secs(5), "{name} took {took:?}: {outcome:?}");
         is_idle();

@@ -1,19 +1,31 @@
-//! The WIT world is what the host links: no more, no less.
+//! The WIT packages of `wit/`: each folder resolves alone, the host links exactly the imports of the worlds, and components
+//! that were built for a contract keep running.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
-use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve, UnresolvedPackageGroup, WorldId};
+use wit_component::{ComponentEncoder, DecodedWasm, StringEncoding, embed_component_metadata};
+use wit_parser::{LiftLowerAbi, ManglingAndAbi, PackageId, Resolve, UnresolvedPackageGroup, WorldId};
 
 use crate::crib::{Crib, TOOLCRIB};
+
+mod prebuilt;
+
+/// The packages, by their folders, with their names and worlds.
+const PACKAGES: [(&str, &str, &[&str]); 3] = [
+    ("command", "toolcrib:tool@0.1.0", &["checked-command", "command"]),
+    ("script", "toolcrib:script@0.1.0", &["interpreter-guest"]),
+    ("tool", "toolcrib:tool@1.1.0", &["preparing", "presenting", "previewing", "routing", "tool", "validating"]),
+];
 
 fn wit() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit")
 }
 
-/// Finds the WIT of WASI that comes with the engine: the compiler notes beside the program which sources it read.
+/// Finds the WIT of WASI that comes with the engine: dependency files beside the program list the sources that it was
+/// compiled from.
 fn wasi() -> PathBuf {
     let notes = fs::read_dir(Path::new(TOOLCRIB).parent().unwrap().join("deps")).unwrap();
     let notes = notes.map(|entry| entry.unwrap().path()).filter(|path| {
@@ -23,10 +35,23 @@ fn wasi() -> PathBuf {
     // The newest: an earlier build may have used another version, or sources in another place.
     let newest = notes.max_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
     let text = fs::read_to_string(newest.expect("the engine's WASI was compiled")).unwrap();
-    // Each source has a line `SOURCE:` of its own, with `\ ` for a space.
+    // Each source has its own line `SOURCE:`, with `\ ` for a space.
     let sources = text.lines().filter_map(|line| Some(PathBuf::from(line.strip_suffix(':')?.replace("\\ ", " "))));
     let folder = sources.filter_map(|source| Some(source.parent()?.to_owned())).find(|it| it.ends_with("p2/wit/deps"));
     folder.expect("the engine's bindings are made of its WIT")
+}
+
+/// Resolves a folder of `wit/` alone, as WIT tools do.
+fn package(folder: &str) -> (Resolve, PackageId) {
+    let mut resolve = Resolve::default();
+    let (package, _) = resolve.push_dir(wit().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error:#}"));
+    (resolve, package)
+}
+
+fn world(folder: &str, name: &str) -> (Resolve, WorldId) {
+    let (resolve, package) = package(folder);
+    let world = resolve.select_world(&[package], Some(name)).unwrap();
+    (resolve, world)
 }
 
 fn parse(path: &Path) -> UnresolvedPackageGroup {
@@ -36,27 +61,16 @@ fn parse(path: &Path) -> UnresolvedPackageGroup {
     }
 }
 
-/// The world of rich tools.
-fn rich() -> (Resolve, WorldId) {
+/// The world of commands, resolved with all of the engine's WASI.
+fn command_with_all_of_wasi() -> (Resolve, WorldId) {
     let mut resolve = Resolve::default();
-    let package = resolve.push_groups(parse(&wit().join("tool.wit")), Vec::new()).unwrap();
-    let world = resolve.select_world(&[package], Some("tool")).unwrap();
-    (resolve, world)
-}
-
-fn resolve() -> (Resolve, WorldId) {
-    let mut resolve = Resolve::default();
-    let mut packages = Vec::new();
-    for entry in fs::read_dir(wasi()).unwrap() {
-        let path = entry.unwrap().path();
-        packages.push(parse(&path));
-    }
-    let package = resolve.push_groups(parse(&wit().join("command.wit")), packages).unwrap();
+    let packages = fs::read_dir(wasi()).unwrap().map(|entry| parse(&entry.unwrap().path())).collect();
+    let package = resolve.push_groups(parse(&wit().join("command/command.wit")), packages).unwrap();
     let world = resolve.select_world(&[package], Some("command")).unwrap();
     (resolve, world)
 }
 
-/// A component that imports the whole world, and traps if it is run.
+/// Builds a component that imports the whole world and traps when it runs.
 fn dummy(resolve: &Resolve, world: WorldId) -> Vec<u8> {
     let mut module = wit_component::dummy_module(resolve, world, ManglingAndAbi::Legacy(LiftLowerAbi::Sync));
     embed_component_metadata(&mut module, resolve, world, StringEncoding::UTF8).unwrap();
@@ -64,8 +78,52 @@ fn dummy(resolve: &Resolve, world: WorldId) -> Vec<u8> {
 }
 
 #[test]
+fn each_folder_is_a_package_that_resolves_alone() {
+    let folders = fs::read_dir(wit()).unwrap().map(|entry| entry.unwrap());
+    let folders = folders.filter(|entry| entry.file_type().unwrap().is_dir());
+    let folders: BTreeSet<_> = folders.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    assert!(folders.iter().eq(PACKAGES.iter().map(|(folder, ..)| folder)), "{folders:?}");
+    for (folder, name, worlds) in PACKAGES {
+        let (resolve, package) = package(folder);
+        assert_eq!(resolve.packages[package].name.to_string(), name);
+        let found: BTreeSet<_> = resolve.packages[package].worlds.keys().map(String::as_str).collect();
+        assert!(found.iter().eq(worlds), "{folder}: {found:?}");
+        // The binary form, in which a package is published, holds the same.
+        let bytes = wit_component::encode(&resolve, package).unwrap();
+        let DecodedWasm::WitPackage(resolve, package) = wit_component::decode(&bytes).unwrap() else {
+            panic!("{folder}: not a package");
+        };
+        assert_eq!(resolve.packages[package].name.to_string(), name);
+    }
+}
+
+#[test]
+fn the_wasi_packages_are_those_of_the_engine() {
+    let settings = fs::read_to_string(wit().join("command/wkg.toml")).unwrap();
+    let mut files = 0;
+    for entry in fs::read_dir(wit().join("command/deps")).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.file_name().unwrap().to_str().unwrap();
+        let Some(name) = file.strip_suffix(".wit") else { continue };
+        files += 1;
+        let ours = fs::read_to_string(&path).unwrap();
+        let engine = fs::read_to_string(wasi().join(file)).unwrap();
+        if name == "cli" {
+            // Its worlds are left out: they name sockets.
+            let rest = engine.strip_prefix(&ours).expect("`cli.wit` is the engine's up to its worlds");
+            assert!(!rest.contains("\ninterface "), "only worlds are left out: {rest}");
+        } else {
+            assert!(ours == engine, "{file} differs from the engine's");
+        }
+        let line = format!("\"wasi:{name}\" = {{ path = \"deps/{file}\" }}");
+        assert!(settings.lines().any(|it| it == line), "wkg.toml does not name {file}");
+    }
+    assert_eq!(files, settings.matches("path").count(), "`wkg.toml` names the packages of `deps/`");
+}
+
+#[test]
 fn everything_in_the_world_is_linked() {
-    let (resolve, world) = resolve();
+    let (resolve, world) = world("command", "command");
     assert!(resolve.worlds[world].imports.len() >= 20);
     let crib = Crib::new();
     fs::write(crib.path("tools/bin/n.wasm"), dummy(&resolve, world)).unwrap();
@@ -76,7 +134,7 @@ fn everything_in_the_world_is_linked() {
 
 #[test]
 fn everything_in_the_world_of_rich_tools_is_linked() {
-    let (resolve, world) = rich();
+    let (resolve, world) = world("tool", "tool");
     assert!(resolve.worlds[world].imports.len() >= 7, "types and six interfaces");
     let crib = Crib::new();
     fs::write(crib.path("n.wasm"), dummy(&resolve, world)).unwrap();
@@ -86,7 +144,7 @@ fn everything_in_the_world_of_rich_tools_is_linked() {
 
 #[test]
 fn nothing_outside_the_world_is_linked() {
-    let (resolve, world) = resolve();
+    let (resolve, world) = command_with_all_of_wasi();
     let mut outside = 0;
     for (_, interface) in &resolve.interfaces {
         let (Some(name), Some(package)) = (&interface.name, interface.package) else { continue };
@@ -96,7 +154,7 @@ fn nothing_outside_the_world_is_linked() {
             continue;
         }
         outside += 1;
-        // An instance with a function that no interface has: the name alone decides whether it is linked.
+        // The instance has a function that no interface has: the name of the interface alone decides about linking.
         let crib = Crib::new();
         crib.install_wat("n", &crate::foreign::sockets::calls(&id));
         crib.manifest(&json!({"tools": [{"name": "n", "command": ["./tools/bin/n"]}]}));
@@ -114,11 +172,12 @@ fn nothing_outside_the_world_is_linked() {
 #[test]
 fn every_item_of_the_contract_is_documented() {
     const WORDS: [&str; 8] = ["package ", "world ", "interface ", "import ", "export ", "record ", "variant ", "enum "];
-    for file in ["command.wit", "tool.wit"] {
-        let text = fs::read_to_string(wit().join(file)).unwrap();
+    for (folder, ..) in PACKAGES {
+        let file = format!("{folder}/{folder}.wit");
+        let text = fs::read_to_string(wit().join(&file)).unwrap();
         let lines: Vec<_> = text.lines().map(str::trim).collect();
         for (index, line) in lines.iter().enumerate() {
-            // Fields, cases and functions stand by themselves on a line that ends so.
+            // A field, a case or a function is one line that ends so.
             let inner = line.ends_with(',') || (line.ends_with(';') && line.contains(": func("));
             let item = WORDS.iter().any(|word| line.starts_with(word)) || (inner && !line.starts_with("///"));
             assert!(!item || lines[index - 1].starts_with("///"), "{file}: not documented: {line}");

@@ -1,5 +1,5 @@
-//! A crib of its own for each test: a folder with a manifest and programs, a home that is not the user's, and the built
-//! program, run with nothing of the surroundings in its environment.
+//! `Crib`: a temporary folder with a manifest, programs and a home. Runs the built program there with an empty
+//! environment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,21 +8,21 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The built program.
+/// Path of the built program.
 pub(crate) const TOOLCRIB: &str = env!("CARGO_BIN_EXE_toolcrib");
 
-/// The folder of everything built.
+/// Target folder.
 pub(crate) fn target() -> PathBuf {
     let profile = Path::new(TOOLCRIB).parent().expect("the program lies in a profile's folder");
     profile.parent().expect("a profile's folder lies in the target folder").to_path_buf()
 }
 
-/// A test guest by the name of its file in `tests/guests/src/bin`.
+/// Path of a test guest, by the name of its file in `tests/guests/src/bin`.
 pub(crate) fn guest(name: &str) -> PathBuf {
     target().join("guests/wasm32-wasip2/guest").join(format!("{name}.wasm"))
 }
 
-/// The crib of shipped tools.
+/// Folder of the shipped tools.
 pub(crate) fn toolbox() -> PathBuf {
     target().join("crib")
 }
@@ -40,7 +40,7 @@ impl Crib {
         crib
     }
 
-    /// A crib with these guests, each a tool of its own name that may take any arguments.
+    /// Creates a crib with these guests, each a tool of its name that accepts any arguments.
     pub(crate) fn with_guests(guests: &[&str]) -> Self {
         let crib = Self::new();
         let tools = guests.iter().map(|name| crib.entry(name)).collect();
@@ -48,18 +48,18 @@ impl Crib {
         crib
     }
 
-    /// A manifest entry for a guest, whose program is put into place.
+    /// Installs a guest, and returns its manifest entry.
     pub(crate) fn entry(&self, name: &str) -> Value {
         self.install(&guest(name), name);
         json!({ "name": name, "command": [format!("./tools/bin/{name}")] })
     }
 
-    /// Puts a program into `tools/bin`.
+    /// Copies a program to `tools/bin`.
     pub(crate) fn install(&self, program: &Path, name: &str) {
         fs::copy(program, self.path(format!("tools/bin/{name}.wasm"))).expect("the guest was built");
     }
 
-    /// Compiles a text of WebAssembly into `tools/bin`.
+    /// Compiles WebAssembly text to `tools/bin`.
     pub(crate) fn install_wat(&self, name: &str, text: &str) {
         let bytes = wat::parse_str(text).expect("valid text");
         fs::write(self.path(format!("tools/bin/{name}.wasm")), bytes).unwrap();
@@ -73,7 +73,7 @@ impl Crib {
         self.dir.path().join(name)
     }
 
-    /// The program, in this crib's folder. The compile cache is shared by all tests, for it is sealed.
+    /// Command of the program, in this crib's folder. All tests share the compile cache, because it is sealed.
     pub(crate) fn toolcrib(&self, args: &[&str]) -> Command {
         let mut command = Command::new(TOOLCRIB);
         command
@@ -85,7 +85,7 @@ impl Crib {
             .env("TOOLCRIB_AUDIT_DIR", self.path("audit"))
             .env("TOOLCRIB_RESULTS_DIR", self.path("results"))
             .env("TOOLCRIB_APPROVALS", self.path("approvals.json"))
-            // Whoever runs the tests has a keyring of their own.
+            // The person who runs the tests has their own keyring.
             .env("TOOLCRIB_SECRETS_STORE", "file")
             .env("TOOLCRIB_SECRETS_FILE", self.path("secrets/secrets.enc"));
         command
@@ -95,7 +95,7 @@ impl Crib {
         Ran::from(self.toolcrib(args).output().expect("the program starts"))
     }
 
-    /// Calls a tool with `--json` and gives the one line it printed.
+    /// Calls a tool with `--json` and returns the printed line.
     pub(crate) fn call(&self, name: &str, arguments: &Value, flags: &[&str]) -> Value {
         let arguments = arguments.to_string();
         let mut args = vec!["call", name, &arguments, "--json"];
@@ -104,12 +104,12 @@ impl Crib {
         serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
     }
 
-    /// How a call ended.
+    /// Outcome of a call.
     pub(crate) fn outcome(&self, name: &str, arguments: &Value, flags: &[&str]) -> String {
         self.call(name, arguments, flags)["receipt"]["outcome"].as_str().expect("a receipt").to_owned()
     }
 
-    /// The files of the audit log, oldest first.
+    /// Files of the audit log, oldest first.
     pub(crate) fn logs(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path("audit")).unwrap().map(|entry| entry.unwrap().path());
         let mut files: Vec<_> = entries.filter(|path| path.extension().is_some_and(|it| it == "log")).collect();
@@ -117,7 +117,7 @@ impl Crib {
         files
     }
 
-    /// The records of the audit log, in the order of their files.
+    /// Records of the audit log, in the order of their files.
     pub(crate) fn records(&self) -> Vec<Value> {
         let files = self.logs();
         let text: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
@@ -125,7 +125,7 @@ impl Crib {
     }
 }
 
-/// What a run of the program left.
+/// Output and exit code of the program.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,

@@ -1,4 +1,4 @@
-//! Who decides about a call, and in which order: rules, people, hooks, records. What is refused never starts a tool.
+//! Decisions about a call and their order: rules, people, hooks, records. A refused call never starts a tool.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use toolcrib::{Audit, Builder, Outcome, Policy, Runtime, Session, ToolCall, Tool
 
 use crate::crib::Crib;
 
-/// Somebody who always answers the same, and writes down by which rule they were asked.
+/// Approver with a constant answer that records the rule of each request.
 struct Person(ApprovalAnswer, Mutex<Vec<String>>);
 
 impl Approver for Person {
@@ -27,7 +27,7 @@ fn person(answer: ApprovalAnswer) -> Arc<Person> {
     Arc::new(Person(answer, Mutex::default()))
 }
 
-/// A crib with one tool, `t`, from this guest, with more in its entry.
+/// Creates a crib with one tool, `t`, from a guest, with more in its entry.
 fn crib(guest: &str, more: Value) -> Crib {
     let crib = Crib::new();
     let mut entry = crib.entry(guest);
@@ -82,7 +82,7 @@ fn a_tool_that_needs_a_person_for_each_call_asks_each_time() {
     assert_eq!(crib.records()[1]["decision"]["reason"], "once");
 }
 
-/// A hook that says this of every call.
+/// Hook with a constant verdict.
 struct Says(Verdict);
 
 impl Hook for Says {

@@ -1,4 +1,4 @@
-//! With many tools a model is shown few of them, and finds the others by a search.
+//! Deferred tools: of many tools a model is shown few, and finds the others by a search.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use toolcrib::{Audit, Outcome, Runtime, Session, ToolCall};
 
 use crate::crib::Crib;
 
-/// A crib with fifty tools that echo; `always` is always shown, and `find_me` says how it is found.
+/// Creates a crib with fifty tools that echo; `always` is always shown, and `find_me` has a search hint.
 fn crib() -> Crib {
     let crib = Crib::new();
     crib.install(&crate::crib::guest("echo"), "echo");

@@ -1,4 +1,4 @@
-//! Granted folders under attack: what leaves them, what waits in them, what fills them, and what of the host they tell.
+//! Attacks on granted folders: escapes, traps in them, filling them, and information about the host.
 
 mod listing;
 mod planted;
@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 
 use crate::crib::Crib;
 
-/// A crib with these guests beside one that shows that the next call works, a folder `work`, and a secret outside it.
+/// Creates a crib with these guests and one that proves that the next call works, a folder `work`, and a secret outside
+/// it.
 fn crib(guests: &[&str]) -> Crib {
     let crib = Crib::with_guests(&[guests, &["echo"]].concat());
     fs::write(crib.path("secret"), "canary").unwrap();
@@ -26,7 +27,7 @@ fn crib(guests: &[&str]) -> Crib {
     crib
 }
 
-/// Calls a guest, and asserts how it ended, the one record of it, and that the next call works.
+/// Calls a guest; asserts its outcome, its single record, and that the next call works.
 fn ends(crib: &Crib, guest: &str, arguments: Value, flags: &[&str], outcome: &str) -> Value {
     let before = crib.records().len();
     let line = crib.call(guest, &arguments, flags);
@@ -47,7 +48,7 @@ fn refused(crib: &Crib, op: &str, path: &str, to: &str) -> Value {
     line
 }
 
-/// The capabilities that a receipt names as denied.
+/// Capabilities that a receipt names as denied.
 fn denied(line: &Value) -> Vec<&str> {
     let denials = line["receipt"]["denied"].as_array().unwrap().iter();
     denials.map(|denial| denial["capability"].as_str().unwrap()).collect()
@@ -71,7 +72,7 @@ fn a_name_that_leads_out_is_denied_and_the_receipt_names_it() {
     for path in ["note/", "note//", "note/.", "absent/../note", "link/", "chain/"] {
         refused(&crib, "read", path, "");
     }
-    // What goes round inside is inside.
+    // A path that loops inside the folder stays inside.
     for path in ["folder/../note", ".//note", "folder/./../note"] {
         let line = ends(&crib, "file_io", json!({"op": "read", "path": path}), &["--allow-read=work"], "ok");
         assert_eq!(line["result"], json!({"ok": "text"}), "{path}");
@@ -177,7 +178,7 @@ fn what_is_no_file_is_never_opened_and_keeps_nobody_waiting() {
     } else {
         eprintln!("skipped: no mkfifo here");
     }
-    // Only a superuser may make a device.
+    // Only a superuser may create a device.
     if made(&["mknod", "device", "c", "1", "5"]) {
         special.push("device");
     } else {
@@ -221,7 +222,7 @@ fn the_windows_into_the_host_are_not_reached_through_a_link() {
     }
 }
 
-/// On Windows the engine refuses them; elsewhere they are names like others.
+/// On Windows the engine refuses them; elsewhere they are ordinary names.
 #[test]
 fn a_device_name_of_windows_is_a_plain_name_here() {
     let crib = crib(&["file_io"]);
@@ -235,7 +236,7 @@ fn a_device_name_of_windows_is_a_plain_name_here() {
 #[test]
 fn a_flood_of_open_files_leaves_the_host_its_own() {
     let crib = crib(&["open_many"]);
-    // With 64 descriptors for all, a guest gets at most half, and the call is still signed for.
+    // With 64 descriptors in total, a guest gets at most half, and the call is still recorded.
     let call = "ulimit -Sn 64 && ulimit -Hn 64 && exec \"$0\" \"$@\"";
     let toolcrib = crib.toolcrib(&["call", "open_many", r#"{"path": "note"}"#, "--json", "--allow-read=work"]);
     let mut command = Command::new("sh");

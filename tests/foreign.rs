@@ -1,5 +1,5 @@
-//! Components that were written for other hosts, through the built program: what they import beside WASI's own is there,
-//! within bounds, and what no tool is given is refused when it is used.
+//! Components for other hosts, through the built program: their imports beside WASI are provided, within limits, and
+//! interfaces that no tool gets refuse each use.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ mod lasting;
 mod settings;
 pub(crate) mod sockets;
 
-/// The results of calls that a scripted model makes one after another in one run.
+/// Results of the calls that a scripted model makes one after another in one run.
 fn run(crib: &Crib, calls: &[(&str, Value)], flags: &[&str]) -> Vec<Value> {
     let turn = |(name, arguments): &(&str, Value)| json!({"tool_calls": [{"name": name, "arguments": arguments}]});
     let turns: Vec<Value> = calls.iter().map(turn).chain([json!({"content": "x"})]).collect();
@@ -21,7 +21,7 @@ fn run(crib: &Crib, calls: &[(&str, Value)], flags: &[&str]) -> Vec<Value> {
     results.map(|event| serde_json::from_str(event["content"].as_str().unwrap()).unwrap()).collect()
 }
 
-/// An entry for a program under a name of its own.
+/// Entry for a program under another name.
 fn entry(crib: &Crib, program: &str, name: &str, more: Value) -> Value {
     crib.install(&guest(program), program);
     let mut entry = json!({"name": name, "command": [format!("./tools/bin/{program}")]});

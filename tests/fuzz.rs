@@ -1,4 +1,4 @@
-//! The inputs that fuzzing saved, each tried again: what was found once is not found twice.
+//! Replay of the inputs that fuzzing saved.
 
 #[path = "../benches/fuzz/targets/mod.rs"]
 mod targets;

@@ -1,5 +1,5 @@
-//! The network gate, attacked: a tool reaches what it was granted by host, port and method, and nothing beside it; a
-//! server that lies, floods or trickles costs a bounded time and a bounded memory; each refusal is told and signed for.
+//! Attacks on the network: a tool reaches only the granted host, port and method; a server that lies, floods or
+//! trickles costs a bounded time and a bounded memory; each refusal is reported and recorded.
 
 mod answers;
 mod certificates;
@@ -23,13 +23,13 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-/// How late a call may come back on a busy machine before a test calls it a hang.
+/// Maximum delay of a call on a busy machine before a test reports a hang.
 const BOUND: Duration = Duration::from_secs(20);
 
-/// Guests that would go round the gate.
+/// Guests that try to bypass the checks of HTTP requests.
 const ROUND: [&str; 3] = ["connect", "udp", "lookup"];
 
-/// A crib whose guest asks servers for what it is told to.
+/// Crib with a guest that sends requests as its arguments state.
 struct Gate {
     crib: Crib,
     calls: Cell<usize>,
@@ -40,7 +40,7 @@ impl Gate {
         Self { crib: Crib::with_guests(&["http", "echo"]), calls: Cell::new(0) }
     }
 
-    /// One call; what it printed.
+    /// Calls once, and returns the printed line.
     #[track_caller]
     fn ask(&self, arguments: &Value, flags: &[&str]) -> Value {
         self.calls.set(self.calls.get() + 1);
@@ -50,7 +50,7 @@ impl Gate {
         line
     }
 
-    /// One request that is answered; what the guest saw.
+    /// Sends one request that is answered, and returns the guest's view.
     #[track_caller]
     fn answered(&self, arguments: &Value, flags: &[&str]) -> Value {
         let line = self.ask(arguments, flags);
@@ -60,7 +60,8 @@ impl Gate {
         line["result"].clone()
     }
 
-    /// One request that the gate refuses: the guest is told so, and the receipt tells people. What is denied is given.
+    /// Sends one request that is denied: the guest receives an error, and the receipt informs people. Returns the
+    /// denial.
     #[track_caller]
     fn denied(&self, arguments: &Value, flags: &[&str]) -> Value {
         let line = self.ask(arguments, flags);
@@ -73,7 +74,7 @@ impl Gate {
         denied[0].clone()
     }
 
-    /// One request that does not come about, by whatever word: what is not a request at all has no place to deny.
+    /// Sends one request that fails with any error: an invalid request has no destination to deny.
     #[track_caller]
     fn rejected(&self, arguments: &Value, flags: &[&str]) -> String {
         let line = self.ask(arguments, flags);
@@ -81,7 +82,7 @@ impl Gate {
         line["result"]["error"].as_str().unwrap_or_else(|| panic!("it was let through: {line}")).to_owned()
     }
 
-    /// The next call works, and each call left one record.
+    /// Asserts that the next call works, and that each call left one record.
     #[track_caller]
     fn ends_well(&self) {
         assert_eq!(self.crib.outcome("echo", &json!({"a": 1}), &[]), "ok");
@@ -92,7 +93,7 @@ impl Gate {
         assert_eq!(identifiers.len(), records.len(), "each record is of another call");
     }
 
-    /// One call, and the most memory of the process that made it, in bytes.
+    /// Calls once, and returns the line and the peak memory of the process, in bytes.
     fn weighed(&self, arguments: &Value, flags: &[&str]) -> (Value, u64) {
         self.calls.set(self.calls.get() + 1);
         let arguments = arguments.to_string();

@@ -1,4 +1,4 @@
-//! The file grant, attacked: nothing leaves the granted folder, nothing changes in one that is granted for reading.
+//! Attacks on file grants: no access leaves the granted folder, and none changes a folder that is granted for reading.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::crib::Crib;
 
-/// A crib whose folder `work` is surrounded by things a guest must not reach.
+/// Creates a crib with a folder `work` that is surrounded by files that a guest must not reach.
 fn crib() -> Crib {
     let crib = Crib::with_guests(&["file_io"]);
     fs::write(crib.path("secret"), "canary").unwrap();
@@ -65,7 +65,7 @@ fn no_path_leaves_the_granted_folder() {
         let line = attack(&crib, json!({"op": op, "path": path, "to": to}), &["--allow-write=work"]);
         assert!(line["result"]["error"].is_string(), "{op} {path} {to}: {line}");
     }
-    // A link that somebody else made is not followed out either.
+    // A link of another program is not followed out either.
     symlink("../secret", crib.path("work/planted")).unwrap();
     let line = attack(&crib, json!({"op": "read", "path": "planted"}), &["--allow-write=work"]);
     assert!(line["result"]["error"].is_string(), "{line}");
@@ -102,7 +102,7 @@ fn a_folder_granted_for_reading_is_never_changed() {
         let line = attack(&crib, json!({"op": op, "path": path, "to": to, "text": "x"}), &["--allow-read=work"]);
         assert!(line["result"]["error"].is_string(), "{op}: {line}");
     }
-    // A folder may be opened by a guest that says it will change it; it still cannot.
+    // A guest may open a folder with the intent to change it; it still cannot.
     attack(&crib, json!({"op": "open_for_change", "path": "folder"}), &["--allow-read=work"]);
     assert_eq!(listing(&crib.path("work")), before);
 }
@@ -167,7 +167,7 @@ fn a_folder_put_in_the_place_of_a_granted_one_is_not_granted() {
     );
     call(json!({"op": "symlink", "path": "folder", "to": "../other", "root": "/work"}));
     if fs::symlink_metadata(crib.path("work/folder")).is_err() {
-        // The engine refuses such a link from a guest; an outsider's is as good.
+        // The engine refuses such a link from a guest; one of another program is equivalent.
         symlink("../other", crib.path("work/folder")).unwrap();
     }
     fs::write(crib.path("other/inside"), "canary").unwrap();

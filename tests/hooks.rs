@@ -1,5 +1,5 @@
-//! What hooks do to a call: they are heard in order, block, allow what needs a question, change arguments, withhold
-//! answers; and one that fails blocks.
+//! Effects of hooks on a call: they run in order, block, allow a call that needs approval, change arguments, withhold
+//! results; and a hook that fails blocks.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use toolcrib::{Audit, Builder, Outcome, Runtime, Tool, ToolCall, ToolResult};
 
 use crate::crib::Crib;
 
-/// A hook that always says the same, and writes down what it saw.
+/// Hook with a constant answer that records its input.
 struct Always {
     name: &'static str,
     priority: i32,
@@ -69,7 +69,7 @@ impl Hooks {
     }
 }
 
-/// A crib whose tools echo; `user` is a field that only the host sets.
+/// Creates a crib with tools that echo; `user` is a field that only the host sets.
 fn crib() -> Crib {
     let crib = Crib::with_guests(&["echo"]);
     let schema = json!({"type": "object", "properties": {
@@ -216,7 +216,7 @@ fn an_answer_is_replaced_and_a_failure_stays_one() {
     assert_eq!((failed.receipt.outcome, failed.content().as_ref()), (Outcome::BadResult, r#"{"masked":true}"#));
 }
 
-/// A hook with a defect of its own.
+/// Hook that panics.
 struct Panics;
 
 impl Hook for Panics {

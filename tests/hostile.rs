@@ -1,5 +1,5 @@
-//! Everything that a tool, a model or the surroundings can do to the host, tried: each case in a process of its own, with
-//! what it leaves measured. `cargo bench --bench hostile` tries the same cases at length and prints the table.
+//! Attack catalogue: attacks by a tool, a model or the environment on the host, each in a separate process, with its
+//! traces measured. `cargo bench --bench hostile` repeats the same cases and prints the table.
 
 pub(crate) mod cases;
 mod life;
@@ -19,19 +19,19 @@ use cases::{CASES, Case, Program};
 use measure::{Plan, Run, obey, tried};
 use rows::{LAST, NOT_BUILT, PROBES, ROWS};
 
-/// How late a call may come back on a busy machine before a test calls it a hang, in milliseconds.
+/// Maximum delay of a call on a busy machine before a test reports a hang, in milliseconds.
 const BOUND: f64 = 20_000.0;
-/// The most bytes that the host may hold for a call beside its guest's memories.
+/// Maximum bytes that the host may hold for a call beside its guest's memories.
 const BESIDE: u64 = 8 << 20;
 
-/// What a process of its own does for a case; without orders it has nothing to do.
+/// Entry of the separate process of a case; without orders it does nothing.
 #[test]
 #[ignore = "it is started by the tests of the cases, in a process of its own"]
 fn a_process_of_its_own() {
     obey();
 }
 
-/// Tries every case of these rows, and sees that it left nothing behind.
+/// Runs every case of these rows, and asserts that it left no traces.
 fn hold(rows: std::ops::RangeInclusive<u8>) {
     let of = |case: &&Case| case.rows.first().map_or(*rows.start() == 0, |row| rows.contains(row));
     for case in CASES.iter().filter(of) {
@@ -72,7 +72,7 @@ fn floods_and_broken_answers_end_as_they_should_and_leave_nothing() {
     hold(20..=LAST);
 }
 
-/// The tests of this repository, as `module::name`, with the modules below the folder of each.
+/// Tests of this repository, as `module::name`, with the modules below the folder of each.
 fn tests() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut found = BTreeSet::new();
@@ -119,7 +119,7 @@ fn every_case_has_a_name_of_its_own() {
     assert!(CASES.iter().all(|case| Case::named(case.name).rows == case.rows));
 }
 
-/// A hostile program that nobody calls proves nothing.
+/// A hostile program that is not called proves nothing.
 #[test]
 fn every_test_guest_has_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");

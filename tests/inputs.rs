@@ -1,5 +1,5 @@
-//! What goes into a tool: what the model may send, what it may not, which values go together, what the tool itself says of
-//! them, and which files they name. All of it is judged before the tool starts.
+//! Input validation: allowed and forbidden arguments, rules over several values, the tool's own check, and the files
+//! that arguments name. All of it happens before the tool starts.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::crib::Crib;
 
-/// A crib with one tool, `t`, from this guest, with more in its entry.
+/// Creates a crib with one tool, `t`, from a guest, with more in its entry.
 fn crib(guest: &str, more: Value) -> Crib {
     let crib = Crib::new();
     let mut entry = crib.entry(guest);
@@ -17,7 +17,7 @@ fn crib(guest: &str, more: Value) -> Crib {
     crib
 }
 
-/// How a call ended, and what the model is told.
+/// Outcome of a call, and the text for the model.
 fn called(crib: &Crib, arguments: Value, flags: &[&str]) -> (String, Value) {
     let line = crib.call("t", &arguments, flags);
     let outcome = line["receipt"]["outcome"].as_str().unwrap().to_owned();
@@ -133,7 +133,7 @@ fn a_pattern_made_to_run_for_ever_is_refused_or_ends_in_time() {
         assert_eq!(line["receipt"]["outcome"], "bad-arguments", "{pattern}");
         assert!(started.elapsed().as_secs() < 20, "{pattern}: {:?}", started.elapsed());
     }
-    // One that would be large when it is compiled, and what only backtracking can match.
+    // A pattern that would be large when compiled, and patterns that need backtracking.
     for pattern in ["((a{1000}){1000}){1000}", r"^(a)\1$", "^(?=a)a"] {
         let ran = of(pattern).run(&["call", "t", "{}"]);
         assert!(ran.code == Some(1) && ran.stderr.contains("tool \"t\": schema: "), "{pattern}: {ran:?}");

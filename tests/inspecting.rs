@@ -1,5 +1,5 @@
-//! What `inspect` shows of any component: all that it could ever ask for, read from its bytes; nothing of it is compiled,
-//! run or believed.
+//! `inspect` on any component: everything that it could request, read from its bytes; nothing of it is compiled, run or
+//! trusted.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran, guest, toolbox};
 
-/// A component with nothing but these imports.
+/// Component with only these imports.
 fn importing(imports: &str) -> String {
     format!("(component {imports})")
 }
 
-/// An import of an interface with one function.
+/// Import of an interface with one function.
 fn interface(name: &str, function: &str) -> String {
     format!(r#"(import "{name}" (instance (export "{function}" (func))))"#)
 }
@@ -24,7 +24,7 @@ fn inspect(crib: &Crib, args: &[&str]) -> Value {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
 }
 
-/// What is shown of the component of a text.
+/// Output of `inspect` for a component in text.
 fn shown(crib: &Crib, text: &str) -> (Value, String) {
     crib.install_wat("n", text);
     let file = "tools/bin/n.wasm";
@@ -33,7 +33,7 @@ fn shown(crib: &Crib, text: &str) -> (Value, String) {
     (inspect(crib, &[file])["component"].clone(), sheet.stdout)
 }
 
-/// What a component could ask for, each with who grants it.
+/// Possible requests of a component, each with its grant.
 fn asks(component: &Value) -> Vec<(String, Value)> {
     let asks = component["asks"].as_array().unwrap_or_else(|| panic!("{component}"));
     let grants = |asked: &Value| if asked["flags"] == json!([]) { &asked["granted"] } else { &asked["flags"] }.clone();
@@ -220,7 +220,7 @@ fn what_is_no_webassembly_is_refused() {
     refused(&crib.run(&["inspect", "huge.wasm"]), "more than the 67108864 bytes that are loaded");
 }
 
-/// A section as the format writes it: its number, its size in bytes of seven bits each, its content.
+/// Encodes a section: its number, its size as LEB128, its content.
 fn section(id: u8, content: &[u8]) -> Vec<u8> {
     [&[id][..], &number(content.len()), content].concat()
 }
@@ -257,16 +257,16 @@ fn a_hostile_component_is_told_within_bounds() {
     assert_eq!(told["metadata"]["description"].as_str().map(|text| text.chars().count()), Some(2000));
     assert!(sheet.len() < 10_000 && sheet.contains("it has 9437184 bytes and is cut to 2000 characters"), "{sheet}");
 
-    // Ten times as deep as what is counted.
+    // Ten times deeper than the counted depth.
     let nested = (0..1000).fold(HEADER.to_vec(), |inner, _| [HEADER, &section(4, &inner)].concat());
     let (told, _) = shown(&nested);
     assert!(told["notes"][0].as_str().unwrap().contains("nested deeper than 100 levels"), "{told}");
 
-    // As many modules as a file can hold that is loaded.
+    // As many modules as a loadable file can hold.
     let modules = section(1, b"\0asm\x01\0\0\0").repeat(6_000_000);
     assert_eq!(shown(&[HEADER, &modules].concat()).0["coreModules"], 6_000_000);
 
-    // A component that breaks off tells that it does, wherever that is.
+    // A truncated component reports the truncation, at any place.
     let whole = fs::read(guest("echo")).unwrap();
     for length in [9, 100, whole.len() / 2, whole.len() - 1] {
         let (told, _) = shown(&whole[..length]);

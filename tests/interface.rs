@@ -1,5 +1,5 @@
-//! How a tool behaves, as its source says it and its bytes prove it: what stands in an entry, in a record of its own, in
-//! the imports of a program, and what `inspect` shows of them all.
+//! Behaviour of a tool, as its source states it and its bytes prove it: fields of an entry, of an Agent Tool record,
+//! imports of a program, and the output of `inspect`.
 
 mod entry;
 mod facts;
@@ -13,18 +13,18 @@ use toolcrib::tool::{Basis, Row};
 
 use crate::crib::Crib;
 
-/// What `validate` prints for a source, and its exit code.
+/// Output of `validate` for a source, and its exit code.
 fn validate(crib: &Crib, source: &str) -> (Option<i32>, String) {
     let ran = crib.run(&["validate", source]);
     (ran.code, ran.stdout + &ran.stderr)
 }
 
-/// The tools of a source.
+/// Tools of a source.
 fn load(crib: &Crib, source: &str) -> Vec<Tool> {
     toolcrib::source::load_usable(&crib.path(source)).unwrap_or_else(|error| panic!("{error}")).tools
 }
 
-/// A field of a tool's interface.
+/// Field of a tool's interface.
 fn field(tool: &Tool, name: &str) -> (Value, Basis) {
     let row: Row = tool.interface.rows().into_iter().find(|row| row.field == name).expect("a field of this name");
     (row.value, row.basis)

@@ -1,5 +1,5 @@
-//! Every limit, exceeded by a guest that does it: the typed outcome comes within its bound, is recorded once, and the
-//! next call works.
+//! Limits: each is exceeded by a guest; the typed outcome comes within its bound, is recorded once, and the next call
+//! works.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use toolcrib::{Outcome, Runtime, ToolCall};
 
 use crate::crib::{Crib, guest};
 
-/// How late a call may come back on a busy machine before a test calls it a hang.
+/// Maximum delay of a call on a busy machine before a test reports a hang.
 const BOUND: Duration = Duration::from_secs(20);
 
-/// Calls a guest, asserts how it ended, one record of it, and that the guest beside it still answers.
+/// Calls a guest; asserts its outcome, its single record, and that the guest beside it still answers.
 fn ends(name: &str, arguments: Value, flags: &[&str], outcome: &str) -> Value {
     let crib = Crib::with_guests(&[name, "echo"]);
     let started = Instant::now();

@@ -1,4 +1,4 @@
-//! End-to-end tests, one file a claim group: they use the built program and the library as a stranger would.
+//! End-to-end tests, one file per group of claims: they use the built program and the library from outside.
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 #![allow(clippy::print_stderr, reason = "a test says what it skips")]

@@ -1,4 +1,4 @@
-//! Dialect A through the built program: every text of the format, paths, environment, time limits.
+//! `tools.json` through the built program: messages of the format, paths, environment, time limits.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::crib::Crib;
 
-/// What `validate` prints for a manifest with these entries.
+/// Output of `validate` for a manifest with these entries.
 fn validate(tools: Value) -> String {
     let crib = Crib::with_guests(&["echo"]);
     crib.manifest(&json!({ "tools": tools }));

@@ -1,4 +1,4 @@
-//! Dialect C through the built program: every text of the format that is known without a run, with its place.
+//! Markdown tools through the built program: every message of the format that needs no run, with its place.
 
 mod defined;
 mod project;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::crib::Crib;
 
-/// A crib in which these files lie.
+/// Creates a crib with these files.
 fn with_files(files: &[(&str, &str)]) -> Crib {
     let crib = Crib::new();
     for (path, text) in files {
@@ -19,14 +19,14 @@ fn with_files(files: &[(&str, &str)]) -> Crib {
     crib
 }
 
-/// The lines that `validate` prints for a source with something wrong in it.
+/// Lines that `validate` prints for an invalid source.
 fn errors(crib: &Crib, source: &str) -> Vec<String> {
     let ran = crib.run(&["validate", source]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     ran.stdout.lines().map(str::to_owned).collect()
 }
 
-/// The problems of a source, each in one line with the name of its file.
+/// Problems of a source, each in one line with the name of its file.
 fn problems(path: &Path) -> Vec<String> {
     let problems = toolcrib::source::check(path).into_iter().map(|problem| {
         let place = problem.place.map(|place| format!("{}:{}", place.line, place.column)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Who may call what: rules by flag and by file, what a person agreed to, and what is said of a refusal.
+//! Permissions: rules by flag and by file, stored approvals, and the messages of refusals.
 
 #[cfg(target_os = "linux")]
 mod always;
@@ -19,7 +19,7 @@ fn crib() -> Crib {
     Crib::with_guests(&["echo", "empty"])
 }
 
-/// The decision about a call.
+/// Decision about a call.
 fn decision(crib: &Crib, arguments: &Value, flags: &[&str]) -> Value {
     crib.call("echo", arguments, flags)["receipt"]["decision"].clone()
 }

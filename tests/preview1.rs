@@ -1,4 +1,4 @@
-//! Core modules for WASI preview 1, run as they are: their memory is theirs alone, and they are held as components are.
+//! Core modules for WASI preview 1, run directly: their memory is isolated, and the limits of components apply.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use toolcrib::{Outcome, Runtime, ToolCall};
 
 use crate::crib::Crib;
 
-/// The imports that the programs below use, and a memory.
+/// Imports of the programs below, and a memory.
 const HEAD: &str = r#"
     (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
     (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
@@ -23,7 +23,7 @@ const HEAD: &str = r#"
     (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
     (memory (export "memory") 1)"#;
 
-/// A crib with this program as its tool `n`.
+/// Creates a crib with this program as its tool `n`.
 fn crib(body: &str) -> Crib {
     let crib = Crib::new();
     crib.install_wat("n", &format!("(module {HEAD} {body})"));
@@ -37,7 +37,8 @@ fn called(crib: &Crib, flags: &[&str]) -> Value {
 
 #[test]
 fn memory_that_a_program_grew_is_its_own_while_it_calls_the_host() {
-    // The allocator knows the memory's size from its start, and takes whatever grows behind it without asking whose it is.
+    // The allocator knows the size of the memory from its start, and uses all growth behind it without asking for the
+    // owner.
     let crib = crib(
         r#"(data (i32.const 64) "f")
         (global $end (mut i32) (i32.const 65536))
@@ -140,7 +141,7 @@ fn a_socket_is_refused_and_the_record_says_so() {
     assert_eq!(record["denied"][0]["capability"], "sockets:sock_shutdown", "{record}");
 }
 
-/// Looks for its first folder and ends with this code.
+/// Program that reads its first folder and exits with this code.
 fn looks_and_ends(code: u8) -> Crib {
     crib(&format!(
         r#"(func (export "_start") (drop (call $prestat (i32.const 3) (i32.const 0))) (call $exit (i32.const {code})))"#
@@ -158,11 +159,11 @@ fn who_fails_without_a_folder_is_told_which_flag_gives_one() {
     assert!(!told(&looks_and_ends(0), &[]).contains("hint"), "it has not failed");
     let never_looks = crib(r#"(func (export "_start") (call $exit (i32.const 1)))"#);
     assert!(!told(&never_looks, &[]).contains("hint"), "it did not look for any");
-    // What asks for nothing gets no folder by any flag.
+    // A tool that requests nothing gets no folder by any flag.
     let stated = json!({"name": "n", "command": ["./tools/bin/n"], "capabilities": {}});
     failing.manifest(&json!({"tools": [stated]}));
     assert!(!told(&failing, &[]).contains("hint"), "no flag would help");
-    // A path is asked for without a folder to look in.
+    // A path is opened without a folder.
     let opens = crib(
         r#"(func (export "_start")
             (if (i32.ne (call $open (i32.const -1) (i32.const 0) (i32.const 64) (i32.const 1) (i32.const 0)
@@ -170,7 +171,7 @@ fn who_fails_without_a_folder_is_told_which_flag_gives_one() {
             (call $exit (i32.const 1)))"#,
     );
     assert!(told(&opens, &[]).contains(hint));
-    // And a component.
+    // The same with a component.
     let component = Crib::with_guests(&["file_io", "exit_code"]);
     let arguments = json!({"op": "open", "path": "f"}).to_string();
     assert!(component.run(&["call", "file_io", &arguments]).stderr.contains(hint));

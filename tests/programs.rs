@@ -1,4 +1,4 @@
-//! What counts as a program, and what a program finds around it.
+//! Accepted programs, and the environment of a program.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::crib::Crib;
 
-/// A core module for WASI preview 1, as any compiler emits it: it copies standard input to standard output.
+/// Core module for WASI preview 1, as compilers emit it: copies standard input to standard output.
 const PREVIEW_1: &str = r#"(module
     (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
     (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
@@ -66,7 +66,7 @@ fn two_tools_whose_names_look_alike_are_refused_and_both_named() {
             assert!(told.contains(wanted) && told.contains("tools.json (tool[0])"), "{like:?}: {told}");
         }
     }
-    // An alias is a name like any other, and what the host does itself has a name too.
+    // An alias counts as a name, and so do the names of the host's own tools.
     let mut alias = entry("other");
     alias["interface"] = json!({"aliases": ["READ_FILE"]});
     crib.manifest(&json!({"tools": [entry("read_file"), alias]}));
@@ -190,7 +190,8 @@ fn a_failure_is_what_the_tool_said() {
 
 #[test]
 fn no_byte_of_an_earlier_call_is_seen_later() {
-    // The module answers with a page of its memory above its data, which holds zeros or the past, and then soils it.
+    // The module answers with a page of its memory above its data, which holds zeros or old data, and then writes to
+    // it.
     let soil = r#"(module
         (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
         (memory (export "memory") 4)

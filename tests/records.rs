@@ -1,5 +1,5 @@
-//! Records of the Agent Tool standard: those of a crib and those of its calls. Each is held against the standard's own
-//! schemas, where a machine has them.
+//! Agent Tool records: those of a crib and those of its calls. Each is validated against the schemas of the standard,
+//! if the machine has them.
 
 mod crib;
 mod run;

@@ -1,4 +1,5 @@
-//! Results too large for a model: kept whole under a name nobody can guess, within bounds, and opened as they were.
+//! Stored results: results too large for a model are stored whole under an unguessable name, within limits, and read
+//! unchanged.
 
 mod command;
 
@@ -14,7 +15,7 @@ use tempfile::TempDir;
 use toolcrib::results::StoredResult;
 use toolcrib::{Error, Results};
 
-/// A folder that the first result makes, in one that goes with the test.
+/// Folder that the first result creates, inside one that is removed with the test.
 struct Place {
     dir: TempDir,
 }
@@ -36,7 +37,7 @@ impl Place {
         self.folder().join(&kept.reference)
     }
 
-    /// The names of all files but the lock, sorted.
+    /// Names of all files except the lock, sorted.
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder()).unwrap().map(|entry| entry.unwrap().file_name());
         let mut names: Vec<_> = entries.map(|name| name.into_string().unwrap()).filter(|name| name != "lock").collect();
@@ -61,7 +62,7 @@ fn is_absent<T: std::fmt::Debug>(opened: Result<T, Error>) -> bool {
     matches!(opened, Err(Error::NoResult { .. }))
 }
 
-/// What the store says of itself or of one of its files.
+/// Error of the store about itself or one of its files.
 fn reason<T: std::fmt::Debug>(opened: Result<T, Error>) -> String {
     match opened {
         Err(Error::Results { reason, .. }) => reason,
@@ -234,7 +235,7 @@ fn a_link_in_the_folder_is_not_followed() {
     put(&results.clone().max_results(1), "another");
     results.remove(&kept.reference).unwrap();
     assert!(outside.exists() && !place.file(&kept).is_symlink(), "the link goes, its target stays");
-    // Nor is one in the place of the lock, which would be written through.
+    // A link at the path of the lock is refused too: it would be written through.
     fs::remove_file(place.folder().join("lock")).unwrap();
     symlink(place.dir.path().join("made"), place.folder().join("lock")).unwrap();
     assert!(results.put("tool", "", b"x").is_err());
@@ -307,7 +308,7 @@ fn eight_threads_keep_all_they_put_within_the_bounds() {
     let kept: Vec<StoredResult> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
             .map(|n| {
-                // Each has its own, as another process would.
+                // Each has its own store, as another process would.
                 let results = place.results().max_results(60);
                 scope.spawn(move || (0..10).map(|m| put(&results, format!("{n} {m}").repeat(999))).collect::<Vec<_>>())
             })

@@ -1,5 +1,5 @@
-//! Rich tools, end to end: the contract of `wit/tool.wit`, through the library and through the built program. The component
-//! `rich` holds odd tools, one for each thing that a host has to cope with.
+//! Rich tools, end to end: the contract of `wit/tool`, through the library and through the built program. The component
+//! `rich` contains unusual tools, one for each case that a host must handle.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -23,14 +23,14 @@ mod routing;
 mod showing;
 mod versions;
 
-/// A crib whose folder holds the component.
+/// Creates a crib with the component in its folder.
 fn crib() -> Crib {
     let crib = Crib::new();
     std::fs::copy(guest("rich"), crib.path("rich.wasm")).expect("the guest was built");
     crib
 }
 
-/// A runtime with the tools of a component of the crib, and its log in the crib.
+/// Runtime with the tools of a component of the crib, and its log in the crib.
 fn runtime_of(crib: &Crib, component: &str, with: impl FnOnce(Builder) -> Builder) -> Runtime {
     let builder = Runtime::builder(Audit::folder(crib.path("audit")))
         .source(crib.path(component))
@@ -51,7 +51,7 @@ fn call(runtime: &Runtime, name: &str, arguments: Value) -> ToolResult {
     made(runtime, ToolCall::new("call_1", name, arguments.to_string()))
 }
 
-/// Writes down what is shown, in its order.
+/// Observer that records the shown parts, in order.
 #[derive(Default)]
 struct Shown(Mutex<Vec<String>>);
 
@@ -75,14 +75,14 @@ impl Observer for Shown {
     }
 }
 
-/// A runtime whose calls are written down.
+/// Runtime with such an observer.
 fn watched(crib: &Crib) -> (Runtime, Arc<Shown>) {
     let shown = Arc::new(Shown::default());
     let runtime = runtime(crib, |builder| builder.observer(shown.clone()));
     (runtime, shown)
 }
 
-/// The same component with other words for its tools.
+/// Writes the same component with other descriptors.
 fn described(crib: &Crib, name: &str, program: &Path, tools: &[Value]) {
     let bytes = std::fs::read(program).unwrap();
     let described = toolcrib::source::descriptor::described(&bytes, tools).unwrap();

@@ -1,5 +1,5 @@
-//! `toolcrib run` as a contract, through the built program: what it sends, what it makes of odd answers, when it asks
-//! again, what it tells, and how it ends. Servers are local and scripted; nothing reaches a network.
+//! Contract of `toolcrib run`, through the built program: requests, handling of unusual responses, retries, output, and
+//! the end. Servers are local and scripted; nothing reaches a network.
 
 mod answers;
 mod conversation;

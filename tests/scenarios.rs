@@ -1,5 +1,5 @@
-//! The acceptance scenarios of the Agent Tool standard, version 0.2.0, in its order: one test a scenario, through the
-//! library and the records that it leaves.
+//! Acceptance scenarios of the Agent Tool standard, version 0.2.0, in its order: one test per scenario, through the
+//! library and its Agent Tool records.
 
 mod approving;
 mod finding;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::crib::Crib;
 
-/// A crib whose tools run the guests of these names, each with these further fields.
+/// Creates a crib with tools of these names and guests, each with these further fields.
 fn crib(tools: &[(&str, &str, Value)]) -> Crib {
     let crib = Crib::new();
     let entries = tools.iter().map(|(name, guest, more)| {

@@ -1,5 +1,5 @@
-//! The calls of one step: who runs beside whom, in which order they are answered, and what a failure, an interruption, a
-//! full queue or a used-up budget does to the others.
+//! Calls of one step: concurrency, order of the results, and the effect of a failure, an interruption, a full queue or
+//! an exhausted budget on the other calls.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use toolcrib::{Audit, Builder, Outcome, Runtime, Scheduler, ToolCall, ToolResult
 
 use crate::crib::Crib;
 
-/// Writes down who starts and who ends, in the order in which it happens.
+/// Observer that records starts and ends, in order.
 #[derive(Default)]
 struct Diary(Mutex<Vec<String>>);
 
@@ -37,7 +37,7 @@ impl Diary {
     }
 }
 
-/// A crib with a tool that reads, `r`, and one that writes, `w`; both nap.
+/// Creates a crib with a tool that reads, `r`, and one that writes, `w`; both nap.
 fn crib() -> Crib {
     let crib = Crib::new();
     crib.install(&crate::crib::guest("nap"), "nap");
@@ -64,7 +64,8 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(future)
 }
 
-/// Calls written as `r1:50`, `w:10` or `r2:5!`: the tool with a mark, how long it naps, and whether it fails.
+/// Parses calls such as `r1:50`, `w:10` or `r2:5!`: the tool with a mark, the duration of its nap, and `!` for a
+/// failure.
 fn calls(words: &[&str]) -> Vec<ToolCall> {
     let call = |word: &&str| {
         let (id, rest) = word.split_once(':').unwrap();

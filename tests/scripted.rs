@@ -1,5 +1,5 @@
-//! Scripts from the command line: what flags let them do, what `validate` and `new` say of them, agents to which they hand
-//! tasks, and hooks of a run.
+//! Scripts from the command line: their permissions by flag, the output of `validate` and `new`, delegation to agents,
+//! and hooks of a run.
 
 mod agents;
 mod beginning;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-/// A program that says `hello`.
+/// Program that prints `hello`.
 const HELLO: &str = r#"(module
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)
@@ -28,7 +28,7 @@ const HELLO: &str = r#"(module
     (i32.store (i32.const 4) (i32.const 7))
     (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))"#;
 
-/// A folder with these files.
+/// Creates a folder with these files.
 fn project(files: &[(&str, &str)]) -> Crib {
     let crib = Crib::new();
     files.iter().for_each(|(name, text)| write(&crib, name, text));
@@ -41,13 +41,13 @@ fn write(crib: &Crib, name: &str, content: impl AsRef<[u8]>) {
     fs::write(path, content).expect("a file");
 }
 
-/// The file of a tool with these lines in its `run`.
+/// File of a tool with these lines in its `run`.
 fn tool(lines: &str) -> String {
     let parameters = "parameters: {task: {type: string}, context: {type: object}, max_steps: {type: number}}";
     format!("---\n{parameters}\nscript: |\n  def run(args):\n{}---\nA tool.\n", indented(lines))
 }
 
-/// The file of a hook with these lines in its `handle`.
+/// File of a hook with these lines in its `handle`.
 fn hook(event: &str, lines: &str) -> String {
     format!("---\nevent: {event}\nscript: |\n  def handle(event, payload):\n{}---\nA hook.\n", indented(lines))
 }
@@ -67,12 +67,12 @@ fn events(ran: &Ran) -> Vec<Value> {
     ran.stdout.lines().map(read).collect()
 }
 
-/// The results of calls, of whichever agent.
+/// Results of calls, of all agents.
 fn results(ran: &Ran) -> Vec<Value> {
     events(ran).into_iter().filter(|event| event["type"] == "tool_result").collect()
 }
 
-/// The turn of a model that calls one tool.
+/// Turn of a model that calls one tool.
 fn calls(name: &str, arguments: Value) -> Value {
     json!({ "tool_calls": [{ "name": name, "arguments": arguments }] })
 }

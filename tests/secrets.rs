@@ -1,5 +1,5 @@
-//! Secrets by name: kept where only their owner reads them, put into requests to one host, and found nowhere else, in no
-//! encoding, whatever a tool, a server or a run does.
+//! Secrets by name: readable only by their owner, sent in requests to one host, and found nowhere else, in no encoding,
+//! after any action of a tool, a server or a run.
 
 mod echo;
 mod everywhere;
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-/// A value with what every encoding writes differently.
+/// Value with characters that every encoding writes differently.
 const CANARY: &str = "canary~7f/Q+3=x&9Zk";
 
-/// Keeps a secret.
+/// Stores a secret.
 fn keep(crib: &Crib, name: &str, value: &str) -> Ran {
     let mut child = crib.toolcrib(&["secret", "set", name]);
     let mut child =
@@ -26,7 +26,7 @@ fn keep(crib: &Crib, name: &str, value: &str) -> Ran {
     Ran::from(child.wait_with_output().expect("it ends"))
 }
 
-/// A manifest entry for the guest that looks for the secret, which goes to this host.
+/// Manifest entry of the guest that searches for the secret, which is sent to this host.
 fn entry(crib: &Crib, host: &str) -> Value {
     let mut entry = crib.entry("canary");
     entry["capabilities"] = json!({
@@ -37,7 +37,7 @@ fn entry(crib: &Crib, host: &str) -> Value {
     entry
 }
 
-/// A crib with that tool, and the secret.
+/// Creates a crib with that tool, and the secret.
 fn crib(host: &str) -> Crib {
     let crib = Crib::new();
     let entry = entry(&crib, host);

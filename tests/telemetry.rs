@@ -1,5 +1,5 @@
-//! Traces for a collector: one is sent where a collector is named, by the names that the conventions have, without what
-//! was said in a call; and no collector, however ill, changes how the work ends.
+//! Traces for a collector: sent only if a collector is configured, with the names of the conventions, without the
+//! content of calls; and no faulty collector changes the result of the work.
 
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
@@ -12,10 +12,10 @@ use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 use crate::crib::{Crib, Ran};
 
 const SECRET: &str = "hunter2-and-more";
-/// More than a collector may cost, and what a run takes on a busy machine.
+/// Maximum cost of a collector, plus the duration of a run on a busy machine.
 const BOUNDED: Duration = Duration::from_secs(7);
 
-/// A collector that answers like this.
+/// Collector with this response.
 async fn collector(answer: ResponseTemplate) -> MockServer {
     let server = MockServer::start().await;
     let json = header("content-type", "application/json");
@@ -33,7 +33,7 @@ async fn payloads(server: &MockServer) -> Vec<Value> {
     requests.iter().filter(|request| traces(request)).map(|request| request.body_json().expect("JSON")).collect()
 }
 
-/// Every span that a collector was sent, in the order in which they ended.
+/// Spans that a collector received, in the order in which they ended.
 async fn spans(server: &MockServer) -> Vec<Value> {
     let mut spans = Vec::new();
     for payload in payloads(server).await {
@@ -45,7 +45,7 @@ async fn spans(server: &MockServer) -> Vec<Value> {
     spans
 }
 
-/// What is said of a span under this name; null where nothing is.
+/// Attribute of a span; null if missing.
 fn said(span: &Value, name: &str) -> Value {
     let found = span["attributes"].as_array().expect("attributes").iter().find(|said| said["key"] == name);
     let Some((kind, value)) = found.and_then(|said| said["value"].as_object()?.iter().next()) else {
@@ -62,12 +62,12 @@ fn named<'a>(spans: &'a [Value], name: &str) -> &'a Value {
     spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("no span `{name}`: {spans:#?}"))
 }
 
-/// A time of a span or a moment.
+/// Time of a span or an event.
 fn time(of: &Value, name: &str) -> u128 {
     of[name].as_str().expect("text").parse().expect("nanoseconds")
 }
 
-/// A crib whose model calls three tools: one answers, one fails, one is switched off.
+/// Creates a crib with a model that calls three tools: one answers, one fails, one is disabled.
 fn crib() -> Crib {
     let crib = Crib::new();
     let (mut echo, mut off) = (crib.entry("echo"), crib.entry("file_io"));
@@ -87,7 +87,7 @@ fn crib() -> Crib {
     crib
 }
 
-/// The scripted run with these flags, and what it took.
+/// Scripted run with these flags, and its duration.
 fn run(crib: &Crib, flags: &[&str]) -> (Ran, Duration) {
     let began = Instant::now();
     let ran = crib.run(&[&["run", "--script", "script.json", "--quiet"], flags].concat());
@@ -275,7 +275,7 @@ async fn an_interrupted_run_is_traced_to_its_end() {
     }
 }
 
-/// An address where nobody listens.
+/// Address without a listener.
 fn nobody() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }

@@ -1,4 +1,4 @@
-//! The shipped tools, each case of `tests/cases/toolbox` in a sandbox of its own.
+//! Shipped tools: each case of `tests/cases/toolbox` in a separate sandbox.
 
 use std::fs;
 use std::path::Path;
@@ -88,7 +88,7 @@ async fn hold(tool: &str, case: &Value) -> Result<(), String> {
     expect(!leftovers(&work), "a temporary file was left behind")
 }
 
-/// Lays the files, folders and links of a case.
+/// Creates the files, folders and links of a case.
 fn lay(crib: &Crib, case: &Value) {
     let work = crib.path("work");
     fs::write(crib.path("outside.txt"), OUTSIDE).unwrap();
@@ -113,7 +113,7 @@ fn lay(crib: &Crib, case: &Value) {
     }
 }
 
-/// A value with each `{"text": …, "times": N}` in it written out.
+/// Expands each `{"text": …, "times": N}` in a value.
 fn repeated(value: &Value) -> Value {
     match value {
         Value::Object(fields) if fields.len() == 2 && value["times"].is_u64() && value["text"].is_string() => {
@@ -126,7 +126,7 @@ fn repeated(value: &Value) -> Value {
     }
 }
 
-/// Whether `whole` has all of `part`: an object may hold more keys, at any depth.
+/// `true` if `whole` contains all of `part`: an object may hold more keys, at any depth.
 fn has(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {

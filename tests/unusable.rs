@@ -1,4 +1,5 @@
-//! One tool that cannot be used leaves the others: it is named with the reason, and every door refuses it alone.
+//! Unusable tools: the others stay usable, each unusable tool is named with the reason, and every command refuses only
+//! that tool.
 
 mod loading;
 mod many;
@@ -10,21 +11,21 @@ use serde_json::{Value, json};
 
 use crate::crib::Crib;
 
-/// The advice for every program of WASI 0.3.
+/// Advice for every program of WASI 0.3.
 const WASI_0_3: &str = "built for WASI 0.3, which is not supported; build it for WASI 0.2 (wasm32-wasip2)";
-/// A component whose one function is lifted asynchronously.
+/// Component with one function that is lifted asynchronously.
 const ASYNCHRONOUS: &str = r#"(component
     (core module $m (func (export "f") (result i32) i32.const 0) (func (export "c") (param i32 i32 i32) (result i32) i32.const 0))
     (core instance $i (instantiate $m))
     (func (export "run") async (canon lift (core func $i "f") async (callback (core func $i "c")))))"#;
-/// A core module that a host starts by `_initialize`, and then calls.
+/// Core module that a host starts by `_initialize`, and then calls.
 const REACTOR: &str = r#"(module (func (export "_initialize")) (func (export "add") (result i32) i32.const 1))"#;
 
 fn entry(name: &str) -> Value {
     json!({"name": name, "command": [format!("./tools/bin/{name}")]})
 }
 
-/// A crib with one sound tool and four that cannot be used, each for another reason.
+/// Creates a crib with one usable tool and four unusable ones, each for another reason.
 fn mixed() -> Crib {
     let crib = Crib::with_guests(&["echo"]);
     fs::write(crib.path("tools/bin/garbage.wasm"), "these bytes are no program").unwrap();
@@ -35,7 +36,7 @@ fn mixed() -> Crib {
     crib
 }
 
-/// The tools of [`mixed`] that cannot be used, each with words of its reason.
+/// Unusable tools of [`mixed`], each with words of its reason.
 const BAD: [(&str, &str); 4] = [
     ("missing", "program not found"),
     ("garbage", "not a WebAssembly component or module"),
@@ -104,7 +105,7 @@ fn a_call_of_a_bad_tool_fails_with_its_reason_and_leaves_one_record() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "{\"error\":\"program not found\"}\n"));
     assert!(ran.stderr.contains("error: configured tool \"missing\" is unavailable: program not found"), "{ran:?}");
     assert!(ran.stderr.contains("hint: build or copy the component to"), "{ran:?}");
-    // Neither a text nor rules nor wrong arguments hide the reason.
+    // Text input, rules and wrong arguments do not hide the reason.
     for args in
         [&["call", "reactor", "--text", "x"][..], &["call", "reactor", "{"], &["call", "reactor", "--deny-tool=*"]]
     {
@@ -149,7 +150,7 @@ fn a_run_goes_on_without_bad_tools_and_tells_the_model_why() {
 #[test]
 fn a_program_that_only_its_compilation_refuses_leaves_the_others_to_the_run() {
     let crib = Crib::with_guests(&["echo"]);
-    // A body whose types do not fit, which no section tells.
+    // A body with a type error, which no section reveals.
     let mut module = wat::parse_str(r#"(module (func (export "_start") i32.const 7 drop))"#).unwrap();
     let at = module.windows(2).position(|pair| pair == [0x41, 7]).unwrap();
     module[at] = 0x01;
@@ -167,7 +168,7 @@ fn a_program_that_only_its_compilation_refuses_leaves_the_others_to_the_run() {
         ran.stderr.contains("warning: tool \"untyped\": ") && ran.stderr.contains("; the tool is disabled"),
         "{ran:?}"
     );
-    // The calls of one step run side by side and are logged as they end.
+    // The calls of one step run concurrently and are logged as they end.
     let records = crib.records();
     let mut outcomes: Vec<_> =
         records.iter().map(|it| (it["tool"].as_str().unwrap(), it["outcome"].as_str().unwrap())).collect();

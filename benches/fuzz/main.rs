@@ -1,6 +1,6 @@
-//! Fuzzing: libFuzzer makes inputs, and the [`targets`] survive them. Each target has a process of its own, for a finding
-//! ends it. Under `rustc.sh` beside this file, libFuzzer sees which branches an input takes and looks for others; without
-//! it, it is blind and only varies what is saved.
+//! Fuzzing: libFuzzer generates inputs, and the [`targets`] must survive them. Each target has its own process, because
+//! a finding ends it. Under `rustc.sh` beside this file, libFuzzer sees the branches that an input takes and searches
+//! for others; without it, it only varies the saved inputs.
 //!
 //! ```sh
 //! cargo bench --bench fuzz                                              # the saved inputs, once
@@ -9,9 +9,9 @@
 //! cargo bench --bench fuzz -- audit target/fuzz/findings/audit/crash-…  # one input again
 //! ```
 //!
-//! What comes after the target's name are libFuzzer's own flags, files and folders. New inputs are kept in
-//! `target/fuzz/corpus/TARGET`; one that ends a process lies in `target/fuzz/findings/TARGET`. A finding that is mended
-//! goes to `tests/fuzz/corpus/TARGET`, where `cargo test` tries it for ever.
+//! The arguments after the target's name are libFuzzer's flags, files and folders. New inputs are saved in
+//! `target/fuzz/corpus/TARGET`; an input that ends a process is saved in `target/fuzz/findings/TARGET`. The input of a
+//! fixed finding belongs in `tests/fuzz/corpus/TARGET`, so that `cargo test` replays it from then on.
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 
@@ -25,13 +25,13 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, ExitCode, Stdio};
 
-// Brings in libFuzzer itself, of which only the entry below is named.
+// Links libFuzzer itself; only the entry below is named.
 use libfuzzer_sys as _;
 use targets::{ALL, Act, Target};
 
-/// Tells a process to fuzz, and in which folder its target may work.
+/// Variable that makes a process fuzz, with the folder of its target.
 const FOLDER: &str = "TOOLCRIB_FUZZ_FOLDER";
-/// The most memory and the longest time of one input, where the flags say nothing else.
+/// Maximum memory and time of one input, unless the flags set them.
 const DEFAULTS: [&str; 4] = ["-rss_limit_mb=2048", "-timeout=20", "-print_final_stats=1", "-use_value_profile=1"];
 
 fn main() -> ExitCode {
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Tries what is saved, once.
+/// Replays the saved inputs once.
 fn again() -> ExitCode {
     for target in &ALL {
         let folder = scratch();
@@ -65,11 +65,11 @@ fn again() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// How the fuzzing of one target ended.
+/// Result of fuzzing one target.
 struct Ended {
     target: &'static str,
     sound: bool,
-    /// What libFuzzer counted: inputs tried, edges covered, inputs worth keeping, megabytes at most.
+    /// Figures of libFuzzer: inputs tried, edges covered, inputs worth keeping, peak megabytes.
     runs: u64,
     edges: u64,
     kept: u64,
@@ -77,7 +77,7 @@ struct Ended {
     guided: bool,
 }
 
-/// Fuzzes a target in a process of its own, and shows what it says where that is a finding.
+/// Fuzzes a target in its own process, and shows its output if there is a finding.
 fn fuzz(target: &Target, flags: &[String]) -> Ended {
     let folder = scratch();
     let mut child = Command::new(env::current_exe().expect("this program"))
@@ -129,13 +129,13 @@ fn report(all: &[Ended]) -> ExitCode {
 }
 
 thread_local! {
-    /// The target of this process. libFuzzer calls it on the thread on which it was started.
+    /// Target of this process. libFuzzer calls it on the thread on which it was started.
     static ACT: RefCell<Option<Act>> = const { RefCell::new(None) };
 }
 
 /// Fuzzes a target in this process.
 fn run(target: &Target, folder: &Path, given: &[String]) -> ExitCode {
-    // A panic anywhere is a finding, also where somebody would catch it.
+    // A panic anywhere is a finding, even if it would be caught.
     let told = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         told(panic);
@@ -157,7 +157,7 @@ fn run(target: &Target, folder: &Path, given: &[String]) -> ExitCode {
     drive(arguments)
 }
 
-/// Hands the process to libFuzzer.
+/// Passes control of the process to libFuzzer.
 #[expect(unsafe_code, reason = "libFuzzer is C++: its entry, and what it calls for each input")]
 fn drive(arguments: Vec<String>) -> ExitCode {
     unsafe extern "C" {
@@ -168,7 +168,8 @@ fn drive(arguments: Vec<String>) -> ExitCode {
         ) -> c_int;
     }
     extern "C" fn act(data: *const u8, size: usize) -> c_int {
-        // SAFETY: libFuzzer gives the bytes of one input, which stay while this runs; of an empty one it may give none.
+        // SAFETY: libFuzzer passes the bytes of one input, which stay valid while this runs; the pointer of an empty
+        // input may be null.
         let input = if size == 0 { &[] } else { unsafe { std::slice::from_raw_parts(data, size) } };
         ACT.with_borrow_mut(|act| act.as_mut().expect("a target")(input));
         0
@@ -178,18 +179,18 @@ fn drive(arguments: Vec<String>) -> ExitCode {
     let mut count = c_int::try_from(texts.len()).expect("few arguments");
     texts.push(std::ptr::null_mut());
     let mut pointer = texts.as_mut_ptr();
-    // SAFETY: the arguments are those of a C program, and live as long as it.
+    // SAFETY: the arguments are those of a C program, and outlive the call.
     let code = unsafe { LLVMFuzzerRunDriver(&raw mut count, &raw mut pointer, act) };
     if code == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Where fuzzing keeps what it finds: in the target folder.
+/// Folder of saved inputs and findings, in the target folder.
 fn place() -> PathBuf {
     let program = env::current_exe().expect("this program");
     program.ancestors().nth(3).expect("it lies three folders down").join("fuzz")
 }
 
-/// A folder for a target to work in, which goes with it.
+/// Temporary folder for a target, removed afterwards.
 fn scratch() -> tempfile::TempDir {
     fs::create_dir_all(place()).expect("a folder");
     tempfile::Builder::new().prefix("scratch-").tempdir_in(place()).expect("a folder")

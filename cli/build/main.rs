@@ -1,10 +1,10 @@
-//! Builds the guests together with the host, in one inner `cargo build`, and lays out a crib in the target folder:
-//! `crib/tools.json` with `crib/tools/bin/NAME.wasm` beside it, a folder that works wherever it is copied, and a copy of
-//! the demonstration's folders in `crib/demo`. It knows
-//! the place of the guests' workspace and nothing of what they do; where that workspace is absent it does nothing.
-//! The interpreter of scripts, started, and the SDK are put where the program takes them into itself.
+//! Build script: builds the guests together with the host, in one inner `cargo build`, and lays out a crib in the
+//! target folder. The crib is `crib/tools.json` with `crib/tools/bin/NAME.wasm`, a folder that works after it is copied
+//! anywhere, and a copy of the demonstration's folders in `crib/demo`. The script knows the path of the guests'
+//! workspace and nothing about the guests; without that workspace it does nothing. It also prepares the files that the
+//! program embeds: a snapshot of the interpreter of scripts, and the SDK.
 
-#![allow(clippy::print_stdout, reason = "that is how a build script speaks to cargo")]
+#![allow(clippy::print_stdout, reason = "a build script talks to cargo on standard output")]
 
 mod sdk;
 mod snapshot;
@@ -18,12 +18,12 @@ use std::process::{Command, ExitCode};
 
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "guest";
-/// The guest that runs scripts.
+/// Guest that runs scripts.
 const INTERPRETER: &str = "starlark_interpreter";
-/// The folders of the demonstration, which writes into its own copy of them.
+/// Folders of the demonstration, which writes into its own copy of them.
 const DEMO: &str = "cli/demo";
-/// The variables of the outer build that the inner one keeps: where crates come from, and nothing about how to compile.
-const KEPT: [&str; 6] =
+/// Variables of the outer build that the inner one keeps: the sources of crates, and no compiler settings.
+const INHERITED: [&str; 6] =
     ["CARGO_HOME", "CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTRIES_", "CARGO_REGISTRY_", "CARGO_SOURCE_"];
 
 fn main() -> ExitCode {
@@ -45,7 +45,7 @@ fn guests() -> Result<(), String> {
     let interpreter = path_from("OUT_DIR")?.join("interpreter.wasm");
     println!("cargo::rustc-env=TOOLCRIB_INTERPRETER={}", interpreter.display());
     sdk::gather(&root, &path_from("OUT_DIR")?)?;
-    // What is not there is none: the program says so when a script needs it.
+    // An empty file means that there is no interpreter: the program reports it when a script needs one.
     replace(&interpreter, &[])?;
     if !workspace.join("Cargo.toml").is_file() {
         return Ok(());
@@ -57,13 +57,14 @@ fn guests() -> Result<(), String> {
     require_target()?;
     build(&root, &target.join("guests"))?;
     let built = read(&target.join("guests").join(TARGET).join(PROFILE).join(format!("{INTERPRETER}.wasm")))?;
-    let started = snapshot::started(&built).map_err(|error| format!("cannot start `{INTERPRETER}`: {error}"))?;
-    replace(&interpreter, &started)?;
+    let snapshot = snapshot::of_component(&built)
+        .map_err(|error| format!("cannot take a snapshot of `{INTERPRETER}`: {error}"))?;
+    replace(&interpreter, &snapshot)?;
     lay_out(&workspace, &target)?;
     lay_out_demo(&root.join(DEMO), &target.join("crib/demo"))
 }
 
-/// Tells the program which engine it is built with, as the lock file has it.
+/// Passes the version of the engine in the lock file to the program.
 fn name_engine(lock: &Path) {
     println!("cargo::rerun-if-changed={}", lock.display());
     let text = fs::read_to_string(lock).unwrap_or_default();
@@ -87,21 +88,19 @@ fn target_folder(out: &Path) -> Result<PathBuf, String> {
     Ok(if cross { above.parent().unwrap_or(above) } else { above }.to_path_buf())
 }
 
-/// Sees that the standard library for guests is installed, or installs it.
+/// Ensures that the standard library for guests is installed.
 fn require_target() -> Result<(), String> {
     if has_target()? {
         return Ok(());
     }
     let added = Command::new("rustup").args(["target", "add", TARGET]).status();
-    let cure = format!("run `rustup target add {TARGET}` for the toolchain that builds toolcrib, then build again");
+    let fix = format!("run `rustup target add {TARGET}` for the toolchain that builds toolcrib, then build again");
     match added {
         Ok(status) if status.success() && has_target()? => Ok(()),
         Ok(status) => {
-            Err(format!("the Rust target `{TARGET}` is missing and `rustup target add` ended with {status}; {cure}"))
+            Err(format!("the Rust target `{TARGET}` is missing and `rustup target add` ended with {status}; {fix}"))
         }
-        Err(error) => {
-            Err(format!("the Rust target `{TARGET}` is missing and `rustup` cannot be run ({error}); {cure}"))
-        }
+        Err(error) => Err(format!("the Rust target `{TARGET}` is missing and `rustup` cannot be run ({error}); {fix}")),
     }
 }
 
@@ -115,8 +114,8 @@ fn has_target() -> Result<bool, String> {
     Ok(output.status.success() && Path::new(folder.trim()).is_dir())
 }
 
-/// Builds the guests, and then the interpreter by itself: what it asks of the crates that it shares with the others would
-/// make those larger, and read numbers in another way.
+/// Builds the guests, and then the interpreter alone: its features of shared crates would make the other guests larger,
+/// and change how they read numbers.
 fn build(root: &Path, target: &Path) -> Result<(), String> {
     cargo_build(root, target, &["--workspace", "--exclude", INTERPRETER])?;
     cargo_build(root, target, &["--package", INTERPRETER])
@@ -130,21 +129,21 @@ fn cargo_build(root: &Path, target: &Path, packages: &[&str]) -> Result<(), Stri
     for (name, _) in env::vars_os().filter(|(name, _)| belongs_to_the_outer_build(&name.to_string_lossy())) {
         inner.env_remove(name);
     }
-    inner.env("CARGO_ENCODED_RUSTFLAGS", without_machine_paths(root));
+    inner.env("CARGO_ENCODED_RUSTFLAGS", path_remapping_flags(root));
     match inner.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("building the guests ended with {status}; its messages stand above")),
+        Ok(status) => Err(format!("building the guests ended with {status}; see its messages above")),
         Err(error) => Err(format!("cannot run cargo for the guests: {error}")),
     }
 }
 
 fn belongs_to_the_outer_build(name: &str) -> bool {
     let compiler = name.starts_with("RUSTC") || matches!(name, "RUSTFLAGS" | "RUSTDOCFLAGS" | "MAKEFLAGS" | "MFLAGS");
-    compiler || (name.starts_with("CARGO") && !KEPT.iter().any(|kept| name.starts_with(kept)))
+    compiler || (name.starts_with("CARGO") && !INHERITED.iter().any(|prefix| name.starts_with(prefix)))
 }
 
-/// Flags that keep this machine's folders out of the guests' panic messages, so that everyone builds the same bytes.
-fn without_machine_paths(root: &Path) -> OsString {
+/// Flags that keep this machine's folders out of the guests' panic messages, so that builds are reproducible.
+fn path_remapping_flags(root: &Path) -> OsString {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| env::home_dir().map(|home| home.join(".cargo")));
     let remaps = [(Some(root.to_path_buf()), "toolcrib"), (home, "cargo")];
     let flags = remaps.into_iter().filter_map(|(folder, name)| {
@@ -153,11 +152,11 @@ fn without_machine_paths(root: &Path) -> OsString {
         flag.push(format!("={name}"));
         Some(flag)
     });
-    // The separator that `CARGO_ENCODED_RUSTFLAGS` wants, so that folders with spaces stay whole.
+    // The separator of `CARGO_ENCODED_RUSTFLAGS`, so that folders with spaces stay whole.
     flags.collect::<Vec<_>>().join(&OsString::from("\u{1f}"))
 }
 
-/// Copies the manifest, and every program it names, from the inner build into the crib.
+/// Copies the manifest, and every program that it names, from the inner build into the crib.
 fn lay_out(workspace: &Path, target: &Path) -> Result<(), String> {
     let manifest_path = workspace.join("tools.json");
     if !manifest_path.is_file() {
@@ -190,7 +189,7 @@ fn lay_out_demo(demo: &Path, copy: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The names after `./tools/bin/` in a manifest. The full reading is the library's; here only files are gathered.
+/// Names after `./tools/bin/` in a manifest. The library reads manifests completely; this function only collects files.
 fn programs(manifest: &str) -> impl Iterator<Item = &str> {
     manifest.split("\"./tools/bin/").skip(1).filter_map(|rest| rest.split('"').next())
 }
@@ -199,7 +198,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))
 }
 
-/// Writes `bytes` so that a reader sees the old file or the new one, and leaves an unchanged file alone.
+/// Replaces a file so that a reader sees either the old or the new content, and leaves an unchanged file alone.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), String> {
     if fs::read(path).is_ok_and(|old| old == bytes) {
         return Ok(());

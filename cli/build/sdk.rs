@@ -1,5 +1,5 @@
-//! Puts the SDK of tools into the program, so that a new tool begins with the one that belongs to it: sources, manifests that
-//! need no workspace around them, and the versions of what they need.
+//! Embeds the SDK for tools into the program, so that a new tool starts with the SDK of the same version: sources,
+//! manifests without a workspace, and the locked versions of their dependencies.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,37 +8,37 @@ use std::path::{Path, PathBuf};
 
 use super::replace;
 
-/// The crates, by their folders below the root.
+/// Crates, by their folders below the root.
 const CRATES: [&str; 2] = ["guest-sdk", "guest-sdk/macro"];
-/// The contract, whose place from the crates stays the same.
-const CONTRACT: &str = "wit/tool.wit";
-/// The crate that tools name.
+/// Folder of the WIT package; its path relative to the crates stays the same.
+const CONTRACT: &str = "wit/tool";
+/// Crate that tools depend on.
 const ROOT: &str = "toolcrib-guest";
-/// Sections that only work in this repository.
-const LEFT_OUT: [&str; 2] = ["[lints]", "[dev-dependencies]"];
+/// Manifest sections that only work in this repository.
+const OMITTED_SECTIONS: [&str; 2] = ["[lints]", "[dev-dependencies]"];
 
-/// Writes `sdk.rs`, an array of paths and texts, of which there are none where the SDK is absent.
+/// Writes `sdk.rs`, an array of paths and texts; empty if the SDK is missing.
 pub(super) fn gather(root: &Path, out: &Path) -> Result<(), String> {
     let mut files = Vec::new();
     if root.join("tools/Cargo.toml").is_file() {
         let workspace = text(&root.join("tools/Cargo.toml"))?;
         for folder in CRATES.iter().filter(|folder| root.join(folder).is_dir()) {
             let manifest = root.join(folder).join("Cargo.toml");
-            let alone = standing_alone(&text(&manifest)?, &workspace)
-                .map_err(|wrong| format!("{}: {wrong}", manifest.display()))?;
-            files.push((format!("{folder}/Cargo.toml"), written(out, &format!("{folder}/Cargo.toml"), &alone)?));
+            let alone = standalone(&text(&manifest)?, &workspace)
+                .map_err(|error| format!("{}: {error}", manifest.display()))?;
+            files.push((format!("{folder}/Cargo.toml"), write(out, &format!("{folder}/Cargo.toml"), &alone)?));
             sources(root, &root.join(folder).join("src"), &mut files)?;
         }
-        files.push((CONTRACT.to_owned(), root.join(CONTRACT)));
-        let lock = needed(&text(&root.join("tools/Cargo.lock"))?);
-        files.push(("Cargo.lock".to_owned(), written(out, "Cargo.lock", &lock)?));
+        sources(root, &root.join(CONTRACT), &mut files)?;
+        let lock = reduced_lock(&text(&root.join("tools/Cargo.lock"))?);
+        files.push(("Cargo.lock".to_owned(), write(out, "Cargo.lock", &lock)?));
     }
     let line = |(name, path): &(String, PathBuf)| format!("    ({name:?}, include_str!({path:?})),\n");
     let array = format!("[\n{}]\n", files.iter().map(line).collect::<String>());
     replace(&out.join("sdk.rs"), array.as_bytes())
 }
 
-/// The files of a folder of sources, with their paths below the root.
+/// Adds the files of a source folder, with their paths below the root.
 fn sources(root: &Path, folder: &Path, files: &mut Vec<(String, PathBuf)>) -> Result<(), String> {
     for path in entries(folder)? {
         if path.is_dir() {
@@ -52,7 +52,7 @@ fn sources(root: &Path, folder: &Path, files: &mut Vec<(String, PathBuf)>) -> Re
     Ok(())
 }
 
-/// What lies in a folder, in the order of its names, so that everyone builds the same bytes.
+/// Entries of a folder, sorted by name for reproducible builds.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let listed = || fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>();
     let mut paths = listed().map_err(|error| format!("cannot read `{}`: {error}", folder.display()))?;
@@ -64,7 +64,7 @@ fn text(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))
 }
 
-fn written(out: &Path, name: &str, content: &str) -> Result<PathBuf, String> {
+fn write(out: &Path, name: &str, content: &str) -> Result<PathBuf, String> {
     let path = out.join("sdk").join(name);
     let folder = path.parent().ok_or("a file without a folder")?;
     fs::create_dir_all(folder).map_err(|error| format!("cannot create `{}`: {error}", folder.display()))?;
@@ -72,15 +72,15 @@ fn written(out: &Path, name: &str, content: &str) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// A manifest with what it takes from its workspace written out.
-fn standing_alone(manifest: &str, workspace: &str) -> Result<String, String> {
+/// Copies a manifest with the values of its workspace written out.
+fn standalone(manifest: &str, workspace: &str) -> Result<String, String> {
     let mut section = "";
     let mut alone = String::new();
     for line in manifest.lines() {
         if line.starts_with('[') {
             section = line;
         }
-        if LEFT_OUT.contains(&section) || line.starts_with("workspace = ") {
+        if OMITTED_SECTIONS.contains(&section) || line.starts_with("workspace = ") {
             continue;
         }
         let line = match line.strip_suffix(".workspace = true") {
@@ -88,7 +88,7 @@ fn standing_alone(manifest: &str, workspace: &str) -> Result<String, String> {
             Some(key) => {
                 let inherited = if section == "[package]" { "[workspace.package]" } else { "[workspace.dependencies]" };
                 let value = value(workspace, inherited, key).ok_or_else(|| format!("`{inherited}` has no `{key}`"))?;
-                // A path is told from beside the crates; from the outer one it leads inside.
+                // Paths are relative to `tools/`; from the outer crate they lead inside.
                 format!("{key} = {}", value.replace("../guest-sdk/", ""))
             }
         };
@@ -101,14 +101,14 @@ fn standing_alone(manifest: &str, workspace: &str) -> Result<String, String> {
     Ok(alone.trim_end().to_owned() + "\n")
 }
 
-/// The value of a key in a section, as it is written on its line.
+/// Value of a key in a section, as written on its line.
 fn value<'a>(manifest: &'a str, section: &str, key: &str) -> Option<&'a str> {
     let lines = manifest.lines().skip_while(|line| *line != section).skip(1).take_while(|line| !line.starts_with('['));
     lines.into_iter().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "))
 }
 
-/// Of a lock file, what the SDK needs.
-fn needed(lock: &str) -> String {
+/// Reduces a lock file to the packages that the SDK needs.
+fn reduced_lock(lock: &str) -> String {
     let mut parts = lock.split("[[package]]\n");
     let head = parts.next().unwrap_or_default();
     let packages: Vec<&str> = parts.collect();
@@ -119,7 +119,7 @@ fn needed(lock: &str) -> String {
     let mut kept = BTreeSet::new();
     let mut open = vec![ROOT.to_owned()];
     while let Some(wanted) = open.pop() {
-        // A dependency is told with its version where there are several.
+        // A dependency includes its version if there are several versions.
         let (name, version) = wanted.split_once(' ').unwrap_or((&wanted, ""));
         for (at, package) in packages.iter().enumerate() {
             let is_it = field(package, "name") == name && (version.is_empty() || field(package, "version") == version);

@@ -1,6 +1,6 @@
-//! A component whose interpreter has set itself up already: its core module is started once while the program is built, its
-//! memory and globals become the module's initial ones, and each call starts from there. What it imports does not exist
-//! while it is started, but for one, so that nothing of this machine is in what is kept.
+//! Snapshots of a component: starts its core module once at build time, and writes the resulting memory and globals
+//! back as the module's initial ones, so that each call starts from there. Only one import can be called meanwhile, so
+//! that the snapshot contains nothing of this machine.
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,20 +11,20 @@ use wasmi::{Caller, Engine, Extern, Func, Instance, Linker, Module, Store, Val};
 use wasmparser::{Parser, Payload};
 use wasmtime_wizer::{InstanceState, SnapshotVal, Wizer};
 
-/// The export by which a module sets itself up.
+/// Export that initializes a module.
 const INITIALIZE: &str = "wizer-initialize";
-/// The one import that may be called meanwhile: the seed of hash maps, which is fit for nothing secret. It stays nought, so
-/// that everyone builds the same bytes, and a guest that looks for collisions slows only itself.
+/// The only import that can be called: the seed of hash maps, which is not suitable for secrets. It is zero for
+/// reproducible builds; a guest that looks for collisions slows only itself.
 const SEED: &str = "insecure-seed";
-/// How a core module stands in a component.
+/// Section number of a core module in a component.
 const MODULE_SECTION: u8 = 1;
 
-/// The component with the module started that exports [`INITIALIZE`].
+/// Component with a snapshot of the module that exports [`INITIALIZE`].
 ///
 /// # Errors
 ///
-/// What is wrong with the component, or how its module failed.
-pub(crate) fn started(component: &[u8]) -> Result<Vec<u8>, String> {
+/// If the component is invalid, or its module failed.
+pub(crate) fn of_component(component: &[u8]) -> Result<Vec<u8>, String> {
     let mut snapshot = Component::new();
     let mut found = false;
     for (id, data) in sections(component)? {
@@ -35,7 +35,7 @@ pub(crate) fn started(component: &[u8]) -> Result<Vec<u8>, String> {
     if found { Ok(snapshot.finish()) } else { Err(format!("no core module exports `{INITIALIZE}`")) }
 }
 
-/// The sections of a component, whole, in order.
+/// Sections of a component, in order.
 fn sections(component: &[u8]) -> Result<Vec<(u8, &[u8])>, String> {
     const PREAMBLE: usize = 8;
     let mut reader = wasmparser::BinaryReader::new(component.get(PREAMBLE..).ok_or("no component")?, 0);
@@ -63,10 +63,10 @@ fn module(bytes: &[u8]) -> Result<Vec<u8>, String> {
     wizer.init_func(INITIALIZE);
     let (context, instrumented) = wizer.instrument(bytes).map_err(|error| format!("{error:#}"))?;
     let mut state = start(&instrumented).map_err(|error| error.to_string())?;
-    now(wizer.snapshot(&context, &mut state)).map_err(|error| format!("{error:#}"))
+    ready(wizer.snapshot(&context, &mut state)).map_err(|error| format!("{error:#}"))
 }
 
-/// Instantiates a module and lets it set itself up. Whatever it imports ends it.
+/// Instantiates a module and initializes it. Every call of an import except [`SEED`] ends it.
 fn start(module: &[u8]) -> Result<State, wasmi::Error> {
     let engine = Engine::default();
     let module = Module::new(&engine, module)?;
@@ -75,11 +75,11 @@ fn start(module: &[u8]) -> Result<State, wasmi::Error> {
     for import in module.imports() {
         let (space, name) = (import.module().to_owned(), import.name().to_owned());
         if let Some(kind) = import.ty().func() {
-            let told = format!("`{space}` `{name}` was called while the module set itself up");
+            let message = format!("`{space}` `{name}` was called while the module was initialized");
             let seeds = name == SEED;
             let refuse = Func::new(&mut store, kind.clone(), move |caller, inputs, _| match seeds {
                 true => seed(caller, inputs),
-                false => Err(wasmi::Error::new(told.clone())),
+                false => Err(wasmi::Error::new(message.clone())),
             });
             linker.define(&space, &name, refuse)?;
         }
@@ -93,7 +93,7 @@ fn start(module: &[u8]) -> Result<State, wasmi::Error> {
     Ok(State { store, instance })
 }
 
-/// Answers with two numbers of 64 bits where the caller wants them.
+/// Writes two zero numbers of 64 bits to the address that the caller passes.
 fn seed(caller: Caller<'_, ()>, inputs: &[Val]) -> Result<(), wasmi::Error> {
     let memory = caller.get_export("memory").and_then(Extern::into_memory);
     match (memory, inputs) {
@@ -102,7 +102,7 @@ fn seed(caller: Caller<'_, ()>, inputs: &[Val]) -> Result<(), wasmi::Error> {
     }
 }
 
-/// The module as it stands when it has set itself up.
+/// Module after its initialization.
 struct State {
     store: Store<()>,
     instance: Instance,
@@ -116,7 +116,7 @@ impl InstanceState for State {
             Some(Val::I64(value)) => SnapshotVal::I64(value),
             Some(Val::F32(value)) => SnapshotVal::F32(value.to_bits()),
             Some(Val::F64(value)) => SnapshotVal::F64(value.to_bits()),
-            other => panic!("the global `{name}` is {other:?}, of which no snapshot is made"),
+            other => panic!("the global `{name}` is {other:?}, which a snapshot cannot hold"),
         }
     }
 
@@ -128,10 +128,10 @@ impl InstanceState for State {
     }
 }
 
-/// The end of a future that waits for nothing.
-fn now<T>(future: impl Future<Output = T>) -> T {
+/// Result of a future that never waits.
+fn ready<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(end) => end,
-        Poll::Pending => panic!("nothing here waits"),
+        Poll::Pending => panic!("a snapshot does not wait"),
     }
 }

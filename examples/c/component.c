@@ -1,12 +1,12 @@
-// Typed tools in C: how values cross the border. `wit-bindgen c` writes such a file for any WIT; this one is written by
-// hand to show the canonical ABI, which is small:
+// Typed tools in C: the conversion of arguments and results. `wit-bindgen c` generates such a file for any WIT; this one is
+// written by hand to show the canonical ABI, which is small:
 //
-// - A string or list comes as a pointer and a length, in memory that the caller got from `cabi_realloc`.
-// - Records come flat; an option is a case (0 or 1) and a value; an enum is a number.
-// - A result that is more than one number is a pointer to a structure, and a variant in it a byte for the case and then
+// - A string or list is a pointer and a length, in memory that the caller allocated with `cabi_realloc`.
+// - Records are flattened; an option is a case (0 or 1) and a value; an enum is a number.
+// - A result of more than one number is a pointer to a structure; a variant in it is a byte for the case, followed by
 //   the value.
 //
-// Each call has an instance of its own, so nothing is freed.
+// Each call has its own instance, so nothing is freed.
 #include "words.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Typed tools in C: what they do. How values come in and go out is in component.c; the contract is ../wit/words.wit.
+// Typed tools in C: the functions. component.c converts their arguments and results; the contract is ../wit/words.wit.
 #include "words.h"
 
 #include <errno.h>
@@ -10,13 +10,13 @@
 
 static bool is_space(uint8_t byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
 
-// Memory that must be there: to run out of it ends the call.
+// Checks an allocation: running out of memory ends the call.
 void *must(void *memory) {
     if (!memory) abort();
     return memory;
 }
 
-// The next word of what is left of a text, cut off its front; an empty one at the end.
+// Takes the next word off the front of a text; an empty one at the end.
 static string next_word(string *rest) {
     while (rest->len && is_space(*rest->ptr)) rest->ptr++, rest->len--;
     string word = {rest->ptr, 0};
@@ -35,10 +35,10 @@ static void lower(string text) {
         if (text.ptr[i] >= 'A' && text.ptr[i] <= 'Z') text.ptr[i] += 'a' - 'A';
 }
 
-// The different words of a text in the order of their first appearance, with how often each occurs.
+// Counts each word of a text, in the order of their first appearance.
 static frequencies tally(string text, uint32_t shortest) {
     size_t slots = 2;
-    while (slots <= text.len) slots *= 2; // More than twice the words: a word and the blank after it take two bytes.
+    while (slots <= text.len) slots *= 2; // More than twice the words: a word and the blank after it take at least two bytes.
     uint32_t *table = must(calloc(slots, sizeof *table));
     frequencies all = {must(calloc(text.len / 2 + 1, sizeof *all.ptr)), 0};
     for (string word; (word = next_word(&text)).len;) {
@@ -67,7 +67,7 @@ problem count(string text, count_options options, counts *counted) {
     return (problem){all.len ? NONE : NO_WORDS, 0};
 }
 
-// The more frequent first; of two in the same array, else the one that is nearer to its beginning.
+// Orders the more frequent word first, and words of equal frequency by their place in the text.
 static int by_times(const void *a, const void *b) {
     const frequency *x = a, *y = b;
     if (x->times != y->times) return x->times < y->times ? 1 : -1;
@@ -103,7 +103,7 @@ static bool is_utf8(string text) {
     return true;
 }
 
-// The error for a path: the path, and what is wrong with it.
+// Sets the error for a path: the path and the reason.
 static bool refuse(char *path, const char *reason, string *answer) {
     char *message = must(malloc(strlen(path) + strlen(reason) + 3));
     *answer = (string){(uint8_t *)message, (size_t)sprintf(message, "%s: %s", path, reason)};

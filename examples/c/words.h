@@ -1,4 +1,4 @@
-// The types of ../wit/words.wit in C, and what words.c does.
+// Types of ../wit/words.wit in C, and the functions of words.c.
 #pragma once
 
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 
 #define MAX_CHARACTERS 100000
 
-// Text in UTF-8, or bytes. It lies in memory as the canonical ABI has `string` and `list<u8>`.
+// UTF-8 text or bytes, in the layout of `string` and `list<u8>` in the canonical ABI.
 typedef struct {
     uint8_t *ptr;
     size_t len;
@@ -43,5 +43,5 @@ void *must(void *memory);
 problem count(string text, count_options options, counts *counted);
 frequencies most_frequent(string text, uint8_t limit);
 uint32_t checksum(string data);
-// Whether it could be read, and the text or what was wrong.
+// Returns true and the text, or false and the error.
 bool read_text(string path, string *answer);

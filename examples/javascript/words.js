@@ -1,19 +1,19 @@
-// Typed tools in JavaScript: an object named for the interface, with a function for each of its functions.
+// Typed tools in JavaScript: an object named after the interface, with a function for each of its functions.
 //
-// A `result` is what the function returns; its `err` is thrown as it is. QuickJS knows the language and no more: no files,
-// no TextDecoder, no require. So the WIT (`../wit/files.wit`) imports files, and they are here as a module.
+// A function returns the success value of a `result`, and throws its `err`. QuickJS implements only the language: no files,
+// no TextDecoder, no require. So the WIT (`../wit/files.wit`) imports files, which are a module here.
 import { getDirectories } from "wasi:filesystem/preopens@0.2.12";
 
 const MAX_CHARACTERS = 100_000;
 
-// A string counts in units of UTF-16; to walk over it gives characters.
+// The length of a string counts UTF-16 units; iteration yields characters.
 const characters = (text) => {
   let count = 0;
   for (const _ of text) count += 1;
   return count;
 };
 
-// `\s` and `toLowerCase` know all of Unicode; the contract speaks of ASCII.
+// `\s` and `toLowerCase` cover all of Unicode; the contract covers ASCII.
 const split = (text) => text.split(/[ \t\n\v\f\r]+/).filter((word) => word !== "");
 const lower = (text) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
@@ -55,7 +55,7 @@ export const text = {
       crc ^= byte;
       for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
     }
-    return ~crc; // The same bits as a signed number: componentize-qjs 0.4 cuts a larger u32 down to 2³¹ - 1.
+    return ~crc; // The same bits as a signed number: componentize-qjs 0.4 limits a larger u32 to 2³¹ - 1.
   },
 
   read(path) {

@@ -1,8 +1,8 @@
-"""Typed tools in Python: a class named for the interface, with a method for each function.
+"""Typed tools in Python: a class named after the interface, with a method for each function.
 
-A `result` is what the method returns; its `err` is raised as `Err`. The names of `wit_world` are generated from the WIT
-when the component is built. A module that is imported only while a function runs is missing there, so import at the top
-(`Counter.most_common`, for one, imports `heapq` when it is called).
+A method returns the success value of a `result`, and raises its `err` as `Err`. The names of `wit_world` are generated from
+the WIT when the component is built. A module that is imported only while a function runs is missing, so import at the top
+(`Counter.most_common`, for example, imports `heapq` when it is called).
 """
 
 import zlib
@@ -16,7 +16,7 @@ MAX_CHARACTERS = 100_000
 
 
 def split(data: str) -> list[bytes]:
-    """The words of a text; `bytes` knows ASCII white space only."""
+    """Split a text into words; `bytes` knows only ASCII white space."""
     return data.encode().split()
 
 

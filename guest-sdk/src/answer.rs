@@ -1,25 +1,25 @@
-//! What a tool returns, and how it becomes an answer: for the model, for people, or for both in words of their own.
+//! Return values of tools and their conversion into answers: for the model, for people, or different parts for each.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{Answer, Error, Link, Media, Native, Part, Presentation, Result};
 
-/// What a tool may return.
+/// Type that a tool may return.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
     note = "return text, `()`, `Value`, `Json(…)`, a `Part`, an `Answer`, or a `Result` of one of them"
 )]
 pub trait IntoAnswer {
-    /// The answer.
+    /// Converts the value into an answer.
     ///
     /// # Errors
     ///
-    /// Where the tool failed, or what it returned is no JSON.
+    /// If the tool failed, or the value cannot be written as JSON.
     fn into_answer(self) -> Result<Answer>;
 }
 
-/// An answer in JSON.
+/// Answer as JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
@@ -53,7 +53,7 @@ impl IntoAnswer for Value {
     }
 }
 
-/// Nothing to say is an empty object.
+/// An empty object.
 impl IntoAnswer for () {
     fn into_answer(self) -> Result<Answer> {
         Ok(Part::Json("{}".into()).into())
@@ -79,28 +79,28 @@ impl From<Part> for Answer {
 }
 
 impl Answer {
-    /// The model is told this text.
+    /// Answers with text for the model.
     pub fn text(text: impl Into<String>) -> Self {
         Part::text(text).into()
     }
 
-    /// The model is told this value.
+    /// Answers with a JSON value for the model.
     ///
     /// # Errors
     ///
-    /// Where it is no JSON.
+    /// If the value cannot be written as JSON.
     pub fn json(value: &(impl Serialize + ?Sized)) -> Result<Self> {
         Ok(Part::json(value)?.into())
     }
 
-    /// Tells the model this part too.
+    /// Adds a part for the model.
     #[must_use]
     pub fn and(mut self, part: Part) -> Self {
         self.content.push(part);
         self
     }
 
-    /// Shows this part to people; the model is not told it.
+    /// Adds a part for people, which the model does not receive.
     #[must_use]
     pub fn show(mut self, part: Part) -> Self {
         self.display.push(part);
@@ -109,36 +109,37 @@ impl Answer {
 }
 
 impl Part {
-    /// Text.
+    /// Part with text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// A value.
+    /// Part with a JSON value.
     ///
     /// # Errors
     ///
-    /// Where it is no JSON.
+    /// If the value cannot be written as JSON.
     pub fn json(value: &(impl Serialize + ?Sized)) -> Result<Self> {
         Ok(Self::Json(text_of(value)?))
     }
 
-    /// Bytes of a kind, such as `image/png` or `audio/wav`.
+    /// Part with bytes of a media type, such as `image/png` or `audio/wav`.
     pub fn media(mime_type: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
         Self::Media(Media { mime_type: mime_type.into(), name: None, data: data.into() })
     }
 
-    /// Something that lies elsewhere.
+    /// Part with a link to content that is stored elsewhere.
     pub fn link(uri: impl Into<String>) -> Self {
         Self::Link(Link { uri: uri.into(), name: None, mime_type: None })
     }
 
-    /// Content for one provider alone: the format of its API, and a list of its content items. It stands alone in its answer.
+    /// Part for one provider's API: the format of the API, and its content items. It must be the only part of its
+    /// answer.
     pub fn native(format: impl Into<String>, content: &[Value]) -> Self {
         Self::Native(Native { format: format.into(), content: Value::from(content).to_string() })
     }
 
-    /// The same medium or link under a name.
+    /// Names a medium or a link.
     #[must_use]
     pub fn named(mut self, given: impl Into<String>) -> Self {
         if let Self::Media(Media { name, .. }) | Self::Link(Link { name, .. }) = &mut self {
@@ -149,37 +150,37 @@ impl Part {
 }
 
 impl Presentation {
-    /// Nothing in any words.
+    /// Empty presentation.
     pub fn new() -> Self {
         Self { content: None, display: Vec::new(), summary: None, transcript: None }
     }
 
-    /// What a call came to, as its answer has it.
+    /// Presentation with the display parts of an answer.
     pub fn of(outcome: Result<Answer>) -> Self {
         Self { display: outcome.map(|answer| answer.display).unwrap_or_default(), ..Self::new() }
     }
 
-    /// Tells the model this part, and nothing of the answer's own content.
+    /// Adds a part for the model. The parts replace the content of the answer.
     #[must_use]
     pub fn tell(mut self, part: Part) -> Self {
         self.content.get_or_insert_default().push(part);
         self
     }
 
-    /// Shows this part to people.
+    /// Adds a part for people.
     #[must_use]
     pub fn show(mut self, part: Part) -> Self {
         self.display.push(part);
         self
     }
 
-    /// The line of a collapsed view.
+    /// Sets the summary, one line for a collapsed view.
     #[must_use]
     pub fn summary(self, line: impl Into<String>) -> Self {
         Self { summary: Some(line.into()), ..self }
     }
 
-    /// The words under which a transcript finds the call.
+    /// Sets the search text of the call in a transcript.
     #[must_use]
     pub fn transcript(self, words: impl Into<String>) -> Self {
         Self { transcript: Some(words.into()), ..self }
@@ -192,7 +193,7 @@ impl Default for Presentation {
     }
 }
 
-/// The JSON text of a value.
+/// JSON text of a value.
 pub(crate) fn text_of(value: &(impl Serialize + ?Sized)) -> Result<String> {
     serde_json::to_string(value).map_err(|error| Error::new(format!("result: {error}")))
 }

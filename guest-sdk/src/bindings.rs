@@ -1,11 +1,11 @@
-//! What `wit/tool.wit` comes to in Rust: one module a world, the types in the first alone. It decides nothing.
+//! Rust bindings of the WIT package in `wit/tool`, generated: one module per world. The types are generated once, in [`tool`].
 
 #![allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, reason = "generated")]
 
-/// The world of every rich tool.
+/// World of every rich tool.
 pub mod tool {
     wit_bindgen::generate!({
-        path: "../wit/tool.wit",
+        path: "../wit/tool",
         world: "tool",
         pub_export_macro: true,
         export_macro_name: "export",
@@ -13,13 +13,13 @@ pub mod tool {
     });
 }
 
-/// A module for the world of one optional export.
+/// Generates a module for the world of one optional export.
 macro_rules! optional {
     ($($name:ident: $world:literal,)*) => {$(
         #[doc = $world]
         pub mod $name {
             wit_bindgen::generate!({
-                path: "../wit/tool.wit",
+                path: "../wit/tool",
                 world: $world,
                 pub_export_macro: true,
                 export_macro_name: "export",

@@ -1,17 +1,18 @@
-//! Values that last as long as the run, shared by the tools of one component. A tool asks for it with `#[tool(cache)]`.
+//! Values that live as long as the run, shared by the tools of one component. A tool requests them with
+//! `#[tool(cache)]`.
 
 use crate::{Error, Result, host};
 
-/// The value under a key, if there is one.
+/// Returns the value of a key, if one is set.
 pub fn get(key: &str) -> Option<String> {
     host::cache::get(key)
 }
 
-/// Keeps a value under a key.
+/// Sets the value of a key.
 ///
 /// # Errors
 ///
-/// Where the host does not keep it.
+/// If the host refuses to store the value.
 pub fn set(key: &str, value: &str) -> Result<()> {
     host::cache::set(key, value).map_err(Error::new)
 }

@@ -1,5 +1,4 @@
-//! What a call carries, read into the types of the tool. Arguments come from a model: what is wrong with them is told by
-//! their names.
+//! Input of a call, parsed into the types of the tool. Arguments come from a model, so each error names the argument.
 
 use std::fmt;
 
@@ -10,11 +9,12 @@ use crate::tree::{Tree, parse};
 use crate::{Call, Error, Payload, Result};
 
 impl Call {
-    /// Its arguments. The type that `#[tool]` makes beside the function, of the same name, holds those of that tool.
+    /// Parses the arguments. `#[tool]` defines a type with the name of the function that holds the arguments of that
+    /// tool.
     ///
     /// # Errors
     ///
-    /// Where they do not fit the type, or the call carries text.
+    /// If the arguments do not match the type, or the call carries text.
     pub fn args<T: DeserializeOwned>(&self) -> Result<T> {
         match &self.payload {
             Payload::Object(text) => parse(text).map_err(|wrong| Error::invalid(format!("arguments: {wrong}"))),
@@ -22,11 +22,11 @@ impl Call {
         }
     }
 
-    /// Its text.
+    /// Text of the call.
     ///
     /// # Errors
     ///
-    /// Where it carries an object.
+    /// If the call carries an object.
     pub fn text(&self) -> Result<&str> {
         match &self.payload {
             Payload::Text(text) => Ok(text),
@@ -36,65 +36,65 @@ impl Call {
         }
     }
 
-    /// What `prepare` gave in this session.
+    /// Value that `prepare` returned in this session.
     ///
     /// # Errors
     ///
-    /// Where it gave nothing, or something else.
+    /// If there is no such value, or it does not match the type.
     pub fn prepared<T: DeserializeOwned>(&self) -> Result<T> {
         let text = self.prepared.as_deref().ok_or_else(|| Error::new("nothing is prepared for this call"))?;
         parse(text).map_err(|wrong| Error::new(format!("prepared: {wrong}")))
     }
 
-    /// What the operator set for this tool; nothing set is `null`.
+    /// Operator's settings for this tool; `null` without settings.
     ///
     /// # Errors
     ///
-    /// Where it does not fit the type.
+    /// If the settings do not match the type.
     pub fn config<T: DeserializeOwned>(&self) -> Result<T> {
         config(&self.context)
     }
 
-    /// What the caller says about the payload.
+    /// Caller's metadata about the payload.
     ///
     /// # Errors
     ///
-    /// Where it does not fit the type.
+    /// If the metadata does not match the type.
     pub fn metadata<T: DeserializeOwned>(&self) -> Result<T> {
         parse(&self.metadata).map_err(|wrong| Error::invalid(format!("metadata: {wrong}")))
     }
 
-    /// What surrounds the call.
+    /// Context of the call.
     ///
     /// # Errors
     ///
-    /// Where it does not fit the type.
+    /// If the context does not match the type.
     pub fn context<T: DeserializeOwned>(&self) -> Result<T> {
         parse(&self.context).map_err(|wrong| Error::new(format!("context: {wrong}")))
     }
 }
 
-/// What a tool prepares itself with.
+/// Input of `prepare`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preparation {
-    /// The tool that is prepared.
+    /// Name of the tool.
     pub tool: String,
-    /// What surrounds it: the text of a JSON object.
+    /// Context of the session: text of a JSON object.
     pub context: String,
 }
 
 impl Preparation {
-    /// What the operator set for this tool; nothing set is `null`.
+    /// Operator's settings for this tool; `null` without settings.
     ///
     /// # Errors
     ///
-    /// Where it does not fit the type.
+    /// If the settings do not match the type.
     pub fn config<T: DeserializeOwned>(&self) -> Result<T> {
         config(&self.context)
     }
 }
 
-/// The `config` of a context.
+/// Parses the member `config` of a context.
 fn config<T: DeserializeOwned>(context: &str) -> Result<T> {
     #[derive(Deserialize)]
     struct Context {
@@ -104,16 +104,16 @@ fn config<T: DeserializeOwned>(context: &str) -> Result<T> {
     T::deserialize(config.unwrap_or(Tree::Null)).map_err(|wrong| Error::new(format!("config: {wrong}")))
 }
 
-/// The arguments of a call, each to be taken out by its name.
+/// Arguments of a call, taken one by one by name.
 #[derive(Debug)]
 pub struct Fields(Vec<(String, Tree)>);
 
 impl Fields {
-    /// Reads them; with `known`, no others are taken.
+    /// Reads the arguments; with `known`, other names are refused.
     ///
     /// # Errors
     ///
-    /// Where they are no object, or one is unknown or stands twice.
+    /// If the input is not an object, or a name is unknown or repeated.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D, known: Option<&[&str]>) -> Result<Self, D::Error> {
         let fields = deserializer.deserialize_map(Reader)?;
         let Some(known) = known else { return Ok(fields) };
@@ -129,11 +129,11 @@ impl Fields {
         }
     }
 
-    /// Takes one that has to be there.
+    /// Takes a required argument.
     ///
     /// # Errors
     ///
-    /// Where it is not, or does not fit the type.
+    /// If it is missing or does not match the type.
     pub fn required<T: DeserializeOwned, E: serde::de::Error>(&mut self, name: &str) -> Result<T, E> {
         match self.take(name) {
             Some(value) => typed(name, value),
@@ -141,11 +141,11 @@ impl Fields {
         }
     }
 
-    /// Takes one, or the JSON that stands for it where it is missing.
+    /// Takes an argument, or parses `default` (JSON) if the argument is missing.
     ///
     /// # Errors
     ///
-    /// Where it does not fit the type.
+    /// If the value does not match the type.
     pub fn or<T: DeserializeOwned, E: serde::de::Error>(&mut self, name: &str, default: &str) -> Result<T, E> {
         match self.take(name) {
             Some(value) => typed(name, value),

@@ -1,4 +1,5 @@
-//! The contract of a command tool: JSON on stdin, one line of JSON on stdout, one line `{"error":"…"}` on stderr. It knows no tool.
+//! Contract of command tools: JSON on stdin, one line of JSON on stdout, one line `{"error":"…"}` on stderr. Knows no
+//! tool.
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
@@ -26,14 +27,14 @@ where
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let line = json!({ "error": error.to_string() }).to_string();
-            // Nobody is left to tell when stderr is closed too.
+            // If stderr is closed too, the error cannot be reported.
             let _ = print(io::stderr().lock(), &line);
             ExitCode::FAILURE
         }
     }
 }
 
-/// The one line that answers `input`.
+/// Runs the tool and formats its result as one line.
 fn answer<Args, Output>(input: &[u8], run: impl FnOnce(Args) -> Result<Output, Error>) -> Result<String, Error>
 where
     Args: DeserializeOwned,
@@ -48,7 +49,7 @@ where
     serde_json::to_string(&output).map_err(|error| Error::new(format!("result: {error}")))
 }
 
-/// One write, so that a reader never sees part of a line without the rest.
+/// Writes a line at once, so that a reader never sees part of it.
 fn print(mut stream: impl Write, line: &str) -> io::Result<()> {
     stream.write_all(format!("{line}\n").as_bytes())?;
     stream.flush()

@@ -1,4 +1,4 @@
-//! The content of a file as JSON can carry it: text as it is, any bytes as base64.
+//! File content in JSON: text unchanged, other bytes as base64.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, error};
 
-/// How content is given: `"utf-8"`, the default, or `"base64"`.
+/// Encoding of content: `"utf-8"`, the default, or `"base64"`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Encoding {
-    /// Text.
+    /// UTF-8 text.
     #[default]
     #[serde(rename = "utf-8")]
     Utf8,
@@ -21,11 +21,11 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The bytes that `content`, the argument named `field`, stands for.
+    /// Decodes `content`, the argument named `field`.
     ///
     /// # Errors
     ///
-    /// Where it is not base64 and should be.
+    /// If the content is not valid base64 but should be.
     pub fn decode<'a>(self, field: &str, content: &'a str) -> Result<Cow<'a, [u8]>, Error> {
         match self {
             Self::Utf8 => Ok(Cow::Borrowed(content.as_bytes())),

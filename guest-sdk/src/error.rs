@@ -1,5 +1,4 @@
-//! What a tool says when it fails: one message for the model, and of which kind the failure is. It knows the words for what
-//! went wrong with a file.
+//! Errors of tools: one message for the model, and the kind of the failure. Contains the messages for errors of files.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -12,14 +11,14 @@ use serde_json::{Value, json};
 use crate::FailureKind;
 use crate::bindings::tool::toolcrib::tool::types::Failure;
 
-/// What a function of a tool gives back.
+/// Result of a tool's function.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a tool failed, as the model reads it: lowercase, without a full stop, values in backticks.
+/// Error of a tool, as the model reads it: lowercase, without a full stop, values in backticks.
 ///
-/// `?` turns every [`std::error::Error`] into one, causes included. Use [`error!`](crate::error!) for a message of your own, and
-/// [`PathContext::at`] for what went wrong with a file. Its kind, which a rich tool tells the host, is `failed` unless one of the
-/// constructors says more.
+/// `?` converts every [`std::error::Error`], causes included. Use [`error!`](crate::error!) for a message of your own,
+/// and [`PathContext::at`] for errors of files. The kind, which a rich tool reports to the host, is `failed` unless
+/// another constructor is used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Error {
     kind: FailureKind,
@@ -28,37 +27,37 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error with this message.
+    /// Creates an error of the kind `failed`.
     pub fn new(message: impl Into<String>) -> Self {
         Self::of(FailureKind::Failed, message)
     }
 
-    /// An error of this kind.
+    /// Creates an error of a kind.
     pub fn of(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), details: None }
     }
 
-    /// The call is wrong, and its caller can mend it.
+    /// The call is invalid; the caller can correct it.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::of(FailureKind::Invalid, message)
     }
 
-    /// What was asked for is not there.
+    /// The requested object does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::of(FailureKind::NotFound, message)
     }
 
-    /// The world is not as the call needs it.
+    /// The current state conflicts with the call.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::of(FailureKind::Conflict, message)
     }
 
-    /// Something outside does not answer; later it may.
+    /// An external service does not respond; a later call may succeed.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::of(FailureKind::Unavailable, message)
     }
 
-    /// The same error with more to it: a JSON object, such as `json!({ "found": 3 })`.
+    /// Adds details, a JSON object such as `json!({ "found": 3 })`.
     #[must_use]
     pub fn details(self, details: Value) -> Self {
         let object = match details {
@@ -68,12 +67,12 @@ impl Error {
         Self { details: Some(object.to_string()), ..self }
     }
 
-    /// Of which kind it is.
+    /// Kind of the failure.
     pub fn kind(&self) -> FailureKind {
         self.kind
     }
 
-    /// What else is told of it: the text of a JSON object.
+    /// Details of the failure: text of a JSON object.
     pub fn more(&self) -> Option<&str> {
         self.details.as_deref()
     }
@@ -86,8 +85,8 @@ impl From<Error> for Failure {
 }
 
 impl Error {
-    /// A failure, as a tool is told it that presents one.
-    pub(crate) fn told(failure: Failure) -> Self {
+    /// Converts a failure that the host passes to `present`.
+    pub(crate) fn from_failure(failure: Failure) -> Self {
         Self { kind: failure.kind, message: failure.message, details: failure.details }
     }
 }
@@ -98,7 +97,7 @@ impl fmt::Display for Error {
     }
 }
 
-// `Error` itself is no `std::error::Error`: this impl, which `?` needs, would then overlap with `From<T> for T`.
+// `Error` does not implement `std::error::Error`: this impl, which `?` needs, would then overlap with `From<T> for T`.
 impl<E: StdError> From<E> for Error {
     fn from(error: E) -> Self {
         let mut message = error.to_string();
@@ -115,7 +114,7 @@ impl<E: StdError> From<E> for Error {
     }
 }
 
-/// Makes an [`Error`] from a message, written as for [`format!`].
+/// Creates an [`Error`] from a message, formatted as by [`format!`].
 #[macro_export]
 macro_rules! error {
     ($($message:tt)+) => {
@@ -123,9 +122,9 @@ macro_rules! error {
     };
 }
 
-/// Puts what was tried, and with which path, into an I/O error.
+/// Adds the attempted action and the path to an I/O error.
 pub trait PathContext<T> {
-    /// Turns an I/O error into an [`Error`] that says what was tried and why it failed.
+    /// Converts an I/O error into an [`Error`] that states the action, the path and the reason.
     ///
     /// ```
     /// use toolcrib_guest::PathContext;
@@ -150,12 +149,12 @@ impl<T> PathContext<T> for io::Result<T> {
     }
 }
 
-/// The words for an I/O error. A path that leaves the granted folder, and a write where only reading was granted, are both
+/// Message of an I/O error. A path that leaves the granted folder, and a write with a grant to read only, are both
 /// [`ErrorKind::PermissionDenied`] to a guest.
 fn reason(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::PermissionDenied => "permission denied by the grant".into(),
-        // Where the root is missing too, the tool was started without any folder.
+        // If the root is missing too, the tool was started without any folder.
         ErrorKind::NotFound if fs::metadata("/").is_err() => "no folder is granted".into(),
         ErrorKind::NotFound => "no such file or folder".into(),
         ErrorKind::AlreadyExists => "it already exists".into(),
@@ -169,7 +168,7 @@ fn reason(error: &io::Error) -> String {
     }
 }
 
-/// The words of the system, as ours are written: lowercase, without a number that only a programmer knows.
+/// Adapts a message of the system: starts it in lowercase, and removes the error number.
 fn plain(words: &str) -> String {
     let mut words = words.split(" (os error").next().unwrap_or(words).to_string();
     if let Some(first) = words.get_mut(..1) {

@@ -1,4 +1,4 @@
-//! The tools of a component behind the exports of `wit/tool.wit`. It knows no tool.
+//! Exports of the WIT package `wit/tool`, implemented by the tools of a component. Knows no tool.
 
 use std::marker::PhantomData;
 
@@ -7,7 +7,7 @@ use crate::bindings::{prepare, present, preview, route, tool, validate};
 use crate::tool::Toolbox;
 use crate::{Answer, Call, Error, Opinion, Preparation, Presentation};
 
-/// What the component exports.
+/// Exports of a component with the tools `T`.
 #[derive(Debug)]
 pub struct Component<T>(PhantomData<T>);
 
@@ -43,6 +43,6 @@ impl<T: Toolbox> route::exports::toolcrib::tool::route::Guest for Component<T> {
 
 impl<T: Toolbox> present::exports::toolcrib::tool::present::Guest for Component<T> {
     fn present(call: Call, outcome: Result<Answer, Failure>) -> Presentation {
-        T::present(&call, outcome.map_err(Error::told))
+        T::present(&call, outcome.map_err(Error::from_failure))
     }
 }

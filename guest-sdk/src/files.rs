@@ -1,4 +1,4 @@
-//! Reading a file with a bound, and writing one whole or not at all. It knows no tool and decides no grant.
+//! File access: bounded reads, and writes that replace a file as a whole. Knows no tool and decides no grant.
 
 mod tree;
 
@@ -12,14 +12,14 @@ use crate::{Error, PathContext, error};
 
 pub use tree::Tree;
 
-/// How many symbolic links [`replace`] follows to the file it replaces.
+/// Maximum symbolic links that [`replace`] follows to the file.
 const MAX_LINKS: usize = 8;
 
 /// Reads a file of at most `limit` bytes.
 ///
 /// # Errors
 ///
-/// When the file cannot be read, is a folder, or is larger than `limit`.
+/// If the file cannot be read, is a folder, or is larger than `limit`.
 pub fn read(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, Error> {
     let path = path.as_ref();
     let file = open(path)?;
@@ -35,7 +35,7 @@ pub fn read(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, Error> {
 ///
 /// # Errors
 ///
-/// As for [`read`], and when the file is not UTF-8.
+/// As for [`read`], and if the file is not UTF-8.
 pub fn read_text(path: impl AsRef<Path>, limit: u64) -> Result<String, Error> {
     let path = path.as_ref();
     String::from_utf8(read(path, limit)?).map_err(|error| {
@@ -48,7 +48,7 @@ pub fn read_text(path: impl AsRef<Path>, limit: u64) -> Result<String, Error> {
 ///
 /// # Errors
 ///
-/// When the file cannot be opened or is not a regular one.
+/// If the file cannot be opened or is not a regular one.
 pub fn open(path: impl AsRef<Path>) -> Result<File, Error> {
     let path = path.as_ref();
     let found = fs::metadata(path).at("read", path)?;
@@ -61,13 +61,14 @@ pub fn open(path: impl AsRef<Path>) -> Result<File, Error> {
     File::open(path).at("read", path)
 }
 
-/// Writes a file whole or not at all: the bytes go to a new file beside it, which then takes its name.
+/// Replaces a file as a whole: writes the bytes to a new file in the same folder, and renames it.
 ///
-/// A symbolic link is followed, and what it names is replaced. The new file has the permissions of a fresh file, since WASI has none to copy.
+/// A symbolic link is followed, and its target is replaced. The new file has the permissions of a fresh file, because
+/// WASI has none to copy.
 ///
 /// # Errors
 ///
-/// When the file cannot be written; what was there before is then unchanged.
+/// If the file cannot be written; its previous content is then unchanged.
 pub fn replace(path: impl AsRef<Path>, bytes: &[u8]) -> Result<(), Error> {
     let path = path.as_ref();
     let target = follow(path)?;
@@ -85,7 +86,7 @@ fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A new, empty file in the folder of `target`.
+/// Creates an empty file in the folder of `target`.
 fn create_beside(target: &Path) -> io::Result<(PathBuf, File)> {
     loop {
         let name = format!(".toolcrib-{:016x}.tmp", RandomState::new().hash_one(target));
@@ -98,7 +99,7 @@ fn create_beside(target: &Path) -> io::Result<(PathBuf, File)> {
     }
 }
 
-/// Where the symbolic links at the end of `path` lead. Every step is checked by the sandbox as any path is.
+/// Resolves the symbolic links at the end of `path`. The sandbox checks every step as it checks any path.
 fn follow(path: &Path) -> Result<PathBuf, Error> {
     let mut target = path.to_path_buf();
     for _ in 0..=MAX_LINKS {

@@ -1,4 +1,4 @@
-//! The host's functions: the imports of a component, and in a native test what stands in for them.
+//! Functions of the host: the imports of a component, or their stand-ins in a native test.
 
 #[cfg(target_arch = "wasm32")]
 pub(crate) use crate::bindings::tool::toolcrib::tool::{cache, log, model, progress, secrets, tools};

@@ -1,5 +1,6 @@
-//! One request through `wasi:http` and its answer, whole and bounded, with the host's reasons in plain words. The host follows no
-//! redirect, and where a request may go the tool's grant says. Natively there is no such host: this is there for components alone.
+//! One request through `wasi:http` and its whole, bounded response, with the host's reasons in plain words. The host
+//! follows no redirect, and the tool's grant decides about the destinations. Exists only in components: natively there
+//! is no such host.
 
 use wasip2::http::outgoing_handler::handle;
 use wasip2::http::types::{
@@ -8,47 +9,47 @@ use wasip2::http::types::{
 };
 use wasip2::io::streams::StreamError;
 
-/// Bytes that the body of an answer may have.
+/// Maximum size of a response body, in bytes.
 const MAX_BODY: usize = 8 << 20;
 
-/// Bytes that the host takes in one piece.
+/// Maximum size of one write to the host, in bytes.
 const PIECE: usize = 4096;
 
-/// What is asked for.
+/// HTTP request.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Such as `GET`.
+    /// Method, such as `GET`.
     pub method: String,
-    /// Whether over TLS.
+    /// `true` for a request over TLS.
     pub https: bool,
-    /// The host, and the port where one is given.
+    /// Host, and the port if it is not the default.
     pub authority: String,
-    /// With the query.
+    /// Path with the query.
     pub path: String,
-    /// Names and values.
+    /// Header names and values.
     pub headers: Vec<(String, String)>,
-    /// What is sent; empty, nothing.
+    /// Body; empty for none.
     pub body: String,
-    /// For each of connecting, the first byte and what is between two bytes.
+    /// Time-out in milliseconds for connecting, for the first byte, and between two bytes.
     pub timeout_ms: Option<u64>,
 }
 
-/// What came back.
+/// HTTP response.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The status, such as 200.
+    /// Status, such as 200.
     pub status: u16,
-    /// The names in lower case, each once; the values of one name joined by commas.
+    /// Headers: each name once, in lower case; several values of one name are joined by commas.
     pub headers: Vec<(String, String)>,
-    /// All of it.
+    /// Whole body.
     pub body: Vec<u8>,
 }
 
-/// Sends a request and reads its answer.
+/// Sends a request and reads its response.
 ///
 /// # Errors
 ///
-/// Why there is none, in words.
+/// The reason why there is no response.
 pub fn exchange(request: &Request) -> Result<Answer, String> {
     let headers = Fields::new();
     for (name, value) in &request.headers {
@@ -65,7 +66,7 @@ pub fn exchange(request: &Request) -> Result<Answer, String> {
     let future = handle(outgoing, request.timeout_ms.map(options)).map_err(|code| words(&code))?;
     let sent = send(body, request.body.as_bytes());
     let response = wait(&future);
-    // Where the request was refused, that is the reason, and not that its body was no longer wanted.
+    // A refusal of the request is the reason to report, not the closed body that follows from it.
     let answer = read(response?)?;
     sent.map(|()| answer)
 }
@@ -73,7 +74,7 @@ pub fn exchange(request: &Request) -> Result<Answer, String> {
 fn options(timeout_ms: u64) -> RequestOptions {
     let options = RequestOptions::new();
     let nanos = Some(timeout_ms.saturating_mul(1_000_000));
-    // A host without such a limit keeps its own; the call's deadline holds all the same.
+    // A host without such a limit keeps its own; the deadline of the call holds in any case.
     let _ = options.set_connect_timeout(nanos);
     let _ = options.set_first_byte_timeout(nanos);
     let _ = options.set_between_bytes_timeout(nanos);
@@ -137,7 +138,7 @@ fn broken(failed: StreamError) -> String {
     }
 }
 
-/// The host's reasons as a script's author reads them.
+/// Reason of the host, in words for the author of a script.
 fn words(code: &ErrorCode) -> String {
     let plain = match code {
         ErrorCode::HttpRequestDenied => "denied by the grant",

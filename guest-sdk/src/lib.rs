@@ -1,4 +1,4 @@
-//! Write a tool for a language-model agent: a function, and what is to be said of it.
+//! SDK for tools of a language-model agent. A tool is a function with a doc comment:
 //!
 //! ```
 //! //! Greets.
@@ -9,9 +9,9 @@
 //! /// Greet someone by name.
 //! #[tool]
 //! fn greet(
-//!     /// Whom to greet.
+//!     /// Name of the person.
 //!     name: String,
-//!     /// How often.
+//!     /// Number of repetitions.
 //!     #[arg(default = 1, minimum = 1, maximum = 10)]
 //!     times: u32,
 //!     loud: Option<bool>,
@@ -22,22 +22,22 @@
 //! # fn main() {}
 //! ```
 //!
-//! In the `Cargo.toml` of its crate stands `crate-type = ["cdylib", "rlib"]` under `[lib]`. Built with
-//! `cargo build --release --target wasm32-wasip2`, the `.wasm` file is the tool, and all that there is to say of it lies in that
-//! file: its name, its description, the JSON Schema of its arguments and what it asks for. [`tools!`] stands once in the root of the
-//! crate and names every function with [`#[tool]`](macro@tool), by its path where it lies in a module; one that is forgotten is an
-//! error of the compiler.
+//! The `Cargo.toml` of the crate needs `crate-type = ["cdylib", "rlib"]` under `[lib]`. Build it with
+//! `cargo build --release --target wasm32-wasip2`: the `.wasm` file is the tool. It contains the name, the description, the JSON
+//! Schema of the arguments and the requested permissions. [`tools!`] appears once, in the root of the crate, and lists every
+//! function with [`#[tool]`](macro@tool), by its path if it is in a module. A missing function is a compile error.
 //!
 //! # Arguments
 //!
-//! Each parameter is one argument. Its doc comment is its description, and `#[arg(…)]` says more: `name`, `default`, `minimum`,
+//! Each parameter is one argument. Its doc comment is its description, and `#[arg(…)]` adds `name`, `default`, `minimum`,
 //! `maximum`, `exclusive_minimum`, `exclusive_maximum`, `multiple_of`, `min_length`, `max_length`, `pattern`, `format`,
-//! `min_items`, `max_items`, `unique_items`, `min_properties`, `max_properties`, `examples`, and `items(…)` with the same for what a
-//! list holds. The host checks a call against the schema before the tool runs. An [`Option`] and what has a default may be missing;
-//! arguments that the schema does not name are refused, unless it is `#[tool(open)]`.
+//! `min_items`, `max_items`, `unique_items`, `min_properties`, `max_properties`, `examples`, and `items(…)` with the same keys for
+//! the items of a list. The host validates a call against the schema before the tool runs. An argument is optional if its type is
+//! an [`Option`] or if it has a default. Arguments that the schema does not name are refused, except with `#[tool(open)]`.
 //!
-//! A type of yours is an argument where it has a [`Schema`], and `#[args]` makes it all of them. A parameter of the type `&Call` is
-//! given the [`Call`] itself: who asks, in which session, and what the operator set for this tool ([`Call::config`]).
+//! Your own type can be an argument if it implements [`Schema`]; with `#[args]`, its fields are the arguments. A parameter of the
+//! type `&Call` receives the [`Call`] itself: its caller, its session, and the operator's settings for this tool
+//! ([`Call::config`]).
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@
 //!     square_metres: f64,
 //! }
 //!
-//! /// Tell how large a field is.
+//! /// Compute the area of a field.
 //! #[tool(output, read_only, timeout = "1s", summary = "measure {width} x {length}")]
 //! fn area(#[args] field: Field, call: &Call) -> Result<Json<Area>> {
 //!     let scale: Option<f64> = call.config()?;
@@ -72,7 +72,7 @@
 //!
 //! # Text
 //!
-//! A tool may take text in a format of its own, to which a provider's API can hold the model. It has one parameter for it:
+//! A tool can accept free text in its own format, which a provider's API can enforce. It has one parameter for the text:
 //!
 //! ```
 //! use toolcrib_guest::{Error, Result, tool};
@@ -80,7 +80,7 @@
 //! toolcrib_guest::tools!(roll);
 //!
 //! /// Roll dice, such as `2d6`.
-//! #[tool(text(regex = "^[1-9]d[1-9]$", description = "How many dice of how many sides."))]
+//! #[tool(text(regex = "^[1-9]d[1-9]$", description = "Number of dice, and number of sides."))]
 //! fn roll(dice: &str) -> Result<String> {
 //!     let (count, _sides) = dice.split_once('d').ok_or_else(|| Error::invalid("write dice as `2d6`"))?;
 //!     Ok("1 ".repeat(count.parse()?))
@@ -88,13 +88,13 @@
 //! # fn main() {}
 //! ```
 //!
-//! `lark = "…"` and `lark_file = "PATH"` (from the folder of the `Cargo.toml`) are grammars, and `field` names the argument that
-//! carries the text where an API knows objects alone.
+//! `lark = "…"` and `lark_file = "PATH"` (relative to the folder of the `Cargo.toml`) set a grammar. `field` names the argument
+//! that carries the text for an API that accepts only objects.
 //!
 //! # Answers and failures
 //!
-//! Text, `()`, a [`Value`], [`Json`], a [`Part`] or an [`Answer`], alone or in a [`Result`]. An [`Answer`] can tell the model one thing
-//! and show people another:
+//! A tool returns text, `()`, a [`Value`], [`Json`], a [`Part`] or an [`Answer`], alone or in a [`Result`]. An [`Answer`] can hold
+//! different parts for the model and for people:
 //!
 //! ```
 //! use toolcrib_guest::{Answer, Error, Part, Result, json};
@@ -110,24 +110,25 @@
 //! # assert_eq!(plot(&[]).expect_err("refused").to_string(), "there is nothing to plot");
 //! ```
 //!
-//! `?` takes every [`std::error::Error`]. [`Error::invalid`], [`not_found`](Error::not_found), [`conflict`](Error::conflict) and
-//! [`unavailable`](Error::unavailable) tell the host of which kind a failure is; everything else is `failed`. [`error!`] makes one
-//! from a message.
+//! `?` converts every [`std::error::Error`]. [`Error::invalid`], [`not_found`](Error::not_found), [`conflict`](Error::conflict) and
+//! [`unavailable`](Error::unavailable) set the kind of the failure; every other error is `failed`. [`error!`] creates one from a
+//! message.
 //!
-//! # What a tool asks for
+//! # Permissions and metadata
 //!
-//! All of it is a request, which the operator may grant: `files = "read"` or `"write"`, `network` or `network("api.example.com")`,
-//! `env("TZ")`, `tools` or `tools("fs_*")`, `model`, `cache`, `secret(name = "…", host = "…", header = "…")`, `timeout = "5s"`,
-//! `limits(memory_mb = 64, …)`. Facts for rules and people are `read_only`, `destructive`, `open_world`, `summary`, and any other in
-//! `interface(…)`; `aliases`, `tags`, `required_tags`, `forbidden_tags`, `models` and `provider` say where it is offered.
+//! A tool requests permissions, and the operator grants them: `files = "read"` or `"write"`, `network` or
+//! `network("api.example.com")`, `env("TZ")`, `tools` or `tools("fs_*")`, `model`, `cache`,
+//! `secret(name = "…", host = "…", header = "…")`, `timeout = "5s"`, `limits(memory_mb = 64, …)`. Metadata for rules and people are
+//! `read_only`, `destructive`, `open_world`, `summary`, and any other key in `interface(…)`. `aliases`, `tags`, `required_tags`,
+//! `forbidden_tags`, `models` and `provider` limit the offers of the tool to models.
 //!
-//! While it runs, a tool can show [`progress`], write to the [`log`], keep values in the [`cache`], ask the [`model`], call other
-//! [`tools`](mod@tools), and learn which [`secrets`] it has.
+//! While it runs, a tool can show [`progress`], write to the [`log`], store values in the [`cache`], query the [`model`], call
+//! other [`tools`](mod@tools), and list its [`secrets`].
 //!
 //! # Steps of a call
 //!
-//! A tool may have a word before and after its work. Each is a function of its own, and is called without any grant (`prepare`
-//! alone has that of the tool). The type that bears the tool's name holds its arguments:
+//! A tool can implement further steps before and after its work. Each step is a function, and runs without any grant; only
+//! `prepare` has the grant of the tool. The type with the name of the tool holds its arguments:
 //!
 //! ```
 //! use toolcrib_guest::{Answer, Call, Part, Presentation, Result, error, tool};
@@ -156,17 +157,17 @@
 //! # fn main() {}
 //! ```
 //!
-//! | option | function | what it is for |
+//! | option | function | purpose |
 //! |---|---|---|
-//! | `validate` | `fn(&Call) -> Result<()>` | refuses what a schema cannot; the model is told why |
-//! | `preview` | `fn(&Call) -> String`, or an `Option` or a `Result` of it | says what is about to happen |
-//! | `prepare` | `fn(&Preparation) -> Result<T>` | works once a session; [`Call::prepared`] has the `T` |
+//! | `validate` | `fn(&Call) -> Result<()>` | validates beyond the schema; the model receives the error |
+//! | `preview` | `fn(&Call) -> String`, or an `Option` or a `Result` of it | describes the effect of the call before it runs |
+//! | `prepare` | `fn(&Preparation) -> Result<T>` | runs once per session; [`Call::prepared`] returns the `T` |
 //! | `route` | `fn(&Call) -> Opinion` | claims calls that name no tool |
-//! | `present` | `fn(&Call, Result<Answer>) -> Presentation` | tells an answer to the model, people and a search apart |
+//! | `present` | `fn(&Call, Result<Answer>) -> Presentation` | presents the outcome to the model, to people and to search |
 //!
 //! # Tests
 //!
-//! The function stays a function, and [`testing`] calls it as the host would:
+//! The function can still be called directly, and [`testing`] calls it as the host would:
 //!
 //! ```
 //! use toolcrib_guest::{Part, json, testing, tool};
@@ -190,9 +191,9 @@
 //!
 //! # Files
 //!
-//! A tool sees the folders it was granted and nothing else. The first one is `/` and the working folder, so `notes.md` and `/notes.md`
-//! are the same file; each further one is `/NAME`. [`PathContext`] puts the path into an error, and [`files`] reads with a bound and
-//! writes so that no reader ever sees half a file:
+//! A tool sees only its granted folders. The first one is `/` and the working folder, so `notes.md` and `/notes.md` are the same
+//! file; each further one is `/NAME`. [`PathContext`] adds the path to an error. [`files`] limits the size of reads, and writes so
+//! that no reader sees a partial file:
 //!
 //! ```
 //! use toolcrib_guest::{PathContext, Result, files};
@@ -210,15 +211,15 @@
 //!
 //! # Command tools
 //!
-//! A tool can also be a program: its arguments, one JSON object, on stdin, where nothing means `{}`; one line of JSON on stdout and
-//! exit code 0, or one line `{"error":"…"}` on stderr and exit code 1. [`command`] keeps this contract. What is said of such a tool
-//! stands in a `tools.json`.
+//! A tool can also be a program. It reads its arguments, one JSON object, from stdin; empty input means `{}`. It prints one line of
+//! JSON on stdout with exit code 0, or one line `{"error":"…"}` on stderr with exit code 1. [`command`] implements this contract. A
+//! `tools.json` describes such a tool.
 //!
 //! ```no_run
 //! use toolcrib_guest::{Error, Value, json};
 //!
 //! fn run(arguments: Value) -> Result<Value, Error> {
-//!     Ok(json!({ "got": arguments }))
+//!     Ok(json!({ "received": arguments }))
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
@@ -271,7 +272,7 @@ pub use serde_json::{Value, json};
 pub use tool::{IntoPreview, Listed, Tool};
 pub use toolcrib_guest_macro::{Schema, tool, tools};
 
-/// What the macros write in.
+/// Items that the macros name in generated code.
 #[doc(hidden)]
 pub mod __private {
     pub use serde;

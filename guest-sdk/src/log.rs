@@ -1,25 +1,25 @@
-//! Notes for people, beside standard error.
+//! Log messages for people, in addition to standard error.
 
 use crate::host;
 
 pub use crate::bindings::tool::toolcrib::tool::log::Level;
 
-/// For whoever looks for a fault.
+/// Logs a detail for finding a fault.
 pub fn debug(message: impl AsRef<str>) {
     host::log::log(Level::Debug, message.as_ref());
 }
 
-/// For whoever wants to know.
+/// Logs information.
 pub fn info(message: impl AsRef<str>) {
     host::log::log(Level::Info, message.as_ref());
 }
 
-/// Something is not as it should be.
+/// Logs an unexpected condition.
 pub fn warn(message: impl AsRef<str>) {
     host::log::log(Level::Warn, message.as_ref());
 }
 
-/// Something has failed.
+/// Logs a failure.
 pub fn error(message: impl AsRef<str>) {
     host::log::log(Level::Error, message.as_ref());
 }

@@ -1,35 +1,35 @@
-//! JSON that is known when the tool is compiled: a tree of constants, and its text as an array of bytes. A descriptor made
-//! from it costs the program no code.
+//! JSON that is known at compile time: a tree of constants, and its text as an array of bytes. A descriptor made from
+//! it needs no code in the program.
 
-/// A JSON value in a constant.
+/// JSON value in a constant.
 #[derive(Debug, Clone, Copy)]
 pub enum Node {
-    /// JSON as it stands here, such as `true` or `1.5`.
+    /// JSON text, such as `true` or `1.5`.
     Raw(&'static str),
-    /// A whole number.
+    /// Integer.
     Number(usize),
-    /// A string, not yet escaped.
+    /// String, not yet escaped.
     Text(&'static str),
-    /// A list.
+    /// Array.
     List(&'static [Node]),
-    /// An object in this order.
+    /// Object, in this order.
     Object(&'static [Member]),
-    /// An object with members added, or given anew.
+    /// Object with members added or replaced.
     With(&'static Node, &'static [Member]),
 }
 
-/// A key and its value.
+/// Key and value.
 pub(crate) type Member = (&'static str, Node);
 
 impl Node {
-    /// How many bytes its text has.
+    /// Length of the JSON text, in bytes.
     pub const fn measure(&self) -> usize {
         let mut text = Text { bytes: [], length: 0 };
         text.value(self);
         text.length
     }
 
-    /// Its text; `N` is its measure.
+    /// JSON text; `N` is [`measure`](Self::measure).
     pub const fn text<const N: usize>(&self) -> [u8; N] {
         let mut text = Text { bytes: [0; N], length: 0 };
         text.value(self);
@@ -37,7 +37,7 @@ impl Node {
         text.bytes
     }
 
-    /// The schema of what a list holds.
+    /// Schema of the items of an array.
     pub const fn items(&self) -> &Node {
         match self {
             Self::Object(members) | Self::With(_, members) if find(members, "items").is_some() => {
@@ -52,7 +52,7 @@ impl Node {
     }
 }
 
-/// The value under a key.
+/// Value of a key.
 const fn find<'a>(members: &'a [Member], key: &str) -> Option<&'a Node> {
     let mut at = 0;
     while at < members.len() {
@@ -64,7 +64,7 @@ const fn find<'a>(members: &'a [Member], key: &str) -> Option<&'a Node> {
     None
 }
 
-/// Fails the build where two names are the same.
+/// Fails the build if two names are the same.
 pub const fn distinct(names: &[&str]) {
     let mut at = 0;
     while at < names.len() {
@@ -86,7 +86,7 @@ const fn same(one: &str, other: &str) -> bool {
     at == one.len() && at == other.len()
 }
 
-/// Members that stand further out, and hide those of the same key.
+/// Members of enclosing [`Node::With`] levels, which hide members of the same key.
 struct Outer<'a> {
     members: &'a [Member],
     next: Option<&'a Outer<'a>>,
@@ -102,7 +102,7 @@ impl Outer<'_> {
     }
 }
 
-/// The text as far as it is written; what has no room is counted only.
+/// JSON text under construction; bytes beyond `N` are only counted.
 struct Text<const N: usize> {
     bytes: [u8; N],
     length: usize,
@@ -179,7 +179,7 @@ impl<const N: usize> Text<N> {
         }
     }
 
-    /// Writes the members that nothing further out hides; says whether the next one is still the first.
+    /// Writes the members that no outer level hides; returns `true` if the next member is still the first.
     const fn members(&mut self, node: &Node, outer: Option<&Outer<'_>>, first: bool) -> bool {
         let (members, mut first) = match node {
             Node::Object(members) => (*members, first),

@@ -1,4 +1,4 @@
-//! What people see while a call runs. The model is told none of it.
+//! Output for people while a call runs. The model receives none of it.
 
 use serde::Serialize;
 
@@ -9,17 +9,17 @@ pub fn text(text: impl Into<String>) {
     part(&Part::text(text));
 }
 
-/// Shows a value.
+/// Shows a JSON value.
 ///
 /// # Errors
 ///
-/// Where it is no JSON.
+/// If the value cannot be written as JSON.
 pub fn json(value: &(impl Serialize + ?Sized)) -> Result<()> {
     part(&Part::json(value)?);
     Ok(())
 }
 
-/// Says how far the call is: so many steps, of so many where their number is known.
+/// Reports progress: `done` of `total` steps, if the total is known.
 pub fn measure(done: u64, total: impl Into<Option<u64>>) {
     host::progress::measure(done, total.into());
 }

@@ -1,4 +1,4 @@
-//! Types and their JSON Schemas, as constants. What a description says of one use of a type is added by the macros.
+//! Types and their JSON Schemas, as constants. The macros add the descriptions of each use of a type.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,25 +6,25 @@ use serde_json::Value;
 
 use crate::{Encoding, Error, Json, Node};
 
-/// A type with a JSON Schema.
+/// Type with a JSON Schema.
 ///
-/// Derive it beside serde's `Deserialize`: doc comments become descriptions, and serde's own attributes count (`rename`,
+/// Derive it together with serde's `Deserialize`: doc comments become descriptions, and serde's attributes apply (`rename`,
 /// `rename_all`, `default`, `skip`, `tag`, `content`, `untagged`, `transparent`, `deny_unknown_fields`). `#[arg(…)]` adds bounds to a
-/// field, as it does to a parameter of a tool. A type that contains itself has no schema of this kind; use
-/// [`Value`] there.
+/// field, as it does to a parameter of a tool. A type that contains itself cannot have a schema of this kind; use [`Value`]
+/// there.
 ///
 /// ```
 /// use serde::Deserialize;
 /// use toolcrib_guest::Schema;
 ///
-/// /// Where to look.
+/// /// Place to search.
 /// #[derive(Deserialize, Schema)]
 /// #[serde(deny_unknown_fields)]
 /// struct Place {
-///     /// The city.
+///     /// Name of the city.
 ///     #[arg(min_length = 1)]
 ///     city: String,
-///     /// Its country, as two letters.
+///     /// Country code of two letters.
 ///     country: Option<String>,
 /// }
 /// ```
@@ -33,17 +33,17 @@ use crate::{Encoding, Error, Json, Node};
     note = "derive it with `#[derive(toolcrib_guest::Schema)]`, or use `toolcrib_guest::Value` for any JSON"
 )]
 pub trait Schema {
-    /// Its schema.
+    /// Schema of the type.
     const SCHEMA: &'static Node;
 }
 
-/// What a tool returns, where that has a schema: `Json<T>`, alone or in a `Result`.
+/// Return type with a schema: `Json<T>`, alone or in a `Result`.
 #[diagnostic::on_unimplemented(
     message = "`output` needs a tool that returns `Json<T>`, not `{Self}`",
     note = "return `Json<T>` or `Result<Json<T>>`, or take `output` away"
 )]
 pub trait Output {
-    /// The schema of the answer.
+    /// Schema of the answer.
     const SCHEMA: &'static Node;
 }
 
@@ -69,7 +69,7 @@ const ARRAY: Node = Node::Text("array");
 const OBJECT: Node = Node::Text("object");
 const ZERO: Node = Node::Number(0);
 
-// The ends of the 64-bit ranges are no bounds that every reader of JSON can hold, so they are left out.
+// The ends of the 64-bit ranges are omitted: not every reader of JSON can represent them.
 schemas! {
     bool: { "type": Node::Text("boolean") },
     u8: { "type": INTEGER, "minimum": ZERO, "maximum": Node::Raw("255") },
@@ -92,7 +92,7 @@ schemas! {
     Encoding: { "type": STRING, "enum": Node::List(&[Node::Text("utf-8"), Node::Text("base64")]) },
 }
 
-/// Types that have the schema of what they hold.
+/// Types with the schema of their content.
 macro_rules! transparent {
     ($($type:ty),*) => {$(
         impl<T: Schema + ?Sized> Schema for $type {

@@ -1,8 +1,8 @@
-//! Secrets, which a tool uses by their names and never sees.
+//! Secrets, which a tool uses by name and never reads.
 
 use crate::host;
 
-/// The names of those that the host puts into this call's requests.
+/// Lists the names of the secrets that the host inserts into this call's requests.
 pub fn granted() -> Vec<String> {
     host::secrets::granted()
 }

@@ -1,5 +1,5 @@
-//! Unit tests of tools, natively: calls that go through the parsing of real ones, and what stands in for the host. What is set
-//! here counts for the thread of the test.
+//! Unit tests of tools on the native target: calls that are parsed like real ones, and stand-ins for the host. Settings apply to
+//! the thread of the test.
 //!
 //! ```
 //! use toolcrib_guest::testing;
@@ -23,19 +23,19 @@ use crate::model::Question;
 use crate::tool::Tool;
 use crate::{Answer, Call, Part, Payload, Result, json};
 
-/// What a tool showed while it ran.
+/// Output of a tool while it ran.
 #[derive(Debug, Default, PartialEq)]
 pub struct Seen {
-    /// Its progress.
+    /// Progress parts.
     pub parts: Vec<Part>,
-    /// How far it said that it was.
+    /// Progress reports, each with the steps done and the total.
     pub measures: Vec<(u64, Option<u64>)>,
-    /// Its notes.
+    /// Log messages.
     pub notes: Vec<(Level, String)>,
 }
 
-/// What stands in for a model or for the other tools.
-type Reply<Asked> = Box<dyn FnMut(Asked) -> Result<String, String>>;
+/// Stand-in for the model or for other tools.
+type Reply<Request> = Box<dyn FnMut(Request) -> Result<String, String>>;
 
 #[derive(Default)]
 struct Host {
@@ -54,19 +54,19 @@ fn host<T>(with: impl FnOnce(&mut Host) -> T) -> T {
     HOST.with_borrow_mut(with)
 }
 
-/// Runs something, and tells what it showed.
+/// Runs a closure and records its output.
 pub fn record<T>(run: impl FnOnce() -> T) -> (T, Seen) {
     host(|host| host.seen = Seen::default());
     let returned = run();
     (returned, host(|host| std::mem::take(&mut host.seen)))
 }
 
-/// Answers questions to the model.
+/// Sets the stand-in for the model.
 pub fn model(mut reply: impl FnMut(&Question) -> Result<String, String> + 'static) {
     host(|host| host.model = Some(Box::new(move |question| reply(&question))));
 }
 
-/// Answers calls of other tools, as a model would be told.
+/// Sets the stand-in for other tools, with their results as a model would receive them.
 pub fn tools(mut reply: impl FnMut(&str, &Value) -> Result<String, String> + 'static) {
     host(|host| host.tools = Some(Box::new(move |(name, arguments)| reply(&name, &arguments))));
 }
@@ -76,7 +76,8 @@ pub fn secrets<T: Into<String>>(names: impl IntoIterator<Item = T>) {
     host(|host| host.secrets = names.into_iter().map(T::into).collect());
 }
 
-/// A call of a tool: its text where `payload` is a string, else its arguments. Its other fields can be changed before it is used.
+/// Creates a call of a tool: its text if `payload` is a string, otherwise its arguments. The other fields can be
+/// changed afterwards.
 pub fn invocation<T: Tool>(payload: &Value) -> Call {
     Call {
         id: "call_1".into(),
@@ -97,22 +98,22 @@ pub fn invocation<T: Tool>(payload: &Value) -> Call {
 ///
 /// # Errors
 ///
-/// Where the arguments do not fit, or the tool fails.
+/// If the arguments do not match, or the tool fails.
 #[expect(clippy::needless_pass_by_value, reason = "it is called with `json!`")]
 pub fn call<T: Tool>(payload: Value) -> Result<Answer> {
     T::run(&invocation::<T>(&payload))
 }
 
-/// What the host is told of a tool.
+/// Descriptor of a tool, as the host reads it.
 ///
 /// # Panics
 ///
-/// Where the descriptor is no JSON, which only a schema written by hand can bring about.
+/// If the descriptor is not JSON, which only a hand-written schema can cause.
 pub fn descriptor<T: Tool>() -> Value {
     serde_json::from_slice(T::DESCRIPTOR).expect("a descriptor is JSON")
 }
 
-/// The functions of the host.
+/// Functions of the host.
 pub(crate) mod host {
     pub(crate) mod progress {
         pub(crate) fn measure(done: u64, total: Option<u64>) {
@@ -145,7 +146,7 @@ pub(crate) mod host {
         use crate::model::{Completion, Question};
 
         pub(crate) fn complete(question: &Question) -> Result<Completion, String> {
-            // Taken out while it runs, so that it may itself use the host.
+            // Taken out while it runs, so that it can use the host itself.
             let mut reply = crate::testing::host(|host| host.model.take())
                 .ok_or("no model answers in this test: set one with `testing::model`")?;
             let text = reply(question.clone());

@@ -1,4 +1,4 @@
-//! What the macros write, as the host and a model read it.
+//! Descriptors and calls of tools that the macros generate, as the host and a model read them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,9 +13,9 @@ tools!(greet, patch, whole, lax, rich);
 /// With "quotes" and a \ in it.
 #[tool(timeout = "2m", read_only, summary = "greet {name}")]
 fn greet(
-    /// Whom to greet.
+    /// Person to greet.
     name: String,
-    /// How often, at most 10.
+    /// Number of times, at most 10.
     #[arg(default = 1, minimum = 1, maximum = 10)]
     times: u32,
     loud: Option<bool>,
@@ -120,9 +120,9 @@ fn a_descriptor_says_all_that_the_function_does() {
         "schema": {
             "type": "object",
             "properties": {
-                "name": { "type": "string", "description": "Whom to greet." },
+                "name": { "type": "string", "description": "Person to greet." },
                 "times": {
-                    "type": "integer", "description": "How often, at most 10.",
+                    "type": "integer", "description": "Number of times, at most 10.",
                     "minimum": 1, "maximum": 10, "default": 1,
                 },
                 "loud": { "type": "boolean" },

@@ -1,5 +1,5 @@
-//! What a tool is to the host: its descriptor, and what it says at each step of a call. `#[tool]` writes the parts, `tools!`
-//! puts them together; nothing here is written by hand.
+//! Interface of a tool to the host: its descriptor, and its function for each step of a call. `#[tool]` generates the
+//! parts and `tools!` assembles them; none of this is written by hand.
 
 use serde::Serialize;
 
@@ -8,53 +8,53 @@ use crate::{Answer, Call, Error, Opinion, Preparation, Presentation, Result};
 
 /// One tool.
 pub trait Tool: Listed {
-    /// Its name.
+    /// Name of the tool.
     const NAME: &'static str;
-    /// All that is said of it: a JSON object.
+    /// Descriptor of the tool: a JSON object.
     const DESCRIPTOR: &'static [u8];
 
-    /// Does the work of one call.
+    /// Executes one call.
     ///
     /// # Errors
     ///
-    /// Where the call fails.
+    /// If the call fails.
     fn run(call: &Call) -> Result<Answer>;
 
-    /// Judges a call.
+    /// Validates a call.
     ///
     /// # Errors
     ///
-    /// Where it must not run.
+    /// If the call must not run.
     fn validate(_call: &Call) -> Result<()> {
         Ok(())
     }
 
-    /// Says what a call is about to do.
+    /// Describes the effect of a call before it runs.
     fn preview(_call: &Call) -> Option<String> {
         None
     }
 
-    /// Prepares it: a JSON text.
+    /// Prepares the tool for a session: a JSON text.
     ///
     /// # Errors
     ///
-    /// Where it cannot be prepared.
+    /// If the tool cannot be prepared.
     fn prepare(_preparation: &Preparation) -> Result<String> {
         Ok("null".into())
     }
 
-    /// Says whose a call is.
+    /// Decides if the tool takes a call.
     fn route(_call: &Call) -> Opinion {
         Opinion::NoOpinion
     }
 
-    /// Presents what a call came to.
+    /// Presents the outcome of a call.
     fn present(_call: &Call, outcome: Result<Answer>) -> Presentation {
         Presentation::of(outcome)
     }
 }
 
-/// A tool that the component exports: `tools!` has listed it.
+/// Tool that the component exports: `tools!` lists it.
 #[diagnostic::on_unimplemented(
     message = "the tool `{Self}` is not listed in `tools!`",
     label = "this tool would not be exported",
@@ -62,9 +62,9 @@ pub trait Tool: Listed {
 )]
 pub trait Listed {}
 
-/// What a preview may be: text, or nothing.
+/// Return type of a preview: text, or nothing.
 pub trait IntoPreview {
-    /// The preview.
+    /// Converts the value into a preview.
     fn into_preview(self) -> Option<String>;
 }
 
@@ -80,23 +80,23 @@ impl<T: IntoPreview> IntoPreview for Option<T> {
     }
 }
 
-/// What cannot be previewed is left to the call.
+/// A failed preview is empty; the call itself reports the error.
 impl<T: IntoPreview> IntoPreview for Result<T> {
     fn into_preview(self) -> Option<String> {
         self.ok()?.into_preview()
     }
 }
 
-/// The text of what a tool prepared.
+/// JSON text of a prepared value.
 ///
 /// # Errors
 ///
-/// Where it failed, or is no JSON.
+/// If the preparation failed, or the value cannot be written as JSON.
 pub fn prepared(made: Result<impl Serialize>) -> Result<String> {
     text_of(&made?)
 }
 
-/// The tools of a component, as nested pairs.
+/// Tools of a component, as nested pairs.
 pub trait Toolbox {
     /// See [`Tool::run`].
     fn run(call: &Call) -> Result<Answer>;
@@ -112,7 +112,7 @@ pub trait Toolbox {
     fn present(call: &Call, outcome: Result<Answer>) -> Presentation;
 }
 
-/// The end of the list.
+/// End of the list.
 impl Toolbox for () {
     fn run(call: &Call) -> Result<Answer> {
         Err(unknown(&call.tool))
@@ -139,7 +139,7 @@ impl Toolbox for () {
     }
 }
 
-/// The functions that ask one tool where it is meant, and the rest where it is not.
+/// Generates the functions that call the first tool if it has the requested name, and otherwise the rest of the list.
 macro_rules! ask {
     ($($name:ident($first:ident: &$type:ty $(, $second:ident: $other:ty)?) -> $answer:ty;)*) => {$(
         fn $name($first: &$type $(, $second: $other)?) -> $answer {

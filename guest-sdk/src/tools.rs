@@ -1,4 +1,4 @@
-//! Other tools of the crib, each under its own grant and limits. A tool asks for them with `#[tool(tools("NAME"))]`.
+//! Other tools of the crib, each under its own grant and limits. A tool requests them with `#[tool(tools("NAME"))]`.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,11 +6,11 @@ use serde_json::Value;
 use crate::answer::text_of;
 use crate::{Error, Result, host};
 
-/// Calls one by its name. An answer that is no JSON is a string.
+/// Calls a tool by name. A result that is not JSON is returned as a string.
 ///
 /// # Errors
 ///
-/// Where the arguments are no JSON, or the call fails.
+/// If the arguments cannot be written as JSON, or the call fails.
 pub fn call(name: &str, arguments: &(impl Serialize + ?Sized)) -> Result<Value> {
     let answer = host::tools::call(name, &text_of(arguments)?).map_err(Error::new)?;
     Ok(serde_json::from_str(&answer).unwrap_or(Value::String(answer)))

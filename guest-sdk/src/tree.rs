@@ -1,5 +1,6 @@
-//! JSON as a tree, and the way from it into types. serde_json could go that way alone, but its messages bring the printing
-//! of floating-point numbers into every tool, which is a fifth of a small one; these also say less that a model cannot use.
+//! JSON as a tree, and its conversion into types. serde_json could convert directly, but its messages add the printing
+//! of floating-point numbers to every tool, a fifth of the size of a small one. The messages here also omit details
+//! that a model cannot use.
 
 use std::fmt;
 use std::vec::IntoIter;
@@ -11,7 +12,7 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-/// A JSON value; an object keeps its order.
+/// JSON value; an object keeps its order.
 #[derive(Debug)]
 pub(crate) enum Tree {
     Null,
@@ -24,25 +25,25 @@ pub(crate) enum Tree {
     Object(Vec<(String, Tree)>),
 }
 
-/// What does not fit.
+/// Message about a value that does not match a type.
 #[derive(Debug)]
-pub(crate) struct Wrong(String);
+pub(crate) struct Mismatch(String);
 
-/// Reads JSON as a type.
-pub(crate) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, Wrong> {
-    let tree: Tree = serde_json::from_str(json).map_err(Wrong::custom)?;
+/// Parses JSON into a type.
+pub(crate) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, Mismatch> {
+    let tree: Tree = serde_json::from_str(json).map_err(Mismatch::custom)?;
     T::deserialize(tree)
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Wrong {}
+impl std::error::Error for Mismatch {}
 
-impl serde::de::Error for Wrong {
+impl serde::de::Error for Mismatch {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self(message.to_string())
     }
@@ -130,7 +131,7 @@ impl<'de> Visitor<'de> for Grower {
     }
 }
 
-impl<'de> IntoDeserializer<'de, Wrong> for Tree {
+impl<'de> IntoDeserializer<'de, Mismatch> for Tree {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -138,17 +139,18 @@ impl<'de> IntoDeserializer<'de, Wrong> for Tree {
     }
 }
 
-/// To a schema `1.0` is an integer, so it is one here.
+/// `1.0` is an integer in JSON Schema, so it is accepted as one.
 macro_rules! whole {
     ($($name:ident)*) => {$(
-        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
             self.whole().deserialize_any(visitor)
         }
     )*};
 }
 
 impl Tree {
-    /// A number without a fraction as an integer, as far as floating point holds every one.
+    /// Converts a number without a fraction into an integer, in the range in which floating point represents every
+    /// integer.
     fn whole(self) -> Self {
         const MAX_EXACT: f64 = 9_007_199_254_740_991.0;
         match self {
@@ -163,12 +165,12 @@ impl Tree {
     }
 }
 
-type Object = MapDeserializer<'static, IntoIter<(String, Tree)>, Wrong>;
+type Object = MapDeserializer<'static, IntoIter<(String, Tree)>, Mismatch>;
 
 impl<'de> Deserializer<'de> for Tree {
-    type Error = Wrong;
+    type Error = Mismatch;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         match self {
             Self::Null => visitor.visit_unit(),
             Self::Bool(value) => visitor.visit_bool(value),
@@ -191,31 +193,35 @@ impl<'de> Deserializer<'de> for Tree {
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         match self {
             Self::Null => visitor.visit_none(),
             some => visitor.visit_some(some),
         }
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _name: &'static str, visitor: V) -> Result<V::Value, Wrong> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Mismatch> {
         visitor.visit_newtype_struct(self)
     }
 
-    /// A variant by its name alone, or as the one member of an object.
+    /// Variant by its name alone, or as the only member of an object.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Wrong> {
+    ) -> Result<V::Value, Mismatch> {
         match self {
             Self::Text(variant) => StringDeserializer::new(variant).deserialize_enum(name, variants, visitor),
             Self::Object(members) if members.len() == 1 => {
                 let members = MapAccessDeserializer::new(Object::new(members.into_iter()));
                 members.deserialize_enum(name, variants, visitor)
             }
-            _ => Err(Wrong::custom(format_args!("expected one of `{}`", variants.join("`, `")))),
+            _ => Err(Mismatch::custom(format_args!("expected one of `{}`", variants.join("`, `")))),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The chain of the log: whatever is done to it is found, and named where it was done, by the built program.
+//! Chain of the audit log: the built program detects every change, and names its place.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,14 +14,14 @@ use crate::crib::{Crib, Ran, guest};
 
 use super::block_on;
 
-/// A crib whose log holds calls of unknown tools with these names, all of one day.
+/// Creates a crib with a log of calls of unknown tools with these names, all of one day.
 fn logged(names: &[&str]) -> Crib {
     let crib = Crib::new();
     sign(&crib, names);
     crib
 }
 
-/// Signs for calls as one process does.
+/// Records calls as one process does.
 fn sign(crib: &Crib, names: &[&str]) {
     let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(1_772_366_400);
     let audit = Audit::folder(crib.path("audit")).clock(move || noon);
@@ -47,7 +47,7 @@ fn tamper(crib: &Crib, act: impl FnOnce(&mut Vec<String>)) {
     fs::write(file(crib), lines.join("\n") + "\n").unwrap();
 }
 
-/// Asserts that the log is not sound and that exactly this is said of it.
+/// Asserts that the log is not sound, with exactly these problems.
 fn finds(crib: &Crib, problems: &[&str]) {
     let ran = verify(crib);
     assert_eq!(ran.code, Some(1), "{ran:?}");
@@ -163,7 +163,7 @@ fn a_writer_that_died_before_it_moved_the_head_is_caught_up_with() {
     sign(&crib, &["c"]);
     let ran = verify(&crib);
     assert!(ran.stdout.starts_with("1 file, 3 records, seq 1 to 3, "), "{ran:?}");
-    // Its line may lack the line break alone.
+    // Only the line break of its line may be missing.
     let text = fs::read_to_string(file(&crib)).unwrap();
     fs::write(file(&crib), text.trim_end()).unwrap();
     fs::write(crib.path("audit/head"), &behind).unwrap();
@@ -203,7 +203,8 @@ fn the_chain_crosses_midnight_and_a_clock_that_is_behind_does_not_break_it() {
         Runtime::builder(audit).source(guest("empty")).build().unwrap()
     };
     let (one, other) = (process(), process());
-    // 2026-03-01T00:00:00Z, a second before it and a second after it: one process is over it, the other not yet.
+    // 2026-03-01T00:00:00Z, a second before it and a second after it: one process has passed midnight, the other not
+    // yet.
     for (runtime, at) in [
         (&one, 1_772_323_199),
         (&other, 1_772_323_199),

@@ -1,4 +1,4 @@
-//! `toolcrib audit show`: the log for people, and as it is for programs.
+//! `toolcrib audit show`: the log for people, and unchanged for programs.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::crib::Crib;
 
-/// Three days of calls, the last of them today.
+/// Creates a crib with three days of calls, the last of them today.
 fn crib() -> Crib {
     let crib = Crib::new();
     let today = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
@@ -27,7 +27,7 @@ fn crib() -> Crib {
     crib
 }
 
-/// The tools of the records that are shown with these flags.
+/// Tools of the records that these flags select.
 fn tools(crib: &Crib, flags: &[&str]) -> Vec<String> {
     let ran = crib.run(&[&["audit", "show", "--json"], flags].concat());
     assert_eq!(ran.code, Some(0), "{ran:?}");

@@ -9,7 +9,7 @@ use crate::crib::{Crib, Ran};
 
 use super::{described, give_rust, with_rust, write};
 
-/// A package without dependencies: a command that says the same to everyone, and of itself what it is.
+/// Writes a package without dependencies: a command with a constant answer and a descriptor.
 fn package(crib: &Crib, name: &str) {
     let manifest = format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n");
     write(crib, &format!("{name}/Cargo.toml"), &manifest);
@@ -128,7 +128,7 @@ fn a_new_tool_is_built_tested_and_called_as_it_is() {
     assert!(ran.code == Some(0) && ran.stdout.contains("2 cases, 0 failed, "), "{ran:?}");
     let answer = crib.call("newly-made", &json!({ "name": "Ada" }), &["--tools", component]);
     assert_eq!(answer["result"], "hello, Ada", "{answer}");
-    // Its own test runs where its author is, without a sandbox.
+    // Its own test runs natively, without a sandbox.
     let mut cargo = Command::new("cargo");
     cargo.args(["test", "--lib"]).current_dir(crib.path("newly-made")).env_clear();
     let ran = Ran::from(give_rust(cargo).output().expect("cargo starts"));

@@ -1,4 +1,4 @@
-//! `toolcrib test`: cases that hold and cases that do not, each in a sandbox and a folder of its own.
+//! `toolcrib test`: passing and failing cases, each in its own sandbox and folder.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `toolcrib call` as a contract: one line on standard output whatever happens, and one record.
+//! Contract of `toolcrib call`: one line on standard output after every outcome, and one record.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -175,7 +175,7 @@ fn an_expression_with_a_comma_masks_and_a_short_key_masks_nothing() {
     assert_eq!(record["tool"], "echo");
 }
 
-/// Waits until the program listens for an interrupt.
+/// Waits until the program has its handler for interrupts.
 #[cfg(target_os = "linux")]
 fn listens(process: u32) {
     let begun = Instant::now();

@@ -1,6 +1,6 @@
-//! Programs that no compiler writes, made byte by byte.
+//! Programs that no compiler writes, built byte by byte.
 
-/// The numbers of a module's sections.
+/// Numbers of a module's sections.
 pub(super) const TYPE: u8 = 1;
 pub(super) const IMPORT: u8 = 2;
 pub(super) const FUNCTION: u8 = 3;
@@ -11,7 +11,7 @@ pub(super) const ELEMENT: u8 = 9;
 pub(super) const CODE: u8 = 10;
 pub(super) const DATA: u8 = 11;
 
-/// A number as the format writes it: seven bits a byte, the lowest first.
+/// Encodes a number as LEB128: seven bits per byte, the lowest first.
 pub(super) fn number(mut value: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
@@ -24,7 +24,7 @@ pub(super) fn number(mut value: usize) -> Vec<u8> {
     }
 }
 
-/// Something with its length before it.
+/// Prefixes content with its length.
 pub(super) fn sized(content: &[u8]) -> Vec<u8> {
     [number(content.len()), content.to_vec()].concat()
 }
@@ -33,7 +33,7 @@ pub(super) fn section(id: u8, content: &[u8]) -> Vec<u8> {
     [vec![id], sized(content)].concat()
 }
 
-/// A section of as many items, all alike.
+/// Section of this many equal items.
 pub(super) fn items(id: u8, count: usize, item: &[u8]) -> Vec<u8> {
     section(id, &[number(count), item.repeat(count)].concat())
 }
@@ -50,19 +50,19 @@ pub(super) fn component(sections: &[Vec<u8>]) -> Vec<u8> {
     [b"\0asm\x0d\0\x01\0".to_vec(), sections.concat()].concat()
 }
 
-/// A module of functions without parameters and results, all with this body: its locals and its instructions.
+/// Module of functions without parameters and results, all with this body: its locals and its instructions.
 pub(super) fn functions(count: usize, body: &[u8]) -> Vec<u8> {
     let code = items(CODE, count, &sized(body));
     module(&[section(TYPE, &[1, 0x60, 0, 0]), items(FUNCTION, count, &[0]), code])
 }
 
-/// A command for WASI preview 1 whose functions take a compiler long: as many, each with as many steps of arithmetic over
-/// variables that come from memory and go back there, so that nothing of it can be left out.
+/// Command for WASI preview 1 with functions that take a compiler long: `count` of them, each with `steps` steps of
+/// arithmetic over variables that are loaded from memory and stored back, so that no step can be eliminated.
 pub(super) fn slow(count: usize, steps: usize) -> Vec<u8> {
     const VARIABLES: usize = 60;
     // One run of variables of the type i64.
     let mut body = vec![1, VARIABLES as u8, 0x7e];
-    // i32.const 0, i64.load or i64.store at the variable's place.
+    // i32.const 0, i64.load or i64.store at the variable's address.
     let memory = |variable: usize| [vec![3], number(8 * variable)].concat();
     for n in 0..VARIABLES {
         body.extend([vec![0x41, 0, 0x29], memory(n), vec![0x21, n as u8]].concat());

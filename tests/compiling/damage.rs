@@ -1,5 +1,5 @@
-//! Damaged programs and damaged code: truncations, flipped bits. The one is refused or runs, the other is never
-//! loaded, and the host lives on.
+//! Damaged programs and damaged code: truncations and flipped bits. A damaged program is refused or runs, damaged code
+//! is never loaded, and the host survives.
 
 use std::fs;
 use std::path::Path;
@@ -14,8 +14,8 @@ use super::embedded::spoiling;
 use super::{SMALL, compiled, crib, outcome};
 use crate::crib::{Crib, guest};
 
-/// How a call of a damaged program ended, compiled in this very process: any typed outcome will do, for a flip in a name
-/// or a constant leaves a program, only another one.
+/// Outcome of a call of a damaged program, compiled in this process. Any typed outcome is accepted: a flip in a name or
+/// a constant leaves a valid program, only another one.
 fn survived(crib: &Crib, program: &[u8]) -> Option<Outcome> {
     fs::write(crib.path("tools/bin/n.wasm"), program).unwrap();
     let limits = toolcrib::tool::Limits { deadline: Duration::from_secs(5), ..Default::default() };
@@ -24,7 +24,7 @@ fn survived(crib: &Crib, program: &[u8]) -> Option<Outcome> {
     Some(outcome(&runtime.ok()?))
 }
 
-/// A component with as much in it as tools of some kilobytes have.
+/// Component with typical content of a tool of some kilobytes.
 fn of_ten_kilobytes() -> Vec<u8> {
     let data = "0123456789abcdef".repeat(400);
     let functions: String = (0..200)
@@ -44,8 +44,8 @@ fn every_truncation_of_a_component_is_refused() {
     let crib = crib(&whole);
     assert_eq!(survived(&crib, &whole), Some(Outcome::Ok));
     let mut whole_enough = Vec::new();
-    // Each near both ends, where the sections' heads are, and in between each place within a row of like functions: seven
-    // has no factor in common with their lengths.
+    // Each place near both ends, where the headers of the sections are, and a sample in between that reaches each place
+    // of a row of equal functions: seven has no factor in common with their lengths.
     let ends = 512;
     for cut in (0..whole.len()).filter(|cut| cut % 7 == 0 || *cut < ends || whole.len() - cut <= ends) {
         match survived(&crib, &whole[..cut]) {
@@ -54,7 +54,7 @@ fn every_truncation_of_a_component_is_refused() {
             other => panic!("cut at {cut}: {other:?}"),
         }
     }
-    // The last section is names for people, which nobody needs.
+    // The last section holds names for people and can be missing.
     assert!(whole_enough.len() == 1 && whole_enough[0] > whole.len() - 100, "{whole_enough:?} of {}", whole.len());
 }
 
@@ -76,7 +76,7 @@ fn every_flipped_bit_of_a_component_is_refused_or_runs() {
     assert_eq!(survived(&crib, &whole), Some(Outcome::Ok), "the host lives on");
 }
 
-/// Compiles nothing: what is given to it has been looked at, and that is all.
+/// Compiler that compiles nothing: its input has been checked, and nothing more happens.
 struct Looking;
 
 impl Compiler for Looking {
@@ -91,7 +91,7 @@ fn thousands_of_flipped_bits_in_a_real_program_are_looked_at_and_some_compiled()
     let whole = fs::read(guest("echo")).unwrap();
     let place = crib.path("tools/bin/echo.wasm");
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // Any order that is the same each time and comes to all of the file.
+    // Any order that is the same each time and covers the whole file.
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;
     for round in 0..1000 {
         let mut flipped = whole.clone();
@@ -112,7 +112,7 @@ fn thousands_of_flipped_bits_in_a_real_program_are_looked_at_and_some_compiled()
     assert_eq!(crib.run(&["call", "echo", "{\"a\":1}"]).stdout, "{\"a\":1}\n", "the host lives on");
 }
 
-/// Calls with a compile cache, and tells whether the program had to be compiled.
+/// Calls with a compile cache; returns `true` if the program had to be compiled.
 fn compiles(crib: &Crib, cache: &Path) -> bool {
     let compiler = spoiling(Duration::ZERO, |_, answer| Ok(answer));
     let builder =

@@ -1,5 +1,5 @@
-//! A compiler that an embedder gives: its answer is taken only whole, each program is compiled once, and nobody waits for
-//! it longer than his call may take.
+//! Compiler of an embedder: only its complete answers are used, each program is compiled once, and no caller waits for
+//! it longer than the deadline of its call.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use toolcrib::{Outcome, Runtime, ToolCall};
 
 use super::{SMALL, called, compiled, crib, outcome};
 
-/// Compiles here, after a while, and then spoils the answer.
+/// Compiler that works after a delay, and then corrupts the answer.
 pub(super) struct Spoiling<F> {
     pub(super) asked: AtomicUsize,
     wait: Duration,
@@ -54,7 +54,7 @@ fn an_answer_that_is_not_whole_is_not_loaded_and_not_kept_and_asked_for_again() 
             1 => answer.push(0),
             2 => answer.clear(),
             3 => answer[0] ^= 1,
-            // A whole answer about code that is none, and one of another engine.
+            // A complete answer with invalid code, and one of another engine.
             4 => {
                 let at = answer.windows(4).position(|bytes| bytes == b"\x7fELF").expect("an object file");
                 answer[at] ^= 1;
@@ -90,7 +90,7 @@ fn what_is_wrong_with_a_program_is_asked_once() {
     assert_eq!(compiler.asked.load(SeqCst), 1);
 }
 
-/// A component of a few hundred bytes, each of whose memories is laid out as megabytes of code.
+/// Component of a few hundred bytes with memories that each expand to megabytes of code.
 fn blown_up() -> Vec<u8> {
     let module = r#"(core module (memory 256) (data (i32.const 0) "a") (data (i32.const 15000000) "z"))"#;
     wat::parse_str(SMALL.replacen("(component", &format!("(component {}", module.repeat(3)), 1)).unwrap()

@@ -1,5 +1,5 @@
-//! Compiling in a process of its own: stopped at its bounds of time and memory, gone when nobody waits, and without any
-//! effect on the process that waits but the error.
+//! Compilation in a separate process: stopped at its limits of time and memory, ended when no caller waits, and without
+//! effect on the waiting process except the error.
 
 #![cfg(target_os = "linux")]
 
@@ -19,15 +19,15 @@ use super::bytes::slow;
 use super::{SMALL, called, compiled, crib, outcome};
 use crate::crib::{Crib, guest};
 
-/// How late something may come on a busy machine before a test calls it a hang.
+/// Maximum delay on a busy machine before a test reports a hang.
 const BOUND: Duration = Duration::from_secs(30);
 
-/// A program of eight megabytes that takes a compiler many seconds, and many times its own size.
+/// Program of eight megabytes that takes a compiler many seconds, and many times its own size.
 fn endless() -> Vec<u8> {
     slow(4000, 100)
 }
 
-/// The processes that compile within this much memory, by which the tests tell theirs from others.
+/// Processes that compile within this much memory, by which each test recognizes its own.
 fn compilers(memory: usize) -> Vec<u32> {
     let wanted = format!("compile-worker\0--seconds\0{{}}\0--memory\0{memory}\0");
     let (before, after) = wanted.split_once("{}").unwrap();
@@ -45,7 +45,7 @@ fn until_compiling(memory: usize, wanted: bool) -> u32 {
     until_another(memory, wanted, None)
 }
 
-/// The same, of which one that is about to end is no part.
+/// The same, except for one process that is about to end.
 fn until_another(memory: usize, wanted: bool, known: Option<u32>) -> u32 {
     let started = Instant::now();
     loop {
@@ -69,7 +69,7 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// The most memory that a process has held so far, in bytes.
+/// Peak memory of a process, in bytes.
 fn peak(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -109,7 +109,7 @@ fn a_program_that_takes_too_much_memory_to_compile_is_stopped_and_the_host_stays
     assert!(told.contains("compiling it takes more than 64 MiB of memory"), "{told}");
     assert_eq!(crib.records()[0]["outcome"], "bad-component");
     assert!(host > 0 && host < 256 << 20, "the host held {host} bytes");
-    // What it may write to is bounded; the code of the program itself comes on top.
+    // Its writable memory is limited; the code of the program itself comes on top.
     assert!(compiler < memory as u64 + (128 << 20), "the compiler held {compiler} bytes");
     assert_eq!(compilers(memory), [0; 0], "its process is gone");
     assert_eq!(compiled(&crib.path("cache")).len(), 0, "nothing of it is kept");
@@ -157,7 +157,7 @@ fn the_compiler_has_no_files_no_variables_and_its_own_limits() {
     let compiler = until_compiling(memory, true);
     let of =
         |file: &str| fs::read(format!("/proc/{compiler}/{file}")).map(|it| String::from_utf8_lossy(&it).into_owned());
-    // Its limits are its first deed, and a moment later they stand.
+    // Setting its limits is its first action; a moment later they apply.
     let since = Instant::now();
     let limits = loop {
         let limits = of("limits").unwrap();
@@ -186,13 +186,13 @@ fn the_compiler_has_no_files_no_variables_and_its_own_limits() {
     let plain =
         |file: &&std::path::PathBuf| !file.to_string_lossy().starts_with("pipe:") && !file.ends_with("dev/null");
     assert_eq!(files.iter().filter(plain).count(), 0, "{files:?}");
-    // Each number that an open file may have is taken, so that no other file can be opened.
+    // Every descriptor number of the limit is in use, so that no other file can be opened.
     let [most, for_good] = values("Max open files");
     assert!(most == for_good && most <= files.len() as u64, "{most} {for_good} {files:?}");
     for number in 0..most {
         assert!(fs::symlink_metadata(format!("/proc/{compiler}/fd/{number}")).is_ok(), "{number} is free");
     }
-    // It starts the threads that share the work all the same: beside the first, the one that waits for the other side.
+    // It starts its worker threads all the same: beside the first, the one that waits for the other side.
     let since = Instant::now();
     while fs::read_dir(format!("/proc/{compiler}/task")).unwrap().count() < 3 {
         assert!(since.elapsed() < BOUND, "no thread compiles");
@@ -202,7 +202,7 @@ fn the_compiler_has_no_files_no_variables_and_its_own_limits() {
     child.wait().unwrap();
 }
 
-/// Keeps the job that it is given, as another process would be told it.
+/// Compiler that keeps its job, as another process would receive it.
 #[derive(Default)]
 struct Keeping(Mutex<Vec<u8>>);
 

@@ -1,4 +1,4 @@
-//! What is refused before anything of it is compiled: each bound, exceeded, with the words that name it.
+//! Refusals before the compilation: each limit, exceeded, with the message that names it.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use super::bytes::{
 };
 use super::{SMALL, compiled, crib};
 
-/// How late a refusal may come on a busy machine before a test calls it a compilation.
+/// Maximum delay of a refusal on a busy machine before a test takes it for a compilation.
 const BOUND: Duration = Duration::from_secs(20);
 
-/// Calls a program that has to be refused, and gives the words. It takes the place of one that could be called: here it is
-/// about what is compiled, and not about what a file is.
+/// Calls a program that must be refused, and returns the message. It replaces a program that could be called: these
+/// tests cover the compilation, not the recognition of files.
 fn refused(program: &[u8]) -> String {
     let crib = crib(&wat::parse_str(SMALL).unwrap());
     let cache = crib.path("cache");
@@ -43,13 +43,13 @@ fn ten_thousand_instances_are_refused_however_they_are_made() {
     assert!(refused_text(&format!("(component (component $c) {flat})")).contains(told));
     let core = "(core instance (instantiate $m))".repeat(10_000);
     assert!(refused_text(&format!("(component (core module $m) {core})")).contains(told));
-    // Forty components, each of which makes two of the one before: 2^40 instances in 2 KB.
+    // Forty components, each of which creates two of the one before: 2^40 instances in 2 KB.
     let doubled: String = (1..40)
         .map(|n| format!("(component $c{n} (instance (instantiate $c{0})) (instance (instantiate $c{0})))", n - 1))
         .collect();
     let doubled = format!("(component (component $c0) {doubled} (instance (instantiate $c39)))");
     assert!(refused_text(&doubled).contains(told));
-    // The same under other names: by an export of the component, which gives it a second number.
+    // The same under other names: through an export of the component, which gives it a second number.
     let renamed: String = (1..40)
         .map(|n| {
             let inner = format!("(instance (instantiate $e{0})) (instance (instantiate $e{0}))", n - 1);

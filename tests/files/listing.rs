@@ -1,4 +1,4 @@
-//! Listing a folder that is larger than a host would hold.
+//! Listings of a folder that is larger than a host should hold in memory.
 
 use std::fs::{self, File};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::crib::Crib;
 
 const ENTRIES: u64 = 100_000;
 
-/// The most memory, in KiB, that the program held while it listed `work` with sixteen listings open at once.
+/// Peak memory of the program, in KiB, while it listed `work` with sixteen open listings.
 fn peak(crib: &Crib, times: usize, seen: u64) -> u64 {
     let arguments = json!({"at_once": 15, "times": times}).to_string();
     let mut command = crib.toolcrib(&["call", "list_often", &arguments, "--allow-read=work", "--tool-timeout=120s"]);
@@ -32,7 +32,7 @@ fn peak(crib: &Crib, times: usize, seen: u64) -> u64 {
 #[test]
 fn a_huge_folder_is_listed_a_part_at_a_time() {
     let crib = crib(&["list_often"]);
-    // `note` and `folder` are all there is.
+    // `note` and `folder` are the only entries.
     let small = peak(&crib, 5, 5 * 2);
     for entry in 0..ENTRIES {
         File::create(crib.path(format!("work/an-entry-with-a-name-of-some-length-{entry}"))).unwrap();

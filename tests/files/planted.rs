@@ -1,5 +1,5 @@
-//! Links that a guest plants for somebody else to follow: none that leads out of its folder is made or moved there, and no
-//! later grant and nothing that the host writes goes through one.
+//! Links that a guest plants for others to follow: no link that leads out of its folder is created or moved there, and
+//! no later grant and no write of the host follows one.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use toolcrib::{Policy, Runtime, ToolCall};
 use super::{crib, denied, ends};
 use crate::crib::Crib;
 
-/// Calls `file_io` again and again with the folder `work` granted for writing.
+/// Returns a function that calls `file_io` with the folder `work` granted for writing.
 fn writing(crib: &Crib) -> impl Fn(&str, &str, &str) -> Value {
     let policy = Policy::default().allow(Permission::Write(crib.path("work")));
     let runtime =
@@ -171,7 +171,7 @@ fn a_flag_goes_through_no_link_inside_a_folder_that_tools_may_write() {
             assert!(ran.stderr.contains("is a link, and none is followed here"), "{flag}: {ran:?}");
         }
     }
-    // Where no tool writes, a link is the operator's.
+    // A link in a place that no tool can write is the operator's.
     let ran = crib.run(&["call", "file_io", r#"{"op":"roots"}"#, "--allow-read=work,operators"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }

@@ -1,4 +1,4 @@
-//! What a call may add to its folders, exceeded in every way there is.
+//! Quota of a call for its folders, exceeded in every way.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::{crib, ends};
 
 const MIB: u64 = 1 << 20;
 
-/// The sizes of all files in a folder together.
+/// Total size of all files in a folder.
 fn size(folder: &Path) -> u64 {
     fs::read_dir(folder)
         .unwrap()
@@ -28,7 +28,7 @@ fn a_call_that_fills_the_disk_ends_in_a_quota_error() {
         assert_eq!(line["error"], "tool wrote more than 1 MiB to its folders", "{way}: {line}");
         assert_eq!(line["receipt"]["diskBytes"], MIB, "{way}: {line}");
         assert!(size(&crib.path("work")) <= MIB + 4, "{way}: {} bytes", size(&crib.path("work")));
-        // The next call has a quota of its own.
+        // The next call has its own quota.
         let arguments = json!({"way": way, "most": MIB / 2});
         ends(&crib, "fill_disk", arguments, &["--allow-write=work", "--max-disk=1MiB"], "ok");
     }

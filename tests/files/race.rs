@@ -1,4 +1,4 @@
-//! Links and files that somebody swaps while a guest opens them.
+//! Links and files that are swapped while a guest opens them.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,11 +18,11 @@ use super::crib;
 use crate::crib::Crib;
 
 const TIMES: usize = 10_000;
-/// How many such calls a race may take until it has ended in each way: a machine with one free core may run one call
-/// between two swaps.
+/// Maximum calls of a race until it has ended in each way: a machine with one free core may run one call between two
+/// swaps.
 const ROUNDS: usize = 50;
 
-/// Does something again and again, until it is dropped.
+/// Repeats an action until it is dropped.
 pub(super) struct Swapping {
     stop: Arc<AtomicBool>,
     thread: Option<thread::JoinHandle<()>>,
@@ -48,8 +48,8 @@ impl Drop for Swapping {
     }
 }
 
-/// Lets a guest open `work/spot` in a runtime that has only few threads for waiting, while somebody swaps it: again and
-/// again, until all of that has been seen. Each answer has to pass what `seen` asserts.
+/// Lets a guest open `work/spot` in a runtime with few blocking threads, while the file is swapped repeatedly, until
+/// all results have been seen. Each answer must pass the assertions of `seen`.
 fn opened_while<const N: usize>(
     crib: &Crib,
     writes: bool,
@@ -91,7 +91,7 @@ fn opened_while<const N: usize>(
     tokio.shutdown_timeout(Duration::from_secs(1));
 }
 
-/// Puts one of two names into the place of `spot` without a moment in which nothing is there.
+/// Moves one of two names to `spot` without a moment in which nothing is there.
 fn put(name: &Path, spot: &Path, next: &Path) {
     fs::hard_link(name, next).unwrap();
     fs::rename(next, spot).unwrap();

@@ -1,4 +1,4 @@
-//! What later sessions follow, inside a folder that tools may write: they can read it and change nothing about it.
+//! Files in a writable folder that later sessions follow: tools can read them and cannot change them.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use toolcrib::{Builder, Policy, Runtime, ToolCall};
 use super::{crib, denied, ends};
 use crate::crib::{Crib, guest};
 
-/// Calls `file_io` again and again with a folder granted for writing.
+/// Returns a function that calls `file_io` with a folder granted for writing.
 fn writing(crib: &Crib, folder: &str, with: impl FnOnce(Builder) -> Builder) -> impl Fn(&str, &str, &str) -> Value {
     let policy = Policy::default().allow(Permission::Write(crib.path(folder)));
     let runtime = with(Runtime::builder(toolcrib::Audit::off())).policy(policy).build().unwrap();
@@ -25,7 +25,7 @@ fn refused(act: impl Fn(&str, &str, &str) -> Value, op: &str, path: &str, to: &s
     assert_eq!(act(op, path, to), json!({"error": "not-permitted"}), "{op} {path} {to}");
 }
 
-/// Every way to change what has a name that is taken.
+/// Every operation that changes an existing name.
 const CHANGES: [&str; 8] =
     ["write", "append", "truncate", "set_size", "open_for_write", "write_far", "stream_far", "remove"];
 
@@ -124,7 +124,7 @@ fn what_editors_shells_and_version_control_follow_is_written_by_no_tool() {
     ] {
         refused(&act, op, path, to);
     }
-    // On a file system that tells case apart, this leads nowhere.
+    // On a case-sensitive file system, this path does not exist.
     assert!(act("append", ".GIT/config", "")["error"].is_string());
     assert!(act("write", ".git/objects/x", "").get("ok").is_some(), "a repository can be worked on");
     assert!(act("read", ".git/config", "").get("ok").is_some());
@@ -280,7 +280,7 @@ fn a_program_that_was_replaced_since_is_written_by_no_tool() {
     let built = fs::read(guest("echo")).unwrap();
     for (place, name) in [("fresh.wasm", "tools/bin/echo.wasm"), ("fresh", "settings")] {
         fs::write(crib.path(place), &built).unwrap();
-        // As a build does whose product has two names.
+        // As a build with two names for its product does.
         fs::hard_link(crib.path(place), crib.path(format!("other_{place}"))).unwrap();
         fs::rename(crib.path(place), crib.path(name)).unwrap();
         for op in CHANGES {

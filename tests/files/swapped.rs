@@ -1,5 +1,5 @@
-//! Folders that somebody swaps for links between the check and the opening, and the same folder under other names: what is
-//! granted is what was checked, and the grant names it.
+//! Folders that are swapped for links between the check and the opening, and the same folder under other names: the
+//! granted folder is the checked one, under the name in the grant.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,12 +13,12 @@ use toolcrib::{Audit, Policy, Runtime, ToolCall};
 use super::race::Swapping;
 use crate::crib::{Crib, TOOLCRIB, target};
 
-/// How often a grant is raced where nobody says. `TOOLCRIB_TEST_ROUNDS=10000` races it as often as is promised.
+/// Default rounds of a race. `TOOLCRIB_TEST_ROUNDS=10000` runs the promised number.
 const DEFAULT_ROUNDS: usize = 300;
-/// The most tries in which a race has to have ended in each way.
+/// Maximum tries until a race has ended in each way.
 const MAX_TRIES: usize = 20_000;
 
-/// How the rounds of a race ended.
+/// Results of the rounds of a race.
 #[derive(Debug, Default)]
 struct Ends {
     granted: usize,
@@ -30,7 +30,7 @@ fn rounds() -> usize {
     std::env::var("TOOLCRIB_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(DEFAULT_ROUNDS)
 }
 
-/// A crib in which `work` and `state` each hold a file with their name.
+/// Creates a crib in which `work` and `state` each hold a file with their name.
 fn marked() -> Crib {
     let crib = Crib::with_guests(&["file_io"]);
     fs::create_dir_all(crib.path("state/inner")).unwrap();
@@ -54,7 +54,7 @@ fn swapping(crib: &Crib, spot: &str, to: &str) -> Swapping {
     })
 }
 
-/// Grants and calls again and again while somebody swaps, and counts what the guest could read.
+/// Grants and calls repeatedly while the folder is swapped, and counts the contents that the guest could read.
 fn raced(crib: &Crib, build: impl Fn() -> Result<Runtime, toolcrib::Error>) -> Ends {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut ends = Ends::default();
@@ -131,7 +131,7 @@ fn a_folder_that_a_manifest_names_is_never_another_while_it_is_swapped() {
     raced(&crib, || runtime(&crib, Policy::default()).build());
 }
 
-/// One call of `file_io` with `policy`, and what it answered.
+/// Answer of one call of `file_io` with `policy`.
 fn answer(builder: toolcrib::Builder, arguments: &Value) -> String {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let runtime = match builder.build() {
@@ -190,7 +190,7 @@ fn a_denied_folder_is_denied_under_its_other_names() {
     }
 }
 
-/// Every default place of the program's own, as the crib's home has them.
+/// Default paths of the program's own files in the crib's home.
 fn defaults(crib: &Crib) -> [PathBuf; 4] {
     let state = crib.path("home/.local/state/toolcrib");
     [state.join("audit"), state.join("results"), state, crib.path("home/.cache/toolcrib")]

@@ -1,4 +1,4 @@
-//! What a guest finds of the host and of calls before its own: nothing.
+//! Traces of the host and of earlier calls: a guest finds none.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -27,8 +27,8 @@ fn no_error_text_names_a_place_of_the_host() {
     }
 }
 
-/// Looks through its memory, its table and its globals for anything that is not as its file says, then leaves bytes
-/// everywhere: ends with 1 where it found any.
+/// Searches its memory, its table and its globals for values that differ from its file, then writes bytes everywhere:
+/// exits with 1 if it found any.
 const LOOKS_AND_LEAVES: &str = r#"(module
     (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
     (memory (export "memory") 2)
@@ -57,7 +57,7 @@ fn nothing_of_an_earlier_call_is_left_in_a_later_one() {
     crib.install_wat("looks", LOOKS_AND_LEAVES);
     crib.install_wat("looks_too", LOOKS_AND_LEAVES);
     let tool = |name: &str| crib.path(format!("tools/bin/{name}.wasm"));
-    // One slot, so that each call gets what the one before had.
+    // One slot, so that each call gets the memory of the call before.
     let builder =
         Runtime::builder(toolcrib::Audit::off()).source(tool("looks")).source(tool("looks_too")).concurrency(1);
     let runtime = builder.build().unwrap();
@@ -83,7 +83,7 @@ fn a_call_leaves_no_file_but_those_it_wrote() {
     assert_eq!(call(json!({"op": "write", "path": "one", "text": "canary"})), r#"{"ok":6}"#);
     assert_eq!(call(json!({"op": "set_size", "path": "one"})), r#"{"error":"quota"}"#);
     assert_eq!(call(json!({"op": "list", "path": "."})), r#"{"ok":["one"]}"#);
-    // What a file grows by is zeros, and never what was there.
+    // A file grows by zeros, never by old data.
     let ran = crib.toolcrib(&["call", "file_io", r#"{"op":"grow","path":"one","text":"x"}"#, "--allow-write=work"]);
     let ran = { ran }.env("TMPDIR", &temporary).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&ran.stdout), "{\"ok\":\"canary\\u0000\\u0000x\"}\n");

@@ -1,4 +1,4 @@
-//! `wasi:keyvalue` in the operator's folder: what outlasts a run, whose it is, and several processes at once.
+//! `wasi:keyvalue` in the operator's folder: values that outlast a run, their owner, and several processes at once.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn steps(steps: Value) -> Value {
     json!({ "steps": steps })
 }
 
-/// Every file below a folder.
+/// Files in a folder and below it.
 fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
@@ -44,7 +44,7 @@ fn a_changed_program_keeps_what_the_manifests_tool_kept_and_nothing_of_a_bare_co
     assert_eq!(crib.call("named", &add, DIR)["result"], json!([1]));
     assert_eq!(crib.call("bare", &add, &bare)["result"], json!([1]));
     assert_eq!(crib.call("bare", &add, &bare)["result"], json!([2]));
-    // The same program with another digest: a custom section behind it.
+    // The same program with another digest: a custom section is appended.
     let mut changed = fs::read(guest("kept_first")).unwrap();
     changed.extend([0, 2, 1, b'x']);
     for place in ["tools/bin/kept_first.wasm", "bare.wasm"] {

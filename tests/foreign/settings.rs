@@ -1,4 +1,4 @@
-//! `wasi:config` and `wasi:logging`: the settings of the tool that is called, and lines for people.
+//! `wasi:config` and `wasi:logging`: the settings of the called tool, and lines for people.
 
 use std::fs;
 

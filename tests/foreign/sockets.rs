@@ -1,10 +1,10 @@
-//! `wasi:sockets`: linked by every name of WASI 0.2, with nothing behind it.
+//! `wasi:sockets`: linked by every name of WASI 0.2, and every use is refused.
 
 use serde_json::{Value, json};
 
 use crate::crib::Crib;
 
-/// A command that calls a function of no arguments that an interface is said to have.
+/// Command that calls a function without arguments of an interface.
 pub(crate) fn calls(interface: &str) -> String {
     format!(
         r#"(component

@@ -1,4 +1,4 @@
-//! What a server answers: as much as the call may take, as it came, and never more because the server says so.
+//! Responses of servers: unchanged, up to the limit of the call, and never more, whatever the server announces.
 
 use std::net::TcpListener;
 
@@ -8,10 +8,10 @@ use super::names::{Names, at};
 use super::servers::Server;
 use super::{Gate, allow};
 
-/// What an answer may cost the host beside a small one.
+/// Maximum cost of a response for the host, compared with a small one.
 const ROOM: u64 = 96 << 20;
 
-/// Requests that the limit of output ends, by a guest that fails for it.
+/// Sends requests that the output limit ends, with a guest that fails because of it.
 #[track_caller]
 fn over(gate: &Gate, server: &Server, mut arguments: Value) {
     arguments["silent"] = json!(true);
@@ -86,7 +86,7 @@ fn what_the_guest_does_not_read_is_not_taken() {
 #[test]
 fn a_compressed_answer_stays_as_it_came() {
     let gate = Gate::new();
-    // The beginning of a stream that would unpack into a thousand times as much.
+    // The start of a stream that would expand to a thousand times its size.
     let packed =
         [b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03".as_slice(), &[0xed, 0xc1, 0x01, 0x01], &[0; 1000]].concat();
     let head = format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", packed.len());
@@ -146,7 +146,7 @@ fn what_comes_behind_the_last_chunk_is_bounded() {
         let line = gate.ask(&json!({"url": server.url()}), &flags);
         assert_ne!(line["receipt"]["outcome"], "deadline", "{flood:?}: {line}");
         assert!(server.is_left_alone(), "{flood:?}");
-        // Eight bytes on the wire for each that the call may receive, and what lies in the system's buffers.
+        // Eight bytes on the wire for each byte that the call may receive, plus the buffers of the system.
         assert!(server.sent() < 32 << 20, "{flood:?}: it took {} bytes", server.sent());
     }
     gate.ends_well();
@@ -157,13 +157,13 @@ fn a_server_that_lies_about_its_answer_is_an_error_for_the_guest() {
     let gate = Gate::new();
     let chunked = |text: &str| format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{text}");
     for text in [
-        // Less than it says, in whatever way.
+        // Bodies shorter than announced.
         "HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nshort".to_owned(),
         "HTTP/1.1 200 OK\r\ncontent-length: 18446744073709551615\r\n\r\nshort".to_owned(),
         chunked("5\r\nhello\r\n"),
         chunked("50\r\nshort"),
         chunked(""),
-        // Lengths that contradict each other or are none.
+        // Lengths that contradict each other or are invalid.
         "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello!".to_owned(),
         "HTTP/1.1 200 OK\r\ncontent-length: 5, 6\r\n\r\nhello!".to_owned(),
         "HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\nhello".to_owned(),
@@ -173,7 +173,7 @@ fn a_server_that_lies_about_its_answer_is_an_error_for_the_guest() {
         chunked("-5\r\nhello\r\n0\r\n\r\n"),
         chunked("ffffffffffffffffff\r\nhello\r\n0\r\n\r\n"),
         chunked("5\r\nhello!!\r\n0\r\n\r\n"),
-        // No answer at all.
+        // No response at all.
         String::new(),
         "HTTP/1.1".to_owned(),
         "HTTP/1.1 200 OK\r\nx-half: ".to_owned(),
@@ -236,7 +236,7 @@ fn a_failure_of_the_far_side_is_upstream_and_told_by_a_word() {
 fn a_refused_connection_is_told_from_no_way_at_all() {
     let gate = Gate::new();
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    // To the address of everybody, no connection is even begun.
+    // To the broadcast address, no connection is started.
     for (to, code) in [(nobody.as_str(), "ConnectionRefused"), ("255.255.255.255:80", "DestinationUnavailable")] {
         let line = gate.ask(&json!({"url": format!("http://{to}/")}), &[&allow(&[to])]);
         assert_eq!(line["result"]["error"], code, "{line}");
@@ -252,7 +252,7 @@ fn a_server_that_says_more_than_it_promised_is_not_heard_further() {
     let flag = allow(&[&server.authority()]);
     let answer = gate.answered(&json!({"url": server.url()}), &[&flag]);
     assert_eq!((&answer["body"], &answer["bytes"]), (&json!("hello"), &json!(5)));
-    // What was left over answers no further request of the call.
+    // Left-over bytes answer no further request of the call.
     let line = gate.ask(&json!({"url": server.url(), "repeat": 3}), &[&flag]);
     assert_eq!(line["result"], json!({"ended": {"200": 3}}), "{line}");
     assert_eq!(server.connections(), 4, "no connection is used twice");

@@ -1,4 +1,4 @@
-//! Certificates for the servers of the tests: an authority of our own, what it signs well and badly, and what it does not.
+//! Certificates for the servers of the tests: our own authority, with valid, invalid and missing signatures.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_tim
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 
-/// An authority that nobody trusts unless told to.
+/// Authority that is trusted only if configured.
 pub(super) struct Authority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,
@@ -23,17 +23,17 @@ impl Authority {
         Self { pem, issuer: Issuer::new(params, key) }
     }
 
-    /// Writes its certificate where a flag can name it.
+    /// Writes its certificate to a file for a flag.
     pub(super) fn write(&self, path: &Path) {
         fs::write(path, &self.pem).expect("a file");
     }
 
-    /// A server of this name.
+    /// Server with a certificate for this name.
     pub(super) fn serves(&self, name: &str) -> Arc<ServerConfig> {
         self.signs(CertificateParams::new(vec![name.to_owned()]).expect("a name"))
     }
 
-    /// A server of this name, long ago.
+    /// Server with an expired certificate for this name.
     pub(super) fn served(&self, name: &str) -> Arc<ServerConfig> {
         let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
         params.not_before = date_time_ymd(2001, 1, 1);

@@ -1,4 +1,4 @@
-//! How many requests a call may make, in all and at once.
+//! Limits on the requests of a call, in total and at once.
 
 use std::process::Command;
 use std::thread;
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::servers::Server;
 use super::{Gate, allow};
 
-/// Requests of one call, where nothing else is said.
+/// Default limit of requests per call.
 const REQUESTS: usize = 64;
-/// Requests of one call that are under way at once.
+/// Default limit of concurrent requests per call.
 const AT_ONCE: usize = 8;
 
 #[test]
@@ -37,7 +37,7 @@ fn the_count_is_exact() {
     assert_eq!(line["receipt"]["outcome"], "request-limit", "{line}");
     assert!(line["error"].as_str().is_some_and(|error| error.contains("64 requests")), "it tells the limit: {line}");
     assert_eq!(server.connections(), 2 * REQUESTS);
-    // A guest that makes do with what it got may: its receipt tells how many it wanted.
+    // A guest may continue with the answered requests: its receipt states the number of all.
     let line = gate.ask(&json!({"url": server.url(), "repeat": REQUESTS + 5}), &[&flag]);
     assert_eq!(line["result"]["ended"]["200"], REQUESTS, "{line}");
     assert_eq!(
@@ -123,7 +123,7 @@ fn the_connections_of_all_calls_leave_descriptors_to_the_host() {
         peer.answer("late")
     });
     let arguments = json!({"url": server.url(), "together": AT_ONCE}).to_string();
-    // With 28 descriptors for all, guests get at most fourteen, which is seven requests.
+    // With 28 descriptors in total, guests get at most fourteen, which is seven requests.
     let call = "ulimit -Sn 28 && ulimit -Hn 28 && exec \"$0\" \"$@\"";
     let toolcrib = gate.crib.toolcrib(&["call", "http", &arguments, "--json", &allow(&[&server.authority()])]);
     let mut command = Command::new("sh");

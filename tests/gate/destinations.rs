@@ -1,4 +1,4 @@
-//! A grant is of one host, one port and the methods it names, and a denial wins.
+//! Grants of one host, one port and the named methods; a denial overrides them.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn without_a_grant_every_request_is_denied_with_the_flag_that_would_allow_it() {
     assert_eq!(denied["capability"], format!("net:{}", server.authority()));
     let flag = denied["flag"].as_str().expect("a flag").to_owned();
     assert_eq!(server.connections(), 0);
-    // The flag is what it says: with it, and nothing else, the same request is answered.
+    // With only the flag from the hint, the same request is answered.
     assert_eq!(gate.answered(&json!({"url": server.url()}), &[&flag])["body"], "hello");
     let public = gate.denied(&json!({"url": "https://api.example.com/v1?token=x"}), &[]);
     assert_eq!(public["capability"], "net:api.example.com:443");
@@ -58,7 +58,7 @@ fn a_grant_for_one_port_opens_no_other() {
     assert_eq!(gate.answered(&json!({"url": granted.url()}), &[&flag])["body"], "granted");
     let denied = gate.denied(&json!({"url": other.url()}), &[&flag]);
     assert_eq!(denied["capability"], format!("net:{}", other.authority()));
-    // Without a port it is the standard one's, and not any.
+    // Without a port, only the standard port is granted.
     gate.denied(&json!({"url": other.url()}), &["--allow-net=127.0.0.1"]);
     gate.denied(&json!({"url": other.url()}), &["--allow-net=http://127.0.0.1"]);
     assert_eq!((granted.connections(), other.connections()), (1, 0));
@@ -108,7 +108,7 @@ fn a_grant_of_methods_is_of_those_alone() {
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND"] {
         gate.denied(&json!({"url": server.url(), "method": method}), &[&flag]);
     }
-    // What people could not put into a flag is no request, and no hint holds it.
+    // A method that people could not write in a flag is an invalid request, and no hint contains it.
     for method in ["get", "X'$A'", "X`A`", "A|B", "A&B", "A*"] {
         for flag in [&flag[..], "--allow-net=api.example.com"] {
             let line = gate.ask(&json!({"url": server.url(), "method": method}), &[flag]);

@@ -1,5 +1,5 @@
-//! A name server on the loopback address whose table says what each name is, truly or not. It speaks as much DNS as a
-//! resolver asks for (RFC 1035): one question, answers of the types A, AAAA and CNAME, over UDP.
+//! Name server on the loopback address with a table of true and false answers. It implements the DNS that a resolver
+//! needs (RFC 1035): one question, answers of the types A, AAAA and CNAME, over UDP.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -12,24 +12,24 @@ const A: u16 = 1;
 const CNAME: u16 = 5;
 const AAAA: u16 = 28;
 
-/// What the server says of a name.
+/// Answer of the server for a name.
 #[derive(Clone)]
 pub(super) enum Says {
-    /// These addresses, each to the question of its family.
+    /// These addresses, each for the question of its family.
     Addresses(Vec<IpAddr>),
-    /// The first to the first question of a family, the second to the second, and the last from there on.
+    /// The first list for the first question of a family, the second for the second, and the last from then on.
     InTurn(Vec<Vec<IpAddr>>),
-    /// That it is another name for one with these addresses.
+    /// Alias of a name with these addresses.
     Alias(&'static str, Vec<IpAddr>),
-    /// Nothing at all.
+    /// No answer.
     Silence,
-    /// The first to a question that nobody asked, and then the second to the one that was.
+    /// First these addresses for a question that was not sent, then those for the question that was.
     Forged(Vec<IpAddr>, Vec<IpAddr>),
-    /// These bytes after the head of an answer.
+    /// These bytes after the header of an answer.
     Garbage(&'static [u8]),
 }
 
-/// One address, as it is written.
+/// One address, from its text.
 pub(super) fn at(address: &str) -> Says {
     Says::Addresses(addresses(&[address]))
 }
@@ -38,7 +38,7 @@ pub(super) fn addresses(written: &[&str]) -> Vec<IpAddr> {
     written.iter().map(|address| address.parse().expect("an address")).collect()
 }
 
-/// A name server, until it is dropped. A name that is not in its table does not exist.
+/// Name server that runs until it is dropped. A name that is not in its table does not exist.
 pub(super) struct Names {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<(String, u16)>>>,
@@ -81,12 +81,12 @@ impl Names {
         self.address.to_string()
     }
 
-    /// How often the address of this name, in the family of IPv4, was asked for.
+    /// Number of questions for the IPv4 address of this name.
     pub(super) fn asked(&self, name: &str) -> usize {
         self.asked.lock().unwrap().iter().filter(|(asked, kind)| asked == name && *kind == A).count()
     }
 
-    /// Every name that was asked for.
+    /// All names in questions.
     pub(super) fn all_asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().iter().map(|(name, _)| name.clone()).collect()
     }
@@ -101,10 +101,10 @@ impl Drop for Names {
 /// The one question of a query.
 struct Question {
     id: u16,
-    /// Lower case, without the dot at its end.
+    /// Lower case, without the final dot.
     name: String,
     kind: u16,
-    /// As it was written.
+    /// Bytes of the question.
     bytes: Vec<u8>,
 }
 
@@ -155,7 +155,7 @@ fn answers(question: &Question, says: Option<&Says>, before: usize) -> Vec<Vec<u
 fn message(id: u16, question: &Question, code: u16, records: &[Vec<u8>]) -> Vec<u8> {
     let count = u16::try_from(records.len()).expect("few records");
     let mut message = Vec::new();
-    // An answer, with recursion asked for and available.
+    // An answer, with recursion requested and available.
     for field in [id, 0x8180 | code, 1, count, 0, 0] {
         message.extend_from_slice(&field.to_be_bytes());
     }
@@ -164,7 +164,7 @@ fn message(id: u16, question: &Question, code: u16, records: &[Vec<u8>]) -> Vec<
     message
 }
 
-/// The addresses of the family that was asked for.
+/// Addresses of the family in the question.
 fn records(name: &[u8], kind: u16, addresses: &[IpAddr]) -> Vec<Vec<u8>> {
     let of_kind = addresses.iter().filter_map(|address| match address {
         IpAddr::V4(address) if kind == A => Some(record(name, A, &address.octets())),
@@ -178,7 +178,7 @@ fn record(name: &[u8], kind: u16, data: &[u8]) -> Vec<u8> {
     let length = u16::try_from(data.len()).expect("short data");
     let mut record = name.to_vec();
     record.extend_from_slice(&kind.to_be_bytes());
-    // Of the internet, and to be kept for no time at all.
+    // Class internet, with a time to live of zero.
     record.extend_from_slice(&[0, 1, 0, 0, 0, 0]);
     record.extend_from_slice(&length.to_be_bytes());
     record.extend_from_slice(data);

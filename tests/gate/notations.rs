@@ -1,4 +1,4 @@
-//! Every way to write an address or a name that is not the granted one, in a request and from a name server.
+//! Notations of addresses and names other than the granted one, in a request and from a name server.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::names::{Names, at};
 use super::servers::Server;
 use super::{Gate, allow};
 
-/// Addresses that no name leads to: of this host, of its networks, of nobody.
+/// Addresses that no name may resolve to: of this host, of its networks, and unassigned ones.
 const FORBIDDEN: [&str; 26] = [
     "0.0.0.0",
     "0.1.2.3",
@@ -81,7 +81,7 @@ fn no_address_of_the_inside_is_reached_by_name() {
 fn an_address_is_written_in_one_way() {
     let (gate, server) = (Gate::new(), Server::plain("inside"));
     let port = server.port();
-    // Granted or not: what is not written in the one way is not guessed at.
+    // Granted or not: only the canonical notation is accepted.
     for flag in [allow(&[&format!("*.example.com:{port}")]), allow(&[&server.authority()])] {
         for host in [
             "2130706433",
@@ -164,12 +164,12 @@ fn an_authority_that_hides_another_is_refused() {
         "api.example.com".to_owned(),
         String::new(),
         format!(":{port}"),
-        // Cyrillic letters that look like Latin ones, as they are and as a name server knows them.
+        // Cyrillic letters that look like Latin ones, unchanged and as a name server knows them.
         format!("\u{430}pi.example.com:{port}"),
         format!("api.ex\u{430}mple.com:{port}"),
         format!("xn--pi-6kc.example.com:{port}"),
         format!("api.xn--exmple-4nf.com:{port}"),
-        // Full-width letters, which some would fold.
+        // Full-width letters, which some programs fold.
         format!("\u{ff41}pi.example.com:{port}"),
         format!("api\u{3002}example.com:{port}"),
         format!("ap\u{ad}i.example.com:{port}"),
@@ -178,7 +178,7 @@ fn an_authority_that_hides_another_is_refused() {
         gate.rejected(&json!({"url": "http://x/", "authority": authority, "times": [200, 200, 200]}), &flags);
         assert_eq!(server.connections(), 0, "{authority:?}");
     }
-    // The name itself, in whatever case, is meant.
+    // The name itself, in any case, is accepted.
     gate.answered(&json!({"url": format!("http://API.example.COM:{port}/")}), &flags);
     gate.ends_well();
 }

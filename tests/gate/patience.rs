@@ -1,4 +1,4 @@
-//! Servers that take their time: the call's deadline holds, an interrupt ends it, and nothing stays open behind it.
+//! Slow servers: the deadline of the call holds, an interrupt ends it, and no connection stays open.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,10 +14,10 @@ use super::servers::Server;
 use super::{Gate, allow};
 use crate::crib::{Crib, guest};
 
-/// The beginning of a record of TLS that goes on for 16 KiB.
+/// Start of a TLS record of 16 KiB.
 const RECORD: &[u8] = b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc";
 
-/// One server for each way of being slow: its name, itself, and the scheme to ask it by.
+/// One server for each way of being slow: its name, the server, and the scheme.
 fn slow() -> Vec<(&'static str, Server, &'static str)> {
     let head = "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n";
     let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -69,7 +69,7 @@ fn the_deadline_holds_however_slow_the_server_is() {
 fn a_guest_may_be_less_patient_than_its_deadline() {
     let gate = Gate::new();
     for (name, server, scheme) in slow() {
-        // What trickles is never silent for long enough: there the deadline alone helps.
+        // A trickling server is never silent for long enough: only the deadline ends it.
         if name.starts_with("trickles") && scheme == "http" {
             continue;
         }
@@ -80,7 +80,7 @@ fn a_guest_may_be_less_patient_than_its_deadline() {
         let error = line["result"]["error"].as_str().unwrap_or_else(|| panic!("{name}: {line}"));
         let waited_for = match name {
             "never shakes hands" | "trickles its handshake" => "ConnectionTimeout",
-            // The engine has no code for what ends a body: a guest gets a text.
+            // The engine has no error code for the end of a body: a guest gets a text.
             "stops in its body" => "connection read timeout",
             _ => "HttpResponseTimeout",
         };
@@ -104,7 +104,7 @@ fn an_interrupt_ends_a_request_and_its_call() {
     for (name, server, scheme) in slow() {
         let gate = Gate::new();
         let mut tools = json!({"tools": [gate.crib.entry("http")]});
-        // One that may change something over there is let end, unless somebody insists.
+        // A call that may change something on the server may finish, unless the user insists.
         let insists = name.contains("body");
         tools["tools"][0]["interface"] = if insists { json!({}) } else { json!({"interrupt_behavior": "cancel"}) };
         gate.crib.manifest(&tools);
@@ -158,8 +158,8 @@ fn a_dropped_call_leaves_no_connection_and_no_task_while_the_host_lives_on() {
     }
 }
 
-/// The process of a conversation whose calls hang on servers holds no more descriptors and threads after the last of them
-/// than after the first. It is a process of its own, since other tests open files in this one.
+/// A process with calls that hang on servers holds no more descriptors and threads after the last of them than after
+/// the first. It is a separate process, because other tests open files in this one.
 #[test]
 fn hung_calls_leave_no_descriptor_and_no_thread_behind() {
     let crib = Crib::new();
@@ -189,7 +189,7 @@ fn hung_calls_leave_no_descriptor_and_no_thread_behind() {
     for line in BufReader::new(child.stdout.take().expect("standard output")).lines() {
         let event: Value = serde_json::from_str(&line.expect("a line")).expect("an event");
         answered += usize::from(event["type"] == "tool_result");
-        // Before each nap ends, everything that hung has ended, and nothing else is under way.
+        // Before each nap ends, every hung call has ended, and nothing else is running.
         if event["type"] == "tool_result" && [hung.len(), 3 * hung.len() + 1].contains(&answered) {
             std::thread::sleep(Duration::from_millis(700));
             counts.push((entries(process, "fd"), entries(process, "task")));

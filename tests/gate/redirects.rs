@@ -1,4 +1,4 @@
-//! The gate follows no redirect; where the guest does, each hop is a request of its own.
+//! Redirects: the host follows none; if the guest follows one, each hop is a separate request.
 
 use serde_json::json;
 

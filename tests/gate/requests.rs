@@ -1,5 +1,5 @@
-//! What a guest puts into a request: nothing that another reader of the same bytes would take for a second request, for
-//! another host, or for a word to the host itself.
+//! Requests of a guest: none contains bytes that another reader would take for a second request, for another host, or
+//! for a message to the host itself.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Names: resolved once a request, every address checked, connected to what was checked, and nothing believed that
-//! nobody asked for.
+//! Name resolution: once per request, with every address checked and the checked address connected; unsolicited answers
+//! are ignored.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -9,7 +9,7 @@ use super::names::{Names, Says, addresses, at};
 use super::servers::Server;
 use super::{Gate, allow};
 
-/// Milliseconds that no loopback server needs, and an address that nobody answers at is given up after.
+/// Time-outs in milliseconds, longer than any loopback server needs, after which an unanswered address is abandoned.
 const BRIEF: [u64; 3] = [500, 500, 500];
 
 #[test]
@@ -20,7 +20,7 @@ fn a_granted_name_reaches_the_inside_only_where_the_address_is_granted_too() {
     let request = json!({"url": format!("http://{name}/")});
     let denied = gate.denied(&request, &[&allow(&[&name]), "--dns", &dns]);
     assert_eq!(server.connections(), 0);
-    // Each grant alone is none; the flag of the denial is what was missing.
+    // Each grant alone is insufficient; the denial names the missing flag.
     gate.denied(&request, &[&allow(&[&server.authority()]), "--dns", &dns]);
     let missing = denied["flag"].as_str().expect("a flag").strip_prefix("--allow-net=").expect("a destination");
     assert_eq!(gate.answered(&request, &[&allow(&[&name, missing]), "--dns", &dns])["body"], "hello");
@@ -33,7 +33,7 @@ fn a_granted_name_reaches_the_inside_only_where_the_address_is_granted_too() {
 fn localhost_by_name_needs_one_of_its_addresses_too() {
     let (gate, server) = (Gate::new(), Server::plain("hello"));
     let name = format!("localhost:{}", server.port());
-    // No name server is asked about it, so that this one need not exist.
+    // No name server is queried, so this one need not exist.
     let (request, dns) = (json!({"url": format!("http://{name}/")}), "--dns=127.0.0.1:1");
     let denied = gate.denied(&request, &[&allow(&[&name]), dns]);
     assert_eq!((&denied["flag"], server.connections()), (&json!(allow(&[&server.authority()])), 0));
@@ -43,7 +43,7 @@ fn localhost_by_name_needs_one_of_its_addresses_too() {
 #[test]
 fn a_name_that_changes_between_the_look_and_the_connection_gains_nothing() {
     let (gate, server) = (Gate::new(), Server::plain("inside"));
-    // A granted address first, which nothing answers at, and one that is not granted from then on.
+    // First a granted address without a server, and from then on one that is not granted.
     let turns = Says::InTurn(vec![addresses(&["127.0.0.2"]), addresses(&["127.0.0.1"])]);
     let names = Names::new([("turn.example.com", turns)]);
     let name = format!("turn.example.com:{}", server.port());
@@ -84,7 +84,7 @@ fn one_address_of_the_inside_spoils_the_name() {
         ("granted.example.com", Says::Addresses(addresses(&["127.0.0.1", "10.0.0.1"]))),
     ]);
     let port = server.port();
-    // Addresses for documentation, granted, so that what is inside alone stands against the name. No packet goes there.
+    // Granted addresses for documentation, so that only the inner address counts against the name. No packet is sent.
     let outside = allow(&[&format!("*.example.com:{port}"), &format!("192.0.2.0/24:{port}")]);
     let one = allow(&[&format!("*.example.com:{port}"), &server.authority()]);
     for (name, flag) in [

@@ -1,5 +1,5 @@
-//! Servers on the loopback address that answer as they are told to, however badly, count who connects, and end by
-//! themselves: with the test, or half a minute after a connection began.
+//! Servers on the loopback address with scripted responses, valid or not. They count connections, and end with the
+//! test, or half a minute after a connection began.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// The longest that a connection is served.
+/// Maximum duration of a connection.
 const MAX_TIME: Duration = Duration::from_secs(30);
-/// The pause between two bytes of a trickle.
+/// Pause between two bytes of a trickle.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a server saw.
+/// Observations of a server.
 #[derive(Default)]
 struct Seen {
     connections: AtomicUsize,
@@ -26,14 +26,14 @@ struct Seen {
     over: AtomicBool,
 }
 
-/// A server, until it is dropped.
+/// Server that runs until it is dropped.
 pub(super) struct Server {
     address: SocketAddr,
     seen: Arc<Seen>,
 }
 
 impl Server {
-    /// Serves HTTP in the clear: reads each request's head, and leaves the rest to `serve`.
+    /// Serves plain HTTP: reads the head of each request, and leaves the rest to `serve`.
     pub(super) fn http(serve: impl Fn(&mut Peer) -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self::raw(move |peer| {
             peer.hear()?;
@@ -59,7 +59,7 @@ impl Server {
         Self::http(move |peer| peer.answer(text))
     }
 
-    /// Sends every request elsewhere.
+    /// Redirects every request.
     pub(super) fn redirect(to: impl Into<String>) -> Self {
         let to = to.into();
         Self::http(move |peer| {
@@ -67,13 +67,13 @@ impl Server {
         })
     }
 
-    /// Says this, whatever it is asked, and closes.
+    /// Sends these bytes to every connection, and closes it.
     pub(super) fn says(text: impl Into<Vec<u8>>) -> Self {
         let text = text.into();
         Self::http(move |peer| peer.say(&text))
     }
 
-    /// Leaves each connection to `serve` as it comes.
+    /// Passes each connection to `serve` without reading.
     pub(super) fn raw(serve: impl Fn(&mut Peer) -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self::begin(move |socket, seen| serve(&mut Peer::new(Box::new(socket), seen)))
     }
@@ -111,7 +111,7 @@ impl Server {
                 let _ = socket.set_write_timeout(Some(MAX_TIME));
                 let (seen, serve) = (seen.clone(), serve.clone());
                 thread::spawn(move || {
-                    // An error here is the other side going away, which is its right.
+                    // An error here means that the other side closed the connection, as it may.
                     let _ = serve(socket, seen.clone());
                     seen.open.fetch_sub(1, Ordering::SeqCst);
                 });
@@ -134,22 +134,22 @@ impl Server {
         format!("http://{}/", self.address)
     }
 
-    /// How often somebody connected.
+    /// Number of connections.
     pub(super) fn connections(&self) -> usize {
         self.seen.connections.load(Ordering::SeqCst)
     }
 
-    /// The most connections that were open at once.
+    /// Maximum number of connections that were open at once.
     pub(super) fn max_open(&self) -> usize {
         self.seen.max_open.load(Ordering::SeqCst)
     }
 
-    /// Bytes that it could send.
+    /// Number of bytes that it could send.
     pub(super) fn sent(&self) -> u64 {
         self.seen.sent.load(Ordering::SeqCst)
     }
 
-    /// The heads of the requests, as they came.
+    /// Heads of the requests, unchanged.
     pub(super) fn heads(&self) -> Vec<String> {
         self.seen.heads.lock().unwrap().clone()
     }
@@ -166,7 +166,7 @@ impl Server {
         true
     }
 
-    /// Waits until somebody connected so often.
+    /// Waits until this many connections were made.
     pub(super) fn is_asked(&self, times: usize) -> bool {
         let begun = Instant::now();
         while self.connections() < times {
@@ -196,7 +196,7 @@ pub(super) struct Peer {
     stream: Box<dyn Stream>,
     seen: Arc<Seen>,
     begun: Instant,
-    /// The request's head, where it was read.
+    /// Head of the request, if it was read.
     pub(super) head: String,
 }
 
@@ -226,7 +226,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Reads the request's body: as long as its head says, or in chunks, whose frames stay out.
+    /// Reads the body of the request: by its length, or in chunks without their frames.
     pub(super) fn rest(&mut self) -> io::Result<String> {
         let head = self.head.to_lowercase();
         let length =
@@ -263,7 +263,7 @@ impl Peer {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// A whole answer with this text.
+    /// Sends a complete response with this text.
     pub(super) fn answer(&mut self, text: &str) -> io::Result<()> {
         let length = text.len();
         self.say(format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{text}"))
@@ -276,7 +276,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Says this one byte after another, each after a pause, and then again.
+    /// Sends these bytes one by one, each after a pause, repeatedly.
     pub(super) fn trickle(&mut self, bytes: &[u8]) -> io::Result<()> {
         for byte in bytes.iter().cycle() {
             if self.is_over() {
@@ -288,7 +288,7 @@ impl Peer {
         self.wait()
     }
 
-    /// Says this as often as the other side takes it.
+    /// Sends these bytes as long as the other side accepts them.
     pub(super) fn flood(&mut self, bytes: &[u8]) -> io::Result<()> {
         while !self.is_over() {
             self.say(bytes)?;
@@ -296,7 +296,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Neither says nor takes anything, for as long as a connection is served.
+    /// Neither sends nor reads anything, for as long as a connection is served.
     pub(super) fn idle(&mut self) -> io::Result<()> {
         while !self.is_over() {
             thread::sleep(PAUSE);
@@ -304,7 +304,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Says nothing more until the other side goes away.
+    /// Sends nothing more until the other side closes the connection.
     pub(super) fn wait(&mut self) -> io::Result<()> {
         let mut bytes = [0; 4096];
         while !self.is_over() {

@@ -1,4 +1,4 @@
-//! Round the gate: raw sockets, datagrams and look-ups are refused to everybody, whatever was granted.
+//! Raw sockets, datagrams and look-ups: refused to every guest under every grant.
 
 use serde_json::json;
 

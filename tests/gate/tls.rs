@@ -1,4 +1,4 @@
-//! TLS: the name that was asked for is the name that is proven, whatever address it stands at.
+//! TLS: the certificate must prove the requested name, at any address.
 
 use std::fs;
 
@@ -9,7 +9,8 @@ use super::names::{Names, at};
 use super::servers::Server;
 use super::{Gate, allow};
 
-/// A gate with the authority's certificate at `ca.pem`, and a name server that knows two names at the loopback address.
+/// Creates a gate with the authority's certificate at `ca.pem`, and a name server that knows two names at the loopback
+/// address.
 fn gate() -> (Gate, Authority, Names) {
     let (gate, authority) = (Gate::new(), Authority::new());
     authority.write(&gate.crib.path("ca.pem"));
@@ -36,7 +37,7 @@ fn a_server_that_proves_its_name_is_believed_and_no_other() {
         assert!(server.heads().is_empty(), "not a byte of the request is sent");
     }
     let error = gate.rejected(&request(&good), &[&grant(&good), "--dns", &dns]);
-    // A host that has no authorities at all cannot even begin.
+    // A host without any authorities cannot even start.
     assert!(error.starts_with("Tls") || error == "ConfigurationError", "nobody trusts it untold: {error}");
     assert_eq!(good.heads().len(), 1);
     let number = json!({"url": format!("https://{}/", by_number.authority())});

@@ -1,5 +1,4 @@
-//! The cases that are measured: a hostile program, what it is given, how its call has to end. Data alone: who runs them
-//! stands in `measure`.
+//! Measured cases: a hostile program, its input, and the allowed outcomes. Data alone; `measure` runs them.
 
 use std::path::Path;
 
@@ -7,40 +6,40 @@ use serde_json::{Value, json};
 
 use super::{modules, programs};
 
-/// One hostile thing and how it has to end.
+/// One attack and its allowed outcomes.
 pub(crate) struct Case {
-    /// The numbers of the kinds of attack that it belongs to.
+    /// Numbers of its kinds of attack.
     pub(crate) rows: &'static [u8],
     pub(crate) name: &'static str,
     pub(crate) program: Program,
     /// JSON text.
     pub(crate) arguments: &'static str,
-    /// The milliseconds that each call may take.
+    /// Deadline of each call, in milliseconds.
     pub(crate) deadline: u64,
-    /// The `limits` of the tool, as a manifest has them: JSON text.
+    /// `limits` of the tool, as in a manifest: JSON text.
     pub(crate) limits: &'static str,
-    /// What lies in the folder that the tool may read and write, where it gets one.
+    /// Prepares the folder that the tool may read and write, if it gets one.
     pub(crate) folder: Option<fn(&Path)>,
-    /// The outcomes that are right.
+    /// Allowed outcomes.
     pub(crate) ends: &'static [&'static str],
     /// Words of every answer.
     pub(crate) says: &'static str,
-    /// Calls that run at the same time.
+    /// Concurrent calls.
     pub(crate) at_once: usize,
-    /// How many times that is done where it is tried at length, and where it is tried briefly.
+    /// Rounds in a long and in a short run.
     pub(crate) rounds: [usize; 2],
 }
 
 pub(crate) enum Program {
-    /// A file of `tests/guests/src/bin`.
+    /// File in `tests/guests/src/bin`.
     Guest(&'static str),
-    /// A text of WebAssembly.
+    /// WebAssembly text.
     Text(fn() -> String),
 }
 
 use Program::{Guest, Text};
 
-/// A deadline that is to be met; calls that end for another reason get a longer one.
+/// Deadline that is meant to be reached; calls that end for another reason have a longer one.
 const SOON: u64 = 200;
 const LATER: u64 = 20_000;
 const HUNG: &[&str] = &["deadline"];
@@ -200,12 +199,12 @@ impl Case {
         CASES.iter().find(|case| case.name == name).expect("a case")
     }
 
-    /// Whether its calls are to be stopped at their deadline.
+    /// `true` if its calls must be stopped at their deadline.
     pub(crate) fn hangs(&self) -> bool {
         self.ends == HUNG
     }
 
-    /// Its entry in a manifest, as the tool `victim`.
+    /// Its manifest entry, as the tool `victim`.
     pub(crate) fn entry(&self) -> Value {
         let mut entry = json!({
             "name": "victim",

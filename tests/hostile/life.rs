@@ -1,4 +1,4 @@
-//! The life of the program from outside: interrupted, killed, with nobody to answer it, under a clock that jumps.
+//! Outside influences on the program: interrupts, kills, no terminal for questions, and a clock that jumps.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -67,8 +67,8 @@ fn tools_run_while_no_server_answers() {
     assert_eq!(crib.outcome("echo", &json!({"a": 1}), &[]), "ok");
 }
 
-/// A shared library that lets the clock of the wall jump a year on and back at every look, from the first one or the second,
-/// and leaves every other clock.
+/// Shared library that lets the wall clock jump a year forward and back at every read, from the first one or the
+/// second, and leaves every other clock.
 #[cfg(target_os = "linux")]
 const JUMPING: &str = r#"
 #define _GNU_SOURCE
@@ -89,12 +89,12 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_clock_that_jumps_moves_no_deadline() {
-    // The log goes on in its newest file, so that a jump shows where the earlier day comes first: in one of the two.
+    // The log continues in its newest file, so that a jump shows if the earlier day comes first: in one of the two.
     let days = [false, true].map(days_of_a_jumping_clock);
     assert!(days.iter().any(|days| *days > 1), "the clock did jump: {days:?}");
 }
 
-/// Makes calls under a clock whose first look jumps or not, and the other way round, and gives the days of the log.
+/// Makes calls under a clock that jumps at the first read or at the second, and returns the days of the log.
 #[cfg(target_os = "linux")]
 fn days_of_a_jumping_clock(first: bool) -> usize {
     let crib = Crib::with_guests(&["spin", "sleep", "nap"]);
@@ -122,7 +122,8 @@ fn days_of_a_jumping_clock(first: bool) -> usize {
     crib.logs().len()
 }
 
-/// A write over the system's limit for files ends a program that has not seen to it, and a guest chooses what it writes.
+/// A write over the system's limit for files ends a program that does not handle it, and a guest chooses the size of
+/// its writes.
 #[cfg(unix)]
 #[test]
 fn a_file_that_outgrows_the_systems_limit_ends_no_host() {

@@ -1,6 +1,5 @@
-//! Runs a case in a process of its own and measures what it leaves: how its calls ended and how late, how much the host's
-//! memory grew beyond the guest's, what became of descriptors and threads, how many records there are, and what the next
-//! call of another tool did. It knows no case.
+//! Runs a case in a separate process and measures its traces: outcomes and lateness of its calls, growth of the host's
+//! memory beyond the guest's, descriptors, threads, records, and the next call of another tool. Knows no case.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,25 +14,25 @@ use toolcrib::{Audit, Runtime, ToolCall, ToolResult};
 use super::cases::{Case, Program};
 use crate::crib::{Crib, guest, target};
 
-/// Where the process of its own finds what to do, and where it leaves what it found.
+/// Variable with the orders of the separate process, and the path of its results.
 const ORDERS: &str = "TOOLCRIB_HOSTILE_ORDERS";
-/// How many calls run at once, half of them of one tool, by default and where more calls than these are made.
+/// Concurrent calls, half of them of one tool: the default, and the value for cases with more calls.
 const CONCURRENCY: [usize; 2] = [32, 1000];
 const FLOOD: usize = 250;
-/// The calls of another tool that are made while many calls hang.
+/// Calls of another tool that are made while many calls hang.
 const BESIDE: usize = 20;
-/// How long what a call used may take to be gone.
+/// Maximum time until resources of a call are released.
 const SETTLES: Duration = Duration::from_secs(5);
-/// Threads that wait for work are given back after this.
+/// Idle time after which blocking threads end.
 const IDLE: Duration = Duration::from_millis(20);
 
-/// How a case is to be tried.
+/// Settings of a run of a case.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub(crate) runs: usize,
     /// Guests that compute without end beside it, in the same runtime.
     pub(crate) spinning: usize,
-    /// Whether all rounds of the case are made, or a few.
+    /// `true` for all rounds of the case, `false` for a few.
     pub(crate) at_length: bool,
 }
 
@@ -44,36 +43,37 @@ struct Orders {
     report: std::path::PathBuf,
 }
 
-/// What one run left.
+/// Results of one run.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Run {
-    /// How many calls ended how: counted and not kept, for what a process keeps of each call is not the host's.
+    /// Number of calls by outcome: counted and not kept, because data that this process keeps for each call is not the
+    /// host's.
     pub(crate) outcomes: BTreeMap<String, i64>,
-    /// What the last call said, or its error.
+    /// Answer or error of the last call.
     pub(crate) said: String,
-    /// What the last call was flagged with.
+    /// Flags of the last call.
     pub(crate) flags: Vec<String>,
-    /// Milliseconds that each call took.
+    /// Duration of each call, in milliseconds.
     pub(crate) took: Vec<f64>,
-    /// Whether each result came back with the identifier of its call, in the order of the calls.
+    /// `true` if each result had the identifier of its call, in the order of the calls.
     pub(crate) in_order: bool,
-    /// The most bytes that a guest's memories and tables held.
+    /// Peak bytes of a guest's memories and tables.
     pub(crate) guest_bytes: u64,
-    /// Bytes by which the process grew, for each call that ran, beyond its guest's memories.
+    /// Bytes by which the process grew, per running call, beyond its guest's memories.
     pub(crate) host_bytes: u64,
-    /// Descriptors and threads that were there afterwards and not before.
+    /// Descriptors and threads that exist afterwards and did not before.
     pub(crate) descriptors: i64,
     pub(crate) threads: i64,
-    /// Records of these calls less calls.
+    /// Number of records of these calls, minus the number of calls.
     pub(crate) records: i64,
-    /// Milliseconds of the calls of another tool while these ran, where there are many.
+    /// Durations of another tool's calls while these ran, in milliseconds, if there are many.
     pub(crate) beside: Vec<f64>,
-    /// How the next call of another tool ended, and its milliseconds.
+    /// Outcome of the next call of another tool, and its duration in milliseconds.
     pub(crate) next: String,
     pub(crate) next_took: f64,
 }
 
-/// Tries a case in a process of its own, which `program` becomes where it comes to [`obey`].
+/// Runs a case in a separate process, which `program` becomes when it reaches [`obey`].
 pub(crate) fn tried(case: &Case, plan: Plan, mut program: Command) -> Vec<Run> {
     let folder = tempfile::tempdir().expect("a folder");
     let report = folder.path().join("report.json");
@@ -86,7 +86,7 @@ pub(crate) fn tried(case: &Case, plan: Plan, mut program: Command) -> Vec<Run> {
     serde_json::from_slice(&report).expect("a report")
 }
 
-/// Does what this process was made for, if it was made for this.
+/// Executes the orders of this process, if it has any.
 pub(crate) fn obey() -> bool {
     let Ok(orders) = std::env::var(ORDERS) else { return false };
     let orders: Orders = serde_json::from_str(&orders).expect("orders");
@@ -123,11 +123,11 @@ fn measured(case: &'static Case, plan: Plan) -> Vec<Run> {
         .expect("threads");
     let runs = threads.block_on(async {
         for name in ["victim", "echo", "spin"] {
-            // What a victim's program is refused for, its calls say.
+            // The calls report the reason for a refused program.
             let _ = runtime.prepare(name).await;
         }
         let spinning: Vec<_> = (0..plan.spinning).map(|_| tokio::spawn(called(&runtime, "spin", "{}", 0))).collect();
-        // The first calls make what all later ones share, such as the picture of a program's memory.
+        // The first calls create the shared resources of all later ones, such as the memory image of a program.
         for name in ["echo", "victim"] {
             let arguments = if name == "victim" { case.arguments } else { "{}" };
             tokio::spawn(called(&runtime, name, arguments, 0)).await.expect("a call");
@@ -211,13 +211,13 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// The records of the calls that are tried.
+/// Number of records of the tested calls.
 fn records(crib: &Crib) -> i64 {
     let records = crib.records();
     records.iter().filter(|record| record["tool"] == "victim").count() as i64
 }
 
-/// What a process holds of the system's.
+/// System resources of a process.
 #[derive(Debug, Clone, Copy)]
 struct Surroundings {
     descriptors: i64,
@@ -230,7 +230,7 @@ impl Surroundings {
         Self { descriptors: entries(Path::new("/proc/self/fd")), threads: entries(Path::new("/proc/self/task")) }
     }
 
-    /// What is held once nothing goes away any more, or no more is held than `before`.
+    /// Resources once they no longer shrink, or are no more than `before`.
     async fn settled(before: Option<Self>) -> Self {
         let began = Instant::now();
         loop {
@@ -246,13 +246,13 @@ impl Surroundings {
     }
 }
 
-/// Lets the system count the peak of memory from now on.
+/// Resets the system's count of peak memory.
 fn reset_peak() {
-    // Where the system has no such thing, the peak is that of the whole process, which is not less.
+    // On a system without it, the peak is that of the whole process, which is not less.
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
-/// A line of the process's status, in bytes.
+/// Reads a line of the process's status, in bytes.
 fn status(name: &str) -> u64 {
     let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name));

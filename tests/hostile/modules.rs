@@ -1,6 +1,6 @@
-//! Hostile core modules for WASI preview 1: what a program can try by calls that no library would make.
+//! Hostile core modules for WASI preview 1: calls that no library would make.
 
-/// A module with preview 1's functions at hand, whose `_start` is this, in a memory of 2 MiB.
+/// Module with the functions of preview 1, a memory of 2 MiB, and this `_start`.
 fn module(start: &str) -> String {
     with(start, "")
 }
@@ -41,12 +41,12 @@ pub(crate) fn spins() -> String {
     module("(loop $more (br $more))")
 }
 
-/// Does nothing but give up its turn.
+/// Yields without end.
 pub(crate) fn yields() -> String {
     module("(loop $more (drop (call $yield)) (br $more))")
 }
 
-/// Grows its memory as far as it goes, and gives up where it gets no more.
+/// Grows its memory until the host refuses, and then ends.
 pub(crate) fn grows() -> String {
     module("(loop $more (if (i32.eq (memory.grow (i32.const 160)) (i32.const -1)) (then (unreachable))) (br $more))")
 }
@@ -68,7 +68,7 @@ pub(crate) fn floods(stream: u8) -> String {
     ))
 }
 
-/// Opens one file again and again, and closes none.
+/// Opens one file repeatedly, and closes none.
 pub(crate) fn opens() -> String {
     module("(loop $more (br_if $more (i32.eqz (call $open (i32.const 64) (i32.const 1) (i32.const 0))))) (unreachable)")
 }
@@ -82,14 +82,14 @@ pub(crate) fn opens_a_fifo() -> String {
     )
 }
 
-/// Hands over more buffers than a memory has room for.
+/// Passes more buffers than a memory can hold.
 pub(crate) fn hands_over_buffers(count: u32) -> String {
     module(&format!(
         "(loop $more (drop (call $write (i32.const 1) (i32.const 131072) (i32.const {count}) (i32.const 8))) (br $more))"
     ))
 }
 
-/// Hands over a buffer that reaches out of its memory.
+/// Passes a buffer that exceeds its memory.
 pub(crate) fn reaches_out() -> String {
     module(
         "(call $buffer (i32.const 2097000) (i32.const 0x7fffffff))
@@ -97,12 +97,12 @@ pub(crate) fn reaches_out() -> String {
     )
 }
 
-/// Asks for as many random bytes as a call can ask for, where it has the memory.
+/// Requests as many random bytes as one call can, if it gets the memory.
 pub(crate) fn asks_for_random_bytes() -> String {
     module("(drop (call $random (i32.const 0) (i32.const 0x1ffff0)))")
 }
 
-/// Waits for a clock an hour, or as long as a number can say.
+/// Waits for a clock for an hour, or for the largest representable time.
 pub(crate) fn sleeps(nanoseconds: i64) -> String {
     module(&format!(
         "(i32.store (i32.const 1040) (i32.const 1))
@@ -111,7 +111,7 @@ pub(crate) fn sleeps(nanoseconds: i64) -> String {
     ))
 }
 
-/// Waits for standard input, which is always ready, again and again.
+/// Polls standard input, which is always ready, repeatedly.
 pub(crate) fn polls() -> String {
     module(
         "(i32.store8 (i32.const 1032) (i32.const 1))
@@ -119,7 +119,7 @@ pub(crate) fn polls() -> String {
     )
 }
 
-/// Lists its folder from everywhere without end.
+/// Lists its folder from every position without end.
 pub(crate) fn lists() -> String {
     module(
         "(local $cookie i64)
@@ -130,7 +130,7 @@ pub(crate) fn lists() -> String {
     )
 }
 
-/// Makes a file larger than it may, or folders without end.
+/// Creates a file over the limit, or folders without end.
 pub(crate) fn fills(with_folders: bool) -> String {
     let start = match with_folders {
         false => {

@@ -1,4 +1,4 @@
-//! What other runtimes were seen to get wrong, tried here.
+//! Defects that were seen in other runtimes, tested here.
 
 use std::time::{Duration, Instant};
 
@@ -76,7 +76,7 @@ fn a_tool_that_trapped_runs_again() {
 #[test]
 fn a_long_argument_is_cut_between_characters() {
     let crib = Crib::with_guests(&["echo"]);
-    // Characters of one to four bytes, moved so that each border is met within one.
+    // Characters of one to four bytes, shifted so that each border falls inside one.
     for (index, lead) in ["", "a", "ab", "abc"].iter().enumerate() {
         for c in ['é', '漢', '😀'] {
             let text = format!("{lead}{}", c.to_string().repeat(30_000));

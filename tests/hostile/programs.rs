@@ -1,9 +1,9 @@
-//! Hostile programs that no compiler makes: texts of WebAssembly, each for one thing that the engine or the host must
-//! survive.
+//! Hostile programs that no compiler makes: WebAssembly texts, each for one attack on the engine or the host.
 
 use std::fmt::Write;
 
-/// A component that exports `wasi:cli/run` from these items, the core instance `$i` among them, whose `run` gives an i32.
+/// Component that exports `wasi:cli/run` from these items, among them the core instance `$i` with a function `run` that
+/// returns an i32.
 fn command(items: &str) -> String {
     command_with(items, "")
 }
@@ -21,12 +21,12 @@ fn module(items: &str) -> String {
     command(&format!("(core module $m {items}) (core instance $i (instantiate $m))"))
 }
 
-/// Loops before anything is called.
+/// Loops before any call.
 pub(crate) fn start_loops() -> String {
     module(r#"(func $forever (loop br 0)) (start $forever) (func (export "run") (result i32) i32.const 0)"#)
 }
 
-/// Loops where the host asks for room for what it gives.
+/// Loops when the host allocates memory for its results.
 pub(crate) fn realloc_loops() -> String {
     command(
         r#"(import "wasi:cli/environment@0.2.0"
@@ -42,7 +42,7 @@ pub(crate) fn realloc_loops() -> String {
     )
 }
 
-/// Loops after it has answered, where it should free what it gave.
+/// Loops after its answer, in the function that frees the result.
 pub(crate) fn post_return_loops() -> String {
     command_with(
         r#"(core module $m (func (export "run") (result i32) i32.const 0)
@@ -52,7 +52,7 @@ pub(crate) fn post_return_loops() -> String {
     )
 }
 
-/// Calls the host at every level of an endless recursion, so at the very end of its stack too.
+/// Calls the host at every level of an endless recursion, so also at the end of its stack.
 pub(crate) fn host_call_at_the_end_of_the_stack() -> String {
     command(
         r#"(import "wasi:clocks/monotonic-clock@0.2.0" (instance $clock (export "now" (func (result u64)))))
@@ -64,12 +64,12 @@ pub(crate) fn host_call_at_the_end_of_the_stack() -> String {
     )
 }
 
-/// Recursion without a frame of its own in memory.
+/// Recursion without a frame in memory.
 pub(crate) fn pure_recursion() -> String {
     module(r#"(func $down (call $down) (call $down)) (func (export "run") (result i32) (call $down) i32.const 0)"#)
 }
 
-/// Four memories, of which each alone is within the cap.
+/// Four memories, each of them within the limit.
 pub(crate) fn memories_over_the_cap_in_sum() -> String {
     let mut items = String::from(
         r#"(core module $m (memory 0)
@@ -82,7 +82,7 @@ pub(crate) fn memories_over_the_cap_in_sum() -> String {
     command(&items)
 }
 
-/// Asks for a table of this many elements, and gives up where it does not get it.
+/// Requests a table of this many elements, and ends if it does not get it.
 pub(crate) fn table_of(elements: u32) -> String {
     module(&format!(
         r#"(table 1 funcref) (func (export "run") (result i32)
@@ -91,7 +91,7 @@ pub(crate) fn table_of(elements: u32) -> String {
     ))
 }
 
-/// Copies half of a heap of 124 MiB onto the other half, again and again: each copy is one instruction.
+/// Copies half of a heap of 124 MiB onto the other half, repeatedly: each copy is one instruction.
 pub(crate) fn copies_its_heap() -> String {
     module(
         r#"(memory 1984) (func (export "run") (result i32)
@@ -99,7 +99,7 @@ pub(crate) fn copies_its_heap() -> String {
     )
 }
 
-/// Makes handles of a resource of its own without end.
+/// Creates handles of its own resource without end.
 pub(crate) fn own_handles() -> String {
     command(
         r#"(type $r (resource (rep i32)))
@@ -110,7 +110,7 @@ pub(crate) fn own_handles() -> String {
     )
 }
 
-/// Hands the host a list of a gibibyte, once from where there is no memory and once (`held`) from where there is.
+/// Passes a list of one gibibyte to the host: outside of its memory, or (`held`) inside.
 pub(crate) fn gibibyte_list(held: bool) -> String {
     let pages = if held { 16385 } else { 1 };
     command(&format!(

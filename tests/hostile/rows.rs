@@ -1,14 +1,14 @@
-//! Which test answers for which kind of attack and for which known failing of other runtimes: names alone, each held
-//! against the sources.
+//! Coverage of the attack catalogue: the tests for each kind of attack and for each known defect of other runtimes.
+//! Names alone, each checked against the sources.
 
-/// How many kinds of attack there are.
+/// Number of kinds of attack.
 pub(super) const LAST: u8 = 95;
 
-/// Kinds that are not held against yet: archives and registries, a port for a browser, and the trust that a person gives to a
-/// folder and to the hooks in it.
+/// Kinds that are not covered yet: archives and registries, a port for a browser, and the trust of a person in a folder
+/// and in its hooks.
 pub(super) const NOT_BUILT: [u8; 8] = [54, 55, 56, 57, 69, 77, 89, 91];
 
-/// The tests of each kind, beside the cases that are measured.
+/// Tests of each kind, beside the measured cases.
 pub(super) const ROWS: &[(u8, &[&str])] = &[
     (1, &["limits::a_guest_that_computes_is_stopped_at_its_deadline", "limits::fuel_is_counted_when_it_is_limited"]),
     (
@@ -385,7 +385,7 @@ pub(super) const ROWS: &[(u8, &[&str])] = &[
     ),
 ];
 
-/// What other runtimes were seen to get wrong, and the tests that hold it here.
+/// Defects that were seen in other runtimes, and the tests for them.
 pub(super) const PROBES: &[(&str, &[&str])] = &[
     ("two endless loops on two cores", &["hostile::probes::as_many_endless_loops_as_cores_leave_room_for_others"]),
     ("the client cancels", &["limits::a_dropped_call_stops_and_frees_its_slot"]),

@@ -1,5 +1,5 @@
-//! What an answer may hold: bytes that are no text, characters that a terminal obeys or an eye does not see, words that
-//! look like the host's or like a model's own framing.
+//! Hostile texts in answers: bytes that are not text, control characters, invisible characters, and words that imitate
+//! the host or a model's own framing.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::crib::Crib;
 
-/// A tool that prints `stdout` as it is.
+/// Prints `stdout` unchanged with a tool.
 fn printed(crib: &Crib, stdout: &str) -> Value {
     crib.call("exit_code", &json!({"code": 0, "stdout": stdout}), &[])
 }
@@ -51,7 +51,7 @@ fn what_an_eye_does_not_see_is_flagged() {
     assert_eq!(failed["receipt"]["flags"], json!(["bidirectional"]), "an error is an answer too");
 }
 
-/// JSON with every character that is not ASCII behind an escape.
+/// JSON with every non-ASCII character escaped.
 fn ascii(line: &str) -> String {
     let escape = |c: char| match c.is_ascii() {
         true => c.to_string(),
@@ -89,7 +89,7 @@ fn no_answer_moves_a_terminal() {
     let unseen = "\u{202e}\u{e0041}\u{e0100}\u{fe0f}\u{34f}\u{3164}\u{ffa0}\u{e0080}";
     let evil = "\0\u{1}\u{7}\u{8}\u{1b}[2J\u{1b}]0;title\u{7}\u{1b}P\u{9b}31m\u{9d}\u{7f}".to_owned() + unseen;
     let evil = evil.as_str();
-    // As JSON lets them stand: what is below a space behind an escape, the rest as it is.
+    // As JSON allows them: control characters escaped, the rest unchanged.
     for (code, stdout, stderr) in [(0, json!({"a": evil}).to_string(), evil), (1, String::new(), evil)] {
         let arguments = json!({"code": code, "stdout": stdout, "stderr": stderr}).to_string();
         for flags in [&["--verbose"][..], &["--verbose", "--json"]] {

@@ -1,4 +1,4 @@
-//! The `interface` object in an entry of a `tools.json`.
+//! Object `interface` in an entry of a `tools.json`.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use toolcrib::tool::Basis;
 use super::{field, load, validate};
 use crate::crib::Crib;
 
-/// A crib whose one tool `n` has this interface and these further fields.
+/// Creates a crib with one tool `n` of this interface and these further fields.
 fn crib(interface: Value, more: Value) -> Crib {
     let crib = Crib::with_guests(&["echo"]);
     let mut entry = json!({"name": "n", "command": ["./tools/bin/echo"], "interface": interface});

@@ -1,4 +1,4 @@
-//! What is proven of a tool from its program's bytes and from what it asks for.
+//! Facts about a tool that its program's bytes and its requests prove.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::crib::{Crib, toolbox};
 const FACTS: [&str; 6] =
     ["is_read_only", "is_open_world", "is_destructive", "is_concurrency_safe", "interrupt_behavior", "risk_level"];
 
-/// The tool of a program in text, loaded by itself or, with fields, as an entry.
+/// Tool of a program in text, loaded alone or, with fields, as an entry.
 fn tool(text: &str, entry: Option<Value>) -> Tool {
     let crib = Crib::new();
     crib.install_wat("n", text);
@@ -109,7 +109,7 @@ fn a_network_or_an_unknown_import_proves_nothing() {
         assert!(unproven(&tool(&import(from, &["f"]), Some(json!({"capabilities": {}})))), "{from}");
     }
     assert!(unproven(&tool(r#"(component (import "f" (func)))"#, None)));
-    // What is imported from within cannot hide behind what is imported before it.
+    // An inner import cannot hide behind an earlier import.
     let late = r#"(component (import "wasi:io/streams@0.2.6" (instance)) (core module) (component)
         (import "wasi:http/outgoing-handler@0.2.6" (instance (export "f" (func)))))"#;
     assert!(unproven(&tool(late, None)));
@@ -135,7 +135,7 @@ fn a_program_that_may_keep_values_is_not_read_only() {
         }
         assert!(proven(&told(Some(json!({})))), "{from}");
     }
-    // Nor does a grant without anything to write make it so.
+    // A grant without anything to write does not change that.
     let crib = Crib::with_guests(&["kept_first"]);
     let ran = crib.run(&["inspect", "kept_first", "--json"]);
     let known: Value = serde_json::from_str(&ran.stdout).unwrap();

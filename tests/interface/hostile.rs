@@ -1,4 +1,4 @@
-//! Sources and programs that were made to do harm: each is an error or proves nothing, and the host stands.
+//! Hostile sources and programs: each is an error or proves nothing, and the host survives.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::crib::{Crib, guest};
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 
-/// A number as WebAssembly writes it.
+/// Encodes a number as LEB128.
 fn leb(mut number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
@@ -32,7 +32,7 @@ fn text(text: &str) -> Vec<u8> {
     [&leb(text.len()), text.as_bytes()].concat()
 }
 
-/// Whether anything is told of what these bytes import; to look at them must not bring anything down.
+/// `true` if the imports of these bytes are reported; reading them must not crash.
 fn tells(crib: &Crib, bytes: &[u8]) -> bool {
     fs::write(crib.path("tools/bin/n.wasm"), bytes).unwrap();
     let tool = load(crib, "tools/bin/n.wasm").remove(0);
@@ -80,7 +80,7 @@ fn a_truncated_program_proves_nothing() {
     assert!(tells(&crib, &whole));
     let cuts = (8..400).chain((400..whole.len()).step_by(whole.len() / 60));
     for cut in cuts {
-        // A cut between two sections leaves a whole program: it tells what it still imports, and it cannot run.
+        // A cut between two sections leaves a valid program: its remaining imports are reported, and it cannot run.
         let _ = tells(&crib, &whole[..cut]);
     }
     assert!(!tells(&crib, &whole[..whole.len() - 1]));
@@ -94,7 +94,7 @@ fn random_bytes_prove_nothing_and_bring_nothing_down() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as u8
     };
-    // By themselves, and as the body of each section that is read, so that more than the framing is tried.
+    // Alone, and as the body of each section that is read, so that more than the framing is tested.
     let kinds = [(COMPONENT, None), (COMPONENT, Some(7)), (COMPONENT, Some(10)), (COMPONENT, Some(6))];
     let kinds = kinds.into_iter().chain([(COMPONENT, Some(11)), (MODULE, None), (MODULE, Some(2))]);
     for (round, (header, id)) in kinds.cycle().take(700).enumerate() {
@@ -148,7 +148,7 @@ fn types_and_components_nested_without_end_are_refused_and_the_host_stands() {
     let too_deep = "its types or components are nested deeper than 100 levels";
     for (bytes, read, why) in [
         (deep(100_000), false, too_deep),
-        // Nothing of it is read further: it could be called in no way.
+        // Nothing more is read: it cannot be called in any way.
         (nested, true, "no tool: it exports nothing"),
         ([&command[..], &section(0, &world)].concat(), true, too_deep),
     ] {

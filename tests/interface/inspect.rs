@@ -1,4 +1,4 @@
-//! `toolcrib inspect`: what a person and a program are told of one tool.
+//! `toolcrib inspect`: the output about one tool, for people and for programs.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ fn inspect(crib: &Crib, args: &[&str]) -> Value {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
 }
 
-/// A crib with one tool `n`, of the guest `echo`.
+/// Creates a crib with one tool `n`, of the guest `echo`.
 fn crib(interface: &Value) -> Crib {
     let crib = Crib::with_guests(&["echo"]);
     crib.manifest(&json!({"tools": [{

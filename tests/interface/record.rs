@@ -1,4 +1,4 @@
-//! A record of the Agent Tool standard in a file of its own.
+//! Agent Tool record in its own file.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use toolcrib::tool::{Access, Basis, FileRequest, Format};
 use super::{field, load, validate};
 use crate::crib::{Crib, guest};
 
-/// The smallest record of the guest `echo`, with these further fields.
+/// The smallest Agent Tool record of the guest `echo`, with these further fields.
 fn record(more: Value) -> Value {
     let mut record = json!({
         "schema_version": "0.2.0", "interface_id": "test.echo.interface", "tool_id": "test.echo",
@@ -18,7 +18,7 @@ fn record(more: Value) -> Value {
     record
 }
 
-/// A crib with the guest `echo` and this record of it.
+/// Creates a crib with the guest `echo` and this Agent Tool record of it.
 fn crib(record: &Value) -> Crib {
     let crib = Crib::with_guests(&["echo"]);
     fs::remove_file(crib.path("tools.json")).unwrap();
@@ -266,6 +266,6 @@ fn a_record_asks_for_less_than_the_defaults_and_never_for_more() {
     let plain = limits(record(json!({})), &[]);
     assert_eq!(limits(record(json!({"limits": more, "timeout_ms": 86_400_000})), &[]), plain);
     assert_eq!(limits(record(json!({"limits": {"memoryMb": 2}})), &[])["memoryBytes"], 2 << 20);
-    // What an operator writes stands in the place of the default, for whoever asks for as much.
+    // The operator's value replaces the default, for tools that request as much.
     assert_eq!(limits(record(json!({"limits": more})), &["--max-memory=1GiB"])["memoryBytes"], 1 << 30);
 }

@@ -1,4 +1,4 @@
-//! What an artifact becomes: the tool as the model sees it, its script with its place, its limits and its wishes.
+//! Markdown tools after loading: the tool as the model sees it, its script with its place, its limits and its requests.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use toolcrib::tool::{Basis, Body, Format, Place};
 
 use super::{problems, with_files};
 
-/// The example of the format's own documentation, with a byte order mark and the line ends of Windows.
+/// Example of the format's own documentation, with a byte order mark and the line ends of Windows.
 const EXAMPLE: &str = "\u{feff}---\r\nparameters:\r\n  command: { type: string, required: true }\r\n  timeout_ms: { type: number, required: false }\r\nscript: |\r\n  def run(args):\r\n    return 1\r\ntimeout_ms: 30000\r\n---\r\n\r\n# run_command\r\n\r\n```starlark\r\ndef run(args): fail()\r\n```\r\n\r\n";
 
 #[test]

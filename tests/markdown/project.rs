@@ -1,4 +1,4 @@
-//! A project of artifacts: which files are read, in which order, who may have a name, and what is denied.
+//! Projects of Markdown files: the files that are read, their order, duplicate names, and denials.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn list(names: &[&str]) -> String {
     format!("---\ntools:\n{entries}---\n")
 }
 
-/// A project with something in each of its folders.
+/// Creates a project with a file in each of its folders.
 fn project() -> Crib {
     let hook = "---\nevent: tool.post\npriority: -2\nwhen: payload[\"name\"] == \"a\"\nscript: x\n---\nWhy.\n";
     let own = "---\nmodel: m\ntools:\n  - { name: own, description: ' Own. ', script: x }\nhooks:\n  - name: ownhook\n    event: custom.mine\n    when: { tool: 'git_*', args: { path: '/tmp/*' } }\n    script: x\nnetwork: {}\n---\nProse.\n";

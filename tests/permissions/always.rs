@@ -1,4 +1,4 @@
-//! What an agreement for always is bound to: a call of a tool that has changed since, in whatever, is asked about again.
+//! Binding of a permanent approval: after any change of the tool, its calls need approval again.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use super::terminal::Terminal;
 
 const FLAGS: [&str; 2] = ["--json", "--ask-tool=t"];
 
-/// A crib with one tool `t`, whose entry has these fields besides.
+/// Creates a crib with one tool `t` with these additional fields.
 fn crib(more: Value) -> Crib {
     let crib = Crib::new();
     crib.install(&guest("echo"), "t");
@@ -31,7 +31,7 @@ fn define(crib: &Crib, more: Value) {
     crib.manifest(&json!({ "tools": [entry] }));
 }
 
-/// Agrees for always to calls of `t`, and gives what was asked.
+/// Approves calls of `t` permanently, and returns the question.
 fn agree(crib: &Crib, flags: &[&str]) -> String {
     let mut terminal = Terminal::start(crib.toolcrib(&[&["call", "t", "{}"], &FLAGS[..], flags].concat()));
     let question = terminal.question();
@@ -41,7 +41,7 @@ fn agree(crib: &Crib, flags: &[&str]) -> String {
     question
 }
 
-/// Why a call was let run or refused, and what was said of that.
+/// Reason of a decision without a question, and its message.
 fn unasked(crib: &Crib, flags: &[&str]) -> (String, String) {
     let ran = crib.run(&[&["call", "t", "{}"], &FLAGS[..], flags].concat());
     let line: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
@@ -96,7 +96,7 @@ fn the_same_tool_from_another_source_or_under_another_order_is_asked_about_again
     assert_eq!(unasked(&crib, &flags).0, "always");
     let turned = ["--tools", "second.json", "--tools", "./work/../tools.json"];
     assert_eq!(unasked(&crib, &turned).0, "always", "the same file by another path and in another order is the same");
-    // Now the other source brings what has the name.
+    // Now the other source provides the tool of this name.
     fs::write(crib.path("tools.json"), json!({"tools": [other("v")]}).to_string()).unwrap();
     fs::write(crib.path("second.json"), &copy).unwrap();
     asked_again(&crib, &flags, "another source");

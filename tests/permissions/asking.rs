@@ -1,4 +1,4 @@
-//! A person is asked on a terminal: what they see, what counts as an answer, and how long it holds.
+//! Approvals on a terminal: the question, the accepted answers, and their duration.
 
 use std::fs;
 use std::process::Stdio;
@@ -13,18 +13,18 @@ fn crib() -> Crib {
     Crib::with_guests(&["echo", "empty"])
 }
 
-/// A call of `echo` that a rule asks about.
+/// Calls `echo` under a rule that requires approval.
 fn asked(crib: &Crib, arguments: &Value) -> Terminal {
     Terminal::start(crib.toolcrib(&["call", "echo", &arguments.to_string(), "--json", "--ask-tool=echo"]))
 }
 
-/// The decision in the receipt of a call.
+/// Decision in the receipt of a call.
 fn decision(left: &Left) -> Value {
     let line: Value = serde_json::from_str(&left.stdout).unwrap_or_else(|error| panic!("{error}: {left:?}"));
     line["receipt"]["decision"].clone()
 }
 
-/// A run whose model makes these calls of `echo`, a list of them a step.
+/// Run with a model that makes these calls of `echo`, one number per step.
 fn run(crib: &Crib, steps: &[usize], flags: &[&str]) -> Terminal {
     let call = |n: usize| json!({"name": "echo", "arguments": {"n": n}});
     let mut turns: Vec<_> =
@@ -34,7 +34,7 @@ fn run(crib: &Crib, steps: &[usize], flags: &[&str]) -> Terminal {
     Terminal::start(crib.toolcrib(&[&["run", "--script", "script.json", "--json"], flags].concat()))
 }
 
-/// The decisions of a run's calls.
+/// Decisions of a run's calls.
 fn reasons(left: &Left) -> Vec<String> {
     let events = left.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let results = events.filter(|event| event["type"] == "tool_result");

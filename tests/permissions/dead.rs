@@ -1,4 +1,4 @@
-//! Rules that can never match are told before anything runs: nobody is to rely on a denial that denies nothing.
+//! Rules that can never match are reported before anything runs, so that nobody relies on a denial without effect.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, guest};
 
-/// A crib with `rm`, whose schema is closed, and `open`, whose schema is not.
+/// Creates a crib with `rm`, which has a closed schema, and `open`, which has an open one.
 fn crib() -> Crib {
     let crib = Crib::new();
     crib.install(&guest("echo"), "rm");
@@ -24,7 +24,7 @@ fn crib() -> Crib {
     crib
 }
 
-/// What is said of a rule, by a flag and by a file, where it stops everything.
+/// Message about a rule, by a flag and by a file, that stops the program.
 #[track_caller]
 fn refused(crib: &Crib, rule: &str) -> String {
     let mut said = Vec::new();

@@ -1,4 +1,4 @@
-//! `toolcrib.toml`: where it is looked for, what its rules do, and that a slip in it stops everything.
+//! `toolcrib.toml`: its location, the effect of its rules, and errors in it, which stop the program.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! A terminal with a person at it: a pseudo-terminal whose far end is the program's standard input and error. Standard
-//! output is a pipe, as where a person looks at a question and a program at the answer, unless it is to be there too.
+//! Pseudo-terminal with a simulated person: its far end is the program's standard input and error. Standard output is a
+//! pipe, as when a program reads the answer, unless it is on the terminal too.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -14,9 +14,9 @@ use rustix::fs::OFlags;
 use rustix::ioctl::{Getter, Setter, ioctl, opcode};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// The longest wait for words on the terminal: tests share the machine.
+/// Maximum wait for words on the terminal: tests share the machine.
 const MAX_WAIT: Duration = Duration::from_secs(60);
-/// The columns of the terminal.
+/// Columns of the terminal.
 pub(crate) const COLUMNS: u16 = 100;
 
 /// The program, and the person's end of its terminal.
@@ -28,17 +28,17 @@ pub(crate) struct Terminal {
     read_to: usize,
 }
 
-/// What is left when the program has ended.
+/// Results of the ended program.
 #[derive(Debug)]
 pub(crate) struct Left {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
-    /// Everything that was on the terminal, with what the person typed.
+    /// Everything on the terminal, including the typed text.
     pub(crate) terminal: String,
 }
 
 impl Terminal {
-    /// Starts the program at a terminal of its own.
+    /// Starts the program on its own terminal.
     pub(crate) fn start(command: Command) -> Self {
         let (person, far) = pair();
         Self::start_with(command, far.try_clone().unwrap().into(), person, far)
@@ -82,7 +82,7 @@ impl Terminal {
         Self { person, child, arriving, seen: String::new(), read_to: 0 }
     }
 
-    /// Waits for words after those that were waited for before, and gives what stood between.
+    /// Waits for words after the previous ones, and returns the text in between.
     pub(crate) fn until(&mut self, words: &str) -> String {
         let started = Instant::now();
         loop {
@@ -98,13 +98,13 @@ impl Terminal {
         }
     }
 
-    /// Waits for a question, and gives it.
+    /// Waits for a question, and returns it.
     pub(crate) fn question(&mut self) -> String {
         self.until("question:");
         self.until("(Enter means no): ")
     }
 
-    /// Types something.
+    /// Types text.
     pub(crate) fn types(&mut self, text: &str) {
         self.person.write_all(text.as_bytes()).unwrap();
     }
@@ -135,7 +135,7 @@ impl Drop for Terminal {
     }
 }
 
-/// The person's end of a new terminal, and the program's.
+/// The person's end of a new terminal, and the program's end.
 #[expect(unsafe_code, reason = "the numbers and types of these requests are those of ioctl_tty(2)")]
 fn pair() -> (File, File) {
     let mut options = OpenOptions::new();
@@ -151,7 +151,7 @@ fn pair() -> (File, File) {
     (person, far)
 }
 
-/// Makes a terminal the program's own, so that Ctrl-C reaches it.
+/// Makes a terminal the controlling terminal of the program, so that Ctrl-C reaches it.
 #[expect(unsafe_code, reason = "two system calls between fork and exec, which allocate nothing")]
 fn at_terminal(command: &mut Command, terminal: File) {
     let attach = move || {

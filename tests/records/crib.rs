@@ -1,4 +1,4 @@
-//! `toolcrib export`: the records of a crib.
+//! `toolcrib export`: Agent Tool records of a crib.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::standard::Standard;
 use crate::crib::{Crib, toolbox};
 
-/// The export of a crib with these flags.
+/// Export of a crib with these flags.
 fn export(crib: &Crib, flags: &[&str]) -> Value {
     let ran = crib.run(&[&["export", "--format", "agent-tool"], flags].concat());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     serde_json::from_str(&ran.stdout).unwrap()
 }
 
-/// A crib of tools in every standing.
+/// Creates a crib with tools of every availability.
 fn varied() -> Crib {
     let crib = Crib::with_guests(&["echo"]);
     let tool =

@@ -1,4 +1,4 @@
-//! The records of calls: what stands in them, what never does, and that they are written whole.
+//! Agent Tool records of calls: their content, excluded content, and complete writes.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,7 +17,7 @@ use super::standard::Standard;
 use super::watched::{Run, Watched, call, on_threads};
 use crate::crib::Crib;
 
-/// Says what it is told to.
+/// Hook with a constant verdict and review.
 struct Says(Verdict, Review);
 
 impl Hook for Says {
@@ -34,7 +34,7 @@ impl Hook for Says {
     }
 }
 
-/// Answers every question.
+/// Approver with a constant answer.
 struct Answers(ApprovalAnswer);
 
 impl Approver for Answers {
@@ -52,7 +52,7 @@ fn modify(arguments: Value) -> Verdict {
     Verdict::Modify(Modification { arguments, mutation_source, reason })
 }
 
-/// A crib whose tool `echo` takes a sensitive `token`, and some that end otherwise.
+/// Creates a crib with a tool `echo` that takes a sensitive `token`, and tools with other outcomes.
 fn crib() -> Crib {
     let crib = Crib::with_guests(&["echo", "exit_code", "big_result", "sleep", "empty"]);
     let properties = json!({"a": {}, "path": {"type": "string"}, "token": {"type": "string", "format": "password"}});
@@ -69,7 +69,7 @@ fn crib() -> Crib {
     crib
 }
 
-/// The records of calls that end in every way.
+/// Agent Tool records of calls with every outcome.
 fn every_end() -> Run {
     let (watched, crib) = (Watched::new(), crib());
     let policy = [(Behavior::Deny, "open(a=secret)"), (Behavior::Ask, "open(a=risky)")];
@@ -287,7 +287,7 @@ fn a_folder_that_others_could_write_is_refused() {
 #[test]
 fn a_record_that_cannot_be_written_is_told_of_once() {
     let (watched, crib) = (Watched::new(), crib());
-    // Somebody holds the lock of one file and does not give it back.
+    // Another process holds the lock of one file and does not release it.
     let held = fs::File::open(watched.folder().join("results.ndjson")).unwrap();
     held.lock().unwrap();
     let runtime = watched.builder(&crib).build().unwrap();

@@ -1,5 +1,5 @@
-//! The standard's schemas, from outside the repository: `$TOOLCRIB_STANDARDS/agent-tool-0.2.0`, or the folder `shared`
-//! beside the repository. Where neither is there, what needs them is skipped and says so.
+//! Schemas of the Agent Tool standard, from outside the repository: `$TOOLCRIB_STANDARDS/agent-tool-0.2.0`, or the
+//! folder `shared` beside the repository. Without either, the checks are skipped with a message.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use jsonschema::Validator;
 use serde_json::Value;
 
 const VERSION: &str = "agent-tool-0.2.0";
-/// The names of the schemas by the kinds of our records: an export's arrays, and the files of a run.
+/// Names of the schemas by the kinds of our Agent Tool records: the arrays of an export, and the files of a run.
 const KINDS: [(&str, &str); 15] = [
     ("declarations", "tool-declaration"),
     ("interfaces", "tool-interface"),
@@ -28,12 +28,12 @@ const KINDS: [(&str, &str); 15] = [
     ("result-persistence", "result-persistence"),
 ];
 
-/// The kinds of records that a run leaves.
+/// Kinds of Agent Tool records that a run writes.
 pub(crate) fn kinds_of_a_run() -> impl Iterator<Item = &'static str> {
     KINDS[7..].iter().map(|(kind, _)| *kind)
 }
 
-/// The standard, and what was held against it.
+/// The standard, and the number of validated Agent Tool records.
 pub(crate) struct Standard {
     schemas: BTreeMap<&'static str, Validator>,
     counts: BTreeMap<&'static str, (usize, usize)>,
@@ -41,7 +41,7 @@ pub(crate) struct Standard {
 }
 
 impl Standard {
-    /// The standard, where it is.
+    /// Finds the standard, if the machine has it.
     pub(crate) fn find() -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let named = std::env::var_os("TOOLCRIB_STANDARDS").map(PathBuf::from);
@@ -59,14 +59,14 @@ impl Standard {
         Some(Self { schemas, counts: BTreeMap::new(), wrong: Vec::new() })
     }
 
-    /// What is wrong with a record.
+    /// Violations of the schema by an Agent Tool record.
     pub(crate) fn violations(&self, kind: &str, record: &Value) -> Vec<String> {
         let schema = &self.schemas[kind];
         let wrong = schema.iter_errors(record).map(|error| format!("{kind}: {error} at {}", error.instance_path()));
         wrong.collect()
     }
 
-    /// Holds records of a kind against their schema.
+    /// Validates Agent Tool records of a kind against their schema.
     pub(crate) fn check(&mut self, kind: &str, records: &[Value]) {
         let (kind, _) = self.schemas.get_key_value(kind).expect("a known kind");
         let kind = *kind;
@@ -79,7 +79,7 @@ impl Standard {
         }
     }
 
-    /// Tells the counts, and sees that nothing was wrong.
+    /// Prints the counts, and asserts that there were no violations.
     #[track_caller]
     pub(crate) fn settle(self, of: &str) {
         for (kind, (all, failed)) in &self.counts {

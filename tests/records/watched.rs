@@ -1,4 +1,4 @@
-//! A runtime whose calls are recorded, and the records as they stand in their files.
+//! Runtime that writes Agent Tool records, and the Agent Tool records as read from their files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,13 +13,13 @@ use toolcrib::{Builder, Error, Runtime, ToolCall, ToolResult};
 use super::standard::kinds_of_a_run;
 use crate::crib::Crib;
 
-/// A folder of records, and who writes there.
+/// Folder of Agent Tool records, and its writer.
 pub(crate) struct Watched {
     dir: TempDir,
     records: Option<Arc<AgentToolRecorder>>,
 }
 
-/// The records of a run by kind.
+/// Agent Tool records of a run by kind.
 pub(crate) struct Run(BTreeMap<&'static str, Vec<Value>>);
 
 impl Watched {
@@ -27,7 +27,7 @@ impl Watched {
         Self::with(|records| records)
     }
 
-    /// The same, with records that are told something first.
+    /// The same, with a configured recorder.
     pub(crate) fn with(settle: impl FnOnce(AgentToolRecorder) -> AgentToolRecorder) -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let records =
@@ -39,7 +39,7 @@ impl Watched {
         self.dir.path().join("records")
     }
 
-    /// A builder of a runtime with the tools of a crib, whose calls are recorded.
+    /// Builder of a runtime with the tools of a crib and this recorder.
     pub(crate) fn builder(&self, crib: &Crib) -> Builder {
         let records = self.records.clone().expect("records that are open");
         Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).observer(records)
@@ -50,12 +50,12 @@ impl Watched {
         self.try_finish().expect("records that could be written");
     }
 
-    /// The same, where something may be wrong.
+    /// The same, returning an error instead of panicking.
     pub(crate) fn try_finish(&self) -> Result<(), Error> {
         self.records.as_ref().expect("records that are open").finish()
     }
 
-    /// Closes the records and reads them.
+    /// Closes the files and reads them.
     pub(crate) fn close(mut self) -> Run {
         self.finish();
         drop(self.records.take());
@@ -64,7 +64,7 @@ impl Watched {
 }
 
 impl Run {
-    /// The records in a folder.
+    /// Reads the Agent Tool records in a folder.
     pub(crate) fn read(folder: &Path) -> Self {
         let read = |kind| {
             let text = fs::read_to_string(folder.join(kind).with_extension("ndjson")).expect("a file of records");
@@ -74,19 +74,19 @@ impl Run {
         Self(kinds_of_a_run().map(read).collect())
     }
 
-    /// The records of a kind.
+    /// Agent Tool records of a kind.
     pub(crate) fn all(&self, kind: &str) -> &[Value] {
         &self.0[kind]
     }
 
-    /// The one record of a kind.
+    /// The only Agent Tool record of a kind.
     #[track_caller]
     pub(crate) fn only(&self, kind: &str) -> &Value {
         let [record] = self.all(kind) else { panic!("{kind}: {:#?}", self.all(kind)) };
         record
     }
 
-    /// The record of a kind of the call with this identifier of the caller's.
+    /// Agent Tool record of a kind for the call with this identifier.
     #[track_caller]
     pub(crate) fn of(&self, kind: &str, call: &str) -> &Value {
         let invocation = self.all("invocations").iter().find(|record| record["native_call_id"] == call);
@@ -94,22 +94,22 @@ impl Run {
         self.all(kind).iter().find(|record| record["invocation_id"] == *id).unwrap_or_else(|| panic!("no {kind}"))
     }
 
-    /// The records by kind.
+    /// Agent Tool records by kind.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = (&'static str, &[Value])> {
         self.0.iter().map(|(kind, records)| (*kind, records.as_slice()))
     }
 
-    /// All of it as text.
+    /// All of them as text.
     pub(crate) fn text(&self) -> String {
         self.0.values().flatten().map(ToString::to_string).collect()
     }
 
-    /// The values of a field in the records of a kind.
+    /// Values of a field in the Agent Tool records of a kind.
     pub(crate) fn values(&self, kind: &str, field: &str) -> Vec<String> {
         self.all(kind).iter().map(|record| record[field].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// The states that the one call went through.
+    /// States of the only call, in order.
     #[track_caller]
     pub(crate) fn states(&self) -> Vec<String> {
         let transitions = self.only("invocations")["status_transitions"].as_array().expect("transitions").clone();
@@ -122,7 +122,7 @@ pub(crate) fn call(runtime: &Runtime, name: &str, arguments: &Value) -> ToolResu
     on_threads(runtime.call(ToolCall::new(name, name, arguments.to_string())))
 }
 
-/// Runs a future to its end on threads of its own.
+/// Runs a future to its end on new threads.
 pub(crate) fn on_threads<T>(future: impl Future<Output = T>) -> T {
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
     tokio.block_on(future)

@@ -1,4 +1,4 @@
-//! `toolcrib result` as a contract, through the built program.
+//! Contract of `toolcrib result`, through the built program.
 
 use serde_json::{Value, json};
 use toolcrib::Results;

@@ -1,5 +1,5 @@
-//! What a rich tool asks of the host: other tools and the model, each only if granted, under budgets, and in the records as a
-//! tree.
+//! Requests of a rich tool to the host: other tools and the model, each only if granted, under budgets, and recorded as
+//! a tree.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -13,7 +13,7 @@ use toolcrib::{Model, Outcome, Policy};
 
 use super::{call, crib, record, runtime};
 
-/// A model that says how it was asked.
+/// Model that repeats its request.
 #[derive(Default)]
 struct Parrot(AtomicU64);
 
@@ -71,7 +71,7 @@ fn questions_and_answers_are_counted_and_bounded() {
     assert_eq!(call(&runtime, "asks", json!({"prompt": "p", "times": 8})).receipt.completions, 8);
     let ninth = call(&runtime, "asks", json!({"prompt": "p", "times": 9}));
     assert!(ninth.content().contains("has asked the model 8 times"), "{}", ninth.content());
-    // What it calls asks out of the same eight.
+    // Calls that it makes use the same budget of eight requests.
     let inner = json!({"name": "asks", "arguments": {"prompt": "p", "times": 5}, "times": 2});
     let together = call(&runtime, "calls", inner);
     assert!(together.content().contains("has asked the model 8 times"), "{}", together.content());

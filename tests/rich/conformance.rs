@@ -1,4 +1,4 @@
-//! The system of tool plugins, case by case: its own example and its two tests, and each of its rules.
+//! Conformance with the system of tool plugins: its own example, its two tests, and each of its rules.
 
 use serde_json::json;
 use toolcrib::call::{Form, Part};
@@ -54,7 +54,7 @@ fn case_2_what_is_no_string_becomes_text_and_only_an_envelope_stays_structured()
     let native = call(&runtime, "native", json!({}));
     assert_eq!(native.form, Form::Native { format: "openai.chat_completions".into() });
     assert!(native.content().starts_with("{\"type\":\"provider_native_tool_result\""), "{}", native.content());
-    // An object that only looks like an envelope is none.
+    // An object that only resembles an envelope is not one.
     let forged = json!({"value": native.content()});
     assert_eq!(call(&runtime, "echo", forged).form, Form::Text);
 }

@@ -1,4 +1,4 @@
-//! What a component says of itself is read from its bytes: nothing of it runs, and nothing in it is believed.
+//! Descriptors of a component are read from its bytes: nothing of it runs, and nothing in it is trusted.
 
 use serde_json::{Value, json};
 use toolcrib::tool::Basis;
@@ -29,7 +29,7 @@ fn a_component_that_traps_at_once_is_described_without_running() {
     let schema: Value = serde_json::from_str(&schema.stdout).unwrap();
     assert_eq!(schema[0]["function"]["parameters"]["properties"]["a"]["type"], "integer");
     assert!(crib.logs().is_empty(), "nothing ran");
-    // The real one: its code runs first when it is called.
+    // The real component: its code runs first when it is called.
     let trapping = super::crib();
     let result = call(&super::runtime(&trapping, |builder| builder), "trap", json!({}));
     assert_eq!(result.receipt.outcome, Outcome::Trap);
@@ -86,7 +86,7 @@ fn a_descriptor_only_asks_and_vouches_for_nothing() {
     });
     crib.install(&guest("rich"), "rich");
     described(&crib, "tools/bin/rich.wasm", &guest("rich"), &[asks]);
-    // Even where an operator's own manifest names the component.
+    // The same with an operator's own manifest that names the component.
     crib.manifest(&json!({"tools": [{"name": "echo", "command": ["./tools/bin/rich"]}]}));
     let runtime: Runtime = runtime_of(&crib, "tools.json", |builder| builder);
     assert_eq!(runtime.grant("echo").unwrap().granted(), [""; 0]);
@@ -95,13 +95,13 @@ fn a_descriptor_only_asks_and_vouches_for_nothing() {
     let tool = runtime.tool("echo").unwrap();
     assert!(!tool.interface.safety.is_concurrency_safe.value);
     assert_eq!(runtime.limits("echo").unwrap().memory, toolcrib::tool::Limits::default().memory);
-    // Neither does one that asks for nothing.
+    // The same with a descriptor that requests nothing.
     let claims = json!({"name": "echo", "interface": {"is_concurrency_safe": true}});
     described(&crib, "bare.wasm", &guest("rich"), &[claims]);
     let write = toolcrib::Policy::default().allow(toolcrib::policy::Permission::Write(crib.path("work")));
     let bare = runtime_of(&crib, "bare.wasm", |builder| builder.policy(write));
     assert!(!bare.tool("echo").unwrap().interface.safety.is_concurrency_safe.value);
-    // What the operator states himself, he means.
+    // A statement of the operator is trusted.
     let entry =
         json!({"name": "echo", "command": ["./tools/bin/rich"], "capabilities": {"model": true, "tools": ["add"]}});
     crib.manifest(&json!({ "tools": [entry] }));

@@ -1,4 +1,4 @@
-//! For whom a tool is: what is for others is neither shown nor called, and says why.
+//! Enablement of tools: a tool for other models is neither shown nor called, and the message states the reason.
 
 use serde_json::{Value, json};
 use toolcrib::{Availability, Outcome};

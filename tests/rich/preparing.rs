@@ -1,4 +1,4 @@
-//! What is done once a session: under the tool's own grant, kept by component and configuration.
+//! Preparation once per session: under the tool's own grant, cached by component and configuration.
 
 use serde_json::json;
 use toolcrib::{Outcome, ToolCall};
@@ -20,7 +20,7 @@ fn a_tool_prepares_once_a_session_and_finds_it_in_every_call() {
         let first = session.call(prepared()).await.content().into_owned();
         assert!(first.starts_with("one "), "{first}");
         assert_eq!(session.call(prepared()).await.content(), first, "the number would be another one");
-        // Calls at once wait for one preparing.
+        // Concurrent calls wait for one preparation.
         let other = runtime.session();
         let (second, third) = tokio::join!(other.call(prepared()), other.call(prepared()));
         assert_eq!(second.content(), third.content());

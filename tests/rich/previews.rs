@@ -1,4 +1,4 @@
-//! What a call is about to do, told before it runs and to whoever is asked.
+//! Previews of calls: shown before a call runs, and in the request for approval.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use toolcrib::{Outcome, Policy};
 
 use super::{call, crib, runtime, watched};
 
-/// Somebody who writes down what he is told, and says no.
+/// Approver that records each preview and refuses.
 #[derive(Default)]
 struct Doubter(Mutex<Vec<Option<String>>>);
 

@@ -1,4 +1,4 @@
-//! Whose a call is: configuration, then claims, then the name.
+//! Routing of calls: configuration, then claims, then the name.
 
 use serde_json::json;
 use toolcrib::{Outcome, Runtime, ToolCall};
@@ -56,9 +56,9 @@ fn two_claims_are_an_error_that_names_both() {
     let result = made(&runtime, unnamed("text"));
     assert_eq!(result.receipt.outcome, Outcome::BadArguments);
     assert!(result.content().contains("`raw` and `claims` both claim this call"), "{}", result.content());
-    // It claims everything, and gets no call that names a tool of somebody else.
+    // It claims everything, and gets no call that names a tool of another component.
     assert_eq!(call(&runtime, "echo", json!({"value": "x"})).receipt.tool, "echo");
-    // And what has a name that nothing has.
+    // It also gets a call with an unknown name.
     assert_eq!(call(&runtime, "anything", json!({})).receipt.tool, "claims");
 }
 

@@ -1,4 +1,4 @@
-//! What a call shows while it runs: in order, bounded, and nothing after its end.
+//! Output of a running call: in order, bounded, and nothing after its end.
 
 use std::sync::Arc;
 

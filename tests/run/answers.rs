@@ -1,10 +1,10 @@
-//! Odd but real answers, whole and streamed.
+//! Unusual but real responses, whole and streamed.
 
 use serde_json::{Value, json};
 
 use super::place::*;
 
-/// What the model is told of its calls, after the answer `first`.
+/// Messages for the model about its calls, after the response `first`.
 async fn told_after(first: wiremock::ResponseTemplate, args: &[&str]) -> Vec<Value> {
     let server = server([first, says("done")]).await;
     let end = Place::new().ask(&base(&server), &[&["go"], args].concat()).ended(0);
@@ -136,7 +136,7 @@ async fn a_stream_is_known_by_its_bytes_and_its_odd_ends_are_ends() {
     ] {
         for mime in ["text/event-stream", "application/json", "text/plain; charset=utf-8"] {
             let server = server([wiremock::ResponseTemplate::new(200).set_body_raw(body.clone(), mime)]).await;
-            // Also to a request that did not wish for a stream.
+            // Also for a request without streaming.
             for flag in ["--stream", "--no-stream"] {
                 let end = place.ask(&base(&server), &["go", flag]).ended(0);
                 assert_eq!(end.stdout, "hello\n", "{flag} {mime} {body}");

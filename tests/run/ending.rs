@@ -1,4 +1,4 @@
-//! How a run ends when nobody answers: at its last step, or from outside.
+//! Ends of a run without an answer: at the last step, or from outside.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command};
@@ -36,7 +36,8 @@ fn an_interrupt_stops_every_call_and_leaves_their_records() {
         let child = place.start(&["--script", &script, "--json", "--save-messages", "talk.json", "--timeout", "10m"]);
         let begun = |event: &Value| {
             let begun = event["type"] == "tool_result";
-            // What has not begun when the signal comes never does, and leaves no record: the others get their turn.
+            // A call that has not started when the signal comes never starts, and leaves no record; the others
+            // continue.
             std::thread::sleep(Duration::from_millis(if begun { 300 } else { 0 }));
             begun
         };
@@ -73,7 +74,7 @@ fn an_interrupt_ends_a_run_that_waits_for_its_prompt() {
     let place = Place::new();
     let mut command = place.command(&["-", "--model", "m"]);
     let mut child = command.stdin(std::process::Stdio::piped()).spawn().expect("the program starts");
-    // The program is up once it has its handlers; before that, a signal ends it as any other.
+    // The program is ready once it has its handlers; before that, a signal ends it like any other.
     std::thread::sleep(Duration::from_secs(1));
     let (code, took) = interrupt(&mut child, "-INT");
     assert!(code == Some(130) && took < Duration::from_secs(2), "{code:?} {took:?}");
@@ -86,7 +87,7 @@ fn an_interrupt_ends_a_run_whose_thread_is_stuck() {
         let place = Place::new();
         assert!(Command::new("mkfifo").arg(place.path("pipe")).status().expect("`mkfifo` runs").success());
         let mut child = place.start(&["--script", "pipe"]);
-        // Opens once the program reads the script, which it does without a turn for anything else, and keeps it waiting.
+        // Opens once the program reads the script, which blocks it and keeps it waiting.
         let writer = std::fs::OpenOptions::new().write(true).open(place.path("pipe")).expect("a pipe");
         let (code, took) = interrupt(&mut child, signal);
         assert!(code == Some(wanted) && took < Duration::from_secs(3), "{code:?} {took:?}");
@@ -94,7 +95,7 @@ fn an_interrupt_ends_a_run_whose_thread_is_stuck() {
     }
 }
 
-/// Interrupts a run once an event is told for which `when` holds; its exit code, how long it took, and its events.
+/// Interrupts a run once an event satisfies `when`; returns its exit code, its duration, and its events.
 #[cfg(unix)]
 fn interrupted_after(
     mut child: Child,

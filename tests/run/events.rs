@@ -1,4 +1,4 @@
-//! What is told: the answer on standard output, the trace on standard error, or events.
+//! Output of a run: the answer on standard output, the trace on standard error, or events.
 
 use std::fs;
 use std::process::Stdio;
@@ -86,7 +86,7 @@ async fn calls_of_one_step_run_at_the_same_time() {
     let place = Place::new();
     let end = place.ask(&base(&server), &["go", "--json", "--concurrency", "8"]).ended(0);
     let end = end.events().pop().expect("an event");
-    // One after another, eight seconds asleep would be the least.
+    // One after another, they would sleep for at least eight seconds.
     assert!(end["ms"].as_u64().expect("milliseconds") < 7000, "{end}");
 }
 

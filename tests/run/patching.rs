@@ -1,4 +1,4 @@
-//! A tool that takes text, the same through both APIs: as a custom tool with its grammar, and as a function with one field.
+//! Free-text tool through both APIs: as a custom tool with its grammar, and as a function with one field.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::crib::toolbox;
 
 const PATCH: &str = "*** Begin Patch\n*** Update File: notes.md\n one\n-two\n+TWO\n*** End Patch\n";
 
-/// What a run with these answers at this path makes of the file; with what was sent, and what was told.
+/// Content of the file after a run with these responses at this path, with the requests and the output.
 async fn edited(path: &str, answers: [ResponseTemplate; 2], args: &[&str]) -> (String, Vec<Value>, End) {
     let server: MockServer = server_at(path, answers).await;
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! A home, a folder with a few tools, and servers that say what they are told to say.
+//! Home, folder with a few tools, and servers with scripted responses.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use wiremock::matchers::{method, path};
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 
-/// Writes its standard input to standard output.
+/// Copies its standard input to standard output.
 const ECHO: &str = r#"(module
   (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
@@ -40,7 +40,7 @@ const SPIN: &str = r#"(module
   (memory (export "memory") 1)
   (func (export "_start") (loop $for_ever (br $for_ever))))"#;
 
-/// Opens `../secret.txt` beside its first folder, and fails with an error object where it is not let in.
+/// Opens `../secret.txt` beside its first folder, and fails with an error object if access is refused.
 const PEEK: &str = r#"(module
   (import "wasi_snapshot_preview1" "path_open"
     (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
@@ -60,12 +60,12 @@ const PEEK: &str = r#"(module
 
 const TOOLS: [(&str, &str); 4] = [("echo", ECHO), ("nap", NAP), ("spin", SPIN), ("peek", PEEK)];
 
-/// A folder with `tools.json` and its programs, to work in.
+/// Working folder with `tools.json` and its programs.
 pub(super) struct Place {
     root: TempDir,
 }
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) code: Option<i32>,
@@ -109,7 +109,8 @@ impl Place {
         serde_json::from_str(&self.read(name)).expect("JSON")
     }
 
-    /// The program with `run` and these arguments, and no variable from outside. Compiled tools are shared by all tests.
+    /// Command `run` of the program with these arguments, and no variable from outside. All tests share the compiled
+    /// tools.
     pub(super) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
         command
@@ -128,7 +129,7 @@ impl Place {
         end(&mut self.command(args))
     }
 
-    /// Asks the server at `uri`, with retries that wait no time.
+    /// Runs against the server at `uri`, with retries without delay.
     pub(super) fn ask(&self, uri: &str, args: &[&str]) -> End {
         self.run(&[&["--base-url", uri, "--model", "m", "--http-retry-backoff", "1ms"], args].concat())
     }
@@ -137,14 +138,14 @@ impl Place {
         self.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
     }
 
-    /// A script in a file.
+    /// Writes a script to a file.
     pub(super) fn script(&self, turns: Value) -> String {
         let name = "script.json";
         self.write(name, json!({ "prompt": "go", "turns": turns }).to_string());
         name.to_owned()
     }
 
-    /// How the calls ended that the audit log holds, in its order.
+    /// Outcomes of the calls in the audit log, in order.
     pub(super) fn audited(&self) -> Vec<String> {
         let Ok(folder) = fs::read_dir(self.path("audit")) else { return Vec::new() };
         let files = folder.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file());
@@ -167,7 +168,7 @@ impl End {
         self.stdout.lines().map(event).collect()
     }
 
-    /// Sees that the run ended with this code.
+    /// Asserts that the run ended with this code.
     #[track_caller]
     pub(super) fn ended(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
@@ -175,7 +176,7 @@ impl End {
     }
 }
 
-/// Gives one response after another, and the last for ever.
+/// Returns one response after another, and repeats the last.
 struct Sequence(Mutex<Vec<ResponseTemplate>>);
 
 impl Respond for Sequence {
@@ -185,12 +186,12 @@ impl Respond for Sequence {
     }
 }
 
-/// A server that gives these responses.
+/// Server with these responses.
 pub(super) async fn server(responses: impl IntoIterator<Item = ResponseTemplate>) -> MockServer {
     server_at("/v1/chat/completions", responses).await
 }
 
-/// A server that gives these responses there.
+/// Server with these responses at a path.
 pub(super) async fn server_at(at: &str, responses: impl IntoIterator<Item = ResponseTemplate>) -> MockServer {
     let server = MockServer::start().await;
     let sequence = Sequence(Mutex::new(responses.into_iter().collect()));
@@ -198,41 +199,41 @@ pub(super) async fn server_at(at: &str, responses: impl IntoIterator<Item = Resp
     server
 }
 
-/// The address to give as `--base-url`.
+/// Address for `--base-url`.
 pub(super) fn base(server: &MockServer) -> String {
     format!("{}/v1", server.uri())
 }
 
-/// The bodies of the requests so far.
+/// Bodies of the requests so far.
 pub(super) async fn bodies(server: &MockServer) -> Vec<Value> {
     let requests = server.received_requests().await.expect("requests are recorded");
     requests.iter().map(|request| serde_json::from_slice(&request.body).expect("JSON")).collect()
 }
 
-/// What the header `name` was in each of the requests so far.
+/// Values of the header `name` in the requests so far.
 pub(super) async fn headers(server: &MockServer, name: &str) -> Vec<String> {
     let requests = server.received_requests().await.expect("requests are recorded");
     let header = |request: &Request| request.headers.get(name)?.to_str().ok().map(str::to_owned);
     requests.iter().map(|request| header(request).unwrap_or_default()).collect()
 }
 
-/// A whole answer with this message.
+/// Complete response with this message.
 pub(super) fn message(message: Value) -> ResponseTemplate {
     ResponseTemplate::new(200).set_body_json(json!({ "choices": [{ "message": message, "finish_reason": "stop" }] }))
 }
 
-/// A whole answer with this text.
+/// Complete response with this text.
 pub(super) fn says(text: &str) -> ResponseTemplate {
     message(json!({ "role": "assistant", "content": text }))
 }
 
-/// A whole answer that calls tools: name, identifier, arguments.
+/// Complete response that calls tools: name, identifier, arguments.
 pub(super) fn calls(calls: &[(&str, &str, &str)]) -> ResponseTemplate {
     let call = |(name, id, arguments): &(&str, &str, &str)| json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } });
     message(json!({ "role": "assistant", "content": null, "tool_calls": calls.iter().map(call).collect::<Vec<_>>() }))
 }
 
-/// A stream of these events' data.
+/// Stream with the data of these events.
 pub(super) fn stream(data: &[Value]) -> ResponseTemplate {
     let text: String = data
         .iter()
@@ -244,17 +245,17 @@ pub(super) fn stream(data: &[Value]) -> ResponseTemplate {
     ResponseTemplate::new(200).set_body_raw(text, "text/event-stream")
 }
 
-/// A part of a stream with this delta.
+/// Part of a stream with this delta.
 pub(super) fn delta(delta: Value) -> Value {
     json!({ "object": "chat.completion.chunk", "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
 }
 
-/// The part of a stream that ends it.
+/// Last part of a stream.
 pub(super) fn finish(reason: &str) -> Value {
     json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] })
 }
 
-/// A server that answers each connection with the next of these texts, as they are, and hangs up.
+/// Server that answers each connection with the next of these texts, unchanged, and closes it.
 pub(super) fn blunt_server(texts: Vec<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/v1", listener.local_addr().expect("an address"));

@@ -1,4 +1,4 @@
-//! What is sent, and from which flag, variable or default it comes.
+//! Requests of a run, and the flag, variable or default of each value.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The Responses API: what is sent, and what is made of whole answers, streams and ends.
+//! Responses API: requests, and the handling of whole responses, streams and ends.
 
 use serde_json::{Value, json};
 use wiremock::{MockServer, ResponseTemplate};
@@ -9,12 +9,12 @@ async fn responses(answers: impl IntoIterator<Item = ResponseTemplate>) -> MockS
     server_at("/v1/responses", answers).await
 }
 
-/// Asks a server through this API.
+/// Runs against a server with this API.
 fn ask(place: &Place, server: &MockServer, args: &[&str]) -> End {
     place.ask(&base(server), &[&["go", "--api", "responses"], args].concat())
 }
 
-/// A whole response with this output.
+/// Complete response with this output.
 fn output(items: Value) -> ResponseTemplate {
     ResponseTemplate::new(200).set_body_json(response("completed", items))
 }
@@ -41,7 +41,7 @@ fn done() -> ResponseTemplate {
     output(json!([text("done")]))
 }
 
-/// A stream of these events, each under its own name.
+/// Stream of these events, each under its own name.
 fn events(events: &[Value]) -> ResponseTemplate {
     let line = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default());
     ResponseTemplate::new(200).set_body_raw(events.iter().map(line).collect::<String>(), "text/event-stream")
@@ -130,7 +130,7 @@ async fn calls_of_both_kinds_are_answered_in_their_order() {
         json!({ "id": "b", "type": "custom", "custom": { "name": "no_such", "input": "*** Begin\n" } })
     );
     assert_eq!(saved[1]["output_items"], json!([reasoning, "text", "call", "call", "call"]));
-    // The same conversation goes on through the other API, which has no word for reasoning.
+    // The same conversation continues with the other API, which cannot express reasoning.
     let chat = self::server([says("well")]).await;
     place.ask(&base(&chat), &["and now?", "--load-messages", "talk.json"]).ended(0);
     let messages = bodies(&chat).await[0]["messages"].take();
@@ -173,7 +173,7 @@ async fn a_stream_of_text_and_calls_is_put_together() {
     let outputs: Vec<_> = input.as_array().expect("items").iter().filter_map(|item| item["output"].as_str()).collect();
     assert_eq!(outputs, ["{\"n\":1}", "{\"n\":2}"]);
 
-    // Events that do not repeat in their data what they are.
+    // Events that do not repeat their type in their data.
     let nameless = format!(
         "event: response.output_text.delta\ndata: {}\n\nevent: response.completed\ndata: {}\n\n",
         json!({ "delta": "hello" }),

@@ -1,4 +1,4 @@
-//! When a server is asked again, and when not.
+//! Retries: the conditions for another request to a server.
 
 use std::time::{Duration, Instant};
 

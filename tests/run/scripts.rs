@@ -1,4 +1,4 @@
-//! A script in the place of a model, and the demonstration.
+//! Scripts that replace a model, and the demonstration.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What is agreed to and what is not: scenarios 6 to 8 and 16.
+//! Approvals and refusals: scenarios 6 to 8 and 16.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn policy(rules: &[(Behavior, &str)]) -> Policy {
     rules.iter().map(rule).fold(Policy::default(), Policy::rule)
 }
 
-/// A person who takes until `leave` is given, and tells of every question.
+/// Approver that waits for `leave`, and reports every question.
 struct Person {
     asked: mpsc::UnboundedSender<String>,
     leave: Arc<Semaphore>,
@@ -36,7 +36,7 @@ impl Approver for Person {
     }
 }
 
-/// Puts another argument in the place of the model's.
+/// Hook that replaces the model's argument.
 struct Rewrites;
 
 impl Hook for Rewrites {

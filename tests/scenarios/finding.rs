@@ -1,4 +1,4 @@
-//! Finding tools, and what is checked before one runs: scenarios 1 to 5.
+//! Search for tools, and checks before one runs: scenarios 1 to 5.
 
 use std::fs;
 

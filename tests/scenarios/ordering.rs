@@ -8,7 +8,7 @@ use toolcrib::{Runtime, ToolCall, ToolResult};
 use super::crib;
 use crate::records::watched::{Watched, call, on_threads};
 
-/// The results of one step, in the order in which they are told.
+/// Results of one step, in the order in which they are reported.
 fn step(runtime: &Runtime, calls: &[(&str, &str, Value)]) -> Vec<ToolResult> {
     let calls = calls.iter().map(|(id, name, arguments)| ToolCall::new(*id, *name, arguments.to_string())).collect();
     on_threads(async {
@@ -61,7 +61,7 @@ fn scenario_10_parallel_reads_run_together_while_exclusive_writes_keep_their_ord
     drop(runtime);
     let run = watched.close();
     let time = |call: &str, field: &str| run.of("invocations", call)[field].as_str().unwrap().to_owned();
-    // A call is signed for when its turn has passed, so what counts is when its tool had answered.
+    // A call is recorded after its turn, so the time of its tool's answer counts.
     let answered = |call: &str| {
         let id = &run.of("invocations", call)["invocation_id"];
         let of_it = run.all("progress").iter().find(|one| one["invocation_id"] == *id && one["status"] == "running");

@@ -1,4 +1,4 @@
-//! Answers, and what can be known of a call afterwards: scenarios 12 to 15 and 17.
+//! Results, and the information about a call afterwards: scenarios 12 to 15 and 17.
 
 use serde_json::{Value, json};
 use toolcrib::policy::{Permission, Policy};

@@ -1,4 +1,4 @@
-//! Agents to which scripts and hooks hand tasks in a run.
+//! Agents that receive tasks from scripts and hooks in a run.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use super::*;
 
 const ALLOWED: &[&str] = &["--allow-delegate"];
 
-/// `ask` hands a task on, `echo` says its task again, and `spin` ends at its deadline.
+/// Creates a crib in which `ask` delegates a task, `echo` repeats its task, and `spin` ends at its deadline.
 fn crib() -> Crib {
     project(&[
         (
@@ -22,7 +22,7 @@ fn crib() -> Crib {
             ),
         ),
         (".harness/tools/echo.md", &tool("return args[\"task\"]")),
-        // What can change nothing is stopped at the first interruption.
+        // A tool that can change nothing is stopped at the first interruption.
         (
             ".harness/tools/spin.md",
             &tool("for a in range(1000000000):\n    pass\nreturn 1").replace("script:", "capabilities: {}\nscript:"),
@@ -65,7 +65,7 @@ fn a_task_is_worked_on_with_the_same_tools_and_its_answer_is_the_scripts() {
     let tools: Vec<_> = audited.iter().map(|record| record["tool"].as_str().unwrap()).collect();
     assert_eq!(tools, ["echo", "ask"], "both are signed for");
 
-    // A person sees whose line is whose, and the run's answer alone on standard output.
+    // Each line names its agent for a person, and standard output holds only the run's answer.
     let ran = crib.run(&["run", "--script", "script.json", "--allow-delegate"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "the end\n"), "{ran:?}");
     for line in [
@@ -209,7 +209,7 @@ fn an_interrupt_ends_the_agents_too() {
         "agents": [{ "turns": [calls("spin", json!({})), { "content": "never" }] }],
     });
     write(&crib, "script.json", script.to_string());
-    // The interpreter is ready before the clock runs.
+    // The interpreter is prepared before the clock runs.
     crib.run(&["call", "echo", "{\"task\":\"\"}"]);
     let mut child = crib
         .toolcrib(&["run", "--script", "script.json", "--json", "--allow-delegate", "--timeout", "10m"])

@@ -1,4 +1,4 @@
-//! `toolcrib new`: what it writes works as it is, and nothing is written over.
+//! `toolcrib new`: its output works unchanged, and existing files are never overwritten.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ fn a_new_tool_is_sound_and_works_at_once() {
     let crib = Crib::new();
     let ran = crib.run(&["new", "tool", "count", "--markdown"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ".harness/tools/count.md\n"), "{ran:?}");
-    // What it says to do next is done.
+    // The suggested next commands are run.
     let next: Vec<&str> = ran.stderr.lines().filter_map(|line| line.strip_prefix("  toolcrib ")).collect();
     assert_eq!(next.len(), 2, "{}", ran.stderr);
     let words = |line: &str| line.split_whitespace().map(|word| word.trim_matches('\'').to_owned()).collect::<Vec<_>>();

@@ -1,10 +1,10 @@
-//! Hooks of a run beside its calls: what they are told, what they may change, and how they end it.
+//! Hooks on events of a run other than calls: their input, their changes, and their power to end the run.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// A run of two steps under a hook.
+/// Run of two steps under a hook.
 fn run(event: &str, lines: &str, flags: &[&str]) -> Ran {
     let crib = project(&[
         (".harness/tools/echo.md", &tool("return args[\"task\"]")),

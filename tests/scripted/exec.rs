@@ -1,5 +1,5 @@
-//! Programs that scripts run: found by name, in a sandbox of their own, with the script's grant and never more, and all of it
-//! in the one record of the call.
+//! Programs that scripts run: found by name, in a separate sandbox, with at most the script's grant, and recorded in
+//! the single record of the call.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::crib::guest;
 
-/// Runs what it is told to, as the format's own example does.
+/// Runs the requested command, as the format's own example does.
 const RUN_COMMAND: &str = "---
 parameters:
   command: { type: string, required: true }
@@ -212,7 +212,7 @@ fn what_a_program_is_given_as_arguments_is_judged_too() {
     for args in [&[] as &[_], &["notes"]] {
         assert_eq!(run("{}", args, &[rule])["result"]["ok"], true);
     }
-    // A rule over another argument cannot see what these say.
+    // A rule over another argument cannot see the arguments of the program.
     let blind = "rules look at its arguments, and what it is given is not one JSON object alone";
     for rule in ["--deny-tool=echo(path=secrets/*)", "--ask-tool=echo(path=*)"] {
         for args in [&["secrets/a"] as &[_], &["--path=secrets/a"], &["notes"]] {

@@ -1,4 +1,4 @@
-//! What flags let scripts do, and what is said where they do not.
+//! Flags that permit actions of scripts, and the messages without them.
 
 use serde_json::{Value, json};
 

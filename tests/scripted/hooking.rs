@@ -1,10 +1,10 @@
-//! Hooks that are scripts, around calls: in order of priority, each where its condition holds, and closed when they fail.
+//! Script hooks around calls: in order of priority, each under its condition, and blocking when they fail.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// A tool that gives back what it got, under these hooks.
+/// Creates a crib with a tool that returns its input, under these hooks.
 fn crib(hooks: &[(&str, &str, &str)]) -> Crib {
     let crib = project(&[(
         ".harness/tools/echo.md",
@@ -79,7 +79,7 @@ fn a_hook_is_asked_only_where_its_condition_holds() {
     }
 }
 
-/// A condition as it stands in a file: an expression in quotes.
+/// Condition as written in a file: an expression in quotes.
 fn yaml(when: &str) -> String {
     if when.starts_with('{') { when.to_owned() } else { format!("'{when}'") }
 }

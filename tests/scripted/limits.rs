@@ -1,11 +1,11 @@
-//! Scripts that would not end, or would take everything: each is stopped with a reason of its own, and the next call is none
-//! the worse for it.
+//! Scripts that would not end, or would exhaust a resource: each is stopped with its own reason, and the next call is
+//! unaffected.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// A tool with these lines and these members besides.
+/// Creates a tool with these lines and these additional members.
 fn hostile(lines: &str, members: &str) -> Crib {
     let text = tool(lines).replacen("---\n", &format!("---\n{members}\n"), 1);
     project(&[(".harness/tools/bad.md", &text), (".harness/tools/good.md", &tool("return \"well\""))])

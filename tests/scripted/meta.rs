@@ -1,4 +1,4 @@
-//! What scripts keep and add while a run lasts: values, tools and hooks, with no more rights than their maker's.
+//! Values, tools and hooks that scripts add during a run, with no more rights than their maker's.
 
 use serde_json::{Value, json};
 

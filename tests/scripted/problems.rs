@@ -1,4 +1,4 @@
-//! What is wrong with scripts and hooks, as `validate` tells it, and which source it looks at.
+//! Problems of scripts and hooks, as `validate` reports them, and the sources that it reads.
 
 use serde_json::{Value, json};
 

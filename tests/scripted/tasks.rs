@@ -1,10 +1,10 @@
-//! Calls that go on: answered with a task at once, polled and awaited, ended with the run, each in one record.
+//! Background calls: answered with a task at once, polled and awaited, ended with the run, each in one record.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// A tool whose calls go on.
+/// Tool with background calls.
 const SLOW: &str = "---
 parameters:
   n: { type: number, required: true }

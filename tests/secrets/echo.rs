@@ -1,5 +1,5 @@
-//! A server on this machine that gives back the secret that it was sent, in the way that the path asks for, and a search
-//! for a value in every encoding. Neither shares a line with the code under test.
+//! Local server that returns the received secret in the way that the path requests, and a search for a value in every
+//! encoding. Neither shares a line with the code under test.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::thread;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Every way to give a secret back.
+/// Ways to return a secret.
 pub(super) const WAYS: [&str; 19] = [
     "plain",
     "json",
@@ -31,14 +31,14 @@ pub(super) const WAYS: [&str; 19] = [
     "redirect",
 ];
 
-/// The server, for as long as the test runs.
+/// Server that runs as long as the test.
 pub(super) struct Echo {
     pub(super) port: u16,
     heard: Arc<Mutex<Vec<String>>>,
 }
 
 impl Echo {
-    /// Gives back `secret`, however it was sent.
+    /// Starts a server that returns `secret`, however it was sent.
     pub(super) fn start(secret: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -57,12 +57,12 @@ impl Echo {
         format!("http://127.0.0.1:{}/{path}", self.port)
     }
 
-    /// The host as a flag or a manifest names it.
+    /// Host, as in a flag or a manifest.
     pub(super) fn host(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The heads of the requests so far.
+    /// Heads of the requests so far.
     pub(super) fn heard(&self) -> Vec<String> {
         self.heard.lock().unwrap().clone()
     }
@@ -78,7 +78,7 @@ fn answer(mut stream: TcpStream, secret: &str, heard: &Mutex<Vec<String>>) {
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
     let way = path.trim_start_matches('/').split('?').next().unwrap_or_default().to_owned();
     heard.lock().unwrap().push(head);
-    // Whoever cuts the response closes the connection.
+    // A truncated response closes the connection.
     let _ = respond(&mut stream, &way, secret);
 }
 
@@ -132,7 +132,7 @@ fn respond(stream: &mut TcpStream, way: &str, secret: &str) -> std::io::Result<(
     }
 }
 
-/// Base64 as everybody writes it.
+/// Standard base64.
 pub(super) fn base64(bytes: &[u8]) -> String {
     let groups = bytes.chunks(3).map(|group| {
         let word = (0..3).fold(0_u32, |word, at| word << 8 | u32::from(group.get(at).copied().unwrap_or(0)));
@@ -142,14 +142,14 @@ pub(super) fn base64(bytes: &[u8]) -> String {
     groups.collect()
 }
 
-/// The encoding in which `bytes` hold a value, if they do.
+/// Encoding in which `bytes` contain a value, if they do.
 pub(super) fn found(bytes: &[u8], value: &str) -> Option<&'static str> {
     let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
     let percent: String = value.bytes().map(|byte| format!("%{byte:02x}")).collect();
     let units: String = value.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
     let html: String = value.bytes().map(|byte| format!("&#{byte};")).collect();
     let wide: String = value.chars().flat_map(|c| [c, '\0']).collect();
-    // What a group of three shares with its neighbours is left out.
+    // The characters that a group of three shares with its neighbours are left out.
     let inner = |before: &str| {
         let text = base64(format!("{before}{value}").as_bytes());
         let first = (before.len() * 8).div_ceil(6);

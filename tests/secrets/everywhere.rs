@@ -1,5 +1,5 @@
-//! A canary in a whole run: a secret is used, given back, failed with and panicked with, and afterwards everything that was
-//! written or printed anywhere is searched for it.
+//! Canary in a whole run: a secret is used, returned, put into an error and into a panic, and afterwards everything
+//! that was written or printed is searched for it.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,13 +14,13 @@ use super::echo::{Echo, WAYS, base64, found};
 use super::{CANARY, crib, entry};
 use crate::crib::{Crib, Ran};
 
-/// Every file in a folder and below it.
+/// Files in a folder and below it.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// Fails where anything in the crib or in `printed` holds the secret.
+/// Fails if anything in the crib or in `printed` contains the secret.
 fn search(crib: &Crib, printed: &[(&str, &[u8])]) {
     let folder = crib.path(".");
     let kept = files(&folder);
@@ -37,7 +37,7 @@ fn search(crib: &Crib, printed: &[(&str, &[u8])]) {
     }
 }
 
-/// Takes whatever is sent to it and answers that all is well.
+/// Collector that accepts everything.
 fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -65,7 +65,7 @@ fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
     (url, taken)
 }
 
-/// A script that uses the secret in every way there is, and a call that is denied.
+/// Script that uses the secret in every way, and a call that is denied.
 fn script(echo: &Echo) -> Value {
     let call = |arguments: Value| json!({"name": "canary", "arguments": arguments});
     let mut turns = vec![
@@ -117,14 +117,14 @@ fn a_run_leaves_no_trace_of_a_secret_anywhere() {
             "--max-steps=100",
         ];
         let mut command = crib.toolcrib(&[&args[..], further].concat());
-        // A tool that has the value from elsewhere cannot tell it on either.
+        // A tool that has the value from another source cannot reveal it either.
         command.env("PLANTED", CANARY).env("PLANTED_TOO", base64(format!("x{CANARY}").as_bytes()));
         let ran = Ran::from(command.output().unwrap());
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let planted = crib.path("work/seen");
         let seen = fs::read_to_string(&planted).unwrap();
         assert!(seen.contains(CANARY), "the guest had what was planted");
-        // What a tool writes into a folder of its own is its own.
+        // Files that a tool writes to its own folder belong to the tool.
         fs::remove_file(planted).unwrap();
         let sent = taken.lock().unwrap().clone();
         assert!(sent.starts_with(b"POST /v1/traces"), "{}", String::from_utf8_lossy(&sent));
@@ -189,7 +189,7 @@ fn an_answer_stays_json_and_one_that_no_mask_fits_is_withheld() {
     assert_eq!(line["error"], "the answer held the secret `across`, so it is withheld");
 }
 
-/// A program that writes this text.
+/// Program that writes this text.
 fn writes(text: &str) -> String {
     let length = text.replace("\\22", "\"").len();
     format!(

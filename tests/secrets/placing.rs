@@ -1,4 +1,4 @@
-//! Which request carries a secret, and what becomes of a response that holds it.
+//! Requests that carry a secret, and the handling of a response that contains it.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use super::echo::{Echo, WAYS, found};
 use super::{CANARY, crib, entry, keep};
 use crate::crib::Crib;
 
-/// The lines of a request's head that begin with a name.
+/// Lines of a request's head that begin with a name.
 fn sent<'h>(head: &'h str, name: &str) -> Vec<&'h str> {
     head.lines().filter(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:"))).collect()
 }
@@ -83,7 +83,7 @@ fn a_response_that_holds_it_is_cut_in_every_encoding() {
         assert_eq!(line["error"], "a response held the secret `canary`, so the answer is withheld", "{way}: {line}");
         assert_eq!(line["receipt"]["network"]["requests"][0]["error"], "secret", "{way}: {line}");
         assert_eq!(found(line.to_string().as_bytes(), CANARY), None, "{way}: {line}");
-        // What the guest itself saw, before anything was masked.
+        // The guest's own view, before anything was masked.
         let seen = fs::read(crib.path("work/seen")).unwrap();
         assert_eq!(found(&seen, CANARY), None, "{way}: {}", String::from_utf8_lossy(&seen));
         let text = String::from_utf8_lossy(&seen).into_owned();
@@ -140,7 +140,7 @@ fn a_record_asks_and_a_flag_allows() {
         let others = format!("--deny-secret=other,canary@other.example,canary@{host}#query:x-key");
         assert!(call(&[&allowed, &others]).0);
     }
-    // What leaves open to which host a value goes, or where it stands there, leaves it to the record's author.
+    // An incomplete host or position of a secret is left to the author of the Agent Tool record.
     for other in [
         "canary",
         "other",

@@ -1,5 +1,5 @@
-//! Where secrets are kept: whole or not at all, for their owner alone, and never shown. What is wrong with a file is said,
-//! and the file stays as it is.
+//! Secret store: written completely or not at all, for the owner alone, and never shown. Problems of a file are
+//! reported, and the file stays unchanged.
 
 use std::fs::{self, Permissions};
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! How functions end: with a value, with an error of their own, in a trap, beyond a limit.
+//! Ends of functions: with a value, with an error of their own, in a trap, at a limit.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! The worked examples in Python, JavaScript, C and Go, once they are built (`examples/build`): the same contract, and the
-//! same answers.
+//! Worked examples in Python, JavaScript, C and Go, if `examples/build` has built them: the same contract, and the same
+//! answers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::content;
 
 const LANGUAGES: [&str; 4] = ["python", "javascript", "c", "go"];
 
-/// The built example, or nothing, and a word about that.
+/// Path of a built example; prints a message if it is missing.
 fn example(name: &str) -> Option<PathBuf> {
     let path = target().join("examples").join(format!("{name}.wasm"));
     if !path.exists() {

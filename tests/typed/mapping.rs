@@ -1,4 +1,4 @@
-//! Each type of WIT through a component that gives back what it is given, and what is told where a value is none of its type.
+//! Each type of WIT through a component that returns its input, and the error for a value of another type.
 
 use serde_json::{Value, json};
 use toolcrib::{Audit, Runtime, ToolCall};
@@ -8,7 +8,7 @@ use crate::records::watched::on_threads;
 
 use super::{crib, of, shown, wat};
 
-/// A runtime with the component's tools, so that one process makes many calls.
+/// Runtime with the component's tools, so that one process makes many calls.
 fn runtime(crib: &crate::crib::Crib, component: &str) -> Runtime {
     Runtime::builder(Audit::folder(crib.path("audit")))
         .source(crib.path(component))
@@ -67,16 +67,16 @@ fn a_value_of_each_type_comes_back_as_it_was() {
         let answer = called(&runtime, name, &of(value.clone()));
         assert_eq!(serde_json::from_str::<Value>(&answer).unwrap(), value, "{name}");
     }
-    // What may be left out, is none.
+    // An omitted option is none.
     let items = json!({"items": [{"size": 1}]});
     assert_eq!(called(&runtime, "items", &items), r#"[{"size":1,"label":null}]"#);
-    // A whole number may be written with a point.
+    // An integer may be written with a point.
     assert_eq!(called(&runtime, "a_u8", &of(json!(7.0))), "7");
     let many = json!({"second-one": "two", "first": 1});
     assert_eq!(called(&runtime, "many", &many), r#""1 two None""#);
 }
 
-/// A map of the component model, which few compilers know yet: a component by hand that gives back its map.
+/// A map of the component model, which few compilers support yet: a hand-written component that returns its map.
 #[test]
 fn a_map_comes_back_as_it_was() {
     let crib = crib();
@@ -165,7 +165,7 @@ fn a_model_is_shown_the_schema_that_the_types_mean() {
         "additionalProperties": false,
     });
     assert_eq!(items["parameters"], parameters);
-    // The answer is described too, of a `result` what it is when all went well.
+    // The answer is described too: for a `result`, its success value.
     let inspected = crib.run(&["inspect", "with_variant", "--tools", "typed.wasm", "--json"]);
     assert!(inspected.stdout.contains(r#""output_schema""#), "{inspected:?}");
     let wide = shown(&crib, "a_u64", "typed.wasm");

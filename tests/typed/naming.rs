@@ -1,4 +1,4 @@
-//! What the functions of a component are called, and what is told of those that are no tools.
+//! Names of a component's functions, and messages about functions that cannot be tools.
 
 use std::fs;
 
@@ -130,7 +130,7 @@ fn types_that_are_too_many_or_too_deep_are_no_tool() {
         assert!(ran.code == Some(0) && ran.stderr.contains(told), "{name}: {ran:?}");
         assert_eq!(crib.call("g", &json!({}), &["--tools", name])["receipt"]["outcome"], "ok", "{name}");
     }
-    // Much is said of few types, of each of several functions, and in a name.
+    // Long descriptions of few types, of several functions, and in a name.
     let cases = |count: usize| (0..count).map(|n| format!(" \"c{}{n}\"", "x".repeat(90))).collect::<String>();
     let large = |count: usize| format!("(type $t0 (enum{}))(export $w \"w\" (type $t0))", cases(count));
     let mut together = bomb(&large(800), "$w");

@@ -1,4 +1,4 @@
-//! Where functions meet the other dialects: an entry that names one, a descriptor, and the words of a WIT.
+//! Typed functions with other sources: an entry that names one, a descriptor, and the comments of a WIT package.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn an_entry_of_a_manifest_names_a_function_and_adds_to_it() {
     assert_eq!(content(&crib.call("letters", &json!({"length": 3}), &[])), json!("xxx"));
     assert_eq!(crib.outcome("letters", &json!({"length": 2000}), &[]), "output-limit");
     assert_eq!(content(&crib.call("sum", &json!({"a": 1, "b": 2}), &[])), json!(3));
-    // What an entry demands holds beside what the types do.
+    // The schema of an entry applies in addition to the types.
     assert_eq!(crib.outcome("low", &json!({"value": 9}), &[]), "ok");
     assert_eq!(crib.outcome("low", &json!({"value": 10}), &[]), "bad-arguments");
     assert_eq!(crib.outcome("low", &json!({"value": -1}), &[]), "bad-arguments");
@@ -93,7 +93,7 @@ fn a_descriptor_and_a_wit_put_words_into_a_component() {
     assert_eq!(item["properties"]["size"]["description"], "How large it is.");
     let variant = shown(&crib, "a_variant", "told.wasm");
     assert_eq!(variant["parameters"]["properties"]["value"]["oneOf"][0]["description"], "Of this radius.");
-    // It is the same program, and says it once however often it is told.
+    // It is the same program, and adding the comments again changes nothing.
     let again = crib.run(&["describe", "told.wasm", "--wit", wit]);
     assert_eq!(again.code, Some(0));
     assert_eq!(content(&crib.call("add", &json!({"a": 1, "b": 1}), &["--tools", "told.wasm"])), json!(2));
@@ -123,7 +123,7 @@ fn a_wit_of_something_else_is_refused_and_nothing_is_written() {
     assert_eq!(fs::read(crib.path("typed.wasm")).unwrap(), before);
 }
 
-/// A list of tools for a policy, a rule or a hook does not care where a tool is from.
+/// Policies, rules and hooks treat a tool in the same way, whatever its source.
 #[test]
 fn rules_and_records_know_functions_as_they_know_every_tool() {
     let crib: Crib = crib();

@@ -1,5 +1,4 @@
-//! Entries and programs that cannot be used, each of which is told before anything is compiled; and what stays an error of
-//! the whole source.
+//! Unusable entries and programs, each reported before anything is compiled, and errors of the whole source.
 
 use std::fs;
 
@@ -8,7 +7,7 @@ use serde_json::{Value, json};
 use super::{ASYNCHRONOUS, WASI_0_3, entry};
 use crate::crib::{Crib, guest};
 
-/// What `list` makes of an entry beside a sound one.
+/// Output of `list` for an entry beside a usable one.
 fn beside_echo(bad: Value) -> crate::crib::Ran {
     let crib = Crib::with_guests(&["echo"]);
     crib.manifest(&json!({"tools": [bad, entry("echo")]}));

@@ -1,4 +1,4 @@
-//! Many tools of one program: what they have in common is made once, and their number is bounded.
+//! Many tools of one program: shared state is created once, and the number of tools is limited.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::crib::{Crib, guest};
 
-/// The most tools of a run.
+/// Maximum tools of a run.
 const MAX_TOOLS: usize = 32_768;
 
-/// A crib whose manifest names one program so many times.
+/// Creates a crib with a manifest that names one program this many times.
 fn crib(count: usize) -> Crib {
     let crib = Crib::with_guests(&["echo"]);
     let entry = |n: usize| {
@@ -39,7 +39,7 @@ fn thousands_of_tools_of_one_program_are_listed_called_and_run() {
     let ran = crib.run(&["run", "--script", "script.json"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "the end\n"), "{}", ran.stderr);
     assert_eq!(crib.records().last().unwrap()["outcome"], "ok");
-    // A program that is compiled for each of them takes gigabytes and minutes.
+    // Compiling a program for each of them takes gigabytes and minutes.
     assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
 }
 
@@ -57,7 +57,7 @@ fn more_tools_than_a_run_may_have_are_refused_with_the_limit() {
         let ran = crib.run(args);
         assert!(ran.code == Some(1) && (ran.stdout.clone() + &ran.stderr).contains(&told), "{args:?}: {ran:?}");
     }
-    // The bound is that of all sources together.
+    // The limit is that of all sources together.
     manifest("a", MAX_TOOLS);
     manifest("b", 1);
     let ran = crib.run(&["list", "--tools", "a.json", "--tools", "b.json"]);

@@ -1,5 +1,5 @@
-// A tool as a plain program in Go: JSON arguments on standard input, one line of JSON on standard output. It needs no
-// component: compiled for WASI it is a tool as it is, and without it a program to try in any shell.
+// Command tool in Go: JSON arguments on standard input, one line of JSON on standard output. Compiled for WASI it is a tool
+// without further steps; compiled natively it is a program that runs in any shell.
 package main
 
 import (
@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// What the call says. A field that it does not have is an error.
+// arguments of the call. An unknown field is an error.
 type arguments struct {
 	Text  string `json:"text"`
 	Lower bool   `json:"lower"`
 }
 
-// What the program answers.
+// counts is the answer.
 type counts struct {
 	Words    int `json:"words"`
 	Distinct int `json:"distinct"`
@@ -34,7 +34,7 @@ func count(args arguments) counts {
 	return counts{len(words), len(distinct)}
 }
 
-// fail ends the program with one line on standard error that says what is wrong.
+// fail prints the error as one line on standard error and exits with 1.
 func fail(err error) {
 	json.NewEncoder(os.Stderr).Encode(map[string]string{"error": err.Error()})
 	os.Exit(1)

@@ -1,18 +1,18 @@
-// Typed tools in Go: how values cross the border. The compiler makes a core module, `wasm-tools` makes it a component, and
-// this file speaks the canonical ABI between the two:
+// Typed tools in Go: the conversion of arguments and results. The compiler makes a core module, `wasm-tools` turns it into
+// a component, and this file implements the canonical ABI between the two:
 //
-//   - A string or list comes as a pointer and a length, in memory that the caller got from cabi_realloc.
-//   - Records come flat; an option is a case (0 or 1) and a value; an enum is a number.
-//   - A result that is more than one number is a pointer to a structure, and a variant in it a byte for the case and then
+//   - A string or list is a pointer and a length, in memory that the caller allocated with cabi_realloc.
+//   - Records are flattened; an option is a case (0 or 1) and a value; an enum is a number.
+//   - A result of more than one number is a pointer to a structure; a variant in it is a byte for the case, followed by
 //     the value.
 //
-// Addresses are of 32 bits in WebAssembly, though Go's own pointers are of 64 bits there. Each call has an instance of its
-// own, so nothing is freed.
+// Addresses have 32 bits in WebAssembly, although Go's own pointers have 64 bits there. Each call has its own instance, so
+// nothing is freed.
 package main
 
 import "unsafe"
 
-// The enum, record and variant of the contract.
+// Enum, record and variant of the contract.
 type letters uint8
 
 const (
@@ -39,9 +39,9 @@ type frequency struct {
 	times uint32
 }
 
-// What the caller passes in, and the two pages of the adapter from WASI 0.1, lie here. It cannot be Go's heap: the adapter
-// asks before there is one, and a collection of garbage reads the clock, while a component that is asked for memory may call
-// nothing. Arguments that do not fit end the call.
+// Memory for arguments and for the two pages of the adapter from WASI 0.1. Go's heap is unsuitable: the adapter allocates
+// before the heap exists, and a garbage collection reads the clock, while a component must not call imports during an
+// allocation. Arguments that do not fit end the call.
 var (
 	arena [8 << 20]byte
 	used  uintptr
@@ -59,7 +59,7 @@ func cabiRealloc(old, oldSize, align, size uint32) uint32 {
 	return uint32(base + start)
 }
 
-// What the last call answered: the structures that the host reads, and what keeps alive what they point to.
+// Results of the last call: the structures that the host reads, and references that keep their targets alive.
 var (
 	counted struct {
 		isErr uint8
@@ -77,7 +77,7 @@ var (
 	kept any
 )
 
-// A frequency as the canonical ABI has it.
+// Frequency in the layout of the canonical ABI.
 type item struct{ word, length, times uint32 }
 
 func address(value unsafe.Pointer) uint32 { return uint32(uintptr(value)) }

@@ -1,4 +1,4 @@
-// Typed tools in Go: what they do. How values come in and go out is in component.go; the contract is
+// Typed tools in Go: the functions. component.go converts their arguments and results; the contract is
 // ../../wit/words.wit.
 package main
 
@@ -14,10 +14,10 @@ import (
 
 const maxCharacters = 100_000
 
-// isSpace holds for ASCII white space.
+// isSpace reports ASCII white space.
 func isSpace(char rune) bool { return char == ' ' || char >= '\t' && char <= '\r' }
 
-// lower changes A to Z alone.
+// lower converts only A to Z.
 func lower(text string) string {
 	return strings.Map(func(char rune) rune {
 		if char >= 'A' && char <= 'Z' {
@@ -27,7 +27,7 @@ func lower(text string) string {
 	}, text)
 }
 
-// tally gives the different words of a text in the order of their first appearance, with how often each occurs.
+// tally counts each word of a text, in the order of their first appearance.
 func tally(text string, shortest uint16) []frequency {
 	var all []frequency
 	index := map[string]int{}

@@ -1,4 +1,4 @@
-//! `#[arg(…)]`: what is said of one argument beyond its type and its doc comment.
+//! `#[arg(…)]`: facts about one argument beyond its type and its doc comment.
 
 use quote::ToTokens;
 use syn::punctuated::Punctuated;
@@ -7,7 +7,7 @@ use syn::{Attribute, Error, Meta, Result, Token};
 use crate::literal;
 use crate::node::{self, Members};
 
-/// The words, and their names in JSON Schema.
+/// Keys of the attribute, and their names in JSON Schema.
 const BOUNDS: [(&str, &str); 15] = [
     ("minimum", "minimum"),
     ("maximum", "maximum"),
@@ -26,16 +26,16 @@ const BOUNDS: [(&str, &str); 15] = [
     ("examples", "examples"),
 ];
 
-/// What the attributes of one argument say.
+/// Content of the attributes of one argument.
 #[derive(Default)]
 pub(crate) struct Arg {
-    /// Its name, where that is not the parameter's.
+    /// Name, if it differs from the parameter's.
     pub(crate) name: Option<String>,
-    /// The JSON that stands for it where it is missing.
+    /// Default, as JSON.
     pub(crate) default: Option<String>,
-    /// Members for its schema.
+    /// Members of the argument's schema.
     pub(crate) bounds: Members,
-    /// Members for the schema of its items.
+    /// Members of the schema of its items.
     pub(crate) items: Members,
 }
 
@@ -70,7 +70,7 @@ impl Arg {
         Ok(())
     }
 
-    /// The schema of a type under all that is said here.
+    /// Schema of a type, with the members of this attribute.
     pub(crate) fn schema(&self, ty: &syn::Type, description: &str) -> proc_macro2::TokenStream {
         let base = node::schema(ty);
         let mut members = node::described(description);

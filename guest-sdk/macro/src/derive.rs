@@ -1,4 +1,4 @@
-//! `#[derive(Schema)]`: the schema of a type, as serde reads it.
+//! `#[derive(Schema)]`: the schema of a type, as serde reads the type.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -40,11 +40,11 @@ pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     })
 }
 
-/// The schema of fields.
+/// Schema of fields.
 enum Form {
-    /// An object's members.
+    /// Members of an object schema.
     Object(Members),
-    /// Anything else, as a node.
+    /// Any other schema, as a node.
     Other(TokenStream),
 }
 
@@ -89,7 +89,7 @@ fn schema_of(field: &Field, description: &str) -> Result<TokenStream> {
     Ok(Arg::read(&field.attrs)?.schema(&field.ty, description))
 }
 
-/// A field as a property: nothing where serde does not read it.
+/// Converts a field into a property; `None` if serde does not read the field.
 fn property(field: &Field, all_default: bool, case: Option<Case>) -> Result<Option<(String, TokenStream, bool)>> {
     let serde = Serde::read(&field.attrs)?;
     if serde.skip {
@@ -110,7 +110,7 @@ fn property(field: &Field, all_default: bool, case: Option<Case>) -> Result<Opti
     Ok(Some((name, schema, !may_miss && !is_option(&field.ty))))
 }
 
-/// Variants: names alone are an `enum`, others a choice of schemas.
+/// Schema of variants: an `enum` of names, or a choice of schemas.
 fn variants(data: &DataEnum, serde: &Serde) -> Result<Members> {
     let mut read = Vec::new();
     for variant in &data.variants {
@@ -131,12 +131,12 @@ fn variants(data: &DataEnum, serde: &Serde) -> Result<Members> {
     }
     let choices = read.iter().map(|(name, variant, own)| choice(name, variant, own, serde));
     let choices = node::list(choices.collect::<Result<Vec<_>>>()?);
-    // Untagged variants may overlap: the first that fits is read.
+    // Untagged variants may overlap; serde takes the first that matches.
     let key = if serde.untagged { "anyOf" } else { "oneOf" };
     Ok(vec![(key.into(), choices)])
 }
 
-/// One variant, in the form that the tags of its type give it.
+/// Schema of one variant, in the form that the tags of its type require.
 fn choice(name: &str, variant: &Variant, own: &Serde, serde: &Serde) -> Result<TokenStream> {
     let named = |key: &str, node: TokenStream| (key.to_owned(), node, true);
     let constant = node::object(&vec![("const".into(), node::text(name))]);

@@ -1,4 +1,4 @@
-//! What a component says of one tool, as a constant.
+//! Descriptor of one tool, as a constant.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -9,7 +9,7 @@ use crate::node::{self, Members};
 use crate::options::Options;
 use crate::parameter::Parameter;
 
-/// The node of the whole descriptor.
+/// Node of the whole descriptor.
 pub(crate) fn node(
     name: &str,
     description: &str,
@@ -31,7 +31,8 @@ pub(crate) fn node(
         let output = quote_spanned!(returned.span()=> *<#ty as ::toolcrib_guest::Output>::SCHEMA);
         members.push(("output".into(), output));
     }
-    // Whoever asks for nothing says so: what says nothing of it would take whatever the operator allows to all.
+    // An empty list of capabilities is written out: a descriptor without one would receive everything that the operator
+    // grants to all tools.
     members.push(("capabilities".into(), node::object(&options.capabilities)));
     if !options.interface.is_empty() {
         members.push(("interface".into(), node::object(&options.interface)));
@@ -43,7 +44,7 @@ pub(crate) fn node(
     node::object(&members)
 }
 
-/// The schema of the arguments.
+/// Schema of the arguments.
 fn schema(options: &Options, parameters: &[Parameter]) -> TokenStream {
     let mut fields = Vec::new();
     for parameter in parameters {
@@ -59,7 +60,7 @@ fn schema(options: &Options, parameters: &[Parameter]) -> TokenStream {
     node::object(&node::object_schema(&fields, options.open.is_none()))
 }
 
-/// The author's package, of which a licence need not be known.
+/// Author's package; the licence may be unknown.
 fn package() -> TokenStream {
     quote! {
         ::toolcrib_guest::Node::Object(if ::core::env!("CARGO_PKG_LICENSE").is_empty() {

@@ -1,4 +1,4 @@
-//! The macros of `toolcrib-guest`, which says what they are for and shows them at work.
+//! Macros of `toolcrib-guest`. The front page of that crate explains them with examples.
 
 mod arg;
 mod derive;
@@ -13,13 +13,13 @@ mod tools;
 
 use proc_macro::TokenStream;
 
-/// Makes a function a tool: see the front page of `toolcrib_guest`.
+/// Turns a function into a tool: see the front page of `toolcrib_guest`.
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
     tool::expand(options.into(), function.into()).into()
 }
 
-/// Exports tools from a component: `tools!(greet, part);`, once, in the root of the crate.
+/// Exports the tools of a component: `tools!(greet, part);`, once, in the root of the crate.
 #[proc_macro]
 pub fn tools(list: TokenStream) -> TokenStream {
     tools::begin(list.into()).unwrap_or_else(syn::Error::into_compile_error).into()
@@ -28,7 +28,7 @@ pub fn tools(list: TokenStream) -> TokenStream {
 #[doc(hidden)]
 #[proc_macro]
 pub fn __tools(state: TokenStream) -> TokenStream {
-    tools::go_on(state.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+    tools::advance(state.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// Derives the JSON Schema of a type: see the trait of the same name in `toolcrib_guest`.

@@ -1,8 +1,8 @@
-//! Values that are written in attributes: literals, negative numbers, and lists of them.
+//! Values in attributes: literals, negative numbers, and lists of them.
 
 use syn::{Error, Expr, ExprLit, ExprUnary, Lit, Result, UnOp};
 
-/// The JSON of a literal.
+/// JSON of a literal.
 pub(crate) fn json(expr: &Expr) -> Result<String> {
     match expr {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(quoted(&text.value())),
@@ -27,7 +27,7 @@ fn quoted(text: &str) -> String {
     json
 }
 
-/// The JSON of a number or a truth value.
+/// JSON of a number or a boolean.
 fn scalar(expr: &Expr) -> Result<String> {
     match expr {
         Expr::Lit(ExprLit { lit: Lit::Bool(truth), .. }) => Ok(truth.value.to_string()),
@@ -49,7 +49,7 @@ fn is_number(expr: &Expr) -> bool {
     matches!(expr, Expr::Lit(ExprLit { lit: Lit::Int(_) | Lit::Float(_), .. }))
 }
 
-/// The text of a literal.
+/// Text of a string literal.
 pub(crate) fn text(expr: &Expr) -> Result<String> {
     match expr {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(text.value()),

@@ -1,11 +1,11 @@
-//! Tokens of JSON in constants, as `toolcrib_guest::Node` has it.
+//! Tokens that build a `toolcrib_guest::Node`: JSON in constants.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Attribute, Expr, ExprLit, Lit, Meta, Type};
 
-/// The members of an object.
+/// Members of an object.
 pub(crate) type Members = Vec<(String, TokenStream)>;
 
 pub(crate) fn raw(json: &str) -> TokenStream {
@@ -30,7 +30,7 @@ pub(crate) fn object(members: &Members) -> TokenStream {
     quote!(::toolcrib_guest::Node::Object(#members))
 }
 
-/// `base`, a reference to a node, with members added; itself where there are none.
+/// Adds members to `base`, a reference to a node; returns `base` if there are none.
 pub(crate) fn with(base: &TokenStream, members: &Members) -> TokenStream {
     if members.is_empty() {
         return quote!(*#base);
@@ -44,12 +44,12 @@ fn slice(members: &Members) -> TokenStream {
     quote!(&[#(#members),*])
 }
 
-/// A reference to the schema of a type; what is wrong with it is told where the type stands.
+/// Reference to the schema of a type; compile errors point at the type.
 pub(crate) fn schema(ty: &Type) -> TokenStream {
     quote_spanned!(ty.span()=> <#ty as ::toolcrib_guest::Schema>::SCHEMA)
 }
 
-/// The members of an object's schema; `fields` are names, their nodes, and whether they are required.
+/// Members of an object schema; `fields` are names, nodes, and `true` if required.
 pub(crate) fn object_schema(fields: &[(String, TokenStream, bool)], closed: bool) -> Members {
     let properties = fields.iter().map(|(name, node, _)| (name.clone(), node.clone())).collect();
     let mut members = vec![("type".into(), text("object")), ("properties".into(), object(&properties))];
@@ -63,7 +63,7 @@ pub(crate) fn object_schema(fields: &[(String, TokenStream, bool)], closed: bool
     members
 }
 
-/// What the doc comments of an item say, line for line.
+/// Text of an item's doc comments, line by line.
 pub(crate) fn docs(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
         Meta::NameValue(doc) if doc.path.is_ident("doc") => match &doc.value {
@@ -79,7 +79,7 @@ pub(crate) fn docs(attributes: &[Attribute]) -> String {
     text.join("\n").trim().to_owned()
 }
 
-/// A description, where there is one.
+/// Member `description`, unless the text is empty.
 pub(crate) fn described(description: &str) -> Members {
     match description {
         "" => Members::new(),

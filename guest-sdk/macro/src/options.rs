@@ -1,4 +1,4 @@
-//! What stands in `#[tool(…)]`, read: each word once, with the place where it stands.
+//! Options of `#[tool(…)]`: each key at most once, with its span.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
@@ -9,12 +9,12 @@ use syn::{Error, Expr, ExprLit, Lit, Meta, MetaList, Path, Result, Token};
 use crate::literal;
 use crate::node::{self, Members};
 
-/// The steps of a call in which a tool may have a word.
+/// Steps of a call that a tool can implement.
 pub(crate) const HOOKS: [&str; 5] = ["validate", "preview", "prepare", "route", "present"];
-/// The facts of the interface that have a word of their own.
+/// Facts of the interface with a key of their own.
 const FACTS: [(&str, &str); 3] =
     [("read_only", "is_read_only"), ("destructive", "is_destructive"), ("open_world", "is_open_world")];
-/// Lists of text at the top of a descriptor.
+/// Lists of text at the top level of a descriptor.
 const LISTS: [(&str, &str); 6] = [
     ("aliases", "aliases"),
     ("tags", "tags"),
@@ -23,7 +23,7 @@ const LISTS: [(&str, &str); 6] = [
     ("models", "models"),
     ("provider", "provider"),
 ];
-/// Limits, in the words of a `tools.json`.
+/// Limits, with their names in `tools.json`.
 const LIMITS: [(&str, &str); 7] = [
     ("memory_mb", "memoryMb"),
     ("output_kb", "outputKb"),
@@ -34,24 +34,24 @@ const LIMITS: [(&str, &str); 7] = [
     ("received_kb", "receivedKb"),
 ];
 
-/// What an author says of a tool beside its function.
+/// Options of a tool.
 #[derive(Default)]
 pub(crate) struct Options {
-    /// Its name, where that is not the function's.
+    /// Name, if it differs from the function's.
     pub(crate) name: Option<(String, Span)>,
-    /// It takes text.
+    /// Members that describe free-text input, if the tool accepts it.
     pub(crate) text: Option<Members>,
-    /// It takes arguments that its schema does not name.
+    /// Set if the tool accepts arguments that its schema does not name.
     pub(crate) open: Option<Span>,
-    /// Its answer has a schema.
+    /// `true` if the answer has a schema.
     pub(crate) output: bool,
-    /// Members of the descriptor as they are.
+    /// Members of the descriptor without further meaning here.
     pub(crate) members: Members,
-    /// What it asks for.
+    /// Requested capabilities.
     pub(crate) capabilities: Members,
-    /// Facts of its interface.
+    /// Facts of the interface.
     pub(crate) interface: Members,
-    /// Its functions for the steps of a call.
+    /// Functions for the steps of a call.
     pub(crate) hooks: Vec<(&'static str, Path)>,
     secrets: Vec<TokenStream>,
 }
@@ -109,9 +109,9 @@ impl Options {
 
 fn unknown(word: &str, meta: &Meta) -> Error {
     let own = ["name", "text", "open", "output", "timeout", "summary", "interface", "limits", "secret"];
-    let asked = ["files", "env", "network", "tools", "cache", "model"];
+    let capabilities = ["files", "env", "network", "tools", "cache", "model"];
     let tables = FACTS.iter().chain(&LISTS).map(|row| row.0);
-    let words: Vec<&str> = own.into_iter().chain(asked).chain(tables).chain(HOOKS).collect();
+    let words: Vec<&str> = own.into_iter().chain(capabilities).chain(tables).chain(HOOKS).collect();
     Error::new_spanned(meta.path(), format!("unknown word `{word}` for a tool: use `{}`", words.join("`, `")))
 }
 
@@ -134,7 +134,7 @@ fn word_alone(meta: &Meta) -> Result<Span> {
     }
 }
 
-/// `word`, `word = true` or `word = false`.
+/// Reads `key`, `key = true` or `key = false`.
 fn flag(meta: &Meta) -> Result<TokenStream> {
     match meta {
         Meta::Path(_) => Ok(node::raw("true")),
@@ -169,7 +169,7 @@ fn texts(meta: &Meta) -> Result<Vec<String>> {
     }
 }
 
-/// `word` for everything, `word("…")` for some.
+/// Reads `key` for everything, or `key("…")` for a selection.
 fn all_or_some(meta: &Meta) -> Result<TokenStream> {
     match meta {
         Meta::Path(_) => Ok(node::text("allow")),
@@ -185,17 +185,17 @@ fn files(meta: &Meta) -> Result<TokenStream> {
     }
 }
 
-/// Whole seconds, as `"5s"` or `"2m"`.
+/// Reads whole seconds, such as `"5s"` or `"2m"`.
 fn seconds(meta: &Meta) -> Result<String> {
-    let given = text(meta)?;
-    let parse = |unit: char, each: u32| given.strip_suffix(unit)?.parse::<u32>().ok()?.checked_mul(each);
+    let duration = text(meta)?;
+    let parse = |unit: char, each: u32| duration.strip_suffix(unit)?.parse::<u32>().ok()?.checked_mul(each);
     match parse('s', 1).or_else(|| parse('m', 60)) {
         Some(seconds) if seconds > 0 => Ok(seconds.to_string()),
         _ => wrong(meta, "timeout = \"5s\"` or `timeout = \"2m\""),
     }
 }
 
-/// `word(key = value, …)`; where there is a table, its keys alone.
+/// Reads `key(name = value, …)`; with a table, only its names.
 fn table(meta: &Meta, known: Option<&[(&str, &str)]>) -> Result<Members> {
     let mut members = Members::new();
     for meta in pairs(meta)? {
@@ -226,7 +226,7 @@ fn pairs(meta: &Meta) -> Result<Punctuated<Meta, Token![,]>> {
     }
 }
 
-/// `text`, or `text(field = "…", description = "…", lark = "…")` with one grammar at most.
+/// Reads `text`, or `text(field = "…", description = "…", lark = "…")` with at most one grammar.
 fn text_input(meta: &Meta) -> Result<Members> {
     let mut members = Members::new();
     if let Meta::Path(_) = meta {

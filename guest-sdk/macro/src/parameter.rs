@@ -1,4 +1,4 @@
-//! The parameters of a tool's function: each is one argument, all of them, the call, or the text.
+//! Parameters of a tool's function: each is one argument, all arguments, the call, or the text.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -7,40 +7,40 @@ use syn::{Attribute, Error, FnArg, Ident, Pat, PatType, Result, Type, TypeRefere
 use crate::arg::Arg;
 use crate::node;
 
-/// What a parameter is given.
+/// Source of a parameter's value.
 pub(crate) enum Parameter {
     /// One argument.
     One(Box<One>),
-    /// The whole object.
+    /// All arguments.
     Args(Box<Type>),
-    /// The call, by reference where `true`.
+    /// The call; `true` if passed by reference.
     Call(bool),
-    /// The text, by reference where `true`.
+    /// The text; `true` if passed by reference.
     Text(bool),
 }
 
 /// One argument.
 pub(crate) struct One {
-    /// Its field in the type of the arguments.
+    /// Field in the type of the arguments.
     pub(crate) field: Ident,
-    /// Its name in the object.
+    /// Name in the object.
     pub(crate) name: String,
-    /// The type of the field.
+    /// Type of the field.
     pub(crate) ty: Type,
-    /// It is handed on as `&str`.
+    /// `true` if passed as `&str`.
     pub(crate) borrowed: bool,
     docs: String,
     arg: Arg,
 }
 
 impl One {
-    /// Its name, its schema, and whether it is required.
+    /// Name, schema, and `true` if required.
     pub(crate) fn property(&self) -> (String, TokenStream, bool) {
         let required = self.arg.default.is_none() && !is_option(&self.ty);
         (self.name.clone(), self.arg.schema(&self.ty, &self.docs), required)
     }
 
-    /// Takes it out of the fields of a call.
+    /// Takes the argument out of the fields of a call.
     pub(crate) fn taken(&self) -> TokenStream {
         let name = &self.name;
         match &self.arg.default {
@@ -50,7 +50,7 @@ impl One {
         }
     }
 
-    /// What is said of the field.
+    /// Doc attributes of the field.
     pub(crate) fn docs(&self) -> String {
         match self.docs.as_str() {
             "" => format!("The argument `{}`.", self.name),
@@ -59,7 +59,7 @@ impl One {
     }
 }
 
-/// Reads a parameter, and takes from it what the compiler must not see.
+/// Reads a parameter, and removes the attributes that the compiler must not see.
 pub(crate) fn read(input: &mut FnArg, takes_text: bool) -> Result<Parameter> {
     let FnArg::Typed(typed) = input else {
         return Err(Error::new_spanned(input, "a tool is a function by itself: take `self` away"));
@@ -107,7 +107,7 @@ fn one(typed: &PatType, attributes: &[Attribute], ty: Type, borrowed: bool) -> R
     let spoken = field.to_string();
     let name = match &arg.name {
         Some(name) => name.clone(),
-        // A parameter that the function does not use keeps its name for the model.
+        // A parameter that the function does not use keeps its name in the schema.
         None => spoken.trim_start_matches("r#").trim_start_matches('_').to_owned(),
     };
     if name.is_empty() {
@@ -120,7 +120,7 @@ fn is_ours(attribute: &Attribute) -> bool {
     ["arg", "args", "doc"].iter().any(|name| attribute.path().is_ident(name))
 }
 
-/// The last name in the path of a type.
+/// Last name in the path of a type.
 pub(crate) fn last(ty: &Type) -> Option<&Ident> {
     match ty {
         Type::Path(path) => path.path.segments.last().map(|segment| &segment.ident),

@@ -1,30 +1,31 @@
-//! What serde's attributes say about the form of a type: as far as its schema needs it, and told where it cannot follow.
+//! Serde attributes that change the form of a type, as far as its schema needs them; attributes that a schema cannot
+//! express are errors.
 
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Error, Meta, Result, Token};
 
 use crate::literal;
 
-/// What the attributes of a type, a variant or a field say.
+/// Attributes of a type, a variant or a field.
 #[derive(Default)]
 pub(crate) struct Serde {
-    /// Its name.
+    /// Name.
     pub(crate) rename: Option<String>,
-    /// How the names within it are written.
+    /// Case of the names inside.
     pub(crate) rename_all: Option<Case>,
-    /// It may be missing, or with a type: all its fields may.
+    /// `true` if the field may be missing; on a type, if every field may.
     pub(crate) default: bool,
-    /// It is not read.
+    /// `true` if serde does not read it.
     pub(crate) skip: bool,
-    /// Nothing else is read.
+    /// `true` if unknown fields are refused.
     pub(crate) deny_unknown_fields: bool,
-    /// It has the form of its one field.
+    /// `true` if it has the form of its only field.
     pub(crate) transparent: bool,
-    /// Its variants have no names in JSON.
+    /// `true` if the variants have no names in JSON.
     pub(crate) untagged: bool,
-    /// The member that names the variant.
+    /// Member that names the variant.
     pub(crate) tag: Option<String>,
-    /// The member that holds the variant.
+    /// Member that holds the variant.
     pub(crate) content: Option<String>,
 }
 
@@ -42,9 +43,9 @@ impl Serde {
     fn take(&mut self, meta: &Meta) -> Result<()> {
         let word = meta.path().get_ident().map(ToString::to_string).unwrap_or_default();
         match word.as_str() {
-            "rename" => self.rename = given(meta)?.or(self.rename.take()),
+            "rename" => self.rename = name_for_reading(meta)?.or(self.rename.take()),
             "rename_all" => {
-                if let Some(case) = given(meta)? {
+                if let Some(case) = name_for_reading(meta)? {
                     let message = format!("`{case}` is no way of writing names that serde knows");
                     self.rename_all = Some(Case::of(&case).ok_or_else(|| Error::new_spanned(meta, message))?);
                 }
@@ -54,14 +55,14 @@ impl Serde {
             "deny_unknown_fields" => self.deny_unknown_fields = true,
             "transparent" => self.transparent = true,
             "untagged" => self.untagged = true,
-            "tag" => self.tag = given(meta)?,
-            "content" => self.content = given(meta)?,
+            "tag" => self.tag = name_for_reading(meta)?,
+            "content" => self.content = name_for_reading(meta)?,
             "flatten" => return Err(cannot(meta, "write the fields out in this type")),
             "with" | "deserialize_with" | "from" | "try_from" => {
                 return Err(cannot(meta, "give it a type of its own with `Schema` written by hand"));
             }
             "rename_all_fields" | "other" => return Err(cannot(meta, "rename by hand, or list what there is")),
-            // What else serde has a word for changes nothing that a schema tells.
+            // Other serde attributes do not change the schema.
             _ => {}
         }
         Ok(())
@@ -72,19 +73,19 @@ fn cannot(meta: &Meta, instead: &str) -> Error {
     Error::new_spanned(meta, format!("a derived schema cannot follow this attribute: {instead}"))
 }
 
-/// `word = "…"`, or what `word(deserialize = "…")` says of reading.
-fn given(meta: &Meta) -> Result<Option<String>> {
+/// Reads `key = "…"`, or the part of `key(…)` for deserialization.
+fn name_for_reading(meta: &Meta) -> Result<Option<String>> {
     match meta {
         Meta::NameValue(pair) => literal::text(&pair.value).map(Some),
         Meta::List(list) => {
             let inner = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)?;
-            inner.iter().find(|meta| meta.path().is_ident("deserialize")).map_or(Ok(None), given)
+            inner.iter().find(|meta| meta.path().is_ident("deserialize")).map_or(Ok(None), name_for_reading)
         }
         Meta::Path(_) => Err(Error::new_spanned(meta, "this needs a value: write `… = \"…\"`")),
     }
 }
 
-/// How names are written.
+/// Case of names.
 #[derive(Clone, Copy)]
 pub(crate) enum Case {
     Lower,
@@ -112,7 +113,7 @@ impl Case {
         })
     }
 
-    /// The name of a variant, which Rust writes in `PascalCase`.
+    /// Name of a variant, which Rust writes in `PascalCase`.
     pub(crate) fn variant(self, name: &str) -> String {
         let mut snake = String::new();
         for (at, c) in name.char_indices() {
@@ -130,7 +131,7 @@ impl Case {
         }
     }
 
-    /// The name of a field, which Rust writes in `snake_case`.
+    /// Name of a field, which Rust writes in `snake_case`.
     pub(crate) fn field(self, name: &str) -> String {
         let pascal = || name.split('_').map(|word| with_first(word, u8::to_ascii_uppercase)).collect::<String>();
         match self {

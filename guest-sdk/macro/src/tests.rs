@@ -1,26 +1,26 @@
-//! What the macros refuse: each message says what to do, and stands where the mistake is.
+//! Refusals of the macros: each message states the fix and points at the mistake.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::{derive, tool, tools};
 
-/// The first message among tokens, and nothing where there is none.
-fn told(tokens: TokenStream) -> String {
+/// First error message among tokens; empty if there is none.
+fn first_message(tokens: TokenStream) -> String {
     let text = tokens.to_string();
     let found = text.split_once("compile_error").and_then(|(_, rest)| rest.split('"').nth(1)).unwrap_or_default();
     found.to_owned()
 }
 
 fn refused(options: TokenStream, function: TokenStream) -> String {
-    told(tool::expand(options, function))
+    first_message(tool::expand(options, function))
 }
 
 fn underivable(item: TokenStream) -> String {
     derive::expand(item).expect_err("refused").to_string()
 }
 
-/// Asserts what a refusal begins with.
+/// Asserts the start of an error message.
 macro_rules! begins {
     ($refusal:expr, $start:literal) => {
         let refusal = $refusal;
@@ -38,7 +38,7 @@ fn a_sound_tool_is_not_refused() {
     );
     let options = quote!(timeout = "5s", network("a.example"), preview = show);
     let written = tool::expand(options, function);
-    assert_eq!(told(written.clone()), "");
+    assert_eq!(first_message(written.clone()), "");
     let text = written.to_string();
     assert!(text.contains("struct greet") && text.contains("fn greet (name : String , times : u8 , call : & Call)"));
 }
@@ -239,11 +239,11 @@ fn a_type_whose_form_cannot_be_followed_is_refused() {
 
 #[test]
 fn tools_are_listed_by_their_paths() {
-    let asked = tools::begin(quote!(a, b::c)).expect("asked").to_string();
-    assert_eq!(asked, "a ! { [] [a] [b :: c ,] }");
-    let asked = tools::go_on(quote!([] [a] [preview] [b::c,])).expect("asked").to_string();
-    assert_eq!(asked, "b :: c ! { [[a] [preview]] [b :: c] [] }");
-    let written = tools::go_on(quote!([[a] [preview]] [b::c] [preview route] [])).expect("written").to_string();
+    let expanded = tools::begin(quote!(a, b::c)).expect("expanded").to_string();
+    assert_eq!(expanded, "a ! { [] [a] [b :: c ,] }");
+    let expanded = tools::advance(quote!([] [a] [preview] [b::c,])).expect("expanded").to_string();
+    assert_eq!(expanded, "b :: c ! { [[a] [preview]] [b :: c] [] }");
+    let written = tools::advance(quote!([[a] [preview]] [b::c] [preview route] [])).expect("written").to_string();
     let exported = |module| written.matches(&format!("bindings :: {module} :: export")).count();
     assert_eq!(["tool", "preview", "route", "validate"].map(exported), [1, 1, 1, 0]);
     begins!(tools::begin(quote!()).expect_err("refused").to_string(), "a component has at least one tool");

@@ -1,4 +1,4 @@
-//! `#[tool]`: a function stays as it is, and beside it stand a type of its name with its arguments, and the tool.
+//! `#[tool]`: keeps the function, and adds a type of its name that holds the arguments and implements the tool.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
@@ -9,10 +9,11 @@ use crate::options::{HOOKS, Options};
 use crate::parameter::{self, One, Parameter};
 use crate::{descriptor, node};
 
-/// The longest name that providers take.
+/// Maximum characters of a name that providers accept.
 const MAX_CHARS: usize = 64;
 
-/// The function, and the tool that it is. With an error the function stays, so that nothing else is reported missing.
+/// Expands a function into itself and its tool. On an error the function stays, so that the compiler reports nothing
+/// else as missing.
 pub(crate) fn expand(options: TokenStream, function: TokenStream) -> TokenStream {
     let mut function: ItemFn = match syn::parse2(function) {
         Ok(function) => function,
@@ -56,11 +57,11 @@ fn tool(options: TokenStream, function: &mut ItemFn) -> Result<TokenStream> {
     let arguments = arguments(function, &parameters, options.open.is_some());
     let run = run(&function.sig.ident, &parameters);
     let hooks = options.hooks.iter().map(|(hook, path)| hook_of(hook, path));
-    let told = told(function, &options);
+    let steps = steps(function, &options);
     let ident = &function.sig.ident;
     Ok(quote! {
         #arguments
-        #told
+        #steps
         const _: () = {
             const NODE: ::toolcrib_guest::Node = #descriptor;
             const LENGTH: usize = NODE.measure();
@@ -80,7 +81,7 @@ fn tool(options: TokenStream, function: &mut ItemFn) -> Result<TokenStream> {
     })
 }
 
-/// Whether the parameters are of one kind, and what the options expect.
+/// Checks that the parameters fit each other and the options.
 fn agree(options: &Options, parameters: &[Parameter], ident: &Ident) -> Result<()> {
     let count = |is: fn(&Parameter) -> bool| parameters.iter().filter(|parameter| is(parameter)).count();
     let (texts, wholes) = (count(|p| matches!(p, Parameter::Text(_))), count(|p| matches!(p, Parameter::Args(_))));
@@ -128,7 +129,7 @@ fn name(options: &Options, ident: &Ident) -> Result<String> {
     }
 }
 
-/// The type of the arguments. It lives beside the function under the same name: one is a type, the other a value.
+/// Type of the arguments. It has the name of the function: one is a type, the other a value.
 fn arguments(function: &ItemFn, parameters: &[Parameter], open: bool) -> TokenStream {
     let (ident, visibility) = (&function.sig.ident, &function.vis);
     let ones: Vec<&One> = ones(parameters).collect();
@@ -161,17 +162,17 @@ fn arguments(function: &ItemFn, parameters: &[Parameter], open: bool) -> TokenSt
     }
 }
 
-/// One call: its payload becomes the parameters, what is returned the answer.
+/// Generates one call: converts the payload into the parameters, and the returned value into the answer.
 fn run(ident: &Ident, parameters: &[Parameter]) -> TokenStream {
     let fields: Vec<&Ident> = ones(parameters).map(|one| &one.field).collect();
     let whole = parameters.iter().any(|parameter| matches!(parameter, Parameter::Args(_)));
     let text = parameters.iter().any(|parameter| matches!(parameter, Parameter::Text(_)));
-    // Names of the tool's own cannot meet these: they are fields.
+    // The tool's own names cannot collide with these: they are fields.
     let read = match whole || text {
         true => quote!(),
         false => quote!(let #ident { #(#fields),* } = __call.args()?;),
     };
-    let given = parameters.iter().map(|parameter| match parameter {
+    let values = parameters.iter().map(|parameter| match parameter {
         Parameter::One(one) => {
             let field = &one.field;
             if one.borrowed { quote!(&#field) } else { quote!(#field) }
@@ -185,12 +186,12 @@ fn run(ident: &Ident, parameters: &[Parameter]) -> TokenStream {
     quote! {
         fn run(__call: &::toolcrib_guest::Call) -> ::toolcrib_guest::Result<::toolcrib_guest::Answer> {
             #read
-            ::toolcrib_guest::IntoAnswer::into_answer(#ident(#(#given),*))
+            ::toolcrib_guest::IntoAnswer::into_answer(#ident(#(#values),*))
         }
     }
 }
 
-/// The function of the tool for one step, as its author wrote it.
+/// Generates the tool's function for one step.
 fn hook_of(hook: &str, path: &Path) -> TokenStream {
     match hook {
         "validate" => quote! {
@@ -220,8 +221,8 @@ fn hook_of(hook: &str, path: &Path) -> TokenStream {
     }
 }
 
-/// A macro of the tool's name, by which `tools!` learns in which steps it has a word.
-fn told(function: &ItemFn, options: &Options) -> TokenStream {
+/// Generates a macro with the name of the tool, which passes the implemented steps to `tools!`.
+fn steps(function: &ItemFn, options: &Options) -> TokenStream {
     let ident = &function.sig.ident;
     let own = format_ident!("__tool_{}", ident.unraw(), span = Span::call_site());
     let hooks = HOOKS.iter().filter(|hook| options.hooks.iter().any(|(own, _)| own == *hook));

@@ -1,5 +1,5 @@
-//! `tools!`: asks every tool in turn, by the macro of its name, in which steps of a call it has a word, and then exports those
-//! interfaces alone.
+//! `tools!`: collects the implemented steps of each tool through the macro of its name, and exports those interfaces
+//! only.
 
 use proc_macro2::{Group, TokenStream};
 use quote::quote;
@@ -9,25 +9,27 @@ use syn::{Error, Ident, Path, Result, Token, bracketed};
 
 use crate::options::HOOKS;
 
-/// Reads the list, and asks the first tool.
+/// Reads the list, and expands the macro of the first tool.
 pub(crate) fn begin(list: TokenStream) -> Result<TokenStream> {
     let paths = Punctuated::<Path, Token![,]>::parse_terminated.parse2(list)?;
-    ask(&[], paths.into_iter().collect())
+    next(&[], paths.into_iter().collect())
 }
 
-/// Takes what a tool said, and asks the next one.
-pub(crate) fn go_on(state: TokenStream) -> Result<TokenStream> {
+/// Adds the steps of one tool, and expands the macro of the next.
+pub(crate) fn advance(state: TokenStream) -> Result<TokenStream> {
     let State { mut listed, tool, hooks, rest } = syn::parse2(state)?;
     listed.push((tool, hooks));
     match rest.is_empty() {
         true => Ok(export(&listed)),
-        false => ask(&listed, rest),
+        false => next(&listed, rest),
     }
 }
 
-type Said = (Path, Vec<Ident>);
+/// Tool with its implemented steps.
+type Listed = (Path, Vec<Ident>);
 
-fn ask(listed: &[Said], mut rest: Vec<Path>) -> Result<TokenStream> {
+/// Expands the macro of the first tool in `rest`.
+fn next(listed: &[Listed], mut rest: Vec<Path>) -> Result<TokenStream> {
     if rest.is_empty() {
         let message = "a component has at least one tool: name the functions that have `#[tool]`";
         return Err(Error::new(proc_macro2::Span::call_site(), message));
@@ -37,9 +39,9 @@ fn ask(listed: &[Said], mut rest: Vec<Path>) -> Result<TokenStream> {
     Ok(quote!(#next! { [#(#listed)*] [#next] [#(#rest,)*] }))
 }
 
-/// The groups `[[TOOL] [HOOK…]…] [TOOL] [HOOK…] [TOOL,…]`.
+/// Groups `[[TOOL] [STEP…]…] [TOOL] [STEP…] [TOOL,…]`.
 struct State {
-    listed: Vec<Said>,
+    listed: Vec<Listed>,
     tool: Path,
     hooks: Vec<Ident>,
     rest: Vec<Path>,
@@ -51,16 +53,16 @@ impl Parse for State {
         bracketed!(done in input);
         let mut listed = Vec::new();
         while !done.is_empty() {
-            listed.push(said(&done)?);
+            listed.push(listed_tool(&done)?);
         }
-        let (tool, hooks) = said(input)?;
+        let (tool, hooks) = listed_tool(input)?;
         bracketed!(next in input);
         let rest = Punctuated::<Path, Token![,]>::parse_terminated(&next)?.into_iter().collect();
         Ok(Self { listed, tool, hooks, rest })
     }
 }
 
-fn said(input: ParseStream<'_>) -> Result<Said> {
+fn listed_tool(input: ParseStream<'_>) -> Result<Listed> {
     let tool: Group = input.parse()?;
     let hooks;
     bracketed!(hooks in input);
@@ -71,8 +73,8 @@ fn said(input: ParseStream<'_>) -> Result<Said> {
     Ok((syn::parse2(tool.stream())?, words))
 }
 
-/// The exports. Every tool counts as listed from here on.
-fn export(listed: &[Said]) -> TokenStream {
+/// Generates the exports, and marks every tool as listed.
+fn export(listed: &[Listed]) -> TokenStream {
     let tools: Vec<&Path> = listed.iter().map(|(tool, _)| tool).collect();
     let toolbox = tools.iter().rev().fold(quote!(()), |rest, tool| quote!((#tool, #rest)));
     let used = HOOKS.iter().filter(|hook| listed.iter().any(|(_, hooks)| hooks.iter().any(|own| own == *hook)));

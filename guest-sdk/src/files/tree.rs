@@ -1,4 +1,4 @@
-//! Several files that change together: in memory first, and on disk only when all of it is known to apply.
+//! Changes to several files: made in memory first, and written to disk only when all of them are known to apply.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,44 +9,44 @@ use crate::{Error, PathContext, error, files};
 
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Text files under their paths, as they were and as they are to be.
+/// Text files by path, with their content before and after the changes.
 #[derive(Default)]
 pub struct Tree {
     files: BTreeMap<PathBuf, File>,
 }
 
-/// The text before and after; None where there is no file.
+/// Text before and after; `None` if the file does not exist.
 struct File {
     before: Option<String>,
     after: Option<String>,
 }
 
 impl Tree {
-    /// The text of a file, with what was changed so far.
+    /// Text of a file, with the changes so far.
     ///
     /// # Errors
     ///
-    /// When there is no such file, or it is no text of at most 16 MiB.
+    /// If the file does not exist, or is not a text of at most 16 MiB.
     pub fn read(&mut self, path: &str) -> Result<&str, Error> {
         let file = self.file(path)?;
         file.after.as_deref().ok_or_else(|| ErrorKind::NotFound.into()).at("read", path)
     }
 
-    /// Puts a text in the place of a file.
+    /// Replaces the text of a file.
     ///
     /// # Errors
     ///
-    /// When what is there cannot be read.
+    /// If the existing file cannot be read.
     pub fn write(&mut self, path: &str, text: String) -> Result<(), Error> {
         self.file(path)?.after = Some(text);
         Ok(())
     }
 
-    /// Makes a file that is not there yet.
+    /// Creates a file.
     ///
     /// # Errors
     ///
-    /// When it is.
+    /// If the file exists.
     pub fn create(&mut self, path: &str, text: String) -> Result<(), Error> {
         let file = self.file(path)?;
         if file.after.is_some() {
@@ -60,7 +60,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// When what is there cannot be read.
+    /// If the existing file cannot be read.
     pub fn delete(&mut self, path: &str) -> Result<(), Error> {
         self.file(path)?.after = None;
         Ok(())
@@ -81,11 +81,11 @@ impl Tree {
         self.files.get_mut(&key).ok_or_else(|| error!("read `{path}`: lost"))
     }
 
-    /// Writes what has changed. When a write fails, those before it are undone.
+    /// Writes all changes. If a write fails, the earlier ones are undone.
     ///
     /// # Errors
     ///
-    /// What failed, and what could not be undone.
+    /// The failed write, and each write that could not be undone.
     pub fn commit(self) -> Result<(), Error> {
         let changed: Vec<_> = self.files.iter().filter(|(_, file)| file.before != file.after).collect();
         for (index, (path, file)) in changed.iter().enumerate() {
@@ -113,7 +113,7 @@ fn put(path: &Path, text: Option<&str>) -> Result<(), Error> {
     files::replace(path, text.as_bytes())
 }
 
-/// One key for `x`, `./x` and `/x`, which are one file.
+/// Key of a path: `x`, `./x` and `/x` are the same file.
 fn key(path: &str) -> PathBuf {
     let parts = Path::new(path).components();
     parts.filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir)).collect()

@@ -1,4 +1,4 @@
-//! The contract of rich tools, `toolcrib:tool`, as the engine lifts and lowers it: the types of `wit/tool.wit`, and the names
+//! The contract of rich tools, `toolcrib:tool`, as the engine lifts and lowers it: the types of `wit/tool`, and the names
 //! of its interfaces. What comes from a guest is as the guest sent it; nothing here believes it.
 
 use wasmtime::component::{Component, ComponentExportIndex, ComponentType, Lift, Lower};

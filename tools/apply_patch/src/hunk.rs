@@ -1,14 +1,14 @@
-//! Puts hunks where they belong in a text: in their order, each at the first place behind the one before it where all that it
-//! keeps and removes stands exactly.
+//! Application of hunks to a text: in their order, each at the first place after the previous hunk where all of its
+//! kept and removed lines match exactly.
 
 use toolcrib_guest::{Error, Result};
 
 use crate::patch::{Hunk, Line};
 
-/// The most characters of a line in a message.
+/// Maximum characters of a line in a message.
 const SHOWN: usize = 120;
 
-/// The text with all hunks applied; `path` is its name in messages.
+/// Applies all hunks to a text; `path` is its name in messages.
 pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk<'_>]) -> Result<String> {
     let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let lines: Vec<&str> = text.strip_suffix(end).unwrap_or(text).split(end).collect();
@@ -27,7 +27,7 @@ pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk<'_>]) -> Result<String
         };
         let old: Vec<&str> = hunk.lines.iter().filter_map(|line| old(*line)).collect();
         let at = match old.is_empty() {
-            // What only adds belongs behind the line it names, else at the end.
+            // A hunk that only adds lines belongs after the line that it names, otherwise at the end.
             true => hunk.after.map_or(lines.len(), |_| from),
             false if hunk.at_end => lines
                 .len()
@@ -67,10 +67,10 @@ fn find(lines: &[&str], old: &[&str], from: usize) -> Option<usize> {
     Some(from + found)
 }
 
-/// Where the hunk comes nearest to fitting, and what stands there in the place of what it expects.
+/// Error for a hunk that matches nowhere: the nearest place, and the line there that differs.
 fn missing(lines: &[&str], old: &[&str], from: usize) -> String {
     let alike = |at: &usize| old.iter().zip(&lines[*at..]).take_while(|(wanted, found)| wanted == found).count();
-    // The earliest of the places that fit longest.
+    // The earliest of the places with the longest match.
     let nearest = (from..lines.len()).map(|at| (alike(&at), at)).rev().max_by_key(|(fit, _)| *fit);
     match nearest.filter(|(fit, _)| *fit > 0) {
         None => format!("the line `{}` stands nowhere behind line {from}", cut(old[0])),

@@ -1,5 +1,5 @@
-//! Edits files by a patch in a format that models write well: text that names files and shows lines with their
-//! surroundings, without numbers. All of it applies, or no file is changed.
+//! Tool `apply_patch`: edits files by a patch in a format that models write reliably: it names files and shows lines
+//! with their context, without line numbers. Either the whole patch applies, or no file is changed.
 
 mod hunk;
 mod patch;
@@ -13,11 +13,11 @@ use patch::{BEGIN, Change};
 
 tools!(apply_patch);
 
-/// Edit files by a patch. Between `*** Begin Patch` and `*** End Patch` stand sections: `*** Update File: PATH` with hunks,
-/// each with an optional line `@@ LINE` that names a line before the place, then lines that begin with a space (kept), `-`
-/// (removed) or `+` (added), and three kept lines around a change where there are as many; `*** Add File: PATH` with lines that
-/// begin with `+`; `*** Delete File: PATH`. An update may begin with `*** Move to: PATH`. Kept and removed lines must be there
-/// exactly. All or nothing.
+/// Edit files by a patch. Sections are written between `*** Begin Patch` and `*** End Patch`: `*** Update File: PATH`
+/// with hunks, each with an optional line `@@ LINE` that names a line before the place, then lines that begin with a
+/// space (kept), `-` (removed) or `+` (added), with three kept lines around a change if the file has them; `*** Add
+/// File: PATH` with lines that begin with `+`; `*** Delete File: PATH`. An update may begin with `*** Move to: PATH`.
+/// Kept and removed lines must match the file exactly. Either the whole patch applies, or nothing changes.
 #[tool(
     text(field = "patch", lark_file = "src/patch.lark", description = "The patch, from `*** Begin Patch` to `*** End Patch`."),
     files = "write",
@@ -33,8 +33,8 @@ fn apply_patch(patch: &str) -> Result<Answer> {
         apply(change, &mut tree)?;
     }
     tree.commit()?;
-    let told: Vec<String> = changes.iter().map(|change| told(change, true)).collect();
-    Ok(Answer::text(told.join("\n")).show(Part::text(shown(&changes))))
+    let lines: Vec<String> = changes.iter().map(|change| describe(change, true)).collect();
+    Ok(Answer::text(lines.join("\n")).show(Part::text(changed_lines(&changes))))
 }
 
 fn apply(change: &Change, tree: &mut Tree) -> Result<()> {
@@ -57,8 +57,8 @@ fn apply(change: &Change, tree: &mut Tree) -> Result<()> {
     }
 }
 
-/// A change in one line, as it was made or as it would be.
-fn told(change: &Change, made: bool) -> String {
+/// Describes a change in one line, in the past tense if it was made.
+fn describe(change: &Change, made: bool) -> String {
     let (added, removed) = change.count();
     match change {
         Change::Add { path, .. } => format!("{} {path} (+{added})", if made { "added" } else { "add" }),
@@ -70,12 +70,12 @@ fn told(change: &Change, made: bool) -> String {
     }
 }
 
-/// The lines that were changed, for people.
-fn shown(changes: &[Change]) -> String {
+/// Lists the changed lines, for people.
+fn changed_lines(changes: &[Change]) -> String {
     let mut text = String::new();
     for change in changes {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}", told(change, true));
+        let _ = writeln!(text, "{}", describe(change, true));
         for line in change.lines() {
             let _ = writeln!(text, "{line}");
         }
@@ -83,13 +83,14 @@ fn shown(changes: &[Change]) -> String {
     text
 }
 
-/// What the patch alone says: no file is looked at.
+/// Describes the patch from its text alone, without reading files.
 fn preview(call: &Call) -> Result<String> {
     let changes = patch::parse(call.text()?)?;
-    Ok(changes.iter().map(|change| told(change, false)).collect::<Vec<_>>().join("\n"))
+    Ok(changes.iter().map(|change| describe(change, false)).collect::<Vec<_>>().join("\n"))
 }
 
-/// A text without a name is ours where it begins as a patch, and no other text is, whatever it is called.
+/// Claims a text without a tool name if it begins as a patch, and rejects every other text, even one with this tool's
+/// name.
 fn route(call: &Call) -> Opinion {
     match &call.payload {
         Payload::Object(_) => Opinion::NoOpinion,

@@ -1,4 +1,4 @@
-//! The format: from text to changes. It knows no file.
+//! Format of patches: parses text into changes. Knows no file.
 
 use toolcrib_guest::{Error, Result};
 
@@ -7,7 +7,7 @@ const END: &str = "*** End Patch";
 const MAX_BYTES: usize = 1 << 20;
 const MAX_FILES: usize = 100;
 
-/// What becomes of one file.
+/// Change of one file.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Change<'a> {
     Add { path: &'a str, lines: Vec<&'a str> },
@@ -15,13 +15,13 @@ pub(crate) enum Change<'a> {
     Update { path: &'a str, to: Option<&'a str>, hunks: Vec<Hunk<'a>> },
 }
 
-/// A few lines of a file that change, with their surroundings.
+/// Changed lines of a file, with their context.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Hunk<'a> {
-    /// A line that stands before them.
+    /// Line before the hunk.
     pub(crate) after: Option<&'a str>,
     pub(crate) lines: Vec<Line<'a>>,
-    /// Whether the file ends with them.
+    /// `true` if the hunk ends at the end of the file.
     pub(crate) at_end: bool,
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum Line<'a> {
 }
 
 impl Change<'_> {
-    /// How many lines are added and removed.
+    /// Number of added and removed lines.
     pub(crate) fn count(&self) -> (usize, usize) {
         match self {
             Change::Add { lines, .. } => (lines.len(), 0),
@@ -46,7 +46,7 @@ impl Change<'_> {
         }
     }
 
-    /// The lines that change, each with its mark.
+    /// Changed lines, each with its mark.
     pub(crate) fn lines(&self) -> Vec<String> {
         match self {
             Change::Add { lines, .. } => lines.iter().map(|line| format!("+{line}")).collect(),
@@ -63,7 +63,7 @@ impl Change<'_> {
     }
 }
 
-/// The changes of a patch, in its order.
+/// Parses a patch into its changes, in order.
 pub(crate) fn parse(patch: &str) -> Result<Vec<Change<'_>>> {
     if patch.len() > MAX_BYTES {
         return Err(Error::invalid(format!("the patch has {} bytes, over the limit of {MAX_BYTES}", patch.len())));
@@ -155,7 +155,7 @@ fn line_of<'a>(line: &'a str, change: Option<&mut Change<'a>>) -> Result<(), Str
                 (Some(" "), Some(text)) => Line::Kept(text),
                 (Some("-"), Some(text)) => Line::Removed(text),
                 (Some("+"), Some(text)) => Line::Added(text),
-                // Whoever writes an empty line means one that stays.
+                // An empty line is taken as an empty kept line.
                 (None, _) => Line::Kept(""),
                 _ => return Err("a line of a hunk begins with a space, `-` or `+`".to_owned()),
             };

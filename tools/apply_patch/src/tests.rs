@@ -1,4 +1,4 @@
-//! The tool as a function, in folders of its own.
+//! Calls of the tool's function, each in its own folder.
 
 use toolcrib_guest::{FailureKind, testing};
 

@@ -1,14 +1,14 @@
-//! What is refused before it is evaluated: expressions that the library takes for something that nobody who wrote them meant, or that
-//! would use up its stack. It computes nothing.
+//! Checks before the evaluation: refuses expressions that the library would misread, or that would exhaust its stack.
+//! Computes nothing.
 
 const MAX_DEPTH: usize = 50;
 
 pub(crate) fn check(expression: &str) -> Result<(), String> {
-    // Two divisions in a row are the reciprocal of a reciprocal, not the quotient of Python.
+    // The library reads two divisions in a row as the reciprocal of a reciprocal, not as Python's floor division.
     if expression.contains("//") {
         return Err("`//` is not an operator; use `floor(a / b)`".into());
     }
-    // A comma is skipped, so that `gcd(4, 6)` would be 46 of a unit.
+    // The library skips a comma, so `gcd(4, 6)` would be 46 of a unit.
     for (at, _) in expression.match_indices(',') {
         let after = expression.as_bytes()[at + 1..].iter().take_while(|byte| byte.is_ascii_digit());
         let before = expression[..at].bytes().next_back();
@@ -19,7 +19,7 @@ pub(crate) fn check(expression: &str) -> Result<(), String> {
     nesting(expression)
 }
 
-/// A parenthesis that is not closed would be closed at the end.
+/// Refuses an unclosed parenthesis, which the library would close at the end.
 fn nesting(expression: &str) -> Result<(), String> {
     let mut depth = 0_usize;
     for letter in expression.chars() {
@@ -36,7 +36,7 @@ fn nesting(expression: &str) -> Result<(), String> {
     if depth > 0 { Err("a `(` is not closed".into()) } else { Ok(()) }
 }
 
-/// Whether the expression itself says to how many places its result is rounded.
+/// `true` if the expression sets the number of places of its result.
 pub(crate) fn says_how_to_round(expression: &str) -> bool {
     let mut words = expression.split(|letter: char| !letter.is_alphabetic());
     words.any(|word| matches!(word, "sf" | "dp" | "significant" | "sig" | "decimal" | "fraction"))

@@ -1,4 +1,4 @@
-//! Evaluates an arithmetic expression.
+//! Tool `calculate`: evaluates an arithmetic expression.
 
 mod check;
 
@@ -14,7 +14,7 @@ const MAX_EXPRESSION_BYTES: usize = 1000;
 const MAX_RESULT_BYTES: usize = 10_000;
 const MAX_DIGITS: u32 = 100;
 const DEFAULT_DIGITS: u32 = 15;
-/// How the library marks a rounded result.
+/// Prefix of a rounded result of the library.
 const ROUNDED: &str = "approx. ";
 const MAX_TIME: Duration = Duration::from_secs(2);
 
@@ -28,16 +28,16 @@ struct Args {
 #[derive(Serialize)]
 struct Output {
     expression: String,
-    /// With its unit, if it has one.
+    /// Result with its unit, if it has one.
     result: String,
-    /// The result as a JSON number, where it is one.
+    /// Result as a JSON number, if it is a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     number: Option<Number>,
-    /// Whether the result is rounded.
+    /// `true` if the result is rounded.
     rounded: bool,
 }
 
-/// Stops an evaluation that takes too long.
+/// Interrupts an evaluation that takes too long.
 struct Deadline(Instant);
 
 impl Interrupt for Deadline {
@@ -62,7 +62,7 @@ fn run(args: Args) -> Result<Output, Error> {
     let rounding = format!("{expression} to {} sf", digits.unwrap_or(DEFAULT_DIGITS));
     let mut text = evaluate(if digits.is_some() { &rounding } else { &expression })
         .map_err(|problem| error!("`{expression}`: {problem}"))?;
-    // Left alone, the library rounds to ten places.
+    // By default the library rounds to ten places.
     if text.starts_with(ROUNDED)
         && !check::says_how_to_round(&expression)
         && let Ok(longer) = evaluate(&rounding)
@@ -85,7 +85,7 @@ fn run(args: Args) -> Result<Output, Error> {
     Ok(Output { expression, number: number(&result), rounded, result })
 }
 
-/// The library's answer, in its own words.
+/// Evaluates an expression and returns the library's text.
 fn evaluate(source: &str) -> Result<String, String> {
     let deadline = Deadline(Instant::now() + MAX_TIME);
     let evaluated =
@@ -98,7 +98,7 @@ fn evaluate(source: &str) -> Result<String, String> {
     Ok(evaluated.get_main_result().to_string())
 }
 
-/// An integer stays one, as long as no digit is lost.
+/// Converts a result into a number; an integer stays an integer as long as no digit is lost.
 fn number(result: &str) -> Option<Number> {
     if let Ok(integer) = result.parse::<i64>() {
         return Some(integer.into());

@@ -1,4 +1,4 @@
-//! Draws a chart: the picture is for people, and the model is told the numbers behind it.
+//! Tool `chart`: draws a chart for people and returns the statistics to the model.
 
 mod svg;
 
@@ -10,7 +10,7 @@ tools!(chart);
 const MAX_SERIES: usize = 8;
 const MAX_VALUES: usize = 200;
 
-/// How the numbers are drawn.
+/// Form of the chart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Schema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -19,21 +19,21 @@ pub(crate) enum Kind {
     Line,
 }
 
-/// Numbers that belong together.
+/// Series of numbers.
 #[derive(Debug, Deserialize, Schema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Series {
-    /// What they are.
+    /// Name of the series.
     #[arg(max_length = 100)]
     name: String,
-    /// One for each label.
+    /// One number for each label.
     #[arg(min_items = 1, max_items = 200)]
     values: Vec<f64>,
 }
 
-/// What a model is told of a series.
+/// Statistics of a series, for the model.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Statistics<'a> {
     name: &'a str,
     min: f64,
     max: f64,
@@ -44,19 +44,19 @@ struct Told<'a> {
 struct Drawn<'a> {
     title: &'a str,
     values: usize,
-    series: Vec<Told<'a>>,
+    series: Vec<Statistics<'a>>,
 }
 
-/// Show people a chart of numbers. You are told the least, the greatest and the mean of each series.
+/// Show people a chart of numbers. Returns the minimum, the maximum and the mean of each series.
 #[tool(read_only, summary = "chart {title}")]
 fn chart(
-    /// What it shows.
+    /// Title of the chart.
     #[arg(max_length = 200)]
     title: String,
-    /// What each value is of, in order.
+    /// Label of each value, in order.
     #[arg(min_items = 1, max_items = 200, items(max_length = 100))]
     labels: Vec<String>,
-    /// At most eight.
+    /// Series of numbers, at most eight.
     #[arg(min_items = 1, max_items = 8)]
     series: Vec<Series>,
     #[arg(default = "bar")] kind: Kind,
@@ -73,7 +73,7 @@ fn chart(
             return Err(Error::invalid(format!("`{name}` has {values} values for {labels} labels")));
         }
     }
-    let told = series.iter().map(|Series { name, values }| Told {
+    let told = series.iter().map(|Series { name, values }| Statistics {
         name,
         min: values.iter().copied().fold(f64::INFINITY, f64::min),
         max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),

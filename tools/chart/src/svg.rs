@@ -1,4 +1,4 @@
-//! The picture: an SVG without scripts, styles or anything that lies elsewhere. All text in it is escaped.
+//! SVG of a chart, without scripts, styles or external resources. All text in it is escaped.
 
 use std::fmt::Write;
 
@@ -11,17 +11,17 @@ const RIGHT: f64 = 16.0;
 const TOP: f64 = 56.0;
 const BOTTOM: f64 = 48.0;
 const COLOURS: [&str; 8] = ["#3366cc", "#dc3912", "#ff9900", "#109618", "#990099", "#0099c6", "#dd4477", "#66aa00"];
-/// The most labels that stand below: where there are more, some are left out.
+/// Maximum labels below the chart; of more labels, some are left out.
 const MAX_SHOWN: usize = 16;
 
-/// Where values lie on the picture.
+/// Mapping of values to places on the picture.
 struct Scale {
     least: f64,
     greatest: f64,
 }
 
 impl Scale {
-    /// From nought, or from the least value where that is below, to the greatest.
+    /// Scale from zero, or from the minimum if that is negative, to the maximum.
     fn of(series: &[Series]) -> Self {
         let values = || series.iter().flat_map(|series| series.values.iter().copied());
         let (least, greatest) = (values().fold(0.0, f64::min), values().fold(0.0, f64::max));
@@ -29,7 +29,7 @@ impl Scale {
     }
 
     fn y(&self, value: f64) -> f64 {
-        // Halved first: the distance of two great numbers may be no number.
+        // Halved first: the difference of two large numbers may not be finite.
         let part = (value / 2.0 - self.least / 2.0) / (self.greatest / 2.0 - self.least / 2.0);
         HEIGHT - BOTTOM - part * (HEIGHT - BOTTOM - TOP)
     }

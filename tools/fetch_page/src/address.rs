@@ -1,17 +1,17 @@
-//! Where a page lies, as a request needs it.
+//! Addresses of pages, in the parts that a request needs.
 
 use std::fmt;
 
 use fluent_uri::{Uri, UriRef};
 use toolcrib_guest::{Error, Result};
 
-/// An address of the web.
+/// HTTP or HTTPS address.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Address {
     whole: String,
     pub(crate) https: bool,
     pub(crate) authority: String,
-    /// With the query.
+    /// Path with the query.
     pub(crate) path: String,
 }
 
@@ -34,7 +34,7 @@ impl Address {
         Ok(Self { whole, https, authority: authority.as_str().to_owned(), path: format!("{path}{query}") })
     }
 
-    /// The address that a redirect of this page names.
+    /// Resolves the target of a redirect from this page.
     pub(crate) fn join(&self, location: &str) -> Result<Self> {
         let wrong = || Error::unavailable(format!("`{self}` redirects to `{location}`, which is no address"));
         let base = Uri::parse(self.whole.as_str()).map_err(|_| wrong())?;

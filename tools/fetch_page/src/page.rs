@@ -1,18 +1,18 @@
-//! From what a server sent to text.
+//! Conversion of a response into text.
 
 use toolcrib_guest::{Error, Result};
 
 use crate::address::Address;
-use crate::{Fetched, Format};
+use crate::{Format, Response};
 
-/// The columns of a line of text.
+/// Columns of a line of text.
 const WIDTH: usize = 100;
-/// The largest page that is turned into text: what it is made of takes several times as much.
+/// Maximum size of a page that is converted to text, in bytes: the conversion takes several times as much memory.
 const MAX_HTML: usize = 4 << 20;
 
-/// What a model is told of a page: where it was, and its text.
-pub(crate) fn told(fetched: &Fetched, address: &Address, format: Format, most: usize) -> Result<String> {
-    let Fetched { status, content_type, body, .. } = fetched;
+/// Answer for the model: the address of the page, and its text.
+pub(crate) fn answer(fetched: &Response, address: &Address, format: Format, most: usize) -> Result<String> {
+    let Response { status, content_type, body, .. } = fetched;
     let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if !(200..300).contains(status) {
         return Err(match status {
@@ -45,10 +45,10 @@ pub(crate) fn told(fetched: &Fetched, address: &Address, format: Format, most: u
     })
 }
 
-/// What stands between `<title>` and its end, on one line.
+/// Text of the element `title`, on one line.
 fn title(body: &[u8]) -> Option<String> {
     let page = String::from_utf8_lossy(body);
-    // Lowered letter by letter, so that places stay the same.
+    // ASCII lowercase keeps byte positions.
     let low = page.to_ascii_lowercase();
     let from = low.find("<title")?;
     let from = from + low[from..].find('>')? + 1;
@@ -64,8 +64,8 @@ mod tests {
     use super::*;
 
     fn page(status: u16, content_type: &str, body: &str, format: Format) -> Result<String> {
-        let fetched = Fetched { status, location: None, content_type: content_type.into(), body: body.into() };
-        told(&fetched, &Address::parse("https://example.com/a#part").expect("an address"), format, 1000)
+        let fetched = Response { status, location: None, content_type: content_type.into(), body: body.into() };
+        answer(&fetched, &Address::parse("https://example.com/a#part").expect("an address"), format, 1000)
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Appends to the end of a file.
+//! Tool `fs_append_file`: appends to the end of a file.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -23,9 +23,9 @@ struct Args {
 #[derive(Serialize)]
 struct Output {
     path: String,
-    /// How many bytes were appended.
+    /// Number of appended bytes.
     bytes: usize,
-    /// The size of the file after that.
+    /// Size of the file afterwards.
     size: u64,
 }
 

@@ -1,20 +1,21 @@
-//! Puts the hunks of one file where they belong in a text. It knows no files.
+//! Application of the hunks of one file to a text. Knows no files.
 //!
-//! Every context and removed line must be there exactly. A hunk may have moved as a whole, by at most `fuzz` lines from where the hunks
-//! before it lead to expect it; the nearest place wins, the earlier one of two.
+//! Every context and removed line must match exactly. A hunk may have moved as a whole, by at most `fuzz` lines from
+//! the place that follows from its line number and the movement of the previous hunks; the nearest place is used, the
+//! earlier one of two.
 
 use diffy::{Hunk, Line, Patch};
 
 pub(crate) fn apply(text: &str, patch: &Patch<'_, str>, fuzz: usize) -> Result<String, String> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut edited = String::new();
-    // The first line that no hunk has used yet, and how far the last hunk had moved.
+    // The first line that no hunk has used yet, and the movement of the last hunk.
     let (mut next, mut moved) = (0, 0_isize);
     for (index, hunk) in patch.hunks().iter().enumerate() {
         let old = old_lines(hunk);
         let stated = first_line(hunk);
         let guess = stated.saturating_add_signed(moved).max(next);
-        // Nothing says where a hunk without old lines belongs but its own number.
+        // Only its own number states the place of a hunk without old lines.
         let fuzz = if old.is_empty() { 0 } else { fuzz };
         let found = find(&lines, &old, guess, next, fuzz).ok_or_else(|| {
             let number = index + 1;
@@ -30,7 +31,7 @@ pub(crate) fn apply(text: &str, patch: &Patch<'_, str>, fuzz: usize) -> Result<S
     Ok(edited)
 }
 
-/// Where a hunk says it starts, from 0. One that only adds names the line it comes after.
+/// First line of a hunk by its header, from 0. A hunk that only adds lines names the line before it.
 fn first_line(hunk: &Hunk<'_, str>) -> usize {
     let old = hunk.old_range();
     if old.is_empty() { old.start() } else { old.start().saturating_sub(1) }
@@ -51,13 +52,13 @@ fn new_lines<'a>(hunk: &Hunk<'a, str>) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// The place nearest to `guess`, not before `least`, where the old lines are.
+/// Finds the place nearest to `guess`, not before `least`, that holds the old lines.
 fn find(lines: &[&str], old: &[&str], guess: usize, least: usize, fuzz: usize) -> Option<usize> {
     let fits = |at: &usize| *at >= least && at.checked_add(old.len()).and_then(|end| lines.get(*at..end)) == Some(old);
     (0..=fuzz).flat_map(|away| [guess.checked_sub(away), guess.checked_add(away)]).flatten().find(fits)
 }
 
-/// The first line that is not what the hunk expects, to show to whoever wrote the hunk.
+/// Describes the first line that differs from the hunk.
 fn mismatch(lines: &[&str], old: &[&str], at: usize) -> String {
     for (offset, expected) in old.iter().enumerate() {
         let number = at + offset + 1;
@@ -72,7 +73,7 @@ fn mismatch(lines: &[&str], old: &[&str], at: usize) -> String {
     String::new()
 }
 
-/// A line for a message, its line break written out where that may be the difference.
+/// Quotes a line for a message, with its line break escaped if that may be the difference.
 fn shown(line: &str) -> String {
     let line = line.strip_suffix('\n').unwrap_or(line).replace('\r', "\\r");
     line.chars().take(200).collect()

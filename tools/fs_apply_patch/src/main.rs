@@ -1,4 +1,4 @@
-//! Applies a unified diff to several text files: all of it or nothing.
+//! Tool `fs_apply_patch`: applies a unified diff to several text files, completely or not at all.
 
 mod hunks;
 
@@ -40,12 +40,12 @@ struct Output {
 struct Changed {
     path: String,
     change: &'static str,
-    /// Where a renamed or copied file was before.
+    /// Previous path of a renamed or copied file.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
-    /// Lines.
+    /// Number of added lines.
     added: usize,
-    /// Lines.
+    /// Number of removed lines.
     removed: usize,
 }
 
@@ -138,13 +138,13 @@ fn apply(patch: &FilePatch<'_, str>, strip: Option<usize>, fuzz: usize, tree: &m
     }
 }
 
-/// The operation with the paths to work on.
+/// Operation with the leading parts of its paths removed.
 fn stripped<'a>(operation: &'a FileOperation<'_, str>, strip: Option<usize>) -> FileOperation<'a, str> {
     let prefixed = match operation {
         FileOperation::Create(path) => path.starts_with("b/"),
         FileOperation::Delete(path) => path.starts_with("a/"),
         FileOperation::Modify { original, modified } => original.starts_with("a/") && modified.starts_with("b/"),
-        // These come from `rename from` and the like, which have no prefix to begin with.
+        // These paths come from `rename from` and similar lines, which have no prefix.
         FileOperation::Rename { .. } | FileOperation::Copy { .. } => {
             return operation.strip_prefix(strip.unwrap_or(0).saturating_sub(1));
         }
@@ -161,7 +161,7 @@ fn name(operation: &FileOperation<'_, str>) -> String {
     }
 }
 
-/// How many lines are added and removed.
+/// Number of added and removed lines.
 fn count(patch: &Patch<'_, str>) -> (usize, usize) {
     let lines = || patch.hunks().iter().flat_map(|hunk| hunk.lines());
     (

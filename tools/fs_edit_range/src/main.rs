@@ -1,4 +1,4 @@
-//! Replaces a range of lines or bytes of a text file.
+//! Tool `fs_edit_range`: replaces a range of lines or bytes of a text file.
 
 mod range;
 
@@ -12,7 +12,7 @@ use crate::range::Unit;
 
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 const MAX_CONTENT_BYTES: usize = 1024 * 1024;
-/// How much of the text that is really there an error shows.
+/// Maximum characters of the actual text in an error.
 const MAX_SHOWN_CHARS: usize = 400;
 
 #[derive(Deserialize)]
@@ -31,9 +31,9 @@ struct Args {
 #[derive(Serialize)]
 struct Output {
     path: String,
-    /// The size of the file after the edit.
+    /// Size of the file after the edit.
     bytes: usize,
-    /// Of the file after the edit, for the next one.
+    /// SHA-256 of the file after the edit, for the next edit.
     sha256: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a range of lines or bytes is in a text, and the text with another in its place. It knows no files.
+//! Ranges of lines or bytes in a text, and their replacement. Knows no files.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unit {
-    /// From 1, the last one included; `end` = `start` - 1 is the empty range before line `start`.
+    /// Counted from 1, `end` included; `end` = `start` - 1 is the empty range before line `start`.
     #[default]
     Lines,
-    /// From 0, the last one not included.
+    /// Counted from 0, `end` not included.
     Bytes,
 }
 
-/// The bytes of `text` that `start` and `end` mean.
+/// Byte range of `text` for `start` and `end`.
 pub(crate) fn find(text: &str, unit: Unit, start: usize, end: usize) -> Result<Range<usize>, String> {
     match unit {
         Unit::Lines => lines(text, start, end),
@@ -23,7 +23,7 @@ pub(crate) fn find(text: &str, unit: Unit, start: usize, end: usize) -> Result<R
 }
 
 fn lines(text: &str, start: usize, end: usize) -> Result<Range<usize>, String> {
-    // Where each line starts, and the end of the text.
+    // Start of each line, and the end of the text.
     let mut starts = vec![0];
     starts.extend(text.split_inclusive('\n').scan(0, |at, line| {
         *at += line.len();
@@ -60,7 +60,7 @@ fn bytes(text: &str, start: usize, end: usize) -> Result<Range<usize>, String> {
     Ok(start..end)
 }
 
-/// Whether a range holds what was expected; for lines, whatever the last line break is.
+/// `true` if a range holds the expected text; for lines, the last line break is ignored.
 pub(crate) fn same(found: &str, expected: &str, unit: Unit) -> bool {
     match unit {
         Unit::Lines => without_break(found) == without_break(expected),
@@ -73,7 +73,7 @@ fn without_break(text: &str) -> &str {
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-/// The text with `content` in place of the range. Lines stay lines: a line break that is missing around `content` is added.
+/// Replaces the range by `content`. In a range of lines, a missing line break around `content` is added.
 pub(crate) fn replace(text: &str, range: Range<usize>, content: &str, unit: Unit) -> String {
     let (before, found, after) = (&text[..range.start], &text[range.clone()], &text[range.end..]);
     if unit == Unit::Bytes || content.is_empty() {

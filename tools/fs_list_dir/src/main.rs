@@ -1,4 +1,4 @@
-//! Lists the entries of a folder.
+//! Tool `fs_list_dir`: lists the entries of a folder.
 
 use std::fs::FileType;
 use std::io;
@@ -44,7 +44,7 @@ struct Output {
 
 #[derive(Serialize)]
 struct Entry {
-    /// Relative to the folder that is listed.
+    /// Path relative to the listed folder.
     path: String,
     #[serde(rename = "type")]
     kind: &'static str,

@@ -1,4 +1,4 @@
-//! Makes a folder, with every folder above it.
+//! Tool `fs_mkdirp`: creates a folder and its missing parent folders.
 
 use std::fs;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ struct Args {
 #[derive(Serialize)]
 struct Output {
     path: String,
-    /// Whether the folder was not there before.
+    /// `true` if the folder did not exist before.
     created: bool,
 }
 

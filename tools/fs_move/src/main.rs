@@ -1,4 +1,4 @@
-//! Moves or renames a file or folder.
+//! Tool `fs_move`: moves or renames a file or folder.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ struct Args {
 struct Output {
     from: String,
     to: String,
-    /// Whether something at `to` was replaced.
+    /// `true` if something at `to` was replaced.
     replaced: bool,
 }
 
@@ -51,7 +51,7 @@ fn run(args: Args) -> Result<Output, Error> {
     Ok(Output { from, to, replaced })
 }
 
-/// The working folder is the root, so `x`, `./x` and `/x` are one path.
+/// Normalizes a path: the working folder is the root, so `x`, `./x` and `/x` are the same path.
 fn from_root(path: &str) -> std::path::PathBuf {
     Path::new("/").join(path).components().collect()
 }

@@ -1,4 +1,4 @@
-//! Reads a file, or a part of it, by bytes.
+//! Tool `fs_read_file`: reads a file, or a part of it, by bytes.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::process::ExitCode;
@@ -31,9 +31,9 @@ struct Output {
     encoding: Encoding,
     content: String,
     offset: u64,
-    /// How many bytes of the file `content` holds.
+    /// Number of bytes of the file in `content`.
     bytes: u64,
-    /// The size of the whole file.
+    /// Size of the whole file.
     size: u64,
     truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,8 @@ fn run(args: Args) -> Result<Output, Error> {
     })
 }
 
-/// The text in `bytes`, without a character that the limit has cut in two, which can only be when there is `more` of the file.
+/// Text of `bytes`, without a last character that the limit has cut, which is only possible if `more` of the file
+/// follows.
 fn text(bytes: &[u8], more: bool) -> Result<&str, String> {
     let error = match str::from_utf8(bytes) {
         Ok(text) => return Ok(text),

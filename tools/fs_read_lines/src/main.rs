@@ -1,4 +1,4 @@
-//! Reads a range of lines of a text file.
+//! Tool `fs_read_lines`: reads a range of lines of a text file.
 
 use std::process::ExitCode;
 
@@ -29,12 +29,12 @@ fn first() -> usize {
 struct Output {
     path: String,
     start: usize,
-    /// The last line in `content`; 0 for an empty file.
+    /// Last line in `content`; 0 for an empty file.
     end: usize,
     total_lines: usize,
-    /// The lines, line breaks included.
+    /// Lines with their line breaks.
     content: String,
-    /// Whether lines that were asked for, or any line when no end was, are left for another call.
+    /// `true` if requested lines are left for another call; without a requested end, if any lines are left.
     truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_start: Option<usize>,

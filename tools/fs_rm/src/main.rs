@@ -1,4 +1,4 @@
-//! Removes a file or folder.
+//! Tool `fs_rm`: removes a file or folder.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -49,7 +49,7 @@ fn run(args: Args) -> Result<Output, Error> {
     Ok(Output { path, removed: true })
 }
 
-/// Whether a path names the granted folder: `.`, `/`, `a/..`.
+/// `true` if a path names the granted folder: `.`, `/`, `a/..`.
 fn is_root(path: &str) -> bool {
     let depth = Path::new(path).components().fold(0_usize, |depth, part| match part {
         Component::Normal(_) => depth + 1,

@@ -1,4 +1,4 @@
-//! Searches the lines of text files for a pattern.
+//! Tool `fs_search`: searches the lines of text files for a pattern.
 
 mod matcher;
 mod walk;
@@ -59,7 +59,7 @@ fn default_file_bytes() -> u64 {
 struct Output {
     matches: Vec<Found>,
     files_searched: usize,
-    /// Binary, too large, or not readable.
+    /// Number of files that are binary, too large, or not readable.
     files_skipped: usize,
     truncated: bool,
 }
@@ -115,7 +115,7 @@ fn check(name: &str, value: u64, least: u64, most: u64) -> Result<(), Error> {
     Err(error!("{name} `{value}` is not between {least} and {most}"))
 }
 
-/// The text of a file; None for one that is to be skipped.
+/// Text of a file; `None` if it is skipped.
 fn text(path: &str, limit: u64) -> Option<String> {
     files::read_text(path, limit).ok().filter(|text| !text.contains('\0'))
 }

@@ -1,11 +1,11 @@
-//! Finds the matching lines of one text. It knows no files.
+//! Search for matching lines in one text. Knows no files.
 
 use regex::{Regex, RegexBuilder};
 use serde::Serialize;
 use toolcrib_guest::{Error, error};
 
 const MAX_LINE_CHARS: usize = 400;
-/// What a compiled pattern may take, which bounds its repetitions.
+/// Maximum memory of a compiled pattern, in bytes, which limits its repetitions.
 const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
 pub(crate) struct Matcher {
@@ -13,11 +13,11 @@ pub(crate) struct Matcher {
     context: usize,
 }
 
-/// A line that matches.
+/// Matching line.
 #[derive(Serialize)]
 pub(crate) struct Match {
     line: usize,
-    /// The character at which the match starts, counted from 1.
+    /// Character at which the match starts, counted from 1.
     column: usize,
     text: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -27,7 +27,7 @@ pub(crate) struct Match {
 }
 
 impl Match {
-    /// About how much of the result this match takes.
+    /// Approximate size of this match in the result.
     pub(crate) fn bytes(&self) -> usize {
         let lines = self.before.iter().chain(&self.after).chain([&self.text]);
         lines.map(String::len).sum()

@@ -1,4 +1,4 @@
-//! Which files are searched, in which order. It reads no file.
+//! Selection and order of the searched files. Reads no file.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use toolcrib_guest::{Error, error};
@@ -28,7 +28,7 @@ fn globs(name: &str, patterns: &[String]) -> Result<GlobSet, Error> {
         if pattern.len() > MAX_GLOB_BYTES {
             return Err(error!("a glob in `{name}` is over the limit of {MAX_GLOB_BYTES} bytes"));
         }
-        // One without a slash names files in any folder, as in a `.gitignore`.
+        // A glob without a slash matches names in any folder, as in a `.gitignore`.
         let anywhere = if pattern.contains('/') { "" } else { "**/" };
         let glob = GlobBuilder::new(&format!("{anywhere}{pattern}"))
             .literal_separator(true)
@@ -39,7 +39,7 @@ fn globs(name: &str, patterns: &[String]) -> Result<GlobSet, Error> {
     Ok(set.build()?)
 }
 
-/// The files to search, sorted, as paths that another tool call understands; None for a folder that cannot be read.
+/// Lists the files to search, sorted, as paths that another tool call accepts; `None` for an unreadable folder.
 pub(crate) fn files(root: &str, filter: &Filter) -> impl Iterator<Item = Option<String>> {
     let below = move |entry: &DirEntry| match entry.depth() {
         0 => entry.file_name().into(),

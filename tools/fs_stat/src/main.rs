@@ -1,4 +1,4 @@
-//! Tells whether a path exists, and what is there.
+//! Tool `fs_stat`: describes a path: its existence, type and size.
 
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind, Read};
@@ -37,7 +37,7 @@ struct Description {
     size: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     modified: Option<String>,
-    /// What a symbolic link points at, as it is written in the link.
+    /// Target of a symbolic link, as written in the link.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,10 +85,10 @@ fn kind(found: &Metadata) -> &'static str {
     }
 }
 
-/// To the second, in UTC; None where the file system keeps no times, or an odd one.
+/// Modification time in UTC, to the second; `None` if the file system keeps none, or one that cannot be written.
 fn modified(found: &Metadata) -> Option<String> {
     let time = found.modified().ok()?;
-    // The formatter takes no time before 1970.
+    // The formatter refuses times before 1970.
     time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     Some(humantime::format_rfc3339_seconds(time).to_string())
 }

@@ -1,4 +1,4 @@
-//! Writes a whole file at once.
+//! Tool `fs_write_file`: writes a whole file at once.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -31,7 +31,7 @@ fn yes() -> bool {
 struct Output {
     path: String,
     bytes: usize,
-    /// Whether there was nothing at the path before.
+    /// `true` if nothing was at the path before.
     created: bool,
 }
 
@@ -57,7 +57,7 @@ fn run(args: Args) -> Result<Output, Error> {
     Ok(Output { path, bytes: bytes.len(), created })
 }
 
-/// Writes a file that must not exist yet: only the host can tell without a race, when it makes the file.
+/// Writes a file that must not exist yet. Only the host can check this without a race, when it creates the file.
 fn write_new(path: &str, bytes: &[u8]) -> Result<(), Error> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path).at("write", path)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());

@@ -1,4 +1,4 @@
-//! Tells the time in an IANA time zone. The zones are compiled in, since the sandbox has none.
+//! Tool `get_time`: returns the time in an IANA time zone. The zones are compiled in, because the sandbox has none.
 
 use std::process::ExitCode;
 
@@ -11,16 +11,16 @@ use toolcrib_guest::{Error, error};
 #[serde(deny_unknown_fields)]
 struct Args {
     timezone: Option<String>,
-    /// The older name of `timezone`.
+    /// Former name of `timezone`.
     tz: Option<String>,
 }
 
 #[derive(Serialize)]
 struct Output {
     timezone: String,
-    /// With the offset, to the second.
+    /// Local time with the offset, to the second.
     iso: String,
-    /// The same instant as `iso`, in UTC.
+    /// Same instant as `iso`, in UTC.
     utc: String,
     /// Seconds since 1970-01-01T00:00:00Z.
     unix: i64,

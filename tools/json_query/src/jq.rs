@@ -1,4 +1,5 @@
-//! The jq language, by way of the `jaq` crates: JSON text in, JSON texts out. It knows no files and no limits but that of nesting.
+//! The jq language, through the `jaq` crates: JSON text in, JSON texts out. Knows no files, and no limit except on
+//! nesting.
 
 use jaq_core::data::JustLut;
 use jaq_core::load::{self, Arena, File, Loader};
@@ -7,9 +8,9 @@ use jaq_json::{Val, read};
 use serde_json::value::RawValue;
 use toolcrib_guest::{Error, error};
 
-/// The reader is recursive; deeper JSON would use up the stack.
+/// Maximum nesting: the reader is recursive, and deeper JSON would exhaust the stack.
 const MAX_DEPTH: usize = 500;
-/// How much of a value an error shows.
+/// Maximum characters of a value in an error.
 const MAX_SHOWN_CHARS: usize = 400;
 
 pub(crate) type Program = Filter<JustLut<Val>>;
@@ -46,7 +47,8 @@ fn expected(filter: &str, wanted: &str, at: &str) -> String {
     }
 }
 
-/// Hands `keep` what the program makes of each JSON value in `json`, until it makes no more, halts, or `keep` wants no more.
+/// Passes each output of the program for each JSON value in `json` to `keep`, until the program ends or halts, or
+/// `keep` returns `false`.
 pub(crate) fn run(program: &Program, json: &[u8], mut keep: impl FnMut(Box<RawValue>) -> bool) -> Result<(), Error> {
     if depth(json) > MAX_DEPTH {
         return Err(error!("the JSON is nested deeper than {MAX_DEPTH} levels"));
@@ -68,7 +70,8 @@ pub(crate) fn run(program: &Program, json: &[u8], mut keep: impl FnMut(Box<RawVa
     Ok(())
 }
 
-/// A value as JSON. The values of jaq are more than JSON: there are also numbers that are not finite, bytes, and keys of any type.
+/// Value as JSON. The values of jaq are a superset of JSON: they include numbers that are not finite, bytes, and keys
+/// of any type.
 fn text(value: &Val) -> Result<Box<RawValue>, Error> {
     RawValue::from_string(value.to_string())
         .map_err(|_| error!("filter: it made a value that JSON cannot hold: `{}`", cut(&value.to_string())))
@@ -78,7 +81,7 @@ fn cut(text: &str) -> String {
     text.chars().take(MAX_SHOWN_CHARS).collect()
 }
 
-/// How deep the arrays and objects are nested.
+/// Nesting depth of the arrays and objects.
 fn depth(json: &[u8]) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in json {

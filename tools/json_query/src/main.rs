@@ -1,4 +1,4 @@
-//! Runs a jq filter on JSON.
+//! Tool `json_query`: runs a jq filter on JSON.
 
 mod jq;
 
@@ -29,14 +29,14 @@ fn default_results() -> usize {
     100
 }
 
-/// `null` is an input like any other.
+/// Accepts `null` as an input.
 fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(from).map(Some)
 }
 
 #[derive(Serialize)]
 struct Output {
-    /// Every output of the filter.
+    /// Outputs of the filter.
     results: Vec<Box<RawValue>>,
     truncated: bool,
 }

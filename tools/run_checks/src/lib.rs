@@ -1,4 +1,5 @@
-//! Calls other tools one after the other, shows how each ended as soon as it has, and tells which answered as expected.
+//! Tool `run_checks`: calls other tools one after the other, shows each result immediately, and compares each with the
+//! expected one.
 
 use std::time::Instant;
 
@@ -8,39 +9,40 @@ use toolcrib_guest::{Answer, Error, Part, Result, Schema, Value, json, progress,
 tools!(run_checks);
 
 const MAX_CHECKS: usize = 32;
-/// The most characters that are told of one answer.
+/// Maximum characters of one answer in the result.
 const MAX_CHARS: usize = 500;
 
 /// One check.
 #[derive(Debug, Deserialize, Schema)]
 #[serde(deny_unknown_fields)]
 struct Check {
-    /// The tool to call.
+    /// Tool to call.
     tool: String,
-    /// Its arguments; none, an empty object.
+    /// Arguments of the call; an empty object by default.
     #[serde(default)]
     arguments: Option<Value>,
-    /// What its answer must hold; without it, that it succeeds is enough.
+    /// Text that the answer must contain; by default, success is enough.
     #[serde(default)]
     expect: Option<String>,
 }
 
-/// How a check ended.
+/// Result of a check.
 #[derive(Debug, Serialize)]
-struct Ended<'a> {
+struct CheckResult<'a> {
     tool: &'a str,
     ok: bool,
     ms: u64,
     said: String,
 }
 
-/// Call other tools one after the other and tell how each ended. Only tools that the operator lets this one call can be checked.
+/// Call other tools one after the other and return the result of each. Only tools that the operator lets this tool call
+/// can be checked.
 #[tool(tools, timeout = "30s", summary = "run checks", interface(search_hint = "test several tools verify"))]
 fn run_checks(
-    /// At most 32, in the order in which they are to run.
+    /// Checks in the order in which they run, at most 32.
     #[arg(min_items = 1, max_items = 32)]
     checks: Vec<Check>,
-    /// Whether the first that fails is the last that runs.
+    /// Stop after the first check that fails.
     #[arg(default = false)]
     stop_on_failure: bool,
 ) -> Result<Answer> {
@@ -61,11 +63,11 @@ fn run_checks(
     let passed = ended.iter().filter(|one| one.ok).count();
     let skipped = checks.len() - ended.len();
     let lines: Vec<String> = ended.iter().map(line).collect();
-    let told = json!({ "passed": passed, "failed": ended.len() - passed, "skipped": skipped, "results": ended });
-    Ok(Answer::json(&told)?.show(Part::text(lines.join("\n"))))
+    let result = json!({ "passed": passed, "failed": ended.len() - passed, "skipped": skipped, "results": ended });
+    Ok(Answer::json(&result)?.show(Part::text(lines.join("\n"))))
 }
 
-fn run(check: &Check) -> Ended<'_> {
+fn run(check: &Check) -> CheckResult<'_> {
     let since = Instant::now();
     let arguments = check.arguments.clone().unwrap_or_else(|| json!({}));
     let (ok, said) = match toolcrib_guest::tools::call(&check.tool, &arguments) {
@@ -79,10 +81,10 @@ fn run(check: &Check) -> Ended<'_> {
         }
     };
     let ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Ended { tool: &check.tool, ok, ms, said: said.chars().take(MAX_CHARS).collect() }
+    CheckResult { tool: &check.tool, ok, ms, said: said.chars().take(MAX_CHARS).collect() }
 }
 
-fn line(one: &Ended<'_>) -> String {
+fn line(one: &CheckResult<'_>) -> String {
     format!("{} {} ({} ms)", if one.ok { "ok" } else { "FAILED" }, one.tool, one.ms)
 }
 

@@ -1,5 +1,4 @@
-//! What can be known to be wrong in a script without running it: its syntax, its names, functions that call
-//! themselves, and an entry that is missing or cannot be called.
+//! Checks of a script without running it: syntax, names, recursive functions, and a missing or unusable entry.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,10 +15,10 @@ use crate::{dialect, evaluate, globals};
 
 type Def = DefP<AstNoPayload>;
 
-/// Problems that are told of one script.
+/// Maximum problems that are reported for one script.
 const MAX_PROBLEMS: usize = 100;
 
-/// Everything that is wrong, in the order of the text; what is wrong with the condition comes last.
+/// Lists all problems in the order of the text; those of the condition come last.
 pub(crate) fn check(script: &Script, entry: Entry, when: Option<&str>) -> Vec<Problem> {
     let mut problems = match dialect::parse(&script.name, &script.source) {
         Ok(parsed) => in_module(&parsed, script, entry),
@@ -64,7 +63,7 @@ fn unknown_names(parsed: &AstModule, given: &[&str]) -> impl Iterator<Item = Pro
     })
 }
 
-/// The functions at the top of a module, also in its `if` and `for`.
+/// Functions at the top level of a module, including those in its `if` and `for`.
 fn definitions<'a>(statement: &'a AstStmt, functions: &mut Vec<&'a Def>) {
     match &statement.node {
         Stmt::Def(function) => functions.push(function),
@@ -97,7 +96,7 @@ fn recursion(parsed: &AstModule, functions: &[&Def]) -> Vec<Problem> {
     problems
 }
 
-/// The first call of a function that leads back to it.
+/// First call in a function that leads back to it.
 fn way_back<'a>(name: &'a str, calls: &HashMap<&'a str, Vec<(&'a str, Span)>>) -> Option<(&'a str, Span)> {
     let of = |name: &str| calls.get(name).map(Vec::as_slice).unwrap_or_default();
     of(name).iter().copied().find(|&(first, _)| {
@@ -113,7 +112,7 @@ fn way_back<'a>(name: &'a str, calls: &HashMap<&'a str, Vec<(&'a str, Span)>>) -
     })
 }
 
-/// Tells of every call of a plain name.
+/// Passes every call of a plain name to `tell`.
 fn called<'a>(part: Visit<'a, AstNoPayload>, tell: &mut impl FnMut(&'a str, Span)) {
     if let Visit::Expr(expression) = &part
         && let Expr::Call(callee, _) = &expression.node
@@ -124,14 +123,14 @@ fn called<'a>(part: Visit<'a, AstNoPayload>, tell: &mut impl FnMut(&'a str, Span
     part.visit_children(|child| called(child, tell));
 }
 
-/// What is wrong with the function that the host will call.
+/// Problem with the function that the host will call.
 fn entry_problem(parsed: &AstModule, script: &Script, entry: Entry, functions: &[&Def]) -> Option<Problem> {
     let (_, name) = evaluate::names(entry);
     let function = functions.iter().rfind(|function| function.name.node.ident == name);
     let Some(function) = function else {
         return match assigned(parsed.statement(), name) {
             None => Some(Problem::whole(evaluate::missing(script, entry))),
-            // What else is assigned may be a function: only running tells.
+            // Any other assigned value may be a function: only running it can decide.
             Some(value) => is_data(&value.node)
                 .then(|| Problem::at(&parsed.file_span(value.span), evaluate::no_function(script, entry))),
         };
@@ -148,7 +147,7 @@ fn entry_problem(parsed: &AstModule, script: &Script, entry: Entry, functions: &
     Some(Problem::at(&place, message.replace("take 1 positional parameters", "take one positional parameter")))
 }
 
-/// Whether a function can be called with so many positional arguments and no others.
+/// `true` if a function accepts this number of positional arguments and no others.
 fn takes(parameters: &[AstParameter], count: usize) -> bool {
     let (mut required, mut accepted, mut named_only) = (0, 0, false);
     for parameter in parameters {
@@ -173,7 +172,7 @@ fn parameter_name(parameter: &AstParameter) -> Option<&str> {
     parameter.node.ident().map(|name| name.node.ident.as_str())
 }
 
-/// What a name is given at the top of a module.
+/// Value that a module assigns to a name at its top level.
 fn assigned<'a>(statement: &'a AstStmt, name: &str) -> Option<&'a AstExpr> {
     if let Stmt::Assign(assign) = &statement.node
         && let AssignTarget::Identifier(target) = &assign.lhs.node
@@ -188,7 +187,7 @@ fn assigned<'a>(statement: &'a AstStmt, name: &str) -> Option<&'a AstExpr> {
     found
 }
 
-/// Whether an expression can never be a function.
+/// `true` if an expression can never be a function.
 fn is_data(expression: &Expr) -> bool {
     matches!(
         expression,

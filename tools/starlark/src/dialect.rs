@@ -1,6 +1,5 @@
-//! The language that scripts are written in: Starlark with statements at the top, keyword-only parameters and
-//! f-strings, without `load`. It owns the bounds that a text has to keep before the parser, which recurses, may read
-//! it.
+//! Language of scripts: Starlark with statements at the top level, keyword-only parameters and f-strings, without
+//! `load`. Owns the limits that are checked before the parser, which is recursive, reads a text.
 
 use starlark::codemap::{CodeMap, Pos, Span};
 use starlark::syntax::{AstModule, Dialect};
@@ -10,23 +9,23 @@ use starlark_syntax::syntax::uniplate::Visit;
 
 use crate::bindings::exports::toolcrib::script::interpreter::Problem;
 
-/// Bytes that a script may have.
+/// Maximum size of a script, in bytes.
 const MAX_SOURCE: usize = 1 << 20;
 
-/// Brackets and blocks that may be open at once.
+/// Maximum brackets and blocks that are open at once.
 const MAX_OPEN: usize = 100;
 
-/// Tokens that may stand in one expression on the way to its deepest part, so that the parser comes back from it.
+/// Maximum tokens in one expression on the way to its deepest part, so that the parser returns.
 const MAX_TOKENS: usize = 1000;
 
-/// How deep the parsed text may nest: the compiler needs more of the stack for each level than the parser.
+/// Maximum depth of the parsed text: the compiler needs more stack for each level than the parser.
 const MAX_DEPTH: usize = 200;
 
-/// A shorter text cannot nest too deep, and need not be read twice.
+/// Length below which a text cannot nest too deep and need not be read twice.
 const SHORT: usize = 512;
 
 const DIALECT: Dialect = Dialect {
-    // It is parsed so that it can be refused in words that help.
+    // Parsed only to be refused with a helpful message.
     enable_load: true,
     enable_keyword_only_arguments: true,
     enable_top_level_stmt: true,
@@ -52,7 +51,7 @@ pub(crate) fn parse(name: &str, source: &str) -> Result<AstModule, Problem> {
     }
 }
 
-/// The first part that lies too deep.
+/// First part that is nested too deep.
 fn too_deep(part: &Visit<AstNoPayload>, depth: usize) -> Option<Span> {
     if depth > MAX_DEPTH {
         return Some(match part {
@@ -65,7 +64,7 @@ fn too_deep(part: &Visit<AstNoPayload>, depth: usize) -> Option<Span> {
     found
 }
 
-/// Parses a hook's condition, which is one expression.
+/// Parses the condition of a hook, which is one expression.
 pub(crate) fn expression(when: &str) -> Result<AstModule, Problem> {
     let parsed = parse("when", when).map_err(|problem| problem.of("when"))?;
     let mut statement = parsed.statement();
@@ -80,23 +79,23 @@ pub(crate) fn expression(when: &str) -> Result<AstModule, Problem> {
     }
 }
 
-/// Every `load` of a script, each of them refused.
+/// Refuses every `load` of a script.
 pub(crate) fn loads(parsed: &AstModule) -> Vec<Problem> {
     let refused = "load is not available: a script is one file; what it needs is built in";
     parsed.loads().iter().map(|load| Problem::at(&load.span, refused)).collect()
 }
 
-/// A bracket, a block or the whole text, while it is open.
+/// Open bracket, open block, or the whole text.
 #[derive(Default)]
 struct Open {
     /// Tokens since the last comma or line.
     tokens: usize,
-    /// Tokens that a comma does not end: a lambda's parameters have commas too.
+    /// Tokens that a comma does not end: the parameters of a lambda have commas too.
     lasting: usize,
 }
 
-/// Refuses a text whose parts are nested too deep. Each token deepens an expression by one at most, so the tokens of
-/// all open brackets bound the depth of the tree.
+/// Refuses a text with parts that are nested too deep. Each token deepens an expression by at most one level, so the
+/// tokens of all open brackets limit the depth of the tree.
 fn bounded(source: &str) -> Result<(), Problem> {
     let file = CodeMap::new("script".to_owned(), source.to_owned());
     let refused = |start: usize, message: String| {
@@ -105,7 +104,7 @@ fn bounded(source: &str) -> Result<(), Problem> {
     };
     let mut open = vec![Open::default()];
     let mut elifs = 0;
-    // The parser tells what the lexer finds wrong.
+    // The parser reports the errors of the lexer.
     for (start, token, _) in Lexer::new(file.source(), &DIALECT, file.clone()).map_while(Result::ok) {
         let Some(innermost) = open.last_mut() else { break };
         match token {

@@ -1,5 +1,5 @@
-//! Runs a script: the module's own code first, then its entry. Every call gets a fresh module; what outlives a call
-//! is the frozen built-ins alone.
+//! Execution of a script: the code of the module first, then its entry. Every call has a fresh module; only the frozen
+//! built-ins outlive a call.
 
 use std::io::Write;
 
@@ -11,10 +11,10 @@ use starlark::values::Value;
 use crate::bindings::exports::toolcrib::script::interpreter::{Entry, Problem, Script};
 use crate::{dialect, globals, json};
 
-/// Calls that may be open at once. A call takes some of the sandbox's stack, and a trap has no line and no column.
+/// Maximum nested calls. A call takes some of the sandbox's stack, and a trap has no line and no column.
 pub(crate) const MAX_CALLS: usize = 128;
 
-/// Calls `run` with a JSON object and gives the JSON of what it returned.
+/// Calls `run` with a JSON object and returns the JSON text of its result.
 pub(crate) fn run(script: &Script, arguments: &str) -> Result<String, Problem> {
     call(script, Entry::Run, |eval, function| {
         let arguments = decode(eval, "arguments", arguments)?;
@@ -22,7 +22,7 @@ pub(crate) fn run(script: &Script, arguments: &str) -> Result<String, Problem> {
     })
 }
 
-/// Calls `handle` with an event where the condition holds, and gives the JSON of what it returned.
+/// Calls `handle` with an event if the condition holds, and returns the JSON text of its result.
 pub(crate) fn handle(
     script: &Script,
     when: Option<&str>,
@@ -41,19 +41,19 @@ pub(crate) fn handle(
     Ok(Some(returned))
 }
 
-/// What a script without its entry is told.
+/// Message for a script without its entry.
 pub(crate) fn missing(script: &Script, entry: Entry) -> String {
     let (kind, entry) = names(entry);
     format!("{kind} script \"{}\" must define a '{entry}' function", script.name)
 }
 
-/// What a script is told whose entry is something else.
+/// Message for a script with an entry that is not a function.
 pub(crate) fn no_function(script: &Script, entry: Entry) -> String {
     let (kind, entry) = names(entry);
     format!("{kind} script \"{}\": '{entry}' must be a function", script.name)
 }
 
-/// What is described by such a script, and the name that it must define.
+/// Kind of definition for an entry, and the name of the function that it must define.
 pub(crate) fn names(entry: Entry) -> (&'static str, &'static str) {
     match entry {
         Entry::Run => ("tool", "run"),
@@ -83,7 +83,7 @@ fn call(
     })
 }
 
-/// Whether a hook's condition holds for an event.
+/// `true` if the condition of a hook holds for an event.
 fn holds(when: &str, event: &str, payload: &str) -> Result<bool, Problem> {
     let parsed = dialect::expression(when)?;
     Module::with_temp_heap(|module| {
@@ -107,7 +107,7 @@ fn decode<'v>(eval: &Evaluator<'v, '_, '_>, what: &str, text: &str) -> Result<Va
 
 fn evaluator<'v, 'a>(module: &'a Module<'v>) -> Result<Evaluator<'v, 'a, 'a>, Problem> {
     let mut eval = Evaluator::new(module);
-    // An instance lives for one call: collecting would only cost time.
+    // An instance lives for one call: collecting garbage would only cost time.
     eval.disable_gc();
     eval.set_max_callstack_size(MAX_CALLS).map_err(Problem::whole)?;
     eval.set_print_handler(&Lines);
@@ -123,7 +123,7 @@ impl PrintHandler for Lines {
     }
 }
 
-/// Writes a line to standard error in one piece. That nobody reads it is no fault of the script.
+/// Writes a line to standard error at once. A closed standard error is not an error of the script.
 pub(crate) fn line(text: &str) {
     let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }

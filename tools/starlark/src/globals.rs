@@ -1,5 +1,5 @@
-//! The names that every script finds: those of the language and the modules of this interpreter. They are made once,
-//! and kept by a snapshot of the component.
+//! Built-in names of every script: those of the language and the modules of this interpreter. They are created once and
+//! are part of the snapshot of the component.
 
 use std::sync::LazyLock;
 
@@ -14,24 +14,24 @@ static GLOBALS: LazyLock<Globals> = LazyLock::new(|| {
     builder.build()
 });
 
-/// The frozen names.
+/// Frozen built-in names.
 pub(crate) fn get() -> &'static Globals {
     &GLOBALS
 }
 
-/// Makes now what the first call would make, by being that call: the frozen names and the tables of every type's
-/// methods, which the language builds when it first meets them.
+/// Creates everything that the first call would create, by making such a call: the frozen names and the method tables
+/// of every type, which the language builds on first use.
 ///
-/// The seed of the standard library's hash maps is asked of the host here and stays in the snapshot. Only names of
-/// scripts are in such maps; the dicts of scripts are none.
+/// The seed of the standard library's hash maps is requested from the host here and stays in the snapshot. Such maps
+/// hold only names of scripts; the dicts of scripts do not use them.
 pub(crate) fn warm() {
     let script = Script { name: "warm".to_owned(), source: WARM.to_owned() };
-    // What it returns is of no use, and a failure would show in the first call as well.
+    // The result is not needed, and a failure would show in the first call as well.
     let _ = evaluate::run(&script, r#"{"text":"a b","numbers":[1,2.5,true,null]}"#);
     let _ = check::check(&script, Entry::Run, None);
 }
 
-/// One value of every type, and a method of each.
+/// Script with one value of every type, and a method of each.
 const WARM: &str = r#"
 def show(value, width = 1, *rest, **named):
     return "%s" % value + "{}".format(width) + f"{value}"

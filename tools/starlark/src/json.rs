@@ -1,5 +1,5 @@
-//! JSON to values of a script and back. It owns what a script cannot be given through a general reader: integers of
-//! any size, the order of an object's fields, and bounds on depth and length that end in a message.
+//! Conversion between JSON and values of a script. Supports what a general reader does not: integers of any size, the
+//! order of an object's fields, and limits on depth and length that end in a message.
 
 use std::fmt::{self, Write};
 
@@ -10,16 +10,16 @@ use starlark::values::list::{AllocList, ListRef};
 use starlark::values::tuple::TupleRef;
 use starlark::values::{Heap, Value, ValueLike};
 
-/// How deep values may be nested, both ways.
+/// Maximum nesting of values, in both directions.
 pub(crate) const MAX_DEPTH: usize = 128;
 
-/// Bytes of JSON that a value may become.
+/// Maximum JSON text of a value, in bytes.
 pub(crate) const MAX_TEXT: usize = 16 << 20;
 
-/// Digits that an integer may have, since reading one takes the square of them.
+/// Maximum digits of an integer: the time to read one grows with their square.
 const MAX_DIGITS: usize = 4300;
 
-/// A value as compact JSON. The error completes "… returned ".
+/// Value as compact JSON. The error completes "… returned ".
 pub(crate) fn encode(value: Value) -> Result<String, String> {
     let mut text = String::new();
     write(value, &mut text, 0)?;
@@ -40,7 +40,7 @@ fn write(value: Value, text: &mut String, depth: usize) -> Result<(), String> {
         if !number.is_finite() {
             return Err(format!("{number}, which JSON cannot hold; return a finite number"));
         }
-        // Debug keeps the point, so a float stays one.
+        // Debug keeps the point, so a float stays a float.
         let _ = write!(text, "{number:?}");
     } else if value.get_type() == "int" {
         text.push_str(&value.to_str());
@@ -119,7 +119,7 @@ pub(crate) fn decode<'v>(text: &str, heap: Heap<'v>) -> Result<Value<'v>, Malfor
     Ok(value)
 }
 
-/// Why a text is no JSON that a script can be given.
+/// Reason why a text is not JSON, or exceeds a limit.
 #[derive(Debug)]
 pub(crate) struct Malformed {
     what: String,
@@ -176,7 +176,7 @@ impl<'v> Reader<'_, 'v> {
                 return Err(self.wrong("expected `:` after the name of a field"));
             }
             let value = self.value(depth + 1)?;
-            // Of two fields with one name the last holds, as everywhere.
+            // Of two fields with one name the last is used, as elsewhere.
             fields.insert_hashed(name.get_hashed_value(), value);
             self.space();
             if self.take(b'}') {
@@ -293,7 +293,7 @@ impl<'v> Reader<'_, 'v> {
         Ok(plain)
     }
 
-    /// `\u` with four digits, or two of them for a character that needs a pair.
+    /// Reads `\u` with four digits, or two of them for a surrogate pair.
     fn unicode(&mut self) -> Result<char, Malformed> {
         let mut units = [self.unit()?, 0];
         let pair = matches!(units[0], 0xd800..0xdc00) && self.text[self.at..].starts_with("\\u");
@@ -345,7 +345,7 @@ impl<'v> Reader<'_, 'v> {
         let before = &self.text.as_bytes()[..self.at.min(self.text.len())];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
         let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
-        // Every byte that starts a character.
+        // Counts the bytes that start a character.
         let column = before[start..].iter().filter(|&&byte| byte & 0xc0 != 0x80).count() + 1;
         Malformed { what: what.to_string(), line, column }
     }

@@ -1,4 +1,4 @@
-//! What JSON a script can be given and give, and where the bounds are.
+//! Accepted and refused JSON of scripts, and its limits.
 
 use serde_json as peer;
 use starlark::environment::Module;
@@ -79,7 +79,7 @@ fn an_integer_has_a_bound() {
     assert!(round(&"9".repeat(MAX_DIGITS + 1)).is_err_and(|error| error.contains("over the limit")));
 }
 
-/// Damages good texts in every way of one byte, and compares what is accepted with a peer that is known.
+/// Changes each byte of valid texts in every way, and compares the accepted texts with those of another JSON reader.
 #[test]
 fn it_accepts_what_a_known_reader_accepts() {
     let seeds = [r#"{"a":[1,-2.5e3,"\u00e9\n",null,true],"b":{"c":"\ud83d\ude00"}}"#, "[0.1,1E+2,{},[]]"];

@@ -1,6 +1,6 @@
-//! The interpreter of scripts as a guest: what `wit/script.wit` asks for, on the Starlark language. It owns the way
-//! from that contract to the modules here, and the state that a snapshot of the component keeps; it knows no tool and
-//! no hook.
+//! Interpreter of scripts as a guest: implements the WIT package `wit/script` for the Starlark language. Connects the
+//! contract with the modules here, and owns the state that a snapshot of the component keeps; knows no tool and no
+//! hook.
 
 mod check;
 mod dialect;
@@ -12,7 +12,7 @@ mod problem;
 
 mod bindings {
     #![allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, reason = "generated")]
-    wit_bindgen::generate!({ path: "../../wit/script.wit", world: "interpreter-guest" });
+    wit_bindgen::generate!({ path: "../../wit/script", world: "interpreter-guest" });
     use super::Interpreter;
     export!(Interpreter);
 }
@@ -35,8 +35,8 @@ impl Guest for Interpreter {
     }
 }
 
-/// What a snapshot of the component is taken after: everything that no call changes is made. Of the
-/// imports it calls `wasi:random/insecure-seed` alone.
+/// Entry point of the snapshot: creates everything that no call changes. The only import that it calls is
+/// `wasi:random/insecure-seed`.
 #[cfg(target_arch = "wasm32")]
 #[expect(unsafe_code, reason = "the name is the one that the snapshot's maker calls")]
 #[unsafe(export_name = "wizer-initialize")]

@@ -1,5 +1,5 @@
-//! The built-in modules: each file is one of them, with its functions under the names that scripts use. What is here
-//! is what they share.
+//! Built-in modules of scripts: one file per module, with its functions under the names that scripts use. This file
+//! holds the shared parts.
 
 mod agents;
 mod base64;
@@ -27,10 +27,10 @@ use starlark::environment::GlobalsBuilder;
 use starlark::values::Value;
 use starlark::values::dict::AllocDict;
 
-/// Bytes that a text made by a built-in may have.
+/// Maximum size of a text that a built-in creates, in bytes.
 const MAX_TEXT: usize = 16 << 20;
 
-/// Puts every module under its name.
+/// Adds every module under its name.
 pub(crate) fn add(builder: &mut GlobalsBuilder) {
     agents::functions(builder);
     hooks::functions(builder);
@@ -53,19 +53,19 @@ pub(crate) fn add(builder: &mut GlobalsBuilder) {
     builder.namespace("uuid", uuid::functions);
 }
 
-/// A dict with these fields in this order.
+/// Dict with these fields in this order.
 type Fields<'v, K = &'static str> = AllocDict<Vec<(K, Value<'v>)>>;
 
 fn fields<'v, K>(fields: impl IntoIterator<Item = (K, Value<'v>)>) -> Fields<'v, K> {
     AllocDict(fields.into_iter().collect())
 }
 
-/// An error of a built-in: the name of the function comes first.
+/// Error of a built-in: the name of the function comes first.
 fn error(function: &str, what: impl Display) -> starlark::Error {
     starlark::Error::new_native(anyhow::anyhow!("{function}: {what}"))
 }
 
-/// Refuses a text that has grown too long.
+/// Refuses a text that exceeds the limit.
 fn bounded(function: &str, text: &str) -> starlark::Result<()> {
     if text.len() > MAX_TEXT {
         return Err(error(function, format!("the text is longer than {MAX_TEXT} bytes")));

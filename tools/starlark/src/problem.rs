@@ -1,5 +1,5 @@
-//! What is wrong in a script, as its author reads it: one message and a place. It owns the words for the
-//! interpreter's own errors.
+//! Problems of a script, as its author reads them: one message and a place. Owns the messages for the interpreter's own
+//! errors.
 
 use std::fmt::Display;
 
@@ -9,22 +9,22 @@ use starlark::codemap::FileSpan;
 use crate::bindings::exports::toolcrib::script::interpreter::Problem;
 use crate::evaluate::MAX_CALLS;
 
-/// Characters that a message may have.
+/// Maximum characters of a message.
 const MAX_MESSAGE: usize = 2000;
 
 impl Problem {
-    /// A problem of the script as a whole.
+    /// Problem of the script as a whole.
     pub(crate) fn whole(message: impl Display) -> Self {
         Self { line: 0, column: 0, message: bounded(&message.to_string()) }
     }
 
-    /// A problem at a place.
+    /// Problem at a place.
     pub(crate) fn at(place: &FileSpan, message: impl Display) -> Self {
         let begin = place.resolve_span().begin;
         Self { line: count(begin.line), column: count(begin.column), message: bounded(&message.to_string()) }
     }
 
-    /// The same problem, of a part that has to be named.
+    /// Names the part of the script that has the problem.
     pub(crate) fn of(self, part: &str) -> Self {
         Self { message: bounded(&format!("{part}: {}", self.message)), ..self }
     }
@@ -33,7 +33,7 @@ impl Problem {
 impl From<starlark::Error> for Problem {
     fn from(error: starlark::Error) -> Self {
         let message = match error.kind() {
-            // The function puts a space before every value that it was given.
+            // The function writes a space before every value.
             ErrorKind::Fail(text) => {
                 let text = text.to_string();
                 text.strip_prefix(' ').map(str::to_owned).unwrap_or(text)
@@ -50,14 +50,14 @@ impl From<starlark::Error> for Problem {
     }
 }
 
-/// From what counts from 0 to what counts from 1.
+/// Converts a count from 0 into a count from 1.
 fn count(from_zero: usize) -> u32 {
     u32::try_from(from_zero).unwrap_or(u32::MAX).saturating_add(1)
 }
 
 fn bounded(message: &str) -> String {
     match message.char_indices().nth(MAX_MESSAGE) {
-        // The last character is taken by the mark.
+        // The mark replaces the last character.
         Some(_) => message.chars().take(MAX_MESSAGE - 1).chain(['…']).collect(),
         None => message.to_owned(),
     }

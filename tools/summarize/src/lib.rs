@@ -1,4 +1,5 @@
-//! Sums up a text by the host's model. A long text is summed up part by part, and then the summaries are.
+//! Tool `summarize`: summarizes a text with the host's model. A long text is summarized in parts, and the summaries
+//! once more.
 
 use serde::Deserialize;
 use toolcrib_guest::{Call, Error, Result, files, model, progress, tool, tools};
@@ -6,27 +7,27 @@ use toolcrib_guest::{Call, Error, Result, files, model, progress, tool, tools};
 tools!(summarize);
 
 const MAX_BYTES: u64 = 1 << 20;
-/// The characters of one part, and the most parts.
+/// Characters of one part, and the maximum number of parts.
 const PART: usize = 40_000;
 const MAX_PARTS: usize = 6;
 const MAX_STYLE_LEN: usize = 500;
 
-/// What the operator can set.
+/// Operator's settings.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Config {
-    /// A sentence about how to write.
+    /// Sentence about the style of the summary.
     style: String,
 }
 
-/// Sum up a text, or a text file.
+/// Summarize a text, or a text file.
 #[tool(model, files = "read", timeout = "120s", summary = "summarize {path}")]
 fn summarize(
-    /// The text; or name a `path`.
+    /// Text to summarize; exclusive with `path`.
     text: Option<String>,
-    /// The file; or give a `text`.
+    /// File to summarize; exclusive with `text`.
     path: Option<String>,
-    /// About how many words.
+    /// Approximate number of words of the summary.
     #[arg(default = 100, minimum = 10, maximum = 1000)]
     words: u32,
     call: &Call,
@@ -61,7 +62,7 @@ fn summarize(
 }
 
 fn ask(text: &str, words: u32, style: &str) -> Result<String> {
-    // A text may hold what looks like its own end: then another mark is used.
+    // A text may contain the mark of its own end; a mark that it does not contain is chosen.
     let mark = (0..).map(|number| format!("=== text {number} ===")).find(|mark| !text.contains(mark.as_str()));
     let mark = mark.unwrap_or_default();
     let system = format!(
@@ -75,7 +76,7 @@ fn ask(text: &str, words: u32, style: &str) -> Result<String> {
         .map(|answer| answer.text)
 }
 
-/// The text in parts, cut between lines where that is possible.
+/// Splits the text into parts, between lines if possible.
 fn parts(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut room = PART;

@@ -1,4 +1,4 @@
-//! Compares two texts.
+//! Tool `text_diff`: compares two texts.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use toolcrib_guest::{Error, error, files};
 const MAX_TEXT_BYTES: usize = 1024 * 1024;
 const MAX_RESULT_BYTES: usize = 128 * 1024;
 const MAX_CONTEXT: usize = 100;
-/// After this the comparison is no longer the shortest one, but ends.
+/// Time after which the comparison may be longer than the shortest one, but ends.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
 #[derive(Deserialize)]
@@ -31,9 +31,9 @@ fn default_context() -> usize {
 #[derive(Serialize)]
 struct Output {
     equal: bool,
-    /// Lines.
+    /// Number of added lines.
     added: usize,
-    /// Lines.
+    /// Number of removed lines.
     removed: usize,
     diff: String,
     truncated: bool,
@@ -62,7 +62,7 @@ fn run(args: Args) -> Result<Output, Error> {
     })
 }
 
-/// The name and the text of one side.
+/// Name and text of one side.
 fn side(name: &str, text: Option<String>, path: Option<String>) -> Result<(String, String), Error> {
     match (text, path) {
         (Some(text), None) if text.len() > MAX_TEXT_BYTES => {
@@ -77,7 +77,7 @@ fn side(name: &str, text: Option<String>, path: Option<String>) -> Result<(Strin
     }
 }
 
-/// As many whole lines as a result may hold.
+/// Cuts a diff to the whole lines that a result may hold.
 fn cut(diff: &str) -> &str {
     if diff.len() <= MAX_RESULT_BYTES {
         return diff;

@@ -145,7 +145,9 @@ mod tests {
         for (path, text) in SDK.iter().filter(|(path, _)| path.ends_with("Cargo.toml")) {
             assert!(text.contains("version = \"") && !text.contains("workspace"), "{path}: {text}");
         }
-        assert!(text("guest-sdk/src/lib.rs").starts_with("//!") && text("wit/tool.wit").contains("interface call"));
+        assert!(
+            text("guest-sdk/src/lib.rs").starts_with("//!") && text("wit/tool/tool.wit").contains("interface call")
+        );
         let lock = text("Cargo.lock");
         assert!(lock.contains("name = \"toolcrib-guest\"") && lock.contains("name = \"serde_json\""), "{lock}");
         assert!(!lock.contains("name = \"starlark\""), "only what the SDK needs");

@@ -1,4 +1,4 @@
-//! A tool that claims every call that it is asked about, but for those that ask to be rejected.
+//! Tool that claims every call that the host asks about, and rejects the calls that request it.
 
 use toolcrib_guest::{Call, Opinion, Payload, tool};
 

@@ -1,9 +1,8 @@
-//! A tool that was built against the first version of the contract, by hand and without a descriptor: it shows what it
-//! was given, and gives it back.
+//! Tool for version 1.0.0 of the contract, written by hand and without a descriptor: shows its input and returns it.
 
 mod bindings {
     #![allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, reason = "generated")]
-    wit_bindgen::generate!({ path: "wit/tool.wit", world: "tool" });
+    wit_bindgen::generate!({ path: "wit", world: "tool" });
     use super::First;
     export!(First);
 }

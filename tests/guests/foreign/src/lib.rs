@@ -1,5 +1,5 @@
-//! A rich tool that imports what other hosts give besides: it counts its calls in its store, tells a setting, and notes a
-//! line. Its check, which is granted nothing, tries the same.
+//! Rich tool with imports of other hosts: counts its calls in its store, returns a setting, and logs a line. Its check,
+//! which has no grant, tries the same.
 
 use toolcrib_guest::{Call, Error, Result, Value, json, tool};
 

@@ -1,15 +1,15 @@
-//! Tools for the sake of what they answer.
+//! Tools with unusual answers.
 
 use serde::{Deserialize, Serialize};
 use toolcrib_guest::{Answer, Call, Error, FailureKind, Json, Part, Result, Schema, json, tool};
 
-/// One grey dot.
+/// Picture of one grey dot.
 const DOT: &[u8] = include_bytes!("dot.png");
 
 /// Return a value as text.
 #[tool(read_only, open_world = false, preview = echo_preview)]
 pub(crate) fn echo(
-    /// What to return.
+    /// Value to return.
     value: String,
 ) -> String {
     value
@@ -19,10 +19,10 @@ fn echo_preview(call: &Call) -> Result<String> {
     Ok(format!("echo value='{}'", call.args::<echo>()?.value))
 }
 
-/// A sum.
+/// Sum of two numbers.
 #[derive(Serialize, Schema)]
 pub(crate) struct Sum {
-    /// Both numbers together.
+    /// Value of the sum.
     sum: f64,
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn add(a: f64, b: f64) -> Json<Sum> {
     Json(Sum { sum: a + b })
 }
 
-/// Give numbers to the model and a picture to people.
+/// Return numbers to the model and a picture to people.
 #[tool]
 pub(crate) fn picture() -> Result<Answer> {
     Ok(Answer::json(&json!({ "width": 1, "height": 1 }))?.show(Part::media("image/png", DOT).named("dot.png")))
@@ -53,7 +53,7 @@ pub(crate) fn native() -> Answer {
     Part::native("openai.chat_completions", &[json!({ "type": "text", "text": "native" })]).into()
 }
 
-/// Kinds of failure.
+/// Kind of failure.
 #[derive(Deserialize, Schema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {

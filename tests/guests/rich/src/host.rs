@@ -1,4 +1,4 @@
-//! Tools for the sake of what they ask of the host.
+//! Tools with unusual requests to the host.
 
 use toolcrib_guest::{Result, Value, cache, json, log, model, progress, tool, tools};
 
@@ -13,7 +13,7 @@ pub(crate) fn stream() -> &'static str {
     "done"
 }
 
-/// Show more parts than anybody wants to see.
+/// Show more parts than the limit.
 #[tool]
 pub(crate) fn flood(count: u32, #[arg(default = 0)] bytes: u32) -> String {
     for number in 0..count {
@@ -22,7 +22,7 @@ pub(crate) fn flood(count: u32, #[arg(default = 0)] bytes: u32) -> String {
     format!("{count} shown")
 }
 
-/// Ask the model, and tell its last answer.
+/// Query the model, and return its last answer.
 #[tool(model)]
 pub(crate) fn asks(prompt: String, #[arg(default = 1)] times: u32, tokens: Option<u32>) -> Result<String> {
     let mut said = String::new();
@@ -33,7 +33,7 @@ pub(crate) fn asks(prompt: String, #[arg(default = 1)] times: u32, tokens: Optio
     Ok(said)
 }
 
-/// Call another tool, and tell its last answer.
+/// Call another tool, and return its last answer.
 #[tool(tools)]
 pub(crate) fn calls(
     name: &str,
@@ -44,7 +44,7 @@ pub(crate) fn calls(
     (0..times).try_fold(Value::Null, |_, _| tools::call(name, &arguments))
 }
 
-/// Keep a value under a key, and tell what was there before.
+/// Store a value under a key, and return the previous value.
 #[tool(cache)]
 pub(crate) fn remember(key: &str, value: Option<String>) -> Result<Value> {
     let before = cache::get(key);

@@ -1,4 +1,4 @@
-//! Odd rich tools, all in one component: each shows one thing that a host has to cope with.
+//! Unusual rich tools in one component: each covers one case that a host must handle.
 
 mod answers;
 mod host;

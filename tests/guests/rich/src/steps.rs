@@ -1,4 +1,4 @@
-//! Tools for the sake of what they say before and after a call.
+//! Tools with unusual steps before and after a call.
 
 use serde::{Deserialize, Serialize};
 use toolcrib_guest::{
@@ -21,9 +21,9 @@ fn raw_route(call: &Call) -> Opinion {
 /// Tell the length of a span.
 #[tool(validate = checked_validate)]
 pub(crate) fn checked(
-    /// Where it begins and ends.
+    /// Start and end of the span.
     span: (i64, i64),
-    /// The longest that it may be.
+    /// Maximum length of the span.
     #[arg(minimum = 1)]
     most: i64,
 ) -> String {
@@ -39,15 +39,15 @@ fn checked_validate(call: &Call) -> Result<()> {
     }
 }
 
-/// What is prepared.
+/// Prepared value.
 #[derive(Deserialize, Serialize)]
 struct Prepared {
     token: String,
-    /// Another one each time.
+    /// Number that differs each time.
     number: u64,
 }
 
-/// Tell what was prepared.
+/// Return the prepared value.
 #[tool(prepare = prepared_prepare)]
 pub(crate) fn prepared(call: &Call) -> Result<String> {
     let Prepared { token, number } = call.prepared()?;
@@ -82,7 +82,7 @@ fn worded_present(_call: &Call, outcome: Result<Answer>) -> Presentation {
     }
 }
 
-/// Show a part when it is over.
+/// Show a part after the end of the call.
 #[tool(present = late_present)]
 pub(crate) fn part_after_end() -> &'static str {
     "over"
@@ -93,7 +93,7 @@ fn late_present(_call: &Call, outcome: Result<Answer>) -> Presentation {
     Presentation::of(outcome)
 }
 
-/// Run at once, after a preview without end.
+/// Run immediately, after a preview that never ends.
 #[tool(preview = endless_preview)]
 pub(crate) fn spin_preview() -> &'static str {
     "ran"

@@ -1,4 +1,4 @@
-//! The tools by themselves: calls as the host makes them, without one.
+//! Tools without a host: calls as the host makes them.
 
 use toolcrib_guest::{Answer, FailureKind, Opinion, Part, Tool, Value, json, testing};
 

@@ -1,5 +1,5 @@
-//! Asks for times that no clock reaches, and reports what came of each: waits without end that it does not wait for, and
-//! timestamps for a file of its folder.
+//! Requests times that no clock reaches, and reports each result: endless waits that it does not await, and timestamps
+//! for a file of its folder.
 
 use std::process::ExitCode;
 

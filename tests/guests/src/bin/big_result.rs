@@ -1,4 +1,4 @@
-//! Answers with one JSON string of as many letters as it is told to.
+//! Answers with one JSON string of the requested length.
 
 use std::process::ExitCode;
 

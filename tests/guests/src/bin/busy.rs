@@ -1,4 +1,4 @@
-//! Computes for about as many milliseconds as it is told to, then says how many turns it made.
+//! Computes for about the requested number of milliseconds, then reports the number of iterations.
 
 use std::hint::black_box;
 use std::process::ExitCode;

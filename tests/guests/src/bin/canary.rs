@@ -1,5 +1,5 @@
-//! Looks for a secret wherever it can: its surroundings, the head and the body of a response. What it saw it tells in every
-//! way it has: its answer, its error, standard error, a file, a panic.
+//! Searches for a secret everywhere: its environment, and the headers and body of a response. Reveals it in every way:
+//! its answer, its error, standard error, a file, a panic.
 
 #![allow(clippy::print_stderr, reason = "it tells what it saw in every way it has")]
 
@@ -14,15 +14,15 @@ use wasip2::io::streams::StreamError;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// `http://AUTHORITY/PATH`; nothing is asked where it is absent.
+    /// `http://AUTHORITY/PATH`; no request without it.
     url: Option<String>,
     /// Headers of the request.
     #[serde(default)]
     headers: Vec<(String, String)>,
-    /// `answer`, `fail`, `stderr`, `file` and `panic`.
+    /// Ways to reveal it: `answer`, `fail`, `stderr`, `file` and `panic`.
     #[serde(default)]
     tell: Vec<String>,
-    /// How often the answer says it.
+    /// Number of repetitions in the answer.
     #[serde(default)]
     times: usize,
 }
@@ -75,7 +75,7 @@ fn ask(url: &str, headers: &[(String, String)]) -> Result<Vec<String>, String> {
     Ok(seen)
 }
 
-/// What can be seen of a response, up to where it is cut.
+/// Reads the visible part of a response, up to the place where it is cut.
 fn read(response: &IncomingResponse, seen: &mut Vec<String>) {
     seen.push(response.status().to_string());
     seen.extend(response.headers().entries().into_iter().map(shown));

@@ -1,5 +1,5 @@
-//! Echoes, and checks its arguments itself: `span` must not be longer than `most`; with `spin` its check never ends, and
-//! with `peek` it tries to see a file and a variable.
+//! Echoes, and checks its arguments itself: `span` must not be longer than `most`. With `spin` its check never ends;
+//! with `peek` the check tries to see a file and a variable.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Tries a raw TCP connection, and reports what came of it.
+//! Tries a raw TCP connection, and reports the result.
 
 use std::net::TcpStream;
 use std::process::ExitCode;

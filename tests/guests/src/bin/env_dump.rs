@@ -1,4 +1,4 @@
-//! Reports its whole surroundings: environment variables, arguments, working folder, and the names of the granted folders.
+//! Reports its whole environment: variables, arguments, working folder, and the names of the granted folders.
 
 use std::collections::BTreeMap;
 use std::env;

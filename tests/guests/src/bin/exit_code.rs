@@ -1,4 +1,4 @@
-//! Prints the texts it is told to, as they are, and exits with the code it is told to.
+//! Prints the requested texts unchanged, and exits with the requested code.
 
 use std::io::{self, Write};
 use std::process;

@@ -1,4 +1,5 @@
-//! Does one raw operation of `wasi:filesystem` on a granted folder, past every check of libc, and reports the result or the error code.
+//! Executes one raw operation of `wasi:filesystem` on a granted folder, without the checks of libc, and reports the
+//! result or the error code.
 
 use std::process::ExitCode;
 
@@ -13,19 +14,19 @@ use wasip2::io::streams::StreamError;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// See [`act`].
+    /// Operation: see [`act`].
     op: String,
     #[serde(default)]
     path: String,
-    /// What `hard_link` and `rename` make, and what `symlink` points at.
+    /// Path that `hard_link` and `rename` create, or target of `symlink`.
     #[serde(default)]
     to: String,
     #[serde(default)]
     text: String,
-    /// The granted folder that `path` is in.
+    /// Granted folder of `path`.
     #[serde(default = "first")]
     root: String,
-    /// The granted folder that `to` is in.
+    /// Granted folder of `to`.
     #[serde(default = "first")]
     to_root: String,
 }
@@ -55,7 +56,7 @@ fn run(args: Args) -> Result<Value, Error> {
     })
 }
 
-/// None for an unknown operation.
+/// Executes the operation; `None` for an unknown one.
 fn act(args: &Args, root: &Descriptor, to_root: &Descriptor) -> Option<Result<Value, ErrorCode>> {
     let (path, to) = (args.path.as_str(), args.to.as_str());
     let open = |open, flags| root.open_at(PathFlags::SYMLINK_FOLLOW, path, open, flags);
@@ -105,7 +106,7 @@ fn act(args: &Args, root: &Descriptor, to_root: &Descriptor) -> Option<Result<Va
     Some(answer)
 }
 
-/// Writes far behind the end, twice: what was refused once is refused again.
+/// Writes far behind the end, twice: a refused write is refused again.
 fn stream_far(file: &Descriptor, text: &str) -> Result<Value, ErrorCode> {
     let stream = file.write_via_stream(1 << 40)?;
     let mut refused = None;

@@ -1,5 +1,5 @@
-//! Writes to its folder in one of several ways, again and again, until the host refuses or it was enough; then it fails
-//! with the error, or reports it.
+//! Writes to its folder in one of several ways, repeatedly, until the host refuses or the maximum is reached; then
+//! fails with the error, or reports it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -8,17 +8,17 @@ use std::process::ExitCode;
 use serde::Deserialize;
 use toolcrib_guest::{Value, error, json};
 
-/// What is written at once.
+/// Size of one write, in bytes.
 const CHUNK: usize = 64 << 10;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// See [`write`].
+    /// Way to write: see [`write`].
     way: String,
-    /// The most that it writes.
+    /// Maximum bytes to write.
     most: usize,
-    /// Whether it reports the refusal as an answer.
+    /// `true` to report the refusal as an answer.
     #[serde(default)]
     copes: bool,
 }
@@ -44,15 +44,15 @@ fn write(way: &str, written: usize) -> io::Result<()> {
         "append" => OpenOptions::new().append(true).create(true).open("grown")?.write_all(&chunk),
         // Many files.
         "files" => File::create(format!("file-{written}"))?.write_all(&chunk),
-        // One file, written over and over.
+        // One file that is rewritten.
         "rewrite" => File::create("rewritten")?.write_all(&chunk),
-        // One file that grows and is cut off.
+        // One file that grows and is truncated.
         "cut" => {
             let mut file = File::create("cut")?;
             file.write_all(&chunk)?;
             file.set_len(0)
         }
-        // A file of nothing, which grows by its size alone.
+        // An empty file that grows by its size alone.
         "size" => {
             OpenOptions::new().write(true).create(true).truncate(false).open("sized")?.set_len((written + CHUNK) as u64)
         }

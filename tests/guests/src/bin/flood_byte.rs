@@ -1,4 +1,4 @@
-//! Writes to stdout without end, one byte a call to the host.
+//! Writes to stdout without end, one byte per call to the host.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! Asks for 4 GiB of memory, a mebibyte at a time, and touches every page.
+//! Allocates 4 GiB of memory, one mebibyte at a time, and touches every page.
 
 use std::hint::black_box;
 

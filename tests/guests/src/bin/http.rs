@@ -1,5 +1,5 @@
-//! Asks a server through `wasi:http` for what its arguments say, as they say it, and reports each answer or error by name.
-//! It follows redirects itself where it is told to, and asks as often, or as often at once, as it is told to.
+//! Sends requests through `wasi:http` exactly as its arguments state, and reports each response, or each error by name.
+//! Follows redirects, repeats requests, and sends several at once, if its arguments request it.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -16,34 +16,34 @@ use wasip2::io::streams::StreamError;
 #[derive(Deserialize, Clone, Default)]
 #[serde(deny_unknown_fields, default)]
 struct Args {
-    /// `GET` where it is empty.
+    /// Method; `GET` if empty.
     method: String,
-    /// Split as it stands, without a look at what it holds; the three fields below win over it.
+    /// Address, split without any check; overrides the three fields below.
     url: String,
     scheme: Option<String>,
     authority: Option<String>,
     path: Option<String>,
     headers: Vec<(String, String)>,
     body: Option<String>,
-    /// Bytes of a body that is made here, and sent though nobody may want it.
+    /// Bytes of a generated body, which is sent even if the server does not read it.
     body_bytes: u64,
-    /// Milliseconds until it is connected, the first byte, and between bytes.
+    /// Time-outs in milliseconds: for connecting, for the first byte, and between bytes.
     times: Option<[u64; 3]>,
-    /// Redirects that it follows.
+    /// Maximum redirects to follow.
     follow: u32,
-    /// Requests, one after another.
+    /// Number of requests, one after another.
     repeat: Option<u64>,
-    /// Requests begun before the first is waited for.
+    /// Number of requests that are started before the first is awaited.
     together: usize,
-    /// Bytes of each body that it reads; all where it is absent.
+    /// Bytes of each body to read; all by default.
     read: Option<u64>,
-    /// Ends in a failure where the last request did, and says how.
+    /// Fails if the last request failed, and reports the error.
     strict: bool,
-    /// Ends in a failure where the last request did, without a word.
+    /// Fails if the last request failed, without a message.
     silent: bool,
 }
 
-/// What came of one request.
+/// Result of one request.
 struct Answer {
     status: u16,
     headers: Vec<(String, String)>,
@@ -52,7 +52,7 @@ struct Answer {
     error: Option<String>,
 }
 
-/// Bytes of a body that it keeps to show.
+/// Maximum bytes of a body in the report.
 const SHOWN: usize = 2048;
 
 fn main() -> ExitCode {
@@ -87,7 +87,7 @@ fn run(args: Args) -> Result<Value, Error> {
     }
 }
 
-/// Tells how many ended in each way.
+/// Counts the requests by their result.
 fn count(args: &Args, answers: impl Iterator<Item = Result<Answer, String>>) -> Result<Value, Error> {
     let mut ended = BTreeMap::<String, u64>::new();
     let mut failed = false;
@@ -151,7 +151,7 @@ fn begin(args: &Args) -> Result<FutureIncomingResponse, String> {
     let body = body.map_err(|()| "outgoing-request.body")?;
     let future = handle(request, options).map_err(|error| word(&error))?;
     if let Some(body) = body {
-        // A gate that refuses in the future refuses the body too: what went wrong is then asked of the future.
+        // A host that refuses in the future also refuses the body; the future holds the reason.
         send(args, body).or_else(|error| if error == "closed" { Ok(()) } else { Err(error) })?;
     }
     Ok(future)
@@ -225,7 +225,7 @@ fn broken(error: StreamError) -> String {
     }
 }
 
-/// `ErrorCode::HttpRequestDenied` → `HttpRequestDenied`, without what comes with it; the text of an internal error is kept.
+/// `ErrorCode::HttpRequestDenied` → `HttpRequestDenied`, without its payload; the text of an internal error is kept.
 fn word(error: &dyn std::any::Any) -> String {
     if let Some(ErrorCode::InternalError(Some(text))) = error.downcast_ref::<ErrorCode>() {
         return format!("InternalError: {text}");
@@ -252,7 +252,7 @@ fn method(name: &str) -> Method {
     }
 }
 
-/// `http://host:80/path?query` → its scheme, authority and path.
+/// Splits `http://host:80/path?query` into scheme, authority and path.
 fn split(url: &str) -> (&str, &str, &str) {
     let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -260,7 +260,7 @@ fn split(url: &str) -> (&str, &str, &str) {
     (scheme, &rest[..end], path)
 }
 
-/// Where a redirect leads, if the answer is one.
+/// Target of a redirect; `None` for any other response.
 fn next(answer: &Answer) -> Option<String> {
     let redirect = matches!(answer.status, 301 | 302 | 303 | 307 | 308);
     let location = answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("location"));

@@ -1,4 +1,4 @@
-//! Prints a JSON string that holds bytes which are not UTF-8.
+//! Prints a JSON string with bytes that are not UTF-8.
 
 use std::io::{self, Write};
 

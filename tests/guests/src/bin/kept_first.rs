@@ -1,5 +1,5 @@
-//! Keeps values through the first draft of `wasi:keyvalue`, step by step as its arguments say, and reports what each step
-//! came to.
+//! Stores values through the first draft of `wasi:keyvalue`, in the steps of its arguments, and reports the result of
+//! each step.
 
 use std::process::ExitCode;
 
@@ -56,7 +56,7 @@ struct Args {
     #[serde(default)]
     store: String,
     steps: Vec<Step>,
-    /// Ends in a failure afterwards.
+    /// Fails afterwards.
     #[serde(default)]
     fail: bool,
 }
@@ -66,20 +66,20 @@ struct Args {
 enum Step {
     Get(String),
     Set(String, String),
-    /// A value of so many bytes.
+    /// Sets a value of this many bytes.
     SetLarge(String, usize),
-    /// So many keys.
+    /// Sets this many keys.
     SetMany(usize),
-    /// A key of so many bytes.
+    /// Sets a key of this many bytes.
     SetLongKey(usize),
     Delete(String),
     Exists(String),
-    /// All pages: how many, and how many keys.
+    /// Lists all pages, and counts the pages and the keys.
     List,
     Add(String, u64),
     GetMany(Vec<String>),
     DeleteMany(Vec<String>),
-    /// Opens so many stores at once.
+    /// Opens this many stores at once.
     Open(usize),
 }
 

@@ -1,4 +1,4 @@
-//! Keeps values through the second draft of `wasi:keyvalue`, and with it uses the oldest names of settings and of the log.
+//! Stores values through the second draft of `wasi:keyvalue`, and uses the oldest names of settings and of the log.
 
 use std::process::ExitCode;
 
@@ -71,7 +71,7 @@ use bindings::wasi::logging::logging;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// Keys to make first.
+    /// Number of keys to create first.
     #[serde(default)]
     keys: usize,
 }
@@ -98,7 +98,7 @@ fn act(keys: usize) -> Result<Value, Error> {
         }
     }
     let sum = atomics::increment(&bucket, "sum", -7)?;
-    // Somebody else is faster: the first swap fails, and what it gives back sees the new value.
+    // A concurrent write is faster: the first swap fails, and the handle that it returns sees the new value.
     let cas = atomics::Cas::new(&bucket, "turn")?;
     let before = cas.current()?.is_some();
     bucket.set("turn", b"theirs")?;

@@ -1,5 +1,5 @@
-//! Begins several listings of its folder at once, reads one entry of each, then lists the whole folder so many times, and
-//! reports how many entries it saw.
+//! Starts several listings of its folder at once, reads one entry of each, then lists the whole folder repeatedly, and
+//! reports the number of entries.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Tries to resolve a name by itself, past any list of names: a look-up tells the outside what it asks for.
+//! Tries to resolve a name directly, although only listed hosts are granted: a look-up reveals the name to the network.
 
 use std::net::ToSocketAddrs;
 use std::process::ExitCode;

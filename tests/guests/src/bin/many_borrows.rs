@@ -1,4 +1,4 @@
-//! Hands one handle to the host as many times as it is told to, in one list, again and again.
+//! Passes one handle to the host as many times as requested, in one list, repeatedly.
 
 use std::process::ExitCode;
 

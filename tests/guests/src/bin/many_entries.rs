@@ -1,4 +1,5 @@
-//! Makes entries of one kind in its folder until the host refuses or it was enough, and reports how many it made.
+//! Creates entries of one kind in its folder until the host refuses or the maximum is reached, and reports their
+//! number.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,13 +12,13 @@ use wasip2::filesystem::preopens::get_directories;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// `file`, `folder`, `link` or `hard_link`.
+    /// Kind: `file`, `folder`, `link` or `hard_link`.
     kind: String,
     most: usize,
-    /// Whether each is removed again.
+    /// `true` to remove each entry again.
     #[serde(default)]
     removes: bool,
-    /// Whether the refusal makes it fail.
+    /// `true` to fail if the host refuses.
     #[serde(default)]
     fails: bool,
 }

@@ -1,5 +1,5 @@
-//! Lists its folder again and again and keeps every listing open, until the host refuses one; then it reports how many it
-//! got.
+//! Lists its folder repeatedly and keeps every listing open until the host refuses one; then reports the number of
+//! listings.
 
 use std::process::ExitCode;
 

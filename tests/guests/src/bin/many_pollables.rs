@@ -1,4 +1,4 @@
-//! Makes pollables without end and drops none: a flood of handles that needs no grant.
+//! Creates pollables without end and drops none: a flood of handles that needs no grant.
 
 use wasip2::clocks::monotonic_clock::subscribe_duration;
 

@@ -1,4 +1,4 @@
-//! Sleeps as many milliseconds as it is told to, and then succeeds or fails as it is told to.
+//! Sleeps for the requested number of milliseconds, and then succeeds or fails as requested.
 
 use std::process::ExitCode;
 use std::thread;

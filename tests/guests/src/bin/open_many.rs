@@ -1,4 +1,4 @@
-//! Opens a file again and again and keeps every handle, until the host refuses one; then it reports how many it got.
+//! Opens a file repeatedly and keeps every handle until the host refuses one; then reports the number of handles.
 
 use std::fs::File;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Opens one path and reads it, many times, and reports how often it read what and how often it met which error.
+//! Opens and reads one path many times, and counts the contents and the errors.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use wasip2::filesystem::types::{DescriptorFlags, OpenFlags, PathFlags};
 struct Args {
     path: String,
     times: usize,
-    /// Whether it opens for writing, which creates what is not there, and writes its own name.
+    /// `true` to open for writing, which creates a missing file, and to write its own name.
     #[serde(default)]
     writes: bool,
 }

@@ -1,4 +1,4 @@
-//! Polls, forever, a pollable that is always ready: every turn is a call to the host that returns at once.
+//! Polls, forever, a pollable that is always ready: every iteration is a call to the host that returns immediately.
 
 use wasip2::clocks::monotonic_clock::subscribe_duration;
 use wasip2::io::poll::poll;

@@ -1,4 +1,4 @@
-//! Asks the host for 2^40 random bytes in one call.
+//! Requests 2^40 random bytes from the host in one call.
 
 use wasip2::random::random::get_random_bytes;
 

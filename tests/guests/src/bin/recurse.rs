@@ -1,4 +1,4 @@
-//! Calls itself until the stack is used up.
+//! Calls itself until the stack is exhausted.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! Tells its settings through `wasi:config`, and writes lines through `wasi:logging`.
+//! Reports its settings from `wasi:config`, and writes lines through `wasi:logging`.
 
 use std::process::ExitCode;
 
@@ -41,7 +41,7 @@ use bindings::wasi::logging::logging::{Level, log};
 struct Args {
     #[serde(default)]
     key: String,
-    /// Writes lines of so many bytes without end.
+    /// Writes lines of this many bytes without end.
     #[serde(default)]
     flood: Option<usize>,
 }

@@ -1,4 +1,5 @@
-//! Provokes every kind of error that names a place, and tells the texts, with whatever else says where it runs.
+//! Causes every kind of error that names a path, and reports the texts, with every other value that reveals its
+//! location.
 
 use std::fs;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Prints two lines of JSON where one is required.
+//! Prints two lines of JSON, although one is required.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! Tries to send a datagram, past any list of names, and reports what came of it.
+//! Tries to send a datagram, although only listed hosts are granted, and reports the result.
 
 use std::net::UdpSocket;
 use std::process::ExitCode;

@@ -1,10 +1,10 @@
-//! A component of plain functions: one for each type of WIT, one for each way to end, and some that JSON cannot call.
+//! Component of plain functions: one for each type of WIT, one for each way to end, and some that JSON cannot call.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a guest's streams are what is tested")]
 
 mod bindings {
     #![allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, reason = "generated")]
-    wit_bindgen::generate!({ path: "wit/world.wit", world: "typed" });
+    wit_bindgen::generate!({ path: "wit", world: "typed" });
     use super::Typed;
     export!(Typed);
 }
@@ -23,7 +23,7 @@ impl bindings::Guest for Typed {
     }
 }
 
-/// Functions that give back what they are given.
+/// Defines functions that return their argument.
 macro_rules! echo {
     ($($name:ident: $ty:ty,)*) => {
         $(fn $name(value: $ty) -> $ty {

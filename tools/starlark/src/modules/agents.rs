@@ -1,4 +1,4 @@
-//! `delegate`: other agents.
+//! Built-in `delegate`: other agents.
 
 use starlark::collections::SmallMap;
 use starlark::environment::GlobalsBuilder;
@@ -12,7 +12,7 @@ use crate::json;
 
 #[starlark_module]
 pub(super) fn functions(builder: &mut GlobalsBuilder) {
-    /// Hands a task to an agent of its own and waits for its answer. Further named strings go along with the task.
+    /// Delegates a task to a new agent and waits for its answer. Further named strings are sent with the task.
     fn delegate<'v>(
         task: &str,
         #[starlark(default = NoneOr::None)] agent: NoneOr<&'v str>,
@@ -21,15 +21,15 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
         #[starlark(kwargs)] others: SmallMap<String, &'v str>,
         heap: Heap<'v>,
     ) -> starlark::Result<Value<'v>> {
-        let given = [
+        let named = [
             ("task", Some(heap.alloc(task))),
             ("agent", agent.into_option().map(|agent| heap.alloc(agent))),
             ("context", context.into_option()),
             ("max_steps", max_steps.into_option().map(|steps| heap.alloc(steps))),
         ];
-        let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         let others = others.into_iter().map(|(name, value)| (name, heap.alloc(value)));
-        let definition = json::encode(heap.alloc(fields(given.chain(others))));
+        let definition = json::encode(heap.alloc(fields(named.chain(others))));
         let answer = definition.and_then(|definition| host::delegate(&definition));
         let answer = answer.map_err(|what| error("delegate", what))?;
         json::decode(&answer, heap).map_err(|what| error("delegate", what))

@@ -1,4 +1,4 @@
-//! `base64`: texts in base 64 and back, in the standard alphabet or in the one for addresses, which has no padding.
+//! Module `base64`: encodes and decodes texts, in the standard alphabet or in the URL-safe one, which has no padding.
 
 use base64::Engine;
 use base64::alphabet;
@@ -8,7 +8,7 @@ use starlark::starlark_module;
 
 use super::{bounded, error};
 
-/// Both read texts with and without padding.
+/// Accepts texts with and without padding.
 const LENIENT: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
@@ -16,13 +16,13 @@ const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIEN
 
 #[starlark_module]
 pub(super) fn functions(builder: &mut GlobalsBuilder) {
-    /// A text in base 64.
+    /// Encodes a text.
     fn encode(text: &str, #[starlark(default = false)] url_safe: bool) -> starlark::Result<String> {
         bounded("base64.encode", text)?;
         Ok(engine(url_safe).encode(text))
     }
 
-    /// The text that was encoded; it must be UTF-8.
+    /// Decodes a text; the result must be UTF-8.
     fn decode(text: &str, #[starlark(default = false)] url_safe: bool) -> starlark::Result<String> {
         let bytes = engine(url_safe).decode(text).map_err(|what| error("base64.decode", what))?;
         String::from_utf8(bytes).map_err(|_| error("base64.decode", "what it holds is not UTF-8 text"))

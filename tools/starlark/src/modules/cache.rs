@@ -1,4 +1,4 @@
-//! `cache`: values that last as long as the run. The host keeps them as JSON.
+//! Module `cache`: values that live as long as the run. The host stores them as JSON.
 
 use starlark::environment::GlobalsBuilder;
 use starlark::starlark_module;
@@ -11,7 +11,7 @@ use crate::json;
 
 #[starlark_module]
 pub(super) fn functions(builder: &mut GlobalsBuilder) {
-    /// The value kept under a key.
+    /// Returns the value of a key.
     fn get<'v>(key: &str, default: Option<Value<'v>>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
         match host::get(key) {
             Some(text) => json::decode(&text, heap).map_err(|what| error("cache.get", what)),
@@ -19,7 +19,7 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
         }
     }
 
-    /// Keeps a value under a key.
+    /// Sets the value of a key.
     fn set(key: &str, value: Value) -> starlark::Result<NoneType> {
         let text = json::encode(value).map_err(|what| error("cache.set", what))?;
         host::set(key, &text).map_err(|what| error("cache.set", what))?;

@@ -1,5 +1,5 @@
-//! `exec`: other programs of the crib. The host runs them by name, in sandboxes of their own; there is no shell, and a
-//! program that looks like a line for one is refused by the host, which notes it.
+//! Module `exec`: other programs of the crib. The host runs them by name, each in its own sandbox. There is no shell;
+//! the host refuses and records a program name that looks like a shell command.
 
 use starlark::environment::GlobalsBuilder;
 use starlark::starlark_module;
@@ -10,12 +10,12 @@ use starlark::values::{Heap, Value};
 use super::{Fields, error, fields};
 use crate::bindings::toolcrib::script::exec as host;
 
-/// Arguments that a program may be given.
+/// Maximum arguments of a program.
 const MAX_ARGUMENTS: usize = 1000;
 
 #[starlark_module]
 pub(super) fn functions(builder: &mut GlobalsBuilder) {
-    /// Runs a program of the crib: `ok`, `stdout`, `stderr`, `exit_code` and `duration_ms`.
+    /// Runs a program of the crib and returns `ok`, `stdout`, `stderr`, `exit_code` and `duration_ms`.
     fn run<'v>(
         program: &str,
         #[starlark(default = UnpackList::default())] args: UnpackList<Value<'v>>,

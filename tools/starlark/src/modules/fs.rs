@@ -1,5 +1,4 @@
-//! `fs`: files of the folders that the call was granted. The sandbox decides what a path may reach; here are the
-//! bounds on what is read and listed.
+//! Module `fs`: files of the granted folders. The sandbox decides about paths; this module limits reads and listings.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -12,18 +11,18 @@ use toolcrib_guest::{PathContext, files};
 
 use super::{Fields, error, fields};
 
-/// Bytes of a file that are read unless the script asks for more.
+/// Default maximum of a read, in bytes.
 const READ_BYTES: i64 = 1 << 20;
 
-/// Bytes of a file that are ever read.
+/// Maximum of a read, in bytes.
 const MAX_READ_BYTES: i64 = 16 << 20;
 
-/// Entries that a folder may have to be listed.
+/// Maximum entries of a listed folder.
 const MAX_ENTRIES: usize = 10_000;
 
 #[starlark_module]
 pub(super) fn functions(builder: &mut GlobalsBuilder) {
-    /// The text of a file of at most `max_bytes`.
+    /// Reads the text of a file of at most `max_bytes`.
     fn read(path: &str, #[starlark(default = READ_BYTES)] max_bytes: i64) -> starlark::Result<String> {
         if !(0..=MAX_READ_BYTES).contains(&max_bytes) {
             return Err(error("fs.read", format!("max_bytes must be 0 to {MAX_READ_BYTES}, found {max_bytes}")));
@@ -39,7 +38,7 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
         files::read_text(path, max_bytes as u64).map_err(|what| error("fs.read", what))
     }
 
-    /// Writes a file whole or not at all, or adds to its end.
+    /// Replaces a file as a whole, or appends to it.
     fn write<'v>(
         path: &'v str,
         content: &str,
@@ -54,7 +53,7 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
         Ok(fields([("path", heap.alloc(path)), ("bytes", heap.alloc(content.len()))]))
     }
 
-    /// Whether there is a file or folder.
+    /// Checks if a file or folder exists.
     fn exists(path: &str) -> starlark::Result<bool> {
         match fs::metadata(path) {
             Ok(_) => Ok(true),
@@ -63,7 +62,7 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
         }
     }
 
-    /// What is there: `path`, `type` (`file`, `dir`, `symlink` or `other`), `size` and `modified_ms`.
+    /// Describes a path: `path`, `type` (`file`, `dir`, `symlink` or `other`), `size` and `modified_ms`.
     fn stat<'v>(path: &'v str, heap: Heap<'v>) -> starlark::Result<Fields<'v>> {
         let found = fs::symlink_metadata(path).at("look at", path).map_err(|what| error("fs.stat", what))?;
         let modified = found.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -75,7 +74,7 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
         ]))
     }
 
-    /// The entries of a folder by name: `name`, `type` and `size`.
+    /// Lists the entries of a folder by name: `name`, `type` and `size`.
     fn list<'v>(#[starlark(default = ".")] path: &str, heap: Heap<'v>) -> starlark::Result<Vec<Fields<'v>>> {
         let mut entries = entries(path).map_err(|what| error("fs.list", what))?;
         entries.sort();

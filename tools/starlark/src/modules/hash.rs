@@ -1,4 +1,5 @@
-//! `hash`: digests of texts, in hexadecimal. `md5` and `sha1` are for what others have hashed so, not for secrets.
+//! Module `hash`: digests of texts, in hexadecimal. `md5` and `sha1` serve compatibility with existing digests, not
+//! security.
 
 use sha2::Digest;
 use starlark::environment::GlobalsBuilder;

@@ -1,4 +1,4 @@
-//! `block`, `allow` and `modify`: what a hook answers, in the form that the host reads.
+//! Built-ins `block`, `allow` and `modify`: answers of a hook, in the form that the host reads.
 
 use starlark::environment::GlobalsBuilder;
 use starlark::starlark_module;
@@ -8,17 +8,17 @@ use super::{Fields, fields};
 
 #[starlark_module]
 pub(super) fn functions(builder: &mut GlobalsBuilder) {
-    /// Refuses what was about to happen.
+    /// Refuses the pending action.
     fn block<'v>(#[starlark(default = "")] reason: &str, heap: Heap<'v>) -> starlark::Result<Fields<'v>> {
         Ok(fields([("action", heap.alloc("block")), ("reason", heap.alloc(reason))]))
     }
 
-    /// Lets it happen.
+    /// Permits the pending action.
     fn allow<'v>(heap: Heap<'v>) -> starlark::Result<Fields<'v>> {
         Ok(fields([("action", heap.alloc("allow"))]))
     }
 
-    /// Lets it happen with another payload.
+    /// Permits the pending action with another payload.
     fn modify<'v>(payload: Value<'v>, heap: Heap<'v>) -> starlark::Result<Fields<'v>> {
         Ok(fields([("action", heap.alloc("modify")), ("payload", payload)]))
     }

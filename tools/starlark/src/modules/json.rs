@@ -1,4 +1,4 @@
-//! `json`: values of a script as JSON and back.
+//! Module `json`: conversion between values of a script and JSON.
 
 use starlark::environment::GlobalsBuilder;
 use starlark::starlark_module;
@@ -9,12 +9,12 @@ use crate::json;
 
 #[starlark_module]
 pub(super) fn functions(builder: &mut GlobalsBuilder) {
-    /// A value as compact JSON.
+    /// Encodes a value as compact JSON.
     fn encode(#[starlark(require = pos)] value: Value) -> starlark::Result<String> {
         json::encode(value).map_err(|what| error("json.encode", what))
     }
 
-    /// The value that a JSON text holds.
+    /// Decodes a JSON text.
     fn decode<'v>(#[starlark(require = pos)] text: &str, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
         json::decode(text, heap).map_err(|what| error("json.decode", what))
     }

@@ -1,4 +1,4 @@
-//! `log`: lines on standard error, with a level. It can be called itself, and then tells what `log.info` tells.
+//! Module `log`: lines on standard error, with a level. `log` itself can be called, and is then `log.info`.
 
 #![expect(unsafe_code, reason = "the language's derive for a type of its own")]
 
@@ -14,7 +14,7 @@ use starlark::{starlark_module, starlark_simple_value};
 
 use crate::evaluate;
 
-/// The value under the name `log`.
+/// Value with the name `log`.
 #[derive(Debug, ProvidesStaticType, NoSerialize, StarlarkPagable, Allocative)]
 pub(super) struct Log;
 

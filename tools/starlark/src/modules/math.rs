@@ -1,4 +1,4 @@
-//! `math`: what the language's own numbers lack. A result that is no finite number is an error.
+//! Module `math`: functions that the language's own numbers lack. A result that is not a finite number is an error.
 
 use std::cmp::Ordering;
 
@@ -16,17 +16,17 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
     const pi: f64 = std::f64::consts::PI;
     const e: f64 = std::f64::consts::E;
 
-    /// The largest integer that is not above a number.
+    /// Largest integer that is not above a number.
     fn floor<'v>(x: Value<'v>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
         whole("math.floor", x, f64::floor, heap)
     }
 
-    /// The smallest integer that is not below a number.
+    /// Smallest integer that is not below a number.
     fn ceil<'v>(x: Value<'v>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
         whole("math.ceil", x, f64::ceil, heap)
     }
 
-    /// The nearest integer, or number with so many digits after its point; halves go away from zero.
+    /// Rounds to the nearest integer, or to a number of digits after the point; halves are rounded away from zero.
     fn round<'v>(
         x: Value<'v>,
         #[starlark(default = NoneOr::None)] digits: NoneOr<i32>,
@@ -40,52 +40,52 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
         Ok(heap.alloc(finite("math.round", rounded)?))
     }
 
-    /// The square root.
+    /// Square root.
     fn sqrt(x: UnpackFloat) -> starlark::Result<f64> {
         finite("math.sqrt", x.0.sqrt())
     }
 
-    /// A number to the power of another.
+    /// Power of a number.
     fn pow(x: UnpackFloat, y: UnpackFloat) -> starlark::Result<f64> {
         finite("math.pow", x.0.powf(y.0))
     }
 
-    /// e to the power of a number.
+    /// Power of e.
     fn exp(x: UnpackFloat) -> starlark::Result<f64> {
         finite("math.exp", x.0.exp())
     }
 
-    /// The logarithm, to the base e unless another is given.
+    /// Logarithm, to the base e by default.
     fn log(x: UnpackFloat, #[starlark(default = NoneOr::None)] base: NoneOr<UnpackFloat>) -> starlark::Result<f64> {
         finite("math.log", base.into_option().map_or(x.0.ln(), |base| x.0.log(base.0)))
     }
 
-    /// The sine of an angle in radians.
+    /// Sine of an angle in radians.
     fn sin(x: UnpackFloat) -> starlark::Result<f64> {
         finite("math.sin", x.0.sin())
     }
 
-    /// The cosine of an angle in radians.
+    /// Cosine of an angle in radians.
     fn cos(x: UnpackFloat) -> starlark::Result<f64> {
         finite("math.cos", x.0.cos())
     }
 
-    /// The tangent of an angle in radians.
+    /// Tangent of an angle in radians.
     fn tan(x: UnpackFloat) -> starlark::Result<f64> {
         finite("math.tan", x.0.tan())
     }
 
-    /// A number without its sign.
+    /// Absolute value.
     fn abs<'v>(x: Value<'v>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
         if number("math.abs", x)? < 0.0 { x.minus(heap) } else { Ok(x) }
     }
 
-    /// The least of the numbers.
+    /// Minimum of the numbers.
     fn min<'v>(#[starlark(args)] numbers: UnpackTuple<Value<'v>>) -> starlark::Result<Value<'v>> {
         extreme("math.min", numbers.items, Ordering::Less)
     }
 
-    /// The greatest of the numbers.
+    /// Maximum of the numbers.
     fn max<'v>(#[starlark(args)] numbers: UnpackTuple<Value<'v>>) -> starlark::Result<Value<'v>> {
         extreme("math.max", numbers.items, Ordering::Greater)
     }
@@ -101,13 +101,13 @@ fn finite(function: &str, number: f64) -> starlark::Result<f64> {
     if number.is_finite() { Ok(number) } else { Err(error(function, "the result is not a finite number")) }
 }
 
-/// An integer as it is, and a float by the rounding that was asked for.
+/// Returns an integer unchanged, and rounds a float by `round`.
 fn whole<'v>(function: &str, value: Value<'v>, round: fn(f64) -> f64, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
     let rounded = round(number(function, value)?);
     if value.get_type() == "int" {
         return Ok(value);
     }
-    // Every float of this size is a whole number that an i64 holds.
+    // Every float of this size is an integer that an i64 holds.
     if rounded.abs() < 9e18 {
         return Ok(heap.alloc(rounded as i64));
     }

@@ -1,4 +1,4 @@
-//! `meta`: tools and hooks that a script adds to the run. The host checks them as it checks those from files.
+//! Module `meta`: tools and hooks that a script adds to the run. The host checks them as it checks those from files.
 
 use starlark::environment::GlobalsBuilder;
 use starlark::starlark_module;
@@ -24,7 +24,7 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
         tool("meta.tool_register", [name, description, script], parameters, timeout_ms.into_option(), heap)
     }
 
-    /// Adds a tool; the other name of `tool_register`.
+    /// Alias of `tool_register`.
     fn register_tool<'v>(
         name: &str,
         description: &str,
@@ -48,7 +48,7 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
         hook("meta.hook_register", [name, event, script], priority, when, heap)
     }
 
-    /// Adds a hook; the other name of `hook_register`.
+    /// Alias of `hook_register`.
     fn register_hook<'v>(
         name: &str,
         event: &str,

@@ -1,5 +1,5 @@
-//! `re`: regular expressions that take linear time, so no pattern can hang a script. Places count in characters, as
-//! the language counts them.
+//! Module `re`: regular expressions with linear running time, so that no pattern can hang a script. Positions count
+//! characters, as in the language.
 
 use std::cell::RefCell;
 
@@ -13,45 +13,45 @@ use starlark::values::{Heap, Value};
 
 use super::{Fields, bounded, error, fields};
 
-/// Bytes that a pattern may have.
+/// Maximum size of a pattern, in bytes.
 const MAX_PATTERN: usize = 4 << 10;
 
-/// Bytes that a compiled pattern may take.
+/// Maximum size of a compiled pattern, in bytes.
 const MAX_COMPILED: usize = 1 << 20;
 
-/// Matches that one call gives.
+/// Maximum matches of one call.
 const MAX_MATCHES: usize = 100_000;
 
-/// Patterns that are kept compiled, since scripts use the same one in a loop.
+/// Maximum compiled patterns that are cached: scripts often use one pattern in a loop.
 const MAX_KEPT: usize = 32;
 
 #[starlark_module]
 pub(super) fn functions(builder: &mut GlobalsBuilder) {
-    /// The match at the start of a text: `match`, `groups`, `start` and `end`.
+    /// Matches at the start of a text: `match`, `groups`, `start` and `end`.
     fn r#match<'v>(pattern: &str, text: &str, heap: Heap<'v>) -> starlark::Result<NoneOr<Fields<'v>>> {
         let anchored = format!("\\A(?:{pattern})");
-        // Alone first, so that a stray parenthesis cannot undo the anchor.
+        // Compiled alone first, so that a stray parenthesis cannot undo the anchor.
         compiled("re.match", pattern)?;
         let regex = compiled("re.match", &anchored)?;
         Ok(first(&regex, text, heap))
     }
 
-    /// The first match in a text, in the same form.
+    /// Finds the first match in a text, in the same form.
     fn search<'v>(pattern: &str, text: &str, heap: Heap<'v>) -> starlark::Result<NoneOr<Fields<'v>>> {
         Ok(first(&compiled("re.search", pattern)?, text, heap))
     }
 
-    /// All matches: their texts, or their groups where the pattern has some.
+    /// Finds all matches: their texts, or their groups if the pattern has groups.
     fn findall<'v>(pattern: &str, text: &str, heap: Heap<'v>) -> starlark::Result<Vec<Value<'v>>> {
         all("re.findall", pattern, text, heap)
     }
 
-    /// All matches; the other name of `findall`.
+    /// Alias of `findall`.
     fn find_all<'v>(pattern: &str, text: &str, heap: Heap<'v>) -> starlark::Result<Vec<Value<'v>>> {
         all("re.find_all", pattern, text, heap)
     }
 
-    /// A text with its matches replaced, all or the first `count`; `$1` and `${name}` stand for groups.
+    /// Replaces all matches, or the first `count`; `$1` and `${name}` insert groups.
     fn replace(
         pattern: &str,
         replacement: &str,
@@ -61,7 +61,7 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
         replaced("re.replace", pattern, replacement, text, count)
     }
 
-    /// A text with its matches replaced; the other name of `replace`.
+    /// Alias of `replace`.
     fn sub(
         pattern: &str,
         replacement: &str,
@@ -71,7 +71,7 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
         replaced("re.sub", pattern, replacement, text, count)
     }
 
-    /// The parts of a text between its matches.
+    /// Splits a text at the matches.
     fn split(pattern: &str, text: &str) -> starlark::Result<Vec<String>> {
         let regex = compiled("re.split", pattern)?;
         let parts: Vec<_> = regex.split(text).take(MAX_MATCHES + 1).map(str::to_owned).collect();
@@ -107,7 +107,7 @@ fn compiled(function: &str, pattern: &str) -> starlark::Result<Regex> {
     Ok(regex)
 }
 
-/// The last line of the library's message, which draws the pattern before it.
+/// Last line of the library's message, without the drawing of the pattern.
 fn reason(message: &str) -> String {
     let last = message.lines().last().unwrap_or(message);
     format!("the pattern is not a regular expression: {}", last.trim_start_matches("error: "))

@@ -1,4 +1,4 @@
-//! `string`: bounded texts.
+//! Module `string`: bounded texts.
 
 use starlark::environment::GlobalsBuilder;
 use starlark::starlark_module;
@@ -7,13 +7,13 @@ use super::error;
 
 #[starlark_module]
 pub(super) fn functions(builder: &mut GlobalsBuilder) {
-    /// A text of at most `max` characters, which ends in the suffix where it was cut.
+    /// Truncates a text to `max` characters; a cut text ends in the suffix.
     fn truncate(text: &str, max: i32, #[starlark(default = "…")] suffix: &str) -> starlark::Result<String> {
         let max = count("string.truncate", max)?;
         Ok(truncated(text, max, suffix))
     }
 
-    /// The first `max` lines of a text.
+    /// Returns the first `max` lines of a text.
     fn lines(text: &str, max: i32) -> starlark::Result<Vec<String>> {
         let max = count("string.lines", max)?;
         Ok(text.lines().take(max).map(str::to_owned).collect())

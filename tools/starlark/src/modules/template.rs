@@ -1,5 +1,5 @@
-//! `template`: a text with names in double braces, which values replace. There is no logic in it, so that a text from
-//! elsewhere can only ask for values that it was given.
+//! Module `template`: replaces names in double braces by values. Templates contain no logic, so that a text from
+//! another source can only read the values that the script passes.
 
 use starlark::environment::GlobalsBuilder;
 use starlark::starlark_module;
@@ -11,7 +11,7 @@ use crate::json;
 
 #[starlark_module]
 pub(super) fn functions(builder: &mut GlobalsBuilder) {
-    /// The text with `{{name}}` and `{{a.b}}` replaced: strings as they are, other values as JSON.
+    /// Replaces `{{name}}` and `{{a.b}}`: strings unchanged, other values as JSON.
     fn render<'v>(text: &str, values: DictRef<'v>) -> starlark::Result<String> {
         let failed = |what: String| error("template.render", what);
         let mut rendered = String::new();
@@ -36,7 +36,7 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
     }
 }
 
-/// The value at the end of a path of names.
+/// Value at the end of a path of names.
 fn find<'v>(values: &DictRef<'v>, path: &str) -> Option<Value<'v>> {
     let mut names = path.split('.');
     let mut value = values.get_str(names.next()?)?;

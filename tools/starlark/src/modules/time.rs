@@ -1,4 +1,4 @@
-//! `time`: the clock, and instants as text, all in UTC. Milliseconds count from 1970.
+//! Module `time`: the clock, and instants as text, all in UTC. Milliseconds count from 1970.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,12 +22,12 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
         Ok(u64::try_from(since_epoch().as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// An instant in the form of RFC 3339, or in one with the conversions of `strftime`.
+    /// Formats an instant as in RFC 3339, or with the conversions of `strftime`.
     fn format(ms: i64, #[starlark(default = NoneOr::None)] format: NoneOr<&str>) -> starlark::Result<String> {
         written(ms, format.into_option()).map_err(|what| error("time.format", what))
     }
 
-    /// The milliseconds of an instant in the form of RFC 3339.
+    /// Parses an instant in the form of RFC 3339 into milliseconds.
     fn parse(text: &str) -> starlark::Result<i64> {
         let instant: Timestamp = text.parse().map_err(|what| error("time.parse", what))?;
         Ok(instant.as_millisecond())

@@ -1,4 +1,4 @@
-//! `url`: addresses, taken apart and put together, and texts made safe to stand in them.
+//! Module `url`: parses and joins addresses, and encodes texts for them.
 
 use fluent_uri::{Uri, UriRef};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -8,12 +8,12 @@ use starlark::values::{Heap, Value};
 
 use super::{Fields, bounded, error, fields};
 
-/// All but what RFC 3986 never needs encoded.
+/// All characters except those that RFC 3986 never encodes.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 #[starlark_module]
 pub(super) fn functions(builder: &mut GlobalsBuilder) {
-    /// The parts of an address: `scheme`, `host`, `port`, `path`, `query` and `fragment`; None for what it lacks.
+    /// Parses an address into `scheme`, `host`, `port`, `path`, `query` and `fragment`; `None` for a missing part.
     fn parse<'v>(url: &str, heap: Heap<'v>) -> starlark::Result<Fields<'v>> {
         let parsed = absolute(url).map_err(|what| error("url.parse", what))?;
         let authority = parsed.authority();
@@ -29,25 +29,25 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
         ]))
     }
 
-    /// A text as it can stand in a path or a query.
+    /// Encodes a text for a path or a query.
     fn encode(text: &str) -> starlark::Result<String> {
         bounded("url.encode", text)?;
         Ok(utf8_percent_encode(text, RESERVED).to_string())
     }
 
-    /// The text that was encoded; it must be UTF-8.
+    /// Decodes a text; the result must be UTF-8.
     fn decode(text: &str) -> starlark::Result<String> {
         let decoded = percent_decode_str(text).decode_utf8();
         decoded.map(|text| text.into_owned()).map_err(|_| error("url.decode", "what it holds is not UTF-8 text"))
     }
 
-    /// The address that a reference means on the page of another.
+    /// Resolves a reference against an address.
     fn join(base: &str, reference: &str) -> starlark::Result<String> {
         joined(base, reference).map_err(|what| error("url.join", what))
     }
 }
 
-/// Reads an address that has a scheme.
+/// Parses an address that has a scheme.
 pub(super) fn absolute(url: &str) -> Result<Uri<&str>, String> {
     Uri::parse(url).map_err(|what| format!("`{url}` is not an absolute address: {what}"))
 }

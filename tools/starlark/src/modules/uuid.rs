@@ -1,4 +1,4 @@
-//! `uuid`: identifiers, random ones and those made from a name.
+//! Module `uuid`: identifiers, random or derived from a name.
 
 use sha1::{Digest, Sha1};
 use starlark::environment::GlobalsBuilder;
@@ -9,15 +9,15 @@ use super::error;
 
 #[starlark_module]
 pub(super) fn functions(builder: &mut GlobalsBuilder) {
-    /// A random identifier.
+    /// Creates a random identifier.
     fn v4() -> starlark::Result<String> {
-        // Asked of the host each time: what a snapshot holds is the same in every call.
+        // Requested from the host each time: the content of a snapshot is the same in every call.
         let random = wasip2::random::random::get_random_bytes(16);
         let random = random.try_into().map_err(|_| error("uuid.v4", "the host gave no random bytes"))?;
         Ok(Builder::from_random_bytes(random).into_uuid().to_string())
     }
 
-    /// The identifier of a name in a namespace: `dns`, `url`, `oid`, `x500` or an identifier.
+    /// Derives the identifier of a name in a namespace: `dns`, `url`, `oid`, `x500` or an identifier.
     fn v5(namespace: &str, name: &str) -> starlark::Result<String> {
         named(namespace, name).ok_or_else(|| {
             error("uuid.v5", format!("namespace must be dns, url, oid, x500 or a UUID, found `{namespace}`"))
