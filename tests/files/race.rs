@@ -57,7 +57,7 @@ fn opened_while<const N: usize>(
     seen: impl Fn(&Value) -> [bool; N],
 ) {
     let policy = Policy::default().allow(Permission::Write(crib.path("work")));
-    let limits = Limits { deadline: Duration::from_secs(120), ..Limits::default() };
+    let limits = Limits::with_deadline(Duration::from_secs(120));
     let runtime = Runtime::builder().source(crib.path("tools.json")).policy(policy).limits(limits).build().unwrap();
     let mut tokio = tokio::runtime::Builder::new_multi_thread();
     let tokio = tokio.worker_threads(2).max_blocking_threads(2).enable_all().build().unwrap();

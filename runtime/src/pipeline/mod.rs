@@ -257,7 +257,7 @@ impl Pipeline {
         if let Some(unusable) = &tool.unusable {
             ticket.found(tool, &ready.grant);
             ticket.fault(unusable.fault.clone());
-            return Err(ToolError::new(Outcome::BadComponent, unusable.why.clone()));
+            return Err(ToolError::new(Outcome::BadComponent, unusable.reason.clone()));
         }
         if let Some(why) = &call.unreadable {
             ticket.found(tool, &ready.grant);

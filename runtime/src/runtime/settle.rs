@@ -93,7 +93,7 @@ impl Builder {
                     severity: Severity::Warning,
                     path: tool.origin.path.to_path_buf(),
                     place: None,
-                    message: format!("tool {:?}: {}; the tool is disabled", tool.name, unusable.why),
+                    message: format!("tool {:?}: {}; the tool is disabled", tool.name, unusable.reason),
                 });
             }
         }
@@ -119,7 +119,7 @@ impl Builder {
                 if self.strict {
                     return Err(fault);
                 }
-                tool.unusable = Some(Arc::new(Unusable { why, fault }));
+                tool.unusable = Some(Arc::new(Unusable { reason: why, fault }));
                 return self.shut(tool);
             }
         };
@@ -128,7 +128,7 @@ impl Builder {
         if grant.is_read_only() {
             tool.interface.infer_read_only();
         }
-        let limits = tool.limits.within(&self.ceiling, self.limits, tool.origin.is_operators());
+        let limits = tool.limits.resolve(&self.ceiling, self.limits, tool.origin.is_operators());
         let discovery = &tool.interface.discovery;
         let deferred = discovery.should_defer.value
             || discovery.schema_visibility.value == Visibility::Deferred
@@ -177,7 +177,7 @@ impl Builder {
         let input = Input::compile(&bare).map_err(Error::Engine)?;
         let grant = Grant::new(&bare, &Allowed::default(), &HashMap::new())?;
         let mut ready = Ready::new(input, grant, self.limits, 1);
-        let why = tool.unusable.as_ref().map(|unusable| unusable.why.clone()).unwrap_or_default();
+        let why = tool.unusable.as_ref().map(|unusable| unusable.reason.clone()).unwrap_or_default();
         ready.disabled = Some((Decision::new(Behavior::Deny, Reason::Record, "program"), why));
         Ok(ready)
     }
@@ -190,7 +190,7 @@ impl Builder {
         }
         let by_record = |field: &str, why: String| Some((Decision::new(Behavior::Deny, Reason::Record, field), why));
         if let Some(disabled) = &tool.disabled {
-            return by_record(disabled.by, disabled.why.clone());
+            return by_record(disabled.field, disabled.reason.clone());
         }
         if let Some((field, why)) = self.audience.excludes(&tool.enablement) {
             return by_record(field, why);
