@@ -57,7 +57,7 @@ pub(super) async fn map(tool: &Tool, ready: &Ready, line: Option<String>, until:
 /// [`Outcome::BadResult`] where it breaks its schema.
 pub(super) fn looked_through(input: &Input, masks: &Redactions, line: &str) -> Result<Mapped, ToolError> {
     let flags = Flag::in_json(line);
-    input.check_answer(line)?;
+    input.check_result(line)?;
     let masked = (!masks.is_empty()).then(|| schema::parse(line).ok()).flatten().map(|mut value| {
         masks.mask(&mut value);
         value.to_string()

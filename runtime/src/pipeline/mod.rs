@@ -322,7 +322,7 @@ impl Pipeline {
         }
         ticket.tell(EventKind::Validated);
         if ticket.shows() {
-            ticket.observable(ready.input.observable(&checked.value));
+            ticket.observable(ready.input.mask_sensitive(&checked.value));
         }
         let Heard { allowed, delegated } = self.hooks.before(self, entry, call, &mut checked, context, ticket).await?;
         let changed = ticket.is_mutated();

@@ -119,7 +119,7 @@ impl Ready {
         changed: bool,
         ticket: &mut Ticket<'_>,
     ) -> Result<(), ToolError> {
-        if !self.input.rechecks(changed) {
+        if !self.input.requires_recheck(changed) {
             return Ok(());
         }
         if let Some(checked) = at_once(checked.text.len(), || self.input.recheck(&checked.value)) {
@@ -133,7 +133,7 @@ impl Ready {
     pub(super) async fn check_changed(&self, changed: &Checked, ticket: &mut Ticket<'_>) -> Result<bool, ToolError> {
         let judge = |input: &Input, value: &Value| {
             input.recheck(value)?;
-            Ok(input.could_come_from_a_model(value))
+            Ok(input.accepts_from_model(value))
         };
         if let Some(checked) = at_once(changed.text.len(), || judge(&self.input, &changed.value)) {
             return checked;
@@ -145,7 +145,7 @@ impl Ready {
     /// Looks an answer through; `until` is the end of its call.
     pub(super) async fn answer(&self, line: String, until: Instant) -> Result<Mapped, ToolError> {
         // Without a check or a mask there is one pass over it.
-        if self.masks.is_empty() && !self.input.has_output() && line.len() <= MAX_PLAIN {
+        if self.masks.is_empty() && !self.input.has_output_schema() && line.len() <= MAX_PLAIN {
             return looked_through(&self.input, &self.masks, &line);
         }
         if let Some(mapped) = at_once(line.len(), || looked_through(&self.input, &self.masks, &line)) {
@@ -208,16 +208,16 @@ impl Ready {
 
 /// Computes among the calls, where that takes next to no time; `None` where it has to be done beside them.
 pub(super) fn at_once<T>(bytes: usize, job: impl FnOnce() -> T) -> Option<T> {
-    if bytes > schema::LARGE {
+    if bytes > schema::MAX_INLINE_BYTES {
         return None;
     }
-    schema::watched(&Clock::brief(), job).ok()
+    schema::with_clock(&Clock::inline(), job).ok()
 }
 
 /// Computes beside the calls until `until`; dropping the future stops it, too. `None` where it was stopped.
 pub(super) async fn aside<T: Send + 'static>(until: Instant, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (clock, _waiting) = Clock::until(until);
-    let job = tokio::task::spawn_blocking(move || schema::watched(&clock, job));
+    let job = tokio::task::spawn_blocking(move || schema::with_clock(&clock, job));
     // It stops itself; where no thread is free before, it has not begun.
     timeout_at(until.into(), job).await.ok()?.ok()?.ok()
 }

@@ -1,5 +1,5 @@
-//! All that a tool's record says about what goes into it and comes out of it, compiled once: what the model may send, what
-//! the tool may get, which values go together, what nobody is shown, and what an answer looks like.
+//! Compiled checks of a tool: arguments from the model, arguments for the tool, rules over values, sensitive arguments, and
+//! the schema of the result.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use crate::error::{Outcome, ToolError};
 use crate::tool::{Basis, Body, Tool, masked};
 
 use super::values::Rules;
-use super::{Arguments, bad};
+use super::{CompiledSchema, bad_arguments};
 
-/// The checks of one tool.
+/// Compiled checks of one tool.
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// What the model may send; absent, what the tool may get.
-    model: Option<Arguments>,
-    runtime: Arguments,
+    /// Schema of the model's arguments, if it differs from `runtime`.
+    model: Option<CompiledSchema>,
+    runtime: CompiledSchema,
     rules: Rules,
     sensitive: Vec<String>,
-    output: Option<Arguments>,
+    output: Option<CompiledSchema>,
 }
 
-/// Arguments that are right: as text and as value.
+/// Valid arguments, as text and as a value.
 #[derive(Debug, Clone)]
 pub(crate) struct Checked {
     pub(crate) text: String,
@@ -34,76 +34,76 @@ impl Input {
     ///
     /// # Errors
     ///
-    /// A text that says what is wrong with a schema or a rule.
+    /// A message that describes the error in a schema.
     pub(crate) fn compile(tool: &Tool) -> Result<Self, String> {
         let model = tool.model_check_schema();
         let output = &tool.interface.schemas.output_schema;
-        // What the types of a function say of its answer, holds.
-        let is_proven = matches!(tool.body, Body::Typed(_)) && output.basis != Basis::Declared;
-        let output = output.value.as_ref().filter(|_| !is_proven);
+        // The types of a function guarantee a schema that they generate.
+        let is_guaranteed = matches!(tool.body, Body::Typed(_)) && output.basis != Basis::Declared;
+        let output = output.value.as_ref().filter(|_| !is_guaranteed);
         Ok(Self {
-            model: model.as_ref().map(|schema| Arguments::compile(Some(schema))).transpose()?,
-            runtime: Arguments::of_tool(tool)?,
+            model: model.as_ref().map(|schema| CompiledSchema::compile(Some(schema))).transpose()?,
+            runtime: CompiledSchema::of_parameters(tool)?,
             rules: Rules::new(&tool.interface.validation.value_validation.value),
             sensitive: tool.sensitive_names(),
             output: output
-                .map(|schema| Arguments::compile(Some(schema)).map_err(|error| format!("output_{error}")))
+                .map(|schema| CompiledSchema::compile(Some(schema)).map_err(|error| format!("output_{error}")))
                 .transpose()?,
         })
     }
 
-    /// Checks what a model sent, by its schema and then by the rules over its values.
+    /// Checks the model's arguments, first by the schema and then by the rules over values.
     ///
     /// # Errors
     ///
     /// [`Outcome::BadArguments`].
     pub(crate) fn check(&self, text: &str) -> Result<Checked, ToolError> {
         let checked = self.model.as_ref().unwrap_or(&self.runtime).check(text)?;
-        self.rules.check(&checked.value).map_err(bad)?;
+        self.rules.check(&checked.value).map_err(bad_arguments)?;
         Ok(checked)
     }
 
-    /// Returns true where the arguments that the tool is about to get have to be checked again.
-    pub(crate) fn rechecks(&self, changed: bool) -> bool {
+    /// Returns `true` if the arguments for the tool require another check; `changed` if they differ from the model's.
+    pub(crate) fn requires_recheck(&self, changed: bool) -> bool {
         changed || self.model.is_some()
     }
 
-    /// Checks the arguments that the tool is about to get, where they may differ from what the model sent.
+    /// Checks the arguments for the tool.
     ///
     /// # Errors
     ///
     /// [`Outcome::BadArguments`].
     pub(crate) fn recheck(&self, value: &Value) -> Result<(), ToolError> {
         self.runtime.check_value(value)?;
-        self.rules.check(value).map_err(bad)
+        self.rules.check(value).map_err(bad_arguments)
     }
 
-    /// Whether a model could have sent these arguments itself.
-    pub(crate) fn could_come_from_a_model(&self, value: &Value) -> bool {
+    /// Returns `true` if these arguments are valid as a model's arguments.
+    pub(crate) fn accepts_from_model(&self, value: &Value) -> bool {
         self.model.as_ref().is_none_or(|model| model.violations(value).is_none())
     }
 
-    /// The arguments as they may be shown.
-    pub(crate) fn observable(&self, value: &Value) -> Value {
+    /// Returns the arguments with sensitive values masked.
+    pub(crate) fn mask_sensitive(&self, value: &Value) -> Value {
         masked(value, &self.sensitive)
     }
 
-    /// Whether answers have a schema.
-    pub(crate) fn has_output(&self) -> bool {
+    /// Returns `true` if results have a schema.
+    pub(crate) fn has_output_schema(&self) -> bool {
         self.output.is_some()
     }
 
-    /// Checks an answer.
+    /// Checks a result.
     ///
     /// # Errors
     ///
     /// [`Outcome::BadResult`].
-    pub(crate) fn check_answer(&self, line: &str) -> Result<(), ToolError> {
+    pub(crate) fn check_result(&self, line: &str) -> Result<(), ToolError> {
         let Some(output) = &self.output else { return Ok(()) };
-        let broken = |message: String| ToolError::new(Outcome::BadResult, message);
-        let value = super::parse(line).map_err(|error| broken(format!("tool answered with bad JSON: {error}")))?;
+        let bad_result = |message: String| ToolError::new(Outcome::BadResult, message);
+        let value = super::parse(line).map_err(|error| bad_result(format!("tool answered with bad JSON: {error}")))?;
         match output.violations(&value) {
-            Some(violations) => Err(broken(format!("tool's answer breaks its own output schema: {violations}"))),
+            Some(violations) => Err(bad_result(format!("tool's answer breaks its own output schema: {violations}"))),
             None => Ok(()),
         }
     }

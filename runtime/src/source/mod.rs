@@ -161,7 +161,7 @@ fn wrong_schemas(tool: &Tool) -> Vec<ScopedDiagnostic> {
     ];
     let mut told: Vec<(String, String)> = Vec::new();
     for (prefix, part, schema) in each {
-        for fault in schema.iter().flat_map(schema::faults) {
+        for fault in schema.iter().flat_map(schema::schema_errors) {
             let message = format!("{prefix}{fault}");
             // What a model sees may be what the tool gets.
             if told.iter().all(|(known, _)| *known != message) {
