@@ -9,7 +9,7 @@ use crate::call::{Behavior, Decision, Reason};
 use crate::error::Error;
 use crate::registry::Registry;
 use crate::sandbox::Addition;
-use crate::schema::Input;
+use crate::schema::ToolValidator;
 use crate::source;
 use crate::tool::{Builtin, LimitRequest, Limits, Tool};
 
@@ -84,7 +84,7 @@ impl Pipeline {
     }
 
     fn ready_like(&self, tool: &Tool, maker: &Ready) -> Result<Ready, String> {
-        let input = Input::compile(tool)?;
+        let input = ToolValidator::compile(tool)?;
         let limits = tool.limits.resolve(&LimitRequest::default(), maker.limits, false);
         let mut ready = maker.sharing(input, Limits { fuel: maker.limits.fuel, ..limits });
         let mut named = [tool.clone()];

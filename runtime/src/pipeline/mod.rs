@@ -56,7 +56,7 @@ use crate::policy::{Approval, Approver, Grant, Judged, Rules, Secrets};
 use crate::registry::Registry;
 use crate::results::Results;
 use crate::sandbox::{Sandbox, Usage};
-use crate::schema::Checked;
+use crate::schema::CheckedArguments;
 use crate::source::ToolsPolicy;
 use crate::tool::{Basis, Body, Limits, Tool, Visibility};
 
@@ -300,7 +300,7 @@ impl Pipeline {
         call: &ToolCall,
         context: &Context<'p>,
         ticket: &mut Ticket<'p>,
-    ) -> Result<(Work<'p>, Checked, Option<Value>), ToolError> {
+    ) -> Result<(Work<'p>, CheckedArguments, Option<Value>), ToolError> {
         let Entry { tool, ready, .. } = entry;
         let mut checked = ready.check(&call.arguments, ticket).await?;
         let code = match &tool.body {

@@ -12,7 +12,7 @@ use crate::pipeline::{Programs, Ready};
 use crate::policy::{Allowed, Folder, Grant, Location, Mounts, Protected, Rule};
 use crate::registry::Registry;
 use crate::results::Results;
-use crate::schema::Input;
+use crate::schema::ToolValidator;
 use crate::source::{self, Diagnostic, Severity};
 use crate::tool::{Access, Body, Enablement, FileRequest, Format, Origin, Tool, Unusable, Visibility};
 
@@ -160,8 +160,8 @@ impl Builder {
     }
 
     /// What checks the arguments and answers of a tool, and what masks them.
-    fn checks(&self, tool: &Tool) -> Result<(Input, Redactions), String> {
-        let input = Input::compile(tool)?;
+    fn checks(&self, tool: &Tool) -> Result<(ToolValidator, Redactions), String> {
+        let input = ToolValidator::compile(tool)?;
         let mut masks = Redactions::default();
         for name in &tool.interface.result.redaction_policy_refs.value {
             let unknown =
@@ -174,7 +174,7 @@ impl Builder {
     /// What is settled for a tool that cannot be used: it is granted nothing, and no call passes.
     fn shut(&self, tool: &Tool) -> Result<Ready, Error> {
         let bare = Tool::new(&tool.name, Body::Absent, Origin::of(tool.origin.format, tool.origin.path.clone()));
-        let input = Input::compile(&bare).map_err(Error::Engine)?;
+        let input = ToolValidator::compile(&bare).map_err(Error::Engine)?;
         let grant = Grant::new(&bare, &Allowed::default(), &HashMap::new())?;
         let mut ready = Ready::new(input, grant, self.limits, 1);
         let why = tool.unusable.as_ref().map(|unusable| unusable.reason.clone()).unwrap_or_default();

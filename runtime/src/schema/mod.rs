@@ -5,12 +5,12 @@ mod annotations;
 mod clock;
 mod cost;
 mod graph;
-mod input;
 mod metered;
 mod mismatch;
 mod pattern;
 mod strict;
 pub(crate) mod typed;
+mod validator;
 mod values;
 mod violation;
 
@@ -24,11 +24,11 @@ use crate::tool::{Body, Tool};
 
 pub(crate) use clock::{Clock, step, with_clock};
 use graph::{SchemaGraph, objects, outside_reference};
-pub(crate) use input::{Checked, Input};
 use metered::MeteredJson;
 pub(crate) use mismatch::{Mismatch, ValuePredicate, find_mismatch};
 use pattern::MAX_COMPILED_NAME;
-pub(crate) use strict::{Strict, check_line, parse};
+pub(crate) use strict::{StrictValue, check_line, parse};
+pub(crate) use validator::{CheckedArguments, ToolValidator};
 pub(crate) use violation::schema_errors;
 use violation::{SchemaError, describe_violations};
 
@@ -102,7 +102,7 @@ impl CompiledSchema {
     /// # Errors
     ///
     /// [`Outcome::BadArguments`] with all violations up to a limit.
-    pub(crate) fn check(&self, text: &str) -> Result<Checked, ToolError> {
+    pub(crate) fn check(&self, text: &str) -> Result<CheckedArguments, ToolError> {
         if text.len() > MAX_ARGUMENT_BYTES {
             let bytes = text.len();
             return Err(bad_arguments(format!(
@@ -115,7 +115,7 @@ impl CompiledSchema {
         };
         let value = parse(text).map_err(|error| bad_arguments(format!("arguments are not valid JSON: {error}")))?;
         self.check_value(&value)?;
-        Ok(Checked { text: text.to_owned(), value: Arc::new(value) })
+        Ok(CheckedArguments { text: text.to_owned(), value: Arc::new(value) })
     }
 
     /// Checks parsed arguments.

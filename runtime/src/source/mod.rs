@@ -152,7 +152,7 @@ pub fn check(path: &Path) -> Vec<Diagnostic> {
 
 /// Everything that is wrong in the schemas of a tool.
 fn wrong_schemas(tool: &Tool) -> Vec<ScopedDiagnostic> {
-    let Err(first) = schema::Input::compile(tool) else { return Vec::new() };
+    let Err(first) = schema::ToolValidator::compile(tool) else { return Vec::new() };
     let schemas = &tool.interface.schemas;
     let each = [
         ("", "/schema", &tool.parameters),

@@ -1,4 +1,4 @@
-//! Macro for enums whose values have a fixed spelling in the Agent Tool standard.
+//! Macro for enums with a fixed spelling of each value, as in the Agent Tool standard.
 
 /// Declares enums with the spelling of each value.
 macro_rules! words {

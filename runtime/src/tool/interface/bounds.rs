@@ -12,7 +12,7 @@ const MAX_TEMPLATE: usize = 4096;
 const MAX_PLACEHOLDERS: usize = 64;
 /// Maximum number of entries of a list.
 const MAX_ENTRIES: usize = 256;
-/// Partition whose fields are templates.
+/// Partition that consists of templates.
 const TEMPLATES: &str = "rendering";
 /// Field of another partition that is a template, too.
 const CLASSIFIER_INPUT: &str = "classifier_input";

@@ -13,7 +13,7 @@ use super::{CompiledSchema, bad_arguments};
 
 /// Compiled checks of one tool.
 #[derive(Debug)]
-pub(crate) struct Input {
+pub(crate) struct ToolValidator {
     /// Schema of the model's arguments, if it differs from `runtime`.
     model: Option<CompiledSchema>,
     runtime: CompiledSchema,
@@ -24,12 +24,12 @@ pub(crate) struct Input {
 
 /// Valid arguments, as text and as a value.
 #[derive(Debug, Clone)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedArguments {
     pub(crate) text: String,
     pub(crate) value: Arc<Value>,
 }
 
-impl Input {
+impl ToolValidator {
     /// Compiles the checks of a tool.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Input {
     /// # Errors
     ///
     /// [`Outcome::BadArguments`].
-    pub(crate) fn check(&self, text: &str) -> Result<Checked, ToolError> {
+    pub(crate) fn check(&self, text: &str) -> Result<CheckedArguments, ToolError> {
         let checked = self.model.as_ref().unwrap_or(&self.runtime).check(text)?;
         self.rules.check(&checked.value).map_err(bad_arguments)?;
         Ok(checked)
