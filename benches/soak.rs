@@ -159,7 +159,7 @@ fn runtime(folder: &Path, log: &Path) -> Runtime {
     let manifest = json!({ "tools": GUESTS.iter().map(entry).collect::<Vec<_>>() });
     fs::write(folder.join("tools.json"), manifest.to_string()).expect("a manifest");
     let deny = Rule::new(Behavior::Deny, "echo(text=forbidden)".parse().expect("a pattern"), "here");
-    let limits = Limits { deadline: MIN_TIME, ..Default::default() };
+    let limits = Limits::with_deadline(MIN_TIME);
     let builder = Runtime::builder(Audit::off()).source(folder).policy(Policy::default().rule(deny)).limits(limits);
     let cache: PathBuf = target.join("test-cache");
     builder.compile_cache(cache).concurrency(2 * AT_ONCE).audit(Audit::folder(log)).build().expect("a runtime")

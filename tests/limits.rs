@@ -188,7 +188,8 @@ fn open_listings_are_bounded() {
 #[test]
 fn what_one_host_call_copies_is_bounded() {
     let call = |host_call: usize| {
-        let limits = toolcrib::tool::Limits { host_call, ..Default::default() };
+        let mut limits = toolcrib::tool::Limits::default();
+        limits.host_call = host_call;
         let runtime = Runtime::builder(toolcrib::Audit::off()).source(guest("echo")).limits(limits).build().unwrap();
         let arguments = json!({"text": "x".repeat(3000)}).to_string();
         block_on(runtime.call(ToolCall::new("", "echo", arguments))).receipt.outcome
@@ -265,7 +266,7 @@ fn a_component_with_more_parts_than_a_slot_has_is_refused_at_load() {
 #[test]
 fn hung_calls_of_one_tool_leave_room_for_the_others() {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let limits = toolcrib::tool::Limits { deadline: Duration::from_secs(5), ..Default::default() };
+    let limits = toolcrib::tool::Limits::with_deadline(Duration::from_secs(5));
     let builder = Runtime::builder(toolcrib::Audit::off())
         .source(guest("sleep"))
         .source(guest("echo"))
@@ -360,7 +361,7 @@ fn a_dropped_call_stops_and_frees_its_slot() {
 #[test]
 fn a_thousand_timeouts_leave_nothing_behind() {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let limits = toolcrib::tool::Limits { deadline: Duration::from_millis(1), ..Default::default() };
+    let limits = toolcrib::tool::Limits::with_deadline(Duration::from_millis(1));
     let runtime = Runtime::builder(toolcrib::Audit::off())
         .source(guest("sleep"))
         .source(guest("echo"))

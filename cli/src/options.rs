@@ -192,7 +192,7 @@ impl Sources {
             .policy(self.policy(&config))
             .approvals(agreed.iter().map(StoredApproval::approval))
             .approver(Arc::new(Person::new(approvals.clone(), agreed)))
-            .limits(Limits { deadline: default_deadline, ..Limits::default() })
+            .limits(Limits::with_deadline(default_deadline))
             .ceiling(self.ceiling())
             .environment(environment())
             .scheduler(config.scheduler)
@@ -315,16 +315,16 @@ impl Sources {
     }
 
     fn ceiling(&self) -> LimitRequest {
-        LimitRequest {
-            deadline: self.max_timeout,
-            memory: self.max_memory,
-            stdout: self.max_output,
-            disk_bytes: self.max_disk.map(|size| size as u64),
-            disk_entries: self.max_disk_entries,
-            fuel: self.fuel,
-            requests: self.network.max_requests.map(|most| most as usize),
-            received: self.network.max_received,
-        }
+        let mut ceiling = LimitRequest::default();
+        ceiling.deadline = self.max_timeout;
+        ceiling.memory = self.max_memory;
+        ceiling.stdout = self.max_output;
+        ceiling.disk_bytes = self.max_disk.map(|size| size as u64);
+        ceiling.disk_entries = self.max_disk_entries;
+        ceiling.fuel = self.fuel;
+        ceiling.requests = self.network.max_requests.map(|most| most as usize);
+        ceiling.received = self.network.max_received;
+        ceiling
     }
 
     pub(crate) fn audit(&self, secrets: impl IntoIterator<Item = String>) -> anyhow::Result<Audit> {

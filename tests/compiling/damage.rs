@@ -18,7 +18,7 @@ use crate::crib::{Crib, guest};
 /// a constant leaves a valid program, only another one.
 fn survived(crib: &Crib, program: &[u8]) -> Option<Outcome> {
     fs::write(crib.path("tools/bin/n.wasm"), program).unwrap();
-    let limits = toolcrib::tool::Limits { deadline: Duration::from_secs(5), ..Default::default() };
+    let limits = toolcrib::tool::Limits::with_deadline(Duration::from_secs(5));
     let runtime =
         Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).concurrency(1).limits(limits).build();
     Some(outcome(&runtime.ok()?))
@@ -156,7 +156,8 @@ fn code_of_another_program_engine_or_folder_is_never_loaded() {
     fs::copy(&foreign, &file).unwrap();
     assert!(compiles(&crib, &cache), "sealed by another folder's key");
     // The same program for an engine that counts fuel, under the other's name.
-    let limits = toolcrib::tool::Limits { fuel: Some(1_000_000), ..Default::default() };
+    let mut limits = toolcrib::tool::Limits::default();
+    limits.fuel = Some(1_000_000);
     let builder =
         Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).compile_cache(&cache).limits(limits);
     assert_eq!(outcome(&builder.build().unwrap()), Outcome::Ok);

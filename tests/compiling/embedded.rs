@@ -40,7 +40,7 @@ where
 fn runtime(folder: &Path, compiler: Arc<dyn Compiler>, deadline: Duration) -> Runtime {
     let builder =
         Runtime::builder(toolcrib::Audit::off()).source(folder.join("tools.json")).compile_cache(folder.join("cache"));
-    builder.compiler(compiler).limits(Limits { deadline, ..Limits::default() }).build().unwrap()
+    builder.compiler(compiler).limits(Limits::with_deadline(deadline)).build().unwrap()
 }
 
 const LONG: Duration = Duration::from_secs(30);

@@ -57,7 +57,7 @@ fn opened_while<const N: usize>(
     seen: impl Fn(&Value) -> [bool; N],
 ) {
     let policy = Policy::default().allow(Permission::Write(crib.path("work")));
-    let limits = Limits { deadline: Duration::from_secs(120), ..Limits::default() };
+    let limits = Limits::with_deadline(Duration::from_secs(120));
     let runtime = Runtime::builder(toolcrib::Audit::off())
         .source(crib.path("tools.json"))
         .policy(policy)

@@ -15,7 +15,7 @@ fn threads(workers: usize) -> tokio::runtime::Runtime {
 
 #[test]
 fn as_many_endless_loops_as_cores_leave_room_for_others() {
-    let limits = Limits { deadline: Duration::from_secs(20), ..Limits::default() };
+    let limits = Limits::with_deadline(Duration::from_secs(20));
     let builder = Runtime::builder(toolcrib::Audit::off())
         .source(guest("spin"))
         .source(guest("echo"))

@@ -41,8 +41,8 @@ fn a_script_keeps_its_text_its_digest_and_its_place() {
     assert_eq!((origin.format, origin.text.as_deref()), (Format::Markdown, Some(EXAMPLE)));
     assert_eq!(tools[0].body, Body::Absent);
     let closed = tools[0].disabled.as_ref().unwrap();
-    assert_eq!(closed.by, "script");
-    assert_eq!(closed.why, "tool \"bare\" is configured but no handler has been registered");
+    assert_eq!(closed.field, "script");
+    assert_eq!(closed.reason, "tool \"bare\" is configured but no handler has been registered");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 
 use toolcrib::source::load;
-use toolcrib::tool::{Basis, Fact, HookPoint, Visibility};
+use toolcrib::tool::{Fact, HookPoint, Visibility};
 
 use super::{errors, problems, with_files};
 use crate::crib::{Crib, guest};
@@ -64,7 +64,7 @@ fn an_override_takes_the_place_of_its_name_and_a_program_is_shown_to_no_model() 
     let tools = load(crib.dir.path()).unwrap().tools;
     assert_eq!(tools[0].description.as_deref(), Some("better"));
     assert_eq!(tools[2].description.as_deref(), Some("Own."));
-    let visibility = Fact { value: Visibility::Internal, basis: Basis::Declared };
+    let visibility = Fact::declared(Visibility::Internal);
     assert_eq!(tools[7].interface.discovery.schema_visibility, visibility);
 }
 

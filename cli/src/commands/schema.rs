@@ -114,7 +114,7 @@ fn parameters(tool: &Tool) -> Value {
 
 fn format(text: &TextInput) -> Value {
     match &text.grammar {
-        Some(Grammar { syntax, definition }) => {
+        Some(Grammar { syntax, definition, .. }) => {
             json!({ "type": "grammar", "syntax": syntax, "definition": definition })
         }
         None => json!({ "type": "text" }),
@@ -139,7 +139,9 @@ mod tests {
         std::fs::write(&manifest, json!({ "tools": [listed] }).to_string()).expect("a manifest");
         let runtime = Runtime::builder(toolcrib::Audit::off()).source(&manifest).build().expect("a runtime");
         let mut tool = runtime.tool("patch").expect("the tool").clone();
-        let text = TextInput { grammar, field: "patch".to_owned(), description: Some("the patch".to_owned()) };
+        let mut text = TextInput::new("patch");
+        text.grammar = grammar;
+        text.description = Some("the patch".to_owned());
         tool.parameters = Some(text.schema());
         tool.text = Some(text);
         tool
@@ -147,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_tool_that_takes_text_is_offered_as_one_where_that_can_be_said() {
-        let grammar = Grammar { syntax: Syntax::Lark, definition: "start: /a+/".to_owned() };
+        let grammar = Grammar::new(Syntax::Lark, "start: /a+/");
         let custom =
             |format| json!({ "type": "custom", "name": "patch", "description": "change files", "format": format });
         assert_eq!(

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use anyhow::Context;
 use toolcrib::Builder;
 use toolcrib::policy::Permission;
-use toolcrib::tool::Destination;
+use toolcrib::tool::{Destination, DestinationError};
 
 use crate::config::Config;
 use crate::{input, render};
@@ -79,9 +79,9 @@ pub(crate) fn name_server(text: &str) -> Result<SocketAddr, String> {
 struct Destinations(Vec<Destination>);
 
 impl FromStr for Destinations {
-    type Err = String;
+    type Err = DestinationError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, DestinationError> {
         Destination::list(text).map(Self)
     }
 }

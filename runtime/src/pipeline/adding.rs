@@ -9,7 +9,7 @@ use crate::call::{Behavior, Decision, Reason};
 use crate::error::Error;
 use crate::registry::Registry;
 use crate::sandbox::Addition;
-use crate::schema::Input;
+use crate::schema::ToolValidator;
 use crate::source;
 use crate::tool::{Builtin, LimitRequest, Limits, Tool};
 
@@ -84,15 +84,15 @@ impl Pipeline {
     }
 
     fn ready_like(&self, tool: &Tool, maker: &Ready) -> Result<Ready, String> {
-        let input = Input::compile(tool)?;
-        let limits = tool.limits.within(&LimitRequest::default(), maker.limits, false);
+        let input = ToolValidator::compile(tool)?;
+        let limits = tool.limits.resolve(&LimitRequest::default(), maker.limits, false);
         let mut ready = maker.sharing(input, Limits { fuel: maker.limits.fuel, ..limits });
         let mut named = [tool.clone()];
         self.policies.iter().for_each(|policy| policy.close(&mut named));
         let by_policy = named[0]
             .disabled
             .take()
-            .map(|disabled| (Decision::new(Behavior::Deny, Reason::Record, disabled.by), disabled.why));
+            .map(|disabled| (Decision::new(Behavior::Deny, Reason::Record, disabled.field), disabled.reason));
         ready.disabled = by_policy.or_else(|| {
             self.rules.blocks(tool).map(|rule| {
                 let decision = Decision::new(Behavior::Deny, Reason::Rule, rule.to_string());

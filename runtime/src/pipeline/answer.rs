@@ -12,7 +12,7 @@ use crate::audit::Redactions;
 use crate::call::{Flag, Persisted, Written};
 use crate::error::{Error, Outcome, ToolError};
 use crate::results::{self, Results};
-use crate::schema::{self, Input};
+use crate::schema::{self, ToolValidator};
 use crate::tool::{EmptyResult, Persistence, Tool};
 
 use super::ready::Ready;
@@ -55,9 +55,9 @@ pub(super) async fn map(tool: &Tool, ready: &Ready, line: Option<String>, until:
 /// # Errors
 ///
 /// [`Outcome::BadResult`] where it breaks its schema.
-pub(super) fn looked_through(input: &Input, masks: &Redactions, line: &str) -> Result<Mapped, ToolError> {
+pub(super) fn looked_through(input: &ToolValidator, masks: &Redactions, line: &str) -> Result<Mapped, ToolError> {
     let flags = Flag::in_json(line);
-    input.check_answer(line)?;
+    input.check_result(line)?;
     let masked = (!masks.is_empty()).then(|| schema::parse(line).ok()).flatten().map(|mut value| {
         masks.mask(&mut value);
         value.to_string()

@@ -11,7 +11,7 @@ use crate::hook::{Ended, Hook, Modification, Moment, Proposed, Review, Verdict};
 use crate::observe::{EventKind, Hooked};
 use crate::policy::Command;
 use crate::sandbox::Usage;
-use crate::schema::Checked;
+use crate::schema::CheckedArguments;
 use crate::tool::{HookPoint, Tool};
 
 use super::listener::{Around, Payload, Scripted};
@@ -142,7 +142,7 @@ impl Hooks {
         pipeline: &Arc<Pipeline>,
         entry: Entry<'a>,
         call: &ToolCall,
-        checked: &mut Checked,
+        checked: &mut CheckedArguments,
         context: &Context<'a>,
         ticket: &mut Ticket<'_>,
     ) -> Result<Heard<'a>, ToolError> {
@@ -325,7 +325,7 @@ async fn modify(
     hook: &str,
     change: Modification,
     ready: &Ready,
-    checked: &mut Checked,
+    checked: &mut CheckedArguments,
     ticket: &mut Ticket<'_>,
 ) -> Result<(), ToolError> {
     let Modification { arguments, mutation_source, reason } = change;
@@ -333,7 +333,7 @@ async fn modify(
         ticket.decide(Decision::new(Behavior::Deny, Reason::HookFailed, hook));
         Err(refusal(format!("tool blocked: blocked by hook {hook:?}, which failed: {why}")))
     };
-    let made = Checked { text: arguments.to_string(), value: Arc::new(arguments) };
+    let made = CheckedArguments { text: arguments.to_string(), value: Arc::new(arguments) };
     let is_named = match ready.check_changed(&made, ticket).await {
         Ok(is_a_models) => mutation_source.is_some() || is_a_models,
         Err(error) => return deny(ticket, format!("its arguments are wrong: {}", error.message)),

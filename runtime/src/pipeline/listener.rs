@@ -12,7 +12,7 @@ use crate::error::{Outcome, ToolError};
 use crate::hook::{Modification, Review, Verdict};
 use crate::policy::Command;
 use crate::sandbox::{Act, Usage};
-use crate::schema::{self, Clock, step, watched};
+use crate::schema::{self, Clock, step, with_clock};
 use crate::tool::{Body, Glob, HookPoint, Limits, ScriptedHook};
 
 use super::ready::{Ready, aside};
@@ -75,7 +75,9 @@ impl Scripted {
         if globs.is_empty() {
             return true;
         }
-        if let Some(fit) = watched(&Clock::brief(), || fit(globs, arguments, schema::LARGE)).ok().flatten() {
+        if let Some(fit) =
+            with_clock(&Clock::inline(), || fit(globs, arguments, schema::MAX_INLINE_BYTES)).ok().flatten()
+        {
             return fit;
         }
         let (globs, arguments) = (globs.clone(), arguments.clone());

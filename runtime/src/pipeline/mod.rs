@@ -56,7 +56,7 @@ use crate::policy::{Approval, Approver, Grant, Judged, Rules, Secrets};
 use crate::registry::Registry;
 use crate::results::Results;
 use crate::sandbox::{Sandbox, Usage};
-use crate::schema::Checked;
+use crate::schema::CheckedArguments;
 use crate::source::ToolsPolicy;
 use crate::tool::{Basis, Body, Limits, Tool, Visibility};
 
@@ -257,7 +257,7 @@ impl Pipeline {
         if let Some(unusable) = &tool.unusable {
             ticket.found(tool, &ready.grant);
             ticket.fault(unusable.fault.clone());
-            return Err(ToolError::new(Outcome::BadComponent, unusable.why.clone()));
+            return Err(ToolError::new(Outcome::BadComponent, unusable.reason.clone()));
         }
         if let Some(why) = &call.unreadable {
             ticket.found(tool, &ready.grant);
@@ -300,7 +300,7 @@ impl Pipeline {
         call: &ToolCall,
         context: &Context<'p>,
         ticket: &mut Ticket<'p>,
-    ) -> Result<(Work<'p>, Checked, Option<Value>), ToolError> {
+    ) -> Result<(Work<'p>, CheckedArguments, Option<Value>), ToolError> {
         let Entry { tool, ready, .. } = entry;
         let mut checked = ready.check(&call.arguments, ticket).await?;
         let code = match &tool.body {
@@ -322,7 +322,7 @@ impl Pipeline {
         }
         ticket.tell(EventKind::Validated);
         if ticket.shows() {
-            ticket.observable(ready.input.observable(&checked.value));
+            ticket.observable(ready.input.mask_sensitive(&checked.value));
         }
         let Heard { allowed, delegated } = self.hooks.before(self, entry, call, &mut checked, context, ticket).await?;
         let changed = ticket.is_mutated();

@@ -9,7 +9,7 @@ use crate::call::{Behavior, Decision, Denial, Reason};
 use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
 use crate::policy::{Approval, ApprovalAnswer, ApprovalRequest, Grant, Judged, Target};
-use crate::schema::Checked;
+use crate::schema::CheckedArguments;
 use crate::tool::{Access, Resource, Tool, Use};
 
 use super::ready::{Ready, at_once};
@@ -23,7 +23,7 @@ const MAX_NAMED: usize = 1024;
 pub(super) struct Case<'a> {
     pub(super) tool: &'a Tool,
     pub(super) ready: &'a Ready,
-    pub(super) checked: &'a Checked,
+    pub(super) checked: &'a CheckedArguments,
     pub(super) digest: &'a str,
     /// EventKind it is about to do, where that was asked for.
     pub(super) preview: Option<&'a str>,
@@ -41,7 +41,7 @@ impl Pipeline {
         &self,
         tool: &Tool,
         ready: &Ready,
-        checked: &Checked,
+        checked: &CheckedArguments,
         ticket: &mut Ticket<'_>,
     ) -> Result<Judged, ToolError> {
         if let Some(judged) = at_once(checked.text.len(), || self.rules.judge(tool, &ready.grant, &checked.value)) {
@@ -61,7 +61,7 @@ impl Pipeline {
         &self,
         tool: &Tool,
         ready: &Ready,
-        checked: &Checked,
+        checked: &CheckedArguments,
         ticket: &mut Ticket<'_>,
     ) -> Result<Judged, ToolError> {
         match self.judge(tool, ready, checked, ticket).await? {

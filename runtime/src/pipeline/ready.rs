@@ -15,7 +15,7 @@ use crate::call::Decision;
 use crate::error::{Outcome, ToolError};
 use crate::policy::{self, Credentials, Grant};
 use crate::sandbox::Program;
-use crate::schema::{self, Checked, Clock, Input};
+use crate::schema::{self, CheckedArguments, Clock, ToolValidator};
 use crate::tool::{Limits, Tool};
 
 use super::answer::{Mapped, framed_error, looked_through};
@@ -33,7 +33,7 @@ pub(crate) struct Programs(HashMap<(PathBuf, bool), Arc<Making<Program>>>);
 
 /// Everything about a tool that does not change from call to call.
 pub(crate) struct Ready {
-    pub(crate) input: Arc<Input>,
+    pub(crate) input: Arc<ToolValidator>,
     pub(crate) grant: Arc<Grant>,
     pub(crate) limits: Limits,
     /// Why the tool cannot be called, whatever the arguments.
@@ -53,12 +53,12 @@ pub(crate) struct Ready {
 
 impl Ready {
     /// `slots` is how many calls of this tool may run at once.
-    pub(crate) fn new(input: Input, grant: Grant, limits: Limits, slots: usize) -> Self {
+    pub(crate) fn new(input: ToolValidator, grant: Grant, limits: Limits, slots: usize) -> Self {
         Self::with(input, Arc::new(grant), limits, Arc::new(Semaphore::new(slots)))
     }
 
     /// The same for something that has no more than this: its grant, its slots, its masks.
-    pub(super) fn sharing(&self, input: Input, limits: Limits) -> Self {
+    pub(super) fn sharing(&self, input: ToolValidator, limits: Limits) -> Self {
         let masks = self.masks.clone();
         Self { masks, ..Self::with(input, self.grant.clone(), limits, self.slots.clone()) }
     }
@@ -82,7 +82,7 @@ impl Ready {
         self.program.broken()
     }
 
-    fn with(input: Input, grant: Arc<Grant>, limits: Limits, slots: Arc<Semaphore>) -> Self {
+    fn with(input: ToolValidator, grant: Arc<Grant>, limits: Limits, slots: Arc<Semaphore>) -> Self {
         Self {
             input: Arc::new(input),
             grant,
@@ -104,7 +104,7 @@ impl Ready {
     }
 
     /// Checks what a model sent.
-    pub(super) async fn check(&self, text: &str, ticket: &mut Ticket<'_>) -> Result<Checked, ToolError> {
+    pub(super) async fn check(&self, text: &str, ticket: &mut Ticket<'_>) -> Result<CheckedArguments, ToolError> {
         if let Some(checked) = at_once(text.len(), || self.input.check(text)) {
             return checked;
         }
@@ -115,11 +115,11 @@ impl Ready {
     /// Checks what the tool is about to get, where that may be something else.
     pub(super) async fn recheck(
         &self,
-        checked: &Checked,
+        checked: &CheckedArguments,
         changed: bool,
         ticket: &mut Ticket<'_>,
     ) -> Result<(), ToolError> {
-        if !self.input.rechecks(changed) {
+        if !self.input.requires_recheck(changed) {
             return Ok(());
         }
         if let Some(checked) = at_once(checked.text.len(), || self.input.recheck(&checked.value)) {
@@ -130,10 +130,14 @@ impl Ready {
     }
 
     /// Checks what a hook made of the arguments; gives whether a model could have sent it itself.
-    pub(super) async fn check_changed(&self, changed: &Checked, ticket: &mut Ticket<'_>) -> Result<bool, ToolError> {
-        let judge = |input: &Input, value: &Value| {
+    pub(super) async fn check_changed(
+        &self,
+        changed: &CheckedArguments,
+        ticket: &mut Ticket<'_>,
+    ) -> Result<bool, ToolError> {
+        let judge = |input: &ToolValidator, value: &Value| {
             input.recheck(value)?;
-            Ok(input.could_come_from_a_model(value))
+            Ok(input.accepts_from_model(value))
         };
         if let Some(checked) = at_once(changed.text.len(), || judge(&self.input, &changed.value)) {
             return checked;
@@ -145,7 +149,7 @@ impl Ready {
     /// Looks an answer through; `until` is the end of its call.
     pub(super) async fn answer(&self, line: String, until: Instant) -> Result<Mapped, ToolError> {
         // Without a check or a mask there is one pass over it.
-        if self.masks.is_empty() && !self.input.has_output() && line.len() <= MAX_PLAIN {
+        if self.masks.is_empty() && !self.input.has_output_schema() && line.len() <= MAX_PLAIN {
             return looked_through(&self.input, &self.masks, &line);
         }
         if let Some(mapped) = at_once(line.len(), || looked_through(&self.input, &self.masks, &line)) {
@@ -175,7 +179,7 @@ impl Ready {
     async fn of_arguments<T: Send + 'static>(
         &self,
         ticket: &mut Ticket<'_>,
-        judge: impl FnOnce(&Input) -> Result<T, ToolError> + Send + 'static,
+        judge: impl FnOnce(&ToolValidator) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
         let input = self.input.clone();
         self.in_time(ticket, move || judge(&input)).await?
@@ -208,16 +212,16 @@ impl Ready {
 
 /// Computes among the calls, where that takes next to no time; `None` where it has to be done beside them.
 pub(super) fn at_once<T>(bytes: usize, job: impl FnOnce() -> T) -> Option<T> {
-    if bytes > schema::LARGE {
+    if bytes > schema::MAX_INLINE_BYTES {
         return None;
     }
-    schema::watched(&Clock::brief(), job).ok()
+    schema::with_clock(&Clock::inline(), job).ok()
 }
 
 /// Computes beside the calls until `until`; dropping the future stops it, too. `None` where it was stopped.
 pub(super) async fn aside<T: Send + 'static>(until: Instant, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (clock, _waiting) = Clock::until(until);
-    let job = tokio::task::spawn_blocking(move || schema::watched(&clock, job));
+    let job = tokio::task::spawn_blocking(move || schema::with_clock(&clock, job));
     // It stops itself; where no thread is free before, it has not begun.
     timeout_at(until.into(), job).await.ok()?.ok()?.ok()
 }

@@ -12,7 +12,7 @@ use crate::call::{Payload, ToolCall};
 use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
 use crate::sandbox::{Answer, Asked, Carried, Failure, Invocation, Presentation, Program, Told, Usage};
-use crate::schema::{self, Checked};
+use crate::schema::{self, CheckedArguments};
 use crate::tool::{Body, Limits, Rich, Tool};
 
 use super::run::{Given, Work};
@@ -74,7 +74,7 @@ impl Asking {
 }
 
 /// EventKind a call carries to its tool: the text of the one field, where the tool takes text.
-pub(super) fn carried<'a>(tool: &Tool, checked: &'a Checked) -> Carried<'a> {
+pub(super) fn carried<'a>(tool: &Tool, checked: &'a CheckedArguments) -> Carried<'a> {
     let text = tool.text.as_ref().and_then(|text| checked.value.get(&text.field)?.as_str());
     text.map_or(Carried::Object(&checked.text), Carried::Text)
 }
@@ -92,7 +92,7 @@ impl Pipeline {
     pub(super) async fn preview(
         &self,
         work: &Work<'_>,
-        checked: &Checked,
+        checked: &CheckedArguments,
         context: &Context<'_>,
         ticket: &mut Ticket<'_>,
     ) -> Option<String> {

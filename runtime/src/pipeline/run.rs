@@ -12,7 +12,7 @@ use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
 use crate::policy::Credentials;
 use crate::sandbox::{Finished, Interpreter, Invocation, Program, Usage};
-use crate::schema::Checked;
+use crate::schema::CheckedArguments;
 use crate::tool::typed::Typed;
 use crate::tool::{Body, Builtin, Limits, Script, Tool};
 
@@ -51,7 +51,7 @@ impl Work<'_> {
 
 /// EventKind it is run with.
 pub(super) struct Given<'a> {
-    pub(super) checked: &'a Checked,
+    pub(super) checked: &'a CheckedArguments,
     pub(super) credentials: Option<&'a Arc<Credentials>>,
     pub(super) limits: &'a Limits,
 }
@@ -65,7 +65,7 @@ impl Pipeline {
     pub(super) async fn check_by_tool(
         &self,
         work: &Work<'_>,
-        checked: &Checked,
+        checked: &CheckedArguments,
         context: &Context<'_>,
         ticket: &mut Ticket<'_>,
     ) -> Result<(), ToolError> {
@@ -97,7 +97,7 @@ impl Pipeline {
     pub(super) async fn execute(
         self: &Arc<Self>,
         work: &Work<'_>,
-        checked: &Checked,
+        checked: &CheckedArguments,
         context: &Context<'_>,
         ticket: &mut Ticket<'_>,
     ) -> Result<String, ToolError> {

@@ -62,7 +62,7 @@ impl Pipeline {
         ready: &Ready,
         ticket: &Ticket<'_>,
     ) -> Result<String, ToolError> {
-        let large = ended.as_ref().is_ok_and(|line| line.len() > schema::LARGE);
+        let large = ended.as_ref().is_ok_and(|line| line.len() > schema::MAX_INLINE_BYTES);
         let Some(secrets) = self.secrets.as_ref().filter(|secrets| large && secrets.scanner().is_some()) else {
             return guarded(self.secrets.as_ref(), ended);
         };

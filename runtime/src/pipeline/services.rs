@@ -185,7 +185,7 @@ impl Desk {
         // Nought is no time-out of its own.
         let asked = how.timeout_ms.filter(|asked| *asked > 0);
         let deadline = asked.map_or(left, |asked| left.min(Duration::from_millis(asked)));
-        let least = self.limits.least(&entry.ready.limits);
+        let least = self.limits.min(&entry.ready.limits);
         // Fuel is counted where the program was compiled for that; what is left of the script's is the most.
         let fuel = entry.ready.limits.fuel.map(|own| fuel.map_or(own, |left| own.min(left)));
         let limits = Limits { deadline, fuel, ..least };

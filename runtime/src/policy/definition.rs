@@ -142,13 +142,13 @@ mod tests {
             (
                 "stated fact",
                 Box::new(|tool| {
-                    tool.interface.state("is_read_only", json!(true)).unwrap();
+                    tool.interface.declare("is_read_only", json!(true)).unwrap();
                 }),
             ),
             (
                 "alias",
                 Box::new(|tool| {
-                    tool.interface.state("aliases", json!(["v"])).unwrap();
+                    tool.interface.declare("aliases", json!(["v"])).unwrap();
                 }),
             ),
             ("source", Box::new(|tool| tool.origin.path = Path::new("/elsewhere/tools.json").into())),

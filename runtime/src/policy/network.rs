@@ -83,7 +83,7 @@ impl Network {
             NetworkRequest::Destinations(asked) => {
                 let mut granted = Vec::new();
                 for asked in asked {
-                    granted.extend(granted_of(&asked.clone().settled(), by_naming, allowed, denied, notes));
+                    granted.extend(granted_of(&asked.clone().with_default_port(), by_naming, allowed, denied, notes));
                 }
                 granted
             }
@@ -91,7 +91,7 @@ impl Network {
         let only_reads = tool.interface.safety.is_read_only.value;
         if only_reads {
             // Its own word is kept for it.
-            granted = granted.into_iter().filter_map(|granted| granted.only(&SAFE)).collect();
+            granted = granted.into_iter().filter_map(|granted| granted.restrict_methods(&SAFE)).collect();
         }
         let mut once = Vec::with_capacity(granted.len());
         granted.into_iter().for_each(|granted| {
@@ -124,7 +124,7 @@ impl Network {
     /// Why not.
     pub(crate) fn judge(&self, target: &Target, method: &str) -> Result<(), Refusal> {
         let Target { scheme, host, port } = target;
-        if self.denied.iter().any(|denied| denied.names(*scheme, host, *port, method)) {
+        if self.denied.iter().any(|denied| denied.matches(*scheme, host, *port, method)) {
             return Err(Refusal::new(format!("{target}"), None, "is denied by the operator".to_owned()));
         }
         if self.allowed.iter().any(|allowed| allowed.allows(*scheme, host, *port, method)) {
@@ -147,7 +147,7 @@ impl Network {
     /// Whether some request to a target may be sent, whatever its method.
     pub(crate) fn reaches(&self, target: &Target) -> bool {
         let Target { scheme, host, port } = target;
-        let method_of = |allowed: &Destination| allowed.a_method().to_owned();
+        let method_of = |allowed: &Destination| allowed.any_method().to_owned();
         self.allowed.iter().any(|allowed| allowed.allows(*scheme, host, *port, &method_of(allowed)))
     }
 
@@ -183,7 +183,7 @@ impl Network {
 
     fn admit_one(&self, target: &Target, method: &str, address: IpAddr) -> Result<(), Refusal> {
         let Target { scheme, port, .. } = *target;
-        let names = |one: &Destination, address| one.names(scheme, &Host::Address(address), port, method);
+        let names = |one: &Destination, address| one.matches(scheme, &Host::Address(address), port, method);
         let is_denied = |address| self.denied.iter().any(|denied| denied.network().is_some() && names(denied, address));
         let wanted = target.to_string();
         if is_denied(address) || embedded(address).is_some_and(is_denied) {
@@ -246,7 +246,7 @@ fn granted_of(
     let is_denied = denied.iter().any(|denied| denied.covers(asked));
     let granted: Vec<_> = match by_naming {
         true => vec![asked.clone()],
-        false => allowed.iter().filter_map(|allowed| allowed.meet(asked)).collect(),
+        false => allowed.iter().filter_map(|allowed| allowed.intersection(asked)).collect(),
     };
     if is_denied || granted.is_empty() {
         // No flag undoes a denial.
@@ -269,7 +269,7 @@ mod tests {
     }
 
     fn network(allowed: &[&str], denied: &[&str]) -> Network {
-        let allowed: Vec<_> = list(allowed).into_iter().map(Destination::settled).collect();
+        let allowed: Vec<_> = list(allowed).into_iter().map(Destination::with_default_port).collect();
         Network::new(&plain("t"), false, &allowed, &list(denied), &mut Vec::new())
     }
 
@@ -375,7 +375,7 @@ mod tests {
         }
         // Of a host, nothing comes as far as a flag that is not plain.
         for byte in (0..=127).map(char::from).filter(|byte| !byte.is_ascii_alphanumeric() && !"-_.".contains(*byte)) {
-            let read = Host::strict(&format!("a{byte}b.example"));
+            let read = Host::parse_strict(&format!("a{byte}b.example"));
             assert!(read.is_err(), "{byte:?}: {read:?}");
         }
     }
@@ -385,7 +385,8 @@ mod tests {
         let mut tool = plain("t");
         tool.requested.stated = true;
         tool.requested.network = NetworkRequest::Destinations(list(&["*.example", "other.test"]));
-        let allowed: Vec<_> = list(&["a.example", "b.example:80"]).into_iter().map(Destination::settled).collect();
+        let allowed: Vec<_> =
+            list(&["a.example", "b.example:80"]).into_iter().map(Destination::with_default_port).collect();
         let mut notes = Vec::new();
         let granted = Network::new(&tool, false, &allowed, &[], &mut notes);
         assert_eq!(granted.destinations(), [allowed[0].clone()]);
@@ -398,7 +399,8 @@ mod tests {
     fn a_tool_that_only_reads_is_held_to_methods_that_change_nothing() {
         let mut tool = plain("t");
         tool.interface.safety.is_read_only = Fact { value: true, basis: Basis::Declared };
-        let allowed: Vec<_> = list(&["api.example", "POST b.example"]).into_iter().map(Destination::settled).collect();
+        let allowed: Vec<_> =
+            list(&["api.example", "POST b.example"]).into_iter().map(Destination::with_default_port).collect();
         let granted = Network::new(&tool, false, &allowed, &[], &mut Vec::new());
         assert_eq!(granted.judge(&target("https://api.example"), "GET"), Ok(()));
         for url in ["https://api.example", "https://b.example"] {

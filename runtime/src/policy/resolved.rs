@@ -75,7 +75,7 @@ impl Allowed {
                 Permission::Write(path) => allowed.add_folder(path, Access::Write, &writable)?,
                 Permission::Env(name) => allowed.env.push(variable(name, "--allow-env")?),
                 Permission::Secret(text) => allowed.secrets.push(SecretRule::read(text, "--allow-secret")?),
-                Permission::Net(destination) => allowed.network.push(destination.clone().settled()),
+                Permission::Net(destination) => allowed.network.push(destination.clone().with_default_port()),
                 Permission::Exec(name) => allowed.exec.push(name.clone()),
                 Permission::Delegate => allowed.delegate = true,
                 Permission::Meta => allowed.meta = true,

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::call::Behavior;
 use crate::schema::step;
-use crate::tool::{Glob, Tool};
+use crate::tool::{Glob, GlobError, Tool};
 
 use super::Grant;
 
@@ -187,13 +187,13 @@ impl FromStr for Pattern {
             }
             let glob = quoted.unwrap_or(glob);
             let path = resolved(glob, &['/']);
-            let mut globs = vec![glob.parse::<Glob>()?];
+            let mut globs = vec![glob.parse::<Glob>().map_err(|error| error.to_string())?];
             if path != glob && !path.is_empty() {
-                globs.push(path.parse()?);
+                globs.push(path.parse().map_err(|error: GlobError| error.to_string())?);
             }
             arguments.push((argument.trim().to_owned(), globs));
         }
-        Ok(Self { text: text.to_owned(), tool: name.parse()?, arguments })
+        Ok(Self { text: text.to_owned(), tool: name.parse().map_err(|error: GlobError| error.to_string())?, arguments })
     }
 }
 

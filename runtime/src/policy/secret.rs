@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::call::Denial;
 use crate::error::Error;
-use crate::tool::{Placement, SecretHost, SecretRequest, Tool, is_secret_name};
+use crate::tool::{Placement, SecretHost, SecretHostError, SecretRequest, Tool, is_secret_name};
 
 use super::resolved::Allowed;
 use super::scanner::{Needle, Scanner};
@@ -214,8 +214,8 @@ impl SecretRule {
             Some((host, "")) if !text.ends_with('#') => (Some(host), None),
             Some((host, place)) => (Some(host), Some(place)),
         };
-        let host = host.map(str::parse).transpose().map_err(refuse)?;
-        let place = place.map(Placement::at).transpose().map_err(refuse)?;
+        let host = host.map(str::parse).transpose().map_err(|error: SecretHostError| refuse(error.to_string()))?;
+        let place = place.map(Placement::at).transpose().map_err(|error| refuse(error.to_string()))?;
         Ok(Self { name: name.to_owned(), host, place })
     }
 
@@ -246,7 +246,7 @@ pub(super) fn granted(tool: &Tool, by_naming: bool, allowed: &Allowed, denied: &
         } else if by_naming || allowed.secrets.iter().any(|rule| rule.allows(request)) {
             granted.push(request.clone());
         } else {
-            denied.push(Denial { capability, flag: Some(format!("--allow-secret={}", request.full())) });
+            denied.push(Denial { capability, flag: Some(format!("--allow-secret={}", request.flag_value())) });
         }
     }
     granted

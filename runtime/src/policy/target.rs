@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::tool::{Host, Scheme, port, split_port};
+use crate::tool::{Host, Scheme, parse_port, split_port};
 
 /// Where one request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,8 +23,8 @@ impl Target {
             return Err("the authority has user information");
         }
         let (host, written) = split_port(authority);
-        let port = written.map_or(Some(scheme.port()), port).ok_or("the port is no number from 1 to 65535")?;
-        Ok(Self { scheme, host: Host::strict(host)?, port })
+        let port = written.map_or(Some(scheme.port()), parse_port).ok_or("the port is no number from 1 to 65535")?;
+        Ok(Self { scheme, host: Host::parse_strict(host).map_err(|error| error.as_str())?, port })
     }
 
     /// The same from a URL, or from a host alone, which means `https`.

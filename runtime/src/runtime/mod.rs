@@ -100,7 +100,7 @@ impl Runtime {
     /// Availability of a tool to a model, or `None` where no tool has this name.
     pub fn availability(&self, name: &str) -> Option<Availability<'_>> {
         let Entry { tool, ready, .. } = self.pipeline.at(self.pipeline.registry.index(name)?);
-        let unusable = tool.unusable.as_ref().map(|unusable| unusable.why.as_str());
+        let unusable = tool.unusable.as_ref().map(|unusable| unusable.reason.as_str());
         if let Some(why) = unusable.or_else(|| ready.broken()) {
             return Some(Availability::Unusable { why });
         }

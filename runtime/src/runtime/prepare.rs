@@ -12,7 +12,7 @@ use crate::pipeline::{Programs, Ready};
 use crate::policy::{Allowed, Folder, Grant, Location, Mounts, Protected, Rule};
 use crate::registry::Registry;
 use crate::results::Results;
-use crate::schema::Input;
+use crate::schema::ToolValidator;
 use crate::source::{self, Diagnostic, Severity};
 use crate::tool::{Access, Body, Enablement, FileRequest, Format, Origin, Tool, Unusable, Visibility};
 
@@ -75,7 +75,7 @@ impl Builder {
                     severity: Severity::Warning,
                     path: tool.origin.path.to_path_buf(),
                     place: None,
-                    message: format!("tool {:?}: {}; the tool is disabled", tool.name, unusable.why),
+                    message: format!("tool {:?}: {}; the tool is disabled", tool.name, unusable.reason),
                 });
             }
         }
@@ -105,7 +105,7 @@ impl Builder {
                 if self.strict {
                     return Err(fault);
                 }
-                tool.unusable = Some(Arc::new(Unusable { why, fault }));
+                tool.unusable = Some(Arc::new(Unusable { reason: why, fault }));
                 return self.prepare_unusable(tool);
             }
         };
@@ -114,7 +114,7 @@ impl Builder {
         if grant.is_read_only() {
             tool.interface.infer_read_only();
         }
-        let limits = tool.limits.within(&self.ceiling, self.limits, tool.origin.is_operators());
+        let limits = tool.limits.resolve(&self.ceiling, self.limits, tool.origin.is_operators());
         let discovery = &tool.interface.discovery;
         let deferred = discovery.should_defer.value
             || discovery.schema_visibility.value == Visibility::Deferred
@@ -151,8 +151,8 @@ impl Builder {
     /// # Errors
     ///
     /// The invalid schema or unknown mask, in words for the model.
-    fn checks(&self, tool: &Tool) -> Result<(Input, Redactions), String> {
-        let input = Input::compile(tool)?;
+    fn checks(&self, tool: &Tool) -> Result<(ToolValidator, Redactions), String> {
+        let input = ToolValidator::compile(tool)?;
         let mut masks = Redactions::default();
         for name in &tool.interface.result.redaction_policy_refs.value {
             let unknown =
@@ -165,10 +165,10 @@ impl Builder {
     /// Prepares an unusable tool: it is granted nothing, and every call is refused.
     fn prepare_unusable(&self, tool: &Tool) -> Result<Ready, Error> {
         let bare = Tool::new(&tool.name, Body::Absent, Origin::of(tool.origin.format, tool.origin.path.clone()));
-        let input = Input::compile(&bare).map_err(Error::Engine)?;
+        let input = ToolValidator::compile(&bare).map_err(Error::Engine)?;
         let grant = Grant::new(&bare, &Allowed::default(), &HashMap::new())?;
         let mut ready = Ready::new(input, grant, self.limits, 1);
-        let why = tool.unusable.as_ref().map(|unusable| unusable.why.clone()).unwrap_or_default();
+        let why = tool.unusable.as_ref().map(|unusable| unusable.reason.clone()).unwrap_or_default();
         ready.disabled = Some((Decision::new(Behavior::Deny, Reason::Record, "program"), why));
         Ok(ready)
     }
@@ -181,7 +181,7 @@ impl Builder {
         }
         let by_record = |field: &str, why: String| Some((Decision::new(Behavior::Deny, Reason::Record, field), why));
         if let Some(disabled) = &tool.disabled {
-            return by_record(disabled.by, disabled.why.clone());
+            return by_record(disabled.field, disabled.reason.clone());
         }
         if let Some((field, why)) = self.audience.excludes(&tool.enablement) {
             return by_record(field, why);

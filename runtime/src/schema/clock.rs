@@ -1,150 +1,152 @@
-//! How long the host may compute over what a stranger sent. Whatever loops over such a value counts its steps, and stops
-//! when its time is over or nobody waits for the answer any more.
+//! Time limit for computations over untrusted data. A loop over such data counts its steps and stops if the time is over
+//! or if the result is no longer needed.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// The steps between two looks at the time: some 50 µs of them.
+/// Number of steps between two checks of the time: about 50 µs.
 const STEPS: u32 = 1024;
-/// The longest computation among the calls of a runtime; what takes longer starts anew beside them.
+/// Maximum duration of an inline computation. A longer computation is restarted on a blocking thread.
 const MAX_INLINE: Duration = Duration::from_millis(1);
 
-/// The end of a computation.
+/// Limits of a computation.
 #[derive(Debug, Clone)]
 pub(crate) struct Clock {
-    /// Absent, [`MAX_INLINE`] after the first look.
-    until: Option<Instant>,
-    gone: Option<Arc<AtomicBool>>,
+    /// Deadline; if absent, [`MAX_INLINE`] after the first check of the time.
+    deadline: Option<Instant>,
+    is_cancelled: Option<Arc<AtomicBool>>,
     max_steps: u64,
 }
 
-/// The error of a computation that was stopped; what it came to so far means nothing.
+/// Error of an interrupted computation. Its partial result is meaningless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Late;
+pub(crate) struct Interrupted;
 
-/// Stops a computation when it is dropped.
+/// Guard that cancels a computation when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Waiting(Arc<AtomicBool>);
+pub(crate) struct CancelOnDrop(Arc<AtomicBool>);
 
-impl Drop for Waiting {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Relaxed);
     }
 }
 
 impl Clock {
-    /// A clock for a computation among the calls of a runtime.
-    pub(crate) fn brief() -> Self {
-        Self { until: None, gone: None, max_steps: u64::MAX }
+    /// Creates a clock for an inline computation.
+    pub(crate) fn inline() -> Self {
+        Self { deadline: None, is_cancelled: None, max_steps: u64::MAX }
     }
 
-    /// A clock that runs until `until`, or until what comes with it is dropped.
-    pub(crate) fn until(until: Instant) -> (Self, Waiting) {
-        let gone = Arc::new(AtomicBool::new(false));
-        let clock = Self { until: Some(until), gone: Some(gone.clone()), max_steps: u64::MAX };
-        (clock, Waiting(gone))
+    /// Creates a clock that runs until `deadline`, or until the guard is dropped.
+    pub(crate) fn until(deadline: Instant) -> (Self, CancelOnDrop) {
+        let is_cancelled = Arc::new(AtomicBool::new(false));
+        let clock = Self { deadline: Some(deadline), is_cancelled: Some(is_cancelled.clone()), max_steps: u64::MAX };
+        (clock, CancelOnDrop(is_cancelled))
     }
 
     fn is_over(&self) -> bool {
-        self.gone.as_ref().is_some_and(|gone| gone.load(Relaxed)) || self.until.is_some_and(|at| Instant::now() >= at)
+        self.is_cancelled.as_ref().is_some_and(|flag| flag.load(Relaxed))
+            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 }
 
-/// The clock of the computation that a thread is in.
+/// State of a thread's current computation.
 #[derive(Default)]
-struct Running {
+struct ThreadClock {
     clock: RefCell<Option<Clock>>,
-    /// The steps until the next look.
-    left: Cell<u32>,
+    /// Remaining steps before the next check of the time.
+    steps_left: Cell<u32>,
     steps: Cell<u64>,
-    is_late: Cell<bool>,
+    is_interrupted: Cell<bool>,
 }
 
 thread_local! {
-    static RUNNING: Running = Running::default();
+    static CURRENT: ThreadClock = ThreadClock::default();
 }
 
-/// Leaves a computation, also where it panics.
-struct Leave {
-    before: (Option<Clock>, u32, u64, bool),
+/// Guard that restores the state of the outer computation, also after a panic.
+struct RestoreOnDrop {
+    outer: (Option<Clock>, u32, u64, bool),
 }
 
-impl Drop for Leave {
+impl Drop for RestoreOnDrop {
     fn drop(&mut self) {
-        let (clock, left, steps, is_late) = std::mem::take(&mut self.before);
-        RUNNING.with(|running| {
-            *running.clock.borrow_mut() = clock;
-            running.left.set(left);
-            running.steps.set(steps);
-            running.is_late.set(is_late);
+        let (clock, steps_left, steps, is_interrupted) = std::mem::take(&mut self.outer);
+        CURRENT.with(|current| {
+            *current.clock.borrow_mut() = clock;
+            current.steps_left.set(steps_left);
+            current.steps.set(steps);
+            current.is_interrupted.set(is_interrupted);
         });
     }
 }
 
-/// Computes under a clock.
+/// Runs a computation under a clock.
 ///
 /// # Errors
 ///
-/// [`Late`] where the computation was stopped.
-pub(crate) fn watched<T>(clock: &Clock, compute: impl FnOnce() -> T) -> Result<T, Late> {
+/// [`Interrupted`] if the computation was interrupted.
+pub(crate) fn with_clock<T>(clock: &Clock, compute: impl FnOnce() -> T) -> Result<T, Interrupted> {
     if clock.is_over() {
-        return Err(Late);
+        return Err(Interrupted);
     }
-    let _leave = RUNNING.with(|running| {
-        let before = running.clock.borrow_mut().replace(clock.clone());
-        let left = running.left.replace(STEPS.min(u32::try_from(clock.max_steps).unwrap_or(STEPS)));
-        Leave { before: (before, left, running.steps.replace(0), running.is_late.replace(false)) }
+    let _restore = CURRENT.with(|current| {
+        let outer = current.clock.borrow_mut().replace(clock.clone());
+        let steps_left = current.steps_left.replace(STEPS.min(u32::try_from(clock.max_steps).unwrap_or(STEPS)));
+        RestoreOnDrop { outer: (outer, steps_left, current.steps.replace(0), current.is_interrupted.replace(false)) }
     });
     let computed = compute();
-    if is_late() { Err(Late) } else { Ok(computed) }
+    if is_interrupted() { Err(Interrupted) } else { Ok(computed) }
 }
 
-/// Computes under the clock that is running, and for so many steps at most.
+/// Runs a computation under the current clock, for at most this number of steps.
 ///
 /// # Errors
 ///
-/// [`Late`] where the computation was stopped.
-pub(super) fn within_steps<T>(max_steps: u64, compute: impl FnOnce() -> T) -> Result<T, Late> {
-    let clock = RUNNING.with(|running| running.clock.borrow().clone());
-    let clock = clock.unwrap_or(Clock { until: None, gone: None, max_steps });
-    // A clock that begins at its first look would begin anew here, which does no harm.
-    watched(&Clock { max_steps, ..clock }, compute)
+/// [`Interrupted`] if the computation was interrupted.
+pub(super) fn with_step_limit<T>(max_steps: u64, compute: impl FnOnce() -> T) -> Result<T, Interrupted> {
+    let clock = CURRENT.with(|current| current.clock.borrow().clone());
+    let clock = clock.unwrap_or(Clock { deadline: None, is_cancelled: None, max_steps });
+    // An inline clock whose time was not checked yet starts again here, which is harmless.
+    with_clock(&Clock { max_steps, ..clock }, compute)
 }
 
-/// Returns true once the computation of this thread was stopped.
-pub(crate) fn is_late() -> bool {
-    RUNNING.with(|running| running.is_late.get())
+/// Returns `true` if the current computation of this thread was interrupted.
+pub(crate) fn is_interrupted() -> bool {
+    CURRENT.with(|current| current.is_interrupted.get())
 }
 
-/// Counts steps. Whoever gets `false` returns as soon as it can, with whatever.
+/// Counts steps of the current computation. If it returns `false`, the caller must return as soon as possible, with any
+/// value.
 pub(crate) fn step(steps: usize) -> bool {
-    RUNNING.with(|running| {
+    CURRENT.with(|current| {
         let steps = u32::try_from(steps).unwrap_or(u32::MAX);
-        match running.left.get().checked_sub(steps) {
-            Some(left) => {
-                running.left.set(left);
+        match current.steps_left.get().checked_sub(steps) {
+            Some(steps_left) => {
+                current.steps_left.set(steps_left);
                 true
             }
-            None => running.look(steps),
+            None => current.check_time(steps),
         }
     })
 }
 
-impl Running {
+impl ThreadClock {
     #[cold]
-    fn look(&self, steps: u32) -> bool {
+    fn check_time(&self, steps: u32) -> bool {
         let mut clock = self.clock.borrow_mut();
         let Some(clock) = clock.as_mut() else { return true };
-        if self.is_late.get() {
+        if self.is_interrupted.get() {
             return false;
         }
-        let until = *clock.until.get_or_insert_with(|| Instant::now() + MAX_INLINE);
+        let deadline = *clock.deadline.get_or_insert_with(|| Instant::now() + MAX_INLINE);
         self.steps.set(self.steps.get() + u64::from(STEPS.max(steps)));
-        let is_over = self.steps.get() > clock.max_steps || Instant::now() >= until || clock.is_over();
-        self.is_late.set(is_over);
-        self.left.set(if is_over { 0 } else { STEPS });
+        let is_over = self.steps.get() > clock.max_steps || Instant::now() >= deadline || clock.is_over();
+        self.is_interrupted.set(is_over);
+        self.steps_left.set(if is_over { 0 } else { STEPS });
         !is_over
     }
 }
@@ -156,21 +158,21 @@ mod tests {
     #[test]
     fn a_computation_stops_when_its_time_is_over_or_nobody_waits() {
         let endless = || while step(1) {};
-        assert_eq!(watched(&Clock::brief(), endless), Err(Late));
-        let (clock, waiting) = Clock::until(Instant::now() + Duration::from_secs(3600));
-        let thread = std::thread::spawn(move || watched(&clock, endless));
-        drop(waiting);
-        assert_eq!(thread.join().unwrap(), Err(Late));
-        let (clock, _waiting) = Clock::until(Instant::now() + Duration::from_millis(20));
-        assert_eq!(watched(&clock, endless), Err(Late));
-        assert_eq!(watched(&clock, || ()), Err(Late), "its time is over before it begins");
+        assert_eq!(with_clock(&Clock::inline(), endless), Err(Interrupted));
+        let (clock, guard) = Clock::until(Instant::now() + Duration::from_secs(3600));
+        let thread = std::thread::spawn(move || with_clock(&clock, endless));
+        drop(guard);
+        assert_eq!(thread.join().unwrap(), Err(Interrupted));
+        let (clock, _guard) = Clock::until(Instant::now() + Duration::from_millis(20));
+        assert_eq!(with_clock(&clock, endless), Err(Interrupted));
+        assert_eq!(with_clock(&clock, || ()), Err(Interrupted), "its time is over before it begins");
     }
 
     #[test]
     fn a_computation_within_another_ends_with_it_and_leaves_it_as_it_was() {
-        let (clock, _waiting) = Clock::until(Instant::now() + Duration::from_secs(3600));
-        let outer = watched(&clock, || {
-            assert_eq!(within_steps(10_000, || while step(1) {}), Err(Late));
+        let (clock, _guard) = Clock::until(Instant::now() + Duration::from_secs(3600));
+        let outer = with_clock(&clock, || {
+            assert_eq!(with_step_limit(10_000, || while step(1) {}), Err(Interrupted));
             step(usize::MAX)
         });
         assert_eq!(outer, Ok(true));

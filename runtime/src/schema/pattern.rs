@@ -1,5 +1,5 @@
-//! The patterns of a schema: bounded when the schema is compiled, and matched under a clock. A pattern is a lazily built
-//! automaton that is stepped through the text byte by byte, so that a match can be stopped between two of them.
+//! Patterns of a schema: bounded at compile time, and matched under a clock. A pattern is a lazily built automaton that
+//! consumes the text byte by byte, so that a match can be interrupted between two bytes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -12,39 +12,43 @@ use regex_automata::util::syntax;
 use serde_json::{Map, Value};
 
 use super::clock::step;
-use super::positions::Positions;
-use super::watched::Watched;
+use super::graph::SchemaGraph;
+use super::metered::MeteredJson;
 
-/// The most patterns of a schema.
+/// Maximum number of patterns of a schema.
 const MAX_PATTERNS: usize = 256;
-/// The most bytes of one pattern, and of all together.
+/// Maximum size of one pattern in bytes.
 const MAX_PATTERN_BYTES: usize = 4096;
+/// Maximum size of all patterns together in bytes.
 const MAX_PATTERNS_BYTES: usize = 64 << 10;
-/// The most memory of one compiled pattern, of one that names are held against, and of all together.
+/// Maximum memory of one compiled pattern in bytes.
 const MAX_COMPILED: usize = 2 << 20;
+/// Maximum memory of one compiled pattern for names in bytes.
 pub(super) const MAX_COMPILED_NAME: usize = 1 << 20;
+/// Maximum memory of all compiled patterns together in bytes.
 const MAX_COMPILED_TOGETHER: usize = 8 << 20;
-/// The memory for the states of one automaton, and as much of it as is kept between two matches.
+/// Maximum memory for the states of one automaton in bytes.
 const MAX_STATES: usize = 1 << 20;
-const MAX_KEPT_STATES: usize = 32 << 10;
-/// The states of a pattern that are gone through in one step.
+/// Maximum memory for states that are cached between two matches in bytes.
+const MAX_CACHED_STATES: usize = 32 << 10;
+/// Number of states of a pattern per step.
 const STATES_PER_STEP: usize = 64;
-/// The most steps between two looks at the clock.
+/// Maximum number of bytes between two checks of the clock.
 const MAX_STRIDE: usize = 1024;
-/// The most characters of a text that a message shows.
+/// Maximum number of characters of a text in a message.
 const MAX_SHOWN: usize = 100;
 
-/// The compiled patterns of a schema, by their text.
+/// Compiled patterns of a schema by their text.
 pub(super) type Patterns = HashMap<String, Arc<Pattern>>;
 
-/// A compiled pattern.
+/// Compiled pattern.
 #[derive(Debug)]
 pub(super) struct Pattern {
     text: String,
     automaton: DFA,
     states: usize,
     memory: usize,
-    /// The states of the last match, where they are small.
+    /// States of the last match, if they are small.
     cache: Mutex<Option<Cache>>,
 }
 
@@ -52,10 +56,10 @@ pub(super) struct Pattern {
 ///
 /// # Errors
 ///
-/// A text that names the pattern and the bound that it exceeds.
-pub(super) fn compile(positions: &Positions<'_>) -> Result<Patterns, String> {
+/// A message with the pattern and the limit that it exceeds.
+pub(super) fn compile(graph: &SchemaGraph<'_>) -> Result<Patterns, String> {
     let (mut patterns, mut bytes, mut memory, mut count) = (Patterns::new(), 0, 0, 0);
-    for node in positions.nodes() {
+    for node in graph.nodes() {
         let own = node.schema.get("pattern").and_then(Value::as_str);
         let names = node.schema.get("patternProperties").and_then(Value::as_object);
         let own = own.into_iter().map(|text| ("pattern", text));
@@ -72,8 +76,10 @@ pub(super) fn compile(positions: &Positions<'_>) -> Result<Patterns, String> {
             if patterns.contains_key(text) {
                 continue;
             }
-            // What is no pattern that is known here is refused where the validator comes to it.
-            let Some(pattern) = Pattern::compile(text).map_err(|why| format!("`{keyword}`: {why}"))? else { continue };
+            // The validator rejects an unsupported pattern.
+            let Some(pattern) = Pattern::compile(text).map_err(|error| format!("`{keyword}`: {error}"))? else {
+                continue;
+            };
             memory += pattern.memory;
             if memory > MAX_COMPILED_TOGETHER {
                 return Err(format!(
@@ -87,20 +93,20 @@ pub(super) fn compile(positions: &Positions<'_>) -> Result<Patterns, String> {
 }
 
 impl Pattern {
-    /// Compiles a pattern; `None` where it is not one that can be matched in linear time.
+    /// Compiles a pattern; `None` if it cannot be matched in linear time.
     fn compile(text: &str) -> Result<Option<Self>, String> {
         if text.len() > MAX_PATTERN_BYTES {
             let length = text.len();
-            return Err(format!("{} has {length} bytes, more than the {MAX_PATTERN_BYTES} allowed", shown(text)));
+            return Err(format!("{} has {length} bytes, more than the {MAX_PATTERN_BYTES} allowed", quoted(text)));
         }
         let Ok(translated) = jsonschema_regex::to_rust_regex(text) else { return Ok(None) };
         let config = thompson::Config::new().which_captures(WhichCaptures::None).nfa_size_limit(Some(MAX_COMPILED));
         let mut compiler = thompson::Compiler::new();
         compiler.configure(config).syntax(syntax::Config::new().utf8(false));
-        let nfa: NFA = match compiler.build(&with_ascii_words(&translated)) {
+        let nfa: NFA = match compiler.build(&with_ascii_word_boundaries(&translated)) {
             Ok(nfa) => nfa,
             Err(error) if error.size_limit().is_some() => {
-                return Err(format!("{} takes more than {MAX_COMPILED} bytes when it is compiled", shown(text)));
+                return Err(format!("{} takes more than {MAX_COMPILED} bytes when it is compiled", quoted(text)));
             }
             Err(_) => return Ok(None),
         };
@@ -111,23 +117,23 @@ impl Pattern {
         Ok(automaton.map(|automaton| Self { text, automaton, states, memory, cache: Mutex::default() }))
     }
 
-    /// Looks for the pattern in a text. Once the time is over, the answer means nothing.
+    /// Returns `true` if the pattern matches a part of the text. The result is meaningless after the time is over.
     fn is_match(&self, text: &str) -> bool {
-        let kept = self.cache.try_lock().ok().and_then(|mut kept| kept.take());
-        let mut cache = kept.unwrap_or_else(|| {
+        let cached = self.cache.try_lock().ok().and_then(|mut cached| cached.take());
+        let mut cache = cached.unwrap_or_else(|| {
             step(self.states / STATES_PER_STEP);
             self.automaton.create_cache()
         });
-        let is_match = self.walk(&mut cache, text);
-        if cache.memory_usage() <= MAX_KEPT_STATES
-            && let Ok(mut kept) = self.cache.try_lock()
+        let is_match = self.run(&mut cache, text);
+        if cache.memory_usage() <= MAX_CACHED_STATES
+            && let Ok(mut cached) = self.cache.try_lock()
         {
-            *kept = Some(cache);
+            *cached = Some(cache);
         }
         is_match
     }
 
-    fn walk(&self, cache: &mut Cache, text: &str) -> bool {
+    fn run(&self, cache: &mut Cache, text: &str) -> bool {
         let Ok(mut state) = self.automaton.start_state_forward(cache, &Input::new(text)) else { return false };
         let stride = (MAX_STRIDE * STATES_PER_STEP / self.states.max(1)).clamp(1, MAX_STRIDE);
         for part in text.as_bytes().chunks(stride) {
@@ -153,8 +159,9 @@ impl Pattern {
     }
 }
 
-/// `\b` and `\B` as the standard has them: between a letter, digit or underscore of ASCII and anything else.
-fn with_ascii_words(pattern: &str) -> String {
+/// Rewrites `\b` and `\B` to the standard's word boundaries: only ASCII letters, digits and underscores are word
+/// characters.
+fn with_ascii_word_boundaries(pattern: &str) -> String {
     let (mut written, mut rest, mut depth) = (String::with_capacity(pattern.len()), pattern.chars(), 0_u32);
     while let Some(c) = rest.next() {
         match c {
@@ -176,18 +183,18 @@ fn with_ascii_words(pattern: &str) -> String {
     written
 }
 
-/// As much of a text as a message shows.
-fn shown(text: &str) -> String {
+/// Quotes the start of a text for a message.
+fn quoted(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("`{}…`", &text[..end]),
         None => format!("`{text}`"),
     }
 }
 
-/// The keyword `pattern`.
-struct Matching(Arc<Pattern>);
+/// Keyword `pattern`.
+struct PatternKeyword(Arc<Pattern>);
 
-impl<'i> Keyword<'i, Watched> for Matching {
+impl<'i> Keyword<'i, MeteredJson> for PatternKeyword {
     fn validate(&self, instance: &'i Value) -> Result<(), ValidationError<'i>> {
         if self.is_valid(instance) {
             return Ok(());
@@ -202,19 +209,19 @@ impl<'i> Keyword<'i, Watched> for Matching {
     }
 }
 
-/// Makes the check of a schema's `pattern`.
+/// Creates the check of a schema's `pattern`.
 ///
 /// # Errors
 ///
-/// Where it is no pattern that can be matched in linear time.
+/// [`ValidationError`] if the pattern cannot be matched in linear time.
 pub(super) fn keyword<'a>(
     patterns: &Patterns,
     written: &'a Value,
-) -> Result<Box<dyn for<'i> Keyword<'i, Watched>>, ValidationError<'a>> {
+) -> Result<Box<dyn for<'i> Keyword<'i, MeteredJson>>, ValidationError<'a>> {
     let text = written.as_str().unwrap_or_default();
     match patterns.get(text) {
-        Some(pattern) => Ok(Box::new(Matching(pattern.clone()))),
-        None => Err(ValidationError::custom(format!("{} is no pattern that is matched in linear time", shown(text)))),
+        Some(pattern) => Ok(Box::new(PatternKeyword(pattern.clone()))),
+        None => Err(ValidationError::custom(format!("{} is no pattern that is matched in linear time", quoted(text)))),
     }
 }
 
@@ -229,7 +236,7 @@ mod tests {
     }
 
     fn compiled(schema: &Value) -> Result<Patterns, String> {
-        compile(&Positions::of(schema))
+        compile(&SchemaGraph::of(schema))
     }
 
     #[test]
@@ -276,7 +283,7 @@ mod tests {
         let text: String =
             (0..200_000_u32).map(|n| if n.wrapping_mul(2_654_435_761) >> 31 == 0 { 'a' } else { 'b' }).collect();
         assert!(!pattern.is_match(&text));
-        let kept = pattern.cache.lock().unwrap().as_ref().map_or(0, Cache::memory_usage);
-        assert!(kept <= MAX_KEPT_STATES, "{kept}");
+        let cached = pattern.cache.lock().unwrap().as_ref().map_or(0, Cache::memory_usage);
+        assert!(cached <= MAX_CACHED_STATES, "{cached}");
     }
 }

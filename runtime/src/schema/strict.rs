@@ -1,128 +1,129 @@
-//! JSON from strangers, with one behaviour for its dark corners: at most 127 levels deep, no key twice in an object, no
-//! number beyond a double, no lone surrogate, nothing after the end.
+//! Strict parsing of untrusted JSON: at most 127 levels deep, no duplicate keys in an object, no number beyond the range
+//! of a double, no lone surrogates, no trailing data.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// The most characters that a message tells of a key.
+/// Maximum number of characters of a key in a message.
 const MAX_KEY: usize = 256;
 
 /// Parses a text into a value.
 ///
 /// # Errors
 ///
-/// Where the text is not JSON or breaks a rule above.
+/// The error of the parser if the text is not JSON or violates a rule of this module.
 pub(crate) fn parse(text: &str) -> serde_json::Result<Value> {
-    serde_json::from_str::<Strict>(text).map(|strict| strict.0)
+    serde_json::from_str::<StrictValue>(text).map(|strict| strict.0)
 }
 
-/// Checks a text by the same rules, but for repeated keys, and builds nothing.
+/// Checks a text by the same rules except that for duplicate keys, without building a value.
 ///
 /// # Errors
 ///
-/// Where the text is not JSON or breaks a rule above.
+/// The error of the parser if the text is not JSON or violates a rule of this module.
 pub(crate) fn check_line(text: &str) -> serde_json::Result<()> {
-    serde_json::from_str::<Sound>(text).map(|_| ())
+    serde_json::from_str::<SyntaxOnly>(text).map(|_| ())
 }
 
-/// A value that was read by these rules, alone or as a part of something else.
-pub(crate) struct Strict(Value);
+/// Value that deserializes by the rules of this module, alone or as a part of another type.
+pub(crate) struct StrictValue(Value);
 
-impl Strict {
-    /// The value.
+impl StrictValue {
+    /// Returns the value.
     pub(crate) fn value(self) -> Value {
         self.0
     }
 }
 
-impl<'de> Deserialize<'de> for Strict {
+impl<'de> Deserialize<'de> for StrictValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Build;
         impl<'de> Visitor<'de> for Build {
-            type Value = Strict;
+            type Value = StrictValue;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON value")
             }
-            fn visit_unit<E>(self) -> Result<Strict, E> {
-                Ok(Strict(Value::Null))
+            fn visit_unit<E>(self) -> Result<StrictValue, E> {
+                Ok(StrictValue(Value::Null))
             }
-            fn visit_bool<E>(self, value: bool) -> Result<Strict, E> {
-                Ok(Strict(Value::Bool(value)))
+            fn visit_bool<E>(self, value: bool) -> Result<StrictValue, E> {
+                Ok(StrictValue(Value::Bool(value)))
             }
-            fn visit_i64<E>(self, value: i64) -> Result<Strict, E> {
-                Ok(Strict(value.into()))
+            fn visit_i64<E>(self, value: i64) -> Result<StrictValue, E> {
+                Ok(StrictValue(value.into()))
             }
-            fn visit_u64<E>(self, value: u64) -> Result<Strict, E> {
-                Ok(Strict(value.into()))
+            fn visit_u64<E>(self, value: u64) -> Result<StrictValue, E> {
+                Ok(StrictValue(value.into()))
             }
-            fn visit_f64<E>(self, value: f64) -> Result<Strict, E> {
-                Ok(Strict(Number::from_f64(value).map_or(Value::Null, Value::Number)))
+            fn visit_f64<E>(self, value: f64) -> Result<StrictValue, E> {
+                Ok(StrictValue(Number::from_f64(value).map_or(Value::Null, Value::Number)))
             }
-            fn visit_str<E>(self, value: &str) -> Result<Strict, E> {
-                Ok(Strict(Value::String(value.to_owned())))
+            fn visit_str<E>(self, value: &str) -> Result<StrictValue, E> {
+                Ok(StrictValue(Value::String(value.to_owned())))
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Strict, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<StrictValue, A::Error> {
                 let mut array = Vec::new();
-                while let Some(Strict(item)) = items.next_element()? {
+                while let Some(StrictValue(item)) = items.next_element()? {
                     array.push(item);
                 }
-                Ok(Strict(Value::Array(array)))
+                Ok(StrictValue(Value::Array(array)))
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Strict, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<StrictValue, A::Error> {
                 let mut object = Map::new();
-                while let Some((key, Strict(value))) = entries.next_entry::<String, Strict>()? {
+                while let Some((key, StrictValue(value))) = entries.next_entry::<String, StrictValue>()? {
                     if object.contains_key(&key) {
                         let key: String = key.chars().take(MAX_KEY).collect();
                         return Err(A::Error::custom(format_args!("key {key:?} stands twice in one object")));
                     }
                     object.insert(key, value);
                 }
-                Ok(Strict(Value::Object(object)))
+                Ok(StrictValue(Value::Object(object)))
             }
         }
         deserializer.deserialize_any(Build)
     }
 }
 
-struct Sound;
+/// Value that is checked and not built.
+struct SyntaxOnly;
 
-impl<'de> Deserialize<'de> for Sound {
+impl<'de> Deserialize<'de> for SyntaxOnly {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Walk;
         impl<'de> Visitor<'de> for Walk {
-            type Value = Sound;
+            type Value = SyntaxOnly;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON value")
             }
-            fn visit_unit<E>(self) -> Result<Sound, E> {
-                Ok(Sound)
+            fn visit_unit<E>(self) -> Result<SyntaxOnly, E> {
+                Ok(SyntaxOnly)
             }
-            fn visit_bool<E>(self, _: bool) -> Result<Sound, E> {
-                Ok(Sound)
+            fn visit_bool<E>(self, _: bool) -> Result<SyntaxOnly, E> {
+                Ok(SyntaxOnly)
             }
-            fn visit_i64<E>(self, _: i64) -> Result<Sound, E> {
-                Ok(Sound)
+            fn visit_i64<E>(self, _: i64) -> Result<SyntaxOnly, E> {
+                Ok(SyntaxOnly)
             }
-            fn visit_u64<E>(self, _: u64) -> Result<Sound, E> {
-                Ok(Sound)
+            fn visit_u64<E>(self, _: u64) -> Result<SyntaxOnly, E> {
+                Ok(SyntaxOnly)
             }
-            fn visit_f64<E>(self, _: f64) -> Result<Sound, E> {
-                Ok(Sound)
+            fn visit_f64<E>(self, _: f64) -> Result<SyntaxOnly, E> {
+                Ok(SyntaxOnly)
             }
-            fn visit_str<E>(self, _: &str) -> Result<Sound, E> {
-                Ok(Sound)
+            fn visit_str<E>(self, _: &str) -> Result<SyntaxOnly, E> {
+                Ok(SyntaxOnly)
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Sound, A::Error> {
-                while items.next_element::<Sound>()?.is_some() {}
-                Ok(Sound)
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<SyntaxOnly, A::Error> {
+                while items.next_element::<SyntaxOnly>()?.is_some() {}
+                Ok(SyntaxOnly)
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Sound, A::Error> {
-                while entries.next_entry::<Sound, Sound>()?.is_some() {}
-                Ok(Sound)
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<SyntaxOnly, A::Error> {
+                while entries.next_entry::<SyntaxOnly, SyntaxOnly>()?.is_some() {}
+                Ok(SyntaxOnly)
             }
         }
         deserializer.deserialize_any(Walk)

@@ -1,4 +1,4 @@
-//! Rules over values, which a schema cannot express: how one argument compares with another, or with a value.
+//! Rules over values that a schema cannot express: comparisons of an argument with another one or with a constant.
 
 use std::cmp::Ordering;
 
@@ -8,10 +8,10 @@ use crate::tool::{Comparison, Operand, ValueRule};
 
 use super::clock::step;
 
-/// The steps of one rule, which may compare two large values.
+/// Number of steps of one rule, which may compare two large values.
 const STEPS: usize = 1024;
 
-/// The rules of one tool.
+/// Rules of one tool.
 #[derive(Debug)]
 pub(super) struct Rules(Vec<ValueRule>);
 
@@ -24,16 +24,16 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// What the first broken rule says.
+    /// The message of the first violated rule.
     pub(super) fn check(&self, arguments: &Value) -> Result<(), String> {
         match self.0.iter().take_while(|_| step(STEPS)).find(|rule| !holds(rule, arguments)) {
-            Some(rule) => Err(format!("invalid values: {}", rule.message.clone().unwrap_or_else(|| in_words(rule)))),
+            Some(rule) => Err(format!("invalid values: {}", rule.message.clone().unwrap_or_else(|| describe(rule)))),
             None => Ok(()),
         }
     }
 }
 
-/// A rule holds where an argument that it names is absent: whether it has to be there is for the schema to say.
+/// Returns `true` if a rule holds. It holds if one of its arguments is absent: the schema decides which are required.
 fn holds(rule: &ValueRule, arguments: &Value) -> bool {
     let left = arguments.pointer(&rule.field);
     let right = match &rule.than {
@@ -52,7 +52,7 @@ fn holds(rule: &ValueRule, arguments: &Value) -> bool {
     }
 }
 
-/// How two values compare; values of different kinds do not, nor do objects and arrays that differ.
+/// Compares two values. Values of different types have no order, nor do objects and arrays that differ.
 fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => match (left.as_i128(), right.as_i128()) {
@@ -65,7 +65,8 @@ fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     }
 }
 
-fn in_words(rule: &ValueRule) -> String {
+/// Describes a rule for a message.
+fn describe(rule: &ValueRule) -> String {
     let than = match &rule.than {
         Operand::Field(field) => format!("`{field}`"),
         Operand::Value(value) => value.to_string(),

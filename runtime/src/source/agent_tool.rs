@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::schema;
-use crate::tool::{Basis, Body, Fact, Format, LimitRequest, Origin, Stated, Tool};
+use crate::tool::{Basis, Body, Fact, FactValue, Format, LimitRequest, Origin, Tool};
 
 use super::diagnostics::Diagnostics;
 use super::document::without_mark;
@@ -167,8 +167,8 @@ fn live(lifecycle: &str, stated: &mut Statement, report: &mut Diagnostics) {
 }
 
 /// A field of one kind, if it is there.
-pub(super) fn take<T: Stated>(report: &mut Diagnostics, fields: &mut Map<String, Value>, field: &str) -> Option<T> {
+pub(super) fn take<T: FactValue>(report: &mut Diagnostics, fields: &mut Map<String, Value>, field: &str) -> Option<T> {
     let value = fields.shift_remove(field)?;
     let found = kind(&value);
-    report.value(T::read(value).ok_or_else(|| format!("{field} must be {}, found {found}", T::WANTED)))
+    report.value(T::read(value).ok_or_else(|| format!("{field} must be {}, found {found}", T::EXPECTED)))
 }

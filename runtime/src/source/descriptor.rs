@@ -5,7 +5,7 @@ use serde::Deserialize as _;
 use serde_json::{Deserializer, Value};
 use wasmparser::{BinaryReader, BinaryReaderError, Parser};
 
-use crate::schema::Strict;
+use crate::schema::StrictValue;
 
 /// The name of the sections.
 pub const SECTION: &str = "toolcrib:tool";
@@ -112,7 +112,7 @@ pub(super) fn with_section(program: &[u8], name: &str, content: Option<&[u8]>) -
 pub fn parse(text: &str) -> Result<Vec<Value>, String> {
     let mut tools = Vec::new();
     if text.trim_start().starts_with('[') {
-        let items = serde_json::from_str::<Vec<Strict>>(text).map_err(|error| error.to_string())?;
+        let items = serde_json::from_str::<Vec<StrictValue>>(text).map_err(|error| error.to_string())?;
         for item in items {
             add(item, &mut tools)?;
         }
@@ -136,13 +136,13 @@ fn read(section: &[u8], tools: &mut Vec<Value>) -> Result<(), String> {
 fn sequence(text: &str, tools: &mut Vec<Value>) -> Result<(), String> {
     let mut rest = Deserializer::from_str(text);
     while rest.end().is_err() {
-        add(Strict::deserialize(&mut rest).map_err(|error| error.to_string())?, tools)?;
+        add(StrictValue::deserialize(&mut rest).map_err(|error| error.to_string())?, tools)?;
     }
     Ok(())
 }
 
 /// Adds one descriptor, if it can be one.
-fn add(descriptor: Strict, tools: &mut Vec<Value>) -> Result<(), String> {
+fn add(descriptor: StrictValue, tools: &mut Vec<Value>) -> Result<(), String> {
     let tool = descriptor.value();
     if !tool.is_object() {
         let found = super::shape::kind(&tool);

@@ -85,7 +85,7 @@ pub(super) fn confine(problems: &mut [ScopedDiagnostic]) -> Option<Unusable> {
             noted.scope = std::mem::replace(&mut scope, Scope::SameTool);
         }
     }
-    Some(Unusable { why, fault })
+    Some(Unusable { reason: why, fault })
 }
 
 /// The problems of one file.

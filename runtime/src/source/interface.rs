@@ -77,7 +77,7 @@ impl Statement {
                 value if field == OF_ANY_KIND && !value.is_string() => Value::String(value.to_string()),
                 value => value,
             };
-            report.value(self.interface.state(&field, value).map_err(|wrong| format!("{dotted}{wrong}")));
+            report.value(self.interface.declare(&field, value).map_err(|wrong| format!("{dotted}{wrong}")));
         }
         others
     }

@@ -152,7 +152,7 @@ pub fn check(path: &Path) -> Vec<Diagnostic> {
 
 /// Everything that is wrong in the schemas of a tool.
 fn wrong_schemas(tool: &Tool) -> Vec<ScopedDiagnostic> {
-    let Err(first) = schema::Input::compile(tool) else { return Vec::new() };
+    let Err(first) = schema::ToolValidator::compile(tool) else { return Vec::new() };
     let schemas = &tool.interface.schemas;
     let each = [
         ("", "/schema", &tool.parameters),
@@ -161,7 +161,7 @@ fn wrong_schemas(tool: &Tool) -> Vec<ScopedDiagnostic> {
     ];
     let mut told: Vec<(String, String)> = Vec::new();
     for (prefix, part, schema) in each {
-        for fault in schema.iter().flat_map(schema::faults) {
+        for fault in schema.iter().flat_map(schema::schema_errors) {
             let message = format!("{prefix}{fault}");
             // What a model sees may be what the tool gets.
             if told.iter().all(|(known, _)| *known != message) {

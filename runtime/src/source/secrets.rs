@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::tool::{Placement, SLOT, SecretRequest, is_secret_name};
+use crate::tool::{Placement, SLOT, SecretHostError, SecretRequest, is_secret_name};
 
 use super::shape::{kind, members};
 
@@ -54,10 +54,12 @@ fn request(place: &str, mut fields: Map<String, Value>) -> Result<SecretRequest,
         return Err(format!("{place}.name: {name:?} must match [a-z0-9][a-z0-9_-]*, at most 64 characters"));
     }
     let host = text("host")?.ok_or_else(|| format!("{place}.host is required: the one host that gets the secret"))?;
-    let host = host.parse().map_err(|wrong| format!("{place}.host: {wrong}"))?;
+    let host = host.parse().map_err(|wrong: SecretHostError| format!("{place}.host: {wrong}"))?;
     let placement = match (text("header")?, text("query")?, text("format")?) {
-        (Some(header), None, format) => Placement::header(&header, format.as_deref().unwrap_or(SLOT)),
-        (None, Some(query), None) => Placement::query(&query),
+        (Some(header), None, format) => {
+            Placement::header(&header, format.as_deref().unwrap_or(SLOT)).map_err(|error| error.to_string())
+        }
+        (None, Some(query), None) => Placement::query(&query).map_err(|error| error.to_string()),
         (None, Some(_), Some(_)) => {
             Err("`format` is for a header; a parameter of the query is the secret itself".into())
         }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::schema::Strict;
+use crate::schema::StrictValue;
 use crate::tool::{Body, Format, LimitRequest, Origin, Place, Tool};
 
 use super::diagnostics::Diagnostics;
@@ -49,9 +49,9 @@ struct Entry {
     command: Option<Vec<String>>,
     timeout_sec: Option<i64>,
     env_passthrough: Option<Vec<String>>,
-    capabilities: Option<Strict>,
-    limits: Option<Strict>,
-    interface: Option<Strict>,
+    capabilities: Option<StrictValue>,
+    limits: Option<StrictValue>,
+    interface: Option<StrictValue>,
     #[serde(flatten)]
     unknown: Map<String, Value>,
 }
@@ -165,8 +165,8 @@ fn tool(
     if let Some(schema) = entry.schema.as_ref().filter(|schema| !schema.is_object()) {
         report.error(&format!("schema must be an object, found {}", kind(schema)));
     }
-    let requested = report.value(capabilities::capabilities(entry.capabilities.map(Strict::value), env, folder));
-    let limits = report.value(capabilities::limits(entry.limits.map(Strict::value)));
+    let requested = report.value(capabilities::capabilities(entry.capabilities.map(StrictValue::value), env, folder));
+    let limits = report.value(capabilities::limits(entry.limits.map(StrictValue::value)));
     let mut stated = Statement::default();
     if let Some(fields) = entry.interface.and_then(|fields| report.value(members("interface", fields.value()))) {
         stated.read("interface", fields, &ENTRYS_OWN, report);

@@ -1,20 +1,20 @@
-//! For whom a tool is: the tags, the models and the servers' abilities without which it is neither shown nor called.
+//! Conditions of a tool's availability: tags of the run, models, and features of the model's server.
 
 use super::glob::Glob;
 
-/// What has to hold for a tool to be there.
+/// Conditions that must all hold for a tool to be listed and called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Enablement {
-    /// What it is, in words by which others choose it.
+    /// Tags of the tool itself.
     pub tags: Vec<String>,
-    /// The tags that a run must have.
+    /// Tags that the run must have.
     pub required_tags: Vec<String>,
-    /// The tags that a run must not have.
+    /// Tags that the run must not have.
     pub forbidden_tags: Vec<String>,
-    /// The models that it is for; empty, every one. Where no model is known, none is excluded.
+    /// Models that may use the tool; empty for every model. If the model is unknown, the tool is available.
     pub models: Vec<Glob>,
-    /// What the model's server must be able to do, such as `custom_tools` (tools that take text)
-    /// or `media_results` (pictures in answers). Where no server is known, nothing
-    /// is missing.
+    /// Features that the model's server must support, such as `custom_tools` (tools that take text) or `media_results`
+    /// (images in results). If the server is unknown, all features are assumed.
     pub provider: Vec<String>,
 }

@@ -1,88 +1,96 @@
-//! A fact about a tool, and where it is from. What nobody declared and nothing proves stands at its safe default.
+//! Fact about a tool with its basis. A fact that is neither declared nor inferred has its safe default.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Where a fact is from.
+/// Basis of a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
-    /// The tool's source says so.
+    /// Declared by the source of the tool.
     Declared,
-    /// It follows from the component's bytes or from what the sandbox enforces.
+    /// Inferred from the bytes of the component or from the rules of the sandbox.
     Inferred,
-    /// Nobody says anything: the safe value.
+    /// Neither declared nor inferred: the safe default.
     Default,
 }
 
-/// A value with its basis.
+/// Value with its basis.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Fact<T> {
-    /// What holds.
+    /// Value of the fact.
     pub value: T,
-    /// Why it holds.
+    /// Basis of the value.
     pub basis: Basis,
 }
 
 impl<T> Fact<T> {
-    /// A fact that nobody stated.
+    /// Creates a fact with a default value.
     pub fn default(value: T) -> Self {
         Self { value, basis: Basis::Default }
     }
 
-    /// Takes what was proven, unless the source says something itself.
+    /// Creates a fact that the source of the tool declares.
+    pub fn declared(value: T) -> Self {
+        Self { value, basis: Basis::Declared }
+    }
+
+    /// Replaces the value with an inferred one, unless the value is declared.
     pub fn infer(&mut self, value: T) {
         if self.basis != Basis::Declared {
             *self = Self { value, basis: Basis::Inferred };
         }
     }
 
-    /// Takes what was proven, whatever the source says.
+    /// Replaces the value with an inferred one, even if the value is declared.
     pub fn prove(&mut self, value: T) {
         *self = Self { value, basis: Basis::Inferred };
     }
 }
 
-/// A fact as it is shown and exported.
+/// Row of the table of facts, for display and export.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Row {
-    /// The partition it belongs to.
+    /// Partition of the fact.
     pub partition: &'static str,
-    /// Its name in the Agent Tool interface.
+    /// Name of the fact in the Agent Tool interface.
     pub field: &'static str,
-    /// Its value as JSON.
+    /// Value as JSON.
     pub value: Value,
-    /// Why it holds.
+    /// Basis of the value.
     pub basis: Basis,
 }
 
-/// A kind of value that a source can state in JSON.
-pub(crate) trait Stated: Sized {
-    /// What is wanted, for messages.
-    const WANTED: &'static str;
-    /// The same of an array of them.
-    const WANTED_SEVERAL: &'static str = "an array";
+/// Type of a fact's value, with its JSON form in a source.
+pub(crate) trait FactValue: Sized {
+    /// Description of the expected JSON, for messages.
+    const EXPECTED: &'static str;
+    /// Description of an array of such values, for messages.
+    const EXPECTED_ARRAY: &'static str = "an array";
 
-    /// The value that the JSON is, if it is one.
+    /// Reads a value from JSON; `None` if the JSON has another type.
     fn read(value: Value) -> Option<Self>;
 }
 
-impl Stated for bool {
-    const WANTED: &'static str = "true or false";
+impl FactValue for bool {
+    const EXPECTED: &'static str = "true or false";
 
     fn read(value: Value) -> Option<Self> {
         match value {
             Value::Bool(value) => Some(value),
-            // Records may hold the word; another text is an expression that only its own runtime could evaluate.
+            // Agent Tool records may contain the word. Any other text is an expression that only the runtime of the
+            // record could evaluate.
             Value::String(text) => text.parse().ok(),
             _ => None,
         }
     }
 }
 
-impl Stated for String {
-    const WANTED: &'static str = "a string";
-    const WANTED_SEVERAL: &'static str = "an array of strings";
+impl FactValue for String {
+    const EXPECTED: &'static str = "a string";
+    const EXPECTED_ARRAY: &'static str = "an array of strings";
 
     fn read(value: Value) -> Option<Self> {
         match value {
@@ -92,32 +100,32 @@ impl Stated for String {
     }
 }
 
-impl Stated for usize {
-    const WANTED: &'static str = "a positive whole number";
+impl FactValue for usize {
+    const EXPECTED: &'static str = "a positive whole number";
 
     fn read(value: Value) -> Option<Self> {
         value.as_u64().and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0)
     }
 }
 
-impl Stated for Value {
-    const WANTED: &'static str = "an object";
+impl FactValue for Value {
+    const EXPECTED: &'static str = "an object";
 
     fn read(value: Value) -> Option<Self> {
         value.is_object().then_some(value)
     }
 }
 
-impl<T: Stated> Stated for Option<T> {
-    const WANTED: &'static str = T::WANTED;
+impl<T: FactValue> FactValue for Option<T> {
+    const EXPECTED: &'static str = T::EXPECTED;
 
     fn read(value: Value) -> Option<Self> {
         T::read(value).map(Some)
     }
 }
 
-impl<T: Stated> Stated for Vec<T> {
-    const WANTED: &'static str = T::WANTED_SEVERAL;
+impl<T: FactValue> FactValue for Vec<T> {
+    const EXPECTED: &'static str = T::EXPECTED_ARRAY;
 
     fn read(value: Value) -> Option<Self> {
         match value {

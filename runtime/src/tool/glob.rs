@@ -1,110 +1,119 @@
-//! Patterns over names: `*` stands for any text, `?` for one character, everything else for itself.
+//! Glob patterns over names: `*` matches any text, `?` matches one character, and every other character matches itself.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The most characters of a pattern. A text is gone through once, at the cost of a [`WORD`]-th of them for each of its
-/// characters, whatever the pattern is.
+/// Maximum length of a pattern in characters. Matching visits each character of the text once and costs a [`WORD`]-th of
+/// the pattern's length per character, for every pattern.
 const MAX_CHARS: usize = 1024;
-/// The characters of a pattern that are compared at once.
+/// Number of pattern positions that one machine word represents.
 const WORD: usize = u64::BITS as usize;
-/// The most characters of a pattern that a message shows.
+/// Maximum number of characters of a pattern in a message.
 const MAX_SHOWN: usize = 100;
 
-/// A pattern over a whole name or text.
+/// Pattern that matches a whole name or text.
 #[derive(Debug, Clone)]
 pub struct Glob {
     text: String,
-    /// The least characters of a text: each is a place in the pattern.
+    /// Number of positions, that is of characters other than `*`: the minimum length of a matching text.
     length: usize,
-    /// The places at which a character of its own stands, by that character in order.
-    own: Vec<(char, Places)>,
-    /// The places at which any one character may stand.
-    one: Places,
-    /// The places before which any text may stand, the end included.
-    any: Places,
+    /// Positions of each literal character, sorted by character.
+    literals: Vec<(char, Positions)>,
+    /// Positions of `?`.
+    single: Positions,
+    /// Positions that follow a `*`, including the end of the pattern.
+    after_star: Positions,
 }
 
-/// A set of places, one bit for each, in words of [`WORD`].
-type Places = Vec<u64>;
+/// Set of positions in a pattern, one bit per position, in words of [`WORD`] bits.
+type Positions = Vec<u64>;
+
+/// Error of parsing a [`Glob`]: more than the maximum number of characters.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a pattern has more than {MAX_CHARS} characters: `{start}…`")]
+pub struct GlobError {
+    /// Start of the pattern.
+    start: String,
+}
 
 impl Glob {
-    /// Whether the whole text is as the pattern says.
+    /// Returns `true` if the pattern matches the whole text.
     pub fn is_match(&self, text: &str) -> bool {
         if self.is_everything() {
             return true;
         }
-        // The places up to which the pattern has matched what was gone through.
-        let mut reached = vec![0_u64; self.any.len()];
+        // Positions up to which the pattern matches the text so far.
+        let mut reached = vec![0_u64; self.after_star.len()];
         reached[0] = 1;
         for c in text.chars() {
-            let own = self.own.binary_search_by_key(&c, |(own, _)| *own).ok().map(|at| &self.own[at].1);
+            let found = self.literals.binary_search_by_key(&c, |(literal, _)| *literal).ok();
+            let literal = found.map(|index| &self.literals[index].1);
             let (mut carry, mut alive) = (0, 0);
-            for (at, places) in reached.iter_mut().enumerate() {
-                let fits = self.one[at] | own.map_or(0, |own| own[at]);
-                let moved = *places & fits;
-                *places = moved << 1 | carry | *places & self.any[at];
+            for (index, positions) in reached.iter_mut().enumerate() {
+                let accepting = self.single[index] | literal.map_or(0, |literal| literal[index]);
+                let moved = *positions & accepting;
+                *positions = moved << 1 | carry | *positions & self.after_star[index];
                 carry = moved >> (WORD - 1);
-                alive |= *places;
+                alive |= *positions;
             }
             if alive == 0 {
                 return false;
             }
         }
-        has(&reached, self.length)
+        contains(&reached, self.length)
     }
 
-    /// Whether it matches every text.
+    /// Returns `true` if the pattern matches every text.
     pub fn is_everything(&self) -> bool {
-        self.length == 0 && has(&self.any, 0)
+        self.length == 0 && contains(&self.after_star, 0)
     }
 
-    /// The pattern as it was written.
+    /// Returns the text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 }
 
-fn has(places: &[u64], at: usize) -> bool {
-    places[at / WORD] >> (at % WORD) & 1 == 1
+fn contains(positions: &[u64], position: usize) -> bool {
+    positions[position / WORD] >> (position % WORD) & 1 == 1
 }
 
-fn set(places: &mut [u64], at: usize) {
-    places[at / WORD] |= 1 << (at % WORD);
+fn insert(positions: &mut [u64], position: usize) {
+    positions[position / WORD] |= 1 << (position % WORD);
 }
 
 impl FromStr for Glob {
-    type Err = String;
+    type Err = GlobError;
 
-    fn from_str(glob: &str) -> Result<Self, String> {
+    fn from_str(glob: &str) -> Result<Self, GlobError> {
         if let Some((end, _)) = glob.char_indices().nth(MAX_CHARS) {
-            let shown: String = glob[..end].chars().take(MAX_SHOWN).collect();
-            return Err(format!("a pattern has more than {MAX_CHARS} characters: `{shown}…`"));
+            return Err(GlobError { start: glob[..end].chars().take(MAX_SHOWN).collect() });
         }
         let length = glob.chars().filter(|c| *c != '*').count();
         let none = vec![0; length / WORD + 1];
-        let (mut own, mut one, mut any) = (Vec::<(char, Places)>::new(), none.clone(), none.clone());
-        let mut at = 0;
+        let mut literals = Vec::<(char, Positions)>::new();
+        let (mut single, mut after_star) = (none.clone(), none.clone());
+        let mut position = 0;
         for c in glob.chars() {
             match c {
                 '*' => {
-                    set(&mut any, at);
+                    insert(&mut after_star, position);
                     continue;
                 }
-                '?' => set(&mut one, at),
-                c => match own.iter_mut().find(|(known, _)| *known == c) {
-                    Some((_, places)) => set(places, at),
+                '?' => insert(&mut single, position),
+                c => match literals.iter_mut().find(|(known, _)| *known == c) {
+                    Some((_, positions)) => insert(positions, position),
                     None => {
-                        let mut places = none.clone();
-                        set(&mut places, at);
-                        own.push((c, places));
+                        let mut positions = none.clone();
+                        insert(&mut positions, position);
+                        literals.push((c, positions));
                     }
                 },
             }
-            at += 1;
+            position += 1;
         }
-        own.sort_unstable_by_key(|(c, _)| *c);
-        Ok(Self { text: glob.to_owned(), length, own, one, any })
+        literals.sort_unstable_by_key(|(c, _)| *c);
+        Ok(Self { text: glob.to_owned(), length, literals, single, after_star })
     }
 }
 
@@ -147,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_pattern_of_four_thousand_stars_is_refused() {
-        let error = "*a".repeat(2000).parse::<Glob>().unwrap_err();
+        let error = "*a".repeat(2000).parse::<Glob>().unwrap_err().to_string();
         assert!(error.starts_with("a pattern has more than 1024 characters: `*a*a") && error.len() < 200, "{error}");
         assert!("*".repeat(1025).parse::<Glob>().is_err() && "é".repeat(1025).parse::<Glob>().is_err());
     }

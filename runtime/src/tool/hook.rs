@@ -1,49 +1,55 @@
-//! Hooks that are scripts: what they hear, and when.
+//! Hooks implemented by scripts: the event, the priority and the conditions.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{Glob, Tool};
 
-/// A hook whose judgement is a script.
+/// Hook implemented by a script.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ScriptedHook {
-    /// Its name, its script, what it asks for and where it is from, in the words of a tool. No model is shown it.
+    /// Name, script, requested capabilities and origin, in the form of a tool. No model sees this tool.
     pub tool: Tool,
-    /// What it hears.
+    /// Event that the hook handles.
     pub event: HookPoint,
-    /// Lower is earlier.
+    /// Priority; hooks with lower values run first.
     pub priority: i32,
-    /// Of what it hears, what it is asked about.
+    /// Conditions for running the hook.
     pub when: When,
 }
 
-/// Something that happens in a run.
+/// Event of a run that hooks can handle.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HookPoint {
-    /// A run begins.
+    /// Start of a run.
     RunStart,
-    /// A run ends.
+    /// End of a run.
     RunEnd,
-    /// A model is about to be asked.
+    /// Before a request to the model.
     ModelPre,
-    /// A model has answered.
+    /// After a response of the model.
     ModelPost,
-    /// A call is about to run.
+    /// Before a tool call.
     ToolPre,
-    /// A call has run.
+    /// After a tool call.
     ToolPost,
-    /// Whatever an embedder calls so: `custom.` and this name.
+    /// Event of an embedder: `custom.` and this name.
     Custom(String),
 }
 
-/// What an event's own name begins with where it is no event of ours.
+/// Prefix of the names of custom events.
 const CUSTOM: &str = "custom.";
 
+/// Error of parsing a [`HookPoint`]: an unknown name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown event `{0}`")]
+pub struct UnknownHookPoint(String);
+
 impl HookPoint {
-    /// Those with a name of ours.
-    pub const OWN: [Self; 6] =
+    /// All events of the runtime itself.
+    pub const BUILTIN: [Self; 6] =
         [Self::RunStart, Self::RunEnd, Self::ModelPre, Self::ModelPost, Self::ToolPre, Self::ToolPost];
 }
 
@@ -62,23 +68,25 @@ impl fmt::Display for HookPoint {
 }
 
 impl FromStr for HookPoint {
-    type Err = ();
+    type Err = UnknownHookPoint;
 
-    fn from_str(text: &str) -> Result<Self, ()> {
+    fn from_str(text: &str) -> Result<Self, UnknownHookPoint> {
         if let Some(name) = text.strip_prefix(CUSTOM).filter(|name| !name.is_empty()) {
             return Ok(Self::Custom(name.to_owned()));
         }
-        Self::OWN.into_iter().find(|event| event.to_string() == text).ok_or(())
+        let found = Self::BUILTIN.into_iter().find(|event| event.to_string() == text);
+        found.ok_or_else(|| UnknownHookPoint(text.to_owned()))
     }
 }
 
-/// Which of the events that it hears a hook is asked about: all conditions have to hold.
+/// Conditions for running a hook; all must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct When {
-    /// The tool's name is like one of these; empty for every tool.
+    /// Patterns of which one must match the name of the tool; empty for every tool.
     pub tools: Vec<Glob>,
-    /// The texts of these arguments are like these.
+    /// Patterns that must match the texts of these arguments.
     pub arguments: Vec<(String, Glob)>,
-    /// A Starlark expression over `event` and `payload` is true.
+    /// Starlark expression over `event` and `payload` that must be true.
     pub expression: Option<String>,
 }

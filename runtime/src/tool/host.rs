@@ -1,5 +1,5 @@
-//! The host of a request or of a grant: a name in its one normal form, or an address. What could be read in two ways is
-//! refused, not guessed at: other programs might read it the other way.
+//! Host of a request or of a grant: a DNS name in its single normal form, or an IP address. Ambiguous text is rejected,
+//! because other programs may interpret it differently.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,52 +7,100 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use idna::AsciiDenyList;
 use idna::uts46::{DnsLength, Hyphens, Uts46};
 
-/// A host.
+/// DNS name or IP address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// A DNS name: ASCII, lower case, international labels as Punycode, without a trailing dot.
+    /// DNS name: ASCII, lower case, international labels as Punycode, without a trailing dot.
     Name(String),
-    /// An address.
+    /// IP address.
     Address(IpAddr),
 }
 
+/// Reason why a text is not a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HostError {
+    /// Empty text.
+    Empty,
+    /// Opening bracket without a closing one.
+    UnclosedBracket,
+    /// Brackets around something other than an IPv6 address.
+    InvalidIpv6,
+    /// Characters outside ASCII in a host that must already be normalized.
+    NotAscii,
+    /// Name that differs from its normal form in more than case.
+    NotNormalized,
+    /// Trailing dot.
+    TrailingDot,
+    /// Invalid DNS name.
+    InvalidName,
+    /// Numeric last label: many programs read such a name as an IPv4 address.
+    NumericLabel,
+}
+
+impl HostError {
+    /// Returns the message.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            HostError::Empty => "there is no host",
+            HostError::UnclosedBracket => "the `]` is missing",
+            HostError::InvalidIpv6 => "no IPv6 address stands in the brackets",
+            HostError::NotAscii => "the host is not ASCII: an international name is sent as Punycode",
+            HostError::NotNormalized => "the host is not in its normal form",
+            HostError::TrailingDot => "the host ends in a dot",
+            HostError::InvalidName => "the host is no DNS name",
+            HostError::NumericLabel => {
+                "the host ends in a number: an IPv4 address is four decimal numbers without leading zeros"
+            }
+        }
+    }
+}
+
+impl fmt::Display for HostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::error::Error for HostError {}
+
 impl Host {
-    /// A host as a person writes it: international names are normalised (UTS #46).
+    /// Parses a host as a person writes it; international names are normalized (UTS #46).
     ///
     /// # Errors
     ///
-    /// Why it is no host.
-    pub fn read(text: &str) -> Result<Self, &'static str> {
+    /// [`HostError`] if the text is not a host or is ambiguous.
+    pub fn parse(text: &str) -> Result<Self, HostError> {
         if let Some(inside) = text.strip_prefix('[') {
-            let inside = inside.strip_suffix(']').ok_or("the `]` is missing")?;
-            let address: Ipv6Addr = inside.parse().map_err(|_| "no IPv6 address stands in the brackets")?;
+            let inside = inside.strip_suffix(']').ok_or(HostError::UnclosedBracket)?;
+            let address: Ipv6Addr = inside.parse().map_err(|_| HostError::InvalidIpv6)?;
             return Ok(Host::Address(address.into()));
         }
         if let Ok(address) = text.parse::<Ipv4Addr>() {
             return Ok(Host::Address(address.into()));
         }
-        name(text).map(Host::Name)
+        parse_name(text).map(Host::Name)
     }
 
-    /// A host as a request has to write it: nothing has to be normalised but the case.
+    /// Parses the host of a request, which must already be normalized except for case.
     ///
     /// # Errors
     ///
-    /// Why it is refused.
-    pub fn strict(text: &str) -> Result<Self, &'static str> {
+    /// [`HostError`] as for [`Host::parse`], or if normalization changes more than case.
+    pub fn parse_strict(text: &str) -> Result<Self, HostError> {
         if !text.is_ascii() {
-            return Err("the host is not ASCII: an international name is sent as Punycode");
+            return Err(HostError::NotAscii);
         }
-        let host = Self::read(text)?;
+        let host = Self::parse(text)?;
         match &host {
-            Host::Name(name) if !name.eq_ignore_ascii_case(text) => Err("the host is not in its normal form"),
+            Host::Name(name) if !name.eq_ignore_ascii_case(text) => Err(HostError::NotNormalized),
             _ => Ok(host),
         }
     }
 }
 
 impl fmt::Display for Host {
-    /// As it stands in an authority: an IPv6 address in brackets.
+    /// Formats the host as in a URL authority: an IPv6 address in brackets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Host::Name(name) => f.write_str(name),
@@ -62,33 +110,33 @@ impl fmt::Display for Host {
     }
 }
 
-/// `HOST[:PORT]`, parted: a colon in brackets belongs to an address.
+/// Splits `HOST[:PORT]` into host and port. A colon inside brackets belongs to an IPv6 address.
 pub(crate) fn split_port(authority: &str) -> (&str, Option<&str>) {
-    match authority.rsplit_once(':').filter(|(_, behind)| !behind.contains(']')) {
+    match authority.rsplit_once(':').filter(|(_, port)| !port.contains(']')) {
         Some((host, port)) => (host, Some(port)),
         None => (authority, None),
     }
 }
 
-/// A DNS name in its normal form.
-fn name(text: &str) -> Result<String, &'static str> {
+/// Parses a DNS name into its normal form.
+fn parse_name(text: &str) -> Result<String, HostError> {
     if text.is_empty() {
-        return Err("there is no host");
+        return Err(HostError::Empty);
     }
     if text.ends_with('.') {
-        return Err("the host ends in a dot");
+        return Err(HostError::TrailingDot);
     }
     let ascii = Uts46::new().to_ascii(text.as_bytes(), AsciiDenyList::URL, Hyphens::Allow, DnsLength::Verify);
-    let ascii = ascii.map_err(|_| "the host is no DNS name")?;
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.');
-    if !ascii.bytes().all(plain) {
-        return Err("the host is no DNS name");
+    let ascii = ascii.map_err(|_| HostError::InvalidName)?;
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.');
+    if !ascii.bytes().all(is_plain) {
+        return Err(HostError::InvalidName);
     }
-    // Such a name is an IPv4 address for many programs: `127.1`, `0x7f.1`, `2130706433`, `0177.0.0.1`.
+    // Many programs read such a name as an IPv4 address: `127.1`, `0x7f.1`, `2130706433`, `0177.0.0.1`.
     let last = ascii.rsplit('.').next().unwrap_or_default();
-    let hexadecimal = last.strip_prefix("0x").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    if hexadecimal || last.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err("the host ends in a number: an IPv4 address is four decimal numbers without leading zeros");
+    let is_hexadecimal = last.strip_prefix("0x").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    if is_hexadecimal || last.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(HostError::NumericLabel);
     }
     Ok(ascii.into_owned())
 }
@@ -121,19 +169,19 @@ mod tests {
             ("my_service", "my_service"),
             ("ｅxample。com", "example.com"),
         ] {
-            assert_eq!(Host::read(text), Ok(Host::Name(normal.into())), "{text}");
+            assert_eq!(Host::parse(text), Ok(Host::Name(normal.into())), "{text}");
         }
         // The first letter is Cyrillic: another name.
-        assert_ne!(Host::read("еxample.com"), Host::read("example.com"));
+        assert_ne!(Host::parse("еxample.com"), Host::parse("example.com"));
     }
 
     #[test]
     fn a_request_writes_the_normal_form() {
         for text in ["example.com", "Example.COM", "xn--e1afmkfd.xn--p1ai", "127.0.0.1", "[::1]", "localhost"] {
-            assert!(Host::strict(text).is_ok(), "{text}");
+            assert!(Host::parse_strict(text).is_ok(), "{text}");
         }
         for text in ["пример.рф", "ｅxample.com", "example。com"] {
-            assert!(Host::strict(text).is_err(), "{text}");
+            assert!(Host::parse_strict(text).is_err(), "{text}");
         }
     }
 
@@ -171,9 +219,9 @@ mod tests {
             "xn--a",
             "a\u{0}b.com",
         ] {
-            assert!(Host::read(text).is_err(), "{text:?}");
+            assert!(Host::parse(text).is_err(), "{text:?}");
         }
-        assert!(Host::read(&format!("{}.com", "a".repeat(64))).is_err());
-        assert!(Host::read(&"a.".repeat(130)).is_err());
+        assert!(Host::parse(&format!("{}.com", "a".repeat(64))).is_err());
+        assert!(Host::parse(&"a.".repeat(130)).is_err());
     }
 }

@@ -1,9 +1,10 @@
-//! How much a call may use. Every field is finite, and each has a test that exceeds it.
+//! Resource limits of a call. Every field except fuel is finite by default, and each limit has a test that exceeds it.
 
 use std::time::Duration;
 
-/// The limits of one call.
+/// Limits of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Wall-clock time from instantiation to the end of the call.
     pub deadline: Duration,
@@ -15,30 +16,47 @@ pub struct Limits {
     pub stderr: usize,
     /// Host resources (open files, streams, pollables) held at once.
     pub handles: usize,
-    /// Bytes that a call may write to its folders, and by which it may make files grow: nothing that is overwritten,
-    /// cut off or removed is given back.
+    /// Bytes that a call may write to its folders, and by which it may make files grow. Overwriting, truncating or
+    /// removing files frees nothing.
     pub disk_bytes: u64,
-    /// Files, folders and links that a call may make in its folders; none that is removed is given back.
+    /// Files, folders and links that a call may create in its folders. Removing them frees nothing.
     pub disk_entries: u64,
     /// Bytes that one host call may copy out of the guest.
     pub host_call: usize,
-    /// Units of fuel, about one an instruction; counting them costs time, so `None` leaves them uncounted.
+    /// Units of fuel, about one per instruction. Counting fuel costs time; with `None` it is not counted.
     pub fuel: Option<u64>,
-    /// HTTP requests of a call together.
+    /// HTTP requests of a call in total.
     pub requests: usize,
-    /// HTTP requests that are under way at once, until their response was read or dropped.
+    /// Concurrent HTTP requests. A request ends when its response has been read or dropped.
     pub requests_at_once: usize,
-    /// Bytes of one request's or response's head: its URL or status line and its headers.
+    /// Bytes of the head of one request or response: URL or status line, and headers.
     pub http_head: usize,
-    /// Bytes of one request's body.
+    /// Bytes of the body of one request.
     pub request_body: usize,
-    /// Bytes of all response bodies of a call together, as they are received: nothing is decompressed here.
+    /// Bytes of all response bodies of a call together, as received: the host decompresses nothing.
     pub received: usize,
 }
 
 impl Limits {
-    /// What is within both.
-    pub(crate) fn least(&self, other: &Self) -> Self {
+    /// Maximum deadline from any source: a day.
+    pub const MAX_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
+    /// Bytes of the engine's stack for guest frames, equal for every call.
+    pub const STACK: usize = 512 * 1024;
+    /// Maximum number of core instances of one component: its program, its adapter, their shims, and the shared libraries
+    /// of an interpreter. The sandbox reserves this number for each slot, so components do not compete for instances.
+    pub const INSTANCES: u32 = 64;
+    /// Maximum number of memories of one component.
+    pub const MEMORIES: u32 = 4;
+    /// Maximum number of tables of one component.
+    pub const TABLES: u32 = 32;
+
+    /// Returns the default limits with another deadline.
+    pub fn with_deadline(deadline: Duration) -> Self {
+        Self { deadline, ..Self::default() }
+    }
+
+    /// Returns the lower limit of both in every field.
+    pub(crate) fn min(&self, other: &Self) -> Self {
         Self {
             deadline: self.deadline.min(other.deadline),
             memory: self.memory.min(other.memory),
@@ -56,18 +74,6 @@ impl Limits {
             received: self.received.min(other.received),
         }
     }
-
-    /// The longest deadline that any source may set: a day.
-    pub const MAX_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
-    /// Bytes of the engine's stack for guest frames, the same for every call.
-    pub const STACK: usize = 512 * 1024;
-    /// The most core instances of one component: its program, its adapter, their shims, and the shared libraries of an
-    /// interpreter. The sandbox has room for all of them in each of its slots, so that no component takes another's.
-    pub const INSTANCES: u32 = 64;
-    /// The most memories of one component.
-    pub const MEMORIES: u32 = 4;
-    /// The most tables of one component.
-    pub const TABLES: u32 = 32;
 }
 
 impl Default for Limits {
@@ -91,8 +97,9 @@ impl Default for Limits {
     }
 }
 
-/// Limits that a source or an operator names; an absent one is left as it is.
+/// Limits from a source or an operator; an absent limit is unspecified.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LimitRequest {
     /// See [`Limits::deadline`].
     pub deadline: Option<Duration>,
@@ -113,7 +120,7 @@ pub struct LimitRequest {
 }
 
 impl LimitRequest {
-    /// This, and what it leaves open as `other` names it.
+    /// Fills unspecified limits from `other`.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             deadline: self.deadline.or(other.deadline),
@@ -127,22 +134,22 @@ impl LimitRequest {
         }
     }
 
-    /// This with nothing above `most`.
-    pub(crate) fn at_most(self, most: &Limits) -> Self {
+    /// Lowers each specified limit except fuel to that of `max`.
+    pub(crate) fn capped_at(self, max: &Limits) -> Self {
         Self {
-            deadline: self.deadline.map(|own| own.min(most.deadline)),
-            memory: self.memory.map(|own| own.min(most.memory)),
-            stdout: self.stdout.map(|own| own.min(most.stdout)),
-            disk_bytes: self.disk_bytes.map(|own| own.min(most.disk_bytes)),
-            disk_entries: self.disk_entries.map(|own| own.min(most.disk_entries)),
+            deadline: self.deadline.map(|own| own.min(max.deadline)),
+            memory: self.memory.map(|own| own.min(max.memory)),
+            stdout: self.stdout.map(|own| own.min(max.stdout)),
+            disk_bytes: self.disk_bytes.map(|own| own.min(max.disk_bytes)),
+            disk_entries: self.disk_entries.map(|own| own.min(max.disk_entries)),
             fuel: self.fuel,
-            requests: self.requests.map(|own| own.min(most.requests)),
-            received: self.received.map(|own| own.min(most.received)),
+            requests: self.requests.map(|own| own.min(max.requests)),
+            received: self.received.map(|own| own.min(max.received)),
         }
     }
 
-    /// `base` with what this names in its place.
-    pub fn over(&self, base: Limits) -> Limits {
+    /// Returns `base` with the specified limits replaced.
+    pub fn apply_to(&self, base: Limits) -> Limits {
         Limits {
             deadline: self.deadline.unwrap_or(base.deadline).min(Limits::MAX_DEADLINE),
             memory: self.memory.unwrap_or(base.memory),
@@ -156,35 +163,35 @@ impl LimitRequest {
         }
     }
 
-    /// What a tool may use that asks for this, where an operator sets `most`: it stands in the place of the defaults, and
-    /// nothing is above it. Only a source of the operator's own gets more than the defaults by asking, but for time, of
-    /// which whoever asks gets up to the longest that the operator names.
-    pub(crate) fn within(&self, most: &Self, defaults: Limits, is_operators: bool) -> Limits {
-        // The longest time is no time that a tool has by itself.
-        let deadline = most.deadline.map_or(defaults.deadline, |most| defaults.deadline.min(most));
-        let base = Limits { deadline, ..most.over(defaults) };
-        if is_operators {
-            return most.cap(self.over(base));
+    /// Returns the limits of a tool that requests these, under the operator's `ceiling`. A limit of the ceiling replaces
+    /// the default and is never exceeded. Only a trusted source can raise a limit above the default; the deadline is an
+    /// exception: any source can raise it up to the ceiling, or up to the default if the ceiling has no deadline.
+    pub(crate) fn resolve(&self, ceiling: &Self, defaults: Limits, is_trusted: bool) -> Limits {
+        // The ceiling can lower the default deadline, but does not raise it.
+        let deadline = ceiling.deadline.map_or(defaults.deadline, |max| defaults.deadline.min(max));
+        let base = Limits { deadline, ..ceiling.apply_to(defaults) };
+        if is_trusted {
+            return ceiling.cap(self.apply_to(base));
         }
-        let longest = most.deadline.unwrap_or(defaults.deadline).min(Limits::MAX_DEADLINE);
-        Limits { deadline: self.deadline.map_or(base.deadline, |asked| asked.min(longest)), ..self.cap(base) }
+        let max = ceiling.deadline.unwrap_or(defaults.deadline).min(Limits::MAX_DEADLINE);
+        Limits { deadline: self.deadline.map_or(base.deadline, |requested| requested.min(max)), ..self.cap(base) }
     }
 
-    /// `limits` with nothing above what this names.
+    /// Lowers each of `limits` to the specified limit.
     pub fn cap(&self, limits: Limits) -> Limits {
         let fuel = match (limits.fuel, self.fuel) {
-            (Some(asked), Some(most)) => Some(asked.min(most)),
-            (asked, most) => asked.or(most),
+            (Some(fuel), Some(max)) => Some(fuel.min(max)),
+            (fuel, max) => fuel.or(max),
         };
         Limits {
-            deadline: self.deadline.map_or(limits.deadline, |most| limits.deadline.min(most)),
-            memory: self.memory.map_or(limits.memory, |most| limits.memory.min(most)),
-            stdout: self.stdout.map_or(limits.stdout, |most| limits.stdout.min(most)),
-            disk_bytes: self.disk_bytes.map_or(limits.disk_bytes, |most| limits.disk_bytes.min(most)),
-            disk_entries: self.disk_entries.map_or(limits.disk_entries, |most| limits.disk_entries.min(most)),
+            deadline: self.deadline.map_or(limits.deadline, |max| limits.deadline.min(max)),
+            memory: self.memory.map_or(limits.memory, |max| limits.memory.min(max)),
+            stdout: self.stdout.map_or(limits.stdout, |max| limits.stdout.min(max)),
+            disk_bytes: self.disk_bytes.map_or(limits.disk_bytes, |max| limits.disk_bytes.min(max)),
+            disk_entries: self.disk_entries.map_or(limits.disk_entries, |max| limits.disk_entries.min(max)),
             fuel,
-            requests: self.requests.map_or(limits.requests, |most| limits.requests.min(most)),
-            received: self.received.map_or(limits.received, |most| limits.received.min(most)),
+            requests: self.requests.map_or(limits.requests, |max| limits.requests.min(max)),
+            received: self.received.map_or(limits.received, |max| limits.received.min(max)),
             ..limits
         }
     }
@@ -196,7 +203,8 @@ mod tests {
 
     #[test]
     fn a_ceiling_only_lowers() {
-        let asked = LimitRequest { memory: Some(1 << 30), fuel: Some(7), ..Default::default() }.over(Limits::default());
+        let asked =
+            LimitRequest { memory: Some(1 << 30), fuel: Some(7), ..Default::default() }.apply_to(Limits::default());
         let capped = LimitRequest { memory: Some(1 << 20), fuel: Some(9), ..Default::default() }.cap(asked);
         assert_eq!((capped.memory, capped.fuel), (1 << 20, Some(7)));
     }
@@ -205,25 +213,25 @@ mod tests {
     fn a_stranger_asks_for_less_and_an_operator_for_more() {
         let most = LimitRequest { memory: Some(1 << 30), deadline: Some(Duration::from_secs(5)), ..Default::default() };
         let asked = LimitRequest { memory: Some(1 << 40), stdout: Some(1 << 40), ..Default::default() };
-        let [own, strangers] = [true, false].map(|own| asked.within(&most, Limits::default(), own));
+        let [own, strangers] = [true, false].map(|own| asked.resolve(&most, Limits::default(), own));
         assert_eq!((own.memory, own.stdout), (1 << 30, 1 << 40));
         assert_eq!((strangers.memory, strangers.stdout), (1 << 30, Limits::default().stdout));
         let less = LimitRequest { memory: Some(7), fuel: Some(8), ..Default::default() };
-        let less = less.within(&most, Limits::default(), false);
+        let less = less.resolve(&most, Limits::default(), false);
         assert_eq!((less.memory, less.fuel, less.deadline), (7, Some(8), Duration::from_secs(5)));
         let none = LimitRequest::default();
         let longest = LimitRequest { deadline: Some(Duration::from_secs(3600)), ..Default::default() };
-        assert_eq!(none.within(&longest, Limits::default(), true).deadline, Limits::default().deadline);
+        assert_eq!(none.resolve(&longest, Limits::default(), true).deadline, Limits::default().deadline);
         let long = LimitRequest { deadline: Some(Duration::from_secs(99)), ..Default::default() };
-        assert_eq!(long.within(&none, Limits::default(), false).deadline, Limits::default().deadline);
-        assert_eq!(long.within(&most, Limits::default(), true).deadline, Duration::from_secs(5));
-        assert_eq!(long.within(&longest, Limits::default(), false).deadline, Duration::from_secs(99));
-        assert_eq!(long.within(&most, Limits::default(), false).deadline, Duration::from_secs(5));
+        assert_eq!(long.resolve(&none, Limits::default(), false).deadline, Limits::default().deadline);
+        assert_eq!(long.resolve(&most, Limits::default(), true).deadline, Duration::from_secs(5));
+        assert_eq!(long.resolve(&longest, Limits::default(), false).deadline, Duration::from_secs(99));
+        assert_eq!(long.resolve(&most, Limits::default(), false).deadline, Duration::from_secs(5));
     }
 
     #[test]
     fn no_source_sets_a_deadline_beyond_a_day() {
-        let asked = LimitRequest { deadline: Some(Duration::MAX), ..Default::default() }.over(Limits::default());
+        let asked = LimitRequest { deadline: Some(Duration::MAX), ..Default::default() }.apply_to(Limits::default());
         assert_eq!(asked.deadline, Limits::MAX_DEADLINE);
     }
 }

@@ -1,7 +1,6 @@
-//! The record that every dialect becomes: one [`Tool`]. It is data, read from bytes without running a guest, and keeps
-//! what it was made from, so that nothing a source said is lost. It knows no dialect.
+//! Common representation of tools from all source formats: the [`Tool`]. A tool is plain data, read without running a
+//! guest, and retains its source text and unknown fields. This module does not depend on any source format.
 
-mod bounds;
 mod capability;
 mod destination;
 mod enablement;
@@ -12,12 +11,12 @@ mod host;
 mod import;
 mod interface;
 mod limits;
+mod mask;
 mod resource;
 mod rich;
 mod rows;
 mod script;
 mod secret;
-mod shape;
 mod text;
 pub mod typed;
 mod word;
@@ -31,61 +30,64 @@ use serde_json::{Map, Value};
 use crate::error::Error;
 
 pub use capability::{Access, Capabilities, FileRequest, FolderRequest, NetworkRequest};
-pub use destination::{Destination, Scheme};
-pub(crate) use destination::{is_method, port};
+pub use destination::{Destination, DestinationError, DestinationErrorReason, Scheme};
+pub(crate) use destination::{is_method, parse_port};
 pub use enablement::Enablement;
-pub(crate) use fact::Stated;
+pub(crate) use fact::FactValue;
 pub use fact::{Basis, Fact, Row};
-pub use glob::Glob;
-pub use hook::{HookPoint, ScriptedHook, When};
-pub use host::Host;
+pub use glob::{Glob, GlobError};
+pub use hook::{HookPoint, ScriptedHook, UnknownHookPoint, When};
 pub(crate) use host::split_port;
+pub use host::{Host, HostError};
 pub use import::Import;
 pub use interface::{
-    Availability, Discovery, EmptyResult, Execution, Identity, Interface, Interrupt, Permission, Persistence,
-    Rendering, ResultRules, Risk, Safety, Schemas, SiblingFailure, Validation, Visibility,
+    Availability, Discovery, EmptyResult, Execution, FieldError, Identity, Interface, Interrupt, Permission,
+    Persistence, Rendering, ResultRules, Risk, Safety, Schemas, SiblingFailure, Validation, Visibility,
 };
 pub use limits::{LimitRequest, Limits};
+pub(crate) use mask::masked;
 pub use resource::{Comparison, Operand, Resource, Use, ValueRule};
 pub use rich::{Rich, Says};
 pub use script::{Place, Script};
-pub use secret::{Placement, SLOT, SecretHost, SecretRequest, is_secret_name};
-pub(crate) use shape::masked;
+pub use secret::{
+    Placement, PlacementError, SLOT, SecretHost, SecretHostError, SecretHostErrorReason, SecretRequest, is_secret_name,
+};
 pub use text::{Grammar, Syntax, TextInput};
 
-/// A tool: what the model sees, what runs, what it asks for, and where it came from.
+/// Tool: description for the model, program, requested capabilities and origin.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Tool {
-    /// The unique name by which the model calls it.
+    /// Unique name for calls.
     pub name: String,
-    /// What the model reads when it decides whether to call it.
+    /// Description for the model.
     pub description: Option<String>,
-    /// The JSON Schema of the arguments, as its source gave it.
+    /// JSON Schema of the arguments, as in the source.
     pub parameters: Option<Value>,
-    /// How it takes text, where it does; the parameters are then those of an object that carries it.
+    /// Text input, for a tool that takes text. The parameters are then those of the object that carries the text.
     pub text: Option<TextInput>,
-    /// What is executed.
+    /// Implementation of the tool.
     pub body: Body,
-    /// What it asks for; see [`crate::policy::Grant`] for what it gets.
+    /// Requested capabilities; [`crate::policy::Grant`] holds the granted ones.
     pub requested: Capabilities,
-    /// The limits it sets for itself.
+    /// Requested limits.
     pub limits: LimitRequest,
-    /// How it behaves.
+    /// Behavior of the tool.
     pub interface: Interface,
-    /// For whom it is.
+    /// Conditions of availability.
     pub enablement: Enablement,
-    /// What its program imports, and so all that it can reach; `None` where its bytes do not tell.
+    /// Imports of the program, and so everything that it can access; `None` if unknown.
     pub imports: Option<Arc<[Import]>>,
-    /// Why it cannot be called, where its source says so.
+    /// Reason for which the source disables the tool.
     pub disabled: Option<Disabled>,
-    /// Why nothing can be run for it: its entry or its program is wrong. It keeps its name, and every call is refused.
+    /// Fault in the tool's entry or program. The tool keeps its name, and every call fails.
     pub unusable: Option<Arc<Unusable>>,
-    /// Where it came from.
+    /// Origin of the tool.
     pub origin: Origin,
 }
 
 impl Tool {
-    /// A tool of which nothing else is known.
+    /// Creates a tool with defaults in all other fields.
     pub(crate) fn new(name: impl Into<String>, body: Body, origin: Origin) -> Self {
         Self {
             name: name.into(),
@@ -104,87 +106,89 @@ impl Tool {
         }
     }
 
-    /// A tool of which only the name and the fault are known.
+    /// Creates an unusable tool with a name and a fault.
     pub(crate) fn broken(name: impl Into<String>, unusable: Unusable, origin: Origin) -> Self {
         Self { unusable: Some(Arc::new(unusable)), ..Self::new(name, Body::Absent, origin) }
     }
 
-    /// The plugin that it belongs to: the package of its program where that says so, else the program's file, else the source.
+    /// Returns the name of the tool's plugin: the package of its program if declared, else the file name of the program,
+    /// else that of the source.
     pub fn plugin(&self) -> String {
         let package = self.origin.unknown.get("package").and_then(|package| package.get("name")?.as_str());
         let file = || self.body.program().unwrap_or(&self.origin.path).file_stem().unwrap_or_default();
         package.map_or_else(|| file().to_string_lossy().into_owned(), str::to_owned)
     }
 
-    /// Whether the operator himself wrote what it asks for, so that what it names is allowed by that.
-    pub(crate) fn asks_for_its_operator(&self) -> bool {
+    /// Returns `true` if the operator wrote the request for capabilities, which allows the resources that it names.
+    pub(crate) fn is_requested_by_operator(&self) -> bool {
         self.origin.is_operators() && !self.requested.by_program
     }
 }
 
-/// The fault of a tool that cannot be used.
+/// Fault of a tool that cannot be used.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Unusable {
-    /// The reason in words for the model, without a path of the host.
-    pub why: String,
-    /// The fault as the operator is told it.
+    /// Reason for the model, without host paths.
+    pub reason: String,
+    /// Error for the operator.
     pub fault: Error,
 }
 
-/// Why a tool cannot be called, whatever the arguments.
+/// Declaration of a source that disables a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Disabled {
-    /// What of its source says so: a field.
-    pub by: &'static str,
-    /// Why, in words for the model.
-    pub why: String,
+    /// Field of the source that disables the tool.
+    pub field: &'static str,
+    /// Reason for the model.
+    pub reason: String,
 }
 
-/// What is executed when a tool is called.
+/// Implementation of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Body {
-    /// A program with the contract of a command: JSON on standard input, one line of JSON on standard output.
+    /// Command: a program that reads JSON from standard input and writes one line of JSON to standard output.
     Command {
-        /// The component or core module on the host.
+        /// Path of the component or core module on the host.
         program: PathBuf,
-        /// The guest's arguments; the first is the program's name as its source wrote it.
+        /// Arguments of the guest; the first is the name of the program as in the source.
         argv: Vec<String>,
     },
-    /// A tool of a component with the contract of rich tools.
+    /// Tool of a component that implements the interface of rich tools.
     Rich(Arc<Rich>),
-    /// A function that a component exports.
+    /// Exported function of a component.
     Typed(Arc<typed::Typed>),
-    /// A script, run by the interpreter.
+    /// Script for the interpreter.
     Script(Arc<Script>),
-    /// Nothing: the tool is known, and somebody else has to bring what it does.
+    /// No implementation: another source must provide it.
     Absent,
-    /// Something that the host does itself, with no program and no grant.
+    /// Function of the host, without a program and without a grant.
     Builtin(Builtin),
 }
 
-/// What the host can do itself.
+/// Tool that the host implements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Builtin {
-    /// Open a part of an answer that was too long to be told whole.
+    /// Reads a part of a result that exceeded the inline limit.
     ReadResult,
-    /// Find tools that the model was not shown, and load them.
+    /// Finds deferred tools and loads them.
     ToolSearch,
-    /// Tell what has become of a call that goes on.
+    /// Returns the state of a background task.
     TaskPoll,
-    /// The same when it has ended.
+    /// Waits for the end of a background task and returns its state.
     TaskAwait,
 }
 
 impl Builtin {
-    /// Everything.
+    /// All builtin tools.
     pub const ALL: [Self; 4] = [Self::ReadResult, Self::ToolSearch, Self::TaskPoll, Self::TaskAwait];
 }
 
 impl Body {
-    /// The file that holds the program, where there is one.
+    /// Returns the path of the program, if the tool has one.
     pub fn program(&self) -> Option<&Path> {
         match self {
             Body::Command { program, .. } => Some(program),
@@ -257,7 +261,7 @@ pub enum Format {
 pub(crate) mod tests {
     use super::*;
 
-    /// A tool of which nothing is known but its name.
+    /// Creates a command tool with a name and defaults in all other fields.
     pub(crate) fn plain(name: &str) -> Tool {
         let body = Body::Command { program: PathBuf::new(), argv: Vec::new() };
         Tool::new(name, body, Origin::of(Format::Component, Path::new("")))

@@ -1,74 +1,77 @@
-//! What a record says about single arguments: rules over their values, and which of them name files or hosts.
+//! Declarations about single arguments: rules over their values, and resources that they name.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::fact::Stated;
+use super::fact::FactValue;
 use super::word::words;
 
-/// A rule over values that a schema cannot express. It holds where an argument that it names is absent.
+/// Rule over values that a schema cannot express. The rule holds if one of its arguments is absent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ValueRule {
-    /// The argument, as a JSON pointer such as `/start`.
+    /// Argument as a JSON pointer such as `/start`.
     pub field: String,
-    /// How it has to compare.
+    /// Required comparison.
     pub is: Comparison,
-    /// With what: another argument (`{"field": "/end"}`) or a value.
+    /// Right-hand operand: another argument (`{"field": "/end"}`) or a value.
     pub than: Operand,
-    /// What the model is told of a breach; absent, the rule itself.
+    /// Error message for the model; by default the rule itself.
     pub message: Option<String>,
 }
 
-/// What a value is compared with.
+/// Right-hand operand of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 #[serde(rename_all = "lowercase")]
 pub enum Operand {
-    /// Another argument, as a JSON pointer.
+    /// Another argument as a JSON pointer.
     Field(String),
-    /// A value.
+    /// Constant.
     #[serde(untagged)]
     Value(Value),
 }
 
 words! {
-    /// How two values compare: numbers by size, strings by their text.
+    /// Comparison of two values: numbers by size, strings by their text.
     Comparison {
-        /// The same value.
+        /// Equal.
         Equal = "==",
-        /// Not the same value.
+        /// Not equal.
         NotEqual = "!=",
-        /// Smaller.
+        /// Less.
         Less = "<",
-        /// Smaller or the same.
+        /// Less or equal.
         AtMost = "<=",
-        /// Larger.
+        /// Greater.
         More = ">",
-        /// Larger or the same.
+        /// Greater or equal.
         AtLeast = ">=",
     }
-    /// What a tool would do with what an argument names.
+    /// Use of a resource that an argument names.
     Use {
-        /// Read a file or folder.
+        /// Reading of a file or folder.
         Read = "read",
-        /// Create, change or delete a file or folder.
+        /// Creation, change or deletion of a file or folder.
         Write = "write",
-        /// Connect to a host, named by itself or by a URL.
+        /// Connection to a host, given by its name or by a URL.
         Connect = "connect",
     }
 }
 
-/// An argument that names a file or a host.
+/// Argument that names a file or a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Resource {
-    /// The argument, as a JSON pointer such as `/path`; an array there names several.
+    /// Argument as a JSON pointer such as `/path`; an array there names several resources.
     pub field: String,
-    /// What the tool would do with it.
+    /// Use of the resource by the tool.
     pub r#use: Use,
 }
 
-impl Stated for ValueRule {
-    const WANTED: &'static str = "an object with `field`, `is` and `than`";
-    const WANTED_SEVERAL: &'static str = "an array of objects with `field` (a JSON pointer), `is` (`==`, `!=`, `<`, `<=`, `>` or `>=`) and `than` (a value, or an object with `field`)";
+impl FactValue for ValueRule {
+    const EXPECTED: &'static str = "an object with `field`, `is` and `than`";
+    const EXPECTED_ARRAY: &'static str = "an array of objects with `field` (a JSON pointer), `is` (`==`, `!=`, `<`, `<=`, `>` or `>=`) and `than` (a value, or an object with `field`)";
 
     fn read(value: Value) -> Option<Self> {
         let mut fields = object(value)?;
@@ -89,9 +92,9 @@ impl Stated for ValueRule {
     }
 }
 
-impl Stated for Resource {
-    const WANTED: &'static str = "an object with `field` and `use`";
-    const WANTED_SEVERAL: &'static str =
+impl FactValue for Resource {
+    const EXPECTED: &'static str = "an object with `field` and `use`";
+    const EXPECTED_ARRAY: &'static str =
         "an array of objects with `field` (a JSON pointer) and `use` (`read`, `write` or `connect`)";
 
     fn read(value: Value) -> Option<Self> {

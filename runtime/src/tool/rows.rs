@@ -1,4 +1,4 @@
-//! A tool as the table of its facts: those of its interface, and in their places those that stand in the tool itself.
+//! Table of a tool's facts: the fields of its interface, combined with the fields that the tool holds itself.
 
 use serde_json::{Value, json};
 
@@ -6,8 +6,8 @@ use super::fact::{Basis, Row};
 use super::{Body, Tool};
 
 impl Tool {
-    /// Every fact in the order of the standard's partitions, with its basis. A tool identifier that nobody stated is
-    /// made of the namespace and the name.
+    /// Returns every fact in the order of the standard's partitions. The default tool identifier is
+    /// `NAMESPACE.NAME`.
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         for mut row in self.interface.rows() {
@@ -17,7 +17,7 @@ impl Tool {
                     row.value = json!(format!("{namespace}.{}", self.name));
                 }
                 "runtime_input_schema" => {
-                    row = stated(row, self.parameters.clone());
+                    row = with_declared(row, self.parameters.clone());
                     if matches!(self.body, Body::Typed(_)) {
                         row.basis = Basis::Inferred;
                     }
@@ -26,11 +26,13 @@ impl Tool {
                     row.value = json!(self.model_input_schema());
                     row.basis = if row.value.is_null() { Basis::Default } else { Basis::Inferred };
                 }
-                "timeout_ms" => row = stated(row, self.limits.deadline.map(|deadline| json!(deadline.as_millis()))),
+                "timeout_ms" => {
+                    row = with_declared(row, self.limits.deadline.map(|deadline| json!(deadline.as_millis())));
+                }
                 _ => {}
             }
             let partition = row.partition;
-            let follows = match row.field {
+            let next = match row.field {
                 "tool_id" => Some(("name", json!(self.name), Basis::Declared)),
                 "search_hint" => {
                     let basis = if self.description.is_some() { Basis::Declared } else { Basis::Default };
@@ -39,14 +41,14 @@ impl Tool {
                 _ => None,
             };
             rows.push(row);
-            rows.extend(follows.map(|(field, value, basis)| Row { partition, field, value, basis }));
+            rows.extend(next.map(|(field, value, basis)| Row { partition, field, value, basis }));
         }
         rows
     }
 }
 
-/// A row whose value stands in the tool itself, where it has one.
-fn stated(row: Row, value: Option<Value>) -> Row {
+/// Returns the row with the value that the tool declares itself, if any.
+fn with_declared(row: Row, value: Option<Value>) -> Row {
     match value {
         Some(value) => Row { value, basis: Basis::Declared, ..row },
         None => row,

@@ -1,36 +1,37 @@
-//! Scripts as they stand in their files: the text that the interpreter gets, and where it came from.
+//! Script of a tool: the text for the interpreter and its position in the source file.
 
 use std::sync::Arc;
 
 use serde::Serialize;
 
-/// A place in a file. Lines and columns count from 1, columns in characters.
+/// Position in a file. Lines and columns count from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Place {
-    /// The line.
+    /// Line.
     pub line: u32,
-    /// The column.
+    /// Column.
     pub column: u32,
 }
 
-/// A script.
+/// Script of a tool or a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Script {
-    /// Its text.
+    /// Text of the script.
     pub source: Arc<str>,
-    /// Where its first line begins in the file, where each of its lines is one of the file's.
+    /// Position of the first line in the file, if each line of the script is a line of the file.
     pub place: Option<Place>,
-    /// SHA-256 of the text, as `sha256:HEX`.
+    /// SHA-256 digest of the text, as `sha256:HEX`.
     pub digest: String,
-    /// Whether a call of it is answered at once, with a task that goes on.
+    /// `true` if a call returns a task at once and the script continues in the background.
     pub background: bool,
 }
 
 impl Script {
-    /// The place in the file of a place in the script.
+    /// Converts a position in the script to a position in the file.
     pub fn in_file(&self, place: Place) -> Option<Place> {
-        let begins = self.place?;
-        let line = begins.line.checked_add(place.line.checked_sub(1)?)?;
-        Some(Place { line, column: begins.column.checked_add(place.column.checked_sub(1)?)? })
+        let start = self.place?;
+        let line = start.line.checked_add(place.line.checked_sub(1)?)?;
+        Some(Place { line, column: start.column.checked_add(place.column.checked_sub(1)?)? })
     }
 }

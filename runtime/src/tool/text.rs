@@ -1,4 +1,4 @@
-//! Tools that take text: in a format of their own, where the model's API has a word for it, else in the one field of an
+//! Input of tools that take text: as free text where the API of the model supports it, else in the single field of an
 //! object.
 
 use serde::Serialize;
@@ -6,41 +6,55 @@ use serde_json::{Value, json};
 
 use super::word::words;
 
-/// How a tool takes text.
+/// Description of the text that a tool takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TextInput {
-    /// The grammar that the text follows, where it follows one.
+    /// Grammar of the text, if it has one.
     pub grammar: Option<Grammar>,
-    /// The one field of the object that carries the text where an API has objects alone.
+    /// Field that carries the text for APIs that only support objects.
     pub field: String,
-    /// What a model is told of that field.
+    /// Description of the field for the model.
     pub description: Option<String>,
 }
 
-/// A grammar that a server can hold a model to.
+/// Grammar that a model server can enforce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Grammar {
-    /// Its language.
+    /// Language of the grammar.
     pub syntax: Syntax,
-    /// The grammar.
+    /// Text of the grammar.
     pub definition: String,
 }
 
 words! {
-    /// The language of a grammar.
+    /// Language of a grammar.
     Syntax {
-        /// A context-free grammar in the form of the parser generator Lark.
+        /// Context-free grammar in the format of the Lark parser generator.
         Lark = "lark",
-        /// A regular expression.
+        /// Regular expression.
         Regex = "regex",
     }
 }
 
-impl TextInput {
-    /// The name of the field where none is chosen.
-    pub const FIELD: &'static str = "input";
+impl Grammar {
+    /// Creates a grammar.
+    pub fn new(syntax: Syntax, definition: impl Into<String>) -> Self {
+        Self { syntax, definition: definition.into() }
+    }
+}
 
-    /// The schema of the object that carries the text.
+impl TextInput {
+    /// Default name of the field.
+    pub const DEFAULT_FIELD: &'static str = "input";
+
+    /// Creates the description of a text without a grammar, carried in `field`.
+    pub fn new(field: impl Into<String>) -> Self {
+        Self { grammar: None, field: field.into(), description: None }
+    }
+
+    /// Returns the schema of the object that carries the text.
     pub fn schema(&self) -> Value {
         let mut field = json!({ "type": "string" });
         if let Some(description) = &self.description {

@@ -1,28 +1,29 @@
-//! Closed lists of words, each an enum with the standard's spelling.
+//! Macro for enums with a fixed spelling of each value, as in the Agent Tool standard.
 
-/// Declares enums whose values are words of a standard.
+/// Declares enums with the spelling of each value.
 macro_rules! words {
     ($($(#[$doc:meta])* $Name:ident {
         $($(#[$word_doc:meta])* $Word:ident = $text:literal,)*
     })*) => {
         $($(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
         pub enum $Name {
             $($(#[$word_doc])* $Word,)*
         }
 
         impl $Name {
-            /// Every value.
+            /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$Word,)*];
 
-            /// The word.
+            /// Returns the spelling of the value.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$Word => $text,)*
                 }
             }
 
-            /// The value that a word means.
+            /// Returns the value with this spelling.
             pub fn from_word(word: &str) -> Option<Self> {
                 match word {
                     $($text => Some(Self::$Word),)*
@@ -37,8 +38,8 @@ macro_rules! words {
             }
         }
 
-        impl $crate::tool::fact::Stated for $Name {
-            const WANTED: &'static str = $crate::tool::word::listed!($($text),*);
+        impl $crate::tool::fact::FactValue for $Name {
+            const EXPECTED: &'static str = $crate::tool::word::listed!($($text),*);
 
             fn read(value: serde_json::Value) -> Option<Self> {
                 value.as_str().and_then(Self::from_word)
@@ -47,7 +48,7 @@ macro_rules! words {
     };
 }
 
-/// The words of a list in a sentence.
+/// Joins words into a list for a message.
 macro_rules! listed {
     ($one:literal) => { concat!("`", $one, "`") };
     ($one:literal, $last:literal) => { concat!("`", $one, "` or `", $last, "`") };

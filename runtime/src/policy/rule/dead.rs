@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::schema::{RuledOut, Wanted, ruled_out};
+use crate::schema::{Mismatch, ValuePredicate, find_mismatch};
 use crate::source::nearest;
 use crate::tool::{Body, Glob, HookPoint, Tool, When};
 
@@ -26,12 +26,12 @@ struct Condition<'a> {
     root: Option<&'a str>,
 }
 
-impl Wanted for Condition<'_> {
-    fn may_be(&self, value: &Value) -> bool {
+impl ValuePredicate for Condition<'_> {
+    fn may_match(&self, value: &Value) -> bool {
         matches(self.globs, value, self.root, false)
     }
 
-    fn may_be_number(&self) -> bool {
+    fn may_match_number(&self) -> bool {
         let numeric = |c: char| c.is_ascii_digit() || "+-.eE*?".contains(c);
         self.globs.iter().any(|glob| glob.as_str().chars().all(numeric))
     }
@@ -100,7 +100,7 @@ fn never<'a>(
             .filter(|(argument, _)| !(is_argv(argument) && matches!(tool.body, Body::Command { .. })))
             .map(|(argument, globs)| Condition { argument, globs, root });
         let broken = |condition: Condition<'a>| {
-            let why = ruled_out(tool, condition.argument, &condition)?;
+            let why = find_mismatch(tool, condition.argument, &condition)?;
             Some((condition, why))
         };
         let (condition, why) = judged.filter_map(broken).next()?;
@@ -116,7 +116,7 @@ fn never<'a>(
         count => format!(", nor has any other of the {count} tools that it matches"),
     };
     let known = || match &why {
-        RuledOut::Name(known) if count == 1 && (1..=MAX_NAMES).contains(&known.len()) => {
+        Mismatch::Name(known) if count == 1 && (1..=MAX_NAMES).contains(&known.len()) => {
             let known: Vec<_> = known.iter().map(|name| format!("`{}`", clip(name))).collect();
             format!("; it has {}", known.join(", "))
         }
@@ -125,8 +125,8 @@ fn never<'a>(
     let hint = near.map_or_else(known, |near| format!("; did you mean `{near}`?"));
     let (tool, argument) = (clip(&tool.name), clip(argument));
     Some(match why {
-        RuledOut::Name(_) => format!("it can never match: `{tool}` has no argument `{argument}`{others}{hint}"),
-        RuledOut::Value => {
+        Mismatch::Name(_) => format!("it can never match: `{tool}` has no argument `{argument}`{others}{hint}"),
+        Mismatch::Value => {
             let pattern = clip(globs.first().map_or("", Glob::as_str));
             let others = if others.is_empty() { "" } else { ", nor does any other tool that it matches" };
             format!("it can never match: the argument `{argument}` of `{tool}` takes no value like `{pattern}`{others}")
@@ -135,8 +135,8 @@ fn never<'a>(
 }
 
 /// The name of an argument that may have been meant.
-fn nearness(condition: &Condition<'_>, why: &RuledOut) -> Option<String> {
-    let RuledOut::Name(known) = why else { return None };
+fn nearness(condition: &Condition<'_>, why: &Mismatch) -> Option<String> {
+    let Mismatch::Name(known) = why else { return None };
     let written = condition.argument.rsplit('/').next().unwrap_or_default();
     nearest(written, known.iter().map(String::as_str)).map(clip)
 }

@@ -33,7 +33,7 @@ pub(super) fn place(
         parts.headers.remove(hiding);
     }
     for (request, secret) in &credentials.opened {
-        if !request.host.is(target.scheme, &target.host, target.port) {
+        if !request.host.matches(target.scheme, &target.host, target.port) {
             continue;
         }
         let unfit = || Fault::Host(format!("the secret `{}` cannot stand in a request", request.name));

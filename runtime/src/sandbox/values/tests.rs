@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use wasmtime::component::Val;
 
 use crate::schema::typed::{arguments, check, output};
-use crate::schema::{self, Arguments};
+use crate::schema::{self, CompiledSchema};
 use crate::tool::typed::{Case, Cases, Field, Function, Integer, Record, Type};
 
 use super::{Unwritten, answer, lower};
@@ -235,7 +235,7 @@ proptest! {
         prop_assert_eq!(check(&function, members), Ok(()), "{}", text);
         let back = lower(&function, members).unwrap();
         prop_assert!(same(&back[0], &value), "{:?}\n{:?}\n{}", value, back[0], text);
-        let described = Arguments::compile(output(&function).as_ref()).unwrap();
+        let described = CompiledSchema::compile(output(&function).as_ref()).unwrap();
         prop_assert_eq!(described.violations(&told), None, "{}", text);
         let bound = answer(&result, &Val::Record(vec![("value".to_owned(), value)]), text.len() - 1);
         prop_assert_eq!(bound, Err(Unwritten::TooLong));
@@ -253,7 +253,7 @@ proptest! {
         let mut place = place;
         broken(&mut told["value"], &mut place, &with);
         let checked = check(&function, told.as_object().unwrap());
-        let described = Arguments::compile(output(&function).as_ref()).unwrap().violations(&told);
+        let described = CompiledSchema::compile(output(&function).as_ref()).unwrap().violations(&told);
         match (&checked, &described) {
             (Ok(()), Some(why)) => prop_assert!(false, "the schema refuses {}: {}", told, why),
             (Err(why), None) => prop_assert!(
@@ -262,7 +262,7 @@ proptest! {
         }
         // What is let through can be lowered, and what can is.
         prop_assert!(checked.is_err() || lower(&function, told.as_object().unwrap()).is_some());
-        let asked = Arguments::compile(Some(&arguments(&function))).unwrap().violations(&told);
+        let asked = CompiledSchema::compile(Some(&arguments(&function))).unwrap().violations(&told);
         prop_assert!(asked.is_some() || described.is_none(), "{}", told);
     }
 }

@@ -172,7 +172,7 @@ impl Entry {
             Some(source) => (Body::Script(Arc::new(script::read(source, begins, file, background))), None),
             None => {
                 let why = format!("{owner} is configured but no handler has been registered");
-                (Body::Absent, Some(Disabled { by: "script", why }))
+                (Body::Absent, Some(Disabled { field: "script", reason: why }))
             }
         };
         Some(Tool {

@@ -21,7 +21,7 @@ pub(super) fn event(fields: &mut Fields, label: &str, owner: &str, report: &mut 
     }
     let event = word.parse::<HookPoint>().ok();
     if event.is_none() {
-        let known = HookPoint::OWN.map(|event| event.to_string());
+        let known = HookPoint::BUILTIN.map(|event| event.to_string());
         let hint = match nearest(&word, known.iter().map(String::as_str)) {
             Some(near) => format!("; did you mean `{near}`?"),
             None => format!("; there are `{}` and `custom.NAME`", known.join("`, `")),

@@ -45,7 +45,8 @@ impl ToolsPolicy {
         for tool in tools {
             let denied = is_like(&self.deny, &tool.name);
             if denied || self.allow.as_ref().is_some_and(|allow| !is_like(allow, &tool.name)) {
-                tool.disabled = Some(Disabled { by: FIELD, why: format!("tool {:?} denied by policy", tool.name) });
+                tool.disabled =
+                    Some(Disabled { field: FIELD, reason: format!("tool {:?} denied by policy", tool.name) });
             }
         }
     }
@@ -92,7 +93,7 @@ mod tests {
         let mut tools = [plain("run")];
         read(json!({"mode": "denylist", "deny": ["run"]})).0.unwrap().close(&mut tools);
         let why = "tool \"run\" denied by policy".to_owned();
-        assert_eq!(tools[0].disabled, Some(Disabled { by: "tools_policy", why }));
+        assert_eq!(tools[0].disabled, Some(Disabled { field: "tools_policy", reason: why }));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 use serde_json::{Map, Value};
 
 use crate::tool::{
-    Basis, Capabilities, Enablement, Fact, Glob, Grammar, LimitRequest, Limits, Says, Stated, Syntax, TextInput, Tool,
+    Basis, Capabilities, Enablement, Fact, FactValue, Glob, Grammar, LimitRequest, Limits, Says, Syntax, TextInput,
+    Tool,
 };
 
 use crate::source::agent_tool::take;
@@ -150,7 +151,7 @@ impl Described {
         }
         // What an operator's entry leaves open, no program widens.
         let limits = match tool.origin.is_operators() {
-            true => self.limits.at_most(&Limits::default()),
+            true => self.limits.capped_at(&Limits::default()),
             false => self.limits,
         };
         tool.limits = tool.limits.or(limits);
@@ -169,7 +170,7 @@ fn text_input(value: Value) -> Result<TextInput, String> {
         Some(Value::String(text)) => Ok(Some(text)),
         Some(other) => Err(format!("text.{field} must be a string, found {}", kind(&other))),
     };
-    let field = string("field", fields.shift_remove("field"))?.unwrap_or_else(|| TextInput::FIELD.to_owned());
+    let field = string("field", fields.shift_remove("field"))?.unwrap_or_else(|| TextInput::DEFAULT_FIELD.to_owned());
     if field.is_empty() {
         return Err("text.field is empty".to_owned());
     }
@@ -187,8 +188,9 @@ fn text_input(value: Value) -> Result<TextInput, String> {
 fn grammar(mut fields: Map<String, Value>) -> Result<Grammar, String> {
     let syntax = fields.shift_remove("syntax").unwrap_or_default();
     let found = syntax.to_string();
-    let syntax = Syntax::read(syntax)
-        .ok_or_else(|| format!("text.grammar.syntax must be {}, found {}", Syntax::WANTED, name::shortened(&found)))?;
+    let syntax = Syntax::read(syntax).ok_or_else(|| {
+        format!("text.grammar.syntax must be {}, found {}", Syntax::EXPECTED, name::shortened(&found))
+    })?;
     match fields.shift_remove("definition") {
         Some(Value::String(definition)) if !definition.is_empty() => Ok(Grammar { syntax, definition }),
         _ => Err("text.grammar.definition must be a string that is not empty".to_owned()),

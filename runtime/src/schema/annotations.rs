@@ -1,6 +1,6 @@
-//! What a schema says about single arguments besides their type: which of them the model may not set, and which nobody
-//! is to be shown. A mark holds for a value wherever it stands: at the argument itself, behind a reference, at its items
-//! or at its members of any name.
+//! Annotations of arguments in a schema: internal fields, which a model must not set, and sensitive fields, which are
+//! masked. An annotation applies to an argument itself, through references, and sensitivity also from its items and from
+//! its members with any name.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,56 +9,56 @@ use serde_json::{Map, Value, json};
 
 use crate::tool::Tool;
 
-use super::positions::{Positions, Step};
+use super::graph::{Relation, SchemaGraph};
 
-/// The most names of arguments that are looked for when a value is masked; where there are more, every one is.
+/// Maximum number of names of sensitive arguments; if there are more, every argument is masked.
 const MAX_SENSITIVE: usize = 64;
 
 impl Tool {
-    /// The schema that a model is shown: the one its record gives, else its parameters, without internal fields.
+    /// Returns the schema for a model: the declared one, else the parameters, without internal fields.
     pub fn model_input_schema(&self) -> Option<Cow<'_, Value>> {
         let schemas = &self.interface.schemas;
         let schema = schemas.model_input_schema.value.as_ref().or(self.parameters.as_ref())?;
-        let positions = Positions::of(schema);
-        let internal = Internal::of(&positions);
-        let shown = if internal.any { Cow::Owned(internal.hidden(schema)) } else { Cow::Borrowed(schema) };
-        Some(if schemas.strict.value { Cow::Owned(closed(shown.into_owned())) } else { shown })
+        let graph = SchemaGraph::of(schema);
+        let internal = InternalFields::of(&graph);
+        let visible = if internal.any { Cow::Owned(internal.removed(schema)) } else { Cow::Borrowed(schema) };
+        Some(if schemas.strict.value { Cow::Owned(close(visible.into_owned())) } else { visible })
     }
 
-    /// The schema by which a model's arguments are checked, where it is not the parameters themselves: as it is shown,
-    /// but an internal field is refused by name and not only unknown.
+    /// Returns the schema for checking a model's arguments; `None` if it equals the parameters. It rejects internal fields
+    /// by name, while the schema for a model omits them.
     pub(crate) fn model_check_schema(&self) -> Option<Value> {
-        let stated = self.interface.schemas.model_input_schema.value.as_ref();
+        let declared = self.interface.schemas.model_input_schema.value.as_ref();
         let strict = self.interface.schemas.strict.value;
         let any_object = json!({ "type": "object" });
-        let schema = stated.or(self.parameters.as_ref()).unwrap_or(&any_object);
-        let positions = Positions::of(schema);
-        let internal = Internal::of(&positions);
-        if stated.is_none() && !strict && !internal.any {
+        let schema = declared.or(self.parameters.as_ref()).unwrap_or(&any_object);
+        let graph = SchemaGraph::of(schema);
+        let internal = InternalFields::of(&graph);
+        if declared.is_none() && !strict && !internal.any {
             return None;
         }
-        let mut checked = internal.refused(schema);
-        if let (Some(_), Some(parameters)) = (stated, &self.parameters) {
-            // What the tool takes and the model is not shown is for the host alone.
-            let shown = arguments(&positions);
-            let mut hidden = arguments(&Positions::of(parameters));
-            hidden.retain(|name| !shown.contains(name));
-            refuse(&mut checked, hidden);
+        let mut checked = internal.rejected(schema);
+        if let (Some(_), Some(parameters)) = (declared, &self.parameters) {
+            // Only the host may set arguments of the tool that the model's schema does not name.
+            let visible = arguments(&graph);
+            let mut hidden = arguments(&SchemaGraph::of(parameters));
+            hidden.retain(|name| !visible.contains(name));
+            reject(&mut checked, hidden);
         }
-        Some(if strict { closed(checked) } else { checked })
+        Some(if strict { close(checked) } else { checked })
     }
 
-    /// The names of arguments that nobody is to be shown: those whose schema has `"writeOnly": true`,
-    /// `"sensitive": true` or `"format": "password"`; [`Tool::ANY_NAME`] where the mark is at no argument that has a name.
+    /// Returns the names of sensitive arguments: their schemas have `"writeOnly": true`, `"sensitive": true` or
+    /// `"format": "password"`. Returns [`Tool::ANY_NAME`] for an annotation that applies to no named argument.
     pub(crate) fn sensitive_names(&self) -> Vec<String> {
         let mut names = Vec::new();
         let schemas = [self.parameters.as_ref(), self.interface.schemas.model_input_schema.value.as_ref()];
         for schema in schemas.into_iter().flatten() {
-            let positions = Positions::of(schema);
-            let marked = positions.leading_to(is_sensitive, &[Step::InPlace, Step::Part]);
-            names.extend(marked[0].then_some(Tool::ANY_NAME));
-            let members = positions.nodes().iter().flat_map(|node| &node.edges);
-            let members = members.filter(|edge| edge.step == Step::Member && marked[edge.to]);
+            let graph = SchemaGraph::of(schema);
+            let sensitive = graph.reaching(is_sensitive, &[Relation::InPlace, Relation::Element]);
+            names.extend(sensitive[0].then_some(Tool::ANY_NAME));
+            let members = graph.nodes().iter().flat_map(|node| &node.edges);
+            let members = members.filter(|edge| edge.relation == Relation::Member && sensitive[edge.to]);
             names.extend(members.filter_map(|edge| edge.name));
         }
         let mut seen = HashSet::new();
@@ -71,87 +71,88 @@ impl Tool {
 }
 
 fn is_sensitive(schema: &Value) -> bool {
-    let marked = ["writeOnly", "sensitive"].iter().any(|key| schema.get(key) == Some(&Value::Bool(true)));
-    marked || schema.get("format").is_some_and(|format| format == "password")
+    let is_flagged = ["writeOnly", "sensitive"].iter().any(|key| schema.get(key) == Some(&Value::Bool(true)));
+    is_flagged || schema.get("format").is_some_and(|format| format == "password")
 }
 
 fn is_internal(schema: &Value) -> bool {
     schema.get("visibility").is_some_and(|visibility| visibility == "internal")
 }
 
-/// The names of the arguments that a schema knows.
-fn arguments<'a>(positions: &Positions<'a>) -> HashSet<&'a str> {
-    let of_the_whole = positions.of_the_whole();
-    let nodes = positions.nodes().iter().enumerate().filter(|(at, _)| of_the_whole[*at]);
-    let members = nodes.flat_map(|(_, node)| &node.edges).filter(|edge| edge.step == Step::Member);
+/// Returns the names of the arguments in a schema.
+fn arguments<'a>(graph: &SchemaGraph<'a>) -> HashSet<&'a str> {
+    let in_place = graph.in_place_of_root();
+    let nodes = graph.nodes().iter().enumerate().filter(|(index, _)| in_place[*index]);
+    let members = nodes.flat_map(|(_, node)| &node.edges).filter(|edge| edge.relation == Relation::Member);
     members.filter_map(|edge| edge.name).collect()
 }
 
-/// Refuses members of these names.
-fn refuse(schema: &mut Value, names: HashSet<&str>) {
+/// Changes a schema to reject members of these names.
+fn reject(schema: &mut Value, names: HashSet<&str>) {
     let Value::Object(fields) = schema else { return };
     if names.is_empty() {
         return;
     }
-    // Where `properties` is no object, the schema as a whole is refused when it is compiled.
+    // If `properties` is not an object, the compiler rejects the schema.
     if let Value::Object(properties) = fields.entry("properties").or_insert_with(|| json!({})) {
         properties.extend(names.into_iter().map(|name| (name.to_owned(), Value::Bool(false))));
     }
 }
 
-/// The schema with no argument beyond those it names at its top; what lies deeper is for the schema itself to say.
-fn closed(mut schema: Value) -> Value {
+/// Returns the schema without additional arguments. Objects below the top level are unchanged.
+fn close(mut schema: Value) -> Value {
     if let Value::Object(fields) = &mut schema {
         fields.insert("additionalProperties".into(), Value::Bool(false));
     }
     schema
 }
 
-/// The fields of a schema that are for the host alone.
-struct Internal<'a> {
-    positions: &'a Positions<'a>,
-    marked: Vec<bool>,
+/// Fields of a schema that only the host may set.
+struct InternalFields<'a> {
+    graph: &'a SchemaGraph<'a>,
+    is_internal: Vec<bool>,
     any: bool,
 }
 
-impl<'a> Internal<'a> {
-    fn of(positions: &'a Positions<'a>) -> Self {
-        let mut marked = positions.leading_to(is_internal, &[Step::InPlace]);
-        // A mark at the whole says nothing of a field.
-        marked.iter_mut().zip(positions.of_the_whole()).for_each(|(marked, whole)| *marked &= !whole);
-        Self { positions, any: marked.contains(&true), marked }
+impl<'a> InternalFields<'a> {
+    fn of(graph: &'a SchemaGraph<'a>) -> Self {
+        let mut is_internal = graph.reaching(is_internal, &[Relation::InPlace]);
+        // An annotation of the root does not apply to a field.
+        is_internal.iter_mut().zip(graph.in_place_of_root()).for_each(|(internal, at_root)| *internal &= !at_root);
+        Self { graph, any: is_internal.contains(&true), is_internal }
     }
 
-    /// The schema without them.
-    fn hidden(&self, schema: &Value) -> Value {
-        self.rewritten(schema, true)
+    /// Returns the schema without the internal fields.
+    fn removed(&self, schema: &Value) -> Value {
+        self.rewrite(schema, true)
     }
 
-    /// The schema that they break, whatever their value.
-    fn refused(&self, schema: &Value) -> Value {
-        self.rewritten(schema, false)
+    /// Returns the schema in which internal fields are invalid, whatever their value.
+    fn rejected(&self, schema: &Value) -> Value {
+        self.rewrite(schema, false)
     }
 
-    fn holds(&self, schema: &Value) -> bool {
-        self.positions.at(schema).is_some_and(|at| self.marked[at])
+    fn contains(&self, schema: &Value) -> bool {
+        self.graph.index_of(schema).is_some_and(|index| self.is_internal[index])
     }
 
-    /// The schema in which nothing fulfils what is internal, and no such field is required, or even there.
-    fn rewritten(&self, value: &Value, without: bool) -> Value {
+    /// Returns the schema with `false` for the internal fields, which are then not required; with `remove` their
+    /// properties are removed.
+    fn rewrite(&self, value: &Value, remove: bool) -> Value {
         match value {
-            _ if self.holds(value) => Value::Bool(false),
-            Value::Array(items) => items.iter().map(|item| self.rewritten(item, without)).collect(),
+            _ if self.contains(value) => Value::Bool(false),
+            Value::Array(items) => items.iter().map(|item| self.rewrite(item, remove)).collect(),
             Value::Object(fields) => {
-                let rewritten_field = |(name, value): (&String, &Value)| (name.clone(), self.rewritten(value, without));
-                let mut rewritten: Map<_, _> = fields.iter().map(rewritten_field).collect();
-                let is_schema = self.positions.at(value).is_some();
+                let rewrite_field = |(name, value): (&String, &Value)| (name.clone(), self.rewrite(value, remove));
+                let mut rewritten: Map<_, _> = fields.iter().map(rewrite_field).collect();
+                let is_schema = self.graph.index_of(value).is_some();
                 if let (true, Some(Value::Object(properties))) = (is_schema, fields.get("properties")) {
-                    let internal = properties.iter().filter(|(_, property)| self.holds(property));
+                    let internal = properties.iter().filter(|(_, property)| self.contains(property));
                     let internal: HashSet<_> = internal.map(|(name, _)| name.as_str()).collect();
                     if let Some(Value::Array(required)) = rewritten.get_mut("required") {
                         required.retain(|name| !name.as_str().is_some_and(|name| internal.contains(name)));
                     }
-                    if let (true, Some(Value::Object(properties))) = (without, rewritten.get_mut("properties")) {
+                    if let (true, Some(Value::Object(properties))) = (remove, rewritten.get_mut("properties")) {
                         properties.retain(|name, _| !internal.contains(name.as_str()));
                     }
                 }
@@ -172,7 +173,7 @@ mod tests {
         Tool { parameters: Some(parameters), ..plain("t") }
     }
 
-    fn stated(parameters: Value, model: Value) -> Tool {
+    fn with_model_schema(parameters: Value, model: Value) -> Tool {
         let mut tool = tool(parameters);
         tool.interface.schemas.model_input_schema.value = Some(model);
         tool
@@ -244,9 +245,9 @@ mod tests {
     #[test]
     fn what_the_model_is_not_shown_is_refused_wherever_it_is_named() {
         let parameters = json!({"allOf": [{"properties": {"user": {}, "text": {}}}], "properties": {"more": {}}});
-        let refused = checked(&stated(parameters.clone(), json!({"anyOf": [{"properties": {"text": {}}}]})));
+        let refused = checked(&with_model_schema(parameters.clone(), json!({"anyOf": [{"properties": {"text": {}}}]})));
         assert_eq!(refused["properties"], json!({"more": false, "user": false}));
-        let broken = stated(parameters, json!({"properties": []}));
+        let broken = with_model_schema(parameters, json!({"properties": []}));
         assert_eq!(checked(&broken)["properties"], json!([]), "left for the compiler to refuse");
     }
 

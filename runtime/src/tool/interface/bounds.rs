@@ -1,41 +1,46 @@
-//! How much a field of an interface may hold. The host goes through these fields for each call, so their size is part of
-//! what a call costs.
+//! Size limits of interface fields. Every call reads these fields, so their size adds to the cost of a call.
 
 use serde_json::Value;
 
-/// The most characters of a text.
+use super::FieldError;
+
+/// Maximum number of characters of a text.
 const MAX_TEXT: usize = 16 << 10;
-/// The most characters of a template, and the most arguments that it names.
+/// Maximum number of characters of a template.
 const MAX_TEMPLATE: usize = 4096;
+/// Maximum number of placeholders of a template.
 const MAX_PLACEHOLDERS: usize = 64;
-/// The most entries of a list.
+/// Maximum number of entries of a list.
 const MAX_ENTRIES: usize = 256;
-/// The partition whose fields are templates, and the one such field elsewhere.
+/// Partition that consists of templates.
 const TEMPLATES: &str = "rendering";
+/// Field of another partition that is a template, too.
 const CLASSIFIER_INPUT: &str = "classifier_input";
 
 /// Checks the size of a field.
 ///
 /// # Errors
 ///
-/// A text that names the field, what was found and the bound.
-pub(super) fn check(partition: Option<&str>, field: &str, value: &Value) -> Result<(), String> {
+/// [`FieldError`] with the field, its size and the limit.
+pub(super) fn check(partition: Option<&str>, field: &str, value: &Value) -> Result<(), FieldError> {
     let is_template = partition == Some(TEMPLATES) || field == CLASSIFIER_INPUT;
     match value {
         Value::String(text) => {
-            let (what, most) = if is_template { ("template", MAX_TEMPLATE) } else { ("text", MAX_TEXT) };
+            let (kind, max) = if is_template { ("template", MAX_TEMPLATE) } else { ("text", MAX_TEXT) };
             let chars = text.chars().count();
-            if chars > most {
-                return Err(format!("{field}: a {what} of {chars} characters, more than the {most} allowed"));
+            if chars > max {
+                return Err(FieldError::TooLong { field: field.to_owned(), kind, chars, max });
             }
-            let named = text.matches('{').count();
-            if is_template && named > MAX_PLACEHOLDERS {
-                return Err(format!("{field}: {named} placeholders, more than the {MAX_PLACEHOLDERS} allowed"));
+            let placeholders = text.matches('{').count();
+            if is_template && placeholders > MAX_PLACEHOLDERS {
+                let field = field.to_owned();
+                return Err(FieldError::TooManyPlaceholders { field, placeholders, max: MAX_PLACEHOLDERS });
             }
             Ok(())
         }
         Value::Array(entries) if entries.len() > MAX_ENTRIES => {
-            Err(format!("{field}: {} entries, more than the {MAX_ENTRIES} allowed", entries.len()))
+            let field = field.to_owned();
+            Err(FieldError::TooManyEntries { field, entries: entries.len(), max: MAX_ENTRIES })
         }
         Value::Array(entries) => entries.iter().try_for_each(|entry| check(partition, field, entry)),
         _ => Ok(()),
@@ -49,7 +54,7 @@ mod tests {
     use crate::tool::Interface;
 
     fn stated(field: &str, value: serde_json::Value) -> Result<bool, String> {
-        Interface::default().state(field, value)
+        Interface::default().declare(field, value).map_err(|error| error.to_string())
     }
 
     #[test]

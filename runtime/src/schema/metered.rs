@@ -1,5 +1,6 @@
-//! JSON values as a validator walks them under a clock: each step is counted, and once the time is over every array and
-//! object is at its end and every text is empty, so that the walk runs out. What it then says means nothing.
+//! Representation of JSON values for a validator under a clock. Each access counts steps. After the time is over, every
+//! array and object appears to end and every text appears empty, so that the validator stops soon; its result is then
+//! meaningless.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,17 +12,17 @@ use serde_json::{Map, Number, Value};
 
 use super::clock::step;
 
-/// The bytes of a text that count as one step.
+/// Number of bytes of a text per step.
 const BYTES: usize = 64;
-/// The steps of one comparison with the values of a schema, which may be as large as the schema.
+/// Number of steps of one comparison with a value of a schema, which may be as large as the schema.
 const COMPARISON: usize = 16;
-/// The most items of an array that are compared each with each.
+/// Maximum number of items of an array for pairwise comparison.
 const MAX_PAIRWISE: usize = 15;
 
-/// The representation: `serde_json` values, watched.
-pub(super) struct Watched;
+/// Representation of `serde_json` values that counts steps.
+pub(super) struct MeteredJson;
 
-impl Json for Watched {
+impl Json for MeteredJson {
     type Node<'a> = &'a Value;
     type PreparedKey = String;
     type StringBuffer = Value;
@@ -35,7 +36,7 @@ impl Json for Watched {
     }
 }
 
-impl<'a> Node<'a, Watched> for &'a Value {
+impl<'a> Node<'a, MeteredJson> for &'a Value {
     type Object = Members<'a>;
     type Array = Items<'a>;
     type Number = &'a Number;
@@ -93,15 +94,15 @@ impl<'a> Node<'a, Watched> for &'a Value {
     }
 }
 
-/// The members of an object.
+/// Object.
 pub(super) struct Members<'a>(&'a Map<String, Value>);
 
-/// The name of a member.
+/// Name of a member.
 pub(super) struct Name<'a>(&'a str);
 
 impl AsRef<str> for Name<'_> {
     fn as_ref(&self) -> &str {
-        // A name is looked at once for each pattern.
+        // Each pattern calls this once per name.
         if step(1 + self.0.len() / 2) { self.0 } else { "" }
     }
 }
@@ -112,7 +113,7 @@ impl<'a> From<Name<'a>> for Cow<'a, str> {
     }
 }
 
-/// The members of an object, until the time is over.
+/// Iterator over the members of an object, until the time is over.
 pub(super) struct MembersIter<'a>(serde_json::map::Iter<'a>);
 
 impl<'a> Iterator for MembersIter<'a> {
@@ -124,7 +125,7 @@ impl<'a> Iterator for MembersIter<'a> {
     }
 }
 
-impl<'a> Object<'a, Watched> for Members<'a> {
+impl<'a> Object<'a, MeteredJson> for Members<'a> {
     type Node = &'a Value;
     type MemberName = Name<'a>;
     type MembersIter = MembersIter<'a>;
@@ -143,10 +144,10 @@ impl<'a> Object<'a, Watched> for Members<'a> {
     }
 }
 
-/// The items of an array.
+/// Array.
 pub(super) struct Items<'a>(&'a [Value]);
 
-/// The items of an array, until the time is over.
+/// Iterator over the items of an array, until the time is over.
 pub(super) struct ItemsIter<'a>(std::slice::Iter<'a, Value>);
 
 impl<'a> Iterator for ItemsIter<'a> {
@@ -161,7 +162,7 @@ impl<'a> Iterator for ItemsIter<'a> {
     }
 }
 
-impl<'a> Array<'a, Watched> for Items<'a> {
+impl<'a> Array<'a, MeteredJson> for Items<'a> {
     type Node = &'a Value;
     type ElementsIter = ItemsIter<'a>;
 
@@ -181,27 +182,27 @@ impl<'a> Array<'a, Watched> for Items<'a> {
     }
 }
 
-/// Compares only items of one hash. The hash has keys that nobody knows: where it had none, a stranger could choose items
-/// that all share one.
+/// Returns `true` if all items differ. Only items with equal hashes are compared. The hash has random keys, so that an
+/// attacker cannot construct items with equal hashes.
 fn is_unique(items: &[Value]) -> bool {
     let keys = RandomState::new();
     let mut seen = HashMap::<u64, Vec<&Value>>::with_capacity(items.len());
     items.iter().all(|item| {
         let mut hasher = keys.build_hasher();
         hash(item, &keys, &mut hasher);
-        let alike = seen.entry(hasher.finish()).or_default();
-        let is_new = alike.iter().all(|other| step(COMPARISON) && !Node::<SerdeJson>::equals_value(other, item));
-        alike.push(item);
+        let candidates = seen.entry(hasher.finish()).or_default();
+        let is_new = candidates.iter().all(|other| step(COMPARISON) && !Node::<SerdeJson>::equals_value(other, item));
+        candidates.push(item);
         is_new && step(1)
     })
 }
 
-/// Hashes a value so that equal ones have one hash: numbers by what they are worth, members in any order.
+/// Hashes a value. Equal values have equal hashes: numbers are hashed by value, members in any order.
 fn hash(value: &Value, keys: &RandomState, hasher: &mut impl Hasher) {
     match value {
         Value::Null => hasher.write_u8(0),
         Value::Bool(value) => value.hash(hasher),
-        // The sum makes one zero of two.
+        // Adding zero turns negative zero into zero.
         Value::Number(number) => hasher.write_u64((number.as_f64().unwrap_or(f64::NAN) + 0.0).to_bits()),
         Value::String(text) => {
             step(text.len() / BYTES);
@@ -212,13 +213,13 @@ fn hash(value: &Value, keys: &RandomState, hasher: &mut impl Hasher) {
             items.iter().take_while(|_| step(1)).for_each(|item| hash(item, keys, hasher));
         }
         Value::Object(members) => {
-            let each = members.iter().take_while(|_| step(1)).map(|(name, value)| {
+            let hashes = members.iter().take_while(|_| step(1)).map(|(name, value)| {
                 let mut hasher = keys.build_hasher();
                 name.hash(&mut hasher);
                 hash(value, keys, &mut hasher);
                 hasher.finish()
             });
-            hasher.write_u64(each.fold(0, u64::wrapping_add));
+            hasher.write_u64(hashes.fold(0, u64::wrapping_add));
         }
     }
 }

@@ -1,5 +1,4 @@
-//! What a schema rules out for certain: arguments that no value has, and texts that no argument is. Whatever it cannot
-//! prove, it says nothing about.
+//! Proofs that no call of a tool can have an argument with a matching value. If nothing can be proven, nothing is reported.
 
 use std::cell::Cell;
 
@@ -9,32 +8,33 @@ use crate::tool::{Body, Tool};
 
 use super::typed;
 
-/// The most subschemas that are looked at for one question; beyond them nothing is proven.
+/// Maximum number of visited subschemas per proof; beyond it nothing is proven.
 const MAX_STEPS: u32 = 10_000;
-/// How deep subschemas of one value, and names of a path, are followed.
+/// Maximum depth of in-place subschemas, and maximum length of a path of names.
 const MAX_DEPTH: u32 = 32;
-/// How a number of a function may be written that JSON has no digits for.
+/// Strings for the numbers of a function that JSON cannot represent as numbers.
 const NUMBER_WORDS: [&str; 3] = [typed::NOT_A_NUMBER, typed::INFINITE, typed::NEGATIVE_INFINITE];
 
-/// What values of an argument are looked for.
-pub(crate) trait Wanted {
-    /// Returns true where a value may be one.
-    fn may_be(&self, value: &Value) -> bool;
-    /// Returns true where a number may be one.
-    fn may_be_number(&self) -> bool;
+/// Predicate over the values of an argument. It may return `true` for a value that does not match, but never `false` for
+/// one that does.
+pub(crate) trait ValuePredicate {
+    /// Returns `true` if the value may match.
+    fn may_match(&self, value: &Value) -> bool;
+    /// Returns `true` if some number may match.
+    fn may_match_number(&self) -> bool;
 }
 
-/// Why no call of a tool has an argument as it is looked for.
+/// Reason why no call of a tool can match.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RuledOut {
-    /// The tool takes no argument of the name; these are known where it stands.
+pub(crate) enum Mismatch {
+    /// The tool has no argument of this name; contains the names that it has at the same place.
     Name(Vec<String>),
-    /// The argument takes no such value.
+    /// The argument cannot have a matching value.
     Value,
 }
 
-/// Proves that no call of `tool` has the argument of this name, a key or a JSON pointer, with a value that is `wanted`.
-pub(crate) fn ruled_out(tool: &Tool, argument: &str, wanted: &dyn Wanted) -> Option<RuledOut> {
+/// Proves that no call of `tool` has this argument, a name or a JSON pointer, with a value that matches `predicate`.
+pub(crate) fn find_mismatch(tool: &Tool, argument: &str, predicate: &dyn ValuePredicate) -> Option<Mismatch> {
     let path: Vec<String> = match argument.strip_prefix('/') {
         Some(pointer) => pointer.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect(),
         None => vec![argument.to_owned()],
@@ -49,22 +49,23 @@ pub(crate) fn ruled_out(tool: &Tool, argument: &str, wanted: &dyn Wanted) -> Opt
     let own: Vec<&Value> = tool.parameters.iter().chain(&generated).collect();
     for schema in &own {
         let proof = Proof::of(schema);
-        if proof.lacks(schema, &path) {
-            return Some(RuledOut::Name(proof.known(&path)));
+        if proof.excludes_path(schema, &path) {
+            return Some(Mismatch::Name(proof.known_names(&path)));
         }
     }
-    // What only the model may not send, a hook may still set, where the tool knows it.
+    // A hook may set an argument that only the model must not set, if the tool knows the argument.
     let model = tool.model_check_schema();
     if let Some(schema) = &model
         && !own.iter().any(|own| Proof::of(own).names(own).contains(&path[0]))
-        && Proof::of(schema).lacks(schema, &path)
+        && Proof::of(schema).excludes_path(schema, &path)
     {
-        return Some(RuledOut::Name(Proof::of(schema).known(&path)));
+        return Some(Mismatch::Name(Proof::of(schema).known_names(&path)));
     }
-    own.iter().any(|schema| Proof::of(schema).excludes(schema, &path, wanted)).then_some(RuledOut::Value)
+    let excludes_value = |schema: &&Value| Proof::of(schema).excludes_value(schema, &path, predicate);
+    own.iter().any(excludes_value).then_some(Mismatch::Value)
 }
 
-/// Proofs about one schema.
+/// Proofs about one schema, with their bounds.
 struct Proof<'a> {
     root: &'a Value,
     steps: Cell<u32>,
@@ -76,13 +77,13 @@ impl<'a> Proof<'a> {
         Self { root, steps: Cell::new(0), depth: Cell::new(0) }
     }
 
-    /// Counts a step; `false` beyond the most.
-    fn goes_on(&self) -> bool {
+    /// Counts a step. Returns `false` beyond the maximum.
+    fn step(&self) -> bool {
         self.steps.set(self.steps.get() + 1);
         self.steps.get() <= MAX_STEPS
     }
 
-    /// Whether something holds for a value because it holds by one of the subschemas that are about the same value.
+    /// Returns `true` if the in-place subschemas prove a property of every valid value; `holds` decides for one subschema.
     fn in_place(&self, fields: &'a Map<String, Value>, holds: &dyn Fn(&'a Value) -> bool) -> bool {
         let depth = self.depth.get();
         if depth == MAX_DEPTH {
@@ -99,97 +100,100 @@ impl<'a> Proof<'a> {
         proven
     }
 
-    /// The subschema that a reference names.
+    /// Returns the target of a `$ref`.
     fn target(&self, fields: &Map<String, Value>) -> Option<&'a Value> {
         let pointer = fields.get("$ref")?.as_str()?.strip_prefix('#')?;
         self.root.pointer(pointer)
     }
 
-    /// Returns true where no value of the schema has a member at the end of this path.
-    fn lacks(&self, schema: &'a Value, path: &[String]) -> bool {
-        let (fields, [name, rest @ ..]) = (schema, path) else { return false };
-        if !self.goes_on() {
-            return false;
-        }
-        let Value::Object(fields) = fields else { return *schema == Value::Bool(false) };
-        let property = fields.get("properties").and_then(|properties| properties.get(name));
-        let deeper = |property: &'a Value| match property {
-            Value::Bool(false) => true,
-            property => {
-                // Of an array the same path would name an item.
-                let is_index = |next: &String| next.bytes().all(|byte| byte.is_ascii_digit());
-                let by_name = !rest.first().is_none_or(is_index) && self.lacks(property, rest);
-                by_name || (!rest.is_empty() && self.is_plain(property))
-            }
-        };
-        property.map_or_else(|| is_closed(fields), deeper) || self.in_place(fields, &|one| self.lacks(one, path))
-    }
-
-    /// Returns true where a value of the schema has no members and no items.
-    fn is_plain(&self, schema: &'a Value) -> bool {
-        let Value::Object(fields) = schema else { return false };
-        let plain = |kind: &Value| kind.as_str().is_some_and(|kind| kind != "object" && kind != "array");
-        self.goes_on()
-            && (match fields.get("type") {
-                Some(Value::Array(kinds)) => !kinds.is_empty() && kinds.iter().all(plain),
-                Some(kind) => plain(kind),
-                None => false,
-            } || self.in_place(fields, &|one| self.is_plain(one)))
-    }
-
-    /// Whether no value of the schema has a member at the end of this path that is `wanted`, though it may have one.
-    fn excludes(&self, schema: &'a Value, path: &[String], wanted: &dyn Wanted) -> bool {
-        let (Value::Object(fields), [name, rest @ ..]) = (schema, path) else { return false };
-        if !self.goes_on() {
-            return false;
-        }
-        let property = fields.get("properties").and_then(|properties| properties.get(name));
-        // An argument that is left out is judged by its default, whatever that is.
-        let default = property.and_then(|property| property.get("default"));
-        let deeper = |property: &'a Value| match rest {
-            [] => self.never(property, wanted),
-            [next, ..] if next.bytes().all(|byte| byte.is_ascii_digit()) => false,
-            rest => self.excludes(property, rest, wanted),
-        };
-        !default.is_some_and(|default| wanted.may_be(default))
-            && (property.is_some_and(deeper) || self.in_place(fields, &|one| self.excludes(one, path, wanted)))
-    }
-
-    /// Returns true where no value of the schema is `wanted`.
-    fn never(&self, schema: &'a Value, wanted: &dyn Wanted) -> bool {
-        if !self.goes_on() {
+    /// Returns `true` if no valid value has a member at this path.
+    fn excludes_path(&self, schema: &'a Value, path: &[String]) -> bool {
+        let [name, rest @ ..] = path else { return false };
+        if !self.step() {
             return false;
         }
         let Value::Object(fields) = schema else { return *schema == Value::Bool(false) };
-        let wrong = |kind: &str| match kind {
-            "boolean" => !wanted.may_be(&Value::Bool(true)) && !wanted.may_be(&Value::Bool(false)),
-            "null" => !wanted.may_be(&Value::Null),
-            "integer" | "number" => {
-                !wanted.may_be_number() && !NUMBER_WORDS.iter().any(|word| wanted.may_be(&Value::from(*word)))
+        let property = fields.get("properties").and_then(|properties| properties.get(name));
+        let below = |property: &'a Value| match property {
+            Value::Bool(false) => true,
+            property => {
+                // In an array a number names an item.
+                let is_index = |next: &String| next.bytes().all(|byte| byte.is_ascii_digit());
+                let by_name = !rest.first().is_none_or(is_index) && self.excludes_path(property, rest);
+                by_name || (!rest.is_empty() && self.is_scalar(property))
             }
-            // Of several values one is enough.
-            "array" if !fields.contains_key("prefixItems") => {
-                fields.get("items").is_some_and(|items| self.never(items, wanted))
-            }
-            _ => false,
         };
-        let by_kind = match fields.get("type") {
-            Some(Value::String(kind)) => wrong(kind),
-            Some(Value::Array(kinds)) => !kinds.is_empty() && kinds.iter().all(|kind| kind.as_str().is_some_and(wrong)),
-            _ => false,
-        };
-        let known = |values: &Value| values.as_array().is_some_and(|all| !all.iter().any(|one| wanted.may_be(one)));
-        by_kind
-            || fields.get("enum").is_some_and(known)
-            || fields.get("const").is_some_and(|value| !wanted.may_be(value))
-            || self.in_place(fields, &|one| self.never(one, wanted))
+        property.map_or_else(|| is_closed(fields), below) || self.in_place(fields, &|one| self.excludes_path(one, path))
     }
 
-    /// The names of members that the schema knows.
+    /// Returns `true` if no valid value has members or items.
+    fn is_scalar(&self, schema: &'a Value) -> bool {
+        let Value::Object(fields) = schema else { return false };
+        let is_scalar = |kind: &Value| kind.as_str().is_some_and(|kind| kind != "object" && kind != "array");
+        self.step()
+            && (match fields.get("type") {
+                Some(Value::Array(kinds)) => !kinds.is_empty() && kinds.iter().all(is_scalar),
+                Some(kind) => is_scalar(kind),
+                None => false,
+            } || self.in_place(fields, &|one| self.is_scalar(one)))
+    }
+
+    /// Returns `true` if valid values may have a member at this path, but not with a matching value.
+    fn excludes_value(&self, schema: &'a Value, path: &[String], predicate: &dyn ValuePredicate) -> bool {
+        let (Value::Object(fields), [name, rest @ ..]) = (schema, path) else { return false };
+        if !self.step() {
+            return false;
+        }
+        let property = fields.get("properties").and_then(|properties| properties.get(name));
+        // The default, valid or not, replaces an absent argument.
+        let default = property.and_then(|property| property.get("default"));
+        let below = |property: &'a Value| match rest {
+            [] => self.never_matches(property, predicate),
+            [next, ..] if next.bytes().all(|byte| byte.is_ascii_digit()) => false,
+            rest => self.excludes_value(property, rest, predicate),
+        };
+        !default.is_some_and(|default| predicate.may_match(default))
+            && (property.is_some_and(below) || self.in_place(fields, &|one| self.excludes_value(one, path, predicate)))
+    }
+
+    /// Returns `true` if no valid value matches.
+    fn never_matches(&self, schema: &'a Value, predicate: &dyn ValuePredicate) -> bool {
+        if !self.step() {
+            return false;
+        }
+        let Value::Object(fields) = schema else { return *schema == Value::Bool(false) };
+        let excludes = |kind: &str| match kind {
+            "boolean" => !predicate.may_match(&Value::Bool(true)) && !predicate.may_match(&Value::Bool(false)),
+            "null" => !predicate.may_match(&Value::Null),
+            "integer" | "number" => {
+                !predicate.may_match_number() && !NUMBER_WORDS.iter().any(|word| predicate.may_match(&(*word).into()))
+            }
+            // An array matches if one of its items does.
+            "array" if !fields.contains_key("prefixItems") => {
+                fields.get("items").is_some_and(|items| self.never_matches(items, predicate))
+            }
+            _ => false,
+        };
+        let by_type = match fields.get("type") {
+            Some(Value::String(kind)) => excludes(kind),
+            Some(Value::Array(kinds)) => {
+                !kinds.is_empty() && kinds.iter().all(|kind| kind.as_str().is_some_and(excludes))
+            }
+            _ => false,
+        };
+        let excludes_all =
+            |values: &Value| values.as_array().is_some_and(|all| !all.iter().any(|one| predicate.may_match(one)));
+        by_type
+            || fields.get("enum").is_some_and(excludes_all)
+            || fields.get("const").is_some_and(|value| !predicate.may_match(value))
+            || self.in_place(fields, &|one| self.never_matches(one, predicate))
+    }
+
+    /// Returns the names of members in the schema.
     fn names(&self, schema: &'a Value) -> Vec<String> {
         let (mut names, mut open) = (Vec::<String>::new(), vec![schema]);
         while let Some(fields) = open.pop().and_then(Value::as_object) {
-            if !self.goes_on() {
+            if !self.step() {
                 break;
             }
             let properties = fields.get("properties").and_then(Value::as_object).into_iter().flatten();
@@ -200,8 +204,8 @@ impl<'a> Proof<'a> {
         names
     }
 
-    /// The names that could stand where the first name of the path that is not known stands, as far as they are plain.
-    fn known(&self, path: &[String]) -> Vec<String> {
+    /// Returns the known names at the place of the first unknown name of the path.
+    fn known_names(&self, path: &[String]) -> Vec<String> {
         let (mut schema, mut known) = (self.root, self.names(self.root));
         for name in path {
             let next = schema.get("properties").and_then(|properties| properties.get(name));
@@ -213,16 +217,16 @@ impl<'a> Proof<'a> {
     }
 }
 
-/// Returns true where an object of these keywords has no members but those that stand in its `properties`.
+/// Returns `true` if an object with these keywords has only the members of its `properties`.
 fn is_closed(fields: &Map<String, Value>) -> bool {
-    let refused = |keyword: &str| fields.get(keyword) == Some(&Value::Bool(false));
+    let is_false = |keyword: &str| fields.get(keyword) == Some(&Value::Bool(false));
     let by_pattern = fields.get("patternProperties").and_then(Value::as_object).is_some_and(|all| !all.is_empty());
-    let elsewhere = ["allOf", "anyOf", "oneOf", "if", "then", "else", "not", "dependentSchemas", "dependencies"];
-    let elsewhere = elsewhere.iter().chain(&["$ref", "$dynamicRef", "$recursiveRef", "additionalProperties"]);
+    let evaluating = ["allOf", "anyOf", "oneOf", "if", "then", "else", "not", "dependentSchemas", "dependencies"];
+    let evaluating = evaluating.iter().chain(&["$ref", "$dynamicRef", "$recursiveRef", "additionalProperties"]);
     !by_pattern
-        && (refused("additionalProperties")
-            || (refused("unevaluatedProperties")
-                && !elsewhere.into_iter().any(|keyword| fields.contains_key(*keyword))))
+        && (is_false("additionalProperties")
+            || (is_false("unevaluatedProperties")
+                && !evaluating.into_iter().any(|keyword| fields.contains_key(*keyword))))
 }
 
 #[cfg(test)]
@@ -232,26 +236,26 @@ mod tests {
     use super::*;
     use crate::tool::tests::plain;
 
-    /// Texts that are one of these.
+    /// Predicate that matches one of these texts.
     struct Texts(&'static [&'static str]);
 
-    impl Wanted for Texts {
-        fn may_be(&self, value: &Value) -> bool {
+    impl ValuePredicate for Texts {
+        fn may_match(&self, value: &Value) -> bool {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             self.0.contains(&text.as_str())
         }
 
-        fn may_be_number(&self) -> bool {
+        fn may_match_number(&self) -> bool {
             self.0.iter().any(|text| text.parse::<f64>().is_ok())
         }
     }
 
-    fn judged(schema: Value, argument: &str, texts: &'static [&'static str]) -> Option<RuledOut> {
-        ruled_out(&Tool { parameters: Some(schema), ..plain("t") }, argument, &Texts(texts))
+    fn judged(schema: Value, argument: &str, texts: &'static [&'static str]) -> Option<Mismatch> {
+        find_mismatch(&Tool { parameters: Some(schema), ..plain("t") }, argument, &Texts(texts))
     }
 
     fn lacks(schema: Value, argument: &str) -> bool {
-        matches!(judged(schema, argument, &["x"]), Some(RuledOut::Name(_)))
+        matches!(judged(schema, argument, &["x"]), Some(Mismatch::Name(_)))
     }
 
     #[test]
@@ -261,7 +265,7 @@ mod tests {
             schema.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
             schema
         };
-        assert_eq!(judged(closed(json!({})), "pth", &["x"]), Some(RuledOut::Name(vec!["path".into()])));
+        assert_eq!(judged(closed(json!({})), "pth", &["x"]), Some(Mismatch::Name(vec!["path".into()])));
         assert!(!lacks(closed(json!({})), "path"));
         assert!(lacks(closed(json!({})), "/pth") && lacks(closed(json!({})), "/pth/deeper"));
         assert!(lacks(json!({"unevaluatedProperties": false, "properties": {"path": {}}}), "pth"));
@@ -302,7 +306,7 @@ mod tests {
             json!({"type": "array", "items": {"enum": ["slow"]}}),
             json!({"anyOf": [{"const": "slow"}, {"type": "null"}]}),
         ] {
-            assert_eq!(of(schema.clone(), &["fast"]), Some(RuledOut::Value), "{schema}");
+            assert_eq!(of(schema.clone(), &["fast"]), Some(Mismatch::Value), "{schema}");
         }
         for (schema, texts) in [
             (json!({"enum": ["slow", "fast"]}), &["fast"] as &[_]),
@@ -325,8 +329,8 @@ mod tests {
         assert!(!lacks(schema, "user"));
         let mut strict = Tool { parameters: Some(json!({"properties": {"path": {}}})), ..plain("t") };
         strict.interface.schemas.strict.value = true;
-        let proven = ruled_out(&strict, "pth", &Texts(&["x"]));
-        assert_eq!(proven, Some(RuledOut::Name(vec!["path".into()])));
+        let proven = find_mismatch(&strict, "pth", &Texts(&["x"]));
+        assert_eq!(proven, Some(Mismatch::Name(vec!["path".into()])));
     }
 
     #[test]

@@ -1,27 +1,27 @@
-//! Values of arguments by their names: what nobody is to be shown is masked.
+//! Masking of argument values by the names of the arguments.
 
 use serde_json::Value;
 
 use super::Tool;
 
-/// Stands in the place of a value that nobody is to be shown.
+/// Replacement for a masked value.
 const MASK: &str = "***";
 
 impl Tool {
-    /// Among names of arguments: every name.
+    /// Wildcard in a list of argument names: every name.
     pub(crate) const ANY_NAME: &str = "*";
 }
 
-/// `value` with the members of these names masked, at any depth.
+/// Returns `value` with the members of these names masked, at any depth.
 pub(crate) fn masked(value: &Value, names: &[String]) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| masked(item, names)).collect(),
         Value::Object(fields) => {
-            let shown = |(name, value): (&String, &Value)| {
-                let hidden = names.iter().any(|hidden| hidden == name || hidden == Tool::ANY_NAME);
-                (name.clone(), if hidden { Value::from(MASK) } else { masked(value, names) })
+            let mask_field = |(name, value): (&String, &Value)| {
+                let is_hidden = names.iter().any(|hidden| hidden == name || hidden == Tool::ANY_NAME);
+                (name.clone(), if is_hidden { Value::from(MASK) } else { masked(value, names) })
             };
-            Value::Object(fields.iter().map(shown).collect())
+            Value::Object(fields.iter().map(mask_field).collect())
         }
         other => other.clone(),
     }

@@ -1,0 +1,64 @@
+//! Errors of parsing a destination.
+
+use crate::tool::host::HostError;
+
+/// Examples of the syntax for error messages.
+const EXAMPLES: &str = "write it like `api.example.com`, `*.example.com:443`, `http://localhost:8080`, `[::1]:8080`, `10.0.0.0/8:443` or `GET,HEAD api.example.com`";
+
+/// Error of parsing a [`Destination`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no destination: {reason}; {EXAMPLES}")]
+pub struct DestinationError {
+    text: String,
+    reason: DestinationErrorReason,
+}
+
+impl DestinationError {
+    pub(super) fn new(text: &str, reason: DestinationErrorReason) -> Self {
+        Self { text: text.to_owned(), reason }
+    }
+
+    /// Returns the part of the text that is wrong.
+    pub fn reason(&self) -> DestinationErrorReason {
+        self.reason
+    }
+}
+
+/// Reason why a text is not a [`Destination`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DestinationErrorReason {
+    /// Methods without a host.
+    #[error("methods stand before a host")]
+    MissingHost,
+    /// Text before the host that is not a list of methods.
+    #[error("what stands before the host is no list of methods such as `GET,HEAD`")]
+    Methods,
+    /// Method that is never sent.
+    #[error("CONNECT and TRACE are never sent")]
+    ForbiddenMethod,
+    /// Unknown scheme.
+    #[error("its scheme is neither `http` nor `https`")]
+    Scheme,
+    /// IPv6 address without brackets.
+    #[error("an IPv6 address stands in brackets")]
+    BareIpv6,
+    /// Invalid port.
+    #[error("its port is no number from 1 to 65535")]
+    Port,
+    /// Path, or malformed network.
+    #[error("a path or a malformed network; a grant has no path")]
+    Path,
+    /// Wildcard before an IP address.
+    #[error("`*.` stands before a name")]
+    WildcardAddress,
+    /// Network with bits set after its prefix.
+    #[error("the network has bits set behind its prefix")]
+    HostBits,
+    /// IPv4 address mapped into IPv6.
+    #[error("an IPv4 address is written as one, not inside IPv6")]
+    MappedIpv4,
+    /// Invalid host.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
