@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wasmtime::Engine;
+
+use crate::tool::Limits;
 
 /// How often a guest that computes is looked at, and so how late its deadline may be noticed.
 const TICK: Duration = Duration::from_millis(5);
@@ -12,10 +14,10 @@ const TICK: Duration = Duration::from_millis(5);
 /// those of the others are short.
 const MIN_TICK: Duration = Duration::from_millis(1);
 
-pub(super) struct Ticker(Arc<Shared>);
+pub(super) struct EpochTicker(Arc<Shared>);
 
 /// Epochs advance for as long as one of these is held.
-pub(super) struct Ticking<'a>(&'a Shared);
+pub(super) struct TickGuard<'a>(&'a Shared);
 
 #[derive(Default)]
 struct Shared {
@@ -54,7 +56,7 @@ fn tick(calls: usize, processors: usize) -> Duration {
     (TICK / round.max(1)).max(MIN_TICK)
 }
 
-impl Ticker {
+impl EpochTicker {
     /// Starts the thread.
     pub(super) fn start(engine: Engine) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::default());
@@ -72,27 +74,33 @@ impl Ticker {
         Ok(Self(shared))
     }
 
-    pub(super) fn tick(&self) -> Ticking<'_> {
+    pub(super) fn tick(&self) -> TickGuard<'_> {
         let mut state = self.0.state();
         state.calls += 1;
         if state.waiting {
             self.0.changed.notify_one();
         }
-        Ticking(&self.0)
+        TickGuard(&self.0)
     }
 }
 
-impl Drop for Ticking<'_> {
+impl Drop for TickGuard<'_> {
     fn drop(&mut self) {
         self.0.state().calls -= 1;
     }
 }
 
-impl Drop for Ticker {
+impl Drop for EpochTicker {
     fn drop(&mut self) {
         self.0.state().ended = true;
         self.0.changed.notify_one();
     }
+}
+
+/// Returns the time at which a call that starts now has to end.
+pub(super) fn deadline(limits: &Limits) -> Instant {
+    let now = Instant::now();
+    now.checked_add(limits.deadline).unwrap_or(now + Duration::from_secs(1))
 }
 
 #[cfg(test)]

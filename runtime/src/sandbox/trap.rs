@@ -1,9 +1,7 @@
 //! Why a guest stopped, from what the engine says and what the usage saw. The texts are for the model: they name no host
 //! path and carry no backtrace.
 
-use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use wasmtime::component::ResourceTableError;
 use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
@@ -13,22 +11,8 @@ use wiggle::GuestError;
 use crate::error::{Outcome, ToolError};
 use crate::tool::Limits;
 
-use super::files::OverQuota;
-use super::imports::Refused;
-use super::stdio::OverCap;
+use super::causes::{ByteSize, DeadlinePassed, OutputExceeded, QuotaExceeded, SocketRefused};
 use super::usage::Usage;
-
-/// The deadline passed while the guest computed. It travels as the trap's cause.
-#[derive(Debug)]
-pub(super) struct DeadlinePassed;
-
-impl fmt::Display for DeadlinePassed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the deadline passed")
-    }
-}
-
-impl std::error::Error for DeadlinePassed {}
 
 /// A backtrace this deep in few functions is a recursion.
 const RECURSION_FRAMES: usize = 16;
@@ -47,14 +31,14 @@ pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) 
     if error.is::<DeadlinePassed>() {
         return Err(timed_out());
     }
-    if let Some(stream) = error.downcast_ref::<OverCap>() {
+    if let Some(stream) = error.downcast_ref::<OutputExceeded>() {
         let cap = match stream {
-            OverCap::Stdout => limits.stdout,
-            OverCap::Stderr => limits.stderr,
+            OutputExceeded::Stdout => limits.stdout,
+            OutputExceeded::Stderr => limits.stderr,
         };
-        return fault(Outcome::OutputLimit, format!("tool wrote more than {} to {stream}", Bytes(cap as u64)));
+        return fault(Outcome::OutputLimit, format!("tool wrote more than {} to {stream}", ByteSize(cap as u64)));
     }
-    if let Some(refused) = error.downcast_ref::<Refused>() {
+    if let Some(refused) = error.downcast_ref::<SocketRefused>() {
         return fault(Outcome::Denied, refused.to_string());
     }
     if let Some(ResourceTableError::Full) = error.downcast_ref() {
@@ -68,7 +52,7 @@ pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) 
     }
     // The engine has no name for it.
     if error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted") {
-        let most = Bytes(limits.host_call as u64);
+        let most = ByteSize(limits.host_call as u64);
         return fault(Outcome::OutputLimit, format!("tool handed over more than {most} of values at once"));
     }
     if error.is::<GuestError>() {
@@ -78,7 +62,7 @@ pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) 
     // A guest whose memory was refused ends itself: it aborts, or uses what it did not get.
     let gave_up = matches!(trap, None | Some(Trap::UnreachableCodeReached | Trap::MemoryOutOfBounds));
     if gave_up && usage.memory_refused.load(Relaxed) {
-        return fault(Outcome::Memory, format!("tool ran out of memory (limit {})", Bytes(limits.memory as u64)));
+        return fault(Outcome::Memory, format!("tool ran out of memory (limit {})", ByteSize(limits.memory as u64)));
     }
     match trap {
         Some(Trap::OutOfFuel) => {
@@ -89,14 +73,6 @@ pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) 
         Some(Trap::MemoryOutOfBounds) if recursed(error) => fault(Outcome::Stack, "tool recursed too deeply".into()),
         Some(trap) => fault(Outcome::Trap, format!("tool crashed: {trap}")),
         None => fault(Outcome::Trap, "tool was stopped: the host refused what it asked for".into()),
-    }
-}
-
-/// What the fault of a rich tool means: it has no exit code to end with.
-pub(super) fn of_rich(error: &wasmtime::Error, usage: &Usage, limits: &Limits) -> ToolError {
-    match classify(error, usage, limits) {
-        Err(error) => error,
-        Ok(_) => ToolError::new(Outcome::Trap, "the tool left in the middle of its call"),
     }
 }
 
@@ -114,8 +90,8 @@ pub(super) fn over_quota<T>(
         _ => {}
     }
     let message = match over {
-        OverQuota::Bytes => format!("tool wrote more than {} to its folders", Bytes(limits.disk_bytes)),
-        OverQuota::Entries => format!("tool made more than {} files, folders and links", limits.disk_entries),
+        QuotaExceeded::Bytes => format!("tool wrote more than {} to its folders", ByteSize(limits.disk_bytes)),
+        QuotaExceeded::Entries => format!("tool made more than {} files, folders and links", limits.disk_entries),
     };
     Err(ToolError::new(Outcome::Quota, message))
 }
@@ -129,23 +105,4 @@ fn recursed(error: &wasmtime::Error) -> bool {
     functions.sort_unstable();
     functions.dedup();
     depth >= RECURSION_FRAMES && functions.len() * 2 <= depth
-}
-
-/// Bytes in the largest unit that divides them.
-pub(super) struct Bytes(pub(super) u64);
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-        match units.iter().find(|(unit, _)| self.0 >= *unit && self.0.is_multiple_of(*unit)) {
-            Some((unit, name)) => write!(f, "{} {name}", self.0 / unit),
-            None => write!(f, "{} bytes", self.0),
-        }
-    }
-}
-
-/// The overall time a call may take, from now.
-pub(super) fn deadline(limits: &Limits) -> std::time::Instant {
-    let now = std::time::Instant::now();
-    now.checked_add(limits.deadline).unwrap_or(now + Duration::from_secs(1))
 }

@@ -1,0 +1,177 @@
+//! Opening what lies beneath a folder without a race and without waiting: the kernel resolves the path and lets it leave
+//! the folder by no name and no link, what was opened is judged by its handle, and a FIFO that was put there meanwhile
+//! keeps nobody waiting.
+
+use std::fs::File;
+
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+
+use super::guard::PathGuard;
+use super::quota::Quota;
+use super::request::OpenRequest;
+use super::resolve::OpenError;
+
+/// What was opened.
+pub(super) enum OpenedFile {
+    Regular(File),
+    Folder(File),
+}
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::open;
+
+/// Elsewhere there is no such way.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn open(_: &File, _: &OpenRequest, _: &Quota, _: &PathGuard) -> Result<OpenedFile, OpenError> {
+    Err(OpenError::Unsupported)
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::path::Path;
+
+    use rustix::fd::{AsFd, OwnedFd};
+    use rustix::fs::{FileType, Mode, OFlags, Stat, fcntl_setfl, fstat, ftruncate, readlinkat};
+    use rustix::io::Errno;
+
+    use crate::policy::Identity;
+    use crate::sandbox::wasi::files::entry::{FolderEntry, path_of};
+    use crate::sandbox::wasi::files::resolve::{ATTEMPTS, resolve};
+
+    use super::{ErrorCode, File, OpenError, OpenRequest, OpenedFile, PathGuard, Quota};
+
+    /// The most links that lead on to a file that is made.
+    const MAX_LINKS: usize = 40;
+
+    /// Opens a regular file or a folder. What is to be written is judged when it is open, and only then cut.
+    pub(in crate::sandbox::wasi::files) fn open(
+        folder: &File,
+        request: &OpenRequest,
+        quota: &Quota,
+        guard: &PathGuard,
+    ) -> Result<OpenedFile, OpenError> {
+        for _ in 0..ATTEMPTS {
+            // A handle that reads and writes nothing wakes no device and waits for nobody.
+            match beneath(folder, request, OFlags::PATH) {
+                Err(Errno::NOSYS | Errno::PERM) => return Err(OpenError::Unsupported),
+                Err(Errno::NOENT) if request.creates() => match create(folder, request, quota, guard)? {
+                    Some(made) => return Ok(made),
+                    None => continue,
+                },
+                found => is_folder(&fstat(&found?)?)?,
+            };
+            if request.is_exclusive() {
+                return Err(ErrorCode::Exist.into());
+            }
+            match beneath(folder, request, wanted(request)) {
+                // It went away since.
+                Err(Errno::NOENT) if request.creates() => {}
+                there => return opened(there?, request, guard),
+            }
+        }
+        Err(ErrorCode::Busy.into())
+    }
+
+    /// Makes a file where the path or a link that it leads to ends; `None` where something is there by now.
+    fn create(
+        folder: &File,
+        request: &OpenRequest,
+        quota: &Quota,
+        guard: &PathGuard,
+    ) -> Result<Option<OpenedFile>, OpenError> {
+        let mut path = request.path.clone();
+        for _ in 0..MAX_LINKS {
+            let entry = FolderEntry::resolve(folder, &path)?;
+            entry.judge(guard)?;
+            if entry.slash {
+                return Err(ErrorCode::IsDirectory.into());
+            }
+            quota.entry().map_err(|_| ErrorCode::Quota)?;
+            let flags = wanted(request) | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+            match resolve(&entry.folder, entry.name.as_str(), flags, Mode::from_raw_mode(0o666)) {
+                Ok(made) => return opened(made, request, guard).map(Some),
+                Err(Errno::EXIST) => {
+                    quota.no_entry();
+                    // What is there may be a link to nothing, and its target is not what was request for.
+                    if request.is_exclusive() {
+                        return Err(ErrorCode::Exist.into());
+                    }
+                }
+                Err(error) => {
+                    quota.no_entry();
+                    return Err(error.into());
+                }
+            }
+            let Ok(target) = readlinkat(&entry.folder, entry.name.as_str(), Vec::new()) else { return Ok(None) };
+            let above = path.rsplit_once('/').map_or(".", |(above, _)| above);
+            path = match target.to_str() {
+                Ok(target) if request.follows() && target.starts_with('/') => target.to_owned(),
+                Ok(target) if request.follows() => format!("{above}/{target}"),
+                _ => return Ok(None),
+            };
+        }
+        Err(ErrorCode::Loop.into())
+    }
+
+    /// Refuses a file that is open and not to be written.
+    fn judge_written(
+        file: &impl AsFd,
+        about: &Stat,
+        request: &OpenRequest,
+        guard: &PathGuard,
+    ) -> Result<(), OpenError> {
+        let protected = &guard.protected;
+        let is_held = protected.holds_file(Identity::of(about), about.st_nlink > 1, &path_of(file)?);
+        match is_held || protected.is_named(Path::new(&request.path)) {
+            true => Err(ErrorCode::NotPermitted.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// How it is opened, but for making it.
+    fn wanted(request: &OpenRequest) -> OFlags {
+        let flags = match (request.reads(), request.writes()) {
+            (true, true) => OFlags::RDWR,
+            (false, true) => OFlags::WRONLY,
+            (_, false) => OFlags::RDONLY,
+        };
+        // No terminal becomes the process's own, and no FIFO waits for its other end.
+        flags | OFlags::NOCTTY | OFlags::NONBLOCK
+    }
+
+    fn beneath(folder: &File, request: &OpenRequest, mut flags: OFlags) -> Result<OwnedFd, Errno> {
+        flags.set(OFlags::NOFOLLOW, !request.follows());
+        flags.set(OFlags::DIRECTORY, request.is_folder());
+        resolve(folder, request.path.as_str(), flags, Mode::empty())
+    }
+
+    /// Tells a folder from a regular file; anything else is refused.
+    fn is_folder(about: &Stat) -> Result<bool, OpenError> {
+        match FileType::from_raw_mode(about.st_mode) {
+            FileType::RegularFile => Ok(false),
+            FileType::Directory => Ok(true),
+            FileType::Symlink => Err(ErrorCode::Loop.into()),
+            _ => Err(ErrorCode::NotPermitted.into()),
+        }
+    }
+
+    fn opened(handle: OwnedFd, request: &OpenRequest, guard: &PathGuard) -> Result<OpenedFile, OpenError> {
+        let about = fstat(&handle)?;
+        if is_folder(&about)? {
+            return Ok(OpenedFile::Folder(handle.into()));
+        }
+        // What has another name may be the host's own by that.
+        if about.st_nlink > 1 && guard.protected.is_own(Identity::of(&about)) {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        if request.writes() {
+            judge_written(&handle, &about, request, guard)?;
+        }
+        if request.truncates() {
+            ftruncate(&handle, 0)?;
+        }
+        // A regular file is read and written as ever.
+        fcntl_setfl(&handle, OFlags::empty())?;
+        Ok(OpenedFile::Regular(handle.into()))
+    }
+}

@@ -1,0 +1,104 @@
+//! Listing a folder a part at a time: the host holds a few entries of it, however many there are.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, openat, statat};
+use wasmtime::component::Resource;
+use wasmtime_wasi::filesystem::Descriptor;
+use wasmtime_wasi::p2::FsResult;
+use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry, DirectoryEntryStream, ErrorCode};
+use wasmtime_wasi::runtime::spawn_blocking;
+
+use super::state::Files;
+
+/// How many entries are read at once.
+const PART: usize = 256;
+
+type Part = VecDeque<Result<DirectoryEntry, ErrorCode>>;
+
+/// A listing. It stands in the table where the engine's own would, under the number that the guest's handle holds.
+struct Listing {
+    /// The folder as far as it was read; `None` at its end.
+    rest: Option<Dir>,
+    part: Part,
+    /// Its place among the open files, for as long as it lives.
+    _place: Arc<()>,
+}
+
+impl Files<'_> {
+    /// Begins to list a folder.
+    pub(super) async fn list(&mut self, fd: &Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
+        let dir = self.folder(fd)?.dir.clone();
+        self.state.descriptors.take()?;
+        // A handle of its own, for each has its own place in the folder.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = spawn_blocking(move || openat(&*dir, ".", flags, Mode::empty()).and_then(Dir::new)).await;
+        let rest = match opened {
+            Ok(rest) => Some(rest),
+            Err(error) => {
+                self.state.descriptors.give_back();
+                return Err(std::io::Error::from(error).into());
+            }
+        };
+        let place = Arc::new(());
+        self.state.descriptors.assign(&place);
+        let listing = self.inner.table.push(Listing { rest, part: Part::new(), _place: place })?;
+        Ok(Resource::new_own(listing.rep()))
+    }
+
+    /// The next entry; `None` at the end.
+    pub(super) async fn next(&mut self, it: &Resource<DirectoryEntryStream>) -> FsResult<Option<DirectoryEntry>> {
+        let key = Resource::<Listing>::new_borrow(it.rep());
+        let listing = self.inner.table.get_mut(&key)?;
+        if let Some(rest) = listing.rest.take_if(|_| listing.part.is_empty()) {
+            let (rest, part) = spawn_blocking(move || part(rest)).await;
+            let listing = self.inner.table.get_mut(&key)?;
+            (listing.rest, listing.part) = (rest, part);
+        }
+        let listing = self.inner.table.get_mut(&key)?;
+        Ok(listing.part.pop_front().transpose()?)
+    }
+
+    /// Ends a listing.
+    pub(super) fn unlist(&mut self, it: &Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
+        self.inner.table.delete(Resource::<Listing>::new_own(it.rep()))?;
+        Ok(())
+    }
+}
+
+/// The next part, and what is left of the folder.
+fn part(mut dir: Dir) -> (Option<Dir>, Part) {
+    let mut part = Part::with_capacity(PART);
+    while part.len() < PART {
+        match dir.read() {
+            None => return (None, part),
+            Some(Ok(entry)) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
+            Some(Ok(entry)) => part.push_back(described(&dir, &entry)),
+            Some(Err(error)) => part.push_back(Err(std::io::Error::from(error).into())),
+        }
+    }
+    (Some(dir), part)
+}
+
+fn described(dir: &Dir, entry: &DirEntry) -> Result<DirectoryEntry, ErrorCode> {
+    let name = entry.file_name();
+    let kind = match entry.file_type() {
+        // Some file systems do not say it here.
+        FileType::Unknown => {
+            let stat = dir.fd().and_then(|dir| statat(dir, name, AtFlags::SYMLINK_NOFOLLOW));
+            stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+        }
+        kind => kind,
+    };
+    let type_ = match kind {
+        FileType::RegularFile => DescriptorType::RegularFile,
+        FileType::Directory => DescriptorType::Directory,
+        FileType::Symlink => DescriptorType::SymbolicLink,
+        FileType::BlockDevice => DescriptorType::BlockDevice,
+        FileType::CharacterDevice => DescriptorType::CharacterDevice,
+        _ => DescriptorType::Unknown,
+    };
+    let name = name.to_str().map_err(|_| ErrorCode::IllegalByteSequence)?.to_owned();
+    Ok(DirectoryEntry { type_, name })
+}

@@ -1,0 +1,235 @@
+//! One request and its response: judged, resolved, connected, sent, and read as far as its head. It is one future, with
+//! no task beside it: what drops it, or the body it gave, closes the connection.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use http::{Request, Response, StatusCode};
+use hyper::body::Body;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+
+use crate::call::Denial;
+use crate::policy::{Credentials, Network, Prospect, Refusal, Target};
+use crate::sandbox::usage::{MAX_HEADERS, RequestError, RequestPhase, Usage};
+use crate::tool::{Host, Limits};
+
+use super::body::{RequestBody, ResponseBody};
+use super::client::HttpClient;
+use super::connect::{BoundedStream, MAX_HANDSHAKE, ReadBudget, Stream, connect, overflowed};
+use super::headers;
+use super::logged::{LoggedRequest, clip};
+use super::secret;
+use super::secret::SecretFilter;
+
+/// How long a connection, the head of a response and each silence in its body may take. A guest may ask for less.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::sandbox) struct Timeouts {
+    /// Until there is a connection, and from there until its handshake is done.
+    pub(in crate::sandbox) connect: Duration,
+    /// From there to the head of the response.
+    pub(in crate::sandbox) first_byte: Duration,
+    /// Between two parts of its body.
+    pub(in crate::sandbox) between_bytes: Duration,
+}
+
+impl Timeouts {
+    /// The longest.
+    pub(in crate::sandbox) const MAX: Self = Self {
+        connect: Duration::from_secs(10),
+        first_byte: Duration::from_secs(30),
+        between_bytes: Duration::from_secs(30),
+    };
+}
+
+/// What moves the bytes of an exchange whose response has begun. It ends with the connection.
+pub(in crate::sandbox) type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The gate through which all requests of one call go.
+pub(in crate::sandbox) struct HttpEgress {
+    pub(in crate::sandbox) client: Arc<HttpClient>,
+    pub(in crate::sandbox) grant: Arc<Network>,
+    /// The secrets of the call, where it has any.
+    pub(in crate::sandbox) credentials: Option<Arc<Credentials>>,
+    pub(in crate::sandbox) limits: Limits,
+    pub(in crate::sandbox) usage: Arc<Usage>,
+}
+
+impl HttpEgress {
+    /// Sends a request, which names its whole URL, and gives the response when its head has come. The body comes while
+    /// the driver is polled.
+    ///
+    /// # Errors
+    ///
+    /// Why it was not sent, or not answered. It is noted in the ledger, too.
+    pub(in crate::sandbox) async fn exchange<B>(
+        &self,
+        request: Request<B>,
+        times: Timeouts,
+    ) -> Result<(Response<ResponseBody>, Driver), RequestError>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let mut logged = LoggedRequest::begin(&self.usage, &clip(request.method().as_str()), &self.limits)?;
+        let permit = logged.take_descriptors(DESCRIPTORS_PER_REQUEST);
+        let logged = Arc::new(logged);
+        let exchanged = match permit {
+            Ok(()) => self.send(request, times, &logged).await,
+            Err(error) => Err(error),
+        };
+        match &exchanged {
+            Ok((response, _)) => logged.answer(response.status().as_u16()),
+            Err(error) => logged.fail(error),
+        }
+        exchanged
+    }
+
+    async fn send<B>(
+        &self,
+        request: Request<B>,
+        times: Timeouts,
+        logged: &Arc<LoggedRequest>,
+    ) -> Result<(Response<ResponseBody>, Driver), RequestError>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (mut parts, body) = request.into_parts();
+        let target = target(&parts.uri, logged)?;
+        headers::prepare(&mut parts, &target, &self.limits)?;
+        let method = parts.method.as_str();
+        self.grant.judge(&target, method).map_err(|refusal| RequestError::Denied(logged.refuse(refusal)))?;
+        let addresses = match &target.host {
+            Host::Address(address) => vec![*address],
+            Host::Name(name) => self.client.names.addresses(name).await?,
+        };
+        let admitted = self.grant.admit(&target, method, addresses);
+        let addresses = admitted.map_err(|refusal| RequestError::Prohibited(logged.refuse(refusal)))?;
+        let announced = headers::content_length(&parts.headers)?;
+        let stream = connect(&self.client.tls, &target, &addresses, times.connect).await?;
+        // All checks are behind and the first byte is ahead.
+        let credentials = self.credentials.as_deref();
+        if let Some(credentials) = credentials {
+            secret::place(credentials, &target, &mut parts, logged)?;
+        }
+        let request = Request::from_parts(parts, RequestBody::new(body, logged.clone(), &self.limits, announced));
+        let (response, driver) = self.speak(stream, request, times.first_byte).await?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(RequestError::Protocol("the far side changed the protocol"));
+        }
+        let scanner = credentials.map(|credentials| &credentials.scanner);
+        if let Some(scanner) = scanner {
+            secret::check_head(scanner, response.headers())?;
+        }
+        let filter = scanner.map(SecretFilter::new);
+        let received = |body| ResponseBody::new(body, logged.clone(), &self.limits, times.between_bytes, filter);
+        let response = response.map(received);
+        Ok((response, driver))
+    }
+
+    /// Speaks HTTP/1.1 until the head of the response.
+    async fn speak<B>(
+        &self,
+        stream: Box<dyn Stream>,
+        request: Request<RequestBody<B>>,
+        first_byte: Duration,
+    ) -> Result<(Response<hyper::body::Incoming>, Driver), RequestError>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let head = self.limits.http_head;
+        let buffer = head.max(MIN_BUFFER_BYTES);
+        let budget = ReadBudget::new(head + buffer);
+        let stream = BoundedStream { stream, budget: budget.clone() };
+        let mut http = http1::Builder::new();
+        http.max_headers(MAX_HEADERS).max_buf_size(buffer).max_header_size(head);
+        let shaken = tokio::time::timeout(MAX_HANDSHAKE, http.handshake(TokioIo::new(stream))).await;
+        let broken = |error: hyper::Error| broken(&error, head);
+        let (mut sender, connection) =
+            shaken.map_err(|_| RequestError::Slow(RequestPhase::Head, "the far side is too slow"))?.map_err(broken)?;
+        // The connection moves what the sender waits for, and its end is the sender's too.
+        let mut connection = Box::pin(connection.map(|_| ()).fuse());
+        let mut answer = pin!(sender.send_request(request));
+        let answered = poll_fn(|cx| {
+            let _ = connection.poll_unpin(cx);
+            answer.as_mut().poll(cx)
+        });
+        let answered = tokio::time::timeout(first_byte, answered).await;
+        let response = answered
+            .map_err(|_| RequestError::Slow(RequestPhase::Head, "the far side did not answer in time"))?
+            .map_err(broken)?;
+        budget.extend(self.limits.received.saturating_mul(MAX_FRAMING).saturating_add(head));
+        Ok((response, connection))
+    }
+}
+
+/// The most descriptors that one request holds open: its connection, and what its name is asked for by.
+const DESCRIPTORS_PER_REQUEST: usize = 2;
+/// The most bytes on the wire for one of a body: a chunk of a single byte is six.
+const MAX_FRAMING: usize = 8;
+/// The smallest buffer that the protocol's implementation works with.
+const MIN_BUFFER_BYTES: usize = 8192;
+
+/// Where a request goes, noted; an authority that could be read in two ways goes nowhere.
+fn target(uri: &http::Uri, logged: &LoggedRequest) -> Result<Target, RequestError> {
+    match headers::target(uri) {
+        Ok(target) => {
+            logged.set_target(&clip(&target.host.to_string()), Some(target.port));
+            Ok(target)
+        }
+        Err((authority, why)) => {
+            let authority = clip(&authority);
+            logged.set_target(&authority, None);
+            let denial = Denial { capability: format!("net:{authority}"), flag: None };
+            Err(RequestError::Denied(logged.refuse(Refusal { denial, why: format!("`{authority}`: {why}") })))
+        }
+    }
+}
+
+/// A request to which nothing is granted: noted like any other, and sent nowhere.
+pub(in crate::sandbox) fn refuse(
+    uri: &http::Uri,
+    method: &str,
+    prospect: Prospect,
+    limits: &Limits,
+    usage: &Arc<Usage>,
+) -> RequestError {
+    let logged = match LoggedRequest::begin(usage, &clip(method), limits) {
+        Ok(logged) => logged,
+        Err(error) => return error,
+    };
+    let error = match target(uri, &logged) {
+        Ok(target) => RequestError::Denied(logged.refuse(Network::closed(&target, method, prospect))),
+        Err(error) => error,
+    };
+    logged.fail(&error);
+    error
+}
+
+/// What a broken connection was broken by, before a head of at most so many bytes was whole.
+fn broken(error: &hyper::Error, max: usize) -> RequestError {
+    // What ended the request's own body is the reason, not what it did to the connection.
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        if let Some(error) = inner.downcast_ref::<RequestError>() {
+            return error.clone();
+        }
+        source = inner.source();
+    }
+    if error.is_parse_too_large() || overflowed(error) {
+        return RequestError::HeadTooLarge(max);
+    }
+    RequestError::Protocol(if error.is_parse() {
+        "the far side does not speak HTTP/1.1"
+    } else if error.is_incomplete_message() {
+        "the far side broke off before its response"
+    } else {
+        "the connection broke"
+    })
+}

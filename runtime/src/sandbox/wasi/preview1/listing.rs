@@ -1,0 +1,162 @@
+//! Listing a folder by cookies, the numbers of its entries: a program goes on where it was, or begins again at any of
+//! them. The gate reads a few entries at a time, and no listing is held whole.
+
+use wasmtime_wasi::p1::types::{Dircookie, Dirent, Errno, Error, Fd, Filetype, Size};
+use wasmtime_wasi::p2::bindings::filesystem::types::{HostDescriptor, HostDirectoryEntryStream, PathFlags};
+use wiggle::{GuestMemory, GuestPtr, GuestType};
+
+use crate::sandbox::wasi::descriptor_table::{Descriptor, ListedEntry, Listing, borrow};
+use crate::sandbox::wasi::state::WasiState;
+
+use super::memory::Result;
+use super::stat::filetype;
+
+/// The entries that every folder has before those that are read.
+const DOTS: [&str; 2] = [".", ".."];
+/// The most listings that a program has begun and not ended; the gate has room for more.
+const MAX_LISTINGS: usize = 8;
+
+/// Writes the entries from a cookie on, until there is no more room: the last may be cut.
+pub(super) async fn read(
+    state: &mut WasiState,
+    memory: &mut GuestMemory<'_>,
+    fd: Fd,
+    (at, room): (GuestPtr<u8>, Size),
+    mut cookie: Dircookie,
+) -> Result<Size> {
+    state.preview1.descriptors.folder(fd)?;
+    memory.as_slice(at.as_array(room))?;
+    if cookie == 0
+        && let Some(passed) = take(state, fd)?
+    {
+        end(state, passed)?;
+    }
+    let mut used = 0;
+    while used < room {
+        let Some(entry) = entry(state, fd, cookie).await? else { break };
+        cookie += 1;
+        let head = Dirent {
+            d_next: cookie,
+            d_ino: number(state, fd, &entry.name).await?,
+            d_namlen: Size::try_from(entry.name.len())?,
+            d_type: entry.kind,
+        };
+        let bytes = encoded(&head, &entry.name);
+        let fits = u32::try_from(bytes.len())?.min(room - used);
+        memory.copy_from_slice(&bytes[..fits as usize], at.add(used)?.as_array(fits))?;
+        used += fits;
+        if (fits as usize) < bytes.len() {
+            keep(state, fd, entry)?;
+        }
+    }
+    Ok(used)
+}
+
+/// An entry as it lies in memory.
+fn encoded(head: &Dirent, name: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(Dirent::guest_size() as usize + name.len());
+    bytes.extend(head.d_next.to_le_bytes());
+    bytes.extend(head.d_ino.to_le_bytes());
+    bytes.extend(head.d_namlen.to_le_bytes());
+    bytes.push(head.d_type as u8);
+    bytes.resize(Dirent::guest_size() as usize, 0);
+    bytes.extend(name.as_bytes());
+    bytes
+}
+
+/// The number by which a file is known, or none where it went away since.
+async fn number(state: &mut WasiState, fd: Fd, name: &str) -> Result<u64> {
+    let folder = state.preview1.descriptors.folder(fd)?;
+    // Of the folder above, nothing is told.
+    let hash = match DOTS.contains(&name) {
+        true => state.files().metadata_hash(folder).await,
+        false => state.files().metadata_hash_at(folder, PathFlags::empty(), name.to_owned()).await,
+    };
+    match hash {
+        Ok(hash) => Ok(hash.lower),
+        Err(error) => error.downcast().map(|_| 0).map_err(Error::trap),
+    }
+}
+
+/// The entry of a number; `None` behind the last.
+async fn entry(state: &mut WasiState, fd: Fd, cookie: Dircookie) -> Result<Option<ListedEntry>> {
+    if let Some(name) = usize::try_from(cookie).ok().and_then(|number| DOTS.get(number)) {
+        return Ok(Some(ListedEntry { number: cookie, name: (*name).to_owned(), kind: Filetype::Directory }));
+    }
+    let mut listing = match take(state, fd)? {
+        Some(Listing { left: Some(entry), stream, next }) if entry.number == cookie => {
+            put_back(state, fd, Listing { stream, next, left: None })?;
+            return Ok(Some(entry));
+        }
+        Some(listing) if listing.next <= cookie => listing,
+        passed => {
+            if let Some(passed) = passed {
+                end(state, passed)?;
+            }
+            begin(state, fd).await?
+        }
+    };
+    listing.left = None;
+    loop {
+        let read = match state.files().read_directory_entry(borrow(&listing.stream)).await {
+            Ok(Some(read)) => read,
+            Ok(None) => {
+                put_back(state, fd, listing)?;
+                return Ok(None);
+            }
+            Err(error) => {
+                end(state, listing)?;
+                return Err(error.into());
+            }
+        };
+        let number = listing.next;
+        listing.next += 1;
+        if number == cookie {
+            put_back(state, fd, listing)?;
+            return Ok(Some(ListedEntry { number, name: read.name, kind: filetype(read.type_) }));
+        }
+    }
+}
+
+/// Begins to list a folder. Where many listings have begun already, another one ends: it begins again when it is asked.
+async fn begin(state: &mut WasiState, fd: Fd) -> Result<Listing> {
+    let mut begun: Vec<_> = state.preview1.descriptors.folders_mut().filter(|it| it.listing.is_some()).collect();
+    // Of folders inside one another, the outermost waits longest.
+    if begun.len() >= MAX_LISTINGS
+        && let Some(other) = begun.first_mut().and_then(|folder| folder.listing.take())
+    {
+        end(state, other)?;
+    }
+    let folder = state.preview1.descriptors.folder(fd)?;
+    let stream = state.files().read_directory(folder).await?;
+    Ok(Listing { stream, next: DOTS.len() as Dircookie, left: None })
+}
+
+/// Ends a listing.
+pub(super) fn end(state: &mut WasiState, listing: Listing) -> Result<()> {
+    HostDirectoryEntryStream::drop(&mut state.files(), listing.stream).map_err(Error::trap)
+}
+
+fn slot(state: &mut WasiState, fd: Fd) -> Result<&mut Option<Listing>> {
+    match state.preview1.descriptors.get_mut(fd)? {
+        Descriptor::Folder(folder) => Ok(&mut folder.listing),
+        _ => Err(Errno::Notdir.into()),
+    }
+}
+
+fn take(state: &mut WasiState, fd: Fd) -> Result<Option<Listing>> {
+    Ok(slot(state, fd)?.take())
+}
+
+fn put_back(state: &mut WasiState, fd: Fd, listing: Listing) -> Result<()> {
+    *slot(state, fd)? = Some(listing);
+    Ok(())
+}
+
+/// Keeps an entry that found no room: a program asks for it next.
+fn keep(state: &mut WasiState, fd: Fd, entry: ListedEntry) -> Result<()> {
+    if let Some(listing) = slot(state, fd)? {
+        listing.left = Some(entry);
+    }
+    Ok(())
+}

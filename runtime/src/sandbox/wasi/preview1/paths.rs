@@ -1,0 +1,119 @@
+//! Everything that is named by a path beneath an open folder. The gate judges each; nothing is opened but by it.
+
+use wasmtime::component::Resource;
+use wasmtime_wasi::filesystem::Descriptor as Handle;
+use wasmtime_wasi::p1::types::{Fd, Fdflags, Fstflags, Lookupflags, Oflags, Rights, Size, Timestamp};
+use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorFlags, HostDescriptor, OpenFlags};
+use wiggle::{GuestMemory, GuestPtr};
+
+use crate::sandbox::wasi::descriptor_table::{Descriptor, Folder, OpenFile};
+use crate::sandbox::wasi::state::WasiState;
+
+use super::memory::{Result, put};
+use super::stat::{follow, times};
+
+/// The open folder beneath which a path lies. A program without any has no path to anything.
+pub(super) fn folder(state: &WasiState, fd: Fd) -> Result<Resource<Handle>> {
+    let descriptors = &state.preview1.descriptors;
+    descriptors.folder(fd).inspect_err(|_| {
+        if !descriptors.has_folders() {
+            state.usage().record_missing_folders();
+        }
+    })
+}
+
+/// How a program wants a file or folder opened.
+pub(super) struct Opening {
+    pub(super) lookup: Lookupflags,
+    pub(super) oflags: Oflags,
+    pub(super) rights: Rights,
+    pub(super) fdflags: Fdflags,
+}
+
+impl Opening {
+    fn open(&self) -> OpenFlags {
+        [
+            (Oflags::CREAT, OpenFlags::CREATE),
+            (Oflags::DIRECTORY, OpenFlags::DIRECTORY),
+            (Oflags::EXCL, OpenFlags::EXCLUSIVE),
+            (Oflags::TRUNC, OpenFlags::TRUNCATE),
+        ]
+        .into_iter()
+        .filter(|(given, _)| self.oflags.contains(*given))
+        .fold(OpenFlags::empty(), |flags, (_, flag)| flags | flag)
+    }
+
+    fn descriptor(&self) -> DescriptorFlags {
+        [
+            (self.rights.contains(Rights::FD_READ), DescriptorFlags::READ),
+            (self.rights.contains(Rights::FD_WRITE), DescriptorFlags::WRITE),
+            (self.fdflags.contains(Fdflags::SYNC), DescriptorFlags::FILE_INTEGRITY_SYNC),
+            (self.fdflags.contains(Fdflags::DSYNC), DescriptorFlags::DATA_INTEGRITY_SYNC),
+            (self.fdflags.contains(Fdflags::RSYNC), DescriptorFlags::REQUESTED_WRITE_SYNC),
+        ]
+        .into_iter()
+        .filter(|(given, _)| *given)
+        .fold(DescriptorFlags::empty(), |flags, (_, flag)| flags | flag)
+    }
+}
+
+/// Opens a regular file or a folder.
+pub(super) async fn open(state: &mut WasiState, fd: Fd, path: String, opening: Opening) -> Result<Fd> {
+    let folder = folder(state, fd)?;
+    let (open, flags) = (opening.open(), opening.descriptor());
+    let file = state.files().open_at(folder, follow(opening.lookup), path, open, flags).await?;
+    let descriptor = match state.table.get(&file)? {
+        Handle::Dir(_) => Descriptor::Folder(Folder { file, granted_as: None, listing: None }),
+        Handle::File(_) => Descriptor::File(OpenFile {
+            file,
+            position: 0,
+            append: opening.fdflags.contains(Fdflags::APPEND),
+            nonblock: opening.fdflags.contains(Fdflags::NONBLOCK),
+        }),
+    };
+    Ok(state.preview1.descriptors.insert(descriptor))
+}
+
+/// Writes what a link leads to, as far as there is room.
+pub(super) async fn read_link(
+    state: &mut WasiState,
+    memory: &mut GuestMemory<'_>,
+    fd: Fd,
+    path: String,
+    (at, room): (GuestPtr<u8>, Size),
+) -> Result<Size> {
+    let folder = folder(state, fd)?;
+    let target = state.files().readlink_at(folder, path).await?;
+    let fits = target.len().min(room as usize);
+    put(memory, at, &target.as_bytes()[..fits])?;
+    Ok(Size::try_from(fits)?)
+}
+
+/// Sets the times of what a path leads to.
+pub(super) async fn set_times(
+    state: &mut WasiState,
+    fd: Fd,
+    lookup: Lookupflags,
+    path: String,
+    (accessed, changed, flags): (Timestamp, Timestamp, Fstflags),
+) -> Result<()> {
+    let (accessed, changed) = times(accessed, changed, flags)?;
+    let folder = folder(state, fd)?;
+    Ok(state.files().set_times_at(folder, follow(lookup), path, accessed, changed).await?)
+}
+
+/// Makes a second name for a file. Links are never followed for that.
+pub(super) async fn link(
+    state: &mut WasiState,
+    (from, lookup, old): (Fd, Lookupflags, String),
+    (to, new): (Fd, String),
+) -> Result<()> {
+    let (from, to) = (folder(state, from)?, folder(state, to)?);
+    Ok(state.files().link_at(from, follow(lookup), old, to, new).await?)
+}
+
+/// Gives a file or folder another name.
+pub(super) async fn rename(state: &mut WasiState, (from, old): (Fd, String), (to, new): (Fd, String)) -> Result<()> {
+    let (from, to) = (folder(state, from)?, folder(state, to)?);
+    Ok(state.files().rename_at(from, old, to, new).await?)
+}

@@ -1,0 +1,279 @@
+//! Reading and writing by number, at a position or at the one that a file keeps. What one call copies is bounded, and so is
+//! the number of buffers that it looks at: beyond either bound it comes back short, as preview 1 lets it.
+
+use bytes::Bytes;
+use wasmtime::component::Resource;
+use wasmtime_wasi::filesystem::Descriptor as Handle;
+use wasmtime_wasi::p1::types::{CiovecArray, Errno, Error, Fd, Filedelta, Filesize, IovecArray, Size, Whence};
+use wasmtime_wasi::p2::bindings::filesystem::types::{ErrorCode, HostDescriptor};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, StreamError};
+use wiggle::{GuestError, GuestMemory, GuestPtr, GuestType};
+
+use crate::sandbox::causes::QuotaExceeded;
+use crate::sandbox::wasi::descriptor_table::{Descriptor, OpenFile, borrow};
+use crate::sandbox::wasi::state::WasiState;
+
+use super::memory::Result;
+
+/// The most buffers of one call.
+const MAX_BUFFERS: usize = 1024;
+/// The most bytes that are copied at once.
+const PIECE: Size = 64 << 10;
+
+/// Buffers of a program, as pieces of its memory.
+type Pieces = Vec<GuestPtr<[u8]>>;
+
+/// Cuts the buffers of an array into pieces, of which each can be held. What does not lie in memory whole is refused,
+/// however little of it is looked at.
+fn pieces<T: GuestType>(
+    state: &WasiState,
+    memory: &GuestMemory<'_>,
+    array: GuestPtr<[T]>,
+    place: impl Fn(T) -> (GuestPtr<u8>, Size),
+) -> Result<Pieces> {
+    let bytes = array.len().checked_mul(T::guest_size()).ok_or(GuestError::PtrOverflow)?;
+    memory.as_slice(GuestPtr::new((array.offset_base(), bytes)))?;
+    let mut left = u32::try_from(state.preview1.host_call).unwrap_or(u32::MAX);
+    let mut pieces = Pieces::new();
+    for buffer in array.iter().take(MAX_BUFFERS) {
+        let (at, length) = place(memory.read(buffer?)?);
+        memory.as_slice(at.as_array(length))?;
+        let length = length.min(left);
+        left -= length;
+        for start in (0..length).step_by(PIECE as usize) {
+            pieces.push(at.add(start)?.as_array(PIECE.min(length - start)));
+        }
+    }
+    Ok(pieces)
+}
+
+fn to_fill(state: &WasiState, memory: &GuestMemory<'_>, buffers: IovecArray) -> Result<Pieces> {
+    pieces(state, memory, buffers, |buffer| (buffer.buf, buffer.buf_len))
+}
+
+fn to_take(state: &WasiState, memory: &GuestMemory<'_>, buffers: CiovecArray) -> Result<Pieces> {
+    pieces(state, memory, buffers, |buffer| (buffer.buf, buffer.buf_len))
+}
+
+/// Reads from a stream, or from a file where it stands.
+pub(super) async fn read(
+    state: &mut WasiState,
+    memory: &mut GuestMemory<'_>,
+    fd: Fd,
+    buffers: IovecArray,
+) -> Result<Size> {
+    let pieces = to_fill(state, memory, buffers)?;
+    match state.preview1.descriptors.get(fd)? {
+        Descriptor::Input(stream) => {
+            let stream = borrow(stream);
+            read_stream(state, memory, &stream, &pieces).await
+        }
+        Descriptor::File(OpenFile { file, position, .. }) => {
+            let (file, position) = (borrow(file), *position);
+            let count = read_file(state, memory, &file, &pieces, position).await?;
+            state.preview1.descriptors.file_mut(fd)?.position = position.saturating_add(count.into());
+            Ok(count)
+        }
+        Descriptor::Folder(_) | Descriptor::Output(_) => Err(Errno::Badf.into()),
+    }
+}
+
+/// Reads from a place in a file.
+pub(super) async fn read_at(
+    state: &mut WasiState,
+    memory: &mut GuestMemory<'_>,
+    fd: Fd,
+    buffers: IovecArray,
+    at: Filesize,
+) -> Result<Size> {
+    let pieces = to_fill(state, memory, buffers)?;
+    let file = borrow(&state.preview1.descriptors.file(fd)?.file);
+    read_file(state, memory, &file, &pieces, at).await
+}
+
+async fn read_stream(
+    state: &mut WasiState,
+    memory: &mut GuestMemory<'_>,
+    stream: &Resource<DynInputStream>,
+    pieces: &[GuestPtr<[u8]>],
+) -> Result<Size> {
+    let mut count = 0;
+    for piece in pieces {
+        let wanted = piece.len();
+        let read = match state.table.get_mut(stream)?.blocking_read(wanted as usize).await {
+            Ok(read) => read,
+            Err(StreamError::Closed) => break,
+            Err(error) if count == 0 => return Err(error.into()),
+            Err(_) => break,
+        };
+        let length = u32::try_from(read.len())?.min(wanted);
+        memory.copy_from_slice(&read[..length as usize], piece.as_ptr().as_array(length))?;
+        count += length;
+        if length < wanted {
+            break;
+        }
+    }
+    Ok(count)
+}
+
+async fn read_file(
+    state: &mut WasiState,
+    memory: &mut GuestMemory<'_>,
+    file: &Resource<Handle>,
+    pieces: &[GuestPtr<[u8]>],
+    at: Filesize,
+) -> Result<Size> {
+    let mut count: Size = 0;
+    for piece in pieces {
+        let wanted = piece.len();
+        let place = at.checked_add(count.into()).ok_or(Errno::Overflow)?;
+        let (read, _) = match state.files().read(borrow(file), wanted.into(), place).await {
+            Ok(read) => read,
+            Err(error) if count == 0 => return Err(error.into()),
+            Err(_) => break,
+        };
+        let length = u32::try_from(read.len())?.min(wanted);
+        memory.copy_from_slice(&read[..length as usize], piece.as_ptr().as_array(length))?;
+        count += length;
+        if length < wanted {
+            break;
+        }
+    }
+    Ok(count)
+}
+
+/// Writes to a stream, or to a file where it stands.
+pub(super) async fn write(
+    state: &mut WasiState,
+    memory: &mut GuestMemory<'_>,
+    fd: Fd,
+    buffers: CiovecArray,
+) -> Result<Size> {
+    let pieces = to_take(state, memory, buffers)?;
+    match state.preview1.descriptors.get(fd)? {
+        Descriptor::Output(stream) => {
+            let stream = borrow(stream);
+            write_stream(state, memory, &stream, &pieces).await
+        }
+        Descriptor::File(OpenFile { file, append: true, .. }) => {
+            let file = borrow(file);
+            let count = append(state, memory, &file, &pieces).await?;
+            let end = state.files().stat(file).await?.size;
+            state.preview1.descriptors.file_mut(fd)?.position = end;
+            Ok(count)
+        }
+        Descriptor::File(OpenFile { file, position, .. }) => {
+            let (file, position) = (borrow(file), *position);
+            let count = write_file(state, memory, &file, &pieces, position).await?;
+            state.preview1.descriptors.file_mut(fd)?.position = position.saturating_add(count.into());
+            Ok(count)
+        }
+        Descriptor::Folder(_) | Descriptor::Input(_) => Err(Errno::Badf.into()),
+    }
+}
+
+/// Writes to a place in a file; to its end, where it is open for that alone.
+pub(super) async fn write_at(
+    state: &mut WasiState,
+    memory: &mut GuestMemory<'_>,
+    fd: Fd,
+    buffers: CiovecArray,
+    at: Filesize,
+) -> Result<Size> {
+    let pieces = to_take(state, memory, buffers)?;
+    let OpenFile { file, append: appends, .. } = state.preview1.descriptors.file(fd)?;
+    let (file, appends) = (borrow(file), *appends);
+    match appends {
+        true => append(state, memory, &file, &pieces).await,
+        false => write_file(state, memory, &file, &pieces, at).await,
+    }
+}
+
+async fn write_stream(
+    state: &mut WasiState,
+    memory: &GuestMemory<'_>,
+    stream: &Resource<DynOutputStream>,
+    pieces: &[GuestPtr<[u8]>],
+) -> Result<Size> {
+    let mut count = 0;
+    for piece in pieces {
+        let bytes = Bytes::from(memory.to_vec(*piece)?);
+        state.table.get_mut(stream)?.blocking_write_and_flush(bytes).await?;
+        count += piece.len();
+    }
+    Ok(count)
+}
+
+async fn write_file(
+    state: &mut WasiState,
+    memory: &GuestMemory<'_>,
+    file: &Resource<Handle>,
+    pieces: &[GuestPtr<[u8]>],
+    at: Filesize,
+) -> Result<Size> {
+    let mut count: Size = 0;
+    for piece in pieces {
+        let bytes = memory.to_vec(*piece)?;
+        let place = at.checked_add(count.into()).ok_or(Errno::Fbig)?;
+        let written = match state.files().write(borrow(file), bytes, place).await {
+            Ok(written) => u32::try_from(written)?,
+            Err(error) if count == 0 => return Err(error.into()),
+            // What was written before is told first; who goes on learns of the rest.
+            Err(_) => break,
+        };
+        count += written;
+        if written < piece.len() {
+            break;
+        }
+    }
+    Ok(count)
+}
+
+/// Writes to the end of a file, wherever that is by then.
+async fn append(
+    state: &mut WasiState,
+    memory: &GuestMemory<'_>,
+    file: &Resource<Handle>,
+    pieces: &[GuestPtr<[u8]>],
+) -> Result<Size> {
+    let stream = state.files().append_via_stream(borrow(file))?;
+    let mut count = 0;
+    let mut ended = Ok(());
+    for piece in pieces {
+        let bytes = Bytes::from(memory.to_vec(*piece)?);
+        ended = state.table.get_mut(&stream)?.blocking_write_and_flush(bytes).await;
+        if ended.is_err() {
+            break;
+        }
+        count += piece.len();
+    }
+    state.table.delete(stream)?;
+    match ended {
+        Err(error) if count == 0 => Err(failed(error)),
+        _ => Ok(count),
+    }
+}
+
+/// Why nothing was written to a stream into a file.
+fn failed(error: StreamError) -> Error {
+    match error {
+        StreamError::LastOperationFailed(cause) if cause.is::<QuotaExceeded>() => ErrorCode::Quota.into(),
+        error => error.into(),
+    }
+}
+
+/// Moves the place at which a file is read and written.
+pub(super) async fn seek(state: &mut WasiState, fd: Fd, by: Filedelta, whence: Whence) -> Result<Filesize> {
+    let OpenFile { file, position, .. } = state.preview1.descriptors.file(fd)?;
+    let from = match whence {
+        Whence::Set => 0,
+        Whence::Cur => *position,
+        Whence::End => {
+            let file = borrow(file);
+            state.files().stat(file).await?.size
+        }
+    };
+    let place = from.checked_add_signed(by).ok_or(Errno::Inval)?;
+    state.preview1.descriptors.file_mut(fd)?.position = place;
+    Ok(place)
+}
