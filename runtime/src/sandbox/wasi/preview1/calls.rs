@@ -13,9 +13,10 @@ use wiggle::{GuestMemory, GuestPtr};
 use crate::sandbox::wasi::descriptor_table::borrow;
 use crate::sandbox::wasi::state::WasiState;
 
+use super::descriptors::{self, folder};
 use super::memory::{Result, path};
-use super::paths::{self, Opening, folder};
-use super::{descriptors, environment, listing, polling, stat, transfer};
+use super::paths::{self, Opening};
+use super::{environment, listing, polling, stat, transfer};
 
 type Memory<'a, 'm> = &'a mut GuestMemory<'m>;
 

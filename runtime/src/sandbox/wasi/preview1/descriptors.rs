@@ -1,17 +1,28 @@
 //! Opening, moving and closing of descriptors.
 
+use wasmtime::component::Resource;
 use wasmtime_wasi::cli::WasiCliView;
+use wasmtime_wasi::filesystem;
 use wasmtime_wasi::p1::types::{Errno, Error, Fd, Prestat, PrestatDir, Size};
 use wasmtime_wasi::p2::bindings::cli::{stderr, stdin, stdout};
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
-use wasmtime_wasi::p2::bindings::filesystem::types::HostDescriptor;
+use wasmtime_wasi::p2::bindings::filesystem::types::{HostDescriptor, HostDirectoryEntryStream};
 use wiggle::{GuestMemory, GuestPtr};
 
-use crate::sandbox::wasi::descriptor_table::{Descriptor, Folder, OpenFile};
+use crate::sandbox::wasi::descriptor_table::{Descriptor, Folder, Listing, OpenFile};
 use crate::sandbox::wasi::state::WasiState;
 
-use super::listing;
 use super::memory::{Result, put};
+
+/// Returns the open folder of a number. A program without any folder is recorded.
+pub(super) fn folder(state: &WasiState, fd: Fd) -> Result<Resource<filesystem::Descriptor>> {
+    let descriptors = &state.preview1.descriptors;
+    descriptors.folder(fd).inspect_err(|_| {
+        if !descriptors.has_folders() {
+            state.usage().record_missing_folders();
+        }
+    })
+}
 
 /// Opens the standard streams and the granted folders, under the numbers at which programs look for them.
 pub(super) fn open_standard(state: &mut WasiState) -> wasmtime::Result<()> {
@@ -40,12 +51,17 @@ pub(super) fn close(state: &mut WasiState, fd: Fd) -> Result<()> {
         }
         Descriptor::Folder(Folder { file, listing, .. }) => {
             if let Some(listing) = listing {
-                listing::end(state, listing)?;
+                end_listing(state, listing)?;
             }
             HostDescriptor::drop(&mut state.files(), file).map_err(Error::trap)?;
         }
     }
     Ok(())
+}
+
+/// Ends a listing.
+pub(super) fn end_listing(state: &mut WasiState, listing: Listing) -> Result<()> {
+    HostDirectoryEntryStream::drop(&mut state.files(), listing.stream).map_err(Error::trap)
 }
 
 /// Moves a descriptor to a number that is taken, closing what is there.

@@ -8,6 +8,7 @@ use wiggle::{GuestMemory, GuestPtr, GuestType};
 use crate::sandbox::wasi::descriptor_table::{Descriptor, ListedEntry, Listing, borrow};
 use crate::sandbox::wasi::state::WasiState;
 
+use super::descriptors::end_listing;
 use super::memory::Result;
 use super::stat::filetype;
 
@@ -29,7 +30,7 @@ pub(super) async fn read(
     if cookie == 0
         && let Some(passed) = take(state, fd)?
     {
-        end(state, passed)?;
+        end_listing(state, passed)?;
     }
     let mut used = 0;
     while used < room {
@@ -91,7 +92,7 @@ async fn entry(state: &mut WasiState, fd: Fd, cookie: Dircookie) -> Result<Optio
         Some(listing) if listing.next <= cookie => listing,
         passed => {
             if let Some(passed) = passed {
-                end(state, passed)?;
+                end_listing(state, passed)?;
             }
             begin(state, fd).await?
         }
@@ -105,7 +106,7 @@ async fn entry(state: &mut WasiState, fd: Fd, cookie: Dircookie) -> Result<Optio
                 return Ok(None);
             }
             Err(error) => {
-                end(state, listing)?;
+                end_listing(state, listing)?;
                 return Err(error.into());
             }
         };
@@ -125,16 +126,11 @@ async fn begin(state: &mut WasiState, fd: Fd) -> Result<Listing> {
     if begun.len() >= MAX_LISTINGS
         && let Some(other) = begun.first_mut().and_then(|folder| folder.listing.take())
     {
-        end(state, other)?;
+        end_listing(state, other)?;
     }
     let folder = state.preview1.descriptors.folder(fd)?;
     let stream = state.files().read_directory(folder).await?;
     Ok(Listing { stream, next: DOTS.len() as Dircookie, left: None })
-}
-
-/// Ends a listing.
-pub(super) fn end(state: &mut WasiState, listing: Listing) -> Result<()> {
-    HostDirectoryEntryStream::drop(&mut state.files(), listing.stream).map_err(Error::trap)
 }
 
 fn slot(state: &mut WasiState, fd: Fd) -> Result<&mut Option<Listing>> {

@@ -1,6 +1,5 @@
 //! Everything that is named by a path beneath an open folder. The gate judges each; nothing is opened but by it.
 
-use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor as Handle;
 use wasmtime_wasi::p1::types::{Fd, Fdflags, Fstflags, Lookupflags, Oflags, Rights, Size, Timestamp};
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorFlags, HostDescriptor, OpenFlags};
@@ -9,18 +8,9 @@ use wiggle::{GuestMemory, GuestPtr};
 use crate::sandbox::wasi::descriptor_table::{Descriptor, Folder, OpenFile};
 use crate::sandbox::wasi::state::WasiState;
 
+use super::descriptors::folder;
 use super::memory::{Result, put};
 use super::stat::{follow, times};
-
-/// The open folder beneath which a path lies. A program without any has no path to anything.
-pub(super) fn folder(state: &WasiState, fd: Fd) -> Result<Resource<Handle>> {
-    let descriptors = &state.preview1.descriptors;
-    descriptors.folder(fd).inspect_err(|_| {
-        if !descriptors.has_folders() {
-            state.usage().record_missing_folders();
-        }
-    })
-}
 
 /// How a program wants a file or folder opened.
 pub(super) struct Opening {

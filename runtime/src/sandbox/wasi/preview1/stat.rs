@@ -11,8 +11,8 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use crate::sandbox::wasi::descriptor_table::{Descriptor, borrow};
 use crate::sandbox::wasi::state::WasiState;
 
+use super::descriptors::folder;
 use super::memory::Result;
-use super::paths::folder;
 
 /// The number of the one device that there is for a program.
 const DEVICE: u64 = 1;

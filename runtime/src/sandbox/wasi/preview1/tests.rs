@@ -8,7 +8,6 @@ use std::fs;
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use wasmtime::component::ResourceTable;

@@ -97,7 +97,7 @@ proptest! {
             }
         });
         prop_assert_eq!(guest.memory.len(), MEMORY);
-        let usage = guest.host.memory.usage.clone();
+        let usage = guest.host.usage().clone();
         prop_assert!(usage.disk_bytes.load(Relaxed) <= 1 << 20);
     }
 }
