@@ -1,5 +1,5 @@
-//! The engine, configured once: epochs for deadlines, a pool of instances where the system has room for one, and a
-//! second engine that counts fuel, made when the first tool asks for it.
+//! The engine and its configuration: epochs for deadlines, a pool of instances if the system has the address space, and
+//! a second engine that counts fuel, created for the first tool that needs it.
 
 use std::sync::OnceLock;
 
@@ -13,17 +13,17 @@ use super::epoch::{EpochTicker, TickGuard};
 use super::state::CallState;
 use super::wasi;
 
-/// What a pooled slot keeps resident, where the kernel tells which pages were written.
+/// Number of bytes that a pooled slot keeps resident, if the kernel reports which pages were written.
 const KEEP_RESIDENT: usize = 256 << 10;
 
-/// An engine with everything a guest may import.
+/// Engine with the linker of all WASI imports.
 pub(super) struct GuestEngine {
     pub(super) engine: Engine,
     pub(super) linker: Linker<CallState>,
     ticker: EpochTicker,
 }
 
-/// The two engines.
+/// Engine without fuel, and engine with fuel.
 pub(super) struct EngineSet {
     plain: GuestEngine,
     metered: OnceLock<Result<GuestEngine, String>>,
@@ -36,7 +36,7 @@ impl EngineSet {
         Ok(Self { plain, metered: OnceLock::new(), slots })
     }
 
-    /// The engine that counts fuel, or the faster one that does not.
+    /// Returns the engine that counts fuel, or the faster one that does not.
     pub(super) fn get(&self, counts_fuel: bool) -> Result<&GuestEngine, Error> {
         if !counts_fuel {
             return Ok(&self.plain);
@@ -51,7 +51,7 @@ impl GuestEngine {
     fn new(slots: u32, counts_fuel: bool) -> wasmtime::Result<Self> {
         let mut config = config(counts_fuel);
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots)));
-        // A system that is short of address space runs without a pool, slower and no less safe.
+        // A system without enough address space runs without a pool: slower, and equally safe.
         let engine = Engine::new(&config).or_else(|_| {
             config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
             Engine::new(&config)
@@ -62,13 +62,13 @@ impl GuestEngine {
         Ok(Self { engine, linker, ticker })
     }
 
-    /// Keeps the epochs coming while a call runs.
+    /// Advances the epoch until the guard is dropped.
     pub(super) fn tick(&self) -> TickGuard<'_> {
         self.ticker.tick()
     }
 }
 
-/// An engine that only compiles, for the engine that runs: the same code, and no address space kept for instances.
+/// Creates an engine that only compiles. It generates the same code, and reserves no address space for instances.
 pub(super) fn for_compiling(counts_fuel: bool) -> wasmtime::Result<Engine> {
     Engine::new(&config(counts_fuel))
 }
@@ -88,8 +88,8 @@ fn config(counts_fuel: bool) -> Config {
     config
 }
 
-/// How many instances there is room for beside one for each call and one for each program that its script runs: those of
-/// hooks that judge such a program, and of agents that wait for others.
+/// Number of instances beyond one per call and one per program that its script runs: hooks that judge such a program,
+/// and agents that wait for others.
 const EXTRA_INSTANCES: u32 = 64;
 
 fn pool(slots: u32) -> PoolingAllocationConfig {

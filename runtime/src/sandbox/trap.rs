@@ -1,5 +1,5 @@
-//! Why a guest stopped, from what the engine says and what the usage saw. The texts are for the model: they name no host
-//! path and carry no backtrace.
+//! Classification of traps: the reason why a guest stopped, from the engine's error and the usage of the call. The
+//! texts are for the model; they contain no host path and no backtrace.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -14,15 +14,15 @@ use crate::tool::Limits;
 use super::causes::{ByteSize, DeadlinePassed, OutputExceeded, QuotaExceeded, SocketRefused};
 use super::usage::Usage;
 
-/// A backtrace this deep in few functions is a recursion.
+/// Depth from which a backtrace with few distinct functions is a recursion.
 const RECURSION_FRAMES: usize = 16;
 
-/// The call came to no end within its deadline.
+/// Returns the error of a call that exceeded its deadline.
 pub(super) fn timed_out() -> ToolError {
     ToolError::new(Outcome::Deadline, "tool timed out")
 }
 
-/// The exit code, or why there is none.
+/// Returns the exit code of a guest that ended itself, or the error for its trap.
 pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) -> Result<i32, ToolError> {
     if let Some(I32Exit(code)) = error.downcast_ref() {
         return Ok(*code);
@@ -50,7 +50,7 @@ pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) 
     if error.root_cause().to_string().contains("store handle limit exceeded") {
         return fault(Outcome::Handles, format!("tool held more than {} open handles", limits.handles));
     }
-    // The engine has no name for it.
+    // The engine has no type for this error.
     if error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted") {
         let most = ByteSize(limits.host_call as u64);
         return fault(Outcome::OutputLimit, format!("tool handed over more than {most} of values at once"));
@@ -59,7 +59,7 @@ pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) 
         return fault(Outcome::Trap, "tool crashed: it gave the host an address that is not in its memory".into());
     }
     let trap = error.downcast_ref::<Trap>();
-    // A guest whose memory was refused ends itself: it aborts, or uses what it did not get.
+    // A guest that was refused memory ends itself: it aborts, or uses the address that it did not get.
     let gave_up = matches!(trap, None | Some(Trap::UnreachableCodeReached | Trap::MemoryOutOfBounds));
     if gave_up && usage.memory_refused.load(Relaxed) {
         return fault(Outcome::Memory, format!("tool ran out of memory (limit {})", ByteSize(limits.memory as u64)));
@@ -76,7 +76,7 @@ pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) 
     }
 }
 
-/// What fails after a write was refused for the quota, fails for that reason: a guest's own words seldom tell.
+/// Reports a failure after an exceeded file quota as the quota's: the guest's own message rarely names it.
 pub(super) fn over_quota<T>(
     ended: Result<T, ToolError>,
     succeeded: impl FnOnce(&T) -> bool,
@@ -96,8 +96,8 @@ pub(super) fn over_quota<T>(
     Err(ToolError::new(Outcome::Quota, message))
 }
 
-/// Whether the trap was met deep in a recursion: programs whose stack lies at the bottom of their memory run out of it
-/// with an access out of bounds.
+/// Returns `true` if the trap occurred deep in a recursion. A program with its stack at the bottom of its memory
+/// exhausts it with an access out of bounds.
 fn recursed(error: &wasmtime::Error) -> bool {
     let Some(trace) = error.downcast_ref::<WasmBacktrace>() else { return false };
     let mut functions: Vec<u32> = trace.frames().iter().map(|frame| frame.func_index()).collect();

@@ -1,6 +1,6 @@
-//! Types of the WIT packages in `wit/`, as the engine lifts and lowers them, written by hand: parameters are borrowed, so that
-//! a call copies no payload, one type serves as result and as parameter, and every export but one is optional. Values from a
-//! guest are unchecked.
+//! Types of the WIT packages in `wit/`, as the engine lifts and lowers them. They are written by hand: parameters are
+//! borrowed, so that a call copies no payload, and one type serves as result and as parameter. Values from a guest are
+//! unchecked.
 
 mod script;
 mod tool;

@@ -7,7 +7,7 @@ use crate::tool::Place;
 /// Interface that the interpreter exports.
 pub(in crate::sandbox) const INTERPRETER: &str = "toolcrib:script/interpreter@0.1.0";
 
-/// A script, as the interpreter gets it.
+/// Script, as the interpreter receives it.
 #[derive(Debug, Clone, Copy, ComponentType, Lower)]
 #[component(record)]
 pub(crate) struct ScriptText<'a> {
@@ -15,7 +15,7 @@ pub(crate) struct ScriptText<'a> {
     pub(crate) source: &'a str,
 }
 
-/// What a script has to define.
+/// Function that a script has to define.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lower)]
 #[component(enum)]
 #[repr(u8)]
@@ -26,7 +26,7 @@ pub(crate) enum EntryPoint {
     Handle,
 }
 
-/// Something wrong in a script.
+/// Problem of a script.
 #[derive(Debug, Clone, PartialEq, Eq, ComponentType, Lift)]
 #[component(record)]
 pub(crate) struct ScriptProblem {
@@ -36,18 +36,18 @@ pub(crate) struct ScriptProblem {
 }
 
 impl ScriptProblem {
-    /// Something wrong at no place in particular.
+    /// Creates a problem without a position.
     pub(crate) fn anywhere(message: String) -> Self {
         Self { line: 0, column: 0, message }
     }
 
-    /// Where in the script, if that is known.
+    /// Returns the position in the script, if known.
     pub(crate) fn place(&self) -> Option<Place> {
         (self.line > 0 && self.column > 0).then_some(Place { line: self.line, column: self.column })
     }
 }
 
-/// ExecOptions a command is to be run.
+/// Options of a command that a script runs.
 #[derive(Debug, Clone, ComponentType, Lift)]
 #[component(record)]
 pub(crate) struct ExecOptions {
@@ -57,7 +57,7 @@ pub(crate) struct ExecOptions {
     pub(crate) stdin: String,
 }
 
-/// ExecOptions it ended.
+/// Output of a command that a script ran.
 #[derive(Debug, Clone, ComponentType, Lower)]
 #[component(record)]
 pub(crate) struct ExecOutput {

@@ -1,9 +1,8 @@
-//! The contract of rich tools, `toolcrib:tool`, as the engine lifts and lowers it: the types of `wit/tool.wit`, and the names
-//! of its interfaces. What comes from a guest is as the guest sent it; nothing here believes it.
+//! Types of the package `toolcrib:tool`, as the engine lifts and lowers them, and the names of its interfaces.
 
 use wasmtime::component::{Component, ComponentExportIndex, ComponentType, Lift, Lower};
 
-/// The interfaces that a tool may export. An export of any version of the first major one is found.
+/// Interfaces that a tool may export. An export of any version of the first major one is found.
 pub(in crate::sandbox) const CALL: &str = "toolcrib:tool/call@1.1.0";
 const VALIDATE: &str = "toolcrib:tool/validate@1.1.0";
 const PREVIEW: &str = "toolcrib:tool/preview@1.1.0";
@@ -11,7 +10,7 @@ const PREPARE: &str = "toolcrib:tool/prepare@1.1.0";
 const ROUTE: &str = "toolcrib:tool/route@1.1.0";
 const PRESENT: &str = "toolcrib:tool/present@1.1.0";
 
-/// Where a rich tool is asked what.
+/// Exported functions of a rich tool.
 #[derive(Clone)]
 pub(in crate::sandbox) struct Exports {
     pub(in crate::sandbox) run: ComponentExportIndex,
@@ -32,7 +31,7 @@ pub(in crate::sandbox) fn check_export(component: &Component) -> Option<Componen
 }
 
 impl Exports {
-    /// The exports of a component; `None` where it is no rich tool.
+    /// Returns the exports of a component; `None` if it is no rich tool.
     pub(in crate::sandbox) fn of(component: &Component) -> Option<Self> {
         let export = |interface: &str, function: &str| {
             let interface = component.get_export_index(None, interface)?;
@@ -49,7 +48,7 @@ impl Exports {
     }
 }
 
-/// What a call carries.
+/// Payload of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lower)]
 #[component(variant)]
 pub(crate) enum GuestPayload<'a> {
@@ -59,7 +58,7 @@ pub(crate) enum GuestPayload<'a> {
     Text(&'a str),
 }
 
-/// One call, as a guest gets it.
+/// One call, as a guest receives it.
 #[derive(Debug, Clone, Copy, ComponentType, Lower)]
 #[component(record)]
 pub(crate) struct Invocation<'a> {
@@ -73,7 +72,7 @@ pub(crate) struct Invocation<'a> {
     pub(crate) prepared: Option<&'a str>,
 }
 
-/// GuestMedia of a kind.
+/// Bytes with a media type.
 #[derive(Debug, Clone, ComponentType, Lift, Lower)]
 #[component(record)]
 pub(crate) struct GuestMedia {
@@ -83,7 +82,7 @@ pub(crate) struct GuestMedia {
     pub(crate) data: Vec<u8>,
 }
 
-/// Something that lies elsewhere.
+/// Link to a resource.
 #[derive(Debug, Clone, ComponentType, Lift, Lower)]
 #[component(record)]
 pub(crate) struct GuestLink {
@@ -93,7 +92,7 @@ pub(crate) struct GuestLink {
     pub(crate) mime_type: Option<String>,
 }
 
-/// Content in the form of one provider's API.
+/// Content in the format of one provider's API.
 #[derive(Debug, Clone, ComponentType, Lift, Lower)]
 #[component(record)]
 pub(crate) struct GuestNative {
@@ -101,7 +100,7 @@ pub(crate) struct GuestNative {
     pub(crate) content: String,
 }
 
-/// A part of an answer.
+/// Part of an answer.
 #[derive(Debug, Clone, ComponentType, Lift, Lower)]
 #[component(variant)]
 pub(crate) enum GuestPart {
@@ -118,7 +117,7 @@ pub(crate) enum GuestPart {
 }
 
 impl GuestPart {
-    /// GuestMedia that it holds.
+    /// Returns the size of the part in bytes.
     pub(crate) fn len(&self) -> usize {
         let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         match self {
@@ -130,7 +129,7 @@ impl GuestPart {
     }
 }
 
-/// What a call came to.
+/// Answer of a call.
 #[derive(Debug, Clone, ComponentType, Lift, Lower)]
 #[component(record)]
 pub(crate) struct Answer {
@@ -138,7 +137,7 @@ pub(crate) struct Answer {
     pub(crate) display: Vec<GuestPart>,
 }
 
-/// Of which kind a failure is.
+/// Kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift, Lower)]
 #[component(enum)]
 #[repr(u8)]
@@ -156,7 +155,7 @@ pub(crate) enum GuestFailureKind {
     Failed,
 }
 
-/// Why a call came to nothing.
+/// Failure of a call.
 #[derive(Debug, Clone, ComponentType, Lift, Lower)]
 #[component(record)]
 pub(crate) struct GuestFailure {
@@ -165,7 +164,7 @@ pub(crate) struct GuestFailure {
     pub(crate) details: Option<String>,
 }
 
-/// What a tool says to a call that may be its own.
+/// Claim of a tool on a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift)]
 #[component(enum)]
 #[repr(u8)]
@@ -179,7 +178,7 @@ pub(crate) enum Opinion {
     None,
 }
 
-/// An answer in the words of its tool.
+/// Presentation of an outcome, in the words of its tool.
 #[derive(Debug, Clone, ComponentType, Lift)]
 #[component(record)]
 pub(crate) struct Presentation {
@@ -189,7 +188,7 @@ pub(crate) struct Presentation {
     pub(crate) transcript: Option<String>,
 }
 
-/// What a tool asks the model.
+/// Request of a tool to the model.
 #[derive(Debug, Clone, ComponentType, Lift)]
 #[component(record)]
 pub(crate) struct ModelQuestion {
@@ -199,7 +198,7 @@ pub(crate) struct ModelQuestion {
     pub(crate) max_tokens: Option<u32>,
 }
 
-/// What the model said.
+/// Response of the model.
 #[derive(Debug, Clone, ComponentType, Lower)]
 #[component(record)]
 pub(crate) struct ModelAnswer {
@@ -207,7 +206,7 @@ pub(crate) struct ModelAnswer {
     pub(crate) tokens: u64,
 }
 
-/// How much a note matters.
+/// Level of a log message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift)]
 #[component(enum)]
 #[repr(u8)]
@@ -224,7 +223,7 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// The word for it.
+    /// Returns the name of the level.
     pub(in crate::sandbox) fn as_str(self) -> &'static str {
         match self {
             Level::Debug => "debug",

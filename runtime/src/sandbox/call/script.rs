@@ -34,12 +34,12 @@ pub(crate) struct Interpreter {
     counts_fuel: bool,
 }
 
-/// What a script is asked to do.
+/// Function of a script to call, with its parameters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ScriptCall<'a> {
     /// `run` with these arguments.
     Run { arguments: &'a str },
-    /// `handle` with this event, where its condition holds.
+    /// `handle` with this event, if the condition of the hook is true.
     Handle { when: Option<&'a str>, event: &'a str, payload: &'a str },
 }
 

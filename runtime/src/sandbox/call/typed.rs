@@ -82,7 +82,8 @@ impl Sandbox {
     }
 }
 
-/// What a function returned: of a `result`, the value of its one side or the failure that its other one is.
+/// Converts the value that a function returned to JSON. Of a `result`, the first case is the value and the second one
+/// the failure.
 fn returned_json(ty: &Type, returned: &Val, max: usize) -> Result<Result<Option<String>, ToolError>, LiftError> {
     let written = |ty: Option<&Type>, value: Option<&Val>| match (ty, value) {
         (Some(ty), Some(value)) => values::answer(ty, value, max).map(Some),

@@ -1,4 +1,4 @@
-//! Why a request was not sent or got no whole answer. The words are for the model: they name no address.
+//! Reasons why a request was not sent or not answered completely. The texts are for the model; they contain no address.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,62 +9,62 @@ use crate::sandbox::causes::ByteSize;
 /// Maximum number of headers of one message.
 pub(in crate::sandbox) const MAX_HEADERS: usize = 128;
 
-/// The end of a request that failed.
+/// Error of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RequestError {
-    /// The grant is against it.
+    /// The grant denies the request.
     Denied(String),
-    /// The grant is against what its host leads to.
+    /// The grant denies the addresses of the host.
     Prohibited(String),
-    /// The request itself is malformed.
+    /// The request is malformed.
     Rejected(String),
-    /// The call has sent as many requests as it may.
+    /// The call has sent its maximum number of requests.
     TooMany(usize),
-    /// As many requests are under way as may be at once.
+    /// The call has its maximum number of active requests.
     TooManyAtOnce(usize),
-    /// The request's body is larger than its cap.
+    /// The request's body exceeds its limit.
     RequestTooLarge(usize),
-    /// The response bodies of the call together are larger than their cap.
+    /// The response bodies of the call together exceed their limit.
     ResponseTooLarge(usize),
-    /// The head of a response is larger than its cap.
+    /// The head of the response exceeds its limit.
     HeadTooLarge(usize),
-    /// The name leads nowhere, or its name server does not say.
+    /// The name has no address, or the name server did not answer.
     Name(&'static str),
-    /// The far side refused the connection.
+    /// The server refused the connection.
     Connect(&'static str),
-    /// No way leads to the far side.
+    /// The server is unreachable.
     Unreachable(&'static str),
-    /// The far side speaks no TLS.
+    /// The server does not agree on TLS.
     Tls(&'static str),
-    /// The far side could not prove who it is.
+    /// The certificate of the server is not trusted.
     Untrusted(&'static str),
-    /// What was waited for took too long.
+    /// A phase of the request exceeded its timeout.
     Slow(RequestPhase, &'static str),
-    /// The far side broke off, or speaks no HTTP.
+    /// The server closed the connection early, or does not speak HTTP/1.1.
     Protocol(&'static str),
-    /// The response held a secret of this name.
+    /// The response contained the secret of this name.
     Secret(Arc<str>),
-    /// All guests together hold as many files and connections open as they may.
+    /// All guests together hold their maximum number of files and connections open.
     NoDescriptors,
-    /// What requests are sent with is not to be had on this host.
+    /// The host's TLS or resolver configuration is unusable.
     Host(String),
 }
 
-/// What a request waits for.
+/// Phase of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestPhase {
-    /// The addresses of its host.
+    /// Lookup of the host's addresses.
     Name,
-    /// A connection, and TLS on it.
+    /// Connection and TLS handshake.
     Connection,
-    /// The head of the response.
+    /// Head of the response.
     Head,
-    /// More of its body.
+    /// Body of the response.
     Body,
 }
 
 impl RequestError {
-    /// The word for it in a receipt.
+    /// Returns the name of the error in a receipt.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             RequestError::Denied(_) | RequestError::Prohibited(_) => "denied",
@@ -84,7 +84,7 @@ impl RequestError {
         }
     }
 
-    /// How a call ends that fails for this reason; `None` where the tool itself made the mistake.
+    /// Returns the outcome of a call that fails because of this error; `None` if the tool made the mistake itself.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self {
             RequestError::Denied(_) | RequestError::Prohibited(_) | RequestError::Secret(_) => Some(Outcome::Denied),

@@ -1,13 +1,13 @@
-//! `wasi:config`: a tool's settings, as its operator wrote them, under their keys.
+//! `wasi:config`: the settings of a tool, written by its operator.
 
 use wasmtime::component::{ComponentType, LinkerInstance, Lower};
 
 use super::state::WasiStore;
 
-/// The names that the interface has had.
+/// Names of the interface in its drafts.
 pub(super) const INTERFACES: [&str; 2] = ["wasi:config/store", "wasi:config/runtime"];
 
-/// Why there is no answer.
+/// Error of a lookup.
 #[derive(Debug, Clone, ComponentType, Lower)]
 #[component(variant)]
 enum ConfigError {
@@ -18,7 +18,7 @@ enum ConfigError {
     Io(String),
 }
 
-/// Links it.
+/// Links the interface.
 pub(super) fn add_to_linker<T: WasiStore>(interface: &mut LinkerInstance<'_, T>) -> wasmtime::Result<()> {
     interface.func_wrap("get", |mut store, (key,): (String,)| {
         let settings = store.data_mut().wasi().extras.settings.as_ref();

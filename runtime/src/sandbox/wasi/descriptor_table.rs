@@ -19,7 +19,7 @@ pub(in crate::sandbox) struct Preview1State {
     pub(super) host_call: usize,
 }
 
-/// The descriptors of a program by their numbers.
+/// Descriptors of a program by number.
 #[derive(Default)]
 pub(super) struct Descriptors {
     pub(super) open: BTreeMap<u32, Descriptor>,
@@ -32,15 +32,15 @@ pub(super) enum Descriptor {
     File(OpenFile),
 }
 
-/// An open folder.
+/// Open folder.
 pub(super) struct Folder {
     pub(super) file: Resource<filesystem::Descriptor>,
-    /// The name under which it was granted, of a folder that was.
+    /// Guest path of a granted folder.
     pub(super) granted_as: Option<String>,
     pub(super) listing: Option<Listing>,
 }
 
-/// An open file.
+/// Open file.
 pub(super) struct OpenFile {
     pub(super) file: Resource<filesystem::Descriptor>,
     pub(super) position: u64,
@@ -57,7 +57,7 @@ impl Descriptors {
         Ok(self.open.get_mut(&fd.into()).ok_or(Errno::Badf)?)
     }
 
-    /// The handle of an open folder, lent.
+    /// Borrows the handle of an open folder.
     pub(super) fn folder(&self, fd: Fd) -> Result<Resource<filesystem::Descriptor>> {
         match self.get(fd)? {
             Descriptor::Folder(folder) => Ok(borrow(&folder.file)),
@@ -66,7 +66,7 @@ impl Descriptors {
         }
     }
 
-    /// The open file of a number that has a position.
+    /// Returns the open file of a number that has a position.
     pub(super) fn file(&self, fd: Fd) -> Result<&OpenFile> {
         match self.get(fd)? {
             Descriptor::File(file) => Ok(file),
@@ -83,7 +83,7 @@ impl Descriptors {
         }
     }
 
-    /// The handle of an open file or folder, lent.
+    /// Borrows the handle of an open file or folder.
     pub(super) fn any(&self, fd: Fd) -> Result<Resource<filesystem::Descriptor>> {
         match self.get(fd)? {
             Descriptor::Folder(Folder { file, .. }) | Descriptor::File(OpenFile { file, .. }) => Ok(borrow(file)),
@@ -91,7 +91,7 @@ impl Descriptors {
         }
     }
 
-    /// Every open folder.
+    /// Returns every open folder.
     pub(super) fn folders_mut(&mut self) -> impl Iterator<Item = &mut Folder> {
         self.open.values_mut().filter_map(|descriptor| match descriptor {
             Descriptor::Folder(folder) => Some(folder),
@@ -103,7 +103,7 @@ impl Descriptors {
         self.open.values().any(|descriptor| matches!(descriptor, Descriptor::Folder(_)))
     }
 
-    /// Gives a descriptor the lowest number that is free.
+    /// Inserts a descriptor under the lowest free number.
     pub(super) fn insert(&mut self, descriptor: Descriptor) -> Fd {
         let taken = (0_u32..).zip(self.open.keys()).take_while(|(number, taken)| number == *taken).count();
         // The store's table is full long before the numbers are.
@@ -113,21 +113,21 @@ impl Descriptors {
     }
 }
 
-/// The same handle without its ownership.
+/// Borrows a handle.
 pub(super) fn borrow<T: 'static>(handle: &Resource<T>) -> Resource<T> {
     Resource::new_borrow(handle.rep())
 }
 
-/// A listing that goes on.
+/// Listing in progress.
 pub(super) struct Listing {
     pub(super) stream: Resource<DirectoryEntryStream>,
-    /// The number of the entry that is read next.
+    /// Number of the entry that is read next.
     pub(super) next: Dircookie,
-    /// The entry that was read last and found no room.
+    /// Entry that was read last and did not fit.
     pub(super) left: Option<ListedEntry>,
 }
 
-/// An entry of a folder.
+/// Entry of a folder.
 #[derive(Clone)]
 pub(super) struct ListedEntry {
     pub(super) number: Dircookie,

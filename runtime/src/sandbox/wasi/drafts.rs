@@ -9,7 +9,7 @@ use wasmtime::component::{Component, Linker};
 use super::state::WasiStore;
 use super::{config, keyvalue, logging, sockets};
 
-/// Whether an import of this name is one of these.
+/// Returns `true` if an import of this name is one of these interfaces.
 pub(in crate::sandbox) fn is_draft(name: &str) -> bool {
     let interface = name.split_once('@').map_or(name, |(interface, _)| interface);
     config::INTERFACES.contains(&interface)
@@ -18,7 +18,8 @@ pub(in crate::sandbox) fn is_draft(name: &str) -> bool {
         || sockets::is_refused(name)
 }
 
-/// Links what a component imports of them, and says whether it asks for what a call has to provide.
+/// Links the interfaces that a component imports, and returns `true` if it needs
+/// [`WasiExtras`](super::extras::WasiExtras).
 pub(in crate::sandbox) fn add_drafts<T: WasiStore>(
     linker: &mut Linker<T>,
     engine: &Engine,

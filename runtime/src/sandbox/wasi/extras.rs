@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crate::call::Denial;
 use crate::keyvalue::Store;
 
-/// What a call gives to such a component; the default gives nothing, where nothing is granted.
+/// Host data for `wasi:config` and `wasi:keyvalue`. The default contains nothing and grants nothing.
 #[derive(Clone)]
 pub(crate) struct WasiExtras {
-    /// The tool's settings; or what is wrong with them.
+    /// Settings of the tool, or a description of their error.
     pub(crate) settings: Settings,
-    /// What the tool keeps; or why it may keep nothing, where anybody is to be told.
+    /// Store of the tool; or the denial to record, if there is one.
     pub(crate) store: Option<Result<Store, Denial>>,
 }
 
@@ -20,5 +20,5 @@ impl Default for WasiExtras {
     }
 }
 
-/// Settings by their keys, in the order in which they stand.
+/// Settings by key, in the order of the configuration.
 pub(crate) type Settings = Result<Arc<[(String, String)]>, String>;

@@ -1,5 +1,5 @@
-//! `wasi:keyvalue`: what a tool keeps, where it may keep anything. The drafts differ in how keys are listed, numbers are
-//! added and several values are given; which of them a component was built with, the types of its import tell.
+//! `wasi:keyvalue`: the store of a tool. The drafts differ in how keys are listed, numbers are incremented and several
+//! values are read; the types of the import show the draft that a component was built with.
 
 use std::ops::RangeInclusive;
 
@@ -16,10 +16,10 @@ const ATOMICS: &str = "wasi:keyvalue/atomics";
 const BATCH: &str = "wasi:keyvalue/batch";
 pub(super) const INTERFACES: [&str; 3] = [STORE, ATOMICS, BATCH];
 
-/// The names under which a tool finds its one store.
+/// Names under which a tool opens its one store.
 const NAMES: [&str; 2] = ["", "default"];
 
-/// Why there is no answer.
+/// Error of a store.
 #[derive(Debug, Clone, ComponentType, Lower)]
 #[component(variant)]
 enum StoreError {
@@ -31,7 +31,7 @@ enum StoreError {
     Other(String),
 }
 
-/// Why a value was not swapped.
+/// Reason why a value was not swapped.
 #[derive(ComponentType, Lower)]
 #[component(variant)]
 enum CasError {
@@ -41,7 +41,7 @@ enum CasError {
     Changed(Resource<Cas>),
 }
 
-/// Some of the keys, and where the others begin.
+/// Part of the keys, and the start of the next part.
 #[derive(ComponentType, Lower)]
 #[component(record)]
 struct Page<C> {
@@ -49,10 +49,10 @@ struct Page<C> {
     cursor: Option<C>,
 }
 
-/// What a guest holds of its store.
+/// Open store of a guest.
 struct Bucket(Store);
 
-/// What a guest has seen under a key and may swap.
+/// Value that a guest has read under a key and can swap.
 struct Cas {
     store: Store,
     key: String,
@@ -61,14 +61,14 @@ struct Cas {
 
 type Value = Option<Vec<u8>>;
 
-/// How the drafts write one function.
+/// Version of a function that the drafts declare differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Draft {
     First,
     Second,
 }
 
-/// In which form a component imports a function that the drafts write differently; `None` where it does not import it.
+/// Returns the draft of such a function that a component imports; `None` if it does not import it.
 pub(super) fn form(engine: &Engine, instance: &ComponentInstance, function: &str) -> Option<Draft> {
     let ComponentItem::ComponentFunc(function) = instance.get_export(engine, function)?.ty else { return None };
     let given = function.params().last().map(|(_, ty)| ty);
@@ -125,7 +125,7 @@ fn add_store<T: WasiStore>(linker: &mut LinkerInstance<'_, T>, list: Option<Draf
     })?;
     const LIST: &str = "[method]bucket.list-keys";
     match list {
-        // Where a draft counts, a place is how many keys come before it.
+        // In this draft, the cursor is the number of keys before it.
         Some(Draft::First) => linker.func_wrap_async(LIST, |mut store, asked: (Resource<Bucket>, Option<u64>)| {
             let (kept, skip) = (kept(&mut store, &asked.0), asked.1.unwrap_or_default());
             Box::new(async move {
@@ -180,7 +180,7 @@ fn add_atomics<T: WasiStore>(linker: &mut LinkerInstance<'_, T>, increment: Opti
             let (kept, key) = (kept.clone(), key.clone());
             let value = within(kept, move |kept| kept.get(&key)).await;
             if let Ok(value) = &value {
-                // What it has seen is what it may swap.
+                // The guest can swap the value that it has read.
                 store.data_mut().wasi().table.get_mut(&cas)?.seen = Mark::of(value.as_deref());
             }
             Ok((value,))
@@ -202,7 +202,7 @@ fn add_atomics<T: WasiStore>(linker: &mut LinkerInstance<'_, T>, increment: Opti
     })
 }
 
-/// A number in the form of one draft.
+/// Number type of one draft.
 trait Number: ComponentType + Lift + Lower + Send + Sync + Into<i128> + TryFrom<i128> + 'static {}
 
 impl Number for u64 {}
@@ -258,7 +258,7 @@ async fn pairs(kept: Store, keys: Vec<String>) -> Result<Vec<(String, Value)>, S
         .await
 }
 
-/// Opens a tool's store. A refusal stands in the record of its call.
+/// Opens a tool's store, and records a denial.
 fn open<T: WasiStore>(
     store: &mut StoreContextMut<'_, T>,
     name: &str,
@@ -282,7 +282,7 @@ fn kept<T: WasiStore>(store: &mut StoreContextMut<'_, T>, bucket: &Resource<Buck
     Ok(store.data_mut().wasi().table.get(bucket)?.0.clone())
 }
 
-/// Does something with a store; where it waits for a disk, elsewhere, so that the call's deadline holds meanwhile.
+/// Accesses a store. A store on disk is accessed on another thread, so that the deadline of the call still applies.
 async fn within<T: Send + 'static>(
     kept: Store,
     act: impl FnOnce(&Store) -> Result<T, String> + Send + 'static,

@@ -1,6 +1,7 @@
-//! Everything a guest can import, and so everything it can do: clocks, random numbers, standard streams, arguments, its
-//! environment, its folders, and requests by HTTP, of which the gate refuses all that was not granted. What is named neither
-//! here nor in [`imports`](super::imports) does not exist for a guest: no name service, no process.
+//! Imports of WASI that every guest can use: clocks, random numbers, standard streams, arguments, environment, folders,
+//! and HTTP requests, which the egress refuses unless granted. An interface that is neither here, nor in
+//! [`drafts`](super::drafts), nor in the imports of the crib does not exist for a guest: there is no name service and
+//! no process.
 
 use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
@@ -15,7 +16,7 @@ use super::files::HasFiles;
 use super::state::WasiStore;
 use super::stream_error::HasStreamErrors;
 
-/// The names of what is linked.
+/// Names of the linked interfaces.
 pub(in crate::sandbox) const INTERFACES: [&str; 22] = [
     "wasi:cli/environment",
     "wasi:cli/exit",

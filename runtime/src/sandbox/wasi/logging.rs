@@ -1,4 +1,4 @@
-//! `wasi:logging`: lines on the call's standard error, within its cap.
+//! `wasi:logging`: log messages on the call's standard error, within its cap.
 
 use wasmtime::component::{ComponentType, Lift, LinkerInstance};
 
@@ -38,7 +38,7 @@ impl Level {
     }
 }
 
-/// Links it.
+/// Links the interface.
 pub(super) fn add_to_linker<T: WasiStore>(interface: &mut LinkerInstance<'_, T>) -> wasmtime::Result<()> {
     interface.func_wrap("log", |mut store, (level, context, message): (Level, String, String)| {
         let context = if context.is_empty() { context } else { format!("{context}: ") };

@@ -1,5 +1,5 @@
-//! `wasi:sockets`, which no tool is given: programs whose language always imports it are linked all the same, and refused
-//! when they use it. Nothing behind these functions can reach a network, for there is nothing behind them.
+//! `wasi:sockets`, which no tool is given. Programs in languages that always import it are linked, and refused when
+//! they use it. There is no network behind these functions.
 
 use wasmtime::Engine;
 use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem, Type};
@@ -11,38 +11,39 @@ use crate::sandbox::causes::SocketRefused;
 use super::state::WasiStore;
 
 const PACKAGE: &str = "wasi:sockets/";
-/// How a function of it says that it was refused.
+/// Error code of a refusal.
 const DENIED: &str = "access-denied";
-/// The most bytes kept of a function's name, which is a stranger's.
+/// Maximum length of a function's name in the record, in characters.
 const MAX_NAME_LEN: usize = 64;
 
-/// Whether an import of this name is part of it, in a version of WASI 0.2.
+/// Returns `true` for an import of this package in a version of WASI 0.2.
 pub(super) fn is_refused(name: &str) -> bool {
     let version = name.strip_prefix(PACKAGE).and_then(|rest| rest.split_once('@'));
     version.is_some_and(|(_, version)| version.starts_with("0.2."))
 }
 
-/// What a function answers.
+/// Result of a stub.
 #[derive(Clone, Copy)]
 enum StubResult {
-    /// That it was refused.
+    /// The error code of a refusal.
     Denied,
-    /// A resource of this number, behind which there is nothing.
+    /// A resource of this number without any content.
     Empty(u32),
-    /// Nothing, in a way that its type has.
+    /// `none`.
     Nothing,
-    /// The call ends.
+    /// A trap that ends the call.
     Ends,
 }
 
-/// The resources that a component's imports have brought so far: one that is named again is the same.
+/// Stubs of one component, with the resource types that its imports have declared so far: a type that is named again is
+/// the same.
 #[derive(Default)]
 pub(super) struct SocketStubs {
     known: Vec<ResourceType>,
 }
 
 impl SocketStubs {
-    /// Takes note of an import that is linked elsewhere.
+    /// Adds the resource types of an import that is linked elsewhere.
     pub(super) fn pass(&mut self, engine: &Engine, instance: &ComponentInstance) {
         for (_, export) in instance.exports(engine) {
             if let ComponentItem::Resource(resource) = export.ty {
@@ -75,7 +76,7 @@ impl SocketStubs {
                         }
                         for value in given {
                             if let Val::Resource(resource) = value {
-                                // A loan that is not given back would end the call.
+                                // A borrow that is not returned would trap.
                                 resource.try_into_resource_dynamic(&mut store)?;
                             }
                         }

@@ -1,4 +1,5 @@
-//! Standard output and standard error with a cap: what is within it is kept, the write that exceeds it ends the call.
+//! Standard output and standard error with a cap. Output within the cap is collected; the write that exceeds it ends
+//! the call.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +13,7 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 use crate::sandbox::causes::OutputExceeded;
 use crate::sandbox::usage::Usage;
 
-/// How much a guest may write at once.
+/// Maximum number of bytes of one write.
 const MAX_WRITE: usize = 64 * 1024;
 
 /// One of the two output streams. Every clone writes to the same buffer.
@@ -29,7 +30,7 @@ impl CappedStream {
         Self { stream, cap, usage: usage.clone(), buffer: Arc::default() }
     }
 
-    /// What was written, leaving nothing behind.
+    /// Takes the collected output.
     pub(in crate::sandbox) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut *self.buffer.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -81,7 +82,7 @@ impl StdoutStream for CappedStream {
         Box::new(self.clone())
     }
 
-    /// Asked for only by guests of WASI 0.3, which are not linked.
+    /// Returns a sink. Only guests of WASI 0.3 use this stream, and they are not linked.
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(tokio::io::sink())
     }

@@ -1,13 +1,13 @@
-//! `wasi:io/error` as a guest reads it: what went wrong in a stream, in one bounded text. The engine's own tells whatever
-//! its error type prints, and with backtraces switched on that is the host's stack.
+//! `wasi:io/error`: the error of a stream in one bounded text. The engine's own implementation prints the error with
+//! its `Debug` form, which contains the host's stack if backtraces are enabled.
 
 use wasmtime::component::{HasData, Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::io::error::{Host, HostError};
 
-/// The most characters that are told.
+/// Maximum length of a message, in characters.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// The errors of one call.
+/// Stream errors of one call.
 pub(super) struct StreamErrors<'a>(pub(super) &'a mut ResourceTable);
 
 pub(super) struct HasStreamErrors;

@@ -1,4 +1,4 @@
-//! Values of the engine into one line of JSON, written straight into the text and no further than its bound.
+//! Conversion of engine values to one line of JSON, written directly into the text and bounded while it is written.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,16 +7,16 @@ use wasmtime::component::Val;
 use crate::schema::typed::{ERROR, INFINITE, NEGATIVE_INFINITE, NOT_A_NUMBER, OK, SOME};
 use crate::tool::typed::{Cases, Type};
 
-/// Why a value has no text.
+/// Reason why a value has no JSON.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::sandbox::call) enum LiftError {
-    /// The text is longer than it may be.
+    /// The text exceeds its maximum length.
     TooLong,
-    /// The value is none of its type: the program is not the one whose types were read.
+    /// The value does not have its type: the program is not the one that the types were read from.
     TypeMismatch,
 }
 
-/// The JSON of a value, of at most so many bytes.
+/// Returns the JSON of a value, of at most `max` bytes.
 pub(in crate::sandbox::call) fn answer(ty: &Type, value: &Val, max: usize) -> Result<String, LiftError> {
     let mut line = Line { text: String::new(), max };
     line.value(ty, value)?;
@@ -42,7 +42,7 @@ impl Line {
             (Type::Bool, Val::Bool(value)) => self.put(if *value { "true" } else { "false" }),
             (Type::Integer(_), value) => self.put(&integer(value).ok_or(LiftError::TypeMismatch)?),
             (Type::F32, Val::Float32(value)) => match value.is_finite() {
-                // In the digits of its own width: 0.1 is 0.1, and not what 64 bits make of it.
+                // Printed with the precision of its own width: 0.1 as `0.1`, not as the nearest 64-bit number.
                 true => self.put(&shortest(*value)),
                 false => self.infinite((*value).into()),
             },
@@ -53,7 +53,7 @@ impl Line {
             (Type::Char, Val::Char(value)) => self.string(value.encode_utf8(&mut [0; 4])),
             (Type::String, Val::String(value)) => self.string(value),
             (Type::Bytes, Val::List(items)) => {
-                // Four characters for each three bytes: no text is made that would be too long.
+                // Base64 needs four characters for three bytes. A value that would exceed the maximum is not encoded.
                 if self.text.len() + items.len() > self.max {
                     return Err(LiftError::TooLong);
                 }
@@ -122,7 +122,7 @@ impl Line {
         }
     }
 
-    /// The comma before a member that is not the first, and its name.
+    /// Writes the name of a member, after a comma if it is not the first.
     fn member(&mut self, index: usize, name: &str) -> Result<(), LiftError> {
         if index > 0 {
             self.put(",")?;
@@ -159,7 +159,7 @@ impl Line {
         }
     }
 
-    /// A map by texts is an object. A key that stands twice means its last entry.
+    /// Writes a map. With text keys it is an object, and the last entry of a duplicate key is used.
     fn map(&mut self, key: &Type, ty: &Type, entries: &[(Val, Val)]) -> Result<(), LiftError> {
         if *key != Type::String {
             return self.list(entries, |line, (first, second)| {
@@ -198,7 +198,7 @@ fn integer(value: &Val) -> Option<String> {
     })
 }
 
-/// A finite number in the fewest digits that mean it.
+/// Returns a finite number in the fewest digits that represent it.
 fn shortest(value: impl serde::Serialize) -> String {
     serde_json::to_string(&value).unwrap_or_default()
 }

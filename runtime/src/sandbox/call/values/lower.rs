@@ -1,4 +1,4 @@
-//! JSON into values of the engine.
+//! Conversion of JSON to engine values.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,8 @@ use wasmtime::component::Val;
 use crate::schema::typed::{ERROR, INFINITE, NEGATIVE_INFINITE, OK, SOME};
 use crate::tool::typed::{Cases, Field, Function, Integer, Type};
 
-/// The arguments of a function in its order; `None` where they are none, of which the check has told.
+/// Returns the arguments of a function in the order of its parameters; `None` if they do not match, which the
+/// validation before has already reported.
 pub(in crate::sandbox::call) fn lower(function: &Function, arguments: &Map<String, Value>) -> Option<Vec<Val>> {
     function.params.iter().map(|param| field(param, arguments)).collect()
 }
@@ -63,7 +64,7 @@ fn value(ty: &Type, found: &Value) -> Option<Val> {
     })
 }
 
-/// The name of a case, and what it carries.
+/// Returns the name and the payload of a case.
 fn case(found: &Value) -> Option<(&str, Option<&Value>)> {
     match found {
         Value::String(name) => Some((name, None)),
@@ -100,7 +101,7 @@ fn entries(key: &Type, entry: &Type, found: &Value) -> Option<Vec<(Val, Val)>> {
 
 fn whole(integer: Integer, found: &Value) -> Option<Val> {
     let number = found.as_number()?;
-    // A whole number may be written with a point or an exponent; one that is not is none.
+    // An integer may be written with a decimal point or an exponent.
     let whole = number.as_i128().or_else(|| {
         let wide = number.as_f64()?;
         (wide.fract() == 0.0).then_some(wide as i128)

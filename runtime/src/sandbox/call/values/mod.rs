@@ -1,5 +1,5 @@
-//! Values on their way into a component and out of it: JSON to the engine's values and back, by the types of the function.
-//! The mapping is that of [`crate::schema::typed`], by which arguments were checked before they come here.
+//! Conversion of JSON to engine values and back, by the types of a function. The mapping is that of
+//! [`crate::schema::typed`], which has validated the arguments.
 
 mod lift;
 mod lower;

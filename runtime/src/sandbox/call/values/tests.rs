@@ -1,4 +1,4 @@
-//! Values of any type go into JSON and come back as they were, and the schema, the check and the lowering agree.
+//! Values of any type survive the conversion to JSON and back, and the schema, the validation and the lowering agree.
 
 use std::sync::Arc;
 
@@ -38,14 +38,14 @@ fn variant(types: Vec<Option<Type>>) -> Type {
     Type::Variant(Arc::new(Cases::new(None, cases)))
 }
 
-/// A function that takes a value of a type and gives one back.
+/// Function with one parameter and a result of this type.
 fn function(ty: Type) -> Function {
     Function {
         interface: None,
         name: "f".to_owned(),
         docs: None,
         params: vec![field("value", ty.clone())],
-        // As the one field of a record: a `result` at the top would mean success or failure.
+        // Wrapped in a record: a `result` at the top level would mean success or failure.
         result: Some(Type::Record(Arc::new(Record { docs: None, fields: vec![field("value", ty)] }))),
     }
 }
@@ -155,7 +155,7 @@ fn typed_values() -> impl Strategy<Value = (Type, Val)> {
     })
 }
 
-/// A value with something in it that is not as it was: one place of its JSON, chosen by a number.
+/// Replaces one place of a JSON value, chosen by its number.
 fn broken(value: &mut Value, place: &mut usize, with: &Value) {
     if *place == 0 {
         *value = with.clone();
@@ -178,12 +178,12 @@ fn broken(value: &mut Value, place: &mut usize, with: &Value) {
     }
 }
 
-/// Numbers that are none are equal here: what is to come back is that there is none.
+/// Compares two values; every NaN equals every other.
 fn same(left: &Val, right: &Val) -> bool {
     format!("{left:?}") == format!("{right:?}")
 }
 
-/// Whether the schema of a type describes text of which only the check knows whether it is right.
+/// Returns `true` if the schema of a type describes a text that only the validation can check.
 fn holds_bytes(ty: &Type) -> bool {
     match ty {
         Type::Bytes => true,
@@ -197,7 +197,7 @@ fn holds_bytes(ty: &Type) -> bool {
     }
 }
 
-/// What a model could send in the place of something else.
+/// Value that a model could send instead of the correct one.
 fn instead() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),
@@ -260,14 +260,14 @@ proptest! {
                 holds_bytes || why.contains("does not fit f32"), "the check refuses {}: {}", told, why),
             _ => {}
         }
-        // What is let through can be lowered, and what can is.
+        // Arguments that pass the validation can be lowered, and the reverse.
         prop_assert!(checked.is_err() || lower(&function, told.as_object().unwrap()).is_some());
         let asked = Arguments::compile(Some(&arguments(&function))).unwrap().violations(&told);
         prop_assert!(asked.is_some() || described.is_none(), "{}", told);
     }
 }
 
-/// One value of each type, in words that can be read: the table of the mapping.
+/// One readable value of each type: the table of the mapping.
 #[test]
 fn each_type_has_the_form_that_is_documented() {
     let unit = |names: &[&str]| Arc::new(Cases::new(None, names.iter().map(|name| case(name, None)).collect()));
@@ -345,7 +345,7 @@ fn what_is_no_value_of_its_type_is_refused_on_the_way_out() {
     }
 }
 
-/// What the documents say that a value costs the host while it is passed.
+/// Documented cost of a value on the host while it is passed.
 #[test]
 fn a_value_costs_no_more_than_forty_bytes() {
     assert!(size_of::<Val>() <= 40, "{}", size_of::<Val>());

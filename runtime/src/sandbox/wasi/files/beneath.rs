@@ -1,6 +1,5 @@
-//! Opening what lies beneath a folder without a race and without waiting: the kernel resolves the path and lets it leave
-//! the folder by no name and no link, what was opened is judged by its handle, and a FIFO that was put there meanwhile
-//! keeps nobody waiting.
+//! Opening of a path beneath a folder, without races and without blocking: the kernel resolves the path within the
+//! folder, the opened file is checked by its handle, and a FIFO that appears in between does not block.
 
 use std::fs::File;
 
@@ -11,7 +10,7 @@ use super::quota::Quota;
 use super::request::OpenRequest;
 use super::resolve::OpenError;
 
-/// What was opened.
+/// Opened file or folder.
 pub(super) enum OpenedFile {
     Regular(File),
     Folder(File),
@@ -20,7 +19,7 @@ pub(super) enum OpenedFile {
 #[cfg(target_os = "linux")]
 pub(super) use linux::open;
 
-/// Elsewhere there is no such way.
+/// Reports that this system cannot open beneath a folder.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn open(_: &File, _: &OpenRequest, _: &Quota, _: &PathGuard) -> Result<OpenedFile, OpenError> {
     Err(OpenError::Unsupported)
@@ -40,10 +39,10 @@ mod linux {
 
     use super::{ErrorCode, File, OpenError, OpenRequest, OpenedFile, PathGuard, Quota};
 
-    /// The most links that lead on to a file that is made.
+    /// Maximum number of links followed to a file that is created.
     const MAX_LINKS: usize = 40;
 
-    /// Opens a regular file or a folder. What is to be written is judged when it is open, and only then cut.
+    /// Opens a regular file or a folder. A file for writing is checked after it is open, and truncated only then.
     pub(in crate::sandbox::wasi::files) fn open(
         folder: &File,
         request: &OpenRequest,
@@ -51,7 +50,7 @@ mod linux {
         guard: &PathGuard,
     ) -> Result<OpenedFile, OpenError> {
         for _ in 0..ATTEMPTS {
-            // A handle that reads and writes nothing wakes no device and waits for nobody.
+            // A path handle wakes no device and blocks on no FIFO.
             match beneath(folder, request, OFlags::PATH) {
                 Err(Errno::NOSYS | Errno::PERM) => return Err(OpenError::Unsupported),
                 Err(Errno::NOENT) if request.creates() => match create(folder, request, quota, guard)? {
@@ -64,7 +63,7 @@ mod linux {
                 return Err(ErrorCode::Exist.into());
             }
             match beneath(folder, request, wanted(request)) {
-                // It went away since.
+                // The file was removed in the meantime.
                 Err(Errno::NOENT) if request.creates() => {}
                 there => return opened(there?, request, guard),
             }
@@ -72,7 +71,7 @@ mod linux {
         Err(ErrorCode::Busy.into())
     }
 
-    /// Makes a file where the path or a link that it leads to ends; `None` where something is there by now.
+    /// Creates a file at the end of the path, or of a link that it leads to; `None` if the file exists by now.
     fn create(
         folder: &File,
         request: &OpenRequest,
@@ -92,7 +91,7 @@ mod linux {
                 Ok(made) => return opened(made, request, guard).map(Some),
                 Err(Errno::EXIST) => {
                     quota.no_entry();
-                    // What is there may be a link to nothing, and its target is not what was request for.
+                    // The existing entry may be a dangling link, which an exclusive creation does not follow.
                     if request.is_exclusive() {
                         return Err(ErrorCode::Exist.into());
                     }
@@ -113,7 +112,7 @@ mod linux {
         Err(ErrorCode::Loop.into())
     }
 
-    /// Refuses a file that is open and not to be written.
+    /// Refuses an open file that must not be written.
     fn judge_written(
         file: &impl AsFd,
         about: &Stat,
@@ -128,14 +127,14 @@ mod linux {
         }
     }
 
-    /// How it is opened, but for making it.
+    /// Returns the flags for opening, without those for creating.
     fn wanted(request: &OpenRequest) -> OFlags {
         let flags = match (request.reads(), request.writes()) {
             (true, true) => OFlags::RDWR,
             (false, true) => OFlags::WRONLY,
             (_, false) => OFlags::RDONLY,
         };
-        // No terminal becomes the process's own, and no FIFO waits for its other end.
+        // No terminal becomes the controlling one, and no FIFO waits for its other end.
         flags | OFlags::NOCTTY | OFlags::NONBLOCK
     }
 
@@ -145,7 +144,7 @@ mod linux {
         resolve(folder, request.path.as_str(), flags, Mode::empty())
     }
 
-    /// Tells a folder from a regular file; anything else is refused.
+    /// Returns `true` for a folder, `false` for a regular file; anything else is refused.
     fn is_folder(about: &Stat) -> Result<bool, OpenError> {
         match FileType::from_raw_mode(about.st_mode) {
             FileType::RegularFile => Ok(false),
@@ -160,7 +159,7 @@ mod linux {
         if is_folder(&about)? {
             return Ok(OpenedFile::Folder(handle.into()));
         }
-        // What has another name may be the host's own by that.
+        // Another hard link may belong to the host's own files.
         if about.st_nlink > 1 && guard.protected.is_own(Identity::of(&about)) {
             return Err(ErrorCode::NotPermitted.into());
         }
@@ -170,7 +169,7 @@ mod linux {
         if request.truncates() {
             ftruncate(&handle, 0)?;
         }
-        // A regular file is read and written as ever.
+        // Reads and writes of a regular file need no flags.
         fcntl_setfl(&handle, OFlags::empty())?;
         Ok(OpenedFile::Regular(handle.into()))
     }

@@ -1,5 +1,5 @@
-//! Changes of the entries of a folder: what is made, moved, linked or removed. Each is judged and done by the handle of
-//! the folder that the entry is in, so that nothing can be swapped between the two.
+//! Changes of the entries of a folder: creating, moving, linking and removing. Each change is checked and performed
+//! through the handle of the entry's folder, so that nothing can be swapped in between.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use super::guard::PathGuard;
 use super::resolve::OpenError;
 use super::state::Files;
 
-/// A change of an entry.
+/// Change of an entry.
 pub(super) enum Change {
     MakeFolder,
-    /// Makes a link with this target.
+    /// Creates a link with this target.
     Link(String),
-    /// Gives a file another name besides, in this folder.
+    /// Creates another name for a file, in this folder.
     Name(Arc<File>, String),
-    /// Moves it to a name in this folder.
+    /// Moves the entry to a name in this folder.
     Move(Arc<File>, String),
     RemoveFile,
     RemoveFolder,
 }
 
 impl Files<'_> {
-    /// Changes an entry, as far as the grant allows; `None` where this system cannot do it by handles, and the change was
-    /// judged by its names alone.
+    /// Changes an entry, within the grant; `None` if this system cannot change entries by handles, and the change was
+    /// checked by its names alone.
     pub(super) async fn change(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -51,7 +51,7 @@ impl Files<'_> {
         }
     }
 
-    /// The same for a change that puts an entry into another folder, which has to be granted like the first.
+    /// Performs a change that puts an entry into another folder, which must be granted too.
     pub(super) async fn change_into(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -72,7 +72,7 @@ impl Files<'_> {
         self.change(fd, from, change).await
     }
 
-    /// Notes a refusal of such a change: under the first name where that is protected, else under the second.
+    /// Records a denial of such a change: under the first name if that is protected, else under the second.
     pub(super) async fn note_either<T>(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -97,7 +97,7 @@ fn act(folder: &File, path: &str, change: &Change, guard: &PathGuard) -> Result<
     done
 }
 
-/// Judges a change by the names that the guest gives, where its folders cannot be request for theirs.
+/// Checks a change by the names that the guest gives, on systems that cannot resolve folders by handles.
 fn by_names(path: &str, change: &Change, guard: &PathGuard) -> Result<(), ErrorCode> {
     use std::path::Path;
     let depth = Path::new(path).components().count().saturating_sub(1);
@@ -118,7 +118,7 @@ fn by_names(path: &str, change: &Change, guard: &PathGuard) -> Result<(), ErrorC
     Ok(())
 }
 
-/// Elsewhere there is no such way.
+/// Reports that this system cannot change entries by handles.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use super::{Change, File, OpenError, PathGuard};
@@ -145,7 +145,7 @@ mod system {
 
     use super::{Change, ErrorCode, File, OpenError, PathGuard, would_settle_below};
 
-    /// Does a change, or tells why not. Those that put a link or a folder somewhere take turns, from the judgement on.
+    /// Performs a change. Changes that place a link or a folder hold a lock from the check on.
     pub(super) fn act(folder: &File, path: &str, change: &Change, guard: &PathGuard) -> Result<(), OpenError> {
         let makes_folder = matches!(change, Change::MakeFolder);
         let _turn = match change {
@@ -153,11 +153,11 @@ mod system {
             _ => Some(moving(guard.end()).ok_or(ErrorCode::Busy)?),
         };
         let entry = match FolderEntry::resolve(folder, path) {
-            // `.` and `..` are there.
+            // `.` and `..` exist.
             Err(OpenError::Refused(ErrorCode::Invalid)) if makes_folder => return Err(ErrorCode::Exist.into()),
             entry => entry?,
         };
-        // Who makes each folder on the way to a file goes on where one is there, be it protected.
+        // A program that creates every folder on the way to a file continues past an existing one, protected or not.
         if makes_folder && statat(&entry.folder, &entry.name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
             return Err(ErrorCode::Exist.into());
         }
@@ -200,7 +200,7 @@ mod system {
         done.map_err(|error| OpenError::Refused(std::io::Error::from(error).into()))
     }
 
-    /// Refuses a link or a moved folder whose name makes names below it settle something.
+    /// Refuses a link or a moved folder whose new name could turn names below it into protected ones.
     fn refuse_above(entry: &FolderEntry) -> Result<(), OpenError> {
         match would_settle_below(&entry.path) {
             true => Err(ErrorCode::NotPermitted.into()),
@@ -208,12 +208,12 @@ mod system {
         }
     }
 
-    /// Returns true where a path is that of a protected entry.
+    /// Returns `true` if the path is that of a protected entry.
     pub(super) fn is_held(folder: &File, path: &str, guard: &PathGuard) -> bool {
         FolderEntry::resolve(folder, path).is_ok_and(|entry| entry.judge(guard).is_err())
     }
 
-    /// Refuses what would lead out of its folder or settle something from its new place.
+    /// Refuses a moved entry that would lead out of its folder, or become a protected one at its new place.
     fn check_moved(from: &FolderEntry, to: &FolderEntry, guard: &PathGuard) -> Result<(), OpenError> {
         match from.kind()? {
             FileType::Symlink => {
@@ -226,7 +226,7 @@ mod system {
                 moved::check_folder(from, to, guard)
             }
             _ => {
-                // Another name for what is protected would be a way to it.
+                // Another name for a protected file would bypass its protection.
                 let about = statat(&from.folder, from.name.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
                 let file = Identity::of(&about);
                 match guard.protected.holds_file(file, about.st_nlink > 1, &from.path) {

@@ -1,4 +1,4 @@
-//! An entry of a folder, found by the path that a guest gives: the handle of the folder that it is in, and its name there.
+//! Entry of a folder, found by the path that a guest gives: the handle of its folder, and its name there.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -13,20 +13,20 @@ use crate::policy::Identity;
 use super::guard::PathGuard;
 use super::resolve::{OpenError, resolve};
 
-/// An entry, whether or not something has its name.
+/// Entry, existing or not.
 pub(super) struct FolderEntry {
     pub(super) folder: OwnedFd,
     pub(super) name: String,
     /// Path of the entry on the host.
     pub(super) path: PathBuf,
-    /// The path as the guest gave it.
+    /// Path as the guest gave it.
     request: PathBuf,
-    /// A slash was behind the name, which only a folder may have.
+    /// `true` if the path ends in a slash, which only a folder may have.
     pub(super) slash: bool,
 }
 
 impl FolderEntry {
-    /// Finds the folder that a path leads to below another, but for its last name.
+    /// Resolves all of a path but its last name, beneath a folder.
     pub(super) fn resolve(root: &File, path: &str) -> Result<Self, OpenError> {
         let request = PathBuf::from(path);
         let whole = path.trim_end_matches('/');
@@ -52,7 +52,8 @@ impl FolderEntry {
         Ok(Self { folder, name: name.to_owned(), path, request, slash })
     }
 
-    /// Refuses an entry that is protected, by its place or by the names that lead to it: the operator may have a link there.
+    /// Refuses an entry that is protected by its place or by the names of its path, on which the operator may have a
+    /// link.
     pub(super) fn judge(&self, guard: &PathGuard) -> Result<(), OpenError> {
         let folder = Identity::of(&fstat(&self.folder)?);
         match guard.protected.holds_entry(folder, &self.path) || guard.protected.is_named(&self.request) {
@@ -61,13 +62,13 @@ impl FolderEntry {
         }
     }
 
-    /// Kind of what has the name, links not followed.
+    /// Returns the kind of the entry; links are not followed.
     pub(super) fn kind(&self) -> Result<FileType, OpenError> {
         let about = statat(&self.folder, self.name.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(FileType::from_raw_mode(about.st_mode))
     }
 
-    /// Refuses what is no folder though its path ends in a slash.
+    /// Refuses an entry that is no folder although its path ends in a slash.
     pub(super) fn require_folder_after_slash(&self) -> Result<(), OpenError> {
         match self.slash && self.kind()? != FileType::Directory {
             true => Err(ErrorCode::NotDirectory.into()),
@@ -76,9 +77,9 @@ impl FolderEntry {
     }
 }
 
-/// Path on the host of what is open.
+/// Returns the path of an open file on the host.
 pub(super) fn path_of(handle: &impl AsFd) -> Result<PathBuf, OpenError> {
     let path = std::fs::read_link(format!("/proc/self/fd/{}", handle.as_fd().as_raw_fd()));
-    // What has no path cannot be judged.
+    // A file without a path cannot be checked.
     path.map_err(|_| ErrorCode::NotPermitted.into())
 }

@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use crate::policy::{Grant, Identity, Protected};
 
-/// Bounds of the changes of a call's guests: the files that they leave alone, and the folders out of which they make no link.
+/// Rules for the changes of one call: the files that it must not change, and the folders that no link may leave.
 #[derive(Debug, Clone, Default)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "entries are judged by their names alone there"))]
 pub(in crate::sandbox) struct PathGuard {
     pub(super) protected: Arc<Protected>,
     pub(super) roots: Arc<[Identity]>,
-    /// The end of the call, where it has one: nothing is looked through past it.
+    /// End of the call, if it has one. No folder is searched for longer.
     pub(super) until: Option<Instant>,
 }
 
@@ -21,7 +21,7 @@ impl PathGuard {
         Self { protected: grant.protected().clone(), roots: grant.roots(), until: None }
     }
 
-    /// The end of the call.
+    /// Returns the end of the call.
     pub(super) fn end(&self) -> Instant {
         self.until.unwrap_or_else(Instant::now)
     }

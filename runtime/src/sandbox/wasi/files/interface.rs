@@ -112,7 +112,7 @@ impl HostDescriptor for Files<'_> {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
-        // The engine opens what a link leads to, be it a FIFO.
+        // The engine would open the target of a link, even a FIFO.
         let set = match flags.contains(PathFlags::SYMLINK_FOLLOW) {
             true => self.set_times_of(&fd, &path, accessed, modified).await,
             false => self.inner.set_times_at(fd, flags, path.clone(), accessed, modified).await,
@@ -178,7 +178,7 @@ impl HostDescriptor for Files<'_> {
         self.note(Access::Write, &path, removed)
     }
 
-    // What follows works on what is open already: it is the engine's own, and what it writes is counted.
+    // The following functions use open descriptors: they are the engine's own, with writes counted.
 
     async fn advise(&mut self, fd: Resource<Descriptor>, at: Filesize, len: Filesize, advice: Advice) -> FsResult<()> {
         self.inner.advise(fd, at, len, advice).await

@@ -1,4 +1,4 @@
-//! Listing a folder a part at a time: the host holds a few entries of it, however many there are.
+//! Listing of a folder in parts: the host holds a few entries at a time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,26 +12,27 @@ use wasmtime_wasi::runtime::spawn_blocking;
 
 use super::state::Files;
 
-/// How many entries are read at once.
+/// Number of entries that are read at once.
 const PART: usize = 256;
 
 type Part = VecDeque<Result<DirectoryEntry, ErrorCode>>;
 
-/// A listing. It stands in the table where the engine's own would, under the number that the guest's handle holds.
+/// Listing in progress. It is stored in the table in place of the engine's own listing, under the number of the guest's
+/// handle.
 struct Listing {
-    /// The folder as far as it was read; `None` at its end.
+    /// Unread rest of the folder; `None` at its end.
     rest: Option<Dir>,
     part: Part,
-    /// Its place among the open files, for as long as it lives.
+    /// Reference that keeps the descriptor of the listing taken.
     _place: Arc<()>,
 }
 
 impl Files<'_> {
-    /// Begins to list a folder.
+    /// Starts a listing of a folder.
     pub(super) async fn list(&mut self, fd: &Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
         let dir = self.folder(fd)?.dir.clone();
         self.state.descriptors.take()?;
-        // A handle of its own, for each has its own place in the folder.
+        // Each listing has a handle and therefore a position of its own.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = spawn_blocking(move || openat(&*dir, ".", flags, Mode::empty()).and_then(Dir::new)).await;
         let rest = match opened {
@@ -47,7 +48,7 @@ impl Files<'_> {
         Ok(Resource::new_own(listing.rep()))
     }
 
-    /// The next entry; `None` at the end.
+    /// Returns the next entry; `None` at the end.
     pub(super) async fn next(&mut self, it: &Resource<DirectoryEntryStream>) -> FsResult<Option<DirectoryEntry>> {
         let key = Resource::<Listing>::new_borrow(it.rep());
         let listing = self.inner.table.get_mut(&key)?;
@@ -67,7 +68,7 @@ impl Files<'_> {
     }
 }
 
-/// The next part, and what is left of the folder.
+/// Reads the next part, and returns the rest of the folder.
 fn part(mut dir: Dir) -> (Option<Dir>, Part) {
     let mut part = Part::with_capacity(PART);
     while part.len() < PART {
@@ -84,7 +85,7 @@ fn part(mut dir: Dir) -> (Option<Dir>, Part) {
 fn described(dir: &Dir, entry: &DirEntry) -> Result<DirectoryEntry, ErrorCode> {
     let name = entry.file_name();
     let kind = match entry.file_type() {
-        // Some file systems do not say it here.
+        // Some file systems do not report the kind in a listing.
         FileType::Unknown => {
             let stat = dir.fd().and_then(|dir| statat(dir, name, AtFlags::SYMLINK_NOFOLLOW));
             stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))

@@ -1,4 +1,4 @@
-//! Listing a folder by the engine's own means, where handles cannot be listed otherwise: it holds the whole listing.
+//! Listing of a folder by the engine, on systems without another way to list handles: it holds the whole listing.
 
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor;
@@ -10,12 +10,12 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use super::state::Files;
 
 impl Files<'_> {
-    /// Lists a folder.
+    /// Starts a listing of a folder.
     pub(super) async fn list(&mut self, fd: &Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
         self.inner.read_directory(Resource::new_borrow(fd.rep())).await
     }
 
-    /// The next entry; `None` at the end.
+    /// Returns the next entry; `None` at the end.
     pub(super) async fn next(&mut self, it: &Resource<DirectoryEntryStream>) -> FsResult<Option<DirectoryEntry>> {
         self.inner.read_directory_entry(Resource::new_borrow(it.rep())).await
     }

@@ -1,5 +1,5 @@
-//! Links and folders at their new place: no link may lead out of the granted folder that it is in, neither when it is made
-//! nor when it is moved, and no folder is moved that holds what settles something.
+//! Checks of links and folders at their new place: no link may lead out of its granted folder when it is created or
+//! moved, and no folder with a protected entry is moved.
 
 use std::path::{Component, Path, PathBuf};
 use std::time::Instant;
@@ -17,11 +17,11 @@ use super::entry::FolderEntry;
 use super::guard::PathGuard;
 use super::resolve::{OpenError, resolve};
 
-/// The most entries that are looked through in a folder that is moved; one with more is not moved.
+/// Maximum number of entries in a folder that is moved.
 const MAX_MOVED: usize = 20_000;
-/// The deepest that a folder may be inside one that is moved.
+/// Maximum depth of a folder inside one that is moved.
 const MAX_INNER: usize = 256;
-/// The deepest that a granted folder may be above an entry.
+/// Maximum depth of an entry below its granted folder.
 const MAX_DEPTH: usize = 4096;
 
 /// Refuses a link that would lead out of its granted folder.
@@ -30,20 +30,21 @@ pub(super) fn check_link(at: &FolderEntry, target: &Path, guard: &PathGuard) -> 
     if is_link_out(target, depth) {
         return Err(ErrorCode::NotPermitted.into());
     }
-    // Links that somebody else made could lead on from there.
+    // Links of others could lead further from there.
     let folder = at.path.parent().unwrap_or(&at.path);
     let names: Vec<_> = folder.components().rev().take(depth).collect();
     let through: PathBuf =
         std::iter::once(Path::new(".").components()).flatten().chain(names.into_iter().rev()).collect();
     match resolve(&root, &*through.join(target), OFlags::PATH, Mode::empty()) {
-        // It leads to something inside, or to nothing.
+        // The target is inside the folder, or does not exist.
         Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(()),
         Err(untold) => Err(untold.into()),
     }
 }
 
-/// Refuses a folder that holds a protected entry, or a link that would lead out from its new place. What lies above the two
-/// places was judged with them, so that of each path inside only the last names are looked at.
+/// Refuses a folder that contains a protected entry, or a link that would lead out of its granted folder from the new
+/// place. The folders above both places were checked with them, so that only the last names of each inner path are
+/// checked here.
 pub(super) fn check_folder(from: &FolderEntry, to: &FolderEntry, guard: &PathGuard) -> Result<(), OpenError> {
     let protected = &guard.protected;
     if protected.has_below(&from.path) || protected.has_below(&to.path) {
@@ -89,13 +90,14 @@ pub(super) fn check_folder(from: &FolderEntry, to: &FolderEntry, guard: &PathGua
     Ok(())
 }
 
-/// The last names of the path of a folder, as many as decide with an entry's own what that settles.
+/// Returns the last names of a folder's path, as many as are needed with an entry's own name to recognise a protected
+/// path.
 fn last_names(folder: &Path) -> PathBuf {
     let names: Vec<_> = folder.components().rev().take(MAX_ABOVE).collect();
     names.into_iter().rev().filter(|part| matches!(part, Component::Normal(_))).collect()
 }
 
-/// Kind of an entry, which some file systems do not say in a listing.
+/// Returns the kind of an entry, which some file systems do not report in a listing.
 fn kind(folder: &OwnedFd, entry: &DirEntry) -> Result<FileType, OpenError> {
     match entry.file_type() {
         FileType::Unknown => {
@@ -113,7 +115,7 @@ fn folder(below: impl AsFd, path: &Path) -> Result<OwnedFd, OpenError> {
     Ok(openat2(below, path, FOLDER, Mode::empty(), resolve)?)
 }
 
-/// The granted folder that is nearest above a folder, and how far above.
+/// Returns the nearest granted folder above a folder, and the distance to it.
 fn root(folder: &OwnedFd, guard: &PathGuard) -> Result<(OwnedFd, usize), OpenError> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut at = openat(folder, ".", flags, Mode::empty())?;
@@ -123,7 +125,7 @@ fn root(folder: &OwnedFd, guard: &PathGuard) -> Result<(OwnedFd, usize), OpenErr
         }
         at = openat(&at, "..", flags, Mode::empty())?;
     }
-    // Somebody moved it out.
+    // Another process moved the folder out.
     Err(ErrorCode::NotPermitted.into())
 }
 

@@ -1,5 +1,5 @@
-//! Opening a file or a folder for a guest: nothing else is ever opened, for a FIFO or a device can block the host or be
-//! more than a file.
+//! Opening of files for a guest. Only regular files and folders are opened: a FIFO or a device can block the host, or
+//! give access to more than a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::resolve::OpenError;
 use super::state::Files;
 
 impl Files<'_> {
-    /// Opens a regular file or a folder, on one of the places that guests have for open files.
+    /// Opens a regular file or a folder, on a descriptor from the budget.
     pub(super) async fn open(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -44,7 +44,7 @@ impl Files<'_> {
         opened
     }
 
-    /// Sets the times of what a path leads to, by a handle.
+    /// Sets the times of a file by its path, through a handle.
     pub(super) async fn set_times_of(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -61,7 +61,7 @@ impl Files<'_> {
             open: OpenFlags::empty(),
             flags,
         };
-        // Its owner may change the times of a file that he may only read, or only write.
+        // The owner of a file may change its times with read access alone, or with write access alone.
         let opened = match self.open(fd, request(DescriptorFlags::READ)).await {
             Err(error) if matches!(error.downcast_ref(), Some(ErrorCode::Access)) => {
                 self.open(fd, request(DescriptorFlags::WRITE)).await?
@@ -73,7 +73,7 @@ impl Files<'_> {
         set
     }
 
-    /// Opens without a race; `None` where this system cannot.
+    /// Opens without a race; `None` if this system cannot.
     async fn open_beneath(
         &mut self,
         dir: Arc<std::fs::File>,
@@ -90,7 +90,7 @@ impl Files<'_> {
         }
     }
 
-    /// Looks before it lets the engine open: what is put there in between is opened, and then refused.
+    /// Checks the path before the engine opens it. A special file that appears in between is opened and then refused.
     async fn open_looking(
         &mut self,
         fd: &Resource<Descriptor>,

@@ -1,5 +1,5 @@
-//! What one call may add to its folders, in bytes and in entries. Both only count up: what is removed again is not given
-//! back, so that a guest that writes and removes in turn comes to an end too.
+//! Quota of one call for its folders, in bytes and in entries. Removing a file does not give its quota back, so that a
+//! guest that writes and removes in turn is stopped too.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ impl From<QuotaExceeded> for FsError {
     }
 }
 
-/// The quota of one call. Every clone counts on the same usage.
+/// Quota of one call. Every clone counts on the same usage.
 #[derive(Debug, Clone)]
 pub(in crate::sandbox) struct Quota {
     pub(super) usage: Arc<Usage>,
@@ -33,17 +33,17 @@ impl Quota {
         Self { usage: usage.clone(), bytes: limits.disk_bytes, entries: limits.disk_entries }
     }
 
-    /// Counts bytes that are about to be written, or by which a file is about to grow.
+    /// Counts bytes that are about to be written, or that a file is about to grow by.
     pub(super) fn bytes(&self, more: u64) -> Result<(), QuotaExceeded> {
         self.count(&self.usage.whole().disk_bytes, more, self.bytes, QuotaExceeded::Bytes)
     }
 
-    /// Counts a file, folder or link that is about to be made.
+    /// Counts a file, folder or link that is about to be created.
     pub(super) fn entry(&self) -> Result<(), QuotaExceeded> {
         self.count(&self.usage.whole().disk_entries, 1, self.entries, QuotaExceeded::Entries)
     }
 
-    /// The entry that was counted last was not made.
+    /// Takes back the entry that was counted last, after it was not created.
     pub(super) fn no_entry(&self) {
         self.usage.whole().disk_entries.fetch_sub(1, Relaxed);
     }
@@ -53,7 +53,7 @@ impl Quota {
         match counter.fetch_update(Relaxed, Relaxed, within) {
             Ok(_) => Ok(()),
             Err(_) => {
-                // The first refusal is what the rest follows from.
+                // The first exceeded quota explains later failures.
                 self.usage.over_quota.get_or_init(|| over);
                 Err(over)
             }
@@ -61,20 +61,20 @@ impl Quota {
     }
 }
 
-/// The bytes between a file's end and a place behind it, which a write there adds to its size.
+/// Returns the number of bytes between the end of a file and a position after it, which a write there adds to the file.
 pub(super) fn hole(file: &File, at: u64) -> u64 {
     if at == 0 {
         return 0;
     }
-    // Where the size cannot be told, all of it counts, as in an empty file.
+    // If the size is unknown, all bytes count, as in an empty file.
     at.saturating_sub(file.metadata().map_or(0, |file| file.len()))
 }
 
-/// A stream into a file, counted before each write.
+/// Stream into a file, counted before each write.
 pub(super) struct CountedStream {
     inner: DynOutputStream,
     quota: Quota,
-    /// Where the first write goes, until it was counted: what follows goes where the one before ended.
+    /// File and position of the first write, until it is counted. Later writes continue where it ended.
     start: Option<(Arc<File>, u64)>,
 }
 

@@ -3,7 +3,7 @@
 use wasmtime_wasi::filesystem::{FsPerms, OpenMode};
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorFlags, ErrorCode, OpenFlags, PathFlags};
 
-/// What a guest asks to be opened, and how.
+/// Path to open, and the mode.
 #[derive(Debug, Clone)]
 pub(super) struct OpenRequest {
     pub(super) path: String,
@@ -37,12 +37,12 @@ impl OpenRequest {
         self.creates() || self.truncates() || self.flags.contains(DescriptorFlags::WRITE)
     }
 
-    /// A file has to be opened for something.
+    /// Returns `true` if the file is read. A file without a mode is opened for reading.
     pub(super) fn reads(&self) -> bool {
         self.flags.contains(DescriptorFlags::READ) || !self.flags.contains(DescriptorFlags::WRITE)
     }
 
-    /// Whether it would or could change anything.
+    /// Returns `true` if opening would or could change anything.
     pub(super) fn changes(&self) -> bool {
         self.writes() || self.flags.contains(DescriptorFlags::MUTATE_DIRECTORY)
     }
@@ -54,7 +54,7 @@ impl OpenRequest {
         mode
     }
 
-    /// Refuses what no folder or this one does not allow, before the system is request.
+    /// Refuses a mode that folders, or this folder, do not allow.
     pub(super) fn check(&self, perms: FsPerms) -> Result<(), ErrorCode> {
         let synchronized = DescriptorFlags::FILE_INTEGRITY_SYNC
             | DescriptorFlags::DATA_INTEGRITY_SYNC

@@ -2,9 +2,9 @@
 
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-/// Why nothing was opened.
+/// Reason why nothing was opened.
 pub(super) enum OpenError {
-    /// This system cannot open so.
+    /// This system cannot open beneath a folder.
     Unsupported,
     Refused(ErrorCode),
 }
@@ -21,7 +21,7 @@ mod linux {
 
     use super::{ErrorCode, OpenError};
 
-    /// How often a path is resolved anew where something on the way is renamed meanwhile.
+    /// Number of attempts to resolve a path while its folders are being renamed.
     pub(in crate::sandbox::wasi::files) const ATTEMPTS: usize = 16;
 
     impl From<ErrorCode> for OpenError {
@@ -35,16 +35,16 @@ mod linux {
             Self::Refused(match error {
                 // The path leaves the folder.
                 Errno::XDEV => ErrorCode::NotPermitted,
-                // A socket, or a FIFO that nobody reads.
+                // The file is a socket, or a FIFO without a reader.
                 Errno::NXIO => ErrorCode::NotPermitted,
-                // The process has no room for another file now.
+                // The process has no free descriptor.
                 Errno::MFILE | Errno::NFILE => ErrorCode::Busy,
                 other => std::io::Error::from(other).into(),
             })
         }
     }
 
-    /// Opens what a path leads to below a folder, without leaving it on the way.
+    /// Opens a path beneath a folder, without leaving it on the way.
     pub(in crate::sandbox::wasi::files) fn resolve(
         folder: impl AsFd,
         path: impl Arg + Copy,
@@ -54,7 +54,7 @@ mod linux {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         for _ in 0..ATTEMPTS {
             match openat2(&folder, path, flags | OFlags::CLOEXEC, mode, resolve) {
-                // Something was renamed while the path was resolved.
+                // A folder was renamed while the path was resolved.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 done => return done,
             }

@@ -16,11 +16,11 @@ use super::descriptors::CallDescriptors;
 use super::guard::PathGuard;
 use super::quota::{CountedStream, Quota};
 
-/// What one call may still do with files.
+/// Quota, descriptors and rules of one call.
 pub(in crate::sandbox) struct FileState {
     pub(super) quota: Quota,
     pub(super) descriptors: CallDescriptors,
-    /// Folder listings that are open.
+    /// Number of open folder listings.
     pub(super) listings: usize,
     pub(super) guard: PathGuard,
 }
@@ -37,7 +37,7 @@ impl FileState {
     }
 }
 
-/// The files of one call.
+/// Files of one call.
 pub(in crate::sandbox) struct Files<'a> {
     pub(in crate::sandbox) inner: WasiFilesystemCtxView<'a>,
     pub(in crate::sandbox) state: &'a mut FileState,
@@ -50,7 +50,7 @@ impl HasData for HasFiles {
 }
 
 impl Files<'_> {
-    /// Passes a result on and notes a refusal.
+    /// Records a denial, and returns the result.
     pub(super) fn note<T>(&self, access: Access, path: &str, result: FsResult<T>) -> FsResult<T> {
         if let Err(error) = &result
             && matches!(error.downcast_ref(), Some(ErrorCode::NotPermitted))
@@ -67,7 +67,7 @@ impl Files<'_> {
         }
     }
 
-    /// The file that a guest may write by this handle; `None` is refused by the engine, in its own words.
+    /// Returns the file that the guest may write by this handle; `None` for one that the engine refuses.
     pub(super) fn writable(&self, fd: &Resource<Descriptor>) -> FsResult<Option<&File>> {
         match self.inner.table.get(fd)? {
             Descriptor::File(file) if !file.perms.write_not_permitted() => Ok(Some(file)),
@@ -75,12 +75,12 @@ impl Files<'_> {
         }
     }
 
-    /// What failed has made no entry, though it was counted.
+    /// Takes an entry off the quota if creating it failed.
     pub(super) fn made(&self, result: FsResult<()>) -> FsResult<()> {
         result.inspect_err(|_| self.state.quota.no_entry())
     }
 
-    /// Counts what is written to a stream of the engine.
+    /// Counts the writes to a stream of the engine.
     pub(super) fn count(
         &mut self,
         stream: Resource<DynOutputStream>,

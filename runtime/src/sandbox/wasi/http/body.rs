@@ -1,4 +1,5 @@
-//! Bodies, counted frame by frame in both directions: what is over a cap ends the exchange, and nothing is collected.
+//! Bodies, counted frame by frame in both directions. A body that exceeds its limit ends the exchange, and nothing is
+//! buffered.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,13 +18,13 @@ use super::logged::LoggedRequest;
 use super::secret::SecretFilter;
 use crate::sandbox::usage::{RequestError, RequestPhase};
 
-/// The body of a request on its way out.
+/// Body of a request.
 pub(super) struct RequestBody<B> {
     body: Pin<Box<B>>,
     logged: Arc<LoggedRequest>,
     bytes: u64,
     max: usize,
-    /// The length that the head announced.
+    /// Length that the head announced.
     announced: Option<u64>,
 }
 
@@ -72,22 +73,22 @@ where
     }
 }
 
-/// The body of a response on its way in. Its request is under way until this is read to its end or dropped.
+/// Body of a response. Its request is active until the body is read to its end or dropped.
 #[derive(Debug)]
 pub(in crate::sandbox) struct ResponseBody {
-    /// Absent when there is nothing more to come.
+    /// `None` after the last frame.
     open: Option<(Incoming, Arc<LoggedRequest>)>,
     max: usize,
     between: Duration,
     silence: Pin<Box<Sleep>>,
-    /// What keeps secrets from the guest, in a call that was given any.
+    /// Filter for the secrets of the call, if it has any.
     filter: Option<SecretFilter>,
-    /// What is handed on after the rest that the filter held back.
+    /// Trailers that follow the bytes held back by the filter.
     trailers: Option<HeaderMap>,
 }
 
 impl ResponseBody {
-    /// `between` is how long the far side may be silent.
+    /// Creates a body. The server may be silent for at most `between`.
     pub(super) fn new(
         body: Incoming,
         logged: Arc<LoggedRequest>,
@@ -107,7 +108,7 @@ impl ResponseBody {
         Poll::Ready(Some(Err(error)))
     }
 
-    /// The next frame as it came, counted.
+    /// Returns the next frame, counted.
     fn poll_counted(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RequestError>>> {
         let max = self.max;
         let Some((body, logged)) = &mut self.open else { return Poll::Ready(None) };
@@ -139,7 +140,7 @@ impl ResponseBody {
         Poll::Ready(Some(Ok(frame)))
     }
 
-    /// The next frame that holds nothing of a secret.
+    /// Returns the next frame that contains no part of a secret.
     fn poll_filtered(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RequestError>>> {
         loop {
             let frame = match ready!(self.poll_counted(cx)) {
@@ -150,7 +151,7 @@ impl ResponseBody {
             let Some(filter) = &mut self.filter else { return Poll::Ready(frame.map(Ok)) };
             let passed = match frame.map(Frame::into_data) {
                 Some(Ok(data)) => filter.push(&data),
-                // Trailers, and nothing behind them.
+                // Trailers are the last frame.
                 Some(Err(frame)) => {
                     self.trailers = frame.into_trailers().ok();
                     self.trailers.iter().try_for_each(|trailers| filter.trailers(trailers)).and_then(|()| filter.end())

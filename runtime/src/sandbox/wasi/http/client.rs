@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject;
 use super::connect::Tls;
 use super::resolve::NameResolver;
 
-/// What requests are sent with: who is asked about names, and who is trusted to vouch for a host.
+/// Name resolver and TLS configuration.
 #[derive(Default)]
 pub(crate) struct HttpClient {
     pub(super) names: NameResolver,
@@ -16,20 +16,21 @@ pub(crate) struct HttpClient {
 }
 
 impl HttpClient {
-    /// Without name servers, the system's are asked. The roots are trusted beside the system's.
+    /// Creates a client. Without name servers, those of the system are used. The roots are trusted in addition to the
+    /// system's.
     pub(crate) fn new(name_servers: Vec<SocketAddr>, roots: Certificates) -> Self {
         Self { names: NameResolver::new(name_servers), tls: Tls::new(roots) }
     }
 }
 
-/// Certificates that may vouch for a host.
+/// Root certificates.
 pub(crate) type Certificates = Vec<CertificateDer<'static>>;
 
-/// The certificates of a PEM file.
+/// Parses the certificates of a PEM file.
 ///
 /// # Errors
 ///
-/// Why it has none that can be used.
+/// A description of the certificate that is missing or unusable.
 pub(crate) fn certificates(pem: &[u8]) -> Result<Certificates, String> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let read = read.map_err(|error| format!("the certificates are no PEM: {error:?}"))?;

@@ -1,6 +1,5 @@
-//! A connection to addresses that were checked, in the order in which they were found, and TLS on it with the name that
-//! was asked for. What comes in before the head of a response is bounded here: a far side may put any number of
-//! provisional responses before it.
+//! Connections to checked addresses, in the order of the lookup, and TLS with the requested name. The bytes before the
+//! head of a response are bounded, because a server may send any number of provisional responses before it.
 
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
@@ -24,20 +23,20 @@ use crate::tool::{Host, Scheme};
 
 use crate::sandbox::usage::{RequestError, RequestPhase};
 
-/// The most addresses of one name that are tried.
+/// Maximum number of addresses of one name that are tried.
 const MAX_TRIED: usize = 8;
-/// The longest that a handshake may take.
+/// Maximum duration of a handshake.
 pub(super) const MAX_HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// What TLS is spoken with; made when the first request needs it, for reading the system's roots takes a while.
+/// TLS configuration. It is created for the first request, because reading the system's roots takes time.
 #[derive(Default)]
 pub(super) struct Tls {
-    /// Roots that are trusted beside the system's.
+    /// Roots that are trusted in addition to the system's.
     roots: Vec<CertificateDer<'static>>,
     config: OnceCell<Arc<ClientConfig>>,
 }
 
-/// A connection, in the clear or not.
+/// Plain or encrypted connection.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
@@ -90,19 +89,20 @@ fn configure(roots: Vec<CertificateDer<'static>>) -> Result<ClientConfig, String
     let provider = Arc::new(ring::default_provider());
     let verifier = Verifier::new_with_extra_roots(roots, provider.clone()).map_err(words)?;
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(words)?;
-    // The verifier is the platform's own; `dangerous` is the name of the way to set one.
+    // The verifier is the platform's own. The API calls setting any verifier `dangerous`.
     let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
     let mut config = builder.with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
 
-/// A stream to the first of the addresses that answers, within `longest` for all of them together, and within as long
-/// again for TLS on it.
+/// Connects to the first address that answers, within `longest` for all addresses, and within as long again for the TLS
+/// handshake.
 ///
 /// # Errors
 ///
-/// [`RequestError::Connect`], [`RequestError::Unreachable`], [`RequestError::Tls`], [`RequestError::Untrusted`] and [`RequestError::Slow`].
+/// [`RequestError::Connect`], [`RequestError::Unreachable`], [`RequestError::Tls`], [`RequestError::Untrusted`] and
+/// [`RequestError::Slow`].
 pub(super) async fn connect(
     tls: &Tls,
     target: &Target,
@@ -113,12 +113,12 @@ pub(super) async fn connect(
     let tried = &addresses[..addresses.len().min(MAX_TRIED)];
     let mut last = RequestError::Unreachable("its host has no address");
     for (at, address) in tried.iter().enumerate() {
-        // Those that are left share the time that is left: an address that drops everything must not use it up.
+        // The remaining addresses share the remaining time, so that one that drops all packets cannot use it up.
         let share = end.saturating_duration_since(Instant::now()) / (tried.len() - at) as u32;
         let connecting = TcpStream::connect(SocketAddr::new(*address, target.port));
         match tokio::time::timeout(share, connecting).await {
             Ok(Ok(stream)) => {
-                // A request is written whole, and nothing is gained by waiting for more of it.
+                // A request is written whole: waiting for more of it gains nothing.
                 let _ = stream.set_nodelay(true);
                 return match target.scheme {
                     Scheme::Http => Ok(Box::new(stream)),
@@ -137,7 +137,8 @@ pub(super) async fn connect(
     Err(last)
 }
 
-/// How many bytes may still come in: few until the head of the response is whole, and then those of a body in frames.
+/// Number of bytes that may still be received: few until the head of the response is complete, then those of a framed
+/// body.
 #[derive(Debug, Clone)]
 pub(super) struct ReadBudget(Arc<AtomicUsize>);
 
@@ -146,8 +147,8 @@ impl ReadBudget {
         Self(Arc::new(AtomicUsize::new(bytes)))
     }
 
-    /// The head is whole: from here on so many bytes may come. What is counted of a body is what it holds, and its frames
-    /// could go on without ever holding anything.
+    /// Sets the number of bytes that may follow the head. The body's own limit counts its content, and frames could
+    /// continue forever without any.
     pub(super) fn extend(&self, bytes: usize) {
         self.0.store(bytes, Relaxed);
     }
@@ -159,7 +160,7 @@ impl ReadBudget {
     }
 }
 
-/// More came in than was allowed.
+/// More bytes arrived than allowed.
 #[derive(Debug)]
 struct Overflow;
 
@@ -171,11 +172,11 @@ impl fmt::Display for Overflow {
 
 impl Error for Overflow {}
 
-/// Whether a connection broke because more came in than was allowed.
+/// Returns `true` if a connection broke because more bytes arrived than allowed.
 pub(super) fn overflowed(error: &hyper::Error) -> bool {
     let mut source = error.source();
     while let Some(inner) = source {
-        // What stands in an error of input is not its source.
+        // The inner error of an I/O error is not its source.
         let marked = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         if marked.is_some_and(|marked| marked.is::<Overflow>()) {
             return true;
@@ -185,7 +186,7 @@ pub(super) fn overflowed(error: &hyper::Error) -> bool {
     false
 }
 
-/// A stream of which no more is read than is allowed.
+/// Stream that reads no more than its budget.
 pub(super) struct BoundedStream {
     pub(super) stream: Box<dyn Stream>,
     pub(super) budget: ReadBudget,

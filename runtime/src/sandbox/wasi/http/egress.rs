@@ -1,5 +1,5 @@
-//! One request and its response: judged, resolved, connected, sent, and read as far as its head. It is one future, with
-//! no task beside it: what drops it, or the body it gave, closes the connection.
+//! One request and its response: authorized, resolved, connected, sent, and read up to the end of its head. It is one
+//! future without tasks, so that dropping it, or the body, closes the connection.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -26,19 +26,19 @@ use super::logged::{LoggedRequest, clip};
 use super::secret;
 use super::secret::SecretFilter;
 
-/// How long a connection, the head of a response and each silence in its body may take. A guest may ask for less.
+/// Timeouts of a request. A guest may shorten them.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::sandbox) struct Timeouts {
-    /// Until there is a connection, and from there until its handshake is done.
+    /// Time until the connection is established, and again until its handshake is complete.
     pub(in crate::sandbox) connect: Duration,
-    /// From there to the head of the response.
+    /// Time from there to the head of the response.
     pub(in crate::sandbox) first_byte: Duration,
-    /// Between two parts of its body.
+    /// Time between two frames of the body.
     pub(in crate::sandbox) between_bytes: Duration,
 }
 
 impl Timeouts {
-    /// The longest.
+    /// Maximum timeouts.
     pub(in crate::sandbox) const MAX: Self = Self {
         connect: Duration::from_secs(10),
         first_byte: Duration::from_secs(30),
@@ -46,26 +46,26 @@ impl Timeouts {
     };
 }
 
-/// What moves the bytes of an exchange whose response has begun. It ends with the connection.
+/// Future that transfers the bytes of an exchange after the head of the response. It ends with the connection.
 pub(in crate::sandbox) type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The gate through which all requests of one call go.
+/// The only way out for the requests of one call.
 pub(in crate::sandbox) struct HttpEgress {
     pub(in crate::sandbox) client: Arc<HttpClient>,
     pub(in crate::sandbox) grant: Arc<Network>,
-    /// The secrets of the call, where it has any.
+    /// Secrets of the call, if it has any.
     pub(in crate::sandbox) credentials: Option<Arc<Credentials>>,
     pub(in crate::sandbox) limits: Limits,
     pub(in crate::sandbox) usage: Arc<Usage>,
 }
 
 impl HttpEgress {
-    /// Sends a request, which names its whole URL, and gives the response when its head has come. The body comes while
-    /// the driver is polled.
+    /// Sends a request with an absolute URL, and returns the response after its head has arrived. The body arrives
+    /// while the driver is polled.
     ///
     /// # Errors
     ///
-    /// Why it was not sent, or not answered. It is noted in the ledger, too.
+    /// The reason why the request was not sent or not answered, which is logged too.
     pub(in crate::sandbox) async fn exchange<B>(
         &self,
         request: Request<B>,
@@ -112,7 +112,7 @@ impl HttpEgress {
         let addresses = admitted.map_err(|refusal| RequestError::Prohibited(logged.refuse(refusal)))?;
         let announced = headers::content_length(&parts.headers)?;
         let stream = connect(&self.client.tls, &target, &addresses, times.connect).await?;
-        // All checks are behind and the first byte is ahead.
+        // Every check has passed, and no byte has been sent yet.
         let credentials = self.credentials.as_deref();
         if let Some(credentials) = credentials {
             secret::place(credentials, &target, &mut parts, logged)?;
@@ -132,7 +132,7 @@ impl HttpEgress {
         Ok((response, driver))
     }
 
-    /// Speaks HTTP/1.1 until the head of the response.
+    /// Speaks HTTP/1.1 until the end of the response's head.
     async fn speak<B>(
         &self,
         stream: Box<dyn Stream>,
@@ -153,7 +153,7 @@ impl HttpEgress {
         let broken = |error: hyper::Error| broken(&error, head);
         let (mut sender, connection) =
             shaken.map_err(|_| RequestError::Slow(RequestPhase::Head, "the far side is too slow"))?.map_err(broken)?;
-        // The connection moves what the sender waits for, and its end is the sender's too.
+        // The connection must be polled for the sender to progress, and ends the sender when it ends.
         let mut connection = Box::pin(connection.map(|_| ()).fuse());
         let mut answer = pin!(sender.send_request(request));
         let answered = poll_fn(|cx| {
@@ -169,14 +169,14 @@ impl HttpEgress {
     }
 }
 
-/// The most descriptors that one request holds open: its connection, and what its name is asked for by.
+/// Number of descriptors that one request holds open: its connection, and the socket of its lookup.
 const DESCRIPTORS_PER_REQUEST: usize = 2;
-/// The most bytes on the wire for one of a body: a chunk of a single byte is six.
+/// Maximum number of bytes on the wire per byte of a body: a chunk of one byte needs six.
 const MAX_FRAMING: usize = 8;
-/// The smallest buffer that the protocol's implementation works with.
+/// Minimum buffer size of the HTTP implementation.
 const MIN_BUFFER_BYTES: usize = 8192;
 
-/// Where a request goes, noted; an authority that could be read in two ways goes nowhere.
+/// Returns the target of a request and logs it. An ambiguous authority is refused.
 fn target(uri: &http::Uri, logged: &LoggedRequest) -> Result<Target, RequestError> {
     match headers::target(uri) {
         Ok(target) => {
@@ -192,7 +192,7 @@ fn target(uri: &http::Uri, logged: &LoggedRequest) -> Result<Target, RequestErro
     }
 }
 
-/// A request to which nothing is granted: noted like any other, and sent nowhere.
+/// Refuses a request of a call without a network grant, and logs it.
 pub(in crate::sandbox) fn refuse(
     uri: &http::Uri,
     method: &str,
@@ -212,9 +212,9 @@ pub(in crate::sandbox) fn refuse(
     error
 }
 
-/// What a broken connection was broken by, before a head of at most so many bytes was whole.
+/// Returns the error of a broken connection, before a head of at most `max` bytes was complete.
 fn broken(error: &hyper::Error, max: usize) -> RequestError {
-    // What ended the request's own body is the reason, not what it did to the connection.
+    // An error of the request's own body is the reason, not its effect on the connection.
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
         if let Some(error) = inner.downcast_ref::<RequestError>() {

@@ -1,5 +1,5 @@
-//! What a request may say in its head. The host writes the request line, the `Host` header and the framing itself, so that
-//! the far side reads one request, the one that was judged.
+//! Heads of requests. The host writes the request line, the `Host` header and the framing itself, so that the server
+//! reads exactly the one request that was authorized.
 
 use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri, Version, request::Parts};
@@ -9,7 +9,7 @@ use crate::tool::{Limits, Scheme, is_method};
 
 use crate::sandbox::usage::{MAX_HEADERS, RequestError};
 
-/// Headers about the connection, its framing or its proxies, which are the host's own.
+/// Headers of the connection, its framing or its proxies, which only the host sets.
 const OWN: [&str; 11] = [
     "connection",
     "expect",
@@ -24,17 +24,17 @@ const OWN: [&str; 11] = [
     "upgrade",
 ];
 
-/// Whether a header is the host's own: no guest sends it and none is told it.
+/// Returns `true` for a header that only the host sets: no guest can send or read it.
 pub(super) fn is_own(name: &HeaderName) -> bool {
     let name = name.as_str();
     name == "host" || OWN.contains(&name) || name.starts_with("proxy-")
 }
 
-/// Where a request goes, by its URL alone.
+/// Returns the target of a request, by its URL alone.
 ///
 /// # Errors
 ///
-/// Why its authority is refused, with what stands there.
+/// The authority, and the reason why it is refused.
 pub(super) fn target(uri: &Uri) -> Result<Target, (String, &'static str)> {
     let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
     let refused = |why| (authority.to_owned(), why);
@@ -46,11 +46,11 @@ pub(super) fn target(uri: &Uri) -> Result<Target, (String, &'static str)> {
     Target::read(scheme, authority).map_err(refused)
 }
 
-/// Makes the head that is sent: the path alone in its first line, and a `Host` that is the target.
+/// Prepares the head for sending: the path alone in the request line, and the target as `Host`.
 ///
 /// # Errors
 ///
-/// [`RequestError::Rejected`] with what is wrong.
+/// [`RequestError::Rejected`] with the reason.
 pub(super) fn prepare(parts: &mut Parts, target: &Target, limits: &Limits) -> Result<(), RequestError> {
     if matches!(parts.method, Method::CONNECT | Method::TRACE) {
         return Err(rejected("CONNECT and TRACE are never sent"));
@@ -91,11 +91,11 @@ fn rejected(why: &str) -> RequestError {
     RequestError::Rejected(why.to_owned())
 }
 
-/// The length that a request announces.
+/// Returns the announced length of a request.
 ///
 /// # Errors
 ///
-/// [`RequestError::Rejected`] where it announces several or something else than a number.
+/// [`RequestError::Rejected`] if there are several lengths, or one that is no number.
 pub(super) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, RequestError> {
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
     let (Some(length), None) = (lengths.next(), lengths.next()) else {

@@ -1,5 +1,5 @@
-//! `wasi:http` before the gate: requests of guests in the engine's types, turned into the gate's and back. A guest sees an
-//! error code; reason it got it stands in the receipt.
+//! Hooks of `wasi:http`: requests in the engine's types, converted to those of the egress and back. A guest receives an
+//! error code; the receipt contains the reason.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use crate::tool::Limits;
 use super::egress::{HttpEgress, Timeouts, refuse};
 use super::headers::is_own;
 
-/// The requests of one call.
+/// Hooks of one call.
 pub(in crate::sandbox) struct HttpHooks {
     usage: Arc<Usage>,
     limits: Limits,
     access: HttpAccess,
 }
 
-/// Where they go.
+/// Network access of a call.
 pub(in crate::sandbox) enum HttpAccess {
-    /// Nowhere; a flag may or may not help.
+    /// No access; a flag may allow it.
     Closed(Prospect),
-    /// Through the gate.
+    /// Access through the egress.
     Open(Arc<HttpEgress>),
 }
 
@@ -35,7 +35,7 @@ impl HttpHooks {
         Self { usage: usage.clone(), limits: *limits, access }
     }
 
-    /// Usage of the call.
+    /// Returns the usage of the call.
     pub(in crate::sandbox) fn usage(&self) -> &Arc<Usage> {
         &self.usage
     }
@@ -52,12 +52,12 @@ impl WasiHttpHooks for HttpHooks {
         Arc::new(is_own)
     }
 
-    /// Every scheme comes to the gate, so that what it refuses is noted.
+    /// Passes every scheme to the egress, which logs those that it refuses.
     fn is_supported_scheme(&mut self, _: &Scheme) -> bool {
         true
     }
 
-    /// The gate writes it.
+    /// Leaves the `Host` header to the egress.
     fn set_host_header(&mut self) -> bool {
         false
     }
@@ -93,7 +93,7 @@ impl WasiHttpHooks for HttpHooks {
     }
 }
 
-/// What a guest asks for, where it is less than the host's own.
+/// Returns the timeouts that a guest requests, up to the maximum.
 fn times(asked: RequestOptions) -> Timeouts {
     let RequestOptions { connect_timeout, first_byte_timeout, between_bytes_timeout } = asked;
     let Timeouts { connect, first_byte, between_bytes } = Timeouts::MAX;
@@ -104,7 +104,7 @@ fn times(asked: RequestOptions) -> Timeouts {
     }
 }
 
-/// What a guest is told of a error.
+/// Returns the error code for the guest.
 fn code(error: &RequestError) -> Error {
     match error {
         RequestError::Denied(_) | RequestError::TooMany(_) => Error::HttpRequestDenied,

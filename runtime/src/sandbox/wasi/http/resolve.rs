@@ -1,5 +1,5 @@
-//! From a name to its addresses: asked once a request, of the name servers of the system or of those that the operator
-//! names, with no search domain and no cache. A resolver lives for one question, and so do its sockets and tasks.
+//! Name lookups: one per request, by the name servers of the system or those of the operator, with no search domain and
+//! no cache. A resolver, its sockets and its tasks live for one lookup.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,22 +14,22 @@ use hickory_resolver::{Hosts, TokioResolver};
 
 use crate::sandbox::usage::{RequestError, RequestPhase};
 
-/// The longest that a name may take.
+/// Maximum duration of a lookup.
 const MAX_TIME: Duration = Duration::from_secs(10);
-/// The longest that one name server may take for one question.
+/// Maximum duration of one query to one name server.
 const MAX_QUESTION: Duration = Duration::from_secs(4);
-/// How long what the system's files say is believed.
+/// Time for which the system's settings are cached.
 const MAX_KEPT: Duration = Duration::from_secs(60);
 
-/// Who is asked about names.
+/// Name resolver.
 #[derive(Debug, Default)]
 pub(super) struct NameResolver {
-    /// The name servers that the operator named, if any.
+    /// Name servers of the operator, if any.
     servers: Vec<SocketAddr>,
     system: SettingsCache,
 }
 
-/// What a question is asked with.
+/// Configuration of a resolver.
 #[derive(Debug)]
 struct Settings {
     config: ResolverConfig,
@@ -37,7 +37,7 @@ struct Settings {
     hosts: Arc<Hosts>,
 }
 
-/// The settings of the system, which lie in files.
+/// Cached settings of the system, which are read from files.
 #[derive(Debug, Default)]
 struct SettingsCache(Mutex<Option<(Instant, Arc<Settings>)>>);
 
@@ -46,14 +46,14 @@ impl NameResolver {
         Self { servers, system: SettingsCache::default() }
     }
 
-    /// Every address of a name, at least one.
+    /// Returns every address of a name, at least one.
     ///
     /// # Errors
     ///
     /// [`RequestError::Name`], [`RequestError::Slow`] and [`RequestError::Host`].
     pub(super) async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, RequestError> {
         let resolver = self.resolver().await?;
-        // The dot says that the name is whole: no search domain is put behind it.
+        // The trailing dot makes the name absolute: no search domain is appended.
         let asked = tokio::time::timeout(MAX_TIME, resolver.lookup_ip(format!("{name}.")));
         let found = asked.await.unwrap_or(Err(NetError::Timeout)).map_err(|error| lookup_error(&error))?;
         let addresses: Vec<IpAddr> = found.iter().collect();
@@ -80,7 +80,8 @@ impl NameResolver {
 }
 
 impl SettingsCache {
-    /// What `read` gave less than `longest` ago, or gives now, on a thread that may wait for files. A failure is not kept.
+    /// Returns the settings that `read` returned less than `longest` ago, or calls it again on a thread that may block.
+    /// An error is not cached.
     async fn get(
         &self,
         longest: Duration,
@@ -100,7 +101,7 @@ impl SettingsCache {
 
 impl Settings {
     fn new(name_servers: Vec<NameServerConfig>, mut options: ResolverOpts, hosts: Hosts) -> Self {
-        // The resolver would read the file of hosts for each question, and wait for it.
+        // The resolver would read the hosts file for each query, and block.
         options.use_hosts_file = ResolveHosts::Never;
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
         options.cache_size = 0;
@@ -110,7 +111,7 @@ impl Settings {
     }
 }
 
-/// The settings of the system, from its files.
+/// Reads the settings of the system from its files.
 fn of_system() -> Result<Settings, String> {
     let read = hickory_resolver::system_conf::read_system_conf();
     let (config, options) =
@@ -118,7 +119,7 @@ fn of_system() -> Result<Settings, String> {
     Ok(Settings::new(config.name_servers, options, Hosts::from_system().unwrap_or_default()))
 }
 
-/// Why a name has no addresses.
+/// Returns the reason why a lookup failed.
 fn lookup_error(error: &NetError) -> RequestError {
     match error {
         NetError::Timeout => RequestError::Slow(RequestPhase::Name, "its name server did not answer in time"),

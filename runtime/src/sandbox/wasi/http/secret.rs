@@ -1,8 +1,8 @@
-//! The secrets of a request: put into it when everything about it is settled, for their one host alone, and looked for in
-//! all that comes back. A call that has none passes by here.
+//! Secrets of a request: inserted after every check, for their one host only, and searched for in the whole response. A
+//! call without secrets skips this.
 //!
-//! What would hide a secret in a response, or give it out piece by piece, is not asked for (`Accept-Encoding`, `Range`)
-//! and not taken (`Content-Encoding`, `Transfer-Encoding` but `chunked`).
+//! An encoding that could hide a secret, or a range that could return it in pieces, is not requested
+//! (`Accept-Encoding`, `Range`) and not accepted (`Content-Encoding`, `Transfer-Encoding` other than `chunked`).
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::tool::{Placement, SLOT};
 use super::logged::LoggedRequest;
 use crate::sandbox::usage::RequestError;
 
-/// Puts the secrets that are for this target into a request, in the place of what the guest put there.
+/// Inserts the secrets for this target into a request, replacing the guest's values.
 ///
 /// # Errors
 ///
-/// [`RequestError::Host`] where one cannot stand in a request, which no secret that was kept does.
+/// [`RequestError::Host`] if a secret is not valid in a request, which the store of secrets rules out.
 pub(super) fn place(
     credentials: &Credentials,
     target: &Target,
@@ -43,7 +43,7 @@ pub(super) fn place(
                 let value = zeroize::Zeroizing::new(format.replace(SLOT, secret.value()));
                 let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| unfit())?;
                 value.set_sensitive(true);
-                // All that the guest put there goes.
+                // Replaces every value of the guest.
                 parts.headers.insert(name, value);
             }
             Placement::Query { name } => {
@@ -55,7 +55,7 @@ pub(super) fn place(
     Ok(())
 }
 
-/// A path with one parameter of this name, and no other.
+/// Returns a path with exactly one parameter of this name.
 fn with_parameter(uri: &Uri, name: &str, value: &str) -> Option<Uri> {
     let query = uri.query().unwrap_or_default();
     let named = |parameter: &&str| decoded(parameter.split('=').next().unwrap_or_default()) == name.as_bytes();
@@ -76,7 +76,7 @@ fn with_parameter(uri: &Uri, name: &str, value: &str) -> Option<Uri> {
     PathAndQuery::try_from(path.as_str()).ok().map(Uri::from)
 }
 
-/// The name of a parameter as a server reads it.
+/// Decodes the name of a parameter as a server does.
 fn decoded(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -97,17 +97,17 @@ fn decoded(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Looks for secrets in the head of a response.
+/// Searches the head of a response for secrets.
 ///
 /// # Errors
 ///
-/// [`RequestError::Secret`] where one is in it, [`RequestError::Protocol`] where one could be hidden in its body.
+/// [`RequestError::Secret`] if it contains one, [`RequestError::Protocol`] if its body could hide one.
 pub(super) fn check_head(scanner: &Scanner, headers: &HeaderMap) -> Result<(), RequestError> {
     let plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
     if !headers.get_all(CONTENT_ENCODING).iter().all(plain) {
         return Err(RequestError::Protocol("the far side sent an encoded body, in which no secret can be looked for"));
     }
-    // A coding of the transfer hides as much as one of the content, and only this one is undone.
+    // A transfer coding hides a secret as well as a content coding, and only `chunked` is decoded.
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
     if !codings.next().is_none_or(chunked) || codings.next().is_some() {
@@ -118,7 +118,7 @@ pub(super) fn check_head(scanner: &Scanner, headers: &HeaderMap) -> Result<(), R
     check_headers(scanner, headers)
 }
 
-/// Looks for secrets in headers or trailers: in each, and across those of one name.
+/// Searches headers or trailers for secrets: in each value, and across the values of one name.
 fn check_headers(scanner: &Scanner, headers: &HeaderMap) -> Result<(), RequestError> {
     let mut line = Vec::new();
     for name in headers.keys() {
@@ -137,7 +137,7 @@ fn leak_error(Leak(name): Leak) -> RequestError {
     RequestError::Secret(name)
 }
 
-/// The body of a response, looked through as it comes.
+/// Filter that searches the body of a response for secrets.
 #[derive(Debug)]
 pub(super) struct SecretFilter {
     scanner: Arc<Scanner>,
@@ -149,7 +149,7 @@ impl SecretFilter {
         Self { scanner: scanner.clone(), scan: Scan::new(scanner.clone()) }
     }
 
-    /// What of the body may be handed on when this part has come.
+    /// Returns the bytes that can be passed on after this part.
     ///
     /// # Errors
     ///
@@ -158,7 +158,7 @@ impl SecretFilter {
         self.scan.push(part).map_err(leak_error)
     }
 
-    /// The rest, when nothing more comes.
+    /// Returns the remaining bytes after the last part.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl SecretFilter {
         self.scan.end().map_err(leak_error)
     }
 
-    /// Looks through the trailers.
+    /// Searches the trailers.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The 46 functions of preview 1: each takes its arguments out of the program's memory and hands them to whoever does the
-//! work. What is refused here is refused to everybody.
+//! The 46 functions of preview 1. Each one reads its arguments from the program's memory and passes them on; a function
+//! that returns an error here is not supported for any program.
 
 use wasmtime_wasi::p1::types::{
     Advice, CiovecArray, Clockid, Dircookie, Errno, Event, Exitcode, Fd, Fdflags, Fdstat, Filedelta, Filesize,

@@ -24,7 +24,7 @@ pub(super) fn folder(state: &WasiState, fd: Fd) -> Result<Resource<filesystem::D
     })
 }
 
-/// Opens the standard streams and the granted folders, under the numbers at which programs look for them.
+/// Opens the standard streams and the granted folders, under the numbers at which programs expect them.
 pub(super) fn open_standard(state: &mut WasiState) -> wasmtime::Result<()> {
     let input = stdin::Host::get_stdin(&mut state.cli())?;
     let output = stdout::Host::get_stdout(&mut state.cli())?;
@@ -40,7 +40,7 @@ pub(super) fn open_standard(state: &mut WasiState) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// Closes what a number stands for.
+/// Closes a descriptor.
 pub(super) fn close(state: &mut WasiState, fd: Fd) -> Result<()> {
     let descriptor = state.preview1.descriptors.open.remove(&fd.into()).ok_or(Errno::Badf)?;
     match descriptor {
@@ -64,7 +64,7 @@ pub(super) fn end_listing(state: &mut WasiState, listing: Listing) -> Result<()>
     HostDirectoryEntryStream::drop(&mut state.files(), listing.stream).map_err(Error::trap)
 }
 
-/// Moves a descriptor to a number that is taken, closing what is there.
+/// Moves a descriptor to a number in use, and closes the descriptor there.
 pub(super) fn renumber(state: &mut WasiState, from: Fd, to: Fd) -> Result<()> {
     state.preview1.descriptors.get(from)?;
     state.preview1.descriptors.get(to)?;
@@ -79,7 +79,7 @@ pub(super) fn renumber(state: &mut WasiState, from: Fd, to: Fd) -> Result<()> {
     Ok(())
 }
 
-/// Describes a granted folder. A program asks for one after the other until there is none.
+/// Describes a granted folder. A program queries one number after the other until there is no folder.
 pub(super) fn granted(state: &WasiState, fd: Fd) -> Result<Prestat> {
     match state.preview1.descriptors.get(fd) {
         Ok(Descriptor::Folder(Folder { granted_as: Some(name), .. })) => {
@@ -94,7 +94,7 @@ pub(super) fn granted(state: &WasiState, fd: Fd) -> Result<Prestat> {
     }
 }
 
-/// Writes the name under which a folder was granted.
+/// Writes the guest path of a granted folder.
 pub(super) fn granted_name(
     state: &WasiState,
     memory: &mut GuestMemory<'_>,

@@ -1,4 +1,4 @@
-//! What a program finds around it: arguments, variables, clocks, random bytes, and its own end.
+//! Arguments, variables, clocks, random bytes and the exit of a program.
 
 use wasmtime_wasi::I32Exit;
 use wasmtime_wasi::cli::WasiCliView;
@@ -16,24 +16,24 @@ use crate::sandbox::wasi::state::{MAX_RANDOM_BYTES, WasiState};
 use super::memory::{Result, put};
 use super::stat::nanoseconds;
 
-/// The arguments, each as it is written to memory.
+/// Returns the arguments as they are written to memory.
 pub(super) fn arguments(state: &mut WasiState) -> Result<Vec<String>> {
     environment::Host::get_arguments(&mut state.cli()).map_err(Error::trap)
 }
 
-/// The variables, each as it is written to memory.
+/// Returns the variables as they are written to memory.
 pub(super) fn variables(state: &mut WasiState) -> Result<Vec<String>> {
     let variables = environment::Host::get_environment(&mut state.cli()).map_err(Error::trap)?;
     Ok(variables.into_iter().map(|(name, value)| format!("{name}={value}")).collect())
 }
 
-/// The number of texts, and the bytes that they take with the zero after each.
+/// Returns the number of texts and their size in bytes, with the zero after each.
 pub(super) fn sizes(texts: &[String]) -> Result<(Size, Size)> {
     let bytes: usize = texts.iter().map(|text| text.len() + 1).sum();
     Ok((Size::try_from(texts.len())?, Size::try_from(bytes)?))
 }
 
-/// Writes texts one after the other, each with a zero behind it, and the place of each.
+/// Writes texts one after the other, each with a zero after it, and the address of each.
 pub(super) fn write(
     memory: &mut GuestMemory<'_>,
     texts: &[String],
@@ -51,7 +51,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The time by a clock.
+/// Returns the time of a clock.
 pub(super) fn now(state: &mut WasiState, clock: Clockid) -> Result<Timestamp> {
     match clock {
         Clockid::Realtime => Ok(nanoseconds(Some(wall_clock::Host::now(&mut state.clocks()).map_err(Error::trap)?))),
@@ -60,7 +60,7 @@ pub(super) fn now(state: &mut WasiState, clock: Clockid) -> Result<Timestamp> {
     }
 }
 
-/// How fine a clock is.
+/// Returns the resolution of a clock.
 pub(super) fn resolution(state: &mut WasiState, clock: Clockid) -> Result<Timestamp> {
     match clock {
         Clockid::Realtime => {
@@ -82,12 +82,12 @@ pub(super) fn random(state: &mut WasiState, memory: &mut GuestMemory<'_>, at: Gu
     put(memory, at, &random)
 }
 
-/// Ends the program with the exit code that it chose.
+/// Returns the trap that ends the program with its exit code.
 pub(super) fn exit(code: Exitcode) -> wasmtime::Error {
     I32Exit(code.cast_signed()).into()
 }
 
-/// Refuses a function of sockets, which no tool is given.
+/// Refuses a socket function. No tool is given sockets.
 pub(super) fn no_socket<T>(state: &WasiState, function: &str) -> Result<T> {
     state.usage().refused(Denial { capability: format!("sockets:{function}"), flag: None });
     Err(Errno::Acces.into())

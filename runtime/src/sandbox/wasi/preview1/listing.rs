@@ -1,5 +1,5 @@
-//! Listing a folder by cookies, the numbers of its entries: a program goes on where it was, or begins again at any of
-//! them. The gate reads a few entries at a time, and no listing is held whole.
+//! Listing of a folder by cookies, the numbers of its entries: a program continues where it stopped, or starts again at
+//! any entry. A few entries are read at a time, and no listing is held whole.
 
 use wasmtime_wasi::p1::types::{Dircookie, Dirent, Errno, Error, Fd, Filetype, Size};
 use wasmtime_wasi::p2::bindings::filesystem::types::{HostDescriptor, HostDirectoryEntryStream, PathFlags};
@@ -12,12 +12,12 @@ use super::descriptors::end_listing;
 use super::memory::Result;
 use super::stat::filetype;
 
-/// The entries that every folder has before those that are read.
+/// Entries of every folder before those that are read.
 const DOTS: [&str; 2] = [".", ".."];
-/// The most listings that a program has begun and not ended; the gate has room for more.
+/// Maximum number of listings that a program has in progress. A call may have more.
 const MAX_LISTINGS: usize = 8;
 
-/// Writes the entries from a cookie on, until there is no more room: the last may be cut.
+/// Writes the entries from a cookie on, until the buffer is full; the last entry may be cut.
 pub(super) async fn read(
     state: &mut WasiState,
     memory: &mut GuestMemory<'_>,
@@ -53,7 +53,7 @@ pub(super) async fn read(
     Ok(used)
 }
 
-/// An entry as it lies in memory.
+/// Returns an entry as it is written to memory.
 fn encoded(head: &Dirent, name: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(Dirent::guest_size() as usize + name.len());
     bytes.extend(head.d_next.to_le_bytes());
@@ -65,10 +65,10 @@ fn encoded(head: &Dirent, name: &str) -> Vec<u8> {
     bytes
 }
 
-/// The number by which a file is known, or none where it went away since.
+/// Returns the serial number of a file; 0 if it was removed in the meantime.
 async fn number(state: &mut WasiState, fd: Fd, name: &str) -> Result<u64> {
     let folder = state.preview1.descriptors.folder(fd)?;
-    // Of the folder above, nothing is told.
+    // Nothing is revealed about the folder above.
     let hash = match DOTS.contains(&name) {
         true => state.files().metadata_hash(folder).await,
         false => state.files().metadata_hash_at(folder, PathFlags::empty(), name.to_owned()).await,
@@ -79,7 +79,7 @@ async fn number(state: &mut WasiState, fd: Fd, name: &str) -> Result<u64> {
     }
 }
 
-/// The entry of a number; `None` behind the last.
+/// Returns the entry of a number; `None` after the last.
 async fn entry(state: &mut WasiState, fd: Fd, cookie: Dircookie) -> Result<Option<ListedEntry>> {
     if let Some(name) = usize::try_from(cookie).ok().and_then(|number| DOTS.get(number)) {
         return Ok(Some(ListedEntry { number: cookie, name: (*name).to_owned(), kind: Filetype::Directory }));
@@ -119,10 +119,10 @@ async fn entry(state: &mut WasiState, fd: Fd, cookie: Dircookie) -> Result<Optio
     }
 }
 
-/// Begins to list a folder. Where many listings have begun already, another one ends: it begins again when it is asked.
+/// Starts a listing of a folder. If too many are in progress, another one ends; it starts again when it is read.
 async fn begin(state: &mut WasiState, fd: Fd) -> Result<Listing> {
     let mut begun: Vec<_> = state.preview1.descriptors.folders_mut().filter(|it| it.listing.is_some()).collect();
-    // Of folders inside one another, the outermost waits longest.
+    // Among nested folders, the outermost one is read again last.
     if begun.len() >= MAX_LISTINGS
         && let Some(other) = begun.first_mut().and_then(|folder| folder.listing.take())
     {
@@ -149,7 +149,7 @@ fn put_back(state: &mut WasiState, fd: Fd, listing: Listing) -> Result<()> {
     Ok(())
 }
 
-/// Keeps an entry that found no room: a program asks for it next.
+/// Stores an entry that did not fit: a program reads it next.
 fn keep(state: &mut WasiState, fd: Fd, entry: ListedEntry) -> Result<()> {
     if let Some(listing) = slot(state, fd)? {
         listing.left = Some(entry);

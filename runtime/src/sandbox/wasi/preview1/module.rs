@@ -1,25 +1,25 @@
-//! A core module's imports and exports, looked at before it is compiled: what it may import is preview 1, and what it has
-//! to export is a memory and a way to start. Everything else is refused by its name.
+//! Imports and exports of a core module, checked before it is compiled: it may import only preview 1, and must export a
+//! memory and a start function. Everything else is refused by name.
 
 use wasmparser::{ExternalKind, Parser, Payload, TypeRef};
 
-/// The one module from which a core module imports.
+/// Module from which a core module imports.
 const PREVIEW_1: &str = "wasi_snapshot_preview1";
-/// Its drafts, by the names that they had.
+/// Drafts of preview 1.
 const DRAFTS: [&str; 1] = ["wasi_unstable"];
-/// The export by which a command starts.
+/// Export by which a command starts.
 pub(super) const START: &str = "_start";
-/// The export by which a reactor is made ready.
+/// Export by which a reactor is initialized.
 const INITIALIZE: &str = "_initialize";
 const MEMORY: &str = "memory";
-/// The most characters shown of a name.
+/// Maximum length of a name in a message, in characters.
 const MAX_NAME: usize = 100;
 
 /// Refuses a core module that cannot be a command of preview 1.
 ///
 /// # Errors
 ///
-/// A text that names what is wrong and says what to do.
+/// A text that names the problem and the fix.
 pub(in crate::sandbox) fn check(module: &[u8]) -> Result<(), String> {
     let told = |error: wasmparser::BinaryReaderError| error.to_string();
     let (mut starts, mut initializes, mut has_memory) = (false, false, false);
@@ -67,7 +67,7 @@ fn check_import(module: &str, name: &str, is_function: bool) -> Result<(), Strin
             "a core module that imports `{module}` (`{name}`); of a core module only imports from `{PREVIEW_1}` are linked"
         ));
     }
-    // Functions that preview 1 has not are refused where the module is linked.
+    // Functions that preview 1 does not have are refused when the module is linked.
     match is_function {
         true => Ok(()),
         false => {

@@ -1,4 +1,4 @@
-//! Everything that is named by a path beneath an open folder. The gate judges each; nothing is opened but by it.
+//! Functions on paths beneath an open folder. Every path goes through the files of the call.
 
 use wasmtime_wasi::filesystem::Descriptor as Handle;
 use wasmtime_wasi::p1::types::{Fd, Fdflags, Fstflags, Lookupflags, Oflags, Rights, Size, Timestamp};
@@ -12,7 +12,7 @@ use super::descriptors::folder;
 use super::memory::{Result, put};
 use super::stat::{follow, times};
 
-/// How a program wants a file or folder opened.
+/// Mode in which a program opens a file or folder.
 pub(super) struct Opening {
     pub(super) lookup: Lookupflags,
     pub(super) oflags: Oflags,
@@ -64,7 +64,7 @@ pub(super) async fn open(state: &mut WasiState, fd: Fd, path: String, opening: O
     Ok(state.preview1.descriptors.insert(descriptor))
 }
 
-/// Writes what a link leads to, as far as there is room.
+/// Writes the target of a link, cut to the buffer.
 pub(super) async fn read_link(
     state: &mut WasiState,
     memory: &mut GuestMemory<'_>,
@@ -79,7 +79,7 @@ pub(super) async fn read_link(
     Ok(Size::try_from(fits)?)
 }
 
-/// Sets the times of what a path leads to.
+/// Sets the times of a file by its path.
 pub(super) async fn set_times(
     state: &mut WasiState,
     fd: Fd,
@@ -92,7 +92,7 @@ pub(super) async fn set_times(
     Ok(state.files().set_times_at(folder, follow(lookup), path, accessed, changed).await?)
 }
 
-/// Makes a second name for a file. Links are never followed for that.
+/// Creates another name for a file. The link itself is never followed.
 pub(super) async fn link(
     state: &mut WasiState,
     (from, lookup, old): (Fd, Lookupflags, String),
@@ -102,7 +102,7 @@ pub(super) async fn link(
     Ok(state.files().link_at(from, follow(lookup), old, to, new).await?)
 }
 
-/// Gives a file or folder another name.
+/// Renames a file or folder.
 pub(super) async fn rename(state: &mut WasiState, (from, old): (Fd, String), (to, new): (Fd, String)) -> Result<()> {
     let (from, to) = (folder(state, from)?, folder(state, to)?);
     Ok(state.files().rename_at(from, old, to, new).await?)

@@ -1,5 +1,5 @@
-//! Waiting for clocks and descriptors. Streams and files never keep anybody waiting here, so whoever asks for one of them
-//! is answered at once; a clock is waited for as long as the call may take.
+//! Polling of clocks and descriptors. Streams and files never block here, so that a subscription to one returns at
+//! once; a clock is awaited for as long as the call may take.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ use crate::sandbox::wasi::state::WasiState;
 use super::environment::now;
 use super::memory::Result;
 
-/// The most that one call waits for.
+/// Maximum number of subscriptions of one poll.
 const MAX_SUBSCRIPTIONS: Size = 4096;
 
-/// A clock that is waited for.
+/// Subscription to a clock.
 struct Alarm {
     userdata: Userdata,
     wait: Duration,
 }
 
-/// Waits until one of the subscriptions is due, and tells of all that are.
+/// Waits until one of the subscriptions is due, and writes every one that is.
 pub(super) async fn poll(
     state: &mut WasiState,
     memory: &mut GuestMemory<'_>,
@@ -72,7 +72,7 @@ pub(super) async fn poll(
     Ok(count)
 }
 
-/// How long it is until a clock is due.
+/// Returns the time until a clock is due.
 fn left(state: &mut WasiState, clock: &SubscriptionClock) -> Result<Duration> {
     let SubscriptionClock { id, timeout, flags, .. } = clock;
     if let Clockid::ProcessCputimeId | Clockid::ThreadCputimeId = id {
@@ -85,7 +85,7 @@ fn left(state: &mut WasiState, clock: &SubscriptionClock) -> Result<Duration> {
     Ok(Duration::from_nanos(left))
 }
 
-/// The bytes that are there to be read, or that a descriptor is no such thing.
+/// Returns the number of bytes that can be read, or the error of a descriptor that cannot be polled.
 async fn ready(state: &mut WasiState, fd: Fd, wanted: Eventtype) -> Result<Result<Filesize, Errno>> {
     let file = match (state.preview1.descriptors.get(fd), wanted) {
         (Ok(Descriptor::Input(_)), Eventtype::FdRead) => return Ok(Ok(1)),

@@ -1,4 +1,4 @@
-//! What is known of an open descriptor, a file or a path, in the words of preview 1.
+//! Metadata of open descriptors, files and paths, in the types of preview 1.
 
 use wasmtime_wasi::p1::types::{
     Errno, Fd, Fdflags, Fdstat, Filestat, Filetype, Fstflags, Lookupflags, Rights, Timestamp,
@@ -14,11 +14,12 @@ use crate::sandbox::wasi::state::WasiState;
 use super::descriptors::folder;
 use super::memory::Result;
 
-/// The number of the one device that there is for a program.
+/// Device number of every file.
 const DEVICE: u64 = 1;
 const SECOND: u64 = 1_000_000_000;
 
-/// The kind and the rights of a descriptor. Rights are told, not kept: what a folder allows, the gate says when it is asked.
+/// Returns the type and the rights of a descriptor. Rights are reported and not enforced: every access is checked when
+/// it happens.
 pub(super) async fn of_descriptor(state: &mut WasiState, fd: Fd) -> Result<Fdstat> {
     let (file, mut fs_flags) = match state.preview1.descriptors.get(fd)? {
         Descriptor::Input(_) => {
@@ -91,7 +92,7 @@ fn of_file() -> Rights {
         | Rights::POLL_FD_READWRITE
 }
 
-/// Sets how an open file is written to. Streams take whatever they are told: they never wait.
+/// Sets the flags of an open file. Streams accept any flags: they never block.
 pub(super) fn set_flags(state: &mut WasiState, fd: Fd, flags: Fdflags) -> Result<()> {
     if flags.intersects(Fdflags::DSYNC | Fdflags::SYNC | Fdflags::RSYNC) {
         return Err(Errno::Notsup.into());
@@ -107,7 +108,7 @@ pub(super) fn set_flags(state: &mut WasiState, fd: Fd, flags: Fdflags) -> Result
     }
 }
 
-/// What is known of what a number stands for.
+/// Returns the metadata of an open descriptor.
 pub(super) async fn of_open(state: &mut WasiState, fd: Fd) -> Result<Filestat> {
     if let Descriptor::Input(_) | Descriptor::Output(_) = state.preview1.descriptors.get(fd)? {
         let filetype = Filetype::Unknown;
@@ -119,7 +120,7 @@ pub(super) async fn of_open(state: &mut WasiState, fd: Fd) -> Result<Filestat> {
     Ok(filestat(&stat, &hash))
 }
 
-/// What is known of what a path leads to.
+/// Returns the metadata of a path.
 pub(super) async fn of_path(state: &mut WasiState, fd: Fd, flags: Lookupflags, path: String) -> Result<Filestat> {
     let folder = folder(state, fd)?;
     let stat = state.files().stat_at(borrow(&folder), follow(flags), path.clone()).await?;
@@ -140,7 +141,7 @@ fn filestat(stat: &DescriptorStat, hash: &MetadataHashValue) -> Filestat {
     }
 }
 
-/// The kind of a file as preview 1 has it.
+/// Converts the type of a file.
 pub(super) fn filetype(kind: DescriptorType) -> Filetype {
     match kind {
         DescriptorType::RegularFile => Filetype::RegularFile,
@@ -153,7 +154,7 @@ pub(super) fn filetype(kind: DescriptorType) -> Filetype {
     }
 }
 
-/// How a path's last link is treated.
+/// Returns the path flags: whether a link at the end is followed.
 pub(super) fn follow(flags: Lookupflags) -> PathFlags {
     match flags.contains(Lookupflags::SYMLINK_FOLLOW) {
         true => PathFlags::SYMLINK_FOLLOW,
@@ -161,12 +162,12 @@ pub(super) fn follow(flags: Lookupflags) -> PathFlags {
     }
 }
 
-/// A time in nanoseconds since 1970, as far as these reach.
+/// Returns a time in nanoseconds since 1970, saturating.
 pub(super) fn nanoseconds(time: Option<Datetime>) -> Timestamp {
     time.map_or(0, |time| time.seconds.saturating_mul(SECOND).saturating_add(time.nanoseconds.into()))
 }
 
-/// The times of access and of change that a program wants set.
+/// Returns the times of access and modification to set.
 pub(super) fn times(accessed: Timestamp, changed: Timestamp, flags: Fstflags) -> Result<(NewTimestamp, NewTimestamp)> {
     let one = |time: Timestamp, given: Fstflags, now: Fstflags| match (flags.contains(given), flags.contains(now)) {
         (true, true) => Err(Errno::Inval),

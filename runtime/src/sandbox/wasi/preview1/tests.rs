@@ -1,5 +1,5 @@
-//! The functions of preview 1 as a program calls them, over a memory that is a vector: whatever it hands over, the host
-//! answers or refuses, and it answers rightly.
+//! Functions of preview 1 as a program calls them, with a vector as its memory: any argument gets a correct result or
+//! an error.
 
 mod arguments;
 mod listing;
@@ -29,9 +29,9 @@ use crate::sandbox::wasi::{
 use crate::tool::Limits;
 
 const MEMORY: usize = 1 << 16;
-/// The number under which the one granted folder is open.
+/// Number of the one granted folder.
 const FOLDER: i32 = 3;
-/// Where tests lay out what they hand over, and what they get.
+/// Addresses at which the tests write arguments and read results.
 const TEXT: i32 = 0x100;
 const BUFFERS: i32 = 0x800;
 const RESULT: i32 = 0xf00;
@@ -41,7 +41,7 @@ const ALL_RIGHTS: i64 = (1 << 29) - 1;
 const CREATE: i32 = 1;
 const APPEND: i32 = 1;
 
-/// A program without any code, its host, and the folder that it was granted.
+/// Program without code, its state, and its granted folder.
 struct Guest {
     host: WasiState,
     memory: Vec<u8>,
@@ -95,7 +95,7 @@ impl Guest {
         u64::from_le_bytes(self.memory[at as usize..][..8].try_into().unwrap())
     }
 
-    /// Lays out one buffer for a function that takes several.
+    /// Writes one buffer for a function that takes several.
     fn buffer(&mut self, at: i32, length: i32) {
         self.put(BUFFERS, &at.to_le_bytes());
         self.put(BUFFERS + 4, &length.to_le_bytes());
@@ -156,7 +156,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// The error of a function, where it does not end its program.
+/// Returns the error of a function that does not trap.
 fn errno(ended: wasmtime::Result<i32>) -> Result<(), Errno> {
     match ended.expect("the program goes on") {
         0 => Ok(()),
@@ -220,7 +220,7 @@ fn a_call_that_copies_too_much_comes_back_short() {
     assert_eq!(guest.write(file, &"x".repeat(300)), Ok(100));
     guest.seek(file, 0, 0).unwrap();
     assert_eq!(guest.read(file, 300).map(|text| text.len()), Ok(100));
-    // Of many buffers, some are looked at.
+    // Only the first of many buffers are used.
     for number in 0..2000 {
         guest.put(0x2000 + number * 8, &ROOM.to_le_bytes());
         guest.put(0x2000 + number * 8 + 4, &0_i32.to_le_bytes());

@@ -1,5 +1,5 @@
-//! Reading and writing by number, at a position or at the one that a file keeps. What one call copies is bounded, and so is
-//! the number of buffers that it looks at: beyond either bound it comes back short, as preview 1 lets it.
+//! Reads and writes by number, at a given position or at the file's own. The number of bytes and of buffers of one call
+//! is bounded; beyond either bound the call returns short, as preview 1 allows.
 
 use bytes::Bytes;
 use wasmtime::component::Resource;
@@ -15,16 +15,16 @@ use crate::sandbox::wasi::state::WasiState;
 
 use super::memory::Result;
 
-/// The most buffers of one call.
+/// Maximum number of buffers of one call.
 const MAX_BUFFERS: usize = 1024;
-/// The most bytes that are copied at once.
+/// Maximum number of bytes that are copied at once.
 const PIECE: Size = 64 << 10;
 
-/// Buffers of a program, as pieces of its memory.
+/// Buffers of a program, as chunks of its memory.
 type Pieces = Vec<GuestPtr<[u8]>>;
 
-/// Cuts the buffers of an array into pieces, of which each can be held. What does not lie in memory whole is refused,
-/// however little of it is looked at.
+/// Splits the buffers of an array into chunks of bounded size. A buffer that is not entirely in memory is refused, even
+/// if only a part of it is used.
 fn pieces<T: GuestType>(
     state: &WasiState,
     memory: &GuestMemory<'_>,
@@ -55,7 +55,7 @@ fn to_take(state: &WasiState, memory: &GuestMemory<'_>, buffers: CiovecArray) ->
     pieces(state, memory, buffers, |buffer| (buffer.buf, buffer.buf_len))
 }
 
-/// Reads from a stream, or from a file where it stands.
+/// Reads from a stream, or from a file at its position.
 pub(super) async fn read(
     state: &mut WasiState,
     memory: &mut GuestMemory<'_>,
@@ -78,7 +78,7 @@ pub(super) async fn read(
     }
 }
 
-/// Reads from a place in a file.
+/// Reads from a file at a given position.
 pub(super) async fn read_at(
     state: &mut WasiState,
     memory: &mut GuestMemory<'_>,
@@ -142,7 +142,7 @@ async fn read_file(
     Ok(count)
 }
 
-/// Writes to a stream, or to a file where it stands.
+/// Writes to a stream, or to a file at its position.
 pub(super) async fn write(
     state: &mut WasiState,
     memory: &mut GuestMemory<'_>,
@@ -172,7 +172,7 @@ pub(super) async fn write(
     }
 }
 
-/// Writes to a place in a file; to its end, where it is open for that alone.
+/// Writes to a file at a given position, or to its end if it is open for appending.
 pub(super) async fn write_at(
     state: &mut WasiState,
     memory: &mut GuestMemory<'_>,
@@ -218,7 +218,7 @@ async fn write_file(
         let written = match state.files().write(borrow(file), bytes, place).await {
             Ok(written) => u32::try_from(written)?,
             Err(error) if count == 0 => return Err(error.into()),
-            // What was written before is told first; who goes on learns of the rest.
+            // The bytes written so far are reported first; the next call reports the error.
             Err(_) => break,
         };
         count += written;
@@ -229,7 +229,7 @@ async fn write_file(
     Ok(count)
 }
 
-/// Writes to the end of a file, wherever that is by then.
+/// Appends to a file.
 async fn append(
     state: &mut WasiState,
     memory: &GuestMemory<'_>,
@@ -254,7 +254,7 @@ async fn append(
     }
 }
 
-/// Why nothing was written to a stream into a file.
+/// Returns the error of a write to a stream of a file.
 fn failed(error: StreamError) -> Error {
     match error {
         StreamError::LastOperationFailed(cause) if cause.is::<QuotaExceeded>() => ErrorCode::Quota.into(),
@@ -262,7 +262,7 @@ fn failed(error: StreamError) -> Error {
     }
 }
 
-/// Moves the place at which a file is read and written.
+/// Moves the position of a file.
 pub(super) async fn seek(state: &mut WasiState, fd: Fd, by: Filedelta, whence: Whence) -> Result<Filesize> {
     let OpenFile { file, position, .. } = state.preview1.descriptors.file(fd)?;
     let from = match whence {

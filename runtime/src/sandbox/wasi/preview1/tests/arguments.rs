@@ -1,4 +1,4 @@
-//! Every function with whatever arguments: none of them harms the host.
+//! Every function with arbitrary arguments: none harms the host.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use wiggle::GuestMemory;
 use super::{ALL_RIGHTS, BUFFERS, Guest, MEMORY, ROOM, TEXT, now};
 use crate::tool::Limits;
 
-/// Calls a function of preview 1 by its number, with whatever arguments.
+/// Calls a function of preview 1 by its number.
 async fn called(guest: &mut Guest, number: usize, a: [i64; 9]) {
     let (host, memory) = (&mut guest.host, &mut GuestMemory::Unshared(&mut guest.memory));
     let i = |at: usize| a[at] as i32;
-    // What it gives, or whether it ends the program, nobody asks here: it is there and the host is well.
+    // The result and the trap do not matter here: the call returns and the host survives.
     let _ = match number {
         0 => abi::args_get(host, memory, i(0), i(1)),
         1 => abi::args_sizes_get(host, memory, i(0), i(1)),
@@ -31,7 +31,7 @@ async fn called(guest: &mut Guest, number: usize, a: [i64; 9]) {
         11 => abi::fd_fdstat_set_flags(host, memory, i(0), i(1)),
         12 => abi::fd_fdstat_set_rights(host, memory, i(0), a[1], a[2]),
         13 => abi::fd_filestat_get(host, memory, i(0), i(1)).await,
-        // A file of any size may be made in a test's own folder, which holds nothing.
+        // The test's own folder is empty, and a file of any size can be created in it.
         14 => abi::fd_filestat_set_size(host, memory, i(0), a[1]).await,
         15 => abi::fd_filestat_set_times(host, memory, i(0), a[1], a[2], i(3)).await,
         16 => abi::fd_pread(host, memory, i(0), i(1), i(2), a[3], i(4)).await,
@@ -67,7 +67,7 @@ async fn called(guest: &mut Guest, number: usize, a: [i64; 9]) {
     };
 }
 
-/// Numbers that mean something somewhere: descriptors, flags, places of texts and buffers, ends of the memory, extremes.
+/// Values with a meaning: descriptors, flags, addresses of texts and buffers, ends of the memory, extremes.
 fn argument() -> impl Strategy<Value = i64> {
     prop_oneof![
         4 => 0..10_i64,
@@ -86,13 +86,13 @@ proptest! {
         calls in vec((0..46_usize, prop::array::uniform9(argument())), 1..40),
         words in vec(prop_oneof![0..16_u32, 0..MEMORY as u32, any::<u32>()], 1024),
     ) {
-        // The quota keeps what it may write small.
+        // The quota keeps written files small.
         let mut guest = Guest::with(Limits { disk_bytes: 1 << 20, ..Limits::default() }, true);
         words.iter().enumerate().for_each(|(at, word)| guest.put(BUFFERS + 4 * at as i32, &word.to_le_bytes()));
         guest.put(TEXT, b"a/b../../\0c.");
         now(async {
             for (number, arguments) in calls {
-                // Whoever waits is stopped, as by a deadline.
+                // A waiting call is stopped, as by a deadline.
                 let _ = tokio::time::timeout(Duration::from_millis(5), called(&mut guest, number, arguments)).await;
             }
         });

@@ -1,4 +1,4 @@
-//! Listing a folder by cookies, with whatever room.
+//! Listing of a folder by cookies, with buffers of any size.
 
 use std::fs;
 
@@ -8,11 +8,11 @@ use wiggle::GuestMemory;
 
 use super::{FOLDER, Guest, RESULT, ROOM, errno, now};
 
-/// The right to read, alone: a folder is opened for nothing else.
+/// The right to read, which is all that listing needs.
 const TO_READ: i64 = 2;
 
 impl Guest {
-    /// The whole entries that one call tells from a cookie on: the cookie behind each, and its name.
+    /// Returns the whole entries that one call writes from a cookie on: the next cookie of each, and its name.
     fn list(&mut self, fd: i32, room: i32, cookie: u64) -> Result<Vec<(u64, String)>, Errno> {
         let memory = &mut GuestMemory::Unshared(&mut self.memory);
         let ended = abi::fd_readdir(&mut self.host, memory, fd, ROOM, room, cookie as i64, RESULT);
@@ -31,7 +31,7 @@ impl Guest {
         Ok(entries)
     }
 
-    /// Every name in a folder, as a program with so much room learns of them.
+    /// Returns every name in a folder, as a program with a buffer of this size lists it.
     fn names(&mut self, fd: i32, room: i32) -> Vec<String> {
         let (mut cookie, mut names) = (0, Vec::new());
         loop {
@@ -54,7 +54,7 @@ fn cookies_go_on_where_a_listing_was_and_begin_it_again() {
         fs::write(guest.path().join(&name), "").unwrap();
         expected.push(name);
     }
-    // Rooms in which an entry is cut at its name, at its head, and one that holds little more than one.
+    // Buffers that cut an entry at its name or at its head, and one that holds little more than one entry.
     for room in [40, 64, 100, 4096, 40_000] {
         assert_eq!(guest.names(FOLDER, room), expected, "{room}");
     }
@@ -84,7 +84,7 @@ fn more_folders_are_listed_at_once_than_the_gate_lists() {
         .collect();
     let mut cookies = vec![0; folders.len()];
     let mut counts = vec![0; folders.len()];
-    // Each tells a few of its names in turn, as where one walks down and up again.
+    // Each listing returns a few names in turn, as in a recursive walk.
     for _ in 0..30 {
         for (at, folder) in folders.iter().enumerate() {
             let entries = guest.list(*folder, 64, cookies[at]).unwrap();
