@@ -15,8 +15,8 @@ use crate::owner_only;
 
 const KEY_FILE: &str = "key";
 /// Version that compiled: another version may compile a program in another way.
-const MADE_BY: &str = concat!("toolcrib ", env!("CARGO_PKG_VERSION"));
-const SEAL: usize = blake3::OUT_LEN;
+const COMPILED_BY: &str = concat!("toolcrib ", env!("CARGO_PKG_VERSION"));
+const SEAL_LEN: usize = blake3::OUT_LEN;
 
 /// Form of a program. It is part of the file name in the cache and therefore sealed: code of one form is never loaded
 /// as the other.
@@ -54,7 +54,7 @@ impl Cache {
     pub(super) fn get(&self, engine: &Engine, digest: &str, form: Form) -> Option<Code> {
         let name = name(engine, digest, form);
         let file = fs::read(self.folder.join(&name)).ok()?;
-        let (seal, code) = file.split_at_checked(SEAL)?;
+        let (seal, code) = file.split_at_checked(SEAL_LEN)?;
         // The comparison takes constant time.
         if self.seal(&name, code)? != blake3::Hash::from_slice(seal).ok()? {
             return None;
@@ -72,7 +72,7 @@ impl Cache {
     fn seal(&self, name: &str, code: &[u8]) -> Option<blake3::Hash> {
         let key = self.key.get_or_init(|| key(&self.folder).ok()).as_ref()?;
         let mut hasher = blake3::Hasher::new_keyed(key);
-        hasher.update(MADE_BY.as_bytes()).update(b"\0").update(name.as_bytes()).update(b"\0").update(code);
+        hasher.update(COMPILED_BY.as_bytes()).update(b"\0").update(name.as_bytes()).update(b"\0").update(code);
         Some(hasher.finalize())
     }
 }
@@ -159,8 +159,8 @@ mod tests {
             assert!(cache.get(&engine, &digest, form).is_some());
             assert!(cache.get(&engine, &digest, other).is_none());
             // Nor if the file is renamed to the other form.
-            let kept = |form| cache.folder.join(name(&engine, &digest, form));
-            fs::rename(kept(form), kept(other)).unwrap();
+            let path = |form| cache.folder.join(name(&engine, &digest, form));
+            fs::rename(path(form), path(other)).unwrap();
             assert!(cache.get(&engine, &digest, other).is_none());
         }
     }

@@ -41,9 +41,9 @@ impl EngineSet {
         if !counts_fuel {
             return Ok(&self.plain);
         }
-        let made =
+        let created =
             self.metered.get_or_init(|| GuestEngine::new(self.slots, true).map_err(|error| format!("{error:#}")));
-        made.as_ref().map_err(|error| Error::Engine(error.clone()))
+        created.as_ref().map_err(|error| Error::Engine(error.clone()))
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) 
     if let Some(I32Exit(code)) = error.downcast_ref() {
         return Ok(*code);
     }
-    let fault = |outcome, message: String| Err(ToolError::new(outcome, message));
+    let fail = |outcome, message: String| Err(ToolError::new(outcome, message));
     if error.is::<DeadlinePassed>() {
         return Err(timed_out());
     }
@@ -36,43 +36,43 @@ pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) 
             OutputExceeded::Stdout => limits.stdout,
             OutputExceeded::Stderr => limits.stderr,
         };
-        return fault(Outcome::OutputLimit, format!("tool wrote more than {} to {stream}", ByteSize(cap as u64)));
+        return fail(Outcome::OutputLimit, format!("tool wrote more than {} to {stream}", ByteSize(cap as u64)));
     }
     if let Some(refused) = error.downcast_ref::<SocketRefused>() {
-        return fault(Outcome::Denied, refused.to_string());
+        return fail(Outcome::Denied, refused.to_string());
     }
     if let Some(ResourceTableError::Full) = error.downcast_ref() {
-        return fault(Outcome::Handles, format!("tool held more than {} open handles", limits.handles));
+        return fail(Outcome::Handles, format!("tool held more than {} open handles", limits.handles));
     }
     if error.is::<PoolConcurrencyLimitError>() {
-        return fault(Outcome::Memory, "tool needs more memories or instances than a sandbox has".into());
+        return fail(Outcome::Memory, "tool needs more memories or instances than a sandbox has".into());
     }
     if error.root_cause().to_string().contains("store handle limit exceeded") {
-        return fault(Outcome::Handles, format!("tool held more than {} open handles", limits.handles));
+        return fail(Outcome::Handles, format!("tool held more than {} open handles", limits.handles));
     }
     // The engine has no type for this error.
     if error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted") {
-        let most = ByteSize(limits.host_call as u64);
-        return fault(Outcome::OutputLimit, format!("tool handed over more than {most} of values at once"));
+        let max = ByteSize(limits.host_call as u64);
+        return fail(Outcome::OutputLimit, format!("tool handed over more than {max} of values at once"));
     }
     if error.is::<GuestError>() {
-        return fault(Outcome::Trap, "tool crashed: it gave the host an address that is not in its memory".into());
+        return fail(Outcome::Trap, "tool crashed: it gave the host an address that is not in its memory".into());
     }
     let trap = error.downcast_ref::<Trap>();
     // A guest that was refused memory ends itself: it aborts, or uses the address that it did not get.
-    let gave_up = matches!(trap, None | Some(Trap::UnreachableCodeReached | Trap::MemoryOutOfBounds));
-    if gave_up && usage.memory_refused.load(Relaxed) {
-        return fault(Outcome::Memory, format!("tool ran out of memory (limit {})", ByteSize(limits.memory as u64)));
+    let may_lack_memory = matches!(trap, None | Some(Trap::UnreachableCodeReached | Trap::MemoryOutOfBounds));
+    if may_lack_memory && usage.memory_refused.load(Relaxed) {
+        return fail(Outcome::Memory, format!("tool ran out of memory (limit {})", ByteSize(limits.memory as u64)));
     }
     match trap {
         Some(Trap::OutOfFuel) => {
             let fuel = limits.fuel.unwrap_or_default();
-            fault(Outcome::Fuel, format!("tool used up its fuel (limit {fuel})"))
+            fail(Outcome::Fuel, format!("tool used up its fuel (limit {fuel})"))
         }
-        Some(Trap::StackOverflow) => fault(Outcome::Stack, "tool recursed too deeply".into()),
-        Some(Trap::MemoryOutOfBounds) if recursed(error) => fault(Outcome::Stack, "tool recursed too deeply".into()),
-        Some(trap) => fault(Outcome::Trap, format!("tool crashed: {trap}")),
-        None => fault(Outcome::Trap, "tool was stopped: the host refused what it asked for".into()),
+        Some(Trap::StackOverflow) => fail(Outcome::Stack, "tool recursed too deeply".into()),
+        Some(Trap::MemoryOutOfBounds) if recursed(error) => fail(Outcome::Stack, "tool recursed too deeply".into()),
+        Some(trap) => fail(Outcome::Trap, format!("tool crashed: {trap}")),
+        None => fail(Outcome::Trap, "tool was stopped: the host refused what it asked for".into()),
     }
 }
 

@@ -86,13 +86,13 @@ impl Sandbox {
 /// the failure.
 fn returned_json(ty: &Type, returned: &Val, max: usize) -> Result<Result<Option<String>, ToolError>, LiftError> {
     let written = |ty: Option<&Type>, value: Option<&Val>| match (ty, value) {
-        (Some(ty), Some(value)) => values::answer(ty, value, max).map(Some),
+        (Some(ty), Some(value)) => values::to_json(ty, value, max).map(Some),
         (None, None) => Ok(None),
         _ => Err(LiftError::TypeMismatch),
     };
     let (sides, result) = match (ty, returned) {
         (Type::Result(sides), Val::Result(result)) => (sides, result),
-        (ty, value) => return values::answer(ty, value, max).map(|line| Ok(Some(line))),
+        (ty, value) => return values::to_json(ty, value, max).map(|line| Ok(Some(line))),
     };
     let error = match result {
         Ok(value) => return written(sides.0.as_ref(), value.as_deref()).map(Ok),

@@ -23,10 +23,10 @@ pub(super) fn add_to_linker<T: WasiStore>(interface: &mut LinkerInstance<'_, T>)
     interface.func_wrap("get", |mut store, (key,): (String,)| {
         let settings = store.data_mut().wasi().extras.settings.as_ref();
         let value = settings.map(|settings| settings.iter().find(|(known, _)| *known == key).map(|(_, value)| value));
-        Ok((value.map(|value| value.cloned()).map_err(|why| ConfigError::Upstream(why.clone())),))
+        Ok((value.map(|value| value.cloned()).map_err(|error| ConfigError::Upstream(error.clone())),))
     })?;
     interface.func_wrap("get-all", |mut store, (): ()| {
         let settings = store.data_mut().wasi().extras.settings.as_ref();
-        Ok((settings.map(|settings| settings.to_vec()).map_err(|why| ConfigError::Upstream(why.clone())),))
+        Ok((settings.map(|settings| settings.to_vec()).map_err(|error| ConfigError::Upstream(error.clone())),))
     })
 }

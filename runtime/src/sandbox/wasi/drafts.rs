@@ -25,17 +25,17 @@ pub(in crate::sandbox) fn add_drafts<T: WasiStore>(
     engine: &Engine,
     component: &Component,
 ) -> wasmtime::Result<bool> {
-    let mut asks = false;
+    let mut needs_extras = false;
     let mut stubs = sockets::SocketStubs::default();
     for (name, import) in component.component_type().imports(engine) {
         let ComponentItem::ComponentInstance(instance) = import.ty else { continue };
         let interface = name.split_once('@').map_or(name, |(interface, _)| interface);
-        asks |= config::INTERFACES.contains(&interface) || keyvalue::INTERFACES.contains(&interface);
+        needs_extras |= config::INTERFACES.contains(&interface) || keyvalue::INTERFACES.contains(&interface);
         if config::INTERFACES.contains(&interface) {
             config::add_to_linker(&mut linker.instance(name)?)?;
         } else if keyvalue::INTERFACES.contains(&interface) {
             keyvalue::add_to_linker(&mut linker.instance(name)?, interface, |function| {
-                keyvalue::form(engine, &instance, function)
+                keyvalue::draft(engine, &instance, function)
             })?;
         } else if interface == logging::INTERFACE {
             logging::add_to_linker(&mut linker.instance(name)?)?;
@@ -45,5 +45,5 @@ pub(in crate::sandbox) fn add_drafts<T: WasiStore>(
             stubs.pass(engine, &instance);
         }
     }
-    Ok(asks)
+    Ok(needs_extras)
 }

@@ -69,14 +69,14 @@ pub(super) enum Draft {
 }
 
 /// Returns the draft of such a function that a component imports; `None` if it does not import it.
-pub(super) fn form(engine: &Engine, instance: &ComponentInstance, function: &str) -> Option<Draft> {
+pub(super) fn draft(engine: &Engine, instance: &ComponentInstance, function: &str) -> Option<Draft> {
     let ComponentItem::ComponentFunc(function) = instance.get_export(engine, function)?.ty else { return None };
-    let given = function.params().last().map(|(_, ty)| ty);
-    let told = match function.results().next() {
+    let last_param = function.params().last().map(|(_, ty)| ty);
+    let ok = match function.results().next() {
         Some(Type::Result(result)) => result.ok(),
         _ => None,
     };
-    let second = match (given, told) {
+    let second = match (last_param, ok) {
         (Some(Type::Option(cursor)), _) => cursor.ty() == Type::String,
         (Some(Type::S64), _) => true,
         (_, Some(Type::List(list))) => matches!(list.ty(), Type::Tuple(_)),
@@ -89,12 +89,12 @@ pub(super) fn form(engine: &Engine, instance: &ComponentInstance, function: &str
 pub(super) fn add_to_linker<T: WasiStore>(
     linker: &mut LinkerInstance<'_, T>,
     interface: &str,
-    form: impl Fn(&str) -> Option<Draft>,
+    draft: impl Fn(&str) -> Option<Draft>,
 ) -> wasmtime::Result<()> {
     match interface {
-        STORE => add_store(linker, form("[method]bucket.list-keys")),
-        ATOMICS => add_atomics(linker, form("increment")),
-        _ => add_batch(linker, form("get-many")),
+        STORE => add_store(linker, draft("[method]bucket.list-keys")),
+        ATOMICS => add_atomics(linker, draft("increment")),
+        _ => add_batch(linker, draft("get-many")),
     }
 }
 
@@ -105,39 +105,39 @@ fn add_store<T: WasiStore>(linker: &mut LinkerInstance<'_, T>, list: Option<Draf
     })?;
     linker.func_wrap("open", |mut store, (name,): (String,)| Ok((open(&mut store, &name)?,)))?;
     linker.func_wrap_async("[method]bucket.get", |mut store, (bucket, key): (Resource<Bucket>, String)| {
-        let kept = kept(&mut store, &bucket);
-        Box::new(async move { Ok((within(kept?, move |kept| kept.get(&key)).await,)) })
+        let values = values(&mut store, &bucket);
+        Box::new(async move { Ok((access(values?, move |values| values.get(&key)).await,)) })
     })?;
     linker.func_wrap_async(
         "[method]bucket.set",
         |mut store, (bucket, key, value): (Resource<Bucket>, String, Vec<u8>)| {
-            let kept = kept(&mut store, &bucket);
-            Box::new(async move { Ok((within(kept?, move |kept| kept.set(&[(key, value)])).await,)) })
+            let values = values(&mut store, &bucket);
+            Box::new(async move { Ok((access(values?, move |values| values.set(&[(key, value)])).await,)) })
         },
     )?;
     linker.func_wrap_async("[method]bucket.delete", |mut store, (bucket, key): (Resource<Bucket>, String)| {
-        let kept = kept(&mut store, &bucket);
-        Box::new(async move { Ok((within(kept?, move |kept| kept.delete(&[key])).await,)) })
+        let values = values(&mut store, &bucket);
+        Box::new(async move { Ok((access(values?, move |values| values.delete(&[key])).await,)) })
     })?;
     linker.func_wrap_async("[method]bucket.exists", |mut store, (bucket, key): (Resource<Bucket>, String)| {
-        let kept = kept(&mut store, &bucket);
-        Box::new(async move { Ok((within(kept?, move |kept| kept.exists(&key)).await,)) })
+        let values = values(&mut store, &bucket);
+        Box::new(async move { Ok((access(values?, move |values| values.exists(&key)).await,)) })
     })?;
     const LIST: &str = "[method]bucket.list-keys";
     match list {
         // In this draft, the cursor is the number of keys before it.
-        Some(Draft::First) => linker.func_wrap_async(LIST, |mut store, asked: (Resource<Bucket>, Option<u64>)| {
-            let (kept, skip) = (kept(&mut store, &asked.0), asked.1.unwrap_or_default());
+        Some(Draft::First) => linker.func_wrap_async(LIST, |mut store, params: (Resource<Bucket>, Option<u64>)| {
+            let (values, skip) = (values(&mut store, &params.0), params.1.unwrap_or_default());
             Box::new(async move {
                 let from = usize::try_from(skip).unwrap_or(usize::MAX);
-                let listed = within(kept?, move |kept| kept.keys(None, from)).await;
+                let listed = access(values?, move |values| values.keys(None, from)).await;
                 Ok((listed.map(|(keys, more)| Page { cursor: more.then(|| skip + keys.len() as u64), keys }),))
             })
         }),
-        Some(Draft::Second) => linker.func_wrap_async(LIST, |mut store, asked: (Resource<Bucket>, Option<String>)| {
-            let (kept, after) = (kept(&mut store, &asked.0), asked.1);
+        Some(Draft::Second) => linker.func_wrap_async(LIST, |mut store, params: (Resource<Bucket>, Option<String>)| {
+            let (values, after) = (values(&mut store, &params.0), params.1);
             Box::new(async move {
-                let listed = within(kept?, move |kept| kept.keys(after.as_deref(), 0)).await;
+                let listed = access(values?, move |values| values.keys(after.as_deref(), 0)).await;
                 Ok((listed.map(|(keys, more)| Page { cursor: keys.last().filter(|_| more).cloned(), keys }),))
             })
         }),
@@ -160,14 +160,14 @@ fn add_atomics<T: WasiStore>(linker: &mut LinkerInstance<'_, T>, increment: Opti
         Ok(())
     })?;
     linker.func_wrap_async("[static]cas.new", |mut store, (bucket, key): (Resource<Bucket>, String)| {
-        let kept = kept(&mut store, &bucket);
+        let values = values(&mut store, &bucket);
         Box::new(async move {
-            let kept = kept?;
-            let (asked, store_of) = (key.clone(), kept.clone());
-            let value = within(kept, move |kept| kept.get(&asked)).await;
+            let values = values?;
+            let (current_key, values_of_cas) = (key.clone(), values.clone());
+            let value = access(values, move |values| values.get(&current_key)).await;
             Ok((match value {
                 Ok(value) => {
-                    let cas = Cas { store: store_of, key, seen: Mark::of(value.as_deref()) };
+                    let cas = Cas { store: values_of_cas, key, seen: Mark::of(value.as_deref()) };
                     Ok(store.data_mut().wasi().table.push(cas)?)
                 }
                 Err(fault) => Err(fault),
@@ -176,9 +176,9 @@ fn add_atomics<T: WasiStore>(linker: &mut LinkerInstance<'_, T>, increment: Opti
     })?;
     linker.func_wrap_async("[method]cas.current", |mut store, (cas,): (Resource<Cas>,)| {
         Box::new(async move {
-            let Cas { store: kept, key, .. } = store.data_mut().wasi().table.get(&cas)?;
-            let (kept, key) = (kept.clone(), key.clone());
-            let value = within(kept, move |kept| kept.get(&key)).await;
+            let Cas { store: values, key, .. } = store.data_mut().wasi().table.get(&cas)?;
+            let (values, key) = (values.clone(), key.clone());
+            let value = access(values, move |values| values.get(&key)).await;
             if let Ok(value) = &value {
                 // The guest can swap the value that it has read.
                 store.data_mut().wasi().table.get_mut(&cas)?.seen = Mark::of(value.as_deref());
@@ -188,9 +188,9 @@ fn add_atomics<T: WasiStore>(linker: &mut LinkerInstance<'_, T>, increment: Opti
     })?;
     linker.func_wrap_async("swap", |mut store, (cas, value): (Resource<Cas>, Vec<u8>)| {
         Box::new(async move {
-            let Cas { store: kept, key, seen } = store.data_mut().wasi().table.delete(cas)?;
-            let (own, asked) = (kept.clone(), key.clone());
-            let swapped = within(kept, move |kept| kept.swap(&asked, &seen, &value)).await;
+            let Cas { store: values, key, seen } = store.data_mut().wasi().table.delete(cas)?;
+            let (own, current_key) = (values.clone(), key.clone());
+            let swapped = access(values, move |values| values.swap(&current_key, &seen, &value)).await;
             Ok((match swapped {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(seen)) => {
@@ -213,9 +213,9 @@ fn add_increment<N: Number, T: WasiStore>(
     range: RangeInclusive<i128>,
 ) -> wasmtime::Result<()> {
     linker.func_wrap_async("increment", move |mut store, (bucket, key, delta): (Resource<Bucket>, String, N)| {
-        let (kept, range) = (kept(&mut store, &bucket), range.clone());
+        let (values, range) = (values(&mut store, &bucket), range.clone());
         Box::new(async move {
-            let sum = within(kept?, move |kept| kept.increment(&key, delta.into(), range)).await;
+            let sum = access(values?, move |values| values.increment(&key, delta.into(), range)).await;
             let outside = |_| StoreError::Other("the sum is outside the range of this function".to_owned());
             Ok((sum.and_then(|sum| N::try_from(sum).map_err(outside)),))
         })
@@ -227,9 +227,9 @@ fn add_batch<T: WasiStore>(linker: &mut LinkerInstance<'_, T>, get: Option<Draft
     match get {
         Some(Draft::First) => {
             linker.func_wrap_async(GET, |mut store, (bucket, keys): (Resource<Bucket>, Vec<String>)| {
-                let kept = kept(&mut store, &bucket);
+                let values = values(&mut store, &bucket);
                 Box::new(async move {
-                    let pairs = pairs(kept?, keys).await;
+                    let pairs = pairs(values?, keys).await;
                     let there = |(key, value): (String, Value)| value.map(|value| (key, value));
                     Ok((pairs.map(|pairs| pairs.into_iter().map(there).collect::<Vec<_>>()),))
                 })
@@ -237,25 +237,27 @@ fn add_batch<T: WasiStore>(linker: &mut LinkerInstance<'_, T>, get: Option<Draft
         }
         Some(Draft::Second) => {
             linker.func_wrap_async(GET, |mut store, (bucket, keys): (Resource<Bucket>, Vec<String>)| {
-                let kept = kept(&mut store, &bucket);
-                Box::new(async move { Ok((pairs(kept?, keys).await,)) })
+                let values = values(&mut store, &bucket);
+                Box::new(async move { Ok((pairs(values?, keys).await,)) })
             })?
         }
         None => {}
     }
     linker.func_wrap_async("set-many", |mut store, (bucket, pairs): (Resource<Bucket>, Vec<(String, Vec<u8>)>)| {
-        let kept = kept(&mut store, &bucket);
-        Box::new(async move { Ok((within(kept?, move |kept| kept.set(&pairs)).await,)) })
+        let values = values(&mut store, &bucket);
+        Box::new(async move { Ok((access(values?, move |values| values.set(&pairs)).await,)) })
     })?;
     linker.func_wrap_async("delete-many", |mut store, (bucket, keys): (Resource<Bucket>, Vec<String>)| {
-        let kept = kept(&mut store, &bucket);
-        Box::new(async move { Ok((within(kept?, move |kept| kept.delete(&keys)).await,)) })
+        let values = values(&mut store, &bucket);
+        Box::new(async move { Ok((access(values?, move |values| values.delete(&keys)).await,)) })
     })
 }
 
-async fn pairs(kept: Store, keys: Vec<String>) -> Result<Vec<(String, Value)>, StoreError> {
-    within(kept, move |kept| Ok(kept.get_many(&keys)?.into_iter().zip(keys).map(|(value, key)| (key, value)).collect()))
-        .await
+async fn pairs(values: Store, keys: Vec<String>) -> Result<Vec<(String, Value)>, StoreError> {
+    access(values, move |values| {
+        Ok(values.get_many(&keys)?.into_iter().zip(keys).map(|(value, key)| (key, value)).collect())
+    })
+    .await
 }
 
 /// Opens a tool's store, and records a denial.
@@ -264,8 +266,8 @@ fn open<T: WasiStore>(
     name: &str,
 ) -> wasmtime::Result<Result<Resource<Bucket>, StoreError>> {
     let state = store.data_mut().wasi();
-    let kept = match &state.extras.store {
-        Some(Ok(kept)) => kept.clone(),
+    let values = match &state.extras.store {
+        Some(Ok(values)) => values.clone(),
         Some(Err(denial)) => {
             state.usage().refused(denial.clone());
             return Ok(Err(StoreError::AccessDenied));
@@ -275,22 +277,22 @@ fn open<T: WasiStore>(
     if !NAMES.contains(&name) {
         return Ok(Err(StoreError::NoSuchStore));
     }
-    Ok(Ok(state.table.push(Bucket(kept))?))
+    Ok(Ok(state.table.push(Bucket(values))?))
 }
 
-fn kept<T: WasiStore>(store: &mut StoreContextMut<'_, T>, bucket: &Resource<Bucket>) -> wasmtime::Result<Store> {
+fn values<T: WasiStore>(store: &mut StoreContextMut<'_, T>, bucket: &Resource<Bucket>) -> wasmtime::Result<Store> {
     Ok(store.data_mut().wasi().table.get(bucket)?.0.clone())
 }
 
 /// Accesses a store. A store on disk is accessed on another thread, so that the deadline of the call still applies.
-async fn within<T: Send + 'static>(
-    kept: Store,
-    act: impl FnOnce(&Store) -> Result<T, String> + Send + 'static,
+async fn access<T: Send + 'static>(
+    values: Store,
+    operation: impl FnOnce(&Store) -> Result<T, String> + Send + 'static,
 ) -> Result<T, StoreError> {
-    let done = match kept.is_in_memory() {
-        true => act(&kept),
+    let done = match values.is_in_memory() {
+        true => operation(&values),
         false => {
-            let done = tokio::task::spawn_blocking(move || act(&kept)).await;
+            let done = tokio::task::spawn_blocking(move || operation(&values)).await;
             done.unwrap_or_else(|_| Err("the store broke off".to_owned()))
         }
     };

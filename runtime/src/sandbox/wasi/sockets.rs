@@ -68,13 +68,13 @@ impl SocketStubs {
                 }
                 ComponentItem::ComponentFunc(function) => {
                     let answer = self.answer(&function);
-                    let told: String = name.chars().take(MAX_NAME_LEN).collect();
-                    interface.func_new(name, move |mut store, _, given, results| {
+                    let short_name: String = name.chars().take(MAX_NAME_LEN).collect();
+                    interface.func_new(name, move |mut store, _, params, results| {
                         let usage = store.data_mut().wasi().usage();
                         if matches!(answer, StubResult::Denied | StubResult::Ends) {
-                            usage.refused(Denial { capability: format!("sockets:{told}"), flag: None });
+                            usage.refused(Denial { capability: format!("sockets:{short_name}"), flag: None });
                         }
-                        for value in given {
+                        for value in params {
                             if let Val::Resource(resource) = value {
                                 // A borrow that is not returned would trap.
                                 resource.try_into_resource_dynamic(&mut store)?;
@@ -87,7 +87,7 @@ impl SocketStubs {
                                 Val::Resource(nothing.try_into_resource_any(&mut store)?)
                             }
                             StubResult::Nothing => Val::Option(None),
-                            StubResult::Ends => return Err(SocketRefused(told.clone()).into()),
+                            StubResult::Ends => return Err(SocketRefused(short_name.clone()).into()),
                         };
                         results.iter_mut().for_each(|result| *result = value.clone());
                         Ok(())

@@ -17,18 +17,18 @@ pub(in crate::sandbox::call) enum LiftError {
 }
 
 /// Returns the JSON of a value, of at most `max` bytes.
-pub(in crate::sandbox::call) fn answer(ty: &Type, value: &Val, max: usize) -> Result<String, LiftError> {
-    let mut line = Line { text: String::new(), max };
+pub(in crate::sandbox::call) fn to_json(ty: &Type, value: &Val, max: usize) -> Result<String, LiftError> {
+    let mut line = JsonLine { text: String::new(), max };
     line.value(ty, value)?;
     Ok(line.text)
 }
 
-struct Line {
+struct JsonLine {
     text: String,
     max: usize,
 }
 
-impl Line {
+impl JsonLine {
     fn put(&mut self, text: &str) -> Result<(), LiftError> {
         if self.text.len() + text.len() > self.max {
             return Err(LiftError::TooLong);
@@ -81,9 +81,9 @@ impl Line {
                 }
                 self.put("}")
             }
-            (Type::Variant(cases), Val::Variant(name, carried)) => {
+            (Type::Variant(cases), Val::Variant(name, payload)) => {
                 let ty = cases.find(name).ok_or(LiftError::TypeMismatch)?.ty.as_ref();
-                self.case(name, ty, carried.as_deref())
+                self.case(name, ty, payload.as_deref())
             }
             (Type::Enum(cases), Val::Enum(name)) => self.name(cases, name),
             (Type::Flags(cases), Val::Flags(names)) => self.list(names, |line, name| line.name(cases, name)),
@@ -93,8 +93,8 @@ impl Line {
             }
             (Type::Option(inner), Val::Option(Some(value))) => self.value(inner, value),
             (Type::Result(sides), Val::Result(result)) => match result {
-                Ok(carried) => self.case(OK, sides.0.as_ref(), carried.as_deref()),
-                Err(carried) => self.case(ERROR, sides.1.as_ref(), carried.as_deref()),
+                Ok(payload) => self.case(OK, sides.0.as_ref(), payload.as_deref()),
+                Err(payload) => self.case(ERROR, sides.1.as_ref(), payload.as_deref()),
             },
             _ => Err(LiftError::TypeMismatch),
         }
@@ -146,8 +146,8 @@ impl Line {
         self.put("]")
     }
 
-    fn case(&mut self, name: &str, ty: Option<&Type>, carried: Option<&Val>) -> Result<(), LiftError> {
-        match (ty, carried) {
+    fn case(&mut self, name: &str, ty: Option<&Type>, payload: Option<&Val>) -> Result<(), LiftError> {
+        match (ty, payload) {
             (None, None) => self.string(name),
             (Some(ty), Some(value)) => {
                 self.put("{")?;

@@ -16,59 +16,59 @@ pub(in crate::sandbox::call) fn lower(function: &Function, arguments: &Map<Strin
 
 fn field(field: &Field, members: &Map<String, Value>) -> Option<Val> {
     match members.get(&field.name) {
-        Some(found) => value(&field.ty, found),
+        Some(json) => value(&field.ty, json),
         None => field.ty.takes_null().then_some(Val::Option(None)),
     }
 }
 
-fn value(ty: &Type, found: &Value) -> Option<Val> {
+fn value(ty: &Type, json: &Value) -> Option<Val> {
     Some(match ty {
-        Type::Bool => Val::Bool(found.as_bool()?),
-        Type::Integer(integer) => whole(*integer, found)?,
-        Type::F32 => Val::Float32(number(found)? as f32),
-        Type::F64 => Val::Float64(number(found)?),
-        Type::Char => Val::Char(found.as_str()?.chars().next()?),
-        Type::String => Val::String(found.as_str()?.to_owned()),
-        Type::Bytes => Val::List(STANDARD.decode(found.as_str()?).ok()?.into_iter().map(Val::U8).collect()),
-        Type::List(item) => Val::List(found.as_array()?.iter().map(|found| value(item, found)).collect::<Option<_>>()?),
-        Type::Map(sides) => Val::Map(entries(&sides.0, &sides.1, found)?),
+        Type::Bool => Val::Bool(json.as_bool()?),
+        Type::Integer(integer) => lower_integer(*integer, json)?,
+        Type::F32 => Val::Float32(number(json)? as f32),
+        Type::F64 => Val::Float64(number(json)?),
+        Type::Char => Val::Char(json.as_str()?.chars().next()?),
+        Type::String => Val::String(json.as_str()?.to_owned()),
+        Type::Bytes => Val::List(STANDARD.decode(json.as_str()?).ok()?.into_iter().map(Val::U8).collect()),
+        Type::List(item) => Val::List(json.as_array()?.iter().map(|json| value(item, json)).collect::<Option<_>>()?),
+        Type::Map(sides) => Val::Map(entries(&sides.0, &sides.1, json)?),
         Type::Tuple(types) => {
-            let items = types.iter().zip(found.as_array()?);
-            Val::Tuple(items.map(|(ty, found)| value(ty, found)).collect::<Option<_>>()?)
+            let items = types.iter().zip(json.as_array()?);
+            Val::Tuple(items.map(|(ty, json)| value(ty, json)).collect::<Option<_>>()?)
         }
         Type::Record(record) => {
-            let members = found.as_object()?;
+            let members = json.as_object()?;
             let fields = record.fields.iter().map(|part| Some((part.name.clone(), field(part, members)?)));
             Val::Record(fields.collect::<Option<_>>()?)
         }
         Type::Variant(cases) => {
-            let (name, found) = case(found)?;
-            let carried = carried(ty_of(cases, name)?, found)?;
-            Val::Variant(name.to_owned(), carried)
+            let (name, json) = case(json)?;
+            let payload = payload(ty_of(cases, name)?, json)?;
+            Val::Variant(name.to_owned(), payload)
         }
-        Type::Enum(_) => Val::Enum(found.as_str()?.to_owned()),
+        Type::Enum(_) => Val::Enum(json.as_str()?.to_owned()),
         Type::Flags(_) => {
-            let names = found.as_array()?.iter().map(|name| Some(name.as_str()?.to_owned()));
+            let names = json.as_array()?.iter().map(|name| Some(name.as_str()?.to_owned()));
             Val::Flags(names.collect::<Option<_>>()?)
         }
-        Type::Option(_) if found.is_null() => Val::Option(None),
+        Type::Option(_) if json.is_null() => Val::Option(None),
         Type::Option(inner) if inner.takes_null() => {
-            Val::Option(Some(Box::new(value(inner, found.as_object()?.get(SOME)?)?)))
+            Val::Option(Some(Box::new(value(inner, json.as_object()?.get(SOME)?)?)))
         }
-        Type::Option(inner) => Val::Option(Some(Box::new(value(inner, found)?))),
-        Type::Result(sides) => match case(found)? {
-            (OK, found) => Val::Result(Ok(carried(sides.0.as_ref(), found)?)),
-            (ERROR, found) => Val::Result(Err(carried(sides.1.as_ref(), found)?)),
+        Type::Option(inner) => Val::Option(Some(Box::new(value(inner, json)?))),
+        Type::Result(sides) => match case(json)? {
+            (OK, json) => Val::Result(Ok(payload(sides.0.as_ref(), json)?)),
+            (ERROR, json) => Val::Result(Err(payload(sides.1.as_ref(), json)?)),
             _ => return None,
         },
     })
 }
 
 /// Returns the name and the payload of a case.
-fn case(found: &Value) -> Option<(&str, Option<&Value>)> {
-    match found {
+fn case(json: &Value) -> Option<(&str, Option<&Value>)> {
+    match json {
         Value::String(name) => Some((name, None)),
-        other => other.as_object()?.iter().next().map(|(name, found)| (name.as_str(), Some(found))),
+        other => other.as_object()?.iter().next().map(|(name, json)| (name.as_str(), Some(json))),
     }
 }
 
@@ -76,18 +76,18 @@ fn ty_of<'a>(cases: &'a Cases, name: &str) -> Option<Option<&'a Type>> {
     cases.find(name).map(|case| case.ty.as_ref())
 }
 
-fn carried(ty: Option<&Type>, found: Option<&Value>) -> Option<Option<Box<Val>>> {
-    match (ty, found) {
+fn payload(ty: Option<&Type>, json: Option<&Value>) -> Option<Option<Box<Val>>> {
+    match (ty, json) {
         (None, None) => Some(None),
-        (Some(ty), Some(found)) => Some(Some(Box::new(value(ty, found)?))),
+        (Some(ty), Some(json)) => Some(Some(Box::new(value(ty, json)?))),
         _ => None,
     }
 }
 
-fn entries(key: &Type, entry: &Type, found: &Value) -> Option<Vec<(Val, Val)>> {
-    match found {
-        Value::Object(found) => {
-            found.iter().map(|(name, found)| Some((Val::String(name.clone()), value(entry, found)?))).collect()
+fn entries(key: &Type, entry: &Type, json: &Value) -> Option<Vec<(Val, Val)>> {
+    match json {
+        Value::Object(json) => {
+            json.iter().map(|(name, json)| Some((Val::String(name.clone()), value(entry, json)?))).collect()
         }
         pairs => {
             let pair = |pair: &Value| match pair.as_array()?.as_slice() {
@@ -99,8 +99,8 @@ fn entries(key: &Type, entry: &Type, found: &Value) -> Option<Vec<(Val, Val)>> {
     }
 }
 
-fn whole(integer: Integer, found: &Value) -> Option<Val> {
-    let number = found.as_number()?;
+fn lower_integer(integer: Integer, json: &Value) -> Option<Val> {
+    let number = json.as_number()?;
     // An integer may be written with a decimal point or an exponent.
     let whole = number.as_i128().or_else(|| {
         let wide = number.as_f64()?;
@@ -118,9 +118,9 @@ fn whole(integer: Integer, found: &Value) -> Option<Val> {
     })
 }
 
-fn number(found: &Value) -> Option<f64> {
-    match found.as_str() {
-        None => found.as_f64(),
+fn number(json: &Value) -> Option<f64> {
+    match json.as_str() {
+        None => json.as_f64(),
         Some(INFINITE) => Some(f64::INFINITY),
         Some(NEGATIVE_INFINITE) => Some(f64::NEG_INFINITY),
         Some(_) => Some(f64::NAN),

@@ -4,7 +4,7 @@
 mod lift;
 mod lower;
 
-pub(super) use lift::{LiftError, answer};
+pub(super) use lift::{LiftError, to_json};
 pub(super) use lower::lower;
 
 #[cfg(test)]

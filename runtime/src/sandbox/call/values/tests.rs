@@ -11,7 +11,7 @@ use crate::schema::typed::{arguments, check, output};
 use crate::schema::{self, Arguments};
 use crate::tool::typed::{Case, Cases, Field, Function, Integer, Record, Type};
 
-use super::{LiftError, answer, lower};
+use super::{LiftError, lower, to_json};
 
 const INTEGERS: [Integer; 8] =
     [Integer::U8, Integer::U16, Integer::U32, Integer::U64, Integer::S8, Integer::S16, Integer::S32, Integer::S64];
@@ -229,7 +229,7 @@ proptest! {
     fn a_value_comes_back_as_it_was((ty, value) in typed_values()) {
         let function = function(ty);
         let result = function.result.clone().unwrap();
-        let text = answer(&result, &Val::Record(vec![("value".to_owned(), value.clone())]), usize::MAX).unwrap();
+        let text = to_json(&result, &Val::Record(vec![("value".to_owned(), value.clone())]), usize::MAX).unwrap();
         let told = schema::parse(&text).unwrap();
         let members = told.as_object().unwrap();
         prop_assert_eq!(check(&function, members), Ok(()), "{}", text);
@@ -237,7 +237,7 @@ proptest! {
         prop_assert!(same(&back[0], &value), "{:?}\n{:?}\n{}", value, back[0], text);
         let described = Arguments::compile(output(&function).as_ref()).unwrap();
         prop_assert_eq!(described.violations(&told), None, "{}", text);
-        let bound = answer(&result, &Val::Record(vec![("value".to_owned(), value)]), text.len() - 1);
+        let bound = to_json(&result, &Val::Record(vec![("value".to_owned(), value)]), text.len() - 1);
         prop_assert_eq!(bound, Err(LiftError::TooLong));
     }
 
@@ -248,7 +248,7 @@ proptest! {
         let holds_bytes = holds_bytes(&ty);
         let function = function(ty);
         let result = function.result.clone().unwrap();
-        let text = answer(&result, &Val::Record(vec![("value".to_owned(), value)]), usize::MAX).unwrap();
+        let text = to_json(&result, &Val::Record(vec![("value".to_owned(), value)]), usize::MAX).unwrap();
         let mut told = schema::parse(&text).unwrap();
         let mut place = place;
         broken(&mut told["value"], &mut place, &with);
@@ -321,7 +321,7 @@ fn each_type_has_the_form_that_is_documented() {
         (map(integer(Integer::U8), Type::Bool), Val::Map(vec![(Val::U8(1), Val::Bool(true))]), json!([[1, true]])),
     ];
     for (ty, value, told) in table {
-        let text = answer(&ty, &value, 1000).unwrap();
+        let text = to_json(&ty, &value, 1000).unwrap();
         assert_eq!(schema::parse(&text).unwrap(), told, "{text}");
         let function = function(ty);
         let arguments = json!({ "value": told });
@@ -341,7 +341,7 @@ fn what_is_no_value_of_its_type_is_refused_on_the_way_out() {
         (variant(vec![None]), Val::Variant("case-0".into(), Some(Box::new(Val::Bool(true))))),
     ];
     for (ty, value) in unlike {
-        assert_eq!(answer(&ty, &value, 1000), Err(LiftError::TypeMismatch), "{ty:?}");
+        assert_eq!(to_json(&ty, &value, 1000), Err(LiftError::TypeMismatch), "{ty:?}");
     }
 }
 

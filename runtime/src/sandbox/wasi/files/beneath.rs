@@ -51,10 +51,10 @@ mod linux {
     ) -> Result<OpenedFile, OpenError> {
         for _ in 0..ATTEMPTS {
             // A path handle wakes no device and blocks on no FIFO.
-            match beneath(folder, request, OFlags::PATH) {
+            match open_path(folder, request, OFlags::PATH) {
                 Err(Errno::NOSYS | Errno::PERM) => return Err(OpenError::Unsupported),
                 Err(Errno::NOENT) if request.creates() => match create(folder, request, quota, guard)? {
-                    Some(made) => return Ok(made),
+                    Some(created) => return Ok(created),
                     None => continue,
                 },
                 found => is_folder(&fstat(&found?)?)?,
@@ -62,10 +62,10 @@ mod linux {
             if request.is_exclusive() {
                 return Err(ErrorCode::Exist.into());
             }
-            match beneath(folder, request, wanted(request)) {
+            match open_path(folder, request, open_flags(request)) {
                 // The file was removed in the meantime.
                 Err(Errno::NOENT) if request.creates() => {}
-                there => return opened(there?, request, guard),
+                there => return check_opened(there?, request, guard),
             }
         }
         Err(ErrorCode::Busy.into())
@@ -86,18 +86,18 @@ mod linux {
                 return Err(ErrorCode::IsDirectory.into());
             }
             quota.entry().map_err(|_| ErrorCode::Quota)?;
-            let flags = wanted(request) | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+            let flags = open_flags(request) | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
             match resolve(&entry.folder, entry.name.as_str(), flags, Mode::from_raw_mode(0o666)) {
-                Ok(made) => return opened(made, request, guard).map(Some),
+                Ok(created) => return check_opened(created, request, guard).map(Some),
                 Err(Errno::EXIST) => {
-                    quota.no_entry();
+                    quota.uncount_entry();
                     // The existing entry may be a dangling link, which an exclusive creation does not follow.
                     if request.is_exclusive() {
                         return Err(ErrorCode::Exist.into());
                     }
                 }
                 Err(error) => {
-                    quota.no_entry();
+                    quota.uncount_entry();
                     return Err(error.into());
                 }
             }
@@ -120,15 +120,15 @@ mod linux {
         guard: &PathGuard,
     ) -> Result<(), OpenError> {
         let protected = &guard.protected;
-        let is_held = protected.holds_file(Identity::of(about), about.st_nlink > 1, &path_of(file)?);
-        match is_held || protected.is_named(Path::new(&request.path)) {
+        let is_protected = protected.holds_file(Identity::of(about), about.st_nlink > 1, &path_of(file)?);
+        match is_protected || protected.is_named(Path::new(&request.path)) {
             true => Err(ErrorCode::NotPermitted.into()),
             false => Ok(()),
         }
     }
 
     /// Returns the flags for opening, without those for creating.
-    fn wanted(request: &OpenRequest) -> OFlags {
+    fn open_flags(request: &OpenRequest) -> OFlags {
         let flags = match (request.reads(), request.writes()) {
             (true, true) => OFlags::RDWR,
             (false, true) => OFlags::WRONLY,
@@ -138,7 +138,7 @@ mod linux {
         flags | OFlags::NOCTTY | OFlags::NONBLOCK
     }
 
-    fn beneath(folder: &File, request: &OpenRequest, mut flags: OFlags) -> Result<OwnedFd, Errno> {
+    fn open_path(folder: &File, request: &OpenRequest, mut flags: OFlags) -> Result<OwnedFd, Errno> {
         flags.set(OFlags::NOFOLLOW, !request.follows());
         flags.set(OFlags::DIRECTORY, request.is_folder());
         resolve(folder, request.path.as_str(), flags, Mode::empty())
@@ -154,7 +154,7 @@ mod linux {
         }
     }
 
-    fn opened(handle: OwnedFd, request: &OpenRequest, guard: &PathGuard) -> Result<OpenedFile, OpenError> {
+    fn check_opened(handle: OwnedFd, request: &OpenRequest, guard: &PathGuard) -> Result<OpenedFile, OpenError> {
         let about = fstat(&handle)?;
         if is_folder(&about)? {
             return Ok(OpenedFile::Folder(handle.into()));

@@ -44,7 +44,7 @@ impl Files<'_> {
             return Err(ErrorCode::NotPermitted.into());
         }
         let (dir, path, guard) = (folder.dir.clone(), path.to_owned(), self.state.guard.clone());
-        match spawn_blocking(move || act(&dir, &path, &change, &guard)).await {
+        match spawn_blocking(move || apply(&dir, &path, &change, &guard)).await {
             Ok(()) => Ok(Some(())),
             Err(OpenError::Unsupported) => Ok(None),
             Err(OpenError::Refused(code)) => Err(code.into()),
@@ -73,7 +73,7 @@ impl Files<'_> {
     }
 
     /// Records a denial of such a change: under the first name if that is protected, else under the second.
-    pub(super) async fn note_either<T>(
+    pub(super) async fn record_either<T>(
         &mut self,
         fd: &Resource<Descriptor>,
         (from, to): (&str, &str),
@@ -84,25 +84,25 @@ impl Files<'_> {
             return result;
         }
         let (dir, path, guard) = (self.folder(fd)?.dir.clone(), from.to_owned(), self.state.guard.clone());
-        let is_held = spawn_blocking(move || system::is_held(&dir, &path, &guard)).await;
-        self.note(Access::Write, if is_held { from } else { to }, result)
+        let is_protected = spawn_blocking(move || system::is_protected(&dir, &path, &guard)).await;
+        self.record(Access::Write, if is_protected { from } else { to }, result)
     }
 }
 
-fn act(folder: &File, path: &str, change: &Change, guard: &PathGuard) -> Result<(), OpenError> {
-    let done = system::act(folder, path, change, guard);
+fn apply(folder: &File, path: &str, change: &Change, guard: &PathGuard) -> Result<(), OpenError> {
+    let done = system::apply(folder, path, change, guard);
     if matches!(done, Err(OpenError::Unsupported)) {
-        by_names(path, change, guard)?;
+        check_names(path, change, guard)?;
     }
     done
 }
 
 /// Checks a change by the names that the guest gives, on systems that cannot resolve folders by handles.
-fn by_names(path: &str, change: &Change, guard: &PathGuard) -> Result<(), ErrorCode> {
+fn check_names(path: &str, change: &Change, guard: &PathGuard) -> Result<(), ErrorCode> {
     use std::path::Path;
     let depth = Path::new(path).components().count().saturating_sub(1);
     let leads_out = matches!(change, Change::Link(target) if is_link_out(Path::new(target), depth));
-    let settles = match change {
+    let becomes_protected = match change {
         Change::Link(_) => would_settle_below(Path::new(path)),
         Change::Move(_, to) => would_settle_below(Path::new(to)),
         _ => false,
@@ -112,7 +112,7 @@ fn by_names(path: &str, change: &Change, guard: &PathGuard) -> Result<(), ErrorC
         _ => None,
     };
     let is_protected = |path: &str| guard.protected.is_named(Path::new(path));
-    if leads_out || settles || is_protected(path) || to.is_some_and(is_protected) {
+    if leads_out || becomes_protected || is_protected(path) || to.is_some_and(is_protected) {
         return Err(ErrorCode::NotPermitted);
     }
     Ok(())
@@ -123,11 +123,11 @@ fn by_names(path: &str, change: &Change, guard: &PathGuard) -> Result<(), ErrorC
 mod system {
     use super::{Change, File, OpenError, PathGuard};
 
-    pub(super) fn act(_: &File, _: &str, _: &Change, _: &PathGuard) -> Result<(), OpenError> {
+    pub(super) fn apply(_: &File, _: &str, _: &Change, _: &PathGuard) -> Result<(), OpenError> {
         Err(OpenError::Unsupported)
     }
 
-    pub(super) fn is_held(_: &File, path: &str, guard: &PathGuard) -> bool {
+    pub(super) fn is_protected(_: &File, path: &str, guard: &PathGuard) -> bool {
         guard.protected.is_named(std::path::Path::new(path))
     }
 }
@@ -146,7 +146,7 @@ mod system {
     use super::{Change, ErrorCode, File, OpenError, PathGuard, would_settle_below};
 
     /// Performs a change. Changes that place a link or a folder hold a lock from the check on.
-    pub(super) fn act(folder: &File, path: &str, change: &Change, guard: &PathGuard) -> Result<(), OpenError> {
+    pub(super) fn apply(folder: &File, path: &str, change: &Change, guard: &PathGuard) -> Result<(), OpenError> {
         let makes_folder = matches!(change, Change::MakeFolder);
         let _turn = match change {
             Change::RemoveFile | Change::RemoveFolder => None,
@@ -209,7 +209,7 @@ mod system {
     }
 
     /// Returns `true` if the path is that of a protected entry.
-    pub(super) fn is_held(folder: &File, path: &str, guard: &PathGuard) -> bool {
+    pub(super) fn is_protected(folder: &File, path: &str, guard: &PathGuard) -> bool {
         FolderEntry::resolve(folder, path).is_ok_and(|entry| entry.judge(guard).is_err())
     }
 

@@ -71,17 +71,17 @@ impl HostDescriptor for Files<'_> {
         let request = OpenRequest { path: path.clone(), link: path_flags, open, flags };
         let access = if request.changes() { Access::Write } else { Access::Read };
         let opened = self.open(&fd, request).await;
-        self.note(access, &path, opened)
+        self.record(access, &path, opened)
     }
 
     async fn stat_at(&mut self, fd: Resource<Descriptor>, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
         let stat = self.inner.stat_at(fd, flags, path.clone()).await;
-        self.note(Access::Read, &path, stat)
+        self.record(Access::Read, &path, stat)
     }
 
     async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
         let target = self.inner.readlink_at(fd, path.clone()).await;
-        self.note(Access::Read, &path, target)
+        self.record(Access::Read, &path, target)
     }
 
     async fn metadata_hash_at(
@@ -91,17 +91,17 @@ impl HostDescriptor for Files<'_> {
         path: String,
     ) -> FsResult<MetadataHashValue> {
         let hash = self.inner.metadata_hash_at(fd, flags, path.clone()).await;
-        self.note(Access::Read, &path, hash)
+        self.record(Access::Read, &path, hash)
     }
 
     async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
         self.state.quota.entry()?;
-        let made = match self.change(&fd, &path, Change::MakeFolder).await {
+        let created = match self.change(&fd, &path, Change::MakeFolder).await {
             Ok(None) => self.inner.create_directory_at(fd, path.clone()).await,
             done => done.map(drop),
         };
-        let made = self.made(made);
-        self.note(Access::Write, &path, made)
+        let created = self.uncount_failed(created);
+        self.record(Access::Write, &path, created)
     }
 
     async fn set_times_at(
@@ -117,7 +117,7 @@ impl HostDescriptor for Files<'_> {
             true => self.set_times_of(&fd, &path, accessed, modified).await,
             false => self.inner.set_times_at(fd, flags, path.clone(), accessed, modified).await,
         };
-        self.note(Access::Write, &path, set)
+        self.record(Access::Write, &path, set)
     }
 
     async fn link_at(
@@ -133,8 +133,8 @@ impl HostDescriptor for Files<'_> {
             Ok(None) => self.inner.link_at(same(&fd), flags, from.clone(), folder, to.clone()).await,
             done => done.map(drop),
         };
-        let linked = self.made(linked);
-        self.note_either(&fd, (&from, &to), linked).await
+        let linked = self.uncount_failed(linked);
+        self.record_either(&fd, (&from, &to), linked).await
     }
 
     async fn rename_at(
@@ -148,7 +148,7 @@ impl HostDescriptor for Files<'_> {
             Ok(None) => self.inner.rename_at(same(&fd), from.clone(), folder, to.clone()).await,
             done => done.map(drop),
         };
-        self.note_either(&fd, (&from, &to), renamed).await
+        self.record_either(&fd, (&from, &to), renamed).await
     }
 
     async fn symlink_at(&mut self, fd: Resource<Descriptor>, target: String, path: String) -> FsResult<()> {
@@ -158,8 +158,8 @@ impl HostDescriptor for Files<'_> {
             Ok(None) => self.inner.symlink_at(fd, target, path.clone()).await,
             done => done.map(drop),
         };
-        let linked = self.made(linked);
-        self.note(Access::Write, &path, linked)
+        let linked = self.uncount_failed(linked);
+        self.record(Access::Write, &path, linked)
     }
 
     async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
@@ -167,7 +167,7 @@ impl HostDescriptor for Files<'_> {
             Ok(None) => self.inner.unlink_file_at(fd, path.clone()).await,
             done => done.map(drop),
         };
-        self.note(Access::Write, &path, removed)
+        self.record(Access::Write, &path, removed)
     }
 
     async fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
@@ -175,7 +175,7 @@ impl HostDescriptor for Files<'_> {
             Ok(None) => self.inner.remove_directory_at(fd, path.clone()).await,
             done => done.map(drop),
         };
-        self.note(Access::Write, &path, removed)
+        self.record(Access::Write, &path, removed)
     }
 
     // The following functions use open descriptors: they are the engine's own, with writes counted.

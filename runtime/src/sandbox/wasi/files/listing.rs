@@ -24,7 +24,7 @@ struct Listing {
     rest: Option<Dir>,
     part: Part,
     /// Reference that keeps the descriptor of the listing taken.
-    _place: Arc<()>,
+    _marker: Arc<()>,
 }
 
 impl Files<'_> {
@@ -42,9 +42,9 @@ impl Files<'_> {
                 return Err(std::io::Error::from(error).into());
             }
         };
-        let place = Arc::new(());
-        self.state.descriptors.assign(&place);
-        let listing = self.inner.table.push(Listing { rest, part: Part::new(), _place: place })?;
+        let marker = Arc::new(());
+        self.state.descriptors.assign(&marker);
+        let listing = self.inner.table.push(Listing { rest, part: Part::new(), _marker: marker })?;
         Ok(Resource::new_own(listing.rep()))
     }
 

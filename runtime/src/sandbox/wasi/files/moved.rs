@@ -38,7 +38,7 @@ pub(super) fn check_link(at: &FolderEntry, target: &Path, guard: &PathGuard) -> 
     match resolve(&root, &*through.join(target), OFlags::PATH, Mode::empty()) {
         // The target is inside the folder, or does not exist.
         Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(()),
-        Err(untold) => Err(untold.into()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -52,8 +52,8 @@ pub(super) fn check_folder(from: &FolderEntry, to: &FolderEntry, guard: &PathGua
     }
     let (_, above) = root(&to.folder, guard)?;
     let top = folder(&from.folder, Path::new(&from.name))?;
-    let (mut left, mut looked) = (vec![(PathBuf::new(), 0)], 0);
-    while let Some((inner, depth)) = left.pop() {
+    let (mut pending, mut count) = (vec![(PathBuf::new(), 0)], 0);
+    while let Some((inner, depth)) = pending.pop() {
         let open = folder(&top, &Path::new(".").join(&inner))?;
         let owner = Identity::of(&fstat(&open)?);
         let (before, after) = (last_names(&from.path.join(&inner)), last_names(&to.path.join(&inner)));
@@ -63,7 +63,7 @@ pub(super) fn check_folder(from: &FolderEntry, to: &FolderEntry, guard: &PathGua
             if matches!(name.as_str(), "." | "..") {
                 continue;
             }
-            looked += 1;
+            count += 1;
             if Instant::now() >= guard.end() {
                 return Err(ErrorCode::Busy.into());
             }
@@ -72,18 +72,18 @@ pub(super) fn check_folder(from: &FolderEntry, to: &FolderEntry, guard: &PathGua
                 Ok(target) => is_link_out(Path::new(&*target.to_string_lossy()), above + 1 + depth),
                 Err(_) => true,
             };
-            let settles = || {
+            let is_settled = || {
                 protected.holds_entry(owner, &before.join(&name))
                     || after != before && protected.is_named(&after.join(&name))
             };
-            if looked > MAX_MOVED || settles() || kind == FileType::Symlink && leads_out() {
+            if count > MAX_MOVED || is_settled() || kind == FileType::Symlink && leads_out() {
                 return Err(ErrorCode::NotPermitted.into());
             }
             if kind == FileType::Directory {
                 if depth == MAX_INNER {
                     return Err(ErrorCode::NotPermitted.into());
                 }
-                left.push((inner.join(&name), depth + 1));
+                pending.push((inner.join(&name), depth + 1));
             }
         }
     }

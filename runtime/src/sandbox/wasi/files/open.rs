@@ -102,12 +102,12 @@ impl Files<'_> {
             return Err(ErrorCode::NotPermitted.into());
         }
         let OpenRequest { path, link, open, flags } = request;
-        let mut made = false;
+        let mut created = false;
         match self.inner.stat_at(borrowed(fd), link, path.clone()).await {
             Ok(stat) => refuse_special(stat.type_)?,
             Err(error) if matches!(error.downcast_ref(), Some(ErrorCode::NoEntry)) => {
-                made = open.contains(OpenFlags::CREATE);
-                if made {
+                created = open.contains(OpenFlags::CREATE);
+                if created {
                     self.state.quota.entry()?;
                 }
             }
@@ -115,8 +115,8 @@ impl Files<'_> {
         }
         let opened = self.inner.open_at(borrowed(fd), link, path, open, flags).await;
         let opened = opened.inspect_err(|_| {
-            if made {
-                self.state.quota.no_entry();
+            if created {
+                self.state.quota.uncount_entry();
             }
         })?;
         let kind = self.inner.get_type(borrowed(&opened)).await?;

@@ -44,13 +44,13 @@ impl Quota {
     }
 
     /// Takes back the entry that was counted last, after it was not created.
-    pub(super) fn no_entry(&self) {
+    pub(super) fn uncount_entry(&self) {
         self.usage.whole().disk_entries.fetch_sub(1, Relaxed);
     }
 
     fn count(&self, counter: &AtomicU64, more: u64, cap: u64, over: QuotaExceeded) -> Result<(), QuotaExceeded> {
-        let within = |used: u64| used.checked_add(more).filter(|total| *total <= cap);
-        match counter.fetch_update(Relaxed, Relaxed, within) {
+        let add = |used: u64| used.checked_add(more).filter(|total| *total <= cap);
+        match counter.fetch_update(Relaxed, Relaxed, add) {
             Ok(_) => Ok(()),
             Err(_) => {
                 // The first exceeded quota explains later failures.
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(quota.bytes(2), Ok(()));
         assert_eq!(usage.over_quota.get(), Some(&QuotaExceeded::Bytes));
         assert_eq!(quota.entry(), Ok(()));
-        quota.no_entry();
+        quota.uncount_entry();
         assert_eq!(quota.entry(), Ok(()));
         assert!(quota.entry().is_err());
     }

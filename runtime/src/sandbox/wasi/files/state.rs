@@ -51,7 +51,7 @@ impl HasData for HasFiles {
 
 impl Files<'_> {
     /// Records a denial, and returns the result.
-    pub(super) fn note<T>(&self, access: Access, path: &str, result: FsResult<T>) -> FsResult<T> {
+    pub(super) fn record<T>(&self, access: Access, path: &str, result: FsResult<T>) -> FsResult<T> {
         if let Err(error) = &result
             && matches!(error.downcast_ref(), Some(ErrorCode::NotPermitted))
         {
@@ -76,8 +76,8 @@ impl Files<'_> {
     }
 
     /// Takes an entry off the quota if creating it failed.
-    pub(super) fn made(&self, result: FsResult<()>) -> FsResult<()> {
-        result.inspect_err(|_| self.state.quota.no_entry())
+    pub(super) fn uncount_failed(&self, result: FsResult<()>) -> FsResult<()> {
+        result.inspect_err(|_| self.state.quota.uncount_entry())
     }
 
     /// Counts the writes to a stream of the engine.

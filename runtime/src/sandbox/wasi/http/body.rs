@@ -118,9 +118,9 @@ impl ResponseBody {
                 if overflowed(&error) {
                     return self.end(RequestError::ResponseTooLarge(max));
                 }
-                let broke_off = error.is_incomplete_message() || error.is_closed();
-                let why = if broke_off { "the far side broke off" } else { "the far side sent a malformed body" };
-                return self.end(RequestError::Protocol(why));
+                let closed_early = error.is_incomplete_message() || error.is_closed();
+                let reason = if closed_early { "the far side broke off" } else { "the far side sent a malformed body" };
+                return self.end(RequestError::Protocol(reason));
             }
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => {

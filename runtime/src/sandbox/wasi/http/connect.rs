@@ -24,7 +24,7 @@ use crate::tool::{Host, Scheme};
 use crate::sandbox::usage::{RequestError, RequestPhase};
 
 /// Maximum number of addresses of one name that are tried.
-const MAX_TRIED: usize = 8;
+const MAX_ADDRESSES: usize = 8;
 /// Maximum duration of a handshake.
 pub(super) const MAX_HANDSHAKE: Duration = Duration::from_secs(10);
 
@@ -47,19 +47,22 @@ impl Tls {
     }
 
     async fn config(&self) -> Result<Arc<ClientConfig>, RequestError> {
-        let made = self.config.get_or_try_init(|| async {
+        let config = self.config.get_or_try_init(|| async {
             let roots = self.roots.clone();
-            let made = tokio::task::spawn_blocking(move || configure(roots)).await;
-            made.unwrap_or_else(|_| Err("TLS could not be set up".to_owned())).map(Arc::new).map_err(RequestError::Host)
+            let config = tokio::task::spawn_blocking(move || configure(roots)).await;
+            config
+                .unwrap_or_else(|_| Err("TLS could not be set up".to_owned()))
+                .map(Arc::new)
+                .map_err(RequestError::Host)
         });
-        made.await.cloned()
+        config.await.cloned()
     }
 
-    async fn shake_hands(
+    async fn handshake(
         &self,
         host: &Host,
         stream: TcpStream,
-        longest: Duration,
+        timeout: Duration,
     ) -> Result<Box<dyn Stream>, RequestError> {
         let name = match host {
             Host::Name(name) => ServerName::try_from(name.clone()),
@@ -67,8 +70,8 @@ impl Tls {
         };
         let name = name.map_err(|_| RequestError::Tls("no certificate can be for such a host"))?;
         let connector = TlsConnector::from(self.config().await?);
-        let shaken = tokio::time::timeout(longest.min(MAX_HANDSHAKE), connector.connect(name, stream)).await;
-        let stream = shaken.map_err(|_| {
+        let handshake = tokio::time::timeout(timeout.min(MAX_HANDSHAKE), connector.connect(name, stream)).await;
+        let stream = handshake.map_err(|_| {
             RequestError::Slow(RequestPhase::Connection, "the far side did not end its handshake in time")
         })?;
         let stream = stream.map_err(|error| {
@@ -107,14 +110,14 @@ pub(super) async fn connect(
     tls: &Tls,
     target: &Target,
     addresses: &[IpAddr],
-    longest: Duration,
+    timeout: Duration,
 ) -> Result<Box<dyn Stream>, RequestError> {
-    let end = Instant::now() + longest;
-    let tried = &addresses[..addresses.len().min(MAX_TRIED)];
+    let end = Instant::now() + timeout;
+    let candidates = &addresses[..addresses.len().min(MAX_ADDRESSES)];
     let mut last = RequestError::Unreachable("its host has no address");
-    for (at, address) in tried.iter().enumerate() {
+    for (at, address) in candidates.iter().enumerate() {
         // The remaining addresses share the remaining time, so that one that drops all packets cannot use it up.
-        let share = end.saturating_duration_since(Instant::now()) / (tried.len() - at) as u32;
+        let share = end.saturating_duration_since(Instant::now()) / (candidates.len() - at) as u32;
         let connecting = TcpStream::connect(SocketAddr::new(*address, target.port));
         match tokio::time::timeout(share, connecting).await {
             Ok(Ok(stream)) => {
@@ -122,7 +125,7 @@ pub(super) async fn connect(
                 let _ = stream.set_nodelay(true);
                 return match target.scheme {
                     Scheme::Http => Ok(Box::new(stream)),
-                    Scheme::Https => tls.shake_hands(&target.host, stream, longest).await,
+                    Scheme::Https => tls.handshake(&target.host, stream, timeout).await,
                 };
             }
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {

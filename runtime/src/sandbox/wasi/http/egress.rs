@@ -69,7 +69,7 @@ impl HttpEgress {
     pub(in crate::sandbox) async fn exchange<B>(
         &self,
         request: Request<B>,
-        times: Timeouts,
+        timeouts: Timeouts,
     ) -> Result<(Response<ResponseBody>, Driver), RequestError>
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -79,7 +79,7 @@ impl HttpEgress {
         let permit = logged.take_descriptors(DESCRIPTORS_PER_REQUEST);
         let logged = Arc::new(logged);
         let exchanged = match permit {
-            Ok(()) => self.send(request, times, &logged).await,
+            Ok(()) => self.send(request, timeouts, &logged).await,
             Err(error) => Err(error),
         };
         match &exchanged {
@@ -92,7 +92,7 @@ impl HttpEgress {
     async fn send<B>(
         &self,
         request: Request<B>,
-        times: Timeouts,
+        timeouts: Timeouts,
         logged: &Arc<LoggedRequest>,
     ) -> Result<(Response<ResponseBody>, Driver), RequestError>
     where
@@ -111,14 +111,14 @@ impl HttpEgress {
         let admitted = self.grant.admit(&target, method, addresses);
         let addresses = admitted.map_err(|refusal| RequestError::Prohibited(logged.refuse(refusal)))?;
         let announced = headers::content_length(&parts.headers)?;
-        let stream = connect(&self.client.tls, &target, &addresses, times.connect).await?;
+        let stream = connect(&self.client.tls, &target, &addresses, timeouts.connect).await?;
         // Every check has passed, and no byte has been sent yet.
         let credentials = self.credentials.as_deref();
         if let Some(credentials) = credentials {
-            secret::place(credentials, &target, &mut parts, logged)?;
+            secret::insert(credentials, &target, &mut parts, logged)?;
         }
         let request = Request::from_parts(parts, RequestBody::new(body, logged.clone(), &self.limits, announced));
-        let (response, driver) = self.speak(stream, request, times.first_byte).await?;
+        let (response, driver) = self.send_http1(stream, request, timeouts.first_byte).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Err(RequestError::Protocol("the far side changed the protocol"));
         }
@@ -127,13 +127,13 @@ impl HttpEgress {
             secret::check_head(scanner, response.headers())?;
         }
         let filter = scanner.map(SecretFilter::new);
-        let received = |body| ResponseBody::new(body, logged.clone(), &self.limits, times.between_bytes, filter);
+        let received = |body| ResponseBody::new(body, logged.clone(), &self.limits, timeouts.between_bytes, filter);
         let response = response.map(received);
         Ok((response, driver))
     }
 
     /// Speaks HTTP/1.1 until the end of the response's head.
-    async fn speak<B>(
+    async fn send_http1<B>(
         &self,
         stream: Box<dyn Stream>,
         request: Request<RequestBody<B>>,
@@ -149,10 +149,11 @@ impl HttpEgress {
         let stream = BoundedStream { stream, budget: budget.clone() };
         let mut http = http1::Builder::new();
         http.max_headers(MAX_HEADERS).max_buf_size(buffer).max_header_size(head);
-        let shaken = tokio::time::timeout(MAX_HANDSHAKE, http.handshake(TokioIo::new(stream))).await;
-        let broken = |error: hyper::Error| broken(&error, head);
-        let (mut sender, connection) =
-            shaken.map_err(|_| RequestError::Slow(RequestPhase::Head, "the far side is too slow"))?.map_err(broken)?;
+        let handshake = tokio::time::timeout(MAX_HANDSHAKE, http.handshake(TokioIo::new(stream))).await;
+        let connection_error = |error: hyper::Error| connection_error(&error, head);
+        let (mut sender, connection) = handshake
+            .map_err(|_| RequestError::Slow(RequestPhase::Head, "the far side is too slow"))?
+            .map_err(connection_error)?;
         // The connection must be polled for the sender to progress, and ends the sender when it ends.
         let mut connection = Box::pin(connection.map(|_| ()).fuse());
         let mut answer = pin!(sender.send_request(request));
@@ -163,7 +164,7 @@ impl HttpEgress {
         let answered = tokio::time::timeout(first_byte, answered).await;
         let response = answered
             .map_err(|_| RequestError::Slow(RequestPhase::Head, "the far side did not answer in time"))?
-            .map_err(broken)?;
+            .map_err(connection_error)?;
         budget.extend(self.limits.received.saturating_mul(MAX_FRAMING).saturating_add(head));
         Ok((response, connection))
     }
@@ -183,11 +184,11 @@ fn target(uri: &http::Uri, logged: &LoggedRequest) -> Result<Target, RequestErro
             logged.set_target(&clip(&target.host.to_string()), Some(target.port));
             Ok(target)
         }
-        Err((authority, why)) => {
+        Err((authority, reason)) => {
             let authority = clip(&authority);
             logged.set_target(&authority, None);
             let denial = Denial { capability: format!("net:{authority}"), flag: None };
-            Err(RequestError::Denied(logged.refuse(Refusal { denial, why: format!("`{authority}`: {why}") })))
+            Err(RequestError::Denied(logged.refuse(Refusal { denial, why: format!("`{authority}`: {reason}") })))
         }
     }
 }
@@ -213,7 +214,7 @@ pub(in crate::sandbox) fn refuse(
 }
 
 /// Returns the error of a broken connection, before a head of at most `max` bytes was complete.
-fn broken(error: &hyper::Error, max: usize) -> RequestError {
+fn connection_error(error: &hyper::Error, max: usize) -> RequestError {
     // An error of the request's own body is the reason, not its effect on the connection.
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {

@@ -37,7 +37,7 @@ pub(super) fn is_own(name: &HeaderName) -> bool {
 /// The authority, and the reason why it is refused.
 pub(super) fn target(uri: &Uri) -> Result<Target, (String, &'static str)> {
     let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
-    let refused = |why| (authority.to_owned(), why);
+    let refused = |reason| (authority.to_owned(), reason);
     let scheme = match uri.scheme_str() {
         Some("https") => Scheme::Https,
         Some("http") => Scheme::Http,
@@ -87,8 +87,8 @@ pub(super) fn prepare(parts: &mut Parts, target: &Target, limits: &Limits) -> Re
     Ok(())
 }
 
-fn rejected(why: &str) -> RequestError {
-    RequestError::Rejected(why.to_owned())
+fn rejected(reason: &str) -> RequestError {
+    RequestError::Rejected(reason.to_owned())
 }
 
 /// Returns the announced length of a request.
@@ -117,7 +117,7 @@ mod tests {
 
     fn prepared(request: http::request::Builder) -> Result<Parts, RequestError> {
         let (mut parts, ()) = request.body(()).unwrap().into_parts();
-        let target = target(&parts.uri).map_err(|(_, why)| RequestError::Denied(why.to_owned()))?;
+        let target = target(&parts.uri).map_err(|(_, reason)| RequestError::Denied(reason.to_owned()))?;
         prepare(&mut parts, &target, &Limits::default())?;
         Ok(parts)
     }
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_head_that_says_two_things_is_rejected() {
         let get = || Request::get("https://a.example/");
-        for (request, why) in [
+        for (request, reason) in [
             (get().header(HOST, "b.example"), "another host"),
             (get().header(HOST, "a.example").header(HOST, "b.example"), "another host"),
             (get().header(HOST, "x@a.example"), "another host"),
@@ -167,7 +167,7 @@ mod tests {
             ),
         ] {
             let error = prepared(request).map(|_| ()).unwrap_err();
-            assert!(matches!(&error, RequestError::Rejected(told) if told.contains(why)), "{why}: {error}");
+            assert!(matches!(&error, RequestError::Rejected(text) if text.contains(reason)), "{reason}: {error}");
         }
         let many = (0..200).fold(get(), |request, at| request.header(format!("x-{at}"), "1"));
         assert!(matches!(prepared(many), Err(RequestError::Rejected(_))));

@@ -41,7 +41,7 @@ impl HttpHooks {
     }
 }
 
-type Exchanged = Result<(Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
+type SendResult = Result<(Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
 
 impl WasiHttpHooks for HttpHooks {
     fn is_forbidden_header(&mut self, name: &HeaderName) -> bool {
@@ -71,7 +71,7 @@ impl WasiHttpHooks for HttpHooks {
         request: Request<WasiBody>,
         options: Option<RequestOptions>,
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
-    ) -> Box<dyn Future<Output = Exchanged> + Send> {
+    ) -> Box<dyn Future<Output = SendResult> + Send> {
         let egress = match &self.access {
             HttpAccess::Open(egress) => egress.clone(),
             HttpAccess::Closed(prospect) => {
@@ -81,8 +81,8 @@ impl WasiHttpHooks for HttpHooks {
             }
         };
         Box::new(async move {
-            let exchanged = egress.exchange(request, times(options.unwrap_or_default())).await;
-            let (response, driver) = exchanged.map_err(|error| code(&error))?;
+            let exchange = egress.exchange(request, timeouts(options.unwrap_or_default())).await;
+            let (response, driver) = exchange.map_err(|error| code(&error))?;
             let response = response.map(|body| body.map_err(|error| code(&error)).boxed_unsync());
             let driver: Box<dyn Future<Output = _> + Send> = Box::new(async move {
                 driver.await;
@@ -94,13 +94,13 @@ impl WasiHttpHooks for HttpHooks {
 }
 
 /// Returns the timeouts that a guest requests, up to the maximum.
-fn times(asked: RequestOptions) -> Timeouts {
-    let RequestOptions { connect_timeout, first_byte_timeout, between_bytes_timeout } = asked;
+fn timeouts(options: RequestOptions) -> Timeouts {
+    let RequestOptions { connect_timeout, first_byte_timeout, between_bytes_timeout } = options;
     let Timeouts { connect, first_byte, between_bytes } = Timeouts::MAX;
     Timeouts {
-        connect: connect_timeout.map_or(connect, |asked| asked.min(connect)),
-        first_byte: first_byte_timeout.map_or(first_byte, |asked| asked.min(first_byte)),
-        between_bytes: between_bytes_timeout.map_or(between_bytes, |asked| asked.min(between_bytes)),
+        connect: connect_timeout.map_or(connect, |requested| requested.min(connect)),
+        first_byte: first_byte_timeout.map_or(first_byte, |requested| requested.min(first_byte)),
+        between_bytes: between_bytes_timeout.map_or(between_bytes, |requested| requested.min(between_bytes)),
     }
 }
 

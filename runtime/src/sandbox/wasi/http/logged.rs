@@ -108,20 +108,20 @@ mod tests {
             drop(LoggedRequest::begin(&usage, "GET", &limits).unwrap());
         }
         assert_eq!(LoggedRequest::begin(&usage, "GET", &limits).unwrap_err(), RequestError::TooMany(20));
-        let told = usage.requests().summary().unwrap();
-        assert_eq!((told.requests.len(), told.count), (16, 21));
+        let summary = usage.requests().summary().unwrap();
+        assert_eq!((summary.requests.len(), summary.count), (16, 21));
     }
 
     #[test]
     fn a_request_is_under_way_until_it_is_dropped() {
         let usage = Arc::new(Usage::default());
         let limits = Limits { requests_at_once: 2, ..Limits::default() };
-        let held = [
+        let active = [
             LoggedRequest::begin(&usage, "GET", &limits).unwrap(),
             LoggedRequest::begin(&usage, "GET", &limits).unwrap(),
         ];
         assert_eq!(LoggedRequest::begin(&usage, "GET", &limits).unwrap_err(), RequestError::TooManyAtOnce(2));
-        drop(held);
+        drop(active);
         assert!(LoggedRequest::begin(&usage, "GET", &limits).is_ok());
     }
 
@@ -133,9 +133,9 @@ mod tests {
         let logged = LoggedRequest::begin(&usage, "GET", &Limits::default()).unwrap();
         assert_eq!(log.attribute(failed()).outcome, Outcome::Failed);
         logged.fail(&RequestError::Slow(RequestPhase::Head, "the far side was silent"));
-        let blamed = log.attribute(failed());
-        assert_eq!(blamed.outcome, Outcome::Upstream);
-        assert_eq!(blamed.message, "a request failed: the far side was silent; the tool said: no luck");
+        let attributed = log.attribute(failed());
+        assert_eq!(attributed.outcome, Outcome::Upstream);
+        assert_eq!(attributed.message, "a request failed: the far side was silent; the tool said: no luck");
         let own = ToolError { json: Some(r#"{"error":"no luck"}"#.to_owned()), ..failed() };
         for error in [
             RequestError::Denied("`a.example:443` is denied".into()),

@@ -15,11 +15,11 @@ use hickory_resolver::{Hosts, TokioResolver};
 use crate::sandbox::usage::{RequestError, RequestPhase};
 
 /// Maximum duration of a lookup.
-const MAX_TIME: Duration = Duration::from_secs(10);
+const MAX_LOOKUP: Duration = Duration::from_secs(10);
 /// Maximum duration of one query to one name server.
-const MAX_QUESTION: Duration = Duration::from_secs(4);
+const MAX_QUERY: Duration = Duration::from_secs(4);
 /// Time for which the system's settings are cached.
-const MAX_KEPT: Duration = Duration::from_secs(60);
+const MAX_CACHED: Duration = Duration::from_secs(60);
 
 /// Name resolver.
 #[derive(Debug, Default)]
@@ -54,15 +54,15 @@ impl NameResolver {
     pub(super) async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, RequestError> {
         let resolver = self.resolver().await?;
         // The trailing dot makes the name absolute: no search domain is appended.
-        let asked = tokio::time::timeout(MAX_TIME, resolver.lookup_ip(format!("{name}.")));
-        let found = asked.await.unwrap_or(Err(NetError::Timeout)).map_err(|error| lookup_error(&error))?;
+        let lookup = tokio::time::timeout(MAX_LOOKUP, resolver.lookup_ip(format!("{name}.")));
+        let found = lookup.await.unwrap_or(Err(NetError::Timeout)).map_err(|error| lookup_error(&error))?;
         let addresses: Vec<IpAddr> = found.iter().collect();
         if addresses.is_empty() { Err(RequestError::Name("its host has no address")) } else { Ok(addresses) }
     }
 
     async fn resolver(&self) -> Result<TokioResolver, RequestError> {
         let settings = match self.servers.as_slice() {
-            [] => self.system.get(MAX_KEPT, of_system).await.map_err(RequestError::Host)?,
+            [] => self.system.get(MAX_CACHED, system_settings).await.map_err(RequestError::Host)?,
             servers => {
                 let servers = servers.iter().map(name_server).collect();
                 Arc::new(Settings::new(servers, ResolverOpts::default(), Hosts::default()))
@@ -84,11 +84,11 @@ impl SettingsCache {
     /// An error is not cached.
     async fn get(
         &self,
-        longest: Duration,
+        max_age: Duration,
         read: impl FnOnce() -> Result<Settings, String> + Send + 'static,
     ) -> Result<Arc<Settings>, String> {
         if let Some((since, settings)) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner)
-            && since.elapsed() < longest
+            && since.elapsed() < max_age
         {
             return Ok(settings.clone());
         }
@@ -106,13 +106,13 @@ impl Settings {
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
         options.cache_size = 0;
         options.attempts = 1;
-        options.timeout = options.timeout.min(MAX_QUESTION);
+        options.timeout = options.timeout.min(MAX_QUERY);
         Self { config: ResolverConfig::from_name_servers(name_servers), options, hosts: Arc::new(hosts) }
     }
 }
 
 /// Reads the settings of the system from its files.
-fn of_system() -> Result<Settings, String> {
+fn system_settings() -> Result<Settings, String> {
     let read = hickory_resolver::system_conf::read_system_conf();
     let (config, options) =
         read.map_err(|_| "the system names no name server; name one for this program".to_owned())?;
@@ -155,17 +155,17 @@ mod tests {
 
     #[tokio::test]
     async fn the_files_of_the_system_are_read_elsewhere_and_again_after_a_failure_or_a_while() {
-        let (kept, here) = (SettingsCache::default(), thread::current().id());
-        let failed = kept.get(MAX_KEPT, || Err("not yet".to_owned())).await;
+        let (cache, here) = (SettingsCache::default(), thread::current().id());
+        let failed = cache.get(MAX_CACHED, || Err("not yet".to_owned())).await;
         assert_eq!(failed.map(|_| ()), Err("not yet".to_owned()));
         let elsewhere = move || {
             assert_ne!(thread::current().id(), here, "no worker of the runtime waits for a file");
             Ok(some())
         };
-        let first = kept.get(MAX_KEPT, elsewhere).await.expect("settings");
-        let again = kept.get(MAX_KEPT, || Err("it is not read again".to_owned())).await.expect("settings");
+        let first = cache.get(MAX_CACHED, elsewhere).await.expect("settings");
+        let again = cache.get(MAX_CACHED, || Err("it is not read again".to_owned())).await.expect("settings");
         assert!(Arc::ptr_eq(&first, &again));
-        let later = kept.get(Duration::ZERO, || Ok(some())).await.expect("settings");
+        let later = cache.get(Duration::ZERO, || Ok(some())).await.expect("settings");
         assert!(!Arc::ptr_eq(&first, &later));
         assert!(matches!(later.options.use_hosts_file, ResolveHosts::Never), "no question reads a file");
     }

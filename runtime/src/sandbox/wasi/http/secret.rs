@@ -23,7 +23,7 @@ use crate::sandbox::usage::RequestError;
 /// # Errors
 ///
 /// [`RequestError::Host`] if a secret is not valid in a request, which the store of secrets rules out.
-pub(super) fn place(
+pub(super) fn insert(
     credentials: &Credentials,
     target: &Target,
     parts: &mut request::Parts,
@@ -206,7 +206,7 @@ mod tests {
     fn a_parameter_replaces_every_spelling_of_itself() {
         let of = |path: &str| with_parameter(&path.parse().unwrap(), "key", "a b/+&=ä").unwrap().to_string();
         let sent = "key=a%20b%2F%2B%26%3D%C3%A4";
-        for (path, kept) in [
+        for (path, rest) in [
             ("/", "/?"),
             ("/x?a=1", "/x?a=1&"),
             ("/x?key=other&a=1&key", "/x?a=1&"),
@@ -214,7 +214,7 @@ mod tests {
             ("/x?keys=1&Key=2&a=key", "/x?keys=1&Key=2&a=key&"),
             ("/x?%=1&%zz=2", "/x?%=1&%zz=2&"),
         ] {
-            assert_eq!(of(path), format!("{kept}{sent}"), "{path}");
+            assert_eq!(of(path), format!("{rest}{sent}"), "{path}");
         }
     }
 }

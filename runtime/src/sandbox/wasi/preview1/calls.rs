@@ -273,11 +273,11 @@ impl WasiSnapshotPreview1 for WasiState {
     async fn poll_oneoff(
         &mut self,
         memory: Memory<'_, '_>,
-        wanted: GuestPtr<Subscription>,
-        told: GuestPtr<Event>,
+        subscriptions: GuestPtr<Subscription>,
+        events: GuestPtr<Event>,
         count: Size,
     ) -> Result<Size> {
-        polling::poll(self, memory, wanted, told, count).await
+        polling::poll(self, memory, subscriptions, events, count).await
     }
 
     fn proc_exit(&mut self, _: Memory<'_, '_>, code: Exitcode) -> wasmtime::Error {

@@ -37,12 +37,12 @@ pub(super) fn sizes(texts: &[String]) -> Result<(Size, Size)> {
 pub(super) fn write(
     memory: &mut GuestMemory<'_>,
     texts: &[String],
-    mut place: GuestPtr<GuestPtr<u8>>,
+    mut pointer: GuestPtr<GuestPtr<u8>>,
     mut text_at: GuestPtr<u8>,
 ) -> Result<()> {
     for text in texts {
-        memory.write(place, text_at)?;
-        place = place.add(1)?;
+        memory.write(pointer, text_at)?;
+        pointer = pointer.add(1)?;
         put(memory, text_at, text.as_bytes())?;
         let end = text_at.add(u32::try_from(text.len())?)?;
         memory.write(end, 0)?;

@@ -21,19 +21,19 @@ const MAX_NAME: usize = 100;
 ///
 /// A text that names the problem and the fix.
 pub(in crate::sandbox) fn check(module: &[u8]) -> Result<(), String> {
-    let told = |error: wasmparser::BinaryReaderError| error.to_string();
+    let invalid = |error: wasmparser::BinaryReaderError| error.to_string();
     let (mut starts, mut initializes, mut has_memory) = (false, false, false);
     for payload in Parser::new(0).parse_all(module) {
-        match payload.map_err(told)? {
+        match payload.map_err(invalid)? {
             Payload::ImportSection(section) => {
                 for import in section.into_imports() {
-                    let import = import.map_err(told)?;
+                    let import = import.map_err(invalid)?;
                     check_import(import.module, import.name, matches!(import.ty, TypeRef::Func(_)))?;
                 }
             }
             Payload::ExportSection(section) => {
                 for export in section {
-                    let export = export.map_err(told)?;
+                    let export = export.map_err(invalid)?;
                     starts |= export.name == START && export.kind == ExternalKind::Func;
                     initializes |= export.name == INITIALIZE;
                     has_memory |= export.name == MEMORY && export.kind == ExternalKind::Memory;
@@ -55,14 +55,14 @@ pub(in crate::sandbox) fn check(module: &[u8]) -> Result<(), String> {
 }
 
 fn check_import(module: &str, name: &str, is_function: bool) -> Result<(), String> {
-    let shown = |name: &str| name.chars().take(MAX_NAME).collect::<String>();
+    let clip = |name: &str| name.chars().take(MAX_NAME).collect::<String>();
     if DRAFTS.contains(&module) {
         return Err(format!(
             "a core module that imports `{module}`, a draft older than WASI preview 1; build it for `wasm32-wasip1`"
         ));
     }
     if module != PREVIEW_1 {
-        let (module, name) = (shown(module), shown(name));
+        let (module, name) = (clip(module), clip(name));
         return Err(format!(
             "a core module that imports `{module}` (`{name}`); of a core module only imports from `{PREVIEW_1}` are linked"
         ));
@@ -71,7 +71,7 @@ fn check_import(module: &str, name: &str, is_function: bool) -> Result<(), Strin
     match is_function {
         true => Ok(()),
         false => {
-            Err(format!("a core module that imports `{}` from `{PREVIEW_1}`, which has only functions", shown(name)))
+            Err(format!("a core module that imports `{}` from `{PREVIEW_1}`, which has only functions", clip(name)))
         }
     }
 }

@@ -29,7 +29,7 @@ impl Opening {
             (Oflags::TRUNC, OpenFlags::TRUNCATE),
         ]
         .into_iter()
-        .filter(|(given, _)| self.oflags.contains(*given))
+        .filter(|(source, _)| self.oflags.contains(*source))
         .fold(OpenFlags::empty(), |flags, (_, flag)| flags | flag)
     }
 
@@ -42,7 +42,7 @@ impl Opening {
             (self.fdflags.contains(Fdflags::RSYNC), DescriptorFlags::REQUESTED_WRITE_SYNC),
         ]
         .into_iter()
-        .filter(|(given, _)| *given)
+        .filter(|(source, _)| *source)
         .fold(DescriptorFlags::empty(), |flags, (_, flag)| flags | flag)
     }
 }

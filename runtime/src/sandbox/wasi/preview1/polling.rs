@@ -29,18 +29,18 @@ struct Alarm {
 pub(super) async fn poll(
     state: &mut WasiState,
     memory: &mut GuestMemory<'_>,
-    wanted: GuestPtr<Subscription>,
-    told: GuestPtr<Event>,
+    subscriptions: GuestPtr<Subscription>,
+    output: GuestPtr<Event>,
     count: Size,
 ) -> Result<Size> {
     if count == 0 || count > MAX_SUBSCRIPTIONS {
         return Err(Errno::Inval.into());
     }
     let (mut events, mut alarms) = (Vec::new(), Vec::new());
-    for place in wanted.as_array(count).iter() {
-        let Subscription { userdata, u } = memory.read(place?)?;
+    for pointer in subscriptions.as_array(count).iter() {
+        let Subscription { userdata, u } = memory.read(pointer?)?;
         match u {
-            SubscriptionU::Clock(clock) => match left(state, &clock) {
+            SubscriptionU::Clock(clock) => match time_left(state, &clock) {
                 Ok(wait) => alarms.push(Alarm { userdata, wait }),
                 Err(error) => {
                     events.push(event(userdata, Eventtype::Clock, Err(error.downcast().map_err(Error::trap)?)))
@@ -66,14 +66,14 @@ pub(super) async fn poll(
     let due = alarms.iter().filter(|alarm| alarm.wait <= waited);
     events.extend(due.map(|alarm| event(alarm.userdata, Eventtype::Clock, Ok(0))));
     let count = Size::try_from(events.len())?;
-    for (place, event) in told.as_array(count).iter().zip(events) {
-        memory.write(place?, event)?;
+    for (pointer, event) in output.as_array(count).iter().zip(events) {
+        memory.write(pointer?, event)?;
     }
     Ok(count)
 }
 
 /// Returns the time until a clock is due.
-fn left(state: &mut WasiState, clock: &SubscriptionClock) -> Result<Duration> {
+fn time_left(state: &mut WasiState, clock: &SubscriptionClock) -> Result<Duration> {
     let SubscriptionClock { id, timeout, flags, .. } = clock;
     if let Clockid::ProcessCputimeId | Clockid::ThreadCputimeId = id {
         return Err(Errno::Notsup.into());
@@ -86,15 +86,15 @@ fn left(state: &mut WasiState, clock: &SubscriptionClock) -> Result<Duration> {
 }
 
 /// Returns the number of bytes that can be read, or the error of a descriptor that cannot be polled.
-async fn ready(state: &mut WasiState, fd: Fd, wanted: Eventtype) -> Result<Result<Filesize, Errno>> {
-    let file = match (state.preview1.descriptors.get(fd), wanted) {
+async fn ready(state: &mut WasiState, fd: Fd, kind: Eventtype) -> Result<Result<Filesize, Errno>> {
+    let file = match (state.preview1.descriptors.get(fd), kind) {
         (Ok(Descriptor::Input(_)), Eventtype::FdRead) => return Ok(Ok(1)),
         (Ok(Descriptor::Output(_)), Eventtype::FdWrite) => return Ok(Ok(0)),
         (Ok(Descriptor::File(OpenFile { file, position, .. })), _) => (borrow(file), *position),
         _ => return Ok(Err(Errno::Badf)),
     };
     let (file, position) = file;
-    if wanted == Eventtype::FdWrite {
+    if kind == Eventtype::FdWrite {
         return Ok(Ok(0));
     }
     match state.files().stat(file).await.map_err(Error::from) {

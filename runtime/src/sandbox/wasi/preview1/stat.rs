@@ -169,7 +169,8 @@ pub(super) fn nanoseconds(time: Option<Datetime>) -> Timestamp {
 
 /// Returns the times of access and modification to set.
 pub(super) fn times(accessed: Timestamp, changed: Timestamp, flags: Fstflags) -> Result<(NewTimestamp, NewTimestamp)> {
-    let one = |time: Timestamp, given: Fstflags, now: Fstflags| match (flags.contains(given), flags.contains(now)) {
+    let one = |time: Timestamp, explicit: Fstflags, now: Fstflags| match (flags.contains(explicit), flags.contains(now))
+    {
         (true, true) => Err(Errno::Inval),
         (true, false) => {
             let nanoseconds = u32::try_from(time % SECOND).map_err(|_| Errno::Inval)?;

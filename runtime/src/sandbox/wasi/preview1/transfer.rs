@@ -18,41 +18,41 @@ use super::memory::Result;
 /// Maximum number of buffers of one call.
 const MAX_BUFFERS: usize = 1024;
 /// Maximum number of bytes that are copied at once.
-const PIECE: Size = 64 << 10;
+const MAX_CHUNK: Size = 64 << 10;
 
 /// Buffers of a program, as chunks of its memory.
-type Pieces = Vec<GuestPtr<[u8]>>;
+type Chunks = Vec<GuestPtr<[u8]>>;
 
 /// Splits the buffers of an array into chunks of bounded size. A buffer that is not entirely in memory is refused, even
 /// if only a part of it is used.
-fn pieces<T: GuestType>(
+fn chunks<T: GuestType>(
     state: &WasiState,
     memory: &GuestMemory<'_>,
     array: GuestPtr<[T]>,
-    place: impl Fn(T) -> (GuestPtr<u8>, Size),
-) -> Result<Pieces> {
+    position: impl Fn(T) -> (GuestPtr<u8>, Size),
+) -> Result<Chunks> {
     let bytes = array.len().checked_mul(T::guest_size()).ok_or(GuestError::PtrOverflow)?;
     memory.as_slice(GuestPtr::new((array.offset_base(), bytes)))?;
     let mut left = u32::try_from(state.preview1.host_call).unwrap_or(u32::MAX);
-    let mut pieces = Pieces::new();
+    let mut chunks = Chunks::new();
     for buffer in array.iter().take(MAX_BUFFERS) {
-        let (at, length) = place(memory.read(buffer?)?);
+        let (at, length) = position(memory.read(buffer?)?);
         memory.as_slice(at.as_array(length))?;
         let length = length.min(left);
         left -= length;
-        for start in (0..length).step_by(PIECE as usize) {
-            pieces.push(at.add(start)?.as_array(PIECE.min(length - start)));
+        for start in (0..length).step_by(MAX_CHUNK as usize) {
+            chunks.push(at.add(start)?.as_array(MAX_CHUNK.min(length - start)));
         }
     }
-    Ok(pieces)
+    Ok(chunks)
 }
 
-fn to_fill(state: &WasiState, memory: &GuestMemory<'_>, buffers: IovecArray) -> Result<Pieces> {
-    pieces(state, memory, buffers, |buffer| (buffer.buf, buffer.buf_len))
+fn read_chunks(state: &WasiState, memory: &GuestMemory<'_>, buffers: IovecArray) -> Result<Chunks> {
+    chunks(state, memory, buffers, |buffer| (buffer.buf, buffer.buf_len))
 }
 
-fn to_take(state: &WasiState, memory: &GuestMemory<'_>, buffers: CiovecArray) -> Result<Pieces> {
-    pieces(state, memory, buffers, |buffer| (buffer.buf, buffer.buf_len))
+fn write_chunks(state: &WasiState, memory: &GuestMemory<'_>, buffers: CiovecArray) -> Result<Chunks> {
+    chunks(state, memory, buffers, |buffer| (buffer.buf, buffer.buf_len))
 }
 
 /// Reads from a stream, or from a file at its position.
@@ -62,15 +62,15 @@ pub(super) async fn read(
     fd: Fd,
     buffers: IovecArray,
 ) -> Result<Size> {
-    let pieces = to_fill(state, memory, buffers)?;
+    let chunks = read_chunks(state, memory, buffers)?;
     match state.preview1.descriptors.get(fd)? {
         Descriptor::Input(stream) => {
             let stream = borrow(stream);
-            read_stream(state, memory, &stream, &pieces).await
+            read_stream(state, memory, &stream, &chunks).await
         }
         Descriptor::File(OpenFile { file, position, .. }) => {
             let (file, position) = (borrow(file), *position);
-            let count = read_file(state, memory, &file, &pieces, position).await?;
+            let count = read_file(state, memory, &file, &chunks, position).await?;
             state.preview1.descriptors.file_mut(fd)?.position = position.saturating_add(count.into());
             Ok(count)
         }
@@ -86,30 +86,30 @@ pub(super) async fn read_at(
     buffers: IovecArray,
     at: Filesize,
 ) -> Result<Size> {
-    let pieces = to_fill(state, memory, buffers)?;
+    let chunks = read_chunks(state, memory, buffers)?;
     let file = borrow(&state.preview1.descriptors.file(fd)?.file);
-    read_file(state, memory, &file, &pieces, at).await
+    read_file(state, memory, &file, &chunks, at).await
 }
 
 async fn read_stream(
     state: &mut WasiState,
     memory: &mut GuestMemory<'_>,
     stream: &Resource<DynInputStream>,
-    pieces: &[GuestPtr<[u8]>],
+    chunks: &[GuestPtr<[u8]>],
 ) -> Result<Size> {
     let mut count = 0;
-    for piece in pieces {
-        let wanted = piece.len();
-        let read = match state.table.get_mut(stream)?.blocking_read(wanted as usize).await {
+    for chunk in chunks {
+        let len = chunk.len();
+        let read = match state.table.get_mut(stream)?.blocking_read(len as usize).await {
             Ok(read) => read,
             Err(StreamError::Closed) => break,
             Err(error) if count == 0 => return Err(error.into()),
             Err(_) => break,
         };
-        let length = u32::try_from(read.len())?.min(wanted);
-        memory.copy_from_slice(&read[..length as usize], piece.as_ptr().as_array(length))?;
+        let length = u32::try_from(read.len())?.min(len);
+        memory.copy_from_slice(&read[..length as usize], chunk.as_ptr().as_array(length))?;
         count += length;
-        if length < wanted {
+        if length < len {
             break;
         }
     }
@@ -120,22 +120,22 @@ async fn read_file(
     state: &mut WasiState,
     memory: &mut GuestMemory<'_>,
     file: &Resource<Handle>,
-    pieces: &[GuestPtr<[u8]>],
+    chunks: &[GuestPtr<[u8]>],
     at: Filesize,
 ) -> Result<Size> {
     let mut count: Size = 0;
-    for piece in pieces {
-        let wanted = piece.len();
-        let place = at.checked_add(count.into()).ok_or(Errno::Overflow)?;
-        let (read, _) = match state.files().read(borrow(file), wanted.into(), place).await {
+    for chunk in chunks {
+        let len = chunk.len();
+        let position = at.checked_add(count.into()).ok_or(Errno::Overflow)?;
+        let (read, _) = match state.files().read(borrow(file), len.into(), position).await {
             Ok(read) => read,
             Err(error) if count == 0 => return Err(error.into()),
             Err(_) => break,
         };
-        let length = u32::try_from(read.len())?.min(wanted);
-        memory.copy_from_slice(&read[..length as usize], piece.as_ptr().as_array(length))?;
+        let length = u32::try_from(read.len())?.min(len);
+        memory.copy_from_slice(&read[..length as usize], chunk.as_ptr().as_array(length))?;
         count += length;
-        if length < wanted {
+        if length < len {
             break;
         }
     }
@@ -149,22 +149,22 @@ pub(super) async fn write(
     fd: Fd,
     buffers: CiovecArray,
 ) -> Result<Size> {
-    let pieces = to_take(state, memory, buffers)?;
+    let chunks = write_chunks(state, memory, buffers)?;
     match state.preview1.descriptors.get(fd)? {
         Descriptor::Output(stream) => {
             let stream = borrow(stream);
-            write_stream(state, memory, &stream, &pieces).await
+            write_stream(state, memory, &stream, &chunks).await
         }
         Descriptor::File(OpenFile { file, append: true, .. }) => {
             let file = borrow(file);
-            let count = append(state, memory, &file, &pieces).await?;
+            let count = append(state, memory, &file, &chunks).await?;
             let end = state.files().stat(file).await?.size;
             state.preview1.descriptors.file_mut(fd)?.position = end;
             Ok(count)
         }
         Descriptor::File(OpenFile { file, position, .. }) => {
             let (file, position) = (borrow(file), *position);
-            let count = write_file(state, memory, &file, &pieces, position).await?;
+            let count = write_file(state, memory, &file, &chunks, position).await?;
             state.preview1.descriptors.file_mut(fd)?.position = position.saturating_add(count.into());
             Ok(count)
         }
@@ -180,12 +180,12 @@ pub(super) async fn write_at(
     buffers: CiovecArray,
     at: Filesize,
 ) -> Result<Size> {
-    let pieces = to_take(state, memory, buffers)?;
+    let chunks = write_chunks(state, memory, buffers)?;
     let OpenFile { file, append: appends, .. } = state.preview1.descriptors.file(fd)?;
     let (file, appends) = (borrow(file), *appends);
     match appends {
-        true => append(state, memory, &file, &pieces).await,
-        false => write_file(state, memory, &file, &pieces, at).await,
+        true => append(state, memory, &file, &chunks).await,
+        false => write_file(state, memory, &file, &chunks, at).await,
     }
 }
 
@@ -193,13 +193,13 @@ async fn write_stream(
     state: &mut WasiState,
     memory: &GuestMemory<'_>,
     stream: &Resource<DynOutputStream>,
-    pieces: &[GuestPtr<[u8]>],
+    chunks: &[GuestPtr<[u8]>],
 ) -> Result<Size> {
     let mut count = 0;
-    for piece in pieces {
-        let bytes = Bytes::from(memory.to_vec(*piece)?);
+    for chunk in chunks {
+        let bytes = Bytes::from(memory.to_vec(*chunk)?);
         state.table.get_mut(stream)?.blocking_write_and_flush(bytes).await?;
-        count += piece.len();
+        count += chunk.len();
     }
     Ok(count)
 }
@@ -208,21 +208,21 @@ async fn write_file(
     state: &mut WasiState,
     memory: &GuestMemory<'_>,
     file: &Resource<Handle>,
-    pieces: &[GuestPtr<[u8]>],
+    chunks: &[GuestPtr<[u8]>],
     at: Filesize,
 ) -> Result<Size> {
     let mut count: Size = 0;
-    for piece in pieces {
-        let bytes = memory.to_vec(*piece)?;
-        let place = at.checked_add(count.into()).ok_or(Errno::Fbig)?;
-        let written = match state.files().write(borrow(file), bytes, place).await {
+    for chunk in chunks {
+        let bytes = memory.to_vec(*chunk)?;
+        let position = at.checked_add(count.into()).ok_or(Errno::Fbig)?;
+        let written = match state.files().write(borrow(file), bytes, position).await {
             Ok(written) => u32::try_from(written)?,
             Err(error) if count == 0 => return Err(error.into()),
             // The bytes written so far are reported first; the next call reports the error.
             Err(_) => break,
         };
         count += written;
-        if written < piece.len() {
+        if written < chunk.len() {
             break;
         }
     }
@@ -234,28 +234,28 @@ async fn append(
     state: &mut WasiState,
     memory: &GuestMemory<'_>,
     file: &Resource<Handle>,
-    pieces: &[GuestPtr<[u8]>],
+    chunks: &[GuestPtr<[u8]>],
 ) -> Result<Size> {
     let stream = state.files().append_via_stream(borrow(file))?;
     let mut count = 0;
     let mut ended = Ok(());
-    for piece in pieces {
-        let bytes = Bytes::from(memory.to_vec(*piece)?);
+    for chunk in chunks {
+        let bytes = Bytes::from(memory.to_vec(*chunk)?);
         ended = state.table.get_mut(&stream)?.blocking_write_and_flush(bytes).await;
         if ended.is_err() {
             break;
         }
-        count += piece.len();
+        count += chunk.len();
     }
     state.table.delete(stream)?;
     match ended {
-        Err(error) if count == 0 => Err(failed(error)),
+        Err(error) if count == 0 => Err(stream_error(error)),
         _ => Ok(count),
     }
 }
 
 /// Returns the error of a write to a stream of a file.
-fn failed(error: StreamError) -> Error {
+fn stream_error(error: StreamError) -> Error {
     match error {
         StreamError::LastOperationFailed(cause) if cause.is::<QuotaExceeded>() => ErrorCode::Quota.into(),
         error => error.into(),
@@ -273,7 +273,7 @@ pub(super) async fn seek(state: &mut WasiState, fd: Fd, by: Filedelta, whence: W
             state.files().stat(file).await?.size
         }
     };
-    let place = from.checked_add_signed(by).ok_or(Errno::Inval)?;
-    state.preview1.descriptors.file_mut(fd)?.position = place;
-    Ok(place)
+    let position = from.checked_add_signed(by).ok_or(Errno::Inval)?;
+    state.preview1.descriptors.file_mut(fd)?.position = position;
+    Ok(position)
 }
