@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use toolcrib::compiler::{Compiler, Failure, Job};
+use toolcrib::compiler::{CompileError, Compiler, Job};
 
 use crate::options::size_in_words;
 
@@ -89,29 +89,29 @@ impl Processes {
 }
 
 impl Compiler for Processes {
-    fn compile(&self, job: &Job<'_>) -> Result<Vec<u8>, Failure> {
+    fn compile(&self, job: &Job<'_>) -> Result<Vec<u8>, CompileError> {
         let _turn = self.turn();
         let (answer, status, late) = self
             .run(job)
-            .map_err(|error| Failure::System(format!("the process that compiles it cannot be run: {error}")))?;
+            .map_err(|error| CompileError::system("the process that compiles it cannot be run").caused_by(error))?;
         let (time, memory) = (self.time, size_in_words(self.memory));
         if late || system::was_out_of_time(status) {
-            return Err(Failure::Program(format!(
+            return Err(CompileError::Program(format!(
                 "compiling it takes more than {time:?}; where you trust it to end, `--compile-timeout` gives it more"
             )));
         }
         if system::broke_off(status) {
-            return Err(Failure::Program(format!(
+            return Err(CompileError::Program(format!(
                 "compiling it takes more than {memory} of memory, or breaks the compiler; where you trust it to end, \
                  `--compile-memory` gives it more"
             )));
         }
         // It refuses such code itself; one that sends it all the same was led to it by the program.
         if answer.len() > job.max_answer_bytes() {
-            return Err(Failure::Program("its code is too large when it is compiled".to_owned()));
+            return Err(CompileError::Program("its code is too large when it is compiled".to_owned()));
         }
         if !status.success() {
-            return Err(Failure::System(format!("the process that compiles it ended early: {status}")));
+            return Err(CompileError::system(format!("the process that compiles it ended early: {status}")));
         }
         Ok(answer)
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use toolcrib::compiler::{Compiler, Failure, Job};
+use toolcrib::compiler::{CompileError, Compiler, Job};
 use toolcrib::{Outcome, Runtime, ToolCall};
 
 use super::embedded::spoiling;
@@ -80,8 +80,8 @@ fn every_flipped_bit_of_a_component_is_refused_or_runs() {
 struct Looking;
 
 impl Compiler for Looking {
-    fn compile(&self, _: &Job<'_>) -> Result<Vec<u8>, Failure> {
-        Err(Failure::Program("looked at".to_owned()))
+    fn compile(&self, _: &Job<'_>) -> Result<Vec<u8>, CompileError> {
+        Err(CompileError::Program("looked at".to_owned()))
     }
 }
 

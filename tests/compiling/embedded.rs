@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use toolcrib::compiler::{Compiler, Failure, Job};
+use toolcrib::compiler::{CompileError, Compiler, Job};
 use toolcrib::tool::Limits;
 use toolcrib::{Outcome, Runtime, ToolCall};
 
@@ -19,8 +19,8 @@ pub(super) struct Spoiling<F> {
     spoil: F,
 }
 
-impl<F: Fn(usize, Vec<u8>) -> Result<Vec<u8>, Failure> + Send + Sync> Compiler for Spoiling<F> {
-    fn compile(&self, job: &Job<'_>) -> Result<Vec<u8>, Failure> {
+impl<F: Fn(usize, Vec<u8>) -> Result<Vec<u8>, CompileError> + Send + Sync> Compiler for Spoiling<F> {
+    fn compile(&self, job: &Job<'_>) -> Result<Vec<u8>, CompileError> {
         let asked = self.asked.fetch_add(1, SeqCst);
         std::thread::sleep(self.wait);
         let (mut sent, mut answer) = (Vec::new(), Vec::new());
@@ -32,7 +32,7 @@ impl<F: Fn(usize, Vec<u8>) -> Result<Vec<u8>, Failure> + Send + Sync> Compiler f
 
 pub(super) fn spoiling<F>(wait: Duration, spoil: F) -> Arc<Spoiling<F>>
 where
-    F: Fn(usize, Vec<u8>) -> Result<Vec<u8>, Failure> + Send + Sync,
+    F: Fn(usize, Vec<u8>) -> Result<Vec<u8>, CompileError> + Send + Sync,
 {
     Arc::new(Spoiling { asked: AtomicUsize::new(0), wait, spoil })
 }
@@ -64,7 +64,7 @@ fn an_answer_that_is_not_whole_is_not_loaded_and_not_kept_and_asked_for_again() 
                 let at = answer.windows(target.len()).rposition(|bytes| bytes == target).expect("the engine's target");
                 answer[at] ^= 1;
             }
-            6 => return Err(Failure::System("no room".to_owned())),
+            6 => return Err(CompileError::system("no room".to_owned())),
             _ => {}
         }
         Ok(answer)
@@ -84,7 +84,7 @@ fn an_answer_that_is_not_whole_is_not_loaded_and_not_kept_and_asked_for_again() 
 #[test]
 fn what_is_wrong_with_a_program_is_asked_once() {
     let crib = crib(&wat::parse_str(SMALL).unwrap());
-    let compiler = spoiling(Duration::ZERO, |_, _| Err(Failure::Program("too much of it".to_owned())));
+    let compiler = spoiling(Duration::ZERO, |_, _| Err(CompileError::Program("too much of it".to_owned())));
     let runtime = runtime(crib.dir.path(), compiler.clone(), LONG);
     assert_eq!([outcome(&runtime), outcome(&runtime)], [Outcome::BadComponent; 2]);
     assert_eq!(compiler.asked.load(SeqCst), 1);
@@ -117,7 +117,7 @@ fn code_out_of_all_proportion_is_the_programs_fault_and_made_once() {
 #[test]
 fn how_the_system_fails_is_for_the_operator_alone() {
     let crib = crib(&wat::parse_str(SMALL).unwrap());
-    let compiler = spoiling(Duration::ZERO, |_, _| Err(Failure::System("no room on /secret/disk".to_owned())));
+    let compiler = spoiling(Duration::ZERO, |_, _| Err(CompileError::system("no room on /secret/disk".to_owned())));
     let runtime = runtime(crib.dir.path(), compiler, LONG);
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let result = tokio.block_on(runtime.call(ToolCall::new("", "n", "{}")));

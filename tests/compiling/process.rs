@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use toolcrib::compiler::{Compiler, Failure, Job};
+use toolcrib::compiler::{CompileError, Compiler, Job};
 use toolcrib::{Outcome, Runtime};
 
 use super::bytes::slow;
@@ -207,9 +207,9 @@ fn the_compiler_has_no_files_no_variables_and_its_own_limits() {
 struct Keeping(Mutex<Vec<u8>>);
 
 impl Compiler for Keeping {
-    fn compile(&self, job: &Job<'_>) -> Result<Vec<u8>, Failure> {
+    fn compile(&self, job: &Job<'_>) -> Result<Vec<u8>, CompileError> {
         job.send(&mut *self.0.lock().unwrap()).unwrap();
-        Err(Failure::Program("kept".to_owned()))
+        Err(CompileError::Program("kept".to_owned()))
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::call::{Behavior, Decision, Reason};
 use crate::error::Error;
 use crate::registry::Registry;
-use crate::sandbox::Addition;
+use crate::sandbox::Registration;
 use crate::schema::ToolValidator;
 use crate::source;
 use crate::tool::{Builtin, LimitRequest, Limits, Tool};
@@ -32,7 +32,7 @@ impl Pipeline {
     /// EventKind is wrong with the definition, or why it is not added.
     pub(super) fn add(
         &self,
-        what: Addition,
+        what: Registration,
         definition: &Value,
         maker: Entry<'_>,
         memory: &Arc<Memory>,
@@ -40,14 +40,14 @@ impl Pipeline {
         // One is added after the other, so that no two take one name.
         let _alone = memory.adding();
         match what {
-            Addition::Tool => {
+            Registration::Tool => {
                 let tool = source::defined_tool(definition, maker.tool)?;
                 self.admit(&tool, memory)?;
                 let ready = self.ready_like(&tool, maker.ready)?;
                 let told = format!("tool:{}", tool.name);
                 memory.tools.add(Added { tool, ready }).map_err(|_| FULL.to_owned()).map(|()| told)
             }
-            Addition::Hook => {
+            Registration::Hook => {
                 let hook = source::defined_hook(definition, maker.tool)?;
                 let ready = self.ready_like(&hook.tool, maker.ready)?;
                 let told = format!("hook:{}", hook.tool.name);

@@ -11,7 +11,7 @@ use crate::call::{Denial, Part, ToolCall};
 use crate::delegate::MAX_DEPTH;
 use crate::model::{CompletionRequest, MAX_ANSWER_LEN, MAX_QUESTION_LEN, MAX_QUESTIONS, MAX_TOKENS, USUAL_TOKENS};
 use crate::policy::Grant;
-use crate::sandbox::{ModelAnswer, ModelQuestion, Piece, Program, Services, Usage};
+use crate::sandbox::{GuestPart, HostServices, ModelAnswer, ModelQuestion, Program, Usage};
 use crate::tool::SecretRequest;
 
 use super::memory::Cache;
@@ -53,7 +53,7 @@ impl Pipeline {
         program: &Program,
         context: &Context<'_>,
         ticket: &Ticket<'_>,
-    ) -> (Arc<dyn Services>, mpsc::Receiver<Part>) {
+    ) -> (Arc<dyn HostServices>, mpsc::Receiver<Part>) {
         let (parts, receiver) = mpsc::channel(WAITING_PARTS);
         let attendant = Attendant {
             pipeline: self.clone(),
@@ -152,7 +152,7 @@ impl Attendant {
     }
 }
 
-impl Services for Attendant {
+impl HostServices for Attendant {
     fn cached(&self, key: &str) -> Option<String> {
         match self.grant.rights().cache() {
             Ok(()) => self.cache().get(&self.key(key)),
@@ -168,7 +168,7 @@ impl Services for Attendant {
         self.cache().set(self.key(&key), value)
     }
 
-    fn show(&self, piece: Piece) -> BoxFuture<'_, ()> {
+    fn show(&self, piece: GuestPart) -> BoxFuture<'_, ()> {
         let bytes = piece.len();
         Box::pin(self.show_part(parts::shown(piece), bytes))
     }

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::error::{Outcome, ToolError};
-use crate::sandbox::Wrong;
+use crate::sandbox::ScriptProblem;
 use crate::schema;
 
 /// The most characters of a plain error text that are passed on.
@@ -38,7 +38,7 @@ pub(super) fn answer(exit: i32, text: String, stderr: &str) -> Result<Option<Str
 /// # Errors
 ///
 /// [`Outcome::Failed`] where it failed, [`Outcome::BadResult`] where what came is no JSON.
-pub(super) fn script_answer(answer: Result<Option<String>, Wrong>) -> Result<Option<String>, ToolError> {
+pub(super) fn script_answer(answer: Result<Option<String>, ScriptProblem>) -> Result<Option<String>, ToolError> {
     let line = match answer {
         Ok(line) => line,
         Err(wrong) => {

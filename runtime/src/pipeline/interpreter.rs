@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 
 use crate::error::{Outcome, ToolError};
-use crate::sandbox::compiler::Failure;
+use crate::sandbox::compiler::CompileError;
 use crate::sandbox::{Interpreter, Sandbox};
 
 use super::Pipeline;
@@ -56,7 +56,7 @@ impl Pipeline {
 fn prepare(sandbox: &Sandbox, bytes: &[u8], counts_fuel: bool) -> Result<Result<Arc<Interpreter>, String>, String> {
     match sandbox.prepare_interpreter(bytes, counts_fuel) {
         Ok(interpreter) => Ok(Ok(Arc::new(interpreter))),
-        Err(Failure::Program(reason)) => Ok(Err(reason)),
-        Err(Failure::System(reason)) => Err(reason),
+        Err(CompileError::Program(reason)) => Ok(Err(reason)),
+        Err(error) => Err(error.text()),
     }
 }

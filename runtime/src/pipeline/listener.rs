@@ -11,7 +11,7 @@ use crate::call::{Denial, ToolCall};
 use crate::error::{Outcome, ToolError};
 use crate::hook::{Modification, Review, Verdict};
 use crate::policy::Command;
-use crate::sandbox::{Act, Usage};
+use crate::sandbox::{ScriptCall, Usage};
 use crate::schema::{self, Clock, step, with_clock};
 use crate::tool::{Body, Glob, HookPoint, Limits, ScriptedHook};
 
@@ -132,7 +132,7 @@ impl Scripted {
         let Body::Script(script) = &self.hook.tool.body else { return Err("it has no script".to_owned()) };
         let (event, payload) = (event.to_string(), payload.to_string());
         let when = self.hook.when.expression.as_deref();
-        let act = Act::Handle { when, event: &event, payload: &payload };
+        let act = ScriptCall::Handle { when, event: &event, payload: &payload };
         let Around { pipeline, memory, usage, depth, until, within_slot, .. } = *around;
         let asked = Asked { name: self.name(), script, ready: &self.ready, memory, usage, depth, until, within_slot };
         // The states of an interpreter would make every call's own larger.

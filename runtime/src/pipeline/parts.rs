@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::call::{Form, Link, Media, Part};
 use crate::error::{Outcome, ToolError};
-use crate::sandbox::{Elsewhere, Envelope, Failure, FailureKind, MediaBytes, Piece};
+use crate::sandbox::{GuestFailure, GuestFailureKind, GuestLink, GuestMedia, GuestNative, GuestPart};
 use crate::schema;
 
 use super::answer::FRAME;
@@ -36,16 +36,16 @@ pub(super) struct Told {
 /// # Errors
 ///
 /// [`Outcome::BadResult`] where a part breaks the contract.
-pub(super) fn told(content: Vec<Piece>) -> Result<Told, ToolError> {
+pub(super) fn told(content: Vec<GuestPart>) -> Result<Told, ToolError> {
     if content.len() > MAX_PARTS {
         return Err(bad(format!("tool answered with {} parts, more than the {MAX_PARTS} allowed", content.len())));
     }
     if content.is_empty() {
         return Ok(Told::default());
     }
-    match <[Piece; 1]>::try_from(content) {
-        Ok([Piece::Json(text)]) => Ok(Told { line: Some(line(text)?), ..Told::default() }),
-        Ok([Piece::Native(envelope)]) => native(envelope),
+    match <[GuestPart; 1]>::try_from(content) {
+        Ok([GuestPart::Json(text)]) => Ok(Told { line: Some(line(text)?), ..Told::default() }),
+        Ok([GuestPart::Native(envelope)]) => native(envelope),
         Ok([one]) => text_of(vec![one]),
         Err(several) => text_of(several),
     }
@@ -65,7 +65,7 @@ fn line(text: String) -> Result<String, ToolError> {
     }
 }
 
-fn native(Envelope { format, content }: Envelope) -> Result<Told, ToolError> {
+fn native(GuestNative { format, content }: GuestNative) -> Result<Told, ToolError> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if format.is_empty() || format.len() > MAX_NAME_LEN || !format.chars().all(is_name) {
         return Err(bad("tool answered with an envelope whose format is no name of an interface".to_owned()));
@@ -76,7 +76,7 @@ fn native(Envelope { format, content }: Envelope) -> Result<Told, ToolError> {
     Ok(Told { line: Some(line), form: Form::Native { format }, media: Vec::new() })
 }
 
-fn text_of(pieces: Vec<Piece>) -> Result<Told, ToolError> {
+fn text_of(pieces: Vec<GuestPart>) -> Result<Told, ToolError> {
     let mut text = String::new();
     let mut media = Vec::new();
     for (index, piece) in pieces.into_iter().enumerate() {
@@ -84,15 +84,17 @@ fn text_of(pieces: Vec<Piece>) -> Result<Told, ToolError> {
             text.push('\n');
         }
         match piece {
-            Piece::Text(part) => text.push_str(&part),
-            Piece::Json(part) => text.push_str(&line(part)?),
-            Piece::Media(bytes) => {
+            GuestPart::Text(part) => text.push_str(&part),
+            GuestPart::Json(part) => text.push_str(&line(part)?),
+            GuestPart::Media(bytes) => {
                 let one = self::media(bytes).map_err(bad)?;
                 text.push_str(&named(&one));
                 media.push(one);
             }
-            Piece::Link(elsewhere) => text.push_str(&described(&link(elsewhere).map_err(bad)?)),
-            Piece::Native(_) => return Err(bad("tool answered with an envelope that does not stand alone".to_owned())),
+            GuestPart::Link(elsewhere) => text.push_str(&described(&link(elsewhere).map_err(bad)?)),
+            GuestPart::Native(_) => {
+                return Err(bad("tool answered with an envelope that does not stand alone".to_owned()));
+            }
         }
     }
     // A text that could be taken for a word of the host's is told as the JSON string that it is.
@@ -106,7 +108,7 @@ fn text_of(pieces: Vec<Piece>) -> Result<Told, ToolError> {
 /// # Errors
 ///
 /// [`Outcome::BadResult`] where there are too many parts.
-pub(super) fn display(pieces: Vec<Piece>) -> Result<Vec<Part>, ToolError> {
+pub(super) fn display(pieces: Vec<GuestPart>) -> Result<Vec<Part>, ToolError> {
     if pieces.len() > MAX_PARTS {
         return Err(bad(format!("tool shows {} parts, more than the {MAX_PARTS} allowed", pieces.len())));
     }
@@ -114,20 +116,20 @@ pub(super) fn display(pieces: Vec<Piece>) -> Result<Vec<Part>, ToolError> {
 }
 
 /// A part as people are shown it; one that breaks the contract is a text that says so.
-pub(super) fn shown(piece: Piece) -> Part {
+pub(super) fn shown(piece: GuestPart) -> Part {
     match piece {
-        Piece::Text(text) => Part::Text(text),
-        Piece::Json(text) => line(text).map_or_else(|error| Part::Text(error.message), Part::Json),
-        Piece::Media(bytes) => media(bytes).map_or_else(Part::Text, Part::Media),
-        Piece::Link(elsewhere) => link(elsewhere).map_or_else(Part::Text, Part::Link),
-        Piece::Native(Envelope { format, .. }) => {
+        GuestPart::Text(text) => Part::Text(text),
+        GuestPart::Json(text) => line(text).map_or_else(|error| Part::Text(error.message), Part::Json),
+        GuestPart::Media(bytes) => media(bytes).map_or_else(Part::Text, Part::Media),
+        GuestPart::Link(elsewhere) => link(elsewhere).map_or_else(Part::Text, Part::Link),
+        GuestPart::Native(GuestNative { format, .. }) => {
             let format: String = format.chars().take(MAX_NAME_LEN).collect();
             Part::Text(format!("[content for {format}]"))
         }
     }
 }
 
-fn media(MediaBytes { mime_type, name, data }: MediaBytes) -> Result<Media, String> {
+fn media(GuestMedia { mime_type, name, data }: GuestMedia) -> Result<Media, String> {
     let mime_type = kind(&mime_type)?;
     // A name is a file's own, and no path.
     let plain = |name: &String| {
@@ -139,7 +141,7 @@ fn media(MediaBytes { mime_type, name, data }: MediaBytes) -> Result<Media, Stri
     Ok(Media { mime_type, name: name.filter(plain), data: data.into() })
 }
 
-fn link(Elsewhere { uri, name, mime_type }: Elsewhere) -> Result<Link, String> {
+fn link(GuestLink { uri, name, mime_type }: GuestLink) -> Result<Link, String> {
     if uri.is_empty() || uri.chars().count() > MAX_URI_LEN || uri.chars().any(|c| c.is_control() || c == ' ') {
         return Err("tool answered with a link that is none".to_owned());
     }
@@ -172,14 +174,14 @@ fn described(link: &Link) -> String {
 
 /// EventKind a failure in the tool's own words means. `said` stands in the place of its message, where the tool presents it
 /// otherwise.
-pub(super) fn failed(failure: Failure, said: Option<String>) -> ToolError {
-    let Failure { kind, message, details } = failure;
+pub(super) fn failed(failure: GuestFailure, said: Option<String>) -> ToolError {
+    let GuestFailure { kind, message, details } = failure;
     let (outcome, word) = match kind {
-        FailureKind::Invalid => (Outcome::BadArguments, Some("invalid")),
-        FailureKind::NotFound => (Outcome::Failed, Some("not-found")),
-        FailureKind::Conflict => (Outcome::Failed, Some("conflict")),
-        FailureKind::Unavailable => (Outcome::Upstream, Some("unavailable")),
-        FailureKind::Failed => (Outcome::Failed, None),
+        GuestFailureKind::Invalid => (Outcome::BadArguments, Some("invalid")),
+        GuestFailureKind::NotFound => (Outcome::Failed, Some("not-found")),
+        GuestFailureKind::Conflict => (Outcome::Failed, Some("conflict")),
+        GuestFailureKind::Unavailable => (Outcome::Upstream, Some("unavailable")),
+        GuestFailureKind::Failed => (Outcome::Failed, None),
     };
     let message: String = said.unwrap_or(message).chars().take(MAX_MESSAGE_LEN).collect();
     let message = if message.trim().is_empty() { "tool failed and said nothing".to_owned() } else { message };
@@ -206,19 +208,19 @@ fn bad(message: String) -> ToolError {
 mod tests {
     use super::*;
 
-    fn text(text: &str) -> Piece {
-        Piece::Text(text.to_owned())
+    fn text(text: &str) -> GuestPart {
+        GuestPart::Text(text.to_owned())
     }
 
-    fn media(mime_type: &str, name: Option<&str>) -> Piece {
-        Piece::Media(MediaBytes {
+    fn media(mime_type: &str, name: Option<&str>) -> GuestPart {
+        GuestPart::Media(GuestMedia {
             mime_type: mime_type.to_owned(),
             name: name.map(str::to_owned),
             data: b"abc".to_vec(),
         })
     }
 
-    fn why(content: Vec<Piece>) -> String {
+    fn why(content: Vec<GuestPart>) -> String {
         let error = told(content).expect_err("refused");
         assert_eq!(error.outcome, Outcome::BadResult);
         error.message
@@ -226,22 +228,27 @@ mod tests {
 
     #[test]
     fn one_json_part_stays_as_it_is_on_one_line() {
-        let told = told(vec![Piece::Json(" {\n \"a\": [1,\r\n 2] }\n".into())]).unwrap();
+        let told = told(vec![GuestPart::Json(" {\n \"a\": [1,\r\n 2] }\n".into())]).unwrap();
         assert_eq!((told.line.as_deref(), told.form), (Some("{  \"a\": [1,   2] }"), Form::Json));
         assert_eq!(super::told(Vec::new()).unwrap().line, None);
     }
 
     #[test]
     fn what_breaks_the_contract_is_a_bad_result() {
-        let native = || Piece::Native(Envelope { format: "x".into(), content: "[]".into() });
-        assert!(why(vec![Piece::Json("{".into())]).contains("something other than JSON"));
+        let native = || GuestPart::Native(GuestNative { format: "x".into(), content: "[]".into() });
+        assert!(why(vec![GuestPart::Json("{".into())]).contains("something other than JSON"));
         assert!(why(vec![text("a"), native()]).contains("does not stand alone"));
-        assert!(why(vec![Piece::Native(Envelope { format: "a b".into(), content: "[]".into() })]).contains("no name"));
-        assert!(why(vec![Piece::Native(Envelope { format: "x".into(), content: "{}".into() })]).contains("no array"));
+        assert!(
+            why(vec![GuestPart::Native(GuestNative { format: "a b".into(), content: "[]".into() })])
+                .contains("no name")
+        );
+        assert!(
+            why(vec![GuestPart::Native(GuestNative { format: "x".into(), content: "{}".into() })]).contains("no array")
+        );
         assert!(why(vec![media("image", None)]).contains("media of no kind"));
         assert!(why(vec![media("image/p ng", None)]).contains("media of no kind"));
-        let link = Elsewhere { uri: "https://a b".into(), name: None, mime_type: None };
-        assert!(why(vec![Piece::Link(link)]).contains("a link that is none"));
+        let link = GuestLink { uri: "https://a b".into(), name: None, mime_type: None };
+        assert!(why(vec![GuestPart::Link(link)]).contains("a link that is none"));
         assert!(why(vec![text("x"); MAX_PARTS + 1]).contains("257 parts, more than the 256 allowed"));
         assert!(display(vec![text("x"); MAX_PARTS + 1]).is_err());
     }
@@ -262,8 +269,8 @@ mod tests {
 
     #[test]
     fn a_failure_without_words_says_so_and_details_have_a_bound() {
-        let failure = |message: &str, details: &str| Failure {
-            kind: FailureKind::Failed,
+        let failure = |message: &str, details: &str| GuestFailure {
+            kind: GuestFailureKind::Failed,
             message: message.to_owned(),
             details: Some(details.to_owned()),
         };

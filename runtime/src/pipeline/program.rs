@@ -12,7 +12,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 
 use crate::error::{Error, Outcome, ToolError};
-use crate::sandbox::compiler::Failure;
+use crate::sandbox::compiler::CompileError;
 use crate::sandbox::{self, Program, Sandbox};
 use crate::source;
 
@@ -171,8 +171,8 @@ fn prepare(sandbox: &Sandbox, compiled: &Compiled, path: &Path, counts_fuel: boo
     }
     match sandbox.prepare(&bytes, counts_fuel) {
         Ok(program) => Ok(Ok(place.insert(Arc::new(program)).clone())),
-        Err(Failure::Program(reason)) => Ok(Err(reason)),
-        Err(Failure::System(reason)) => Err(reason),
+        Err(CompileError::Program(reason)) => Ok(Err(reason)),
+        Err(error) => Err(error.text()),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::keyvalue::Store;
 use crate::policy::real_path;
-use crate::sandbox::{Program, Provided, Settings};
+use crate::sandbox::{Program, Settings, WasiExtras};
 use crate::tool::{Body, Tool};
 
 use super::run::Work;
@@ -19,13 +19,13 @@ const MAX_SETTING_LEN: usize = 64 << 10;
 
 impl Pipeline {
     /// EventKind a call finds whose program asks for it; every other pays for nothing.
-    pub(super) fn provided(&self, work: &Work<'_>, program: &Program, context: &Context<'_>) -> Provided {
-        if !program.asks_provided {
-            return Provided::default();
+    pub(super) fn provided(&self, work: &Work<'_>, program: &Program, context: &Context<'_>) -> WasiExtras {
+        if !program.needs_extras {
+            return WasiExtras::default();
         }
         let Work { tool, ready, .. } = work;
         let store = ready.grant.rights().cache().map(|()| self.store(tool, &program.digest, context.memory));
-        Provided { settings: settings(&self.surroundings.config(&tool.name)), store: Some(store) }
+        WasiExtras { settings: settings(&self.surroundings.config(&tool.name)), store: Some(store) }
     }
 
     /// Where a tool keeps values. The functions of a component are one program to its author, and share one store; else

@@ -11,7 +11,9 @@ use tokio::sync::mpsc;
 use crate::call::{Payload, ToolCall};
 use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
-use crate::sandbox::{Answer, Asked, Carried, Failure, Invocation, Presentation, Program, Told, Usage};
+use crate::sandbox::{
+    Answer, GuestFailure, GuestInput, GuestOutput, GuestPayload, Invocation, Presentation, Program, Usage,
+};
 use crate::schema::{self, CheckedArguments};
 use crate::tool::{Body, Limits, Rich, Tool};
 
@@ -66,17 +68,22 @@ impl Asking {
     }
 
     /// The call with what it carries.
-    pub(super) fn asked<'a>(&'a self, rich: &'a Rich, payload: Carried<'a>, prepared: Option<&'a str>) -> Asked<'a> {
+    pub(super) fn asked<'a>(
+        &'a self,
+        rich: &'a Rich,
+        payload: GuestPayload<'a>,
+        prepared: Option<&'a str>,
+    ) -> Invocation<'a> {
         let Self { id, name, format, metadata, context } = self;
         let (name, format) = (name.as_deref(), format.as_deref());
-        Asked { id, tool: &rich.tool, name, payload, format, metadata, context, prepared }
+        Invocation { id, tool: &rich.tool, name, payload, format, metadata, context, prepared }
     }
 }
 
 /// EventKind a call carries to its tool: the text of the one field, where the tool takes text.
-pub(super) fn carried<'a>(tool: &Tool, checked: &'a CheckedArguments) -> Carried<'a> {
+pub(super) fn carried<'a>(tool: &Tool, checked: &'a CheckedArguments) -> GuestPayload<'a> {
     let text = tool.text.as_ref().and_then(|text| checked.value.get(&text.field)?.as_str());
-    text.map_or(Carried::Object(&checked.text), Carried::Text)
+    text.map_or(GuestPayload::Object(&checked.text), GuestPayload::Text)
 }
 
 /// A rich tool that is to be asked something.
@@ -137,13 +144,13 @@ impl Pipeline {
         let Given { checked, credentials, limits } = given;
         let (attendant, mut receiver) = self.attendant(work.ready, program, context, ticket);
         let provided = self.provided(work, program, context);
-        let granted = |limits| Invocation {
+        let granted = |limits| GuestInput {
             argv: &[],
             stdin: Bytes::new(),
             grant: &work.ready.grant,
             credentials,
             limits,
-            provided: provided.clone(),
+            extras: provided.clone(),
         };
         let prepared = if rich.says.prepare {
             let since = Instant::now();
@@ -157,7 +164,7 @@ impl Pipeline {
             let make = cell.get_or_try_init(|| async {
                 let (call, given) = (granted(&work.ready.limits), (rich.tool.as_str(), surroundings.as_str()));
                 let told = self.sandbox.prepare_rich(program, given, call, attendant.clone(), &usage).await;
-                notes.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&told.log);
+                notes.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&told.stderr);
                 prepared(told)
             });
             // Somebody else may be preparing, and fail.
@@ -177,12 +184,12 @@ impl Pipeline {
         let (usage, since) = (ticket.usage.clone(), Instant::now());
         let run = self.sandbox.run_rich(program, asked, granted(limits), attendant, &usage);
         let told = showing(&mut receiver, ticket, unless_cancelled(context.turn, run)).await?;
-        let Told { ended, log } = told;
+        let GuestOutput { result: ended, stderr: log, .. } = told;
         let log = ticket.text(log);
         ticket.log(log);
         secret::refuse_leak(ticket)?;
         // EventKind fails right after a request failed, fails for that reason.
-        let ended = ended.map_err(|error| ticket.usage.ledger().blame(error))?;
+        let ended = ended.map_err(|error| ticket.usage.requests().attribute(error))?;
         let bytes = ticket.usage.stdout.load(Relaxed);
         ticket.tell(EventKind::Progress { bytes });
         if let Some(turn) = context.turn {
@@ -217,7 +224,7 @@ impl Pipeline {
     /// Maps what a tool said, and keeps what is for people with its ticket.
     fn said(
         &self,
-        ended: Result<Answer, Failure>,
+        ended: Result<Answer, GuestFailure>,
         presentation: Option<Presentation>,
         ticket: &mut Ticket<'_>,
     ) -> Result<Result<Option<String>, ToolError>, ToolError> {
@@ -257,9 +264,9 @@ impl Pipeline {
 }
 
 /// EventKind a tool has prepared.
-fn prepared(told: Told<String>) -> Result<Arc<str>, ToolError> {
+fn prepared(told: GuestOutput<Result<String, GuestFailure>>) -> Result<Arc<str>, ToolError> {
     let unprepared = |why: &str| format!("the tool could not be prepared: {why}");
-    match told.ended {
+    match told.result {
         Err(error) => Err(ToolError::new(error.outcome, unprepared(&error.message))),
         Ok(Err(failure)) => {
             let error = parts::failed(failure, None);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::call::{Payload, ToolCall};
 use crate::error::{Error, Outcome, ToolError};
-use crate::sandbox::{Carried, Opinion, Usage};
+use crate::sandbox::{GuestPayload, Opinion, Usage};
 use crate::tool::{Body, Limits};
 
 use super::rich::Asking;
@@ -104,8 +104,8 @@ impl Pipeline {
         let program = self.program(entry).await.map_err(|fault: Error| ToolError::of_fault(&fault))?;
         let asking = Asking::of(self, entry.tool, call, context, ticket);
         let payload = match call.payload {
-            Payload::Text => Carried::Text(&call.arguments),
-            Payload::Object => Carried::Object(&call.arguments),
+            Payload::Text => GuestPayload::Text(&call.arguments),
+            Payload::Object => GuestPayload::Object(&call.arguments),
         };
         let limits = Limits { deadline: entry.ready.limits.deadline.min(MAX_TIME), ..entry.ready.limits };
         let since = Instant::now();

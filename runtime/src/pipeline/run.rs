@@ -11,7 +11,7 @@ use crate::call::Flag;
 use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
 use crate::policy::Credentials;
-use crate::sandbox::{Finished, Interpreter, Invocation, Program, Usage};
+use crate::sandbox::{GuestInput, GuestOutput, Interpreter, Program, Usage};
 use crate::schema::CheckedArguments;
 use crate::tool::typed::Typed;
 use crate::tool::{Body, Builtin, Limits, Script, Tool};
@@ -124,7 +124,7 @@ impl Pipeline {
         ticket.ends(until);
         ticket.tell(EventKind::Started(&checked.value));
         // Hooks may have sent requests.
-        ticket.usage.ledger().begin_anew();
+        ticket.usage.requests().clear_latest();
         let line = match &work.code {
             Code::Host(builtin) => {
                 // It may wait for long, and needs no sandbox.
@@ -152,7 +152,7 @@ impl Pipeline {
             }
         };
         drop(slots);
-        let line = line.map_err(|error| ticket.usage.ledger().blame(error));
+        let line = line.map_err(|error| ticket.usage.requests().attribute(error));
         if let Err(error) = &line {
             ticket.flag(Flag::in_json(&error.content()));
         }
@@ -184,14 +184,14 @@ impl Pipeline {
         let grant = &work.ready.grant;
         let provided = self.provided(work, program, context);
         let before = ticket.usage.refusals().len();
-        let invocation = Invocation { argv, stdin, grant, credentials, limits, provided };
+        let invocation = GuestInput { argv, stdin, grant, credentials, limits, extras: provided };
         let run = self.sandbox.run(program, invocation, &ticket.usage);
-        let Finished { exit, stdout, stderr } = unless_cancelled(context.turn, run).await?;
+        let GuestOutput { result: exit, stdout, stderr } = unless_cancelled(context.turn, run).await?;
         let stderr = ticket.text(stderr);
         ticket.log(stderr.clone());
         secret::refuse_leak(ticket)?;
         // EventKind fails right after a request failed, fails for that reason.
-        let exit = exit.map_err(|error| ticket.usage.ledger().blame(error))?;
+        let exit = exit.map_err(|error| ticket.usage.requests().attribute(error))?;
         ticket.exited(exit);
         ticket.tell(EventKind::Progress { bytes: stdout.len() as u64 });
         if let Some(turn) = context.turn {

@@ -11,7 +11,8 @@ use crate::delegate::Task;
 use crate::error::{Error, Outcome, ToolError};
 use crate::observe::EventKind;
 use crate::sandbox::{
-    Act, Entry, Interpreter, Invocation, Provided, Said, ScriptText, Services as Answers, Usage, Wrong,
+    EntryPoint, GuestInput, GuestOutput, HostServices as Answers, Interpreter, ScriptCall, ScriptProblem, ScriptText,
+    Usage, WasiExtras,
 };
 use crate::source::{Diagnostic, Severity};
 use crate::tool::{Body, Limits, Script};
@@ -59,12 +60,12 @@ impl Pipeline {
         let name = &work.tool.name;
         let desk = Desk::of_tool(self, work.tool, work.ready, context.memory, limits, &ticket.usage).at(context.depth);
         let services: Arc<dyn Answers> = Arc::new(desk);
-        let (grant, provided) = (&work.ready.grant, Provided::default());
-        let call = Invocation { argv: &[], stdin: Bytes::new(), grant, credentials, limits, provided };
+        let (grant, provided) = (&work.ready.grant, WasiExtras::default());
+        let call = GuestInput { argv: &[], stdin: Bytes::new(), grant, credentials, limits, extras: provided };
         let text = ScriptText { name, source: &script.source };
-        let act = Act::Run { arguments: &checked.text };
+        let act = ScriptCall::Run { arguments: &checked.text };
         let said = self.sandbox.interpret(interpreter, text, act, call, Some(services), &ticket.usage);
-        let Said { answer, stderr } = unless_cancelled(context.turn, said).await?;
+        let GuestOutput { result: answer, stderr, .. } = unless_cancelled(context.turn, said).await?;
         let mut log = ticket.text(stderr);
         if let Ok(Err(wrong)) = &answer {
             log.push_str(&placed(wrong, script, &work.tool.origin.path));
@@ -72,7 +73,7 @@ impl Pipeline {
         ticket.log(log);
         secret::refuse_leak(ticket)?;
         // EventKind fails right after a request failed, fails for that reason.
-        let answer = answer.map_err(|error| ticket.usage.ledger().blame(error))?;
+        let answer = answer.map_err(|error| ticket.usage.requests().attribute(error))?;
         let bytes = answer.as_ref().map_or(0, |answer| answer.as_ref().map_or(0, String::len));
         ticket.tell(EventKind::Progress { bytes: bytes as u64 });
         if let Some(turn) = context.turn {
@@ -87,7 +88,7 @@ impl Pipeline {
     }
 
     /// Asks a hook's script, when there is a slot.
-    pub(super) async fn ask_script(self: &Arc<Self>, asked: Asked<'_>, act: Act<'_>) -> Answered {
+    pub(super) async fn ask_script(self: &Arc<Self>, asked: Asked<'_>, act: ScriptCall<'_>) -> Answered {
         let mut log = Vec::new();
         let answer = self.asked(asked, act, &mut log).await.map_err(|error| error.message);
         Answered { answer, log: String::from_utf8_lossy(&log).into_owned() }
@@ -96,7 +97,7 @@ impl Pipeline {
     async fn asked(
         self: &Arc<Self>,
         asked: Asked<'_>,
-        act: Act<'_>,
+        act: ScriptCall<'_>,
         log: &mut Vec<u8>,
     ) -> Result<Option<String>, ToolError> {
         let Asked { name, script, ready, memory, usage, depth, until, within_slot } = asked;
@@ -109,10 +110,10 @@ impl Pipeline {
         };
         let usage = Usage::within(usage);
         let services: Arc<dyn Answers> = Arc::new(Desk::of_hook(self, ready, memory, limits, &usage).at(depth));
-        let (grant, provided) = (&ready.grant, Provided::default());
-        let call = Invocation { argv: &[], stdin: Bytes::new(), grant, credentials: None, limits, provided };
+        let (grant, provided) = (&ready.grant, WasiExtras::default());
+        let call = GuestInput { argv: &[], stdin: Bytes::new(), grant, credentials: None, limits, extras: provided };
         let text = ScriptText { name, source: &script.source };
-        let Said { answer, stderr } =
+        let GuestOutput { result: answer, stderr, .. } =
             self.sandbox.interpret(&interpreter, text, act, call, Some(services), &usage).await;
         drop(slots);
         *log = stderr;
@@ -150,11 +151,12 @@ impl Pipeline {
     ///
     /// [`Error::Component`] where the interpreter cannot run.
     pub(crate) async fn check_scripts(&self) -> Result<Vec<Diagnostic>, Error> {
-        let tools = self.registry.tools().iter().zip(&self.ready).map(|(tool, ready)| (tool, ready, Entry::Run, None));
+        let tools =
+            self.registry.tools().iter().zip(&self.ready).map(|(tool, ready)| (tool, ready, EntryPoint::Run, None));
         let hooks = self
             .hooks
             .of_sources()
-            .map(|Scripted { hook, ready }| (&hook.tool, ready, Entry::Handle, hook.when.expression.as_deref()));
+            .map(|Scripted { hook, ready }| (&hook.tool, ready, EntryPoint::Handle, hook.when.expression.as_deref()));
         let mut problems = Vec::new();
         for (tool, ready, entry, when) in tools.chain(hooks) {
             let Body::Script(script) = &tool.body else { continue };
@@ -164,7 +166,7 @@ impl Pipeline {
             let text = ScriptText { name: &tool.name, source: &script.source };
             let limits = Limits::default();
             let wrong = self.sandbox.check_script(&interpreter, text, entry, when, &limits).await;
-            let wrong = wrong.unwrap_or_else(|error| vec![Wrong::anywhere(error.message)]);
+            let wrong = wrong.unwrap_or_else(|error| vec![ScriptProblem::anywhere(error.message)]);
             problems.extend(wrong.into_iter().map(|wrong| Diagnostic {
                 severity: Severity::Error,
                 path: path.to_path_buf(),
@@ -178,8 +180,8 @@ impl Pipeline {
 
 /// EventKind is wrong, with the tool or hook, and the place in the script where there is none in the file. The format's own texts
 /// name the script themselves.
-fn told(name: &str, entry: Entry, wrong: &Wrong, script: &Script) -> String {
-    let whose = if entry == Entry::Run { "tool" } else { "hook" };
+fn told(name: &str, entry: EntryPoint, wrong: &ScriptProblem, script: &Script) -> String {
+    let whose = if entry == EntryPoint::Run { "tool" } else { "hook" };
     let begins = format!("{whose} script {name:?}");
     match wrong.place() {
         _ if wrong.message.starts_with(&begins) => wrong.message.clone(),
@@ -191,7 +193,7 @@ fn told(name: &str, entry: Entry, wrong: &Wrong, script: &Script) -> String {
 }
 
 /// Where in its file a script went wrong, for people.
-fn placed(wrong: &Wrong, script: &Script, file: &std::path::Path) -> String {
+fn placed(wrong: &ScriptProblem, script: &Script, file: &std::path::Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     match wrong.place().map(|place| script.in_file(place).map_or((place, " of the script"), |place| (place, ""))) {
         Some((place, whose)) => format!("{name}:{}:{}{whose}: {}\n", place.line, place.column, wrong.message),

@@ -80,7 +80,7 @@ impl Pipeline {
 ///
 /// [`Outcome::Denied`] where that happened.
 pub(super) fn refuse_leak(ticket: &mut Ticket<'_>) -> Result<(), ToolError> {
-    let Some(name) = ticket.usage.ledger().leaked() else { return Ok(()) };
+    let Some(name) = ticket.usage.requests().leaked() else { return Ok(()) };
     ticket.denied(Denial { capability: format!("secret:{name}"), flag: None });
     Err(ToolError::new(Outcome::Denied, format!("a response held the secret `{name}`, so the answer is withheld")))
 }

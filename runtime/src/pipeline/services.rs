@@ -13,7 +13,9 @@ use crate::call::{Denial, Execution};
 use crate::delegate::Task;
 use crate::error::ToolError;
 use crate::policy::{Command, Grant, Sentence};
-use crate::sandbox::{Addition, Ended, Finished, How, Invocation, Left, Provided, Services, Usage};
+use crate::sandbox::{
+    ExecOptions, ExecOutcome, ExecOutput, GuestInput, GuestOutput, HostServices, Registration, Usage, WasiExtras,
+};
 use crate::schema;
 use crate::tool::{Body, Limits, Tool};
 
@@ -153,9 +155,9 @@ impl Desk {
         &self,
         program: String,
         arguments: Vec<String>,
-        how: How,
+        how: ExecOptions,
         fuel: Option<u64>,
-    ) -> Result<Left, String> {
+    ) -> Result<ExecOutcome, String> {
         let shown = super::clip(&program);
         let denied = |flag| Denial { capability: format!("exec:{shown}"), flag };
         if let Some(token) = program.chars().find(|c| SHELL.contains(c)) {
@@ -201,9 +203,10 @@ impl Desk {
         let place = self.usage.began(begun);
         let (usage, since) = (Usage::within(&self.usage), Instant::now());
         let stdin = Bytes::from(how.stdin);
-        let provided = Provided::default();
-        let call = Invocation { argv: &argv, stdin, grant: &grant, credentials: None, limits: &limits, provided };
-        let Finished { exit, stdout, stderr } = self.pipeline.sandbox.run(&code, call, &usage).await;
+        let provided = WasiExtras::default();
+        let call =
+            GuestInput { argv: &argv, stdin, grant: &grant, credentials: None, limits: &limits, extras: provided };
+        let GuestOutput { result: exit, stdout, stderr } = self.pipeline.sandbox.run(&code, call, &usage).await;
         let took = since.elapsed();
         self.usage.ended(place, |execution| {
             execution.ms = (took.as_secs_f64() * 1e6).round() / 1e3;
@@ -218,8 +221,8 @@ impl Desk {
             Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
         };
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        let ended = Ended { exit_code, stdout: text(stdout), stderr: text(stderr), duration_ms };
-        Ok(Left { ended, fuel: usage.fuel.load(Relaxed) })
+        let ended = ExecOutput { exit_code, stdout: text(stdout), stderr: text(stderr), duration_ms };
+        Ok(ExecOutcome { output: ended, fuel: usage.fuel.load(Relaxed) })
     }
 
     async fn hand_on(&self, task: String) -> Result<String, String> {
@@ -232,14 +235,14 @@ impl Desk {
     }
 }
 
-impl Services for Desk {
+impl HostServices for Desk {
     fn exec(
         &self,
         program: String,
         arguments: Vec<String>,
-        how: How,
+        how: ExecOptions,
         fuel: Option<u64>,
-    ) -> BoxFuture<'_, Result<Left, String>> {
+    ) -> BoxFuture<'_, Result<ExecOutcome, String>> {
         Box::pin(self.execute(program, arguments, how, fuel))
     }
 
@@ -255,7 +258,7 @@ impl Services for Desk {
         Box::pin(self.hand_on(task))
     }
 
-    fn register(&self, what: Addition, definition: String) -> Result<(), String> {
+    fn register(&self, what: Registration, definition: String) -> Result<(), String> {
         self.grant.rights().meta().map_err(|denial| self.refused(denial, "permission denied by the grant"))?;
         let name = self.tool.as_ref().ok_or("only the script of a tool adds to its run")?;
         if self.memory.is_open() {

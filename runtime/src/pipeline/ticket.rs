@@ -342,8 +342,8 @@ impl<'p> Ticket<'p> {
         receipt.disk_bytes = usage.disk_bytes.load(Relaxed);
         receipt.disk_entries = usage.disk_entries.load(Relaxed);
         receipt.truncated = usage.truncated.load(Relaxed);
-        receipt.network = usage.ledger().told();
-        receipt.denied.extend(usage.ledger().denials());
+        receipt.network = usage.requests().summary();
+        receipt.denied.extend(usage.requests().denials());
         receipt.denied.extend(usage.denials().into_iter().map(|(access, path)| self.denial(access, &path)));
         receipt.denied.extend(usage.refusals());
         receipt.denied.extend(self.missed_folders(outcome));
@@ -356,7 +356,7 @@ impl<'p> Ticket<'p> {
         receipt.tokens = usage.tokens.load(Relaxed);
         receipt.parts = self.parts;
         receipt.dropped_parts = usage.dropped_parts.load(Relaxed);
-        receipt.secrets = usage.ledger().secrets();
+        receipt.secrets = usage.requests().secrets();
         if let Some(scanner) = self.secrets.and_then(Secrets::scanner) {
             secret::mask_receipt(&mut receipt, &scanner);
         }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::error::ToolError;
 use crate::observe::EventKind;
-use crate::sandbox::{Invocation, Program, Returned};
+use crate::sandbox::{GuestInput, GuestOutput, Program};
 use crate::tool::typed::Typed;
 
 use super::rich::showing;
@@ -28,15 +28,16 @@ impl Pipeline {
         let Given { checked, credentials, limits } = given;
         let (attendant, mut receiver) = self.attendant(work.ready, program, context, ticket);
         let (grant, provided) = (&work.ready.grant, self.provided(work, program, context));
-        let call = Invocation { argv: &[], stdin: Bytes::new(), grant, credentials, limits, provided };
+        let call = GuestInput { argv: &[], stdin: Bytes::new(), grant, credentials, limits, extras: provided };
         let (usage, before) = (ticket.usage.clone(), ticket.usage.refusals().len());
         let run = self.sandbox.run_typed(program, &typed.function, &checked.value, call, attendant, &usage);
-        let Returned { ended, log } = showing(&mut receiver, ticket, unless_cancelled(context.turn, run)).await?;
+        let GuestOutput { result: ended, stderr: log, .. } =
+            showing(&mut receiver, ticket, unless_cancelled(context.turn, run)).await?;
         let log = ticket.text(log);
         ticket.log(log);
         secret::refuse_leak(ticket)?;
         // EventKind fails right after a request failed, fails for that reason.
-        let returned = ended.map_err(|error| ticket.usage.ledger().blame(error));
+        let returned = ended.map_err(|error| ticket.usage.requests().attribute(error));
         let returned = returned.map_err(|error| after_refusal(error, &ticket.usage, before))?;
         let bytes = ticket.usage.stdout.load(Relaxed);
         ticket.tell(EventKind::Progress { bytes });

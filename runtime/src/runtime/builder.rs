@@ -20,7 +20,7 @@ use crate::pipeline::{Hooks, Interpreters, Listener, Memory, Pipeline, Scheduler
 use crate::policy::{self, Allowed, Approval, Approver, Policy, Secrets};
 use crate::results::Results;
 use crate::sandbox::compiler::Compiler;
-use crate::sandbox::{Certificates, Client, Sandbox};
+use crate::sandbox::{Certificates, HttpClient, Sandbox};
 use crate::source;
 use crate::tool::{Access, Body, Builtin, LimitRequest, Limits, ScriptedHook, Tool};
 
@@ -193,7 +193,7 @@ impl Builder {
                 self.concurrency,
                 self.compile_cache,
                 self.compiler,
-                Client::new(self.name_servers, self.roots),
+                HttpClient::new(self.name_servers, self.roots),
             )?),
             slots: std::array::from_fn(|_| Semaphore::new(self.concurrency as usize)),
             waiting: AtomicUsize::new(0),

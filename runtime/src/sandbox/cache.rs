@@ -1,5 +1,6 @@
-//! Compiled code, loaded, and kept between runs in a private folder. A file counts only if it carries the seal of this folder's own
-//! key over its name and every byte; anything else (damaged, foreign, of another engine) is ignored and made again.
+//! Compiled code, loaded and cached between runs in a private folder. A file is used only if it carries a seal, made
+//! with the folder's own key, over its name and every byte; any other file (damaged, foreign, or of another engine) is
+//! ignored and replaced.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -13,21 +14,21 @@ use wasmtime::{Engine, Module};
 use crate::owner_only;
 
 const KEY_FILE: &str = "key";
-/// Who compiled: another version may compile programs in another way.
-const MADE_BY: &str = concat!("toolcrib ", env!("CARGO_PKG_VERSION"));
-const SEAL: usize = blake3::OUT_LEN;
+/// Version that compiled: another version may compile a program in another way.
+const COMPILED_BY: &str = concat!("toolcrib ", env!("CARGO_PKG_VERSION"));
+const SEAL_LEN: usize = blake3::OUT_LEN;
 
-/// The two forms of a program. The form is part of the name under which code is kept, and so of what is sealed: code of the
-/// one is never loaded as the other.
+/// Form of a program. It is part of the file name in the cache and therefore sealed: code of one form is never loaded
+/// as the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Component,
-    /// A core module.
+    /// Core module.
     Module,
 }
 
 impl Form {
-    /// The form of a program's bytes.
+    /// Returns the form of a program.
     pub(super) fn of(program: &[u8]) -> Self {
         if Parser::is_component(program) { Self::Component } else { Self::Module }
     }
@@ -49,20 +50,19 @@ impl Cache {
         Self { folder, key: OnceLock::new() }
     }
 
-    /// The compiled program of this digest, if the cache holds one that it sealed itself for this very engine.
+    /// Returns the compiled program of this digest, if the cache contains one that it sealed itself for this engine.
     pub(super) fn get(&self, engine: &Engine, digest: &str, form: Form) -> Option<Code> {
         let name = name(engine, digest, form);
         let file = fs::read(self.folder.join(&name)).ok()?;
-        let (seal, code) = file.split_at_checked(SEAL)?;
-        // The comparison takes the same time wherever the two differ.
+        let (seal, code) = file.split_at_checked(SEAL_LEN)?;
+        // The comparison takes constant time.
         if self.seal(&name, code)? != blake3::Hash::from_slice(seal).ok()? {
             return None;
         }
         load(engine, code, form).ok()
     }
 
-    /// Keeps the code of a program that was loaded from it, whole or not at all. A cache that cannot be written costs
-    /// time and nothing else.
+    /// Stores the code of a program, whole or not at all. A cache that cannot be written only costs time.
     pub(super) fn put(&self, engine: &Engine, digest: &str, form: Form, code: &[u8]) {
         let name = name(engine, digest, form);
         let Some(seal) = self.seal(&name, code) else { return };
@@ -72,18 +72,19 @@ impl Cache {
     fn seal(&self, name: &str, code: &[u8]) -> Option<blake3::Hash> {
         let key = self.key.get_or_init(|| key(&self.folder).ok()).as_ref()?;
         let mut hasher = blake3::Hasher::new_keyed(key);
-        hasher.update(MADE_BY.as_bytes()).update(b"\0").update(name.as_bytes()).update(b"\0").update(code);
+        hasher.update(COMPILED_BY.as_bytes()).update(b"\0").update(name.as_bytes()).update(b"\0").update(code);
         Some(hasher.finalize())
     }
 }
 
-/// The program of compiled code, of the form that it was compiled from. Its bytes come from three places alone, in each of which this very program made them:
-/// the engine of this process, a process of this program that the embedder started to compile, and which wrote them into a
-/// pipe that both of them alone hold, and a file under the seal.
+/// Loads compiled code in the form that it was compiled from. The bytes have one of three sources, and this program
+/// made them in each: the engine of this process; a process of this program that the embedder started to compile,
+/// through a pipe that only the two share; a sealed file.
 #[expect(unsafe_code, reason = "machine code is loaded only where this program has made it: see above")]
 pub(super) fn load(engine: &Engine, code: &[u8], form: Form) -> wasmtime::Result<Code> {
-    // SAFETY: this program wrote these bytes after compiling them itself; the seal proves it of a file, and the embedder
-    // vouches for his compiler as for the rest of his process. The engine checks their version, target, settings and form.
+    // SAFETY: this program wrote these bytes after compiling them itself. The seal proves it for a file, and the
+    // embedder is trusted for its compiler as for the rest of its process. The engine checks their version, target,
+    // settings and form.
     unsafe {
         match form {
             Form::Component => Component::deserialize(engine, code).map(Code::Component),
@@ -92,11 +93,12 @@ pub(super) fn load(engine: &Engine, code: &[u8], form: Form) -> wasmtime::Result
     }
 }
 
-/// One file for each program, engine and configuration. The form stands in it, so that what an earlier version made of a
-/// core module is not found.
+/// Returns the file name of a program for one engine and configuration. It contains the form, so that code that an
+/// earlier version compiled from a core module is not found.
 fn name(engine: &Engine, digest: &str, form: Form) -> String {
     use std::hash::{Hash, Hasher};
-    // The hash need not resist anybody, for the seal does; it only keeps engines apart, which `deserialize` checks too.
+    // The hash does not have to be cryptographic, because the seal is: it only separates engines, which `deserialize`
+    // checks too.
     let mut hasher = std::hash::DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
     let form = match form {
@@ -106,7 +108,7 @@ fn name(engine: &Engine, digest: &str, form: Form) -> String {
     format!("{}-{:016x}{form}.cwasm", digest.trim_start_matches("sha256:"), hasher.finish())
 }
 
-/// The folder's key, made at first use. A folder or key that others may write is not trusted.
+/// Returns the folder's key, generated at first use. A folder or key that others can write is not trusted.
 fn key(folder: &Path) -> io::Result<[u8; blake3::KEY_LEN]> {
     owner_only::make_folder(folder)?;
     owner_only::refuse_shared(folder)?;
@@ -116,7 +118,7 @@ fn key(folder: &Path) -> io::Result<[u8; blake3::KEY_LEN]> {
         getrandom::fill(&mut fresh).map_err(io::Error::other)?;
         let mut file = owner_only::unfinished(folder)?;
         file.write_all(&fresh)?;
-        // Where another process was faster, its key is the folder's key.
+        // If another process was faster, its key is the folder's key.
         let _ = file.persist_noclobber(&path);
     }
     owner_only::refuse_shared(&path)?;
@@ -138,7 +140,7 @@ fn write_whole(folder: &Path, name: &str, parts: &[&[u8]]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// The shortest program of each form: its header alone.
+    /// Shortest program of each form: its header alone.
     const PROGRAMS: [(Form, [u8; 8]); 2] =
         [(Form::Component, *b"\0asm\x0d\0\x01\0"), (Form::Module, *b"\0asm\x01\0\0\0")];
 
@@ -156,9 +158,9 @@ mod tests {
             cache.put(&engine, &digest, form, &code);
             assert!(cache.get(&engine, &digest, form).is_some());
             assert!(cache.get(&engine, &digest, other).is_none());
-            // Nor where somebody gives the file the other's name.
-            let kept = |form| cache.folder.join(name(&engine, &digest, form));
-            fs::rename(kept(form), kept(other)).unwrap();
+            // Nor if the file is renamed to the other form.
+            let path = |form| cache.folder.join(name(&engine, &digest, form));
+            fs::rename(path(form), path(other)).unwrap();
             assert!(cache.get(&engine, &digest, other).is_none());
         }
     }

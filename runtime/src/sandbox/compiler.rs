@@ -1,12 +1,60 @@
-//! Compiling in a place that can be stopped. A program of a few kilobytes can make a compiler work for ever and fill all
-//! memory, and a compiler cannot be stopped from within: an embedder who has processes gives a [`Compiler`] that does the
-//! work in one, with limits of its own, and kills it at its bound. This module knows the work and how it is told to
-//! another process; of processes it knows nothing.
+//! Bounded compilation. A program of a few kilobytes can keep a compiler busy without end or fill all memory, and a compiler
+//! cannot be interrupted from within. An embedder can therefore supply a [`Compiler`] that compiles in a separate process
+//! with limits of its own and kills it when a limit is exceeded. This module defines the job and the protocol between the
+//! two processes; starting and limiting a process is left to the embedder.
 //!
-//! The one side gives each [`Job`] to a process of the same program, with [`Job::send`], and gives back what that process
-//! wrote, byte for byte. The other side is [`serve`], or [`Job::receive`] and [`Job::perform`].
+//! The parent writes each [`Job`] to a child process of the same program with [`Job::send`] and returns the child's output
+//! unchanged. The child calls [`serve`], or [`Job::receive`] and [`Job::perform`].
+//!
+//! # Example
+//!
+//! A compiler that runs the embedder's own program with the argument `compile`. The limits on its time and memory are left
+//! out.
+//!
+//! ```no_run
+//! use std::io::{Read, stdin, stdout};
+//! use std::process::{Command, Stdio};
+//! use std::sync::Arc;
+//!
+//! use toolcrib::compiler::{CompileError, Compiler, Job, serve};
+//! use toolcrib::runtime::Runtime;
+//!
+//! struct ChildProcess;
+//!
+//! impl ChildProcess {
+//!     fn run(job: &Job<'_>) -> std::io::Result<Vec<u8>> {
+//!         let mut child = Command::new(std::env::current_exe()?)
+//!             .arg("compile")
+//!             .stdin(Stdio::piped())
+//!             .stdout(Stdio::piped())
+//!             .spawn()?;
+//!         let (input, output) = (child.stdin.take(), child.stdout.take());
+//!         job.send(input.expect("standard input is piped"))?;
+//!         let mut answer = Vec::new();
+//!         let max = job.max_answer_bytes() as u64;
+//!         output.expect("standard output is piped").take(max).read_to_end(&mut answer)?;
+//!         child.wait()?;
+//!         Ok(answer)
+//!     }
+//! }
+//!
+//! impl Compiler for ChildProcess {
+//!     fn compile(&self, job: &Job<'_>) -> Result<Vec<u8>, CompileError> {
+//!         ChildProcess::run(job).map_err(|error| CompileError::system("the compiler process failed").caused_by(error))
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! if std::env::args().nth(1).as_deref() == Some("compile") {
+//!     return Ok(serve(stdin().lock(), stdout().lock())?);
+//! }
+//! let runtime = Runtime::builder().source("tools.json").compiler(Arc::new(ChildProcess)).build()?;
+//! # Ok(())
+//! # }
+//! ```
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,65 +65,101 @@ use crate::source::MAX_PROGRAM_BYTES;
 use super::cache::Form;
 use super::engine;
 
-/// How both sides begin: another version may ask for another thing, or make another thing of it.
+/// First bytes of a job and of an answer. They contain the version, because another version may have another protocol.
 const GREETING: &[u8] = concat!("toolcrib ", env!("CARGO_PKG_VERSION"), " compiles\n").as_bytes();
-/// The most bytes of compiled code, whatever the program.
+/// Maximum number of bytes of compiled code of any program.
 const MAX_CODE_BYTES: usize = 512 << 20;
-/// The most bytes of compiled code for each byte of a program. Real ones take three to ten; a segment of data at the far
-/// end of a memory makes megabytes of a few bytes.
-const CODE_FOR_EACH_BYTE: usize = 64;
-/// The bytes of compiled code that every program may have: one memory as the engine lays it out, whole.
-const CODE_OF_ANY: usize = 16 << 20;
-/// The most bytes of a text that says why there is no code.
+/// Maximum number of bytes of compiled code per byte of a program. Real programs need three to ten; a data segment at the
+/// end of a memory turns a few bytes into megabytes.
+const CODE_BYTES_PER_PROGRAM_BYTE: usize = 64;
+/// Number of bytes of compiled code that every program may have: one whole memory in the engine's layout.
+const BASE_CODE_BYTES: usize = 16 << 20;
+/// Maximum length of an error text in bytes.
 const MAX_REASON_BYTES: usize = 4 << 10;
-/// A number of bytes, as it is written.
-const NUMBER: usize = size_of::<u64>();
-/// What an answer is made of, before its bytes: the greeting, how it ended, how many bytes follow.
-const ANSWER_HEAD: usize = GREETING.len() + 1 + NUMBER;
+/// Length of an encoded byte count.
+const LENGTH_LEN: usize = size_of::<u64>();
+/// Length of the head of an answer: the greeting, the status, and the number of bytes that follow.
+const ANSWER_HEAD_LEN: usize = GREETING.len() + 1 + LENGTH_LEN;
 
-/// Who compiles programs in a place of their own. See the [module](self) for what it has to do.
+/// Compiler that runs in a place of its own. The [module](self) describes its task.
 pub trait Compiler: Send + Sync {
-    /// Does a job, and gives what [`Job::perform`] wrote. It blocks for as long as that takes, and may be called on many
-    /// threads at once. It must not outlast the place in which the work is done: when it returns, the work has ended.
+    /// Performs a job and returns the bytes that [`Job::perform`] wrote. This method blocks, is called on several threads at
+    /// once, and returns only after the process that compiled has ended.
     ///
     /// # Errors
     ///
-    /// Why there is no answer.
-    fn compile(&self, job: &Job<'_>) -> Result<Vec<u8>, Failure>;
+    /// [`CompileError::Program`] if the program exceeded a limit, [`CompileError::System`] if there is no answer for another
+    /// reason.
+    fn compile(&self, job: &Job<'_>) -> Result<Vec<u8>, CompileError>;
 }
 
-/// Why a program was not compiled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
-    /// It is the program's fault, and stays so: what is wrong with it, or which bound its compilation has passed.
+/// Reason why a program was not compiled.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// The program is at fault: it is invalid, or its compilation exceeded a limit. It is not compiled again.
+    #[error("{0}")]
     Program(String),
-    /// It is the system's fault, which may pass: the next call tries again.
-    System(String),
+    /// The system is at fault. The next call compiles the program again.
+    #[error("{message}")]
+    System {
+        /// Description of the failure, without the text of its cause.
+        message: String,
+        /// Cause of the failure, if known.
+        #[source]
+        source: Option<Box<dyn Error + Send + Sync>>,
+    },
 }
 
-/// A program that is to be compiled.
+impl CompileError {
+    /// Creates an error of the system without a cause.
+    pub fn system(message: impl Into<String>) -> Self {
+        Self::System { message: message.into(), source: None }
+    }
+
+    /// Adds a cause to an error of the system. An error of a program has no cause and stays as it is.
+    #[must_use]
+    pub fn caused_by(self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        match self {
+            Self::System { message, .. } => Self::System { message, source: Some(cause.into()) },
+            program => program,
+        }
+    }
+
+    /// Returns the text of the error and of its cause.
+    pub(crate) fn text(&self) -> String {
+        match self.source() {
+            Some(cause) => format!("{self}: {cause}"),
+            None => self.to_string(),
+        }
+    }
+}
+
+/// Program to compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job<'a> {
     pub(super) program: Cow<'a, [u8]>,
-    /// Whether the code is to count fuel, which another code does than one that does not.
+    /// `true` if the code counts fuel, which changes the generated code.
     pub(super) counts_fuel: bool,
 }
 
 impl Job<'_> {
-    /// The most bytes of an answer to it, in proportion to the program: one that is longer is not to be held.
+    /// Returns the maximum length of an answer in bytes, in proportion to the program. A longer answer can be discarded
+    /// unread.
     pub fn max_answer_bytes(&self) -> usize {
-        ANSWER_HEAD + self.max_code_bytes()
+        ANSWER_HEAD_LEN + self.max_code_bytes()
     }
 
     fn max_code_bytes(&self) -> usize {
-        self.program.len().saturating_mul(CODE_FOR_EACH_BYTE).saturating_add(CODE_OF_ANY).min(MAX_CODE_BYTES)
+        let bytes = self.program.len().saturating_mul(CODE_BYTES_PER_PROGRAM_BYTE);
+        bytes.saturating_add(BASE_CODE_BYTES).min(MAX_CODE_BYTES)
     }
 
     /// Writes the job for [`Job::receive`].
     ///
     /// # Errors
     ///
-    /// What the other side's pipe answered.
+    /// The error of the writer.
     pub fn send(&self, mut to: impl Write) -> io::Result<()> {
         to.write_all(GREETING)?;
         to.write_all(&[u8::from(self.counts_fuel)])?;
@@ -84,15 +168,15 @@ impl Job<'_> {
         to.flush()
     }
 
-    /// Reads a job, and nothing that follows it.
+    /// Reads a job, and no byte after it.
     ///
     /// # Errors
     ///
-    /// Where the other side is another version, or what it sent is no job.
+    /// The error of the reader; [`io::ErrorKind::InvalidData`] if the sender has another version or sent no job.
     pub fn receive(mut from: impl Read) -> io::Result<Job<'static>> {
-        let mut head = [0; ANSWER_HEAD];
+        let mut head = [0; ANSWER_HEAD_LEN];
         from.read_exact(&mut head)?;
-        let (counts_fuel, size) = match head_of(&head) {
+        let (counts_fuel, size) = match parse_head(&head) {
             Some((fuel @ (0 | 1), size)) if size <= MAX_PROGRAM_BYTES => (fuel == 1, size),
             _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "no job of this version")),
         };
@@ -101,52 +185,52 @@ impl Job<'_> {
         Ok(Job { program: program.into(), counts_fuel })
     }
 
-    /// Compiles, and writes the code, or why there is none.
+    /// Compiles the program, and writes its code or the reason why there is none.
     ///
     /// # Errors
     ///
-    /// What the other side's pipe answered.
+    /// The error of the writer.
     pub fn perform(&self, mut to: impl Write) -> io::Result<()> {
-        // A compiler that breaks is the program's doing, and is told like any other refusal.
-        let made = catch_unwind(AssertUnwindSafe(|| {
+        // A panic of the compiler is caused by the program, and reported as its error.
+        let code = catch_unwind(AssertUnwindSafe(|| {
             let engine = engine::for_compiling(self.counts_fuel).map_err(|error| format!("{error:#}"))?;
-            compiled(&engine, &self.program).and_then(|code| self.within(code))
+            compiled(&engine, &self.program).and_then(|code| self.check_size(code))
         }));
-        let made = made.unwrap_or_else(|_| Err("the compiler broke on it".to_owned()));
-        let (refused, bytes) = match &made {
+        let code = code.unwrap_or_else(|_| Err("the compiler broke on it".to_owned()));
+        let (status, bytes) = match &code {
             Ok(code) => (0, code.as_slice()),
             Err(reason) => (1, &reason.as_bytes()[..reason.len().min(MAX_REASON_BYTES)]),
         };
         to.write_all(GREETING)?;
-        to.write_all(&[refused])?;
+        to.write_all(&[status])?;
         to.write_all(&(bytes.len() as u64).to_le_bytes())?;
         to.write_all(bytes)?;
         to.flush()
     }
 
-    /// The code, where it is not too large: that is the program's doing, and no other attempt makes it smaller.
-    fn within(&self, code: Vec<u8>) -> Result<Vec<u8>, String> {
-        let (found, most) = (code.len(), self.max_code_bytes());
-        if found <= most {
+    /// Refuses code that is too large. Another attempt would not make it smaller.
+    fn check_size(&self, code: Vec<u8>) -> Result<Vec<u8>, String> {
+        let (found, max) = (code.len(), self.max_code_bytes());
+        if found <= max {
             return Ok(code);
         }
         Err(format!(
-            "its code has {found} bytes when it is compiled, and at most {most} are taken of a program of {} bytes",
+            "its code has {found} bytes when it is compiled, and at most {max} are taken of a program of {} bytes",
             self.program.len()
         ))
     }
 }
 
-/// Does one job: the whole of what the other process has to do.
+/// Receives and performs one job: the complete task of a compiler process.
 ///
 /// # Errors
 ///
-/// Where no job arrives, or nobody takes the answer.
+/// The error of the reader or the writer; [`io::ErrorKind::InvalidData`] if no job of this version arrives.
 pub fn serve(from: impl Read, to: impl Write) -> io::Result<()> {
     Job::receive(from)?.perform(to)
 }
 
-/// The code of a program, compiled here and now.
+/// Compiles a program in this process.
 pub(super) fn compiled(engine: &Engine, program: &[u8]) -> Result<Vec<u8>, String> {
     let code = match Form::of(program) {
         Form::Component => engine.precompile_component(program),
@@ -155,22 +239,23 @@ pub(super) fn compiled(engine: &Engine, program: &[u8]) -> Result<Vec<u8>, Strin
     code.map_err(|error| format!("{error:#}"))
 }
 
-/// The code in an answer.
-pub(super) fn code(mut answer: Vec<u8>) -> Result<Vec<u8>, Failure> {
-    let cut = || Failure::System("the compiler's answer is not whole, or of another version".to_owned());
-    let (refused, size) = answer.split_at_checked(ANSWER_HEAD).and_then(|(head, _)| head_of(head)).ok_or_else(cut)?;
-    // Moved to the front where it lies: code can be large, and there is no second copy of it.
-    answer.drain(..ANSWER_HEAD);
-    match refused {
-        _ if answer.len() != size => Err(cut()),
+/// Returns the code in an answer.
+pub(super) fn code(mut answer: Vec<u8>) -> Result<Vec<u8>, CompileError> {
+    let invalid = || CompileError::system("the compiler's answer is not whole, or of another version");
+    let head = answer.split_at_checked(ANSWER_HEAD_LEN).and_then(|(head, _)| parse_head(head));
+    let (status, size) = head.ok_or_else(invalid)?;
+    // Moved in place: code can be large, and a second copy of it would double the memory.
+    answer.drain(..ANSWER_HEAD_LEN);
+    match status {
+        _ if answer.len() != size => Err(invalid()),
         0 => Ok(answer),
-        1 if size <= MAX_REASON_BYTES => Err(Failure::Program(String::from_utf8_lossy(&answer).into_owned())),
-        _ => Err(cut()),
+        1 if size <= MAX_REASON_BYTES => Err(CompileError::Program(String::from_utf8_lossy(&answer).into_owned())),
+        _ => Err(invalid()),
     }
 }
 
-/// The byte and the number of bytes that follow the greeting, where it is ours.
-fn head_of(head: &[u8]) -> Option<(u8, usize)> {
+/// Returns the byte after the greeting and the number of bytes that follow; `None` if the greeting is another.
+fn parse_head(head: &[u8]) -> Option<(u8, usize)> {
     let (byte, size) = head.strip_prefix(GREETING)?.split_first()?;
     Some((*byte, usize::try_from(u64::from_le_bytes(size.try_into().ok()?)).ok()?))
 }
@@ -201,31 +286,31 @@ mod tests {
 
     #[test]
     fn what_is_no_program_is_refused_in_words() {
-        let Err(Failure::Program(why)) = code(answered(b"\0asm\x0d\0\x01\0nonsense", false)) else { panic!() };
-        assert!(!why.is_empty(), "{why}");
+        let Err(CompileError::Program(reason)) = code(answered(b"\0asm\x0d\0\x01\0nonsense", false)) else { panic!() };
+        assert!(!reason.is_empty(), "{reason}");
     }
 
     #[test]
     fn an_answer_may_be_as_long_as_the_program_lets_expect() {
-        let most = |bytes: usize| Job { program: vec![0; bytes].into(), counts_fuel: false }.max_answer_bytes();
-        assert_eq!(most(0), ANSWER_HEAD + (16 << 20));
-        assert_eq!(most(1 << 20), ANSWER_HEAD + (80 << 20));
-        assert_eq!(most(MAX_PROGRAM_BYTES), ANSWER_HEAD + MAX_CODE_BYTES);
+        let max = |bytes: usize| Job { program: vec![0; bytes].into(), counts_fuel: false }.max_answer_bytes();
+        assert_eq!(max(0), ANSWER_HEAD_LEN + (16 << 20));
+        assert_eq!(max(1 << 20), ANSWER_HEAD_LEN + (80 << 20));
+        assert_eq!(max(MAX_PROGRAM_BYTES), ANSWER_HEAD_LEN + MAX_CODE_BYTES);
         let job = Job { program: NOTHING[..].into(), counts_fuel: false };
-        assert!(job.within(vec![0; job.max_code_bytes()]).is_ok());
-        assert!(job.within(vec![0; job.max_code_bytes() + 1]).unwrap_err().contains("of a program of 8 bytes"));
+        assert!(job.check_size(vec![0; job.max_code_bytes()]).is_ok());
+        assert!(job.check_size(vec![0; job.max_code_bytes() + 1]).unwrap_err().contains("of a program of 8 bytes"));
     }
 
     #[test]
     fn no_part_and_no_foreign_answer_is_taken() {
         let whole = answered(&NOTHING, false);
         for cut in 0..whole.len() {
-            assert!(matches!(code(whole[..cut].to_vec()), Err(Failure::System(_))), "{cut}");
+            assert!(matches!(code(whole[..cut].to_vec()), Err(CompileError::System { .. })), "{cut}");
         }
         let mut longer = whole.clone();
         longer.push(0);
         assert!(code(longer).is_err());
-        for place in 0..ANSWER_HEAD {
+        for place in 0..ANSWER_HEAD_LEN {
             let mut other = whole.clone();
             other[place] ^= 0x40;
             assert!(code(other).is_err(), "{place}");
@@ -240,7 +325,7 @@ mod tests {
             assert!(Job::receive(&sent[..cut]).is_err(), "{cut}");
         }
         let size = GREETING.len() + 1;
-        sent[size..size + NUMBER].copy_from_slice(&u64::MAX.to_le_bytes());
+        sent[size..size + LENGTH_LEN].copy_from_slice(&u64::MAX.to_le_bytes());
         assert!(Job::receive(sent.as_slice()).is_err(), "a size that no program has");
     }
 }

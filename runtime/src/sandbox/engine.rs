@@ -1,5 +1,5 @@
-//! The engine, configured once: epochs for deadlines, a pool of instances where the system has room for one, and a
-//! second engine that counts fuel, made when the first tool asks for it.
+//! The engine and its configuration: epochs for deadlines, a pool of instances if the system has the address space, and
+//! a second engine that counts fuel, created for the first tool that needs it.
 
 use std::sync::OnceLock;
 
@@ -9,64 +9,66 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 use crate::error::Error;
 use crate::tool::Limits;
 
-use super::epoch::{Ticker, Ticking};
-use super::host::Host;
-use super::linker;
+use super::epoch::{EpochTicker, TickGuard};
+use super::state::CallState;
+use super::wasi;
 
-/// What a pooled slot keeps resident, where the kernel tells which pages were written.
+/// Number of bytes that a pooled slot keeps resident, if the kernel reports which pages were written.
 const KEEP_RESIDENT: usize = 256 << 10;
 
-/// An engine with everything a guest may import.
-pub(super) struct Room {
+/// Engine with the linker of all WASI imports.
+pub(super) struct GuestEngine {
     pub(super) engine: Engine,
-    pub(super) linker: Linker<Host>,
-    ticker: Ticker,
+    pub(super) linker: Linker<CallState>,
+    ticker: EpochTicker,
 }
 
-/// The two engines.
-pub(super) struct Rooms {
-    plain: Room,
-    metered: OnceLock<Result<Room, String>>,
+/// Engine without fuel, and engine with fuel.
+pub(super) struct EngineSet {
+    plain: GuestEngine,
+    metered: OnceLock<Result<GuestEngine, String>>,
     slots: u32,
 }
 
-impl Rooms {
+impl EngineSet {
     pub(super) fn new(slots: u32) -> Result<Self, Error> {
-        let plain = Room::new(slots, false).map_err(|error| Error::Engine(format!("{error:#}")))?;
+        let plain = GuestEngine::new(slots, false).map_err(|error| Error::Engine(format!("{error:#}")))?;
         Ok(Self { plain, metered: OnceLock::new(), slots })
     }
 
-    /// The engine that counts fuel, or the faster one that does not.
-    pub(super) fn room(&self, counts_fuel: bool) -> Result<&Room, Error> {
+    /// Returns the engine that counts fuel, or the faster one that does not.
+    pub(super) fn get(&self, counts_fuel: bool) -> Result<&GuestEngine, Error> {
         if !counts_fuel {
             return Ok(&self.plain);
         }
-        let made = self.metered.get_or_init(|| Room::new(self.slots, true).map_err(|error| format!("{error:#}")));
-        made.as_ref().map_err(|error| Error::Engine(error.clone()))
+        let created =
+            self.metered.get_or_init(|| GuestEngine::new(self.slots, true).map_err(|error| format!("{error:#}")));
+        created.as_ref().map_err(|error| Error::Engine(error.clone()))
     }
 }
 
-impl Room {
+impl GuestEngine {
     fn new(slots: u32, counts_fuel: bool) -> wasmtime::Result<Self> {
         let mut config = config(counts_fuel);
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots)));
-        // A system that is short of address space runs without a pool, slower and no less safe.
+        // A system without enough address space runs without a pool: slower, and equally safe.
         let engine = Engine::new(&config).or_else(|_| {
             config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
             Engine::new(&config)
         })?;
-        let linker = linker::command(&engine)?;
-        let ticker = Ticker::start(engine.clone())?;
+        let mut linker = Linker::new(&engine);
+        wasi::add_to_linker(&mut linker)?;
+        let ticker = EpochTicker::start(engine.clone())?;
         Ok(Self { engine, linker, ticker })
     }
 
-    /// Keeps the epochs coming while a call runs.
-    pub(super) fn tick(&self) -> Ticking<'_> {
+    /// Advances the epoch until the guard is dropped.
+    pub(super) fn tick(&self) -> TickGuard<'_> {
         self.ticker.tick()
     }
 }
 
-/// An engine that only compiles, for the engine that runs: the same code, and no address space kept for instances.
+/// Creates an engine that only compiles. It generates the same code, and reserves no address space for instances.
 pub(super) fn for_compiling(counts_fuel: bool) -> wasmtime::Result<Engine> {
     Engine::new(&config(counts_fuel))
 }
@@ -86,21 +88,21 @@ fn config(counts_fuel: bool) -> Config {
     config
 }
 
-/// How many instances there is room for beside one for each call and one for each program that its script runs: those of
-/// hooks that judge such a program, and of agents that wait for others.
-const BESIDES: u32 = 64;
+/// Number of instances beyond one per call and one per program that its script runs: hooks that judge such a program,
+/// and agents that wait for others.
+const EXTRA_INSTANCES: u32 = 64;
 
 fn pool(slots: u32) -> PoolingAllocationConfig {
-    let slots = slots * 2 + BESIDES;
+    let instances = slots * 2 + EXTRA_INSTANCES;
     let mut pool = PoolingAllocationConfig::default();
-    pool.total_component_instances(slots)
+    pool.total_component_instances(instances)
         .max_core_instances_per_component(Limits::INSTANCES)
         .max_memories_per_component(Limits::MEMORIES)
         .max_tables_per_component(Limits::TABLES)
-        .total_core_instances(slots * Limits::INSTANCES)
-        .total_memories(slots * Limits::MEMORIES)
-        .total_tables(slots * Limits::TABLES)
-        .total_stacks(slots)
+        .total_core_instances(instances * Limits::INSTANCES)
+        .total_memories(instances * Limits::MEMORIES)
+        .total_tables(instances * Limits::TABLES)
+        .total_stacks(instances)
         .table_elements(1 << 16)
         .max_memory_size(1 << 32);
     if PoolingAllocationConfig::is_pagemap_scan_available() {

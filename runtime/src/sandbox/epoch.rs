@@ -1,21 +1,24 @@
-//! The clock behind deadlines: one thread that advances the engine's epoch while calls run, and waits while none do.
+//! The clock behind deadlines: one thread that advances the engine's epoch while calls run, and sleeps while there are
+//! none.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wasmtime::Engine;
 
-/// How often a guest that computes is looked at, and so how late its deadline may be noticed.
+use crate::tool::Limits;
+
+/// Interval at which a computing guest is interrupted: its deadline is noticed at most this much later.
 const TICK: Duration = Duration::from_millis(5);
-/// How often where many calls run: they take turns of one tick, and each has its turn soon after its deadline only if
-/// those of the others are short.
+/// Interval with many concurrent calls. They take turns of one tick, so that short ticks let each one run soon after
+/// its deadline.
 const MIN_TICK: Duration = Duration::from_millis(1);
 
-pub(super) struct Ticker(Arc<Shared>);
+pub(super) struct EpochTicker(Arc<Shared>);
 
-/// Epochs advance for as long as one of these is held.
-pub(super) struct Ticking<'a>(&'a Shared);
+/// Guard of a call: the epoch advances while at least one exists.
+pub(super) struct TickGuard<'a>(&'a Shared);
 
 #[derive(Default)]
 struct Shared {
@@ -35,7 +38,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is a call, and gives how many there are; `None` when the ticker has ended.
+    /// Waits for a call and returns the number of calls; `None` after the ticker has ended.
     fn wait(&self) -> Option<usize> {
         let mut state = self.state();
         while state.calls == 0 && !state.ended {
@@ -47,14 +50,14 @@ impl Shared {
     }
 }
 
-/// The tick for this many calls on this many processors: a round of all of them takes no longer than a call alone, as far
-/// as ticks can be that short.
+/// Returns the tick for this many calls on this many processors: a round of all calls takes no longer than the tick of
+/// one, down to [`MIN_TICK`].
 fn tick(calls: usize, processors: usize) -> Duration {
     let round = u32::try_from(calls.div_ceil(processors)).unwrap_or(u32::MAX);
     (TICK / round.max(1)).max(MIN_TICK)
 }
 
-impl Ticker {
+impl EpochTicker {
     /// Starts the thread.
     pub(super) fn start(engine: Engine) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::default());
@@ -72,27 +75,33 @@ impl Ticker {
         Ok(Self(shared))
     }
 
-    pub(super) fn tick(&self) -> Ticking<'_> {
+    pub(super) fn tick(&self) -> TickGuard<'_> {
         let mut state = self.0.state();
         state.calls += 1;
         if state.waiting {
             self.0.changed.notify_one();
         }
-        Ticking(&self.0)
+        TickGuard(&self.0)
     }
 }
 
-impl Drop for Ticking<'_> {
+impl Drop for TickGuard<'_> {
     fn drop(&mut self) {
         self.0.state().calls -= 1;
     }
 }
 
-impl Drop for Ticker {
+impl Drop for EpochTicker {
     fn drop(&mut self) {
         self.0.state().ended = true;
         self.0.changed.notify_one();
     }
+}
+
+/// Returns the time at which a call that starts now has to end.
+pub(super) fn deadline(limits: &Limits) -> Instant {
+    let now = Instant::now();
+    now.checked_add(limits.deadline).unwrap_or(now + Duration::from_secs(1))
 }
 
 #[cfg(test)]

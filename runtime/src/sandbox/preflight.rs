@@ -11,7 +11,7 @@ use wasmparser::{BinaryReaderError, FunctionBody, Operator, Parser, Payload};
 use crate::source::{MAX_PROGRAM_BYTES, check_nesting};
 
 use super::cache::Form;
-use super::preview1;
+use super::wasi::preview1;
 use scope::Scopes;
 
 /// The most bytes of one function: a compiler's work and memory can grow faster than a function does.

@@ -1,175 +1,115 @@
-//! Who answers a guest that asks the crib for something, and what a script can ask through its interpreter,
-//! `toolcrib:script`: to run another program, to keep a value, to hand a task over, to add a tool or a hook. These functions carry the question to whoever answers for the call; whether
-//! it is granted is judged there, and a call for which nobody answers is refused everything.
+//! Services of the crib that a script or a rich tool can request: other programs, values, agents, tools, the model. Whoever
+//! implements [`HostServices`] judges the permission; a call without services is refused all of them.
 
 use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::{self, BoxFuture};
-use wasmtime::StoreContextMut;
-use wasmtime::component::{ComponentType, Lift, Linker, Lower};
 
-use super::bindings::{ModelAnswer, ModelQuestion, Piece};
-use super::host::Host;
+use super::bindings::{ExecOptions, ExecOutput, GuestPart, ModelAnswer, ModelQuestion};
+use super::usage::Usage;
 
-/// The interfaces, all of one package.
-const EXEC: &str = "toolcrib:script/exec@0.1.0";
-const CACHE: &str = "toolcrib:script/cache@0.1.0";
-const AGENTS: &str = "toolcrib:script/agents@0.1.0";
-const META: &str = "toolcrib:script/meta@0.1.0";
+/// Refusal of a service that a call does not have.
+const UNAVAILABLE: &str = "not available here";
 
-/// What is answered where nobody answers for a call.
-const NOBODY: &str = "not available here";
-
-/// Who answers for a call. What a kind of guest has no way to ask, nobody answers. An `Err` is told to the guest.
-pub(crate) trait Services: Send + Sync {
-    /// Runs a command of the crib, with at most so much fuel where fuel is counted.
+/// Services of one call. Each one that a kind of guest cannot request keeps its default, a refusal. The guest receives the
+/// text of an `Err`.
+pub(crate) trait HostServices: Send + Sync {
+    /// Runs a command of the crib, with at most this much fuel if fuel is counted.
     fn exec(
         &self,
         program: String,
         arguments: Vec<String>,
-        how: How,
+        options: ExecOptions,
         fuel: Option<u64>,
-    ) -> BoxFuture<'_, Result<Left, String>> {
-        let _ = (program, arguments, how, fuel);
-        nobody()
+    ) -> BoxFuture<'_, Result<ExecOutcome, String>> {
+        let _ = (program, arguments, options, fuel);
+        unavailable()
     }
 
-    /// The value kept under a key.
-    fn cached(&self, key: &str) -> Option<String>;
+    /// Returns the value stored under a key.
+    fn cached(&self, key: &str) -> Option<String> {
+        let _ = key;
+        None
+    }
 
-    /// Keeps a value under a key.
-    fn cache(&self, key: String, value: String) -> Result<(), String>;
+    /// Stores a value under a key.
+    fn cache(&self, key: String, value: String) -> Result<(), String> {
+        let _ = (key, value);
+        Err(UNAVAILABLE.to_owned())
+    }
 
-    /// Hands a task to another agent.
+    /// Delegates a task to another agent.
     fn delegate(&self, task: String) -> BoxFuture<'_, Result<String, String>> {
         let _ = task;
-        nobody()
+        unavailable()
     }
 
     /// Adds a tool or a hook to the run.
-    fn register(&self, what: Addition, definition: String) -> Result<(), String> {
-        let _ = (what, definition);
-        Err(NOBODY.to_owned())
+    fn register(&self, kind: Registration, definition: String) -> Result<(), String> {
+        let _ = (kind, definition);
+        Err(UNAVAILABLE.to_owned())
     }
 
-    /// Shows a part of what a call is about to answer.
-    fn show(&self, piece: Piece) -> BoxFuture<'_, ()> {
-        let _ = piece;
+    /// Shows a part of the answer before the call ends.
+    fn show(&self, part: GuestPart) -> BoxFuture<'_, ()> {
+        let _ = part;
         future::ready(()).boxed()
     }
 
-    /// Says how far a call is.
+    /// Reports the progress of the call.
     fn measure(&self, done: u64, total: Option<u64>) -> BoxFuture<'_, ()> {
         let _ = (done, total);
         future::ready(()).boxed()
     }
 
-    /// Asks the model.
+    /// Sends a request to the model.
     fn complete(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, String>> {
         let _ = question;
-        nobody()
+        unavailable()
     }
 
     /// Calls another tool.
     fn call(&self, name: String, arguments: String) -> BoxFuture<'_, Result<String, String>> {
         let _ = (name, arguments);
-        nobody()
+        unavailable()
     }
 
-    /// The names of the secrets that are put into the call's requests.
+    /// Returns the names of the secrets that the host puts into the call's requests.
     fn secrets(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-fn nobody<T: Send + 'static>() -> BoxFuture<'static, Result<T, String>> {
-    future::ready(Err(NOBODY.to_owned())).boxed()
+fn unavailable<T: Send + 'static>() -> BoxFuture<'static, Result<T, String>> {
+    future::ready(Err(UNAVAILABLE.to_owned())).boxed()
 }
 
-/// What a script can add.
+/// Services of a call that has none: every one is refused, and parts are counted as dropped.
+pub(super) struct NoServices(pub(super) Arc<Usage>);
+
+impl HostServices for NoServices {
+    fn show(&self, _: GuestPart) -> BoxFuture<'_, ()> {
+        self.0.dropped();
+        future::ready(()).boxed()
+    }
+
+    fn measure(&self, _: u64, _: Option<u64>) -> BoxFuture<'_, ()> {
+        self.0.dropped();
+        future::ready(()).boxed()
+    }
+}
+
+/// Kind of definition that a script registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Addition {
+pub(crate) enum Registration {
     Tool,
     Hook,
 }
 
-/// How a command is to be run.
-#[derive(Debug, Clone, ComponentType, Lift)]
-#[component(record)]
-pub(crate) struct How {
-    #[component(name = "timeout-ms")]
-    pub(crate) timeout_ms: Option<u64>,
-    pub(crate) folder: Option<String>,
-    pub(crate) stdin: String,
-}
-
-/// What a command left, and the fuel that it used.
+/// Output of a command that a script ran, and the fuel that it used.
 #[derive(Debug, Clone)]
-pub(crate) struct Left {
-    pub(crate) ended: Ended,
+pub(crate) struct ExecOutcome {
+    pub(crate) output: ExecOutput,
     pub(crate) fuel: u64,
-}
-
-/// How it ended.
-#[derive(Debug, Clone, ComponentType, Lower)]
-#[component(record)]
-pub(crate) struct Ended {
-    #[component(name = "exit-code")]
-    pub(crate) exit_code: i32,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    #[component(name = "duration-ms")]
-    pub(crate) duration_ms: u64,
-}
-
-pub(super) fn services(store: &StoreContextMut<'_, Host>) -> Result<Arc<dyn Services>, String> {
-    store.data().services.clone().ok_or_else(|| NOBODY.to_owned())
-}
-
-/// Links the interface by which a guest keeps values.
-pub(super) fn add_cache(linker: &mut Linker<Host>, interface: &str) -> wasmtime::Result<()> {
-    let mut cache = linker.instance(interface)?;
-    cache.func_wrap("get", |store, (key,): (String,)| {
-        Ok((services(&store).ok().and_then(|services| services.cached(&key)),))
-    })?;
-    cache.func_wrap("set", |store, (key, value): (String, String)| {
-        Ok((services(&store).and_then(|services| services.cache(key, value)),))
-    })
-}
-
-/// Links the four interfaces.
-pub(super) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
-    linker.instance(EXEC)?.func_wrap_async("run", |mut store, asked: (String, Vec<String>, How)| {
-        let ((program, arguments, how), services) = (asked, services(&store));
-        Box::new(async move {
-            // The engine that counts none has none to tell.
-            let fuel = store.get_fuel().ok();
-            let left = match services {
-                Ok(services) => services.exec(program, arguments, how, fuel).await,
-                Err(why) => Err(why),
-            };
-            if let (Some(fuel), Ok(left)) = (fuel, &left) {
-                store.set_fuel(fuel.saturating_sub(left.fuel))?;
-            }
-            Ok((left.map(|left| left.ended),))
-        })
-    })?;
-    add_cache(linker, CACHE)?;
-    linker.instance(AGENTS)?.func_wrap_async("delegate", |store, (task,): (String,)| {
-        let services = services(&store);
-        Box::new(async move {
-            Ok((match services {
-                Ok(services) => services.delegate(task).await,
-                Err(why) => Err(why),
-            },))
-        })
-    })?;
-    let mut meta = linker.instance(META)?;
-    for (name, what) in [("tool-register", Addition::Tool), ("hook-register", Addition::Hook)] {
-        meta.func_wrap(name, move |store, (definition,): (String,)| {
-            Ok((services(&store).and_then(|services| services.register(what, definition)),))
-        })?;
-    }
-    Ok(())
 }

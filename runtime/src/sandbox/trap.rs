@@ -1,9 +1,7 @@
-//! Why a guest stopped, from what the engine says and what the usage saw. The texts are for the model: they name no host
-//! path and carry no backtrace.
+//! Classification of traps: the reason why a guest stopped, from the engine's error and the usage of the call. The
+//! texts are for the model; they contain no host path and no backtrace.
 
-use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use wasmtime::component::ResourceTableError;
 use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
@@ -13,94 +11,72 @@ use wiggle::GuestError;
 use crate::error::{Outcome, ToolError};
 use crate::tool::Limits;
 
-use super::files::OverQuota;
-use super::imports::Refused;
-use super::stdio::OverCap;
+use super::causes::{ByteSize, DeadlinePassed, OutputExceeded, QuotaExceeded, SocketRefused};
 use super::usage::Usage;
 
-/// The deadline passed while the guest computed. It travels as the trap's cause.
-#[derive(Debug)]
-pub(super) struct DeadlinePassed;
-
-impl fmt::Display for DeadlinePassed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the deadline passed")
-    }
-}
-
-impl std::error::Error for DeadlinePassed {}
-
-/// A backtrace this deep in few functions is a recursion.
+/// Depth from which a backtrace with few distinct functions is a recursion.
 const RECURSION_FRAMES: usize = 16;
 
-/// The call came to no end within its deadline.
+/// Returns the error of a call that exceeded its deadline.
 pub(super) fn timed_out() -> ToolError {
     ToolError::new(Outcome::Deadline, "tool timed out")
 }
 
-/// The exit code, or why there is none.
+/// Returns the exit code of a guest that ended itself, or the error for its trap.
 pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) -> Result<i32, ToolError> {
     if let Some(I32Exit(code)) = error.downcast_ref() {
         return Ok(*code);
     }
-    let fault = |outcome, message: String| Err(ToolError::new(outcome, message));
+    let fail = |outcome, message: String| Err(ToolError::new(outcome, message));
     if error.is::<DeadlinePassed>() {
         return Err(timed_out());
     }
-    if let Some(stream) = error.downcast_ref::<OverCap>() {
+    if let Some(stream) = error.downcast_ref::<OutputExceeded>() {
         let cap = match stream {
-            OverCap::Stdout => limits.stdout,
-            OverCap::Stderr => limits.stderr,
+            OutputExceeded::Stdout => limits.stdout,
+            OutputExceeded::Stderr => limits.stderr,
         };
-        return fault(Outcome::OutputLimit, format!("tool wrote more than {} to {stream}", Bytes(cap as u64)));
+        return fail(Outcome::OutputLimit, format!("tool wrote more than {} to {stream}", ByteSize(cap as u64)));
     }
-    if let Some(refused) = error.downcast_ref::<Refused>() {
-        return fault(Outcome::Denied, refused.to_string());
+    if let Some(refused) = error.downcast_ref::<SocketRefused>() {
+        return fail(Outcome::Denied, refused.to_string());
     }
     if let Some(ResourceTableError::Full) = error.downcast_ref() {
-        return fault(Outcome::Handles, format!("tool held more than {} open handles", limits.handles));
+        return fail(Outcome::Handles, format!("tool held more than {} open handles", limits.handles));
     }
     if error.is::<PoolConcurrencyLimitError>() {
-        return fault(Outcome::Memory, "tool needs more memories or instances than a sandbox has".into());
+        return fail(Outcome::Memory, "tool needs more memories or instances than a sandbox has".into());
     }
     if error.root_cause().to_string().contains("store handle limit exceeded") {
-        return fault(Outcome::Handles, format!("tool held more than {} open handles", limits.handles));
+        return fail(Outcome::Handles, format!("tool held more than {} open handles", limits.handles));
     }
-    // The engine has no name for it.
+    // The engine has no type for this error.
     if error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted") {
-        let most = Bytes(limits.host_call as u64);
-        return fault(Outcome::OutputLimit, format!("tool handed over more than {most} of values at once"));
+        let max = ByteSize(limits.host_call as u64);
+        return fail(Outcome::OutputLimit, format!("tool handed over more than {max} of values at once"));
     }
     if error.is::<GuestError>() {
-        return fault(Outcome::Trap, "tool crashed: it gave the host an address that is not in its memory".into());
+        return fail(Outcome::Trap, "tool crashed: it gave the host an address that is not in its memory".into());
     }
     let trap = error.downcast_ref::<Trap>();
-    // A guest whose memory was refused ends itself: it aborts, or uses what it did not get.
-    let gave_up = matches!(trap, None | Some(Trap::UnreachableCodeReached | Trap::MemoryOutOfBounds));
-    if gave_up && usage.memory_refused.load(Relaxed) {
-        return fault(Outcome::Memory, format!("tool ran out of memory (limit {})", Bytes(limits.memory as u64)));
+    // A guest that was refused memory ends itself: it aborts, or uses the address that it did not get.
+    let may_lack_memory = matches!(trap, None | Some(Trap::UnreachableCodeReached | Trap::MemoryOutOfBounds));
+    if may_lack_memory && usage.memory_refused.load(Relaxed) {
+        return fail(Outcome::Memory, format!("tool ran out of memory (limit {})", ByteSize(limits.memory as u64)));
     }
     match trap {
         Some(Trap::OutOfFuel) => {
             let fuel = limits.fuel.unwrap_or_default();
-            fault(Outcome::Fuel, format!("tool used up its fuel (limit {fuel})"))
+            fail(Outcome::Fuel, format!("tool used up its fuel (limit {fuel})"))
         }
-        Some(Trap::StackOverflow) => fault(Outcome::Stack, "tool recursed too deeply".into()),
-        Some(Trap::MemoryOutOfBounds) if recursed(error) => fault(Outcome::Stack, "tool recursed too deeply".into()),
-        Some(trap) => fault(Outcome::Trap, format!("tool crashed: {trap}")),
-        None => fault(Outcome::Trap, "tool was stopped: the host refused what it asked for".into()),
+        Some(Trap::StackOverflow) => fail(Outcome::Stack, "tool recursed too deeply".into()),
+        Some(Trap::MemoryOutOfBounds) if recursed(error) => fail(Outcome::Stack, "tool recursed too deeply".into()),
+        Some(trap) => fail(Outcome::Trap, format!("tool crashed: {trap}")),
+        None => fail(Outcome::Trap, "tool was stopped: the host refused what it asked for".into()),
     }
 }
 
-/// What the fault of a rich tool means: it has no exit code to end with.
-pub(super) fn of_rich(error: &wasmtime::Error, usage: &Usage, limits: &Limits) -> ToolError {
-    match classify(error, usage, limits) {
-        Err(error) => error,
-        Ok(_) => ToolError::new(Outcome::Trap, "the tool left in the middle of its call"),
-    }
-}
-
-/// What fails after a write was refused for the quota, fails for that reason: a guest's own words seldom tell.
+/// Reports a failure after an exceeded file quota as the quota's: the guest's own message rarely names it.
 pub(super) fn over_quota<T>(
     ended: Result<T, ToolError>,
     succeeded: impl FnOnce(&T) -> bool,
@@ -114,14 +90,14 @@ pub(super) fn over_quota<T>(
         _ => {}
     }
     let message = match over {
-        OverQuota::Bytes => format!("tool wrote more than {} to its folders", Bytes(limits.disk_bytes)),
-        OverQuota::Entries => format!("tool made more than {} files, folders and links", limits.disk_entries),
+        QuotaExceeded::Bytes => format!("tool wrote more than {} to its folders", ByteSize(limits.disk_bytes)),
+        QuotaExceeded::Entries => format!("tool made more than {} files, folders and links", limits.disk_entries),
     };
     Err(ToolError::new(Outcome::Quota, message))
 }
 
-/// Whether the trap was met deep in a recursion: programs whose stack lies at the bottom of their memory run out of it
-/// with an access out of bounds.
+/// Returns `true` if the trap occurred deep in a recursion. A program with its stack at the bottom of its memory
+/// exhausts it with an access out of bounds.
 fn recursed(error: &wasmtime::Error) -> bool {
     let Some(trace) = error.downcast_ref::<WasmBacktrace>() else { return false };
     let mut functions: Vec<u32> = trace.frames().iter().map(|frame| frame.func_index()).collect();
@@ -129,23 +105,4 @@ fn recursed(error: &wasmtime::Error) -> bool {
     functions.sort_unstable();
     functions.dedup();
     depth >= RECURSION_FRAMES && functions.len() * 2 <= depth
-}
-
-/// Bytes in the largest unit that divides them.
-pub(super) struct Bytes(pub(super) u64);
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-        match units.iter().find(|(unit, _)| self.0 >= *unit && self.0.is_multiple_of(*unit)) {
-            Some((unit, name)) => write!(f, "{} {name}", self.0 / unit),
-            None => write!(f, "{} bytes", self.0),
-        }
-    }
-}
-
-/// The overall time a call may take, from now.
-pub(super) fn deadline(limits: &Limits) -> std::time::Instant {
-    let now = std::time::Instant::now();
-    now.checked_add(limits.deadline).unwrap_or(now + Duration::from_secs(1))
 }

@@ -1,72 +1,9 @@
-//! What components import that were written for other hosts, beside what every guest can import: settings, a store, a log,
-//! and sockets, of which there are none. Each is linked as far as a component imports it, under the very name that it
-//! imports: of drafts no version stands for another.
+//! Interfaces of the crib that guests import, `toolcrib:tool` and `toolcrib:script`. Each function passes the request to the
+//! services of the call, which judge the permission.
 
-mod config;
-mod keyvalue;
-mod logging;
-mod sockets;
+mod cache;
+mod script;
+mod tool;
 
-use std::sync::Arc;
-
-use wasmtime::Engine;
-use wasmtime::component::types::ComponentItem;
-use wasmtime::component::{Component, Linker};
-
-use crate::call::Denial;
-use crate::keyvalue::Store;
-use crate::sandbox::host::Host;
-
-pub(super) use sockets::Refused;
-
-/// What a call gives to such a component; the default gives nothing, where nothing is granted.
-#[derive(Clone)]
-pub(crate) struct Provided {
-    /// The tool's settings; or what is wrong with them.
-    pub(crate) settings: Settings,
-    /// What the tool keeps; or why it may keep nothing, where anybody is to be told.
-    pub(crate) store: Option<Result<Store, Denial>>,
-}
-
-impl Default for Provided {
-    fn default() -> Self {
-        Self { settings: Ok(Arc::default()), store: None }
-    }
-}
-
-/// Settings by their keys, in the order in which they stand.
-pub(crate) type Settings = Result<Arc<[(String, String)]>, String>;
-
-/// Whether an import of this name is one of these.
-pub(super) fn is_known(name: &str) -> bool {
-    let interface = name.split_once('@').map_or(name, |(interface, _)| interface);
-    config::INTERFACES.contains(&interface)
-        || keyvalue::INTERFACES.contains(&interface)
-        || interface == logging::INTERFACE
-        || sockets::is_refused(name)
-}
-
-/// Links what a component imports of them, and says whether it asks for what a call has to provide.
-pub(super) fn add(linker: &mut Linker<Host>, engine: &Engine, component: &Component) -> wasmtime::Result<bool> {
-    let mut asks = false;
-    let mut refused = sockets::Refusing::default();
-    for (name, import) in component.component_type().imports(engine) {
-        let ComponentItem::ComponentInstance(instance) = import.ty else { continue };
-        let interface = name.split_once('@').map_or(name, |(interface, _)| interface);
-        asks |= config::INTERFACES.contains(&interface) || keyvalue::INTERFACES.contains(&interface);
-        if config::INTERFACES.contains(&interface) {
-            config::add(&mut linker.instance(name)?)?;
-        } else if keyvalue::INTERFACES.contains(&interface) {
-            keyvalue::add(&mut linker.instance(name)?, interface, |function| {
-                keyvalue::form(engine, &instance, function)
-            })?;
-        } else if interface == logging::INTERFACE {
-            logging::add(&mut linker.instance(name)?)?;
-        } else if sockets::is_refused(name) {
-            refused.add(&mut linker.instance(name)?, engine, &instance)?;
-        } else {
-            refused.pass(engine, &instance);
-        }
-    }
-    Ok(asks)
-}
+pub(super) use script::add_to_linker as add_script_imports;
+pub(super) use tool::{add_to_linker as add_tool_imports, is_linked as is_tool_import};

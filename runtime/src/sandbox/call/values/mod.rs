@@ -1,0 +1,11 @@
+//! Conversion of JSON to engine values and back, by the types of a function. The mapping is that of
+//! [`crate::schema::typed`], which has validated the arguments.
+
+mod lift;
+mod lower;
+
+pub(super) use lift::{LiftError, to_json};
+pub(super) use lower::lower;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! Reasons for which the host stops a guest. Each one travels as the cause of a trap or of a failed stream, and `trap`
+//! turns it into the error of the call.
+
+use std::fmt;
+
+/// The deadline passed while the guest computed.
+#[derive(Debug)]
+pub(super) struct DeadlinePassed;
+
+impl fmt::Display for DeadlinePassed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the deadline passed")
+    }
+}
+
+impl std::error::Error for DeadlinePassed {}
+
+/// Output stream that exceeded its cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OutputExceeded {
+    Stdout,
+    Stderr,
+}
+
+impl fmt::Display for OutputExceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OutputExceeded::Stdout => "standard output",
+            OutputExceeded::Stderr => "standard error",
+        })
+    }
+}
+
+impl std::error::Error for OutputExceeded {}
+
+/// File quota that a call used up. In a stream it travels as the error of the write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum QuotaExceeded {
+    Bytes,
+    Entries,
+}
+
+impl fmt::Display for QuotaExceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            QuotaExceeded::Bytes => "the bytes that a call may write are used up",
+            QuotaExceeded::Entries => "the entries that a call may make are used up",
+        })
+    }
+}
+
+impl std::error::Error for QuotaExceeded {}
+
+/// A socket function was called whose type has no error for a refusal.
+#[derive(Debug)]
+pub(super) struct SocketRefused(pub(super) String);
+
+impl fmt::Display for SocketRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tool used a socket (`{}`), and no tool is given any", self.0)
+    }
+}
+
+impl std::error::Error for SocketRefused {}
+
+/// Number of bytes, printed in the largest unit that divides it.
+pub(super) struct ByteSize(pub(super) u64);
+
+impl fmt::Display for ByteSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        match units.iter().find(|(unit, _)| self.0 >= *unit && self.0.is_multiple_of(*unit)) {
+            Some((unit, name)) => write!(f, "{} {name}", self.0 / unit),
+            None => write!(f, "{} bytes", self.0),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Programs: compiling them at most once per cache, and linking them with their imports.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
+use wasmtime_wasi::p2::bindings::CommandPre;
+
+use crate::error::Error;
+use crate::source;
+
+use super::bindings::{self, Exports};
+use super::cache::{self, Cache, Code, Form};
+use super::compiler::{self, CompileError, Compiler, Job};
+use super::descriptor_budget::DescriptorBudget;
+use super::engine::{EngineSet, GuestEngine};
+use super::imports::{add_tool_imports, is_tool_import};
+use super::preflight;
+use super::state::CallState;
+use super::wasi::{self, HttpClient, preview1};
+
+/// Engines, linkers and compiled code.
+pub(crate) struct Sandbox {
+    pub(super) engines: EngineSet,
+    cache: Option<Cache>,
+    /// Compiler of the embedder; without one, programs are compiled in this process.
+    compiler: Option<Arc<dyn Compiler>>,
+    /// Descriptors that the guests of all calls share.
+    pub(super) descriptors: Arc<DescriptorBudget>,
+    pub(super) http_client: Arc<HttpClient>,
+}
+
+/// Compiled and linked program.
+pub(crate) struct Program {
+    pub(super) kind: ProgramKind,
+    pub(super) counts_fuel: bool,
+    /// SHA-256 of the file, as `sha256:HEX`.
+    pub(crate) digest: String,
+    /// `true` if the program imports an interface that [`WasiExtras`](wasi::WasiExtras) holds data for.
+    pub(crate) needs_extras: bool,
+}
+
+/// Linked program by the way it is called.
+pub(super) enum ProgramKind {
+    /// Component that exports `wasi:cli/run`.
+    Command {
+        pre: CommandPre<CallState>,
+        /// Export that checks arguments, if any.
+        check: Option<ComponentExportIndex>,
+    },
+    /// Core module for preview 1, called by its `_start`.
+    Module(wasmtime::InstancePre<CallState>),
+    /// Component that exports `toolcrib:tool/call`.
+    Rich(Box<RichProgram>),
+    /// Component that exports functions of its own. Each call names one of them.
+    Plain {
+        pre: InstancePre<CallState>,
+        /// Export that checks arguments, if any.
+        check: Option<ComponentExportIndex>,
+    },
+}
+
+/// Linked rich tool.
+pub(super) struct RichProgram {
+    pub(super) pre: InstancePre<CallState>,
+    pub(super) exports: Exports,
+}
+
+impl Program {
+    /// Returns the linked component; `None` for a core module.
+    pub(super) fn component(&self) -> Option<&InstancePre<CallState>> {
+        match &self.kind {
+            ProgramKind::Command { pre, .. } => Some(pre.instance_pre()),
+            ProgramKind::Module(_) => None,
+            ProgramKind::Rich(rich) => Some(&rich.pre),
+            ProgramKind::Plain { pre, .. } => Some(pre),
+        }
+    }
+
+    /// Returns `true` if the program checks arguments itself.
+    pub(crate) fn checks(&self) -> bool {
+        match &self.kind {
+            ProgramKind::Command { check, .. } | ProgramKind::Plain { check, .. } => check.is_some(),
+            ProgramKind::Rich(rich) => rich.exports.check.is_some(),
+            ProgramKind::Module(_) => false,
+        }
+    }
+}
+
+impl Sandbox {
+    /// Creates the engine, for this many concurrent calls.
+    pub(crate) fn new(
+        slots: u32,
+        cache: Option<PathBuf>,
+        compiler: Option<Arc<dyn Compiler>>,
+        http_client: HttpClient,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            engines: EngineSet::new(slots)?,
+            cache: cache.map(Cache::new),
+            compiler,
+            descriptors: DescriptorBudget::of_process().clone(),
+            http_client: Arc::new(http_client),
+        })
+    }
+
+    /// Compiles and links a program, or loads it from the cache. This blocks for as long as the compiler takes.
+    ///
+    /// # Errors
+    ///
+    /// Whether the program or the system is at fault, in a text without host paths.
+    pub(crate) fn prepare(&self, bytes: &[u8], counts_fuel: bool) -> Result<Program, CompileError> {
+        let digest = source::digest(bytes);
+        let engine = self.engine(counts_fuel)?;
+        let component = match self.code(engine, bytes, counts_fuel, &digest)? {
+            Code::Component(component) => component,
+            Code::Module(module) => {
+                let pre = preview1::link(&engine.engine, &module).map_err(CompileError::Program)?;
+                return Ok(Program { kind: ProgramKind::Module(pre), counts_fuel, digest, needs_extras: false });
+            }
+        };
+        let exports = Exports::of(&component);
+        let is_plain = is_plain(engine, &component);
+        let is_tool = exports.is_some() || is_plain;
+        let mut linker = engine.linker.clone();
+        let link_error = |error: wasmtime::Error| CompileError::system(format!("{error:#}"));
+        let needs_extras = wasi::add_drafts(&mut linker, &engine.engine, &component).map_err(link_error)?;
+        if is_tool {
+            add_tool_imports(&mut linker).map_err(link_error)?;
+        }
+        let pre = linker.instantiate_pre(&component);
+        let pre = pre.map_err(|error| CompileError::Program(import_error(engine, &component, is_tool, &error)))?;
+        let kind = match (exports, CommandPre::new(pre.clone())) {
+            (Some(exports), _) => ProgramKind::Rich(Box::new(RichProgram { pre, exports })),
+            (None, Ok(pre)) => ProgramKind::Command { pre, check: bindings::check_export(&component) },
+            (None, Err(_)) if is_plain => ProgramKind::Plain { pre, check: bindings::check_export(&component) },
+            (None, Err(_)) => return Err(CompileError::Program(export_error(engine, &component))),
+        };
+        Ok(Program { kind, counts_fuel, digest, needs_extras })
+    }
+
+    /// Compiles and links a component for one use, with the imports that `add_imports` links.
+    ///
+    /// # Errors
+    ///
+    /// Whether the component or the system is at fault.
+    pub(super) fn prepare_component(
+        &self,
+        bytes: &[u8],
+        counts_fuel: bool,
+        add_imports: impl FnOnce(&mut Linker<CallState>) -> wasmtime::Result<()>,
+    ) -> Result<InstancePre<CallState>, CompileError> {
+        let engine = self.engine(counts_fuel)?;
+        let Code::Component(component) = self.code(engine, bytes, counts_fuel, &source::digest(bytes))? else {
+            return Err(CompileError::Program("a core module, where a component is wanted".to_owned()));
+        };
+        let mut linker = engine.linker.clone();
+        let linked = add_imports(&mut linker).and_then(|()| linker.instantiate_pre(&component));
+        linked.map_err(|error| CompileError::Program(format!("{error:#}")))
+    }
+
+    fn engine(&self, counts_fuel: bool) -> Result<&GuestEngine, CompileError> {
+        self.engines.get(counts_fuel).map_err(|error| CompileError::system(error.to_string()))
+    }
+
+    /// Returns the compiled code of a component or a core module.
+    fn code(&self, engine: &GuestEngine, bytes: &[u8], counts_fuel: bool, digest: &str) -> Result<Code, CompileError> {
+        let form = Form::of(bytes);
+        if let Some(known) = self.cache.as_ref().and_then(|cache| cache.get(&engine.engine, digest, form)) {
+            return Ok(known);
+        }
+        preflight::check(bytes).map_err(CompileError::Program)?;
+        let code = match &self.compiler {
+            None => compiler::compiled(&engine.engine, bytes).map_err(CompileError::Program)?,
+            Some(compiler) => compiler::code(compiler.compile(&Job { program: bytes.into(), counts_fuel })?)?,
+        };
+        let loaded = cache::load(&engine.engine, &code, form).map_err(|error| {
+            let reason = format!("the compiled program cannot be loaded: {error:#}");
+            // A program that exceeds the capacity of a slot exceeds it on every later attempt too.
+            match reason.contains("exceeds the configured maximum") {
+                true => CompileError::Program(reason),
+                false => CompileError::system(reason),
+            }
+        })?;
+        if let Some(cache) = &self.cache {
+            cache.put(&engine.engine, digest, form, &code);
+        }
+        Ok(loaded)
+    }
+}
+
+/// Returns `true` if a component exports something besides the interfaces of hosts.
+fn is_plain(engine: &GuestEngine, component: &Component) -> bool {
+    component.component_type().exports(&engine.engine).any(|(name, _)| !source::is_contract(name))
+}
+
+/// Explains why a component cannot be linked, by the imports that are not available.
+fn import_error(engine: &GuestEngine, component: &Component, is_tool: bool, error: &wasmtime::Error) -> String {
+    let imports = component.component_type();
+    let unknown: Vec<_> = imports
+        .imports(&engine.engine)
+        .map(|(name, _)| name)
+        .filter(|name| !wasi::is_draft(name))
+        .filter(|name| !wasi::INTERFACES.contains(&name.split('@').next().unwrap_or(name)))
+        .filter(|name| !(is_tool && is_tool_import(name)))
+        .map(|name| format!("`{name}`"))
+        .collect();
+    match unknown.is_empty() {
+        true => format!("{error:#}"),
+        false => format!("it imports {}, which no tool is given; build it without", unknown.join(", ")),
+    }
+}
+
+/// Explains why a component cannot be called, by its exports.
+fn export_error(engine: &GuestEngine, component: &Component) -> String {
+    let component = component.component_type();
+    let exports: Vec<_> = component.exports(&engine.engine).map(|(name, _)| format!("`{name}`")).collect();
+    let exports = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
+    format!(
+        "no tool: it exports {exports}; a tool exports functions of its own, a command `wasi:cli/run`, a rich tool `{}`",
+        bindings::CALL
+    )
+}

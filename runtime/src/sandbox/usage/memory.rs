@@ -1,0 +1,74 @@
+//! Memory budget of one call.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use wasmtime::ResourceLimiter;
+
+use crate::tool::Limits;
+
+use super::counters::Usage;
+
+/// Budget that all memories and tables of one call share. A growth that the engine then could not perform stays counted:
+/// the engine also reports failures of growths that it never asked about, and subtracting those would raise the cap.
+#[derive(Debug)]
+pub(in crate::sandbox) struct MemoryBudget {
+    used: usize,
+    cap: usize,
+    pub(in crate::sandbox) usage: Arc<Usage>,
+}
+
+impl MemoryBudget {
+    pub(in crate::sandbox) fn new(cap: usize, usage: &Arc<Usage>) -> Self {
+        Self { used: 0, cap, usage: usage.clone() }
+    }
+
+    /// Allows growth from `now` to `wanted` units of `unit` bytes. `max` is the declared maximum or the capacity of the slot.
+    fn grows(&mut self, now: usize, wanted: usize, max: Option<usize>, unit: usize) -> bool {
+        let bytes = wanted.saturating_sub(now).saturating_mul(unit);
+        let total = self.used.checked_add(bytes).filter(|total| *total <= self.cap);
+        match total.filter(|_| max.is_none_or(|max| wanted <= max)) {
+            Some(total) => {
+                self.used = total;
+                self.usage.whole().peak_memory.fetch_max(total as u64, Relaxed);
+                true
+            }
+            None => {
+                self.usage.memory_refused.store(true, Relaxed);
+                false
+            }
+        }
+    }
+}
+
+impl ResourceLimiter for MemoryBudget {
+    fn memory_growing(&mut self, now: usize, wanted: usize, max: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(self.grows(now, wanted, max, 1))
+    }
+
+    fn memory_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
+        self.usage.memory_refused.store(true, Relaxed);
+        Ok(())
+    }
+
+    fn table_growing(&mut self, now: usize, wanted: usize, max: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(self.grows(now, wanted, max, size_of::<usize>()))
+    }
+
+    fn table_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
+        self.usage.memory_refused.store(true, Relaxed);
+        Ok(())
+    }
+
+    fn instances(&self) -> usize {
+        Limits::INSTANCES as usize
+    }
+
+    fn tables(&self) -> usize {
+        Limits::TABLES as usize
+    }
+
+    fn memories(&self) -> usize {
+        Limits::MEMORIES as usize
+    }
+}

@@ -1,0 +1,13 @@
+//! Usage of one call: figures that are counted while it runs, its log of HTTP requests, its memory budget and its time on
+//! the processor. Nothing here knows an interface of a guest.
+
+mod counters;
+mod memory;
+mod metered;
+mod request_error;
+mod request_log;
+
+pub(crate) use counters::Usage;
+pub(super) use memory::MemoryBudget;
+pub(super) use metered::Metered;
+pub(super) use request_error::{MAX_HEADERS, RequestError, RequestPhase};

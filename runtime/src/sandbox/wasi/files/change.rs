@@ -1,0 +1,239 @@
+//! Changes of the entries of a folder: creating, moving, linking and removing. Each change is checked and performed
+//! through the handle of the entry's folder, so that nothing can be swapped in between.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use wasmtime::component::Resource;
+use wasmtime_wasi::filesystem::Descriptor;
+use wasmtime_wasi::p2::bindings::filesystem::types::{ErrorCode, PathFlags};
+use wasmtime_wasi::p2::{FsError, FsResult};
+use wasmtime_wasi::runtime::spawn_blocking;
+
+use crate::policy::{is_link_out, would_settle_below};
+use crate::tool::Access;
+
+use super::guard::PathGuard;
+use super::resolve::OpenError;
+use super::state::Files;
+
+/// Change of an entry.
+pub(super) enum Change {
+    MakeFolder,
+    /// Creates a link with this target.
+    Link(String),
+    /// Creates another name for a file, in this folder.
+    Name(Arc<File>, String),
+    /// Moves the entry to a name in this folder.
+    Move(Arc<File>, String),
+    RemoveFile,
+    RemoveFolder,
+}
+
+impl Files<'_> {
+    /// Changes an entry, within the grant; `None` if this system cannot change entries by handles, and the change was
+    /// checked by its names alone.
+    pub(super) async fn change(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        path: &str,
+        change: Change,
+    ) -> FsResult<Option<()>> {
+        let folder = self.folder(fd)?;
+        if folder.perms.write_not_permitted() {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        let (dir, path, guard) = (folder.dir.clone(), path.to_owned(), self.state.guard.clone());
+        match spawn_blocking(move || apply(&dir, &path, &change, &guard)).await {
+            Ok(()) => Ok(Some(())),
+            Err(OpenError::Unsupported) => Ok(None),
+            Err(OpenError::Refused(code)) => Err(code.into()),
+        }
+    }
+
+    /// Performs a change that puts an entry into another folder, which must be granted too.
+    pub(super) async fn change_into(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        from: &str,
+        flags: PathFlags,
+        into: &Resource<Descriptor>,
+        change: fn(Arc<File>, String) -> Change,
+        to: &str,
+    ) -> FsResult<Option<()>> {
+        let into = self.folder(into)?;
+        if into.perms.write_not_permitted() {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        if flags.contains(PathFlags::SYMLINK_FOLLOW) {
+            return Err(ErrorCode::Invalid.into());
+        }
+        let change = change(into.dir.clone(), to.to_owned());
+        self.change(fd, from, change).await
+    }
+
+    /// Records a denial of such a change: under the first name if that is protected, else under the second.
+    pub(super) async fn record_either<T>(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        (from, to): (&str, &str),
+        result: FsResult<T>,
+    ) -> FsResult<T> {
+        let is_refused = |error: &FsError| matches!(error.downcast_ref(), Some(ErrorCode::NotPermitted));
+        if !result.as_ref().is_err_and(is_refused) {
+            return result;
+        }
+        let (dir, path, guard) = (self.folder(fd)?.dir.clone(), from.to_owned(), self.state.guard.clone());
+        let is_protected = spawn_blocking(move || system::is_protected(&dir, &path, &guard)).await;
+        self.record(Access::Write, if is_protected { from } else { to }, result)
+    }
+}
+
+fn apply(folder: &File, path: &str, change: &Change, guard: &PathGuard) -> Result<(), OpenError> {
+    let done = system::apply(folder, path, change, guard);
+    if matches!(done, Err(OpenError::Unsupported)) {
+        check_names(path, change, guard)?;
+    }
+    done
+}
+
+/// Checks a change by the names that the guest gives, on systems that cannot resolve folders by handles.
+fn check_names(path: &str, change: &Change, guard: &PathGuard) -> Result<(), ErrorCode> {
+    use std::path::Path;
+    let depth = Path::new(path).components().count().saturating_sub(1);
+    let leads_out = matches!(change, Change::Link(target) if is_link_out(Path::new(target), depth));
+    let becomes_protected = match change {
+        Change::Link(_) => would_settle_below(Path::new(path)),
+        Change::Move(_, to) => would_settle_below(Path::new(to)),
+        _ => false,
+    };
+    let to = match change {
+        Change::Name(_, to) | Change::Move(_, to) => Some(to.as_str()),
+        _ => None,
+    };
+    let is_protected = |path: &str| guard.protected.is_named(Path::new(path));
+    if leads_out || becomes_protected || is_protected(path) || to.is_some_and(is_protected) {
+        return Err(ErrorCode::NotPermitted);
+    }
+    Ok(())
+}
+
+/// Reports that this system cannot change entries by handles.
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use super::{Change, File, OpenError, PathGuard};
+
+    pub(super) fn apply(_: &File, _: &str, _: &Change, _: &PathGuard) -> Result<(), OpenError> {
+        Err(OpenError::Unsupported)
+    }
+
+    pub(super) fn is_protected(_: &File, path: &str, guard: &PathGuard) -> bool {
+        guard.protected.is_named(std::path::Path::new(path))
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use std::path::Path;
+
+    use rustix::fs::{AtFlags, FileType, Mode, linkat, mkdirat, readlinkat, renameat, statat, symlinkat, unlinkat};
+    use rustix::io::Errno;
+
+    use crate::policy::{Identity, moving};
+    use crate::sandbox::wasi::files::entry::FolderEntry;
+    use crate::sandbox::wasi::files::moved;
+
+    use super::{Change, ErrorCode, File, OpenError, PathGuard, would_settle_below};
+
+    /// Performs a change. Changes that place a link or a folder hold a lock from the check on.
+    pub(super) fn apply(folder: &File, path: &str, change: &Change, guard: &PathGuard) -> Result<(), OpenError> {
+        let makes_folder = matches!(change, Change::MakeFolder);
+        let _turn = match change {
+            Change::RemoveFile | Change::RemoveFolder => None,
+            _ => Some(moving(guard.end()).ok_or(ErrorCode::Busy)?),
+        };
+        let entry = match FolderEntry::resolve(folder, path) {
+            // `.` and `..` exist.
+            Err(OpenError::Refused(ErrorCode::Invalid)) if makes_folder => return Err(ErrorCode::Exist.into()),
+            entry => entry?,
+        };
+        // A program that creates every folder on the way to a file continues past an existing one, protected or not.
+        if makes_folder && statat(&entry.folder, &entry.name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+            return Err(ErrorCode::Exist.into());
+        }
+        entry.judge(guard)?;
+        let folder = &entry.folder;
+        let name = entry.name.as_str();
+        let done = match change {
+            Change::MakeFolder => mkdirat(folder, name, Mode::from_raw_mode(0o777)),
+            Change::RemoveFile => {
+                entry.require_folder_after_slash()?;
+                unlinkat(folder, name, AtFlags::empty())
+            }
+            Change::RemoveFolder => unlinkat(folder, name, AtFlags::REMOVEDIR),
+            Change::Link(_) if entry.slash => Err(Errno::NOTDIR),
+            Change::Link(target) => {
+                refuse_above(&entry)?;
+                moved::check_link(&entry, Path::new(target), guard)?;
+                symlinkat(target.as_str(), folder, name)
+            }
+            Change::Name(into, to) => {
+                let to = FolderEntry::resolve(into, to)?;
+                to.judge(guard)?;
+                if entry.slash || to.slash {
+                    return Err(ErrorCode::NotDirectory.into());
+                }
+                check_moved(&entry, &to, guard)?;
+                linkat(folder, name, &to.folder, to.name.as_str(), AtFlags::empty())
+            }
+            Change::Move(into, to) => {
+                let to = FolderEntry::resolve(into, to)?;
+                to.judge(guard)?;
+                entry.require_folder_after_slash()?;
+                if to.slash && entry.kind()? != FileType::Directory {
+                    return Err(ErrorCode::NotDirectory.into());
+                }
+                check_moved(&entry, &to, guard)?;
+                renameat(folder, name, &to.folder, to.name.as_str())
+            }
+        };
+        done.map_err(|error| OpenError::Refused(std::io::Error::from(error).into()))
+    }
+
+    /// Refuses a link or a moved folder whose new name could turn names below it into protected ones.
+    fn refuse_above(entry: &FolderEntry) -> Result<(), OpenError> {
+        match would_settle_below(&entry.path) {
+            true => Err(ErrorCode::NotPermitted.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns `true` if the path is that of a protected entry.
+    pub(super) fn is_protected(folder: &File, path: &str, guard: &PathGuard) -> bool {
+        FolderEntry::resolve(folder, path).is_ok_and(|entry| entry.judge(guard).is_err())
+    }
+
+    /// Refuses a moved entry that would lead out of its folder, or become a protected one at its new place.
+    fn check_moved(from: &FolderEntry, to: &FolderEntry, guard: &PathGuard) -> Result<(), OpenError> {
+        match from.kind()? {
+            FileType::Symlink => {
+                refuse_above(to)?;
+                let target = readlinkat(&from.folder, from.name.as_str(), Vec::new())?;
+                moved::check_link(to, Path::new(&*target.to_string_lossy()), guard)
+            }
+            FileType::Directory => {
+                refuse_above(to)?;
+                moved::check_folder(from, to, guard)
+            }
+            _ => {
+                // Another name for a protected file would bypass its protection.
+                let about = statat(&from.folder, from.name.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
+                let file = Identity::of(&about);
+                match guard.protected.holds_file(file, about.st_nlink > 1, &from.path) {
+                    true => Err(ErrorCode::NotPermitted.into()),
+                    false => Ok(()),
+                }
+            }
+        }
+    }
+}

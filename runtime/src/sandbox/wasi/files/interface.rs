@@ -1,0 +1,270 @@
+//! `wasi:filesystem` of a call: denials are recorded, writes and new entries are counted, and only regular files and folders
+//! are opened.
+
+use wasmtime::component::Resource;
+use wasmtime_wasi::filesystem::Descriptor;
+use wasmtime_wasi::p2::bindings::filesystem::preopens;
+use wasmtime_wasi::p2::bindings::filesystem::types::{
+    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream, ErrorCode,
+    Filesize, HostDescriptor, HostDirectoryEntryStream, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
+
+use crate::sandbox::causes::QuotaExceeded;
+use crate::tool::Access;
+
+use super::change::Change;
+use super::quota;
+use super::request::OpenRequest;
+use super::state::Files;
+
+/// Maximum number of folders that one call lists at the same time.
+const MAX_LISTINGS: usize = 16;
+
+fn same(fd: &Resource<Descriptor>) -> Resource<Descriptor> {
+    Resource::new_borrow(fd.rep())
+}
+
+impl preopens::Host for Files<'_> {
+    fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+        let folders = preopens::Host::get_directories(&mut self.inner)?;
+        if folders.is_empty() {
+            self.state.quota.usage.record_missing_folders();
+        }
+        Ok(folders)
+    }
+}
+
+impl types::Host for Files<'_> {
+    fn convert_error_code(&mut self, error: FsError) -> wasmtime::Result<ErrorCode> {
+        types::Host::convert_error_code(&mut self.inner, error)
+    }
+
+    fn filesystem_error_code(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<Option<ErrorCode>> {
+        if self.inner.table.get(&error)?.is::<QuotaExceeded>() {
+            return Ok(Some(ErrorCode::Quota));
+        }
+        types::Host::filesystem_error_code(&mut self.inner, error)
+    }
+}
+
+impl HostDirectoryEntryStream for Files<'_> {
+    async fn read_directory_entry(&mut self, it: Resource<DirectoryEntryStream>) -> FsResult<Option<DirectoryEntry>> {
+        self.next(&it).await
+    }
+
+    fn drop(&mut self, it: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
+        self.state.listings = self.state.listings.saturating_sub(1);
+        self.unlist(&it)
+    }
+}
+
+impl HostDescriptor for Files<'_> {
+    async fn open_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path_flags: PathFlags,
+        path: String,
+        open: OpenFlags,
+        flags: DescriptorFlags,
+    ) -> FsResult<Resource<Descriptor>> {
+        let request = OpenRequest { path: path.clone(), link: path_flags, open, flags };
+        let access = if request.changes() { Access::Write } else { Access::Read };
+        let opened = self.open(&fd, request).await;
+        self.record(access, &path, opened)
+    }
+
+    async fn stat_at(&mut self, fd: Resource<Descriptor>, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
+        let stat = self.inner.stat_at(fd, flags, path.clone()).await;
+        self.record(Access::Read, &path, stat)
+    }
+
+    async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
+        let target = self.inner.readlink_at(fd, path.clone()).await;
+        self.record(Access::Read, &path, target)
+    }
+
+    async fn metadata_hash_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+    ) -> FsResult<MetadataHashValue> {
+        let hash = self.inner.metadata_hash_at(fd, flags, path.clone()).await;
+        self.record(Access::Read, &path, hash)
+    }
+
+    async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        self.state.quota.entry()?;
+        let created = match self.change(&fd, &path, Change::MakeFolder).await {
+            Ok(None) => self.inner.create_directory_at(fd, path.clone()).await,
+            done => done.map(drop),
+        };
+        let created = self.uncount_failed(created);
+        self.record(Access::Write, &path, created)
+    }
+
+    async fn set_times_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
+        // The engine would open the target of a link, even a FIFO.
+        let set = match flags.contains(PathFlags::SYMLINK_FOLLOW) {
+            true => self.set_times_of(&fd, &path, accessed, modified).await,
+            false => self.inner.set_times_at(fd, flags, path.clone(), accessed, modified).await,
+        };
+        self.record(Access::Write, &path, set)
+    }
+
+    async fn link_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        from: String,
+        folder: Resource<Descriptor>,
+        to: String,
+    ) -> FsResult<()> {
+        self.state.quota.entry()?;
+        let linked = match self.change_into(&fd, &from, flags, &folder, Change::Name, &to).await {
+            Ok(None) => self.inner.link_at(same(&fd), flags, from.clone(), folder, to.clone()).await,
+            done => done.map(drop),
+        };
+        let linked = self.uncount_failed(linked);
+        self.record_either(&fd, (&from, &to), linked).await
+    }
+
+    async fn rename_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        from: String,
+        folder: Resource<Descriptor>,
+        to: String,
+    ) -> FsResult<()> {
+        let renamed = match self.change_into(&fd, &from, PathFlags::empty(), &folder, Change::Move, &to).await {
+            Ok(None) => self.inner.rename_at(same(&fd), from.clone(), folder, to.clone()).await,
+            done => done.map(drop),
+        };
+        self.record_either(&fd, (&from, &to), renamed).await
+    }
+
+    async fn symlink_at(&mut self, fd: Resource<Descriptor>, target: String, path: String) -> FsResult<()> {
+        self.state.quota.bytes(target.len() as u64)?;
+        self.state.quota.entry()?;
+        let linked = match self.change(&fd, &path, Change::Link(target.clone())).await {
+            Ok(None) => self.inner.symlink_at(fd, target, path.clone()).await,
+            done => done.map(drop),
+        };
+        let linked = self.uncount_failed(linked);
+        self.record(Access::Write, &path, linked)
+    }
+
+    async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        let removed = match self.change(&fd, &path, Change::RemoveFile).await {
+            Ok(None) => self.inner.unlink_file_at(fd, path.clone()).await,
+            done => done.map(drop),
+        };
+        self.record(Access::Write, &path, removed)
+    }
+
+    async fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        let removed = match self.change(&fd, &path, Change::RemoveFolder).await {
+            Ok(None) => self.inner.remove_directory_at(fd, path.clone()).await,
+            done => done.map(drop),
+        };
+        self.record(Access::Write, &path, removed)
+    }
+
+    // The following functions use open descriptors: they are the engine's own, with writes counted.
+
+    async fn advise(&mut self, fd: Resource<Descriptor>, at: Filesize, len: Filesize, advice: Advice) -> FsResult<()> {
+        self.inner.advise(fd, at, len, advice).await
+    }
+
+    async fn sync_data(&mut self, fd: Resource<Descriptor>) -> FsResult<()> {
+        self.inner.sync_data(fd).await
+    }
+
+    async fn sync(&mut self, fd: Resource<Descriptor>) -> FsResult<()> {
+        self.inner.sync(fd).await
+    }
+
+    async fn get_flags(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorFlags> {
+        self.inner.get_flags(fd).await
+    }
+
+    async fn get_type(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorType> {
+        self.inner.get_type(fd).await
+    }
+
+    async fn set_size(&mut self, fd: Resource<Descriptor>, size: Filesize) -> FsResult<()> {
+        if let Some(file) = self.writable(&fd)? {
+            self.state.quota.bytes(quota::hole(&file.file, size))?;
+        }
+        self.inner.set_size(fd, size).await
+    }
+
+    async fn set_times(
+        &mut self,
+        fd: Resource<Descriptor>,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
+        self.inner.set_times(fd, accessed, modified).await
+    }
+
+    async fn read(&mut self, fd: Resource<Descriptor>, len: Filesize, at: Filesize) -> FsResult<(Vec<u8>, bool)> {
+        self.inner.read(fd, len, at).await
+    }
+
+    async fn write(&mut self, fd: Resource<Descriptor>, bytes: Vec<u8>, at: Filesize) -> FsResult<Filesize> {
+        if let (false, Some(file)) = (bytes.is_empty(), self.writable(&fd)?) {
+            let hole = quota::hole(&file.file, at);
+            self.state.quota.bytes(hole.saturating_add(bytes.len() as u64))?;
+        }
+        self.inner.write(fd, bytes, at).await
+    }
+
+    async fn read_directory(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
+        if self.state.listings >= MAX_LISTINGS {
+            return Err(ErrorCode::InsufficientMemory.into());
+        }
+        let listing = self.list(&fd).await?;
+        self.state.listings += 1;
+        Ok(listing)
+    }
+
+    async fn stat(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorStat> {
+        self.inner.stat(fd).await
+    }
+
+    async fn is_same_object(&mut self, a: Resource<Descriptor>, b: Resource<Descriptor>) -> wasmtime::Result<bool> {
+        self.inner.is_same_object(a, b).await
+    }
+
+    async fn metadata_hash(&mut self, fd: Resource<Descriptor>) -> FsResult<MetadataHashValue> {
+        self.inner.metadata_hash(fd).await
+    }
+
+    fn read_via_stream(&mut self, fd: Resource<Descriptor>, at: Filesize) -> FsResult<Resource<DynInputStream>> {
+        self.inner.read_via_stream(fd, at)
+    }
+
+    fn write_via_stream(&mut self, fd: Resource<Descriptor>, at: Filesize) -> FsResult<Resource<DynOutputStream>> {
+        let file = self.writable(&fd)?.map(|file| file.file.clone());
+        let stream = self.inner.write_via_stream(fd, at)?;
+        self.count(stream, file.map(|file| (file, at)))
+    }
+
+    fn append_via_stream(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DynOutputStream>> {
+        let stream = self.inner.append_via_stream(fd)?;
+        self.count(stream, None)
+    }
+
+    fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {
+        HostDescriptor::drop(&mut self.inner, fd)
+    }
+}

@@ -1,0 +1,25 @@
+//! Files of guests: the engine keeps a guest inside its folders; this module adds a quota, a budget of descriptors, protected
+//! paths and a record of denials, and opens only regular files and folders.
+
+mod beneath;
+mod change;
+mod descriptors;
+#[cfg(target_os = "linux")]
+mod entry;
+mod guard;
+mod interface;
+#[cfg(unix)]
+mod listing;
+#[cfg(not(unix))]
+#[path = "listing_whole.rs"]
+mod listing;
+#[cfg(target_os = "linux")]
+mod moved;
+mod open;
+mod quota;
+mod request;
+mod resolve;
+mod state;
+
+pub(in crate::sandbox) use guard::PathGuard;
+pub(in crate::sandbox) use state::{FileState, Files, HasFiles};

@@ -1,0 +1,136 @@
+//! Opening of files for a guest. Only regular files and folders are opened: a FIFO or a device can block the host, or
+//! give access to more than a file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use wasmtime::component::Resource;
+use wasmtime_wasi::filesystem::{Descriptor, Dir, File, FsPerms};
+use wasmtime_wasi::p2::bindings::filesystem::types::{
+    DescriptorFlags, DescriptorType, ErrorCode, HostDescriptor, NewTimestamp, OpenFlags, PathFlags,
+};
+use wasmtime_wasi::p2::{FsError, FsResult};
+use wasmtime_wasi::runtime::spawn_blocking;
+
+use super::beneath::{self, OpenedFile};
+use super::request::OpenRequest;
+use super::resolve::OpenError;
+use super::state::Files;
+
+impl Files<'_> {
+    /// Opens a regular file or a folder, on a descriptor from the budget.
+    pub(super) async fn open(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        request: OpenRequest,
+    ) -> FsResult<Resource<Descriptor>> {
+        let Dir { dir, perms, .. } = self.folder(fd)?;
+        let (dir, perms) = (dir.clone(), *perms);
+        request.check(perms)?;
+        self.state.descriptors.take()?;
+        let opened = self.open_beneath(dir, perms, &request).await;
+        let opened = match opened {
+            Ok(Some(descriptor)) => self.inner.table.push(descriptor).map_err(Into::into),
+            Ok(None) => self.open_looking(fd, request).await,
+            Err(refused) => Err(refused.into()),
+        };
+        match &opened {
+            Ok(descriptor) => match self.inner.table.get(descriptor)? {
+                Descriptor::File(file) => self.state.descriptors.assign(&file.file),
+                Descriptor::Dir(folder) => self.state.descriptors.assign(&folder.dir),
+            },
+            Err(_) => self.state.descriptors.give_back(),
+        }
+        opened
+    }
+
+    /// Sets the times of a file by its path, through a handle.
+    pub(super) async fn set_times_of(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        path: &str,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
+        if self.folder(fd)?.perms.write_not_permitted() {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        let request = |flags| OpenRequest {
+            path: path.to_owned(),
+            link: PathFlags::SYMLINK_FOLLOW,
+            open: OpenFlags::empty(),
+            flags,
+        };
+        // The owner of a file may change its times with read access alone, or with write access alone.
+        let opened = match self.open(fd, request(DescriptorFlags::READ)).await {
+            Err(error) if matches!(error.downcast_ref(), Some(ErrorCode::Access)) => {
+                self.open(fd, request(DescriptorFlags::WRITE)).await?
+            }
+            opened => opened?,
+        };
+        let set = self.inner.set_times(Resource::new_borrow(opened.rep()), accessed, modified).await;
+        HostDescriptor::drop(&mut self.inner, opened).map_err(FsError::trap)?;
+        set
+    }
+
+    /// Opens without a race; `None` if this system cannot.
+    async fn open_beneath(
+        &mut self,
+        dir: Arc<std::fs::File>,
+        perms: FsPerms,
+        request: &OpenRequest,
+    ) -> Result<Option<Descriptor>, ErrorCode> {
+        let (mode, request, quota) = (request.mode(), request.clone(), self.state.quota.clone());
+        let guard = self.state.guard.clone();
+        match spawn_blocking(move || beneath::open(&dir, &request, &quota, &guard)).await {
+            Ok(OpenedFile::Regular(file)) => Ok(Some(Descriptor::File(File::new(file, perms, mode, false)))),
+            Ok(OpenedFile::Folder(folder)) => Ok(Some(Descriptor::Dir(Dir::new(folder, perms, mode, false)))),
+            Err(OpenError::Unsupported) => Ok(None),
+            Err(OpenError::Refused(code)) => Err(code),
+        }
+    }
+
+    /// Checks the path before the engine opens it. A special file that appears in between is opened and then refused.
+    async fn open_looking(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        request: OpenRequest,
+    ) -> FsResult<Resource<Descriptor>> {
+        let borrowed = |fd: &Resource<Descriptor>| Resource::new_borrow(fd.rep());
+        let is_protected = request.writes() && self.state.guard.protected.is_named(Path::new(&request.path));
+        if is_protected {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        let OpenRequest { path, link, open, flags } = request;
+        let mut created = false;
+        match self.inner.stat_at(borrowed(fd), link, path.clone()).await {
+            Ok(stat) => refuse_special(stat.type_)?,
+            Err(error) if matches!(error.downcast_ref(), Some(ErrorCode::NoEntry)) => {
+                created = open.contains(OpenFlags::CREATE);
+                if created {
+                    self.state.quota.entry()?;
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        let opened = self.inner.open_at(borrowed(fd), link, path, open, flags).await;
+        let opened = opened.inspect_err(|_| {
+            if created {
+                self.state.quota.uncount_entry();
+            }
+        })?;
+        let kind = self.inner.get_type(borrowed(&opened)).await?;
+        if let Err(refused) = refuse_special(kind) {
+            HostDescriptor::drop(&mut self.inner, opened).map_err(FsError::trap)?;
+            return Err(refused.into());
+        }
+        Ok(opened)
+    }
+}
+
+fn refuse_special(kind: DescriptorType) -> Result<(), ErrorCode> {
+    match kind {
+        DescriptorType::RegularFile | DescriptorType::Directory | DescriptorType::SymbolicLink => Ok(()),
+        _ => Err(ErrorCode::NotPermitted),
+    }
+}

@@ -1,0 +1,16 @@
+//! `wasi:http`: every request of a guest goes through one egress, which checks the grant, resolves names and connects. Only
+//! `hooks` knows the engine.
+
+mod body;
+mod client;
+mod connect;
+mod egress;
+mod headers;
+mod hooks;
+mod logged;
+mod resolve;
+mod secret;
+
+pub(crate) use client::{Certificates, HttpClient, certificates};
+pub(in crate::sandbox) use egress::HttpEgress;
+pub(in crate::sandbox) use hooks::{HttpAccess, HttpHooks};

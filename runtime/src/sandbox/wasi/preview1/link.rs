@@ -1,0 +1,32 @@
+//! Linking and running of core modules for preview 1.
+
+use wasmtime::{Engine, ExternType, InstancePre, Linker, Module, Store};
+use wasmtime_wasi::p1::wasi_snapshot_preview1;
+
+use crate::sandbox::wasi::state::WasiStore;
+
+use super::{descriptors, module};
+
+/// Links a module whose imports were checked.
+///
+/// # Errors
+///
+/// A text that says what is wrong with its imports or its `_start`.
+pub(in crate::sandbox) fn link<T: WasiStore>(engine: &Engine, module: &Module) -> Result<InstancePre<T>, String> {
+    let start = module.get_export(module::START);
+    let starts = matches!(&start, Some(ExternType::Func(it)) if it.params().len() == 0 && it.results().len() == 0);
+    if !starts {
+        return Err("a core module whose `_start` takes arguments or has results; a command's has neither".to_owned());
+    }
+    let mut linker = Linker::<T>::new(engine);
+    let added = wasi_snapshot_preview1::add_to_linker(&mut linker, |store: &mut T| store.wasi());
+    added.and_then(|()| linker.instantiate_pre(module)).map_err(|error| format!("{error:#}"))
+}
+
+/// Runs a module's `_start` to its end.
+pub(in crate::sandbox) async fn run<T: WasiStore>(pre: &InstancePre<T>, store: &mut Store<T>) -> wasmtime::Result<()> {
+    descriptors::open_standard(store.data_mut().wasi())?;
+    let instance = pre.instantiate_async(&mut *store).await?;
+    let start = instance.get_typed_func::<(), ()>(&mut *store, module::START)?;
+    start.call_async(&mut *store, ()).await
+}

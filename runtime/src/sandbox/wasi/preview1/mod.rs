@@ -1,0 +1,21 @@
+//! WASI preview 1 for core modules, without an adapter: its functions use the files, streams, clocks and limits that those of
+//! components use, and the module keeps its own memory. No host path is known here; every file goes through
+//! [`files`](super::files).
+
+mod calls;
+mod descriptors;
+mod environment;
+mod link;
+mod listing;
+mod memory;
+mod module;
+mod paths;
+mod polling;
+mod stat;
+mod transfer;
+
+#[cfg(test)]
+mod tests;
+
+pub(in crate::sandbox) use link::{link, run};
+pub(in crate::sandbox) use module::check;
