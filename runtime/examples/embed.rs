@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = Runtime::builder(Audit::folder(state.path().join("audit")))
         .source(source)
         .compile_cache(state.path().join("cache"))
-        .limits(Limits { deadline: std::time::Duration::from_secs(5), ..Limits::default() })
+        .limits(Limits::with_deadline(std::time::Duration::from_secs(5)))
         .concurrency(8)
         .build()?;
     let runtime = Arc::new(runtime);
