@@ -1,5 +1,5 @@
-//! The WIT packages of `wit/`: each folder resolves alone, the host links exactly the imports of the worlds, and components
-//! that were built for a contract keep running.
+//! The WIT packages of `wit/`: each folder resolves alone, the host links exactly the imports of the worlds, and
+//! components that were built for a contract keep running.
 
 use std::collections::BTreeSet;
 use std::fs;

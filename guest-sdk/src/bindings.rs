@@ -1,4 +1,5 @@
-//! Rust bindings of the WIT package in `wit/tool`, generated: one module per world. The types are generated once, in [`tool`].
+//! Rust bindings of the WIT package in `wit/tool`, generated: one module per world. The types are generated once, in
+//! [`tool`].
 
 #![allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, reason = "generated")]
 

@@ -23,21 +23,23 @@
 //! ```
 //!
 //! The `Cargo.toml` of the crate needs `crate-type = ["cdylib", "rlib"]` under `[lib]`. Build it with
-//! `cargo build --release --target wasm32-wasip2`: the `.wasm` file is the tool. It contains the name, the description, the JSON
-//! Schema of the arguments and the requested permissions. [`tools!`] appears once, in the root of the crate, and lists every
-//! function with [`#[tool]`](macro@tool), by its path if it is in a module. A missing function is a compile error.
+//! `cargo build --release --target wasm32-wasip2`: the `.wasm` file is the tool. It contains the name, the description,
+//! the JSON Schema of the arguments and the requested permissions. [`tools!`] appears once, in the root of the crate,
+//! and lists every function with [`#[tool]`](macro@tool), by its path if it is in a module. A missing function is a
+//! compile error.
 //!
 //! # Arguments
 //!
-//! Each parameter is one argument. Its doc comment is its description, and `#[arg(…)]` adds `name`, `default`, `minimum`,
-//! `maximum`, `exclusive_minimum`, `exclusive_maximum`, `multiple_of`, `min_length`, `max_length`, `pattern`, `format`,
-//! `min_items`, `max_items`, `unique_items`, `min_properties`, `max_properties`, `examples`, and `items(…)` with the same keys for
-//! the items of a list. The host validates a call against the schema before the tool runs. An argument is optional if its type is
-//! an [`Option`] or if it has a default. Arguments that the schema does not name are refused, except with `#[tool(open)]`.
+//! Each parameter is one argument. Its doc comment is its description, and `#[arg(…)]` adds `name`, `default`,
+//! `minimum`, `maximum`, `exclusive_minimum`, `exclusive_maximum`, `multiple_of`, `min_length`, `max_length`,
+//! `pattern`, `format`, `min_items`, `max_items`, `unique_items`, `min_properties`, `max_properties`, `examples`, and
+//! `items(…)` with the same keys for the items of a list. The host validates a call against the schema before the tool
+//! runs. An argument is optional if its type is an [`Option`] or if it has a default. Arguments that the schema does
+//! not name are refused, except with `#[tool(open)]`.
 //!
-//! Your own type can be an argument if it implements [`Schema`]; with `#[args]`, its fields are the arguments. A parameter of the
-//! type `&Call` receives the [`Call`] itself: its caller, its session, and the operator's settings for this tool
-//! ([`Call::config`]).
+//! Your own type can be an argument if it implements [`Schema`]; with `#[args]`, its fields are the arguments. A
+//! parameter of the type `&Call` receives the [`Call`] itself: its caller, its session, and the operator's settings for
+//! this tool ([`Call::config`]).
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
@@ -72,7 +74,8 @@
 //!
 //! # Text
 //!
-//! A tool can accept free text in its own format, which a provider's API can enforce. It has one parameter for the text:
+//! A tool can accept free text in its own format, which a provider's API can enforce. It has one parameter for the
+//! text:
 //!
 //! ```
 //! use toolcrib_guest::{Error, Result, tool};
@@ -88,13 +91,13 @@
 //! # fn main() {}
 //! ```
 //!
-//! `lark = "…"` and `lark_file = "PATH"` (relative to the folder of the `Cargo.toml`) set a grammar. `field` names the argument
-//! that carries the text for an API that accepts only objects.
+//! `lark = "…"` and `lark_file = "PATH"` (relative to the folder of the `Cargo.toml`) set a grammar. `field` names the
+//! argument that carries the text for an API that accepts only objects.
 //!
 //! # Answers and failures
 //!
-//! A tool returns text, `()`, a [`Value`], [`Json`], a [`Part`] or an [`Answer`], alone or in a [`Result`]. An [`Answer`] can hold
-//! different parts for the model and for people:
+//! A tool returns text, `()`, a [`Value`], [`Json`], a [`Part`] or an [`Answer`], alone or in a [`Result`]. An
+//! [`Answer`] can hold different parts for the model and for people:
 //!
 //! ```
 //! use toolcrib_guest::{Answer, Error, Part, Result, json};
@@ -110,25 +113,25 @@
 //! # assert_eq!(plot(&[]).expect_err("refused").to_string(), "there is nothing to plot");
 //! ```
 //!
-//! `?` converts every [`std::error::Error`]. [`Error::invalid`], [`not_found`](Error::not_found), [`conflict`](Error::conflict) and
-//! [`unavailable`](Error::unavailable) set the kind of the failure; every other error is `failed`. [`error!`] creates one from a
-//! message.
+//! `?` converts every [`std::error::Error`]. [`Error::invalid`], [`not_found`](Error::not_found),
+//! [`conflict`](Error::conflict) and [`unavailable`](Error::unavailable) set the kind of the failure; every other error
+//! is `failed`. [`error!`] creates one from a message.
 //!
 //! # Permissions and metadata
 //!
 //! A tool requests permissions, and the operator grants them: `files = "read"` or `"write"`, `network` or
 //! `network("api.example.com")`, `env("TZ")`, `tools` or `tools("fs_*")`, `model`, `cache`,
-//! `secret(name = "…", host = "…", header = "…")`, `timeout = "5s"`, `limits(memory_mb = 64, …)`. Metadata for rules and people are
-//! `read_only`, `destructive`, `open_world`, `summary`, and any other key in `interface(…)`. `aliases`, `tags`, `required_tags`,
-//! `forbidden_tags`, `models` and `provider` limit the offers of the tool to models.
+//! `secret(name = "…", host = "…", header = "…")`, `timeout = "5s"`, `limits(memory_mb = 64, …)`. Metadata for rules
+//! and people are `read_only`, `destructive`, `open_world`, `summary`, and any other key in `interface(…)`. `aliases`,
+//! `tags`, `required_tags`, `forbidden_tags`, `models` and `provider` limit the offers of the tool to models.
 //!
-//! While it runs, a tool can show [`progress`], write to the [`log`], store values in the [`cache`], query the [`model`], call
-//! other [`tools`](mod@tools), and list its [`secrets`].
+//! While it runs, a tool can show [`progress`], write to the [`log`], store values in the [`cache`], query the
+//! [`model`], call other [`tools`](mod@tools), and list its [`secrets`].
 //!
 //! # Steps of a call
 //!
-//! A tool can implement further steps before and after its work. Each step is a function, and runs without any grant; only
-//! `prepare` has the grant of the tool. The type with the name of the tool holds its arguments:
+//! A tool can implement further steps before and after its work. Each step is a function, and runs without any grant;
+//! only `prepare` has the grant of the tool. The type with the name of the tool holds its arguments:
 //!
 //! ```
 //! use toolcrib_guest::{Answer, Call, Part, Presentation, Result, error, tool};
@@ -191,9 +194,9 @@
 //!
 //! # Files
 //!
-//! A tool sees only its granted folders. The first one is `/` and the working folder, so `notes.md` and `/notes.md` are the same
-//! file; each further one is `/NAME`. [`PathContext`] adds the path to an error. [`files`] limits the size of reads, and writes so
-//! that no reader sees a partial file:
+//! A tool sees only its granted folders. The first one is `/` and the working folder, so `notes.md` and `/notes.md` are
+//! the same file; each further one is `/NAME`. [`PathContext`] adds the path to an error. [`files`] limits the size of
+//! reads, and writes so that no reader sees a partial file:
 //!
 //! ```
 //! use toolcrib_guest::{PathContext, Result, files};
@@ -211,9 +214,9 @@
 //!
 //! # Command tools
 //!
-//! A tool can also be a program. It reads its arguments, one JSON object, from stdin; empty input means `{}`. It prints one line of
-//! JSON on stdout with exit code 0, or one line `{"error":"…"}` on stderr with exit code 1. [`command`] implements this contract. A
-//! `tools.json` describes such a tool.
+//! A tool can also be a program. It reads its arguments, one JSON object, from stdin; empty input means `{}`. It prints
+//! one line of JSON on stdout with exit code 0, or one line `{"error":"…"}` on stderr with exit code 1. [`command`]
+//! implements this contract. A `tools.json` describes such a tool.
 //!
 //! ```no_run
 //! use toolcrib_guest::{Error, Value, json};

@@ -8,10 +8,10 @@ use crate::{Encoding, Error, Json, Node};
 
 /// Type with a JSON Schema.
 ///
-/// Derive it together with serde's `Deserialize`: doc comments become descriptions, and serde's attributes apply (`rename`,
-/// `rename_all`, `default`, `skip`, `tag`, `content`, `untagged`, `transparent`, `deny_unknown_fields`). `#[arg(…)]` adds bounds to a
-/// field, as it does to a parameter of a tool. A type that contains itself cannot have a schema of this kind; use [`Value`]
-/// there.
+/// Derive it together with serde's `Deserialize`: doc comments become descriptions, and serde's attributes apply
+/// (`rename`, `rename_all`, `default`, `skip`, `tag`, `content`, `untagged`, `transparent`, `deny_unknown_fields`).
+/// `#[arg(…)]` adds bounds to a field, as it does to a parameter of a tool. A type that contains itself cannot have a
+/// schema of this kind; use [`Value`] there.
 ///
 /// ```
 /// use serde::Deserialize;

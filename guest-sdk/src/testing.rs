@@ -1,5 +1,5 @@
-//! Unit tests of tools on the native target: calls that are parsed like real ones, and stand-ins for the host. Settings apply to
-//! the thread of the test.
+//! Unit tests of tools on the native target: calls that are parsed like real ones, and stand-ins for the host. Settings
+//! apply to the thread of the test.
 //!
 //! ```
 //! use toolcrib_guest::testing;

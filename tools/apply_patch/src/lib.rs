@@ -15,9 +15,10 @@ tools!(apply_patch);
 
 /// Edit files by a patch. Sections are written between `*** Begin Patch` and `*** End Patch`: `*** Update File: PATH`
 /// with hunks, each with an optional line `@@ LINE` that names a line before the place, then lines that begin with a
-/// space (kept), `-` (removed) or `+` (added), with three kept lines around a change if the file has them; `*** Add
-/// File: PATH` with lines that begin with `+`; `*** Delete File: PATH`. An update may begin with `*** Move to: PATH`.
-/// Kept and removed lines must match the file exactly. Either the whole patch applies, or nothing changes.
+/// space (kept), `-` (removed) or `+` (added), with three kept lines around a change if the file has them;
+/// `*** Add File: PATH` with lines that begin with `+`; `*** Delete File: PATH`. An update may begin with
+/// `*** Move to: PATH`. Kept and removed lines must match the file exactly. Either the whole patch applies, or nothing
+/// changes.
 #[tool(
     text(field = "patch", lark_file = "src/patch.lark", description = "The patch, from `*** Begin Patch` to `*** End Patch`."),
     files = "write",
