@@ -32,7 +32,7 @@ pub(super) fn network(folder: &Path) -> Act {
     Box::new(move |input| {
         let (list, url) = parts(input);
         let (Ok(list), Ok(url)) = (std::str::from_utf8(list), std::str::from_utf8(url)) else { return };
-        for destination in Destination::list(list).unwrap_or_default() {
+        for destination in Destination::parse_list(list).unwrap_or_default() {
             let again = destination.to_string().parse();
             assert_eq!(again.as_ref(), Ok(&destination), "{destination} is read as another");
         }

@@ -82,7 +82,7 @@ impl FromStr for Destinations {
     type Err = DestinationError;
 
     fn from_str(text: &str) -> Result<Self, DestinationError> {
-        Destination::list(text).map(Self)
+        Destination::parse_list(text).map(Self)
     }
 }
 

@@ -287,7 +287,7 @@ fn execution(entry: &CribEntry<'_>) -> Value {
         "interrupt_behavior": facts.execution.interrupt_behavior.value,
         "limits": compact(json!({
             "memory_bytes": limits.memory,
-            "stack_bytes": Limits::STACK,
+            "stack_bytes": Limits::MAX_STACK,
             "stdout_bytes": limits.stdout,
             "stderr_bytes": limits.stderr,
             "handles": limits.handles,

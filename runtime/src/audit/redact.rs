@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_pattern_that_covers_a_part_of_a_secret_leaves_nothing_of_it() {
         let secrets = Secrets::new(Canary);
-        let placement = Placement::at("header:x-key").unwrap();
+        let placement = Placement::parse("header:x-key").unwrap();
         let host = "api.example.com".parse().unwrap();
         secrets.open(&[SecretRequest { name: "canary".to_owned(), host, placement }]).unwrap();
         let mut redactions = Redactions::default();

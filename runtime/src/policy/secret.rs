@@ -215,7 +215,7 @@ impl SecretRule {
             Some((host, place)) => (Some(host), Some(place)),
         };
         let host = host.map(str::parse).transpose().map_err(|error: SecretHostError| refuse(error.to_string()))?;
-        let place = place.map(Placement::at).transpose().map_err(|error| refuse(error.to_string()))?;
+        let place = place.map(Placement::parse).transpose().map_err(|error| refuse(error.to_string()))?;
         Ok(Self { name: name.to_owned(), host, place })
     }
 
@@ -280,7 +280,7 @@ mod tests {
     }
 
     fn request(name: &str) -> SecretRequest {
-        let placement = Placement::at("header:x-key").unwrap();
+        let placement = Placement::parse("header:x-key").unwrap();
         SecretRequest { name: name.to_owned(), host: "api.example.com".parse().unwrap(), placement }
     }
 

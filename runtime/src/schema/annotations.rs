@@ -1,6 +1,6 @@
 //! Annotations of arguments in a schema: internal fields, which a model must not set, and sensitive fields, which are
-//! masked. An annotation applies to an argument itself, through references, and sensitivity also from its items and from
-//! its members with any name.
+//! masked. An annotation may be in the schema of the argument itself, in the target of a reference, or in the schema of its
+//! items or of its members with any name.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

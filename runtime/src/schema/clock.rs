@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Number of steps between two checks of the time: about 50 µs.
-const STEPS: u32 = 1024;
+const STEPS_PER_CHECK: u32 = 1024;
 /// Maximum duration of an inline computation. A longer computation is restarted on a blocking thread.
 const MAX_INLINE: Duration = Duration::from_millis(1);
 
@@ -95,7 +95,8 @@ pub(crate) fn with_clock<T>(clock: &Clock, compute: impl FnOnce() -> T) -> Resul
     }
     let _restore = CURRENT.with(|current| {
         let outer = current.clock.borrow_mut().replace(clock.clone());
-        let steps_left = current.steps_left.replace(STEPS.min(u32::try_from(clock.max_steps).unwrap_or(STEPS)));
+        let steps_left =
+            current.steps_left.replace(STEPS_PER_CHECK.min(u32::try_from(clock.max_steps).unwrap_or(STEPS_PER_CHECK)));
         RestoreOnDrop { outer: (outer, steps_left, current.steps.replace(0), current.is_interrupted.replace(false)) }
     });
     let computed = compute();
@@ -143,10 +144,10 @@ impl ThreadClock {
             return false;
         }
         let deadline = *clock.deadline.get_or_insert_with(|| Instant::now() + MAX_INLINE);
-        self.steps.set(self.steps.get() + u64::from(STEPS.max(steps)));
+        self.steps.set(self.steps.get() + u64::from(STEPS_PER_CHECK.max(steps)));
         let is_over = self.steps.get() > clock.max_steps || Instant::now() >= deadline || clock.is_over();
         self.is_interrupted.set(is_over);
-        self.steps_left.set(if is_over { 0 } else { STEPS });
+        self.steps_left.set(if is_over { 0 } else { STEPS_PER_CHECK });
         !is_over
     }
 }

@@ -13,9 +13,9 @@ use serde_json::{Map, Number, Value};
 use super::clock::step;
 
 /// Number of bytes of a text per step.
-const BYTES: usize = 64;
+const BYTES_PER_STEP: usize = 64;
 /// Number of steps of one comparison with a value of a schema, which may be as large as the schema.
-const COMPARISON: usize = 16;
+const STEPS_PER_COMPARISON: usize = 16;
 /// Maximum number of items of an array for pairwise comparison.
 const MAX_PAIRWISE: usize = 15;
 
@@ -51,7 +51,7 @@ impl<'a> Node<'a, MeteredJson> for &'a Value {
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
         let Value::String(text) = self else { return None };
-        Some(Cow::Borrowed(if step(1 + text.len() / BYTES) { text } else { "" }))
+        Some(Cow::Borrowed(if step(1 + text.len() / BYTES_PER_STEP) { text } else { "" }))
     }
 
     fn as_number(&self) -> Option<&'a Number> {
@@ -73,13 +73,13 @@ impl<'a> Node<'a, MeteredJson> for &'a Value {
 
     fn string_length(&self) -> Option<u64> {
         let Value::String(text) = self else { return None };
-        if step(1 + text.len() / BYTES) { <&Value as Node<SerdeJson>>::string_length(self) } else { Some(0) }
+        if step(1 + text.len() / BYTES_PER_STEP) { <&Value as Node<SerdeJson>>::string_length(self) } else { Some(0) }
     }
 
     fn equals_value(&self, expected: &Value) -> bool {
         let steps = match self {
-            Value::String(text) => 1 + text.len() / BYTES,
-            Value::Array(_) | Value::Object(_) => COMPARISON,
+            Value::String(text) => 1 + text.len() / BYTES_PER_STEP,
+            Value::Array(_) | Value::Object(_) => STEPS_PER_COMPARISON,
             _ => 1,
         };
         step(steps) && <&Value as Node<SerdeJson>>::equals_value(self, expected)
@@ -176,7 +176,7 @@ impl<'a> Array<'a, MeteredJson> for Items<'a> {
 
     fn is_unique(&self) -> bool {
         match self.0.len() <= MAX_PAIRWISE {
-            true => step(COMPARISON * self.0.len()) && <&[Value] as Array<SerdeJson>>::is_unique(&self.0),
+            true => step(STEPS_PER_COMPARISON * self.0.len()) && <&[Value] as Array<SerdeJson>>::is_unique(&self.0),
             false => is_unique(self.0),
         }
     }
@@ -191,7 +191,8 @@ fn is_unique(items: &[Value]) -> bool {
         let mut hasher = keys.build_hasher();
         hash(item, &keys, &mut hasher);
         let candidates = seen.entry(hasher.finish()).or_default();
-        let is_new = candidates.iter().all(|other| step(COMPARISON) && !Node::<SerdeJson>::equals_value(other, item));
+        let is_new =
+            candidates.iter().all(|other| step(STEPS_PER_COMPARISON) && !Node::<SerdeJson>::equals_value(other, item));
         candidates.push(item);
         is_new && step(1)
     })
@@ -205,7 +206,7 @@ fn hash(value: &Value, keys: &RandomState, hasher: &mut impl Hasher) {
         // Adding zero turns negative zero into zero.
         Value::Number(number) => hasher.write_u64((number.as_f64().unwrap_or(f64::NAN) + 0.0).to_bits()),
         Value::String(text) => {
-            step(text.len() / BYTES);
+            step(text.len() / BYTES_PER_STEP);
             text.hash(hasher);
         }
         Value::Array(items) => {

@@ -9,7 +9,7 @@ use crate::tool::{Comparison, Operand, ValueRule};
 use super::clock::step;
 
 /// Number of steps of one rule, which may compare two large values.
-const STEPS: usize = 1024;
+const STEPS_PER_RULE: usize = 1024;
 
 /// Rules of one tool.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Rules {
     ///
     /// The message of the first violated rule.
     pub(super) fn check(&self, arguments: &Value) -> Result<(), String> {
-        match self.0.iter().take_while(|_| step(STEPS)).find(|rule| !holds(rule, arguments)) {
+        match self.0.iter().take_while(|_| step(STEPS_PER_RULE)).find(|rule| !holds(rule, arguments)) {
             Some(rule) => Err(format!("invalid values: {}", rule.message.clone().unwrap_or_else(|| describe(rule)))),
             None => Ok(()),
         }

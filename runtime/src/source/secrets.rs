@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::tool::{Placement, SLOT, SecretHostError, SecretRequest, is_secret_name};
+use crate::tool::{Placement, SECRET_PLACEHOLDER, SecretHostError, SecretRequest, is_secret_name};
 
 use super::shape::{kind, members};
 
@@ -56,9 +56,8 @@ fn request(place: &str, mut fields: Map<String, Value>) -> Result<SecretRequest,
     let host = text("host")?.ok_or_else(|| format!("{place}.host is required: the one host that gets the secret"))?;
     let host = host.parse().map_err(|wrong: SecretHostError| format!("{place}.host: {wrong}"))?;
     let placement = match (text("header")?, text("query")?, text("format")?) {
-        (Some(header), None, format) => {
-            Placement::header(&header, format.as_deref().unwrap_or(SLOT)).map_err(|error| error.to_string())
-        }
+        (Some(header), None, format) => Placement::header(&header, format.as_deref().unwrap_or(SECRET_PLACEHOLDER))
+            .map_err(|error| error.to_string()),
         (None, Some(query), None) => Placement::query(&query).map_err(|error| error.to_string()),
         (None, Some(_), Some(_)) => {
             Err("`format` is for a header; a parameter of the query is the secret itself".into())

@@ -70,7 +70,7 @@ impl Destination {
     /// # Errors
     ///
     /// [`DestinationError`] of the first invalid destination.
-    pub fn list(text: &str) -> Result<Vec<Self>, DestinationError> {
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, DestinationError> {
         let mut methods = String::new();
         let mut destinations = Vec::new();
         for part in text.split(',') {
@@ -292,7 +292,7 @@ mod tests {
             assert_eq!(of(text).to_string(), text);
         }
         assert_eq!(of("127.0.0.1/32").to_string(), "127.0.0.1");
-        let list = Destination::list("GET,HEAD a.example, b.example:1,POST c.example").unwrap();
+        let list = Destination::parse_list("GET,HEAD a.example, b.example:1,POST c.example").unwrap();
         let list: Vec<_> = list.iter().map(ToString::to_string).collect();
         assert_eq!(list, ["GET,HEAD a.example", "b.example:1", "POST c.example"]);
     }
@@ -346,6 +346,6 @@ mod tests {
             assert!(error.starts_with(&format!("`{text}` is no destination: ")), "{error}");
             assert!(error.contains(why) && error.contains("write it like"), "{text}: {error}");
         }
-        assert!(Destination::list("GET").unwrap_err().to_string().contains("methods stand before a host"));
+        assert!(Destination::parse_list("GET").unwrap_err().to_string().contains("methods stand before a host"));
     }
 }

@@ -99,7 +99,7 @@ macro_rules! partitions {
 partitions! {
     /// Identity of the tool.
     identity: Identity {
-        /// Identifier in exported records; empty means `NAMESPACE.NAME`.
+        /// Identifier in exported Agent Tool records; empty means `NAMESPACE.NAME`.
         tool_id: String = String::new(),
         /// Other names for calls.
         aliases: Vec<String> = Vec::new(),
@@ -177,7 +177,7 @@ partitions! {
     }
     /// Permission to call the tool.
     permission: Permission {
-        /// Permission profile in exported records; empty means a profile of the tool's own.
+        /// Permission profile in exported Agent Tool records; empty means a profile of the tool's own.
         permission_profile_ref: String = String::new(),
         /// Argument that permission rules match.
         permission_matcher: Option<String> = None,
@@ -192,7 +192,7 @@ partitions! {
     }
     /// Execution of calls.
     execution: Execution {
-        /// Execution profile in exported records; empty means a profile of the tool's own.
+        /// Execution profile in exported Agent Tool records; empty means a profile of the tool's own.
         execution_profile_ref: String = String::new(),
         /// Maximum duration of a call in milliseconds; by default that of the limits.
         timeout_ms: Option<usize> = None,

@@ -40,15 +40,15 @@ pub struct Limits {
 impl Limits {
     /// Maximum deadline from any source: a day.
     pub const MAX_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
-    /// Bytes of the engine's stack for guest frames, equal for every call.
-    pub const STACK: usize = 512 * 1024;
+    /// Maximum size in bytes of the engine's stack for guest frames, equal for every call.
+    pub const MAX_STACK: usize = 512 * 1024;
     /// Maximum number of core instances of one component: its program, its adapter, their shims, and the shared libraries
     /// of an interpreter. The sandbox reserves this number for each slot, so components do not compete for instances.
-    pub const INSTANCES: u32 = 64;
+    pub const MAX_INSTANCES: u32 = 64;
     /// Maximum number of memories of one component.
-    pub const MEMORIES: u32 = 4;
+    pub const MAX_MEMORIES: u32 = 4;
     /// Maximum number of tables of one component.
-    pub const TABLES: u32 = 32;
+    pub const MAX_TABLES: u32 = 32;
 
     /// Returns the default limits with another deadline.
     pub fn with_deadline(deadline: Duration) -> Self {

@@ -50,7 +50,8 @@ pub use resource::{Comparison, Operand, Resource, Use, ValueRule};
 pub use rich::{Rich, Says};
 pub use script::{Place, Script};
 pub use secret::{
-    Placement, PlacementError, SLOT, SecretHost, SecretHostError, SecretHostErrorReason, SecretRequest, is_secret_name,
+    Placement, PlacementError, SECRET_PLACEHOLDER, SecretHost, SecretHostError, SecretHostErrorReason, SecretRequest,
+    is_secret_name,
 };
 pub use text::{Grammar, Syntax, TextInput};
 

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use super::destination::{Scheme, parse_port};
 use super::host::{Host, HostError, split_port};
 
-pub use placement::{Placement, PlacementError, SLOT};
+pub use placement::{Placement, PlacementError, SECRET_PLACEHOLDER};
 
 /// Maximum length of the name of a secret in characters.
 const MAX_NAME_LEN: usize = 64;

@@ -61,14 +61,14 @@ impl ResourceLimiter for MemoryBudget {
     }
 
     fn instances(&self) -> usize {
-        Limits::INSTANCES as usize
+        Limits::MAX_INSTANCES as usize
     }
 
     fn tables(&self) -> usize {
-        Limits::TABLES as usize
+        Limits::MAX_TABLES as usize
     }
 
     fn memories(&self) -> usize {
-        Limits::MEMORIES as usize
+        Limits::MAX_MEMORIES as usize
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Placeholder for the secret in the format of a header.
-pub const SLOT: &str = "{}";
+pub const SECRET_PLACEHOLDER: &str = "{}";
 /// Headers that control the framing or routing of a request. A secret in one of them would change the meaning of the
 /// request.
 const FRAMING: [&str; 12] = [
@@ -50,7 +50,7 @@ pub enum PlacementError {
     #[error("the header `{0}` is the host's own and carries no secret")]
     FramingHeader(String),
     /// Format of a header without exactly one placeholder.
-    #[error("{0:?} is no format: one line with one `{SLOT}`, such as \"Bearer {SLOT}\"")]
+    #[error("{0:?} is no format: one line with one `{SECRET_PLACEHOLDER}`, such as \"Bearer {SECRET_PLACEHOLDER}\"")]
     Format(String),
     /// Invalid name of a query parameter.
     #[error("{0:?} is not the name of a parameter: letters, digits, `.`, `_` and `-`")]
@@ -76,7 +76,7 @@ impl Placement {
         if FRAMING.contains(&lower.as_str()) || lower.starts_with("proxy-") {
             return Err(PlacementError::FramingHeader(lower));
         }
-        if format.matches(SLOT).count() != 1 || http::HeaderValue::from_str(format).is_err() {
+        if format.matches(SECRET_PLACEHOLDER).count() != 1 || http::HeaderValue::from_str(format).is_err() {
             return Err(PlacementError::Format(format.to_owned()));
         }
         Ok(Self::Header { name: lower, format: format.to_owned() })
@@ -109,9 +109,9 @@ impl Placement {
     ///
     /// [`PlacementError`] if the text is neither `header:NAME` nor `query:NAME`, or if a secret must not be placed
     /// there.
-    pub fn at(place: &str) -> Result<Self, PlacementError> {
+    pub fn parse(place: &str) -> Result<Self, PlacementError> {
         match place.split_once(':') {
-            Some(("header", name)) => Self::header(name, SLOT),
+            Some(("header", name)) => Self::header(name, SECRET_PLACEHOLDER),
             Some(("query", name)) => Self::query(name),
             _ => Err(PlacementError::Place(place.to_owned())),
         }

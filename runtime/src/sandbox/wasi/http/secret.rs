@@ -13,7 +13,7 @@ use http::uri::PathAndQuery;
 use http::{Uri, request};
 
 use crate::policy::{Credentials, Leak, Scan, Scanner, Target};
-use crate::tool::{Placement, SLOT};
+use crate::tool::{Placement, SECRET_PLACEHOLDER};
 
 use super::logged::LoggedRequest;
 use crate::sandbox::usage::RequestError;
@@ -40,7 +40,7 @@ pub(super) fn insert(
         match &request.placement {
             Placement::Header { name, format } => {
                 let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unfit())?;
-                let value = zeroize::Zeroizing::new(format.replace(SLOT, secret.value()));
+                let value = zeroize::Zeroizing::new(format.replace(SECRET_PLACEHOLDER, secret.value()));
                 let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| unfit())?;
                 value.set_sensitive(true);
                 // Replaces every value of the guest.
