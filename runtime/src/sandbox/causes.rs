@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// The deadline passed while the guest computed.
+/// Deadline that passed while the guest computed.
 #[derive(Debug)]
 pub(super) struct DeadlinePassed;
 
@@ -51,7 +51,7 @@ impl fmt::Display for QuotaExceeded {
 
 impl std::error::Error for QuotaExceeded {}
 
-/// A socket function was called whose type has no error for a refusal.
+/// Call of a socket function that has no error for a refusal in its type.
 #[derive(Debug)]
 pub(super) struct SocketRefused(pub(super) String);
 

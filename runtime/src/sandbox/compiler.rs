@@ -17,7 +17,7 @@
 //! use std::sync::Arc;
 //!
 //! use toolcrib::compiler::{CompileError, Compiler, Job, serve};
-//! use toolcrib::runtime::Runtime;
+//! use toolcrib::Runtime;
 //!
 //! struct ChildProcess;
 //!
@@ -185,7 +185,7 @@ impl Job<'_> {
         Ok(Job { program: program.into(), counts_fuel })
     }
 
-    /// Compiles the program, and writes its code or the reason why there is none.
+    /// Compiles the program, and writes its code, or the reason for a failure.
     ///
     /// # Errors
     ///

@@ -108,7 +108,8 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// Whether the program or the system is at fault, in a text without host paths.
+    /// [`CompileError::Program`] if the program is at fault, [`CompileError::System`] if the system is. The text contains no
+    /// host path.
     pub(crate) fn prepare(&self, bytes: &[u8], counts_fuel: bool) -> Result<Program, CompileError> {
         let digest = source::digest(bytes);
         let engine = self.engine(counts_fuel)?;
@@ -143,7 +144,7 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// Whether the component or the system is at fault.
+    /// [`CompileError::Program`] if the component is at fault, [`CompileError::System`] if the system is.
     pub(super) fn prepare_component(
         &self,
         bytes: &[u8],

@@ -1,4 +1,4 @@
-//! The path of every guest call: a fresh store, its deadline, its fuel, and the error that a trap stands for.
+//! The path of every guest call: a fresh store, its deadline, its fuel, and the error for its trap.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -51,7 +51,7 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// Whether the component or the system is at fault.
+    /// [`CompileError::Program`] if the component is at fault, [`CompileError::System`] if the system is.
     pub(crate) fn prepare_interpreter(&self, bytes: &[u8], counts_fuel: bool) -> Result<Interpreter, CompileError> {
         let component = self.prepare_component(bytes, counts_fuel, add_script_imports)?;
         let missing = |what: &str| CompileError::Program(format!("no interpreter: {what}"));

@@ -21,7 +21,7 @@ pub(crate) struct RequestLog(OnceLock<Box<Mutex<Totals>>>);
 #[derive(Debug, Default)]
 struct Totals {
     network: NetworkUse,
-    /// Requests whose response is not read to its end.
+    /// Number of requests with a response that is not read to its end.
     active: usize,
     denials: Vec<Denial>,
     /// Names of the secrets that requests carried.

@@ -200,7 +200,7 @@ mod system {
         done.map_err(|error| OpenError::Refused(std::io::Error::from(error).into()))
     }
 
-    /// Refuses a link or a moved folder whose new name could turn names below it into protected ones.
+    /// Refuses a link or a moved folder if its new name could turn names below it into protected ones.
     fn refuse_above(entry: &FolderEntry) -> Result<(), OpenError> {
         match would_settle_below(&entry.path) {
             true => Err(ErrorCode::NotPermitted.into()),

@@ -7,7 +7,7 @@ use crate::sandbox::wasi::state::WasiStore;
 
 use super::{descriptors, module};
 
-/// Links a module whose imports were checked.
+/// Links a module after the check of its imports.
 ///
 /// # Errors
 ///
