@@ -14,7 +14,7 @@ use crate::registry::Registry;
 use crate::results::Results;
 use crate::schema::Input;
 use crate::source::{self, Diagnostic, Severity};
-use crate::tool::{Access, Body, Enablement, FileRequest, Format, Origin, Tool, Unusable, Visibility};
+use crate::tool::{Access, Body, Enablement, FileRequest, Tool, Trust, Unusable, Visibility};
 
 use super::builder::Builder;
 
@@ -128,7 +128,7 @@ impl Builder {
         if grant.is_read_only() {
             tool.interface.infer_read_only();
         }
-        let limits = tool.limits.within(&self.ceiling, self.limits, tool.origin.is_operators());
+        let limits = tool.limits.within(&self.ceiling, self.limits, tool.origin.trust == Trust::Operator);
         let discovery = &tool.interface.discovery;
         let deferred = discovery.should_defer.value
             || discovery.schema_visibility.value == Visibility::Deferred
@@ -173,7 +173,7 @@ impl Builder {
 
     /// What is settled for a tool that cannot be used: it is granted nothing, and no call passes.
     fn shut(&self, tool: &Tool) -> Result<Ready, Error> {
-        let bare = Tool::new(&tool.name, Body::Absent, Origin::of(tool.origin.format, tool.origin.path.clone()));
+        let bare = Tool::new(&tool.name, Body::Absent, tool.origin.clone());
         let input = Input::compile(&bare).map_err(Error::Engine)?;
         let grant = Grant::new(&bare, &Allowed::default(), &HashMap::new())?;
         let mut ready = Ready::new(input, grant, self.limits, 1);
@@ -253,7 +253,7 @@ impl Builder {
                 protected.add_listed(&Location::of(source, mounts));
             }
         }
-        customary(loaded).iter().for_each(|folder| protected.add_below(folder));
+        source::program_folders(loaded).iter().for_each(|folder| protected.add_below(folder));
         self.writable(loaded).into_iter().for_each(|folder| protected.add_links(folder));
         protected
     }
@@ -269,28 +269,10 @@ impl Builder {
     }
 }
 
-/// The folders in which manifests keep their programs by custom. The program of an entry with a fault is not known, and the
-/// fault may be mended; a folder that is not there matters for such an entry alone.
-fn customary(loaded: &[&Tool]) -> BTreeSet<PathBuf> {
-    let manifests = loaded.iter().filter(|tool| tool.origin.format == Format::ToolsJson);
-    // Thousands of tools can share a manifest.
-    let manifests: BTreeSet<_> =
-        manifests.map(|tool| (&*tool.origin.path, matches!(tool.body, Body::Absent))).collect();
-    let folders = manifests.into_iter().filter_map(|(manifest, is_faulty)| {
-        let folder = manifest.parent()?.join(source::PROGRAMS);
-        (is_faulty || folder.is_dir()).then_some(folder)
-    });
-    folders.collect()
-}
-
 /// The tools in their order, each with what is settled for it. A component or record that cannot be used and has no name but
 /// that of its file takes none from a tool that works: it comes last, or is left out.
 pub(super) fn registered(mut tools: Vec<(Tool, Ready)>) -> Result<(Registry, Vec<Ready>), Error> {
-    let has_no_name = |tool: &Tool| match tool.origin.format {
-        Format::Component => tool.unusable.is_some(),
-        Format::AgentTool => tool.unusable.is_some() && source::is_named_by_file(tool),
-        _ => false,
-    };
+    let has_no_name = |tool: &Tool| tool.unusable.is_some() && tool.origin.provisional_name;
     tools.sort_by_key(|(tool, _)| has_no_name(tool));
     let (mut registry, mut settled) = (Registry::default(), Vec::with_capacity(tools.len()));
     for (tool, ready) in tools {
