@@ -104,14 +104,6 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// The records of calls cannot be written.
-    #[error("records {}: {reason}", path.display())]
-    Records {
-        /// The folder of the records.
-        path: PathBuf,
-        /// What the system answered.
-        reason: String,
-    },
     /// Results cannot be kept, or one is not as it was kept.
     #[error("kept results {}: {reason}", path.display())]
     Results {
@@ -195,7 +187,6 @@ impl Error {
                 "nothing was changed: see that the file is yours alone, and repair it, or delete it and be asked again"
                     .into(),
             ),
-            Error::Records { .. } => Some("see that the folder is yours alone, can be written and has room".into()),
             Error::Results { .. } => {
                 Some("see that the folder is yours alone, can be written and has room, or name another".into())
             }

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
 
-pub(crate) use system::{make_folder, options, refuse_shared};
+pub use system::{make_folder, options, refuse_shared};
 
 /// How often a lock is tried.
 const LOCK_AGAIN: Duration = Duration::from_micros(200);
 
 /// Takes a file's lock, which goes with the file. Others hold it for moments; one that stands still must not stand in
 /// everybody's way, so `longest` bounds the wait.
-pub(crate) fn lock(file: &File, longest: Duration) -> io::Result<()> {
+pub fn lock(file: &File, longest: Duration) -> io::Result<()> {
     let until = Instant::now() + longest;
     loop {
         match file.try_lock() {
@@ -34,7 +34,7 @@ const UNFINISHED: &str = ".unfinished-";
 const LEFT: Duration = Duration::from_hours(1);
 
 /// A file that is to get its name when it is whole. What was left unfinished by processes that are gone is removed first.
-pub(crate) fn unfinished(folder: &Path) -> io::Result<NamedTempFile> {
+pub fn unfinished(folder: &Path) -> io::Result<NamedTempFile> {
     sweep(folder);
     tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)
 }
@@ -60,12 +60,12 @@ mod system {
     use rustix::fs::OFlags;
 
     /// Makes a folder, and those above it that are missing, for the owner alone.
-    pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    pub fn make_folder(folder: &Path) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(bare(folder))
     }
 
     /// Refuses what others own or may write, and a link in its place.
-    pub(crate) fn refuse_shared(path: &Path) -> io::Result<()> {
+    pub fn refuse_shared(path: &Path) -> io::Result<()> {
         let metadata = fs::symlink_metadata(bare(path))?;
         let ours = metadata.uid() == rustix::process::geteuid().as_raw();
         if ours && metadata.mode() & 0o022 == 0 && !metadata.is_symlink() {
@@ -82,7 +82,7 @@ mod system {
 
     /// Options that make a file for the owner alone, follow no link in its place, and do not wait for who is at the other
     /// end of a FIFO.
-    pub(crate) fn options() -> OpenOptions {
+    pub fn options() -> OpenOptions {
         let mut options = OpenOptions::new();
         options.mode(0o600).custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
         options
@@ -96,17 +96,17 @@ mod system {
     use std::path::Path;
 
     /// Makes a folder and those above it that are missing. A user's folders are private by inheritance.
-    pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    pub fn make_folder(folder: &Path) -> io::Result<()> {
         std::fs::create_dir_all(folder)
     }
 
     /// Nothing is told of a folder's rights here.
-    pub(crate) fn refuse_shared(_: &Path) -> io::Result<()> {
+    pub fn refuse_shared(_: &Path) -> io::Result<()> {
         Ok(())
     }
 
     /// Options that make a file with the rights of its folder.
-    pub(crate) fn options() -> OpenOptions {
+    pub fn options() -> OpenOptions {
         OpenOptions::new()
     }
 }

@@ -8,12 +8,12 @@ use super::Tool;
 const MASK: &str = "***";
 
 impl Tool {
-    /// Among names of arguments: every name.
-    pub(crate) const ANY_NAME: &str = "*";
+    /// Name that stands for every argument in [`Tool::sensitive_names`].
+    pub const ANY_NAME: &str = "*";
 }
 
-/// `value` with the members of these names masked, at any depth.
-pub(crate) fn masked(value: &Value, names: &[String]) -> Value {
+/// Returns a value with the members of these names masked, at any depth.
+pub fn masked(value: &Value, names: &[String]) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| masked(item, names)).collect(),
         Value::Object(fields) => {
