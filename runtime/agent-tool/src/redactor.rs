@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolcrib::Tool;
 use toolcrib::audit::Redactions;
 use toolcrib::source::digest;
-use toolcrib::tool::masked;
+use toolcrib::tool::mask_arguments;
 
 /// Maximum size of a text or value in a record, in bytes.
 const MAX_BYTES: usize = 64 << 10;
@@ -86,7 +86,7 @@ impl Redactor {
     fn masked(&self, mut value: Value) -> Value {
         self.redactions.mask(&mut value);
         if !self.names.is_empty() {
-            value = masked(&value, &self.names);
+            value = mask_arguments(&value, &self.names);
             self.replace(&mut value);
         }
         value

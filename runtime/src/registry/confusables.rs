@@ -63,6 +63,7 @@ mod tests {
             assert!(alike("fs_read_file", other), "{other:?}");
         }
         assert!(alike("caf\u{e9}", "cafe\u{301}"), "one letter in two forms");
+        assert!(alike("modern", "modem"), "letters that resemble one together");
         assert!(alike("go", "g0") && alike("СОРУ", "copy") && alike("АЕΗ", "AEH"));
     }
 

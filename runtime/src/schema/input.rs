@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::{Outcome, ToolError};
-use crate::tool::{Basis, Body, Tool, masked};
+use crate::tool::{Basis, Body, Tool, mask_arguments};
 
 use super::values::Rules;
 use super::{Arguments, bad};
@@ -85,7 +85,7 @@ impl Input {
 
     /// The arguments as they may be shown.
     pub(crate) fn observable(&self, value: &Value) -> Value {
-        masked(value, &self.sensitive)
+        mask_arguments(value, &self.sensitive)
     }
 
     /// Whether answers have a schema.

@@ -50,7 +50,7 @@ pub use resource::{Comparison, Operand, Resource, Use, ValueRule};
 pub use rich::{Rich, Says};
 pub use script::{Place, Script};
 pub use secret::{Placement, SLOT, SecretHost, SecretRequest, is_secret_name};
-pub use shape::masked;
+pub use shape::mask_arguments;
 pub use text::{Grammar, Syntax, TextInput};
 
 /// A tool: what the model sees, what runs, what it asks for, and where it came from.
