@@ -54,7 +54,7 @@ pub const MANIFEST: &str = tools_json::MANIFEST;
 
 /// Content of a source.
 #[derive(Debug, Default)]
-pub struct Loaded {
+pub struct LoadedSource {
     /// Tools, in the order of the source.
     pub tools: Vec<Tool>,
     /// Hooks, in the order of the source.
@@ -72,7 +72,7 @@ pub struct Loaded {
 ///
 /// Returns the first problem of the source, in the order in which its format checks them. All invalid values of Markdown
 /// files that could be parsed are reported together.
-pub fn load(path: &Path) -> Result<Loaded, Error> {
+pub fn load(path: &Path) -> Result<LoadedSource, Error> {
     load_with(path, true)
 }
 
@@ -82,11 +82,11 @@ pub fn load(path: &Path) -> Result<Loaded, Error> {
 /// # Errors
 ///
 /// Returns the first problem of the whole source.
-pub fn load_usable(path: &Path) -> Result<Loaded, Error> {
+pub fn load_usable(path: &Path) -> Result<LoadedSource, Error> {
     load_with(path, false)
 }
 
-fn load_with(path: &Path, strict: bool) -> Result<Loaded, Error> {
+fn load_with(path: &Path, strict: bool) -> Result<LoadedSource, Error> {
     let Parsed { tools, hooks, policies, problems, .. } = read(path);
     let mut warnings = Vec::new();
     let mut invalid = Vec::new();
@@ -103,7 +103,7 @@ fn load_with(path: &Path, strict: bool) -> Result<Loaded, Error> {
         let message = diagnostics::invalid_config(invalid.iter().map(String::as_str));
         return Err(Error::Source { path: path.to_path_buf(), message });
     }
-    Ok(Loaded { tools, hooks, policies, warnings })
+    Ok(LoadedSource { tools, hooks, policies, warnings })
 }
 
 /// Reads a source in its dialect, and completes each tool from the bytes of its program.

@@ -198,7 +198,7 @@ impl Body {
 /// Origin of a tool.
 #[derive(Debug, Clone)]
 pub struct Origin {
-    /// Format of the source, for display and export. Nothing depends on it.
+    /// Format of the source, for display and export.
     pub format: Format,
     /// Author of the source.
     pub trust: Trust,
