@@ -52,12 +52,12 @@ pub enum Error {
         second: String,
     },
     /// No tool has this name.
-    #[error("{}", if *artifacts { format!("tool {:?} not found", clip(name)) } else { format!("unknown tool: {}", clip(name)) })]
+    #[error("{}", wording.message(name))]
     UnknownTool {
         /// The name that was asked for.
         name: String,
-        /// Whether all tools there are are artifacts, whose format words this differently.
-        artifacts: bool,
+        /// Wording of the message.
+        wording: UnknownToolWording,
         /// The nearest name that exists.
         nearest: Option<String>,
     },
@@ -104,14 +104,6 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// The records of calls cannot be written.
-    #[error("records {}: {reason}", path.display())]
-    Records {
-        /// The folder of the records.
-        path: PathBuf,
-        /// What the system answered.
-        reason: String,
-    },
     /// Results cannot be kept, or one is not as it was kept.
     #[error("kept results {}: {reason}", path.display())]
     Results {
@@ -139,6 +131,26 @@ pub enum Error {
     /// The engine could not be set up.
     #[error("engine: {0}")]
     Engine(String),
+}
+
+/// Wording of [`Error::UnknownTool`], which the format of a source may prescribe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum UnknownToolWording {
+    /// `unknown tool: NAME`
+    #[default]
+    Unknown,
+    /// `tool "NAME" not found`
+    NotFound,
+}
+
+impl UnknownToolWording {
+    fn message(self, name: &str) -> String {
+        match self {
+            Self::Unknown => format!("unknown tool: {}", clip(name)),
+            Self::NotFound => format!("tool {:?} not found", clip(name)),
+        }
+    }
 }
 
 /// The most characters that a message tells of a name that somebody made up.
@@ -175,7 +187,6 @@ impl Error {
                 "nothing was changed: see that the file is yours alone, and repair it, or delete it and be asked again"
                     .into(),
             ),
-            Error::Records { .. } => Some("see that the folder is yours alone, can be written and has room".into()),
             Error::Results { .. } => {
                 Some("see that the folder is yours alone, can be written and has room, or name another".into())
             }

@@ -18,12 +18,11 @@
 //! ```
 //!
 //! The modules stand in the order in which they may import one another: `error`, `owner_only`, `tool`, `call`, `schema`,
-//! `source`, `registry`, `policy`, `hook`, `delegate`, `model`, `observe`, `audit`, `results`, `keyvalue`, `agent_tool`, `sandbox`,
+//! `source`, `registry`, `policy`, `hook`, `delegate`, `model`, `observe`, `audit`, `results`, `keyvalue`, `sandbox`,
 //! `pipeline`, `runtime`. A dialect is known in [`source`] alone, the engine in the private `sandbox` alone, and only the private `pipeline` reaches the
 //! sandbox. Nothing here touches a terminal, the process's environment or a home directory: an embedder passes in what
 //! may be used.
 
-pub mod agent_tool;
 pub mod audit;
 pub mod call;
 pub mod delegate;
@@ -32,7 +31,7 @@ pub mod hook;
 mod keyvalue;
 pub mod model;
 pub mod observe;
-mod owner_only;
+pub mod owner_only;
 mod pipeline;
 pub mod policy;
 mod registry;

@@ -1,5 +1,5 @@
-//! What the host keeps on disk for itself: folders and files with owner-only rights, files that get their name when they
-//! are whole, and the lock by which several processes share them. It does not know what is kept.
+//! Owner-only files: folders and files with permissions for the owner alone, files that get their name once they are
+//! complete, and a lock with a bounded wait. The host stores its own data with them, and so can an embedder.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -8,14 +8,18 @@ use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
 
-pub(crate) use system::{make_folder, options, refuse_shared};
+pub use system::{make_folder, options, refuse_shared};
 
-/// How often a lock is tried.
+/// Interval between attempts to take a lock.
 const LOCK_AGAIN: Duration = Duration::from_micros(200);
 
-/// Takes a file's lock, which goes with the file. Others hold it for moments; one that stands still must not stand in
-/// everybody's way, so `longest` bounds the wait.
-pub(crate) fn lock(file: &File, longest: Duration) -> io::Result<()> {
+/// Takes the lock of a file, which is released with the file. The wait is bounded by `longest`, so that a process that hangs
+/// does not block the others.
+///
+/// # Errors
+///
+/// Fails if the system refuses the lock, or if another process still holds it after `longest`.
+pub fn lock(file: &File, longest: Duration) -> io::Result<()> {
     let until = Instant::now() + longest;
     loop {
         match file.try_lock() {
@@ -29,17 +33,22 @@ pub(crate) fn lock(file: &File, longest: Duration) -> io::Result<()> {
     }
 }
 
-/// How the name of an unfinished file begins, and how old one is that a process left which was killed.
+/// Prefix of the names of unfinished files.
 const UNFINISHED: &str = ".unfinished-";
+/// Age from which an unfinished file counts as left by a killed process.
 const LEFT: Duration = Duration::from_hours(1);
 
-/// A file that is to get its name when it is whole. What was left unfinished by processes that are gone is removed first.
-pub(crate) fn unfinished(folder: &Path) -> io::Result<NamedTempFile> {
+/// Creates a file that gets its name once it is complete. Files left unfinished by killed processes are removed first.
+///
+/// # Errors
+///
+/// Fails if the file cannot be created.
+pub fn unfinished(folder: &Path) -> io::Result<NamedTempFile> {
     sweep(folder);
     tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)
 }
 
-/// What cannot be looked at or removed stays: it takes room and nothing else.
+/// Removes old unfinished files. A file that cannot be removed only takes space.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(UNFINISHED));
@@ -59,13 +68,21 @@ mod system {
 
     use rustix::fs::OFlags;
 
-    /// Makes a folder, and those above it that are missing, for the owner alone.
-    pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    /// Creates a folder and its missing parents, with permissions for the owner alone.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a folder cannot be created.
+    pub fn make_folder(folder: &Path) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(bare(folder))
     }
 
-    /// Refuses what others own or may write, and a link in its place.
-    pub(crate) fn refuse_shared(path: &Path) -> io::Result<()> {
+    /// Refuses a file or folder that others own or can write, and a symbolic link.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path is shared, is a link or does not exist.
+    pub fn refuse_shared(path: &Path) -> io::Result<()> {
         let metadata = fs::symlink_metadata(bare(path))?;
         let ours = metadata.uid() == rustix::process::geteuid().as_raw();
         if ours && metadata.mode() & 0o022 == 0 && !metadata.is_symlink() {
@@ -75,14 +92,13 @@ mod system {
         }
     }
 
-    /// The path without what follows its last name: with a slash behind it, a link is what it leads to.
+    /// Returns the path without a trailing slash, which would follow a link.
     fn bare(path: &Path) -> PathBuf {
         path.components().collect()
     }
 
-    /// Options that make a file for the owner alone, follow no link in its place, and do not wait for who is at the other
-    /// end of a FIFO.
-    pub(crate) fn options() -> OpenOptions {
+    /// Returns options that create a file for the owner alone, follow no link, and do not wait for the other end of a FIFO.
+    pub fn options() -> OpenOptions {
         let mut options = OpenOptions::new();
         options.mode(0o600).custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
         options
@@ -95,18 +111,26 @@ mod system {
     use std::io;
     use std::path::Path;
 
-    /// Makes a folder and those above it that are missing. A user's folders are private by inheritance.
-    pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    /// Creates a folder and its missing parents. A user's folders are private by inheritance.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a folder cannot be created.
+    pub fn make_folder(folder: &Path) -> io::Result<()> {
         std::fs::create_dir_all(folder)
     }
 
-    /// Nothing is told of a folder's rights here.
-    pub(crate) fn refuse_shared(_: &Path) -> io::Result<()> {
+    /// Accepts any folder: this system has no such permissions.
+    ///
+    /// # Errors
+    ///
+    /// Never fails.
+    pub fn refuse_shared(_: &Path) -> io::Result<()> {
         Ok(())
     }
 
-    /// Options that make a file with the rights of its folder.
-    pub(crate) fn options() -> OpenOptions {
+    /// Returns options that create a file with the permissions of its folder.
+    pub fn options() -> OpenOptions {
         OpenOptions::new()
     }
 }

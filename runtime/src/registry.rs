@@ -1,24 +1,24 @@
-//! The tools of a runtime by name and by alias. One name means one tool: a second, or one that looks like it, is an error
-//! that names both sources.
+//! Tools of a runtime by name and alias. A name identifies one tool: a second tool of the name, or of a confusable one, is an
+//! error that names both sources.
 
 mod confusables;
 
 use std::collections::HashMap;
 
-use crate::error::Error;
+use crate::error::{Error, UnknownToolWording};
 use crate::source::nearest;
-use crate::tool::{Format, Tool, Visibility};
+use crate::tool::{Tool, Trust, Visibility};
 
-/// The most characters of an unknown name that are told: no tool's own name is longer.
-const MAX_TOLD_LEN: usize = 128;
+/// Maximum length of an unknown name in a message, in characters. No tool has a longer one.
+const MAX_NAME_LEN: usize = 128;
 
 /// Tools in the order in which they were loaded.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     tools: Vec<Tool>,
     by_name: HashMap<String, usize>,
-    /// What each name looks like, with the place of its tool and the name.
-    by_likeness: HashMap<String, (usize, String)>,
+    /// Name and index of the first tool by each skeleton of its names.
+    by_skeleton: HashMap<String, (usize, String)>,
 }
 
 impl Registry {
@@ -26,24 +26,23 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`Error::Duplicate`] where the name is taken, [`Error::LookAlike`] where one is that looks like it.
+    /// [`Error::Duplicate`] if another tool has one of its names, [`Error::LookAlike`] if another has a confusable name.
     pub(crate) fn add(&mut self, tool: Tool) -> Result<(), Error> {
         self.admits(&tool)?;
-        let at = self.tools.len();
+        let index = self.tools.len();
         for name in names(&tool) {
-            if self.by_name.insert(name.to_owned(), at).is_some() {
+            if self.by_name.insert(name.to_owned(), index).is_some() {
                 return Err(duplicate(name, &tool, &tool));
             }
-            for likeness in confusables::of(name) {
-                self.by_likeness.entry(likeness).or_insert((at, name.to_owned()));
+            for skeleton in confusables::skeletons(name) {
+                self.by_skeleton.entry(skeleton).or_insert((index, name.to_owned()));
             }
         }
         self.tools.push(tool);
         Ok(())
     }
 
-    /// Whether a tool could be added: none has its names, and none looks like it. The names of one tool may be like one
-    /// another.
+    /// Checks that a tool can be added. The names of one tool may be confusable with one another.
     ///
     /// # Errors
     ///
@@ -55,12 +54,12 @@ impl Registry {
             }
         }
         for name in names(tool) {
-            for likeness in confusables::of(name) {
-                if let Some((at, like)) = self.by_likeness.get(&likeness) {
+            for skeleton in confusables::skeletons(name) {
+                if let Some((index, like)) = self.by_skeleton.get(&skeleton) {
                     return Err(Error::LookAlike {
                         name: name.to_owned(),
                         like: like.clone(),
-                        first: self.tools[*at].origin.describe(),
+                        first: self.tools[*index].origin.describe(),
                         second: tool.origin.describe(),
                     });
                 }
@@ -69,45 +68,45 @@ impl Registry {
         Ok(())
     }
 
-    /// The tools in order.
+    /// Tools in order.
     pub(crate) fn tools(&self) -> &[Tool] {
         &self.tools
     }
 
-    /// The place of a tool in [`Registry::tools`], if there is one of this name.
+    /// Returns the index of a tool in [`Registry::tools`].
     pub(crate) fn index(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
 
-    /// The place of a tool in [`Registry::tools`].
+    /// Returns the index of a tool in [`Registry::tools`].
     ///
     /// # Errors
     ///
     /// [`Error::UnknownTool`], with the nearest name.
     pub(crate) fn find(&self, name: &str) -> Result<usize, Error> {
         self.index(name).ok_or_else(|| Error::UnknownTool {
-            name: match name.char_indices().nth(MAX_TOLD_LEN) {
+            name: match name.char_indices().nth(MAX_NAME_LEN) {
                 Some((end, _)) => format!("{}…", &name[..end]),
                 None => name.to_owned(),
             },
-            artifacts: self.is_of_artifacts(),
+            wording: self.wording(),
             nearest: nearest(name, self.by_name.keys().map(String::as_str)).map(str::to_owned),
         })
     }
-}
 
-impl Registry {
-    /// Whether all tools that a source brought for models are artifacts, whose format has words of its own.
-    fn is_of_artifacts(&self) -> bool {
-        let is_shown = |tool: &&Tool| {
+    /// Returns the wording that the sources of all tools for models share, or else the default.
+    fn wording(&self) -> UnknownToolWording {
+        let is_for_models = |tool: &&Tool| {
             let visibility = tool.interface.discovery.schema_visibility.value;
-            tool.origin.format != Format::Builtin && visibility != Visibility::Internal
+            tool.origin.trust != Trust::Host && visibility != Visibility::Internal
         };
-        let mut sourced = self.tools.iter().filter(is_shown).peekable();
-        sourced.peek().is_some() && sourced.all(|tool| tool.origin.format == Format::Markdown)
+        let mut wordings = self.tools.iter().filter(is_for_models).map(|tool| tool.origin.wording);
+        let first = wordings.next().unwrap_or_default();
+        if wordings.all(|wording| wording == first) { first } else { UnknownToolWording::default() }
     }
 }
 
+/// Iterates over the name and the aliases of a tool.
 fn names(tool: &Tool) -> impl Iterator<Item = &str> {
     std::iter::once(&tool.name).chain(&tool.interface.identity.aliases.value).map(String::as_str)
 }
@@ -146,7 +145,7 @@ mod tests {
         let start = Instant::now();
         let error = registry.find(&"é".repeat(3 << 20)).unwrap_err();
         assert!(start.elapsed().as_millis() < 200, "{:?}", start.elapsed());
-        assert_eq!(error.to_string(), format!("unknown tool: {}…", "é".repeat(MAX_TOLD_LEN)));
+        assert_eq!(error.to_string(), format!("unknown tool: {}…", "é".repeat(MAX_NAME_LEN)));
         registry.add(plain("fs_read")).unwrap();
         let hint = registry.find("fs_raed").unwrap_err().hint().unwrap();
         assert_eq!(hint, "did you mean `fs_read`?");

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use serde_json::{Value, json};
-use toolcrib::agent_tool::AgentToolRecorder;
 use toolcrib::call::Behavior;
 use toolcrib::hook::{Ended, Hook, Modification, Proposed, Review, Verdict};
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, Policy, Rule};
-use toolcrib::{Error, Results, ToolCall};
+use toolcrib::{Results, ToolCall};
+use toolcrib_agent_tool::{AgentToolRecorder, Error};
 
 use super::standard::Standard;
 use super::watched::{Run, Watched, call, on_threads};
@@ -281,7 +281,7 @@ fn a_folder_that_others_could_write_is_refused() {
     let place = tempfile::tempdir().unwrap();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let shared = AgentToolRecorder::folder(place.path()).err().expect("others could write there");
-    assert!(matches!(&shared, Error::Records { .. }) && shared.to_string().contains("someone else"), "{shared}");
+    assert!(matches!(&shared, Error::Open { .. }) && shared.to_string().contains("someone else"), "{shared}");
 }
 
 #[test]

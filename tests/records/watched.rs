@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use toolcrib::agent_tool::AgentToolRecorder;
-use toolcrib::{Builder, Error, Runtime, ToolCall, ToolResult};
+use toolcrib::{Builder, Runtime, ToolCall, ToolResult};
+use toolcrib_agent_tool::{AgentToolRecorder, Error};
 
 use super::standard::kinds_of_a_run;
 use crate::crib::Crib;

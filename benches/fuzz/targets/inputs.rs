@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib::agent_tool::AgentToolRecorder;
 use toolcrib::{Outcome, Runtime};
+use toolcrib_agent_tool::AgentToolRecorder;
 
 use super::{Act, call, manifest_of, parts};
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use toolcrib::Runtime;
-use toolcrib::agent_tool::{Crib, CribEntry, Order};
 use toolcrib::policy::{Permission, Policy};
 use toolcrib::source::{self, Severity};
+use toolcrib_agent_tool::{Inventory, InventoryEntry, SchedulerPolicy};
 
 use super::{Act, install};
 
@@ -106,10 +106,13 @@ fn describe(built: Result<Runtime, toolcrib::Error>) {
         let grant = runtime.grant(&tool.name).unwrap_or_else(|| panic!("{}", found("no grant")));
         let limits = runtime.limits(&tool.name).unwrap_or_else(|| panic!("{}", found("no limits")));
         let digest = tool.body.program().and_then(|program| source::fingerprint(program).ok());
-        CribEntry { tool, grant, limits, digest: digest.map(|found| found.digest), availability }
+        InventoryEntry { tool, grant, limits, digest: digest.map(|found| found.digest), availability }
     });
     let scheduler = runtime.scheduler();
-    let order = Order { at_once: 1, max_calls: scheduler.calls, sibling_failure: scheduler.sibling_failure };
-    let crib = Crib::of(entries, order, SystemTime::UNIX_EPOCH);
-    assert!(crib.kinds().iter().all(|(_, records)| records.iter().all(|record| !record.to_string().contains('\n'))));
+    let policy =
+        SchedulerPolicy { max_parallel: 1, max_calls: scheduler.calls, sibling_failure: scheduler.sibling_failure };
+    let inventory = Inventory::new(entries, policy, SystemTime::UNIX_EPOCH);
+    assert!(
+        inventory.kinds().iter().all(|(_, records)| records.iter().all(|record| !record.to_string().contains('\n')))
+    );
 }

@@ -1,4 +1,4 @@
-//! `toolcrib export`: the tools as records of a standard, for other systems. Nothing is executed.
+//! `toolcrib export`: tool definitions in a standard format. Nothing is executed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,9 +8,9 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use serde_json::Value;
-use toolcrib::agent_tool::{Crib, CribEntry, Order};
 use toolcrib::tool::{Body, Limits};
 use toolcrib::{Runtime, Tool, source};
+use toolcrib_agent_tool::{Inventory, InventoryEntry, SchedulerPolicy};
 
 use crate::options::Sources;
 use crate::render;
@@ -20,21 +20,21 @@ Examples:
   toolcrib export --format agent-tool | jq '.declarations[].tool_id'
   toolcrib export --format agent-tool --tools ./tools.json --allow-read=./docs --out ./records
 
-Without --out, one JSON object on standard output, with an array for each kind of record. With it, one file a kind, one
-record a line: declarations.ndjson, interfaces.ndjson, execution-profiles.ndjson, permission-profiles.ndjson,
-scheduler-policies.ndjson, deferred-tools.ndjson, surfaces.ndjson. What the flags allow is what the profiles say.";
+Without --out, prints one JSON object with an array for each kind of Agent Tool record. With --out, writes one file per
+kind and one record per line: declarations.ndjson, interfaces.ndjson, execution-profiles.ndjson, permission-profiles.ndjson,
+scheduler-policies.ndjson, deferred-tools.ndjson, surfaces.ndjson. The profiles state what the flags allow.";
 
-/// What the host does itself, where there is a need for it.
+/// Tools of the host itself, exported if the runtime has them.
 const BUILTINS: [&str; 4] = ["tool_search", "read_result", "task_poll", "task_await"];
 
-/// Write the tools as records of a standard.
+/// Export tool definitions in a standard format.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The standard: `agent-tool` is the Agent Tool draft, version 0.2.0
+    /// Output format: `agent-tool` is the Agent Tool draft, version 0.2.0
     #[arg(long, value_enum)]
     format: Format,
-    /// Write files into this folder instead of standard output; those of an earlier export are replaced
+    /// Write files to this folder instead of standard output, replacing earlier exports
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -48,33 +48,35 @@ enum Format {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = args.sources.runtime(Limits::default().deadline, [])?;
-    let crib = match args.format {
-        Format::AgentTool => records(&runtime, args.sources.at_once()),
+    let inventory = match args.format {
+        Format::AgentTool => inventory(&runtime, args.sources.at_once()),
     };
     match args.out {
         Some(folder) => {
             fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
-            crib.kinds().into_iter().try_for_each(|(kind, records)| write(&folder, kind, records))?;
+            inventory.kinds().into_iter().try_for_each(|(kind, records)| write(&folder, kind, records))?;
         }
-        None => render::print_json(&serde_json::to_string(&crib)?)?,
+        None => render::print_json(&serde_json::to_string(&inventory)?)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn records(runtime: &Runtime, at_once: usize) -> Crib {
+/// Describes the tools of a runtime.
+fn inventory(runtime: &Runtime, max_parallel: usize) -> Inventory {
     let scheduler = runtime.scheduler();
-    let order = Order { at_once, max_calls: scheduler.calls, sibling_failure: scheduler.sibling_failure };
+    let policy =
+        SchedulerPolicy { max_parallel, max_calls: scheduler.calls, sibling_failure: scheduler.sibling_failure };
     let tools = runtime.tools().chain(BUILTINS.into_iter().filter_map(|name| runtime.tool(name)));
     let mut digests = HashMap::new();
-    Crib::of(tools.filter_map(|tool| entry(runtime, tool, &mut digests)), order, SystemTime::now())
+    Inventory::new(tools.filter_map(|tool| entry(runtime, tool, &mut digests)), policy, SystemTime::now())
 }
 
-/// Exported records of a tool. Each program is read once.
+/// Collects the facts about a tool. Each program is read once.
 fn entry<'a>(
     runtime: &'a Runtime,
     tool: &'a Tool,
     digests: &mut HashMap<PathBuf, Option<String>>,
-) -> Option<CribEntry<'a>> {
+) -> Option<InventoryEntry<'a>> {
     let (grant, limits) = (runtime.grant(&tool.name)?, runtime.limits(&tool.name)?);
     let mut of_program = |program: &Path| {
         let digest = || source::fingerprint(program).ok().map(|program| program.digest);
@@ -84,9 +86,10 @@ fn entry<'a>(
         Body::Script(script) => Some(script.digest.clone()),
         body => body.program().and_then(&mut of_program),
     };
-    Some(CribEntry { tool, grant, limits, digest, availability: runtime.availability(&tool.name)? })
+    Some(InventoryEntry { tool, grant, limits, digest, availability: runtime.availability(&tool.name)? })
 }
 
+/// Writes the records of a kind, one per line.
 fn write(folder: &Path, kind: &str, records: &[Value]) -> anyhow::Result<()> {
     let path = folder.join(kind.replace('_', "-")).with_extension("ndjson");
     let lines: String = records.iter().map(|record| format!("{record}\n")).collect();

@@ -1,4 +1,4 @@
-//! `toolcrib schema`: the tools as a model's API wants them. The one mapping of a tool to such a definition stands here.
+//! `toolcrib schema`: tool definitions for a model API. This is the only mapping of a tool to such a definition.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -17,30 +17,30 @@ Examples:
   toolcrib schema fs_read_file fs_search
   toolcrib schema --for openai-responses";
 
-/// Print the tools as definitions for a model's API.
+/// Print tool definitions for a model API.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Only these tools, by their names or aliases, in the order of their source
+    /// Only these tools, by name or alias, in the order of their source
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Whose form the definitions take
+    /// Target API
     #[arg(long = "for", value_name = "TARGET", value_enum, default_value_t)]
     target: Target,
-    /// Print a tool that takes text as a function with one field where the API has custom tools, too
+    /// Print tools that take text as functions with one field, even if the API has custom tools
     #[arg(long)]
     no_custom_tools: bool,
     #[command(flatten)]
     sources: Sources,
 }
 
-/// An API that takes definitions of tools.
+/// API for tool definitions.
 #[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
 enum Target {
-    /// The chat completions API of OpenAI and of servers compatible with it.
+    /// Chat completions API of OpenAI and compatible servers.
     #[default]
     OpenaiChat,
-    /// The responses API of OpenAI and of servers compatible with it.
+    /// Responses API of OpenAI and compatible servers.
     OpenaiResponses,
 }
 
@@ -51,14 +51,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Target::OpenaiResponses => openai_responses(tool, !args.no_custom_tools),
     };
     if let Some(unknown) = args.names.iter().find(|name| runtime.tool(name).is_none()) {
-        // There is nothing to prepare: the library says which name is nearest.
+        // Preparing an unknown tool fails with the nearest name.
         runtime.prepare(unknown).await?;
     }
-    // What cannot be called is offered to nobody, unless somebody wants to see it.
-    let is_open = |tool: &Tool| {
+    // Tools that cannot be called are printed only by name.
+    let is_callable = |tool: &Tool| {
         !matches!(runtime.availability(&tool.name), Some(Availability::Disabled { .. } | Availability::Unusable { .. }))
     };
-    // An alias means its tool.
     let named: HashSet<&str> =
         args.names.iter().filter_map(|name| runtime.tool(name)).map(|tool| tool.name.as_str()).collect();
     for tool in named.iter().filter_map(|name| runtime.tool(name)) {
@@ -68,21 +67,21 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let chosen = runtime
         .tools()
-        .filter(|tool| if args.names.is_empty() { is_open(tool) } else { named.contains(tool.name.as_str()) });
+        .filter(|tool| if args.names.is_empty() { is_callable(tool) } else { named.contains(tool.name.as_str()) });
     let definitions: Vec<Value> = chosen.map(definition).collect();
     render::print_json(&serde_json::to_string_pretty(&definitions)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A tool as the chat completions API wants it: the schema as its source gave it, member for member, without what is
-/// not for a model.
+/// Returns the definition of a tool for the chat completions API, with the schema of its source, without the parts that are
+/// not for models.
 pub(crate) fn openai_chat(tool: &Tool) -> Value {
     let mut function = described(tool);
     function.insert("parameters".to_owned(), parameters(tool));
     json!({ "type": "function", "function": function })
 }
 
-/// A tool as the responses API wants it: the same, or, with `custom_tools`, a tool that takes text as one that does.
+/// Returns the definition of a tool for the responses API. With `custom_tools`, a tool that takes text is a custom tool.
 pub(crate) fn openai_responses(tool: &Tool, custom_tools: bool) -> Value {
     let of_type = |kind: &str| Map::from_iter([("type".to_owned(), json!(kind))].into_iter().chain(described(tool)));
     let definition = match tool.text.as_ref().filter(|_| custom_tools) {
@@ -94,7 +93,7 @@ pub(crate) fn openai_responses(tool: &Tool, custom_tools: bool) -> Value {
         None => {
             let mut function = of_type("function");
             function.insert("parameters".to_owned(), parameters(tool));
-            // The strict kind takes a part of JSON Schema only; arguments are checked by the whole of it when they come.
+            // Strict mode supports only a part of JSON Schema; the runtime validates arguments by the whole of it.
             function.insert("strict".to_owned(), json!(false));
             function
         }
@@ -102,16 +101,19 @@ pub(crate) fn openai_responses(tool: &Tool, custom_tools: bool) -> Value {
     Value::Object(definition)
 }
 
+/// Returns the name and the description of a tool.
 fn described(tool: &Tool) -> Map<String, Value> {
     let description = tool.description.as_ref().map(|text| ("description".to_owned(), json!(text)));
     [("name".to_owned(), json!(tool.name))].into_iter().chain(description).collect()
 }
 
+/// Returns the schema for models, which is empty for a tool without one.
 fn parameters(tool: &Tool) -> Value {
     let empty = || json!({ "type": "object", "properties": {} });
     tool.model_input_schema().map_or_else(empty, Cow::into_owned)
 }
 
+/// Returns the format of the text that a custom tool takes.
 fn format(text: &TextInput) -> Value {
     match &text.grammar {
         Some(Grammar { syntax, definition, .. }) => {
@@ -128,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    /// A tool that takes text.
+    /// Creates a tool that takes text.
     fn tool(grammar: Option<Grammar>) -> Tool {
         let folder = tempfile::tempdir().expect("a folder");
         let wasm = folder.path().join("tools/bin/patch.wasm");

@@ -1,5 +1,5 @@
-//! `toolcrib validate`: every problem of a source, before an agent meets it. No tool is executed: scripts are read by their
-//! interpreter, in the sandbox and with nothing granted.
+//! `toolcrib validate`: every problem of tool sources. No tool is executed: the interpreter parses scripts in the sandbox,
+//! with nothing granted.
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal};
@@ -19,22 +19,22 @@ Examples:
   toolcrib validate ./components --strict
   toolcrib validate --json | jq -r '.[] | \"\\(.path):\\(.line // 1)\"'
 
-Each problem is one line on standard output: its file, with line and column where it has a place, and what to do. Scripts are
-read by their interpreter, in the sandbox and with nothing granted; no tool is executed.
-Exit status: 0 sound, 1 with errors, or with warnings under --strict.";
+Each problem is one line on standard output: its file, with line and column if they are known, and the fix. Scripts are
+parsed by their interpreter, in the sandbox and with nothing granted; no tool is executed.
+Exit status: 0 without errors, 1 with errors, or with warnings under --strict.";
 
-/// Name every problem of a source of tools.
+/// Check tool sources and report every problem.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A `tools.json`, a Markdown file, a record, a component, or a folder with any of them [default: ./tools.json, else
-    /// ./.harness]
+    /// A `tools.json`, a Markdown file, an Agent Tool definition, a component, or a folder with any of them [default:
+    /// ./tools.json, else ./.harness]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Fail on warnings too
     #[arg(long)]
     strict: bool,
-    /// Print a JSON array, one object a problem
+    /// Print a JSON array, one object per problem
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -67,24 +67,24 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if errors > 0 || (args.strict && warnings > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Every problem of a source: as it is written, and as far as it loads.
+/// Collects every problem of a source: of its files, and of loading it.
 pub(crate) async fn problems(path: &Path, compiling: &Compiling) -> Vec<Diagnostic> {
     let mut problems = source::check(path);
     let is_error = |problem: &Diagnostic| problem.severity == Severity::Error;
-    let told: HashSet<String> =
+    let errors: HashSet<String> =
         problems.iter().filter(|problem| is_error(problem)).map(|problem| problem.message.clone()).collect();
-    let loaded = loaded(path, compiling).await.into_iter();
-    // Several problems of one source are told one by one above.
-    let is_told = |found: &Diagnostic| match found.message.strip_prefix("invalid config: ") {
-        Some(several) => told.iter().any(|told| several.contains(told.as_str())),
-        None => told.contains(&found.message),
+    let loaded = load_problems(path, compiling).await.into_iter();
+    // A load reports several errors of one source in one message.
+    let is_known = |problem: &Diagnostic| match problem.message.strip_prefix("invalid config: ") {
+        Some(joined) => errors.iter().any(|error| joined.contains(error.as_str())),
+        None => errors.contains(&problem.message),
     };
-    problems.extend(loaded.filter(|found| !is_told(found)));
+    problems.extend(loaded.filter(|problem| !is_known(problem)));
     problems
 }
 
-/// The same as a problem of a source.
-fn fault(path: &Path, error: toolcrib::Error) -> Diagnostic {
+/// Converts an error into a diagnostic.
+fn diagnostic(path: &Path, error: toolcrib::Error) -> Diagnostic {
     let (path, message) = match error {
         toolcrib::Error::Source { path, message } => (path, message),
         error => (path.to_path_buf(), error.to_string()),
@@ -92,37 +92,38 @@ fn fault(path: &Path, error: toolcrib::Error) -> Diagnostic {
     Diagnostic { severity: Severity::Error, path, place: None, message }
 }
 
-/// What shows only when the tools are put together, their programs compiled and their scripts read.
-async fn loaded(path: &Path, compiling: &Compiling) -> Vec<Diagnostic> {
+/// Collects the problems of loading the tools together, compiling their programs and parsing their scripts.
+async fn load_problems(path: &Path, compiling: &Compiling) -> Vec<Diagnostic> {
     let builder = compiling.settle(Runtime::builder(Audit::off()).source(path));
     let runtime = match builder.build() {
         Ok(runtime) => runtime,
-        Err(error) => return vec![fault(path, error)],
+        Err(error) => return vec![diagnostic(path, error)],
     };
     let mut problems = Vec::new();
     let mut programs = HashSet::new();
     for tool in runtime.tools() {
         if let Some(unusable) = &tool.unusable {
-            problems.push(fault(&tool.origin.path, unusable.fault.clone()));
+            problems.push(diagnostic(&tool.origin.path, unusable.fault.clone()));
         } else if tool.body.program().is_some_and(|program| programs.insert(program)) {
-            problems.extend(runtime.prepare(&tool.name).await.err().map(|error| fault(&tool.origin.path, error)));
+            problems.extend(runtime.prepare(&tool.name).await.err().map(|error| diagnostic(&tool.origin.path, error)));
         }
     }
     match runtime.check_scripts().await {
-        Ok(found) => problems.extend(found),
-        Err(error) => problems.push(fault(path, error)),
+        Ok(scripts) => problems.extend(scripts),
+        Err(error) => problems.push(diagnostic(path, error)),
     }
     problems
 }
 
+/// Formats a problem as one line.
 fn line(problem: &Diagnostic) -> String {
     let (severity, tone) = match problem.severity {
         Severity::Error => ("error:", render::Tone::Bad),
         Severity::Warning => ("warning:", render::Tone::Doubtful),
     };
     let place = problem.place.map(|place| format!(":{}:{}", place.line, place.column)).unwrap_or_default();
-    let said = render::one_line(&format!("{}{place}: {problem}", problem.path.display()));
-    format!("{} {said}", render::paint(tone, severity, io::stdout().is_terminal()))
+    let text = render::one_line(&format!("{}{place}: {problem}", problem.path.display()));
+    format!("{} {text}", render::paint(tone, severity, io::stdout().is_terminal()))
 }
 
 fn number(count: usize, noun: &str) -> String {

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use toolcrib::Builder;
-use toolcrib::agent_tool::AgentToolRecorder;
 use toolcrib::observe::Observer;
 use toolcrib::tool::Access;
+use toolcrib_agent_tool::{AgentToolRecorder, Error};
+
+use crate::render::Advice;
 
 use super::{RECORDS, Sources};
 
@@ -31,7 +33,7 @@ impl RecordsFolder {
     ) -> anyhow::Result<Recording> {
         let Some(folder) = &self.records else { return Ok(Recording(None)) };
         let (patterns, texts) = sources.masks(secrets);
-        let records = AgentToolRecorder::folder(folder)?.redact(patterns).redact_literal(texts);
+        let records = AgentToolRecorder::folder(folder).map_err(advise)?.redact(patterns).redact_literal(texts);
         let records = match sources.secrets.kept.secrets() {
             Some(secrets) => records.redact_secrets(&secrets),
             None => records,
@@ -53,6 +55,11 @@ impl Recording {
 
     /// Waits until every record is written.
     pub(crate) fn finish(&self) -> anyhow::Result<()> {
-        self.0.iter().try_for_each(|records| Ok(records.finish()?))
+        self.0.iter().try_for_each(|records| Ok(records.finish().map_err(advise)?))
     }
+}
+
+/// Adds the advice of an error.
+fn advise(error: Error) -> Advice {
+    Advice::new(error.to_string(), error.hint())
 }

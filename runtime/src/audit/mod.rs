@@ -61,7 +61,7 @@ pub use records::{LogEntry, LogRecords, records};
 pub use verify::{Summary, Verification, verify};
 
 use log::Log;
-pub(crate) use redact::Redactions;
+pub use redact::Redactions;
 
 type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 

@@ -17,15 +17,17 @@ const BYTES: usize = 64;
 const FREE_TEXT: [&str; 10] =
     ["callId", "tool", "argv", "cwd", "granted", "denied", "decision", "mutations", "hooks", "network"];
 
+/// Masks over the strings of JSON values, as in the audit log.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Redactions {
+pub struct Redactions {
     patterns: Vec<Regex>,
     /// Secrets by name, of which each is masked once it was read.
     secrets: Option<Secrets>,
 }
 
 impl Redactions {
-    pub(crate) fn add(&mut self, patterns: impl IntoIterator<Item = String>) {
+    /// Masks the matches of patterns. A pattern is a regular expression, or literal text if it is not a valid one.
+    pub fn add(&mut self, patterns: impl IntoIterator<Item = String>) {
         for pattern in patterns.into_iter().filter(|pattern| !pattern.is_empty()) {
             match Regex::new(&pattern) {
                 Ok(regex) => self.patterns.push(regex),
@@ -34,12 +36,14 @@ impl Redactions {
         }
     }
 
-    pub(crate) fn add_literal(&mut self, texts: impl IntoIterator<Item = String>) {
+    /// Masks literal texts.
+    pub fn add_literal(&mut self, texts: impl IntoIterator<Item = String>) {
         let literals = texts.into_iter().filter(|text| !text.is_empty());
         self.patterns.extend(literals.filter_map(|text| Regex::new(&regex::escape(&text)).ok()));
     }
 
-    pub(crate) fn add_secrets(&mut self, secrets: Secrets) {
+    /// Masks the secrets used by calls, in each of their encodings.
+    pub fn add_secrets(&mut self, secrets: Secrets) {
         self.secrets = Some(secrets);
     }
 
@@ -60,8 +64,8 @@ impl Redactions {
         line
     }
 
-    /// Whether it masks nothing.
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns `true` if nothing is masked.
+    pub fn is_empty(&self) -> bool {
         self.patterns.is_empty() && self.scanner().is_none()
     }
 
@@ -69,8 +73,8 @@ impl Redactions {
         self.secrets.as_ref()?.scanner()
     }
 
-    /// Masks every string in a value, and every number that is a secret's value.
-    pub(crate) fn mask(&self, value: &mut Value) {
+    /// Masks every string in a value, and every number that is the value of a secret.
+    pub fn mask(&self, value: &mut Value) {
         Masking { patterns: &self.patterns, scanner: self.scanner().as_deref() }.mask(value);
     }
 }

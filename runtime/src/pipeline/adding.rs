@@ -88,7 +88,7 @@ impl Pipeline {
         let limits = tool.limits.resolve(&LimitRequest::default(), maker.limits, false);
         let mut ready = maker.sharing(input, Limits { fuel: maker.limits.fuel, ..limits });
         let mut named = [tool.clone()];
-        self.policies.iter().for_each(|policy| policy.close(&mut named));
+        self.policies.iter().for_each(|policy| policy.apply(&mut named));
         let by_policy = named[0]
             .disabled
             .take()

@@ -1,7 +1,6 @@
 //! EventKind the host does itself when a model calls it: search for tools that were not shown, and open answers that were too
 //! long. Both go the way of every call, under its rules and into its log.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Outcome, ToolError};
 use crate::schema::step;
-use crate::tool::{Body, Builtin, Capabilities, Format, Interface, Limits, Origin, Tool, Visibility};
+use crate::tool::{Body, Builtin, Capabilities, Interface, Limits, Origin, Tool, Visibility};
 
 use super::answer::FRAME;
 use super::ready::aside;
@@ -93,13 +92,12 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
     interface.safety.is_read_only.prove(true);
     interface.safety.is_open_world.prove(false);
     interface.safety.is_concurrency_safe.prove(true);
-    let origin = Origin::of(Format::Builtin, Path::new("toolcrib"));
     Tool {
         description: Some(description.to_owned()),
         parameters: Some(parameters),
         requested: Capabilities { stated: true, ..Capabilities::default() },
         interface,
-        ..Tool::new(name, Body::Builtin(builtin), origin)
+        ..Tool::new(name, Body::Builtin(builtin), Origin::host())
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::keyvalue::Store;
 use crate::policy::real_path;
 use crate::sandbox::{Program, Settings, WasiExtras};
-use crate::tool::{Body, Tool};
+use crate::tool::{Body, Tool, Trust};
 
 use super::run::Work;
 use super::{Context, Memory, Pipeline};
@@ -38,7 +38,7 @@ impl Pipeline {
         };
         let Some(folder) = &self.keyvalue else { return memory.store([digest, of, &*who]) };
         let source = real_path(&tool.origin.path);
-        let whose = if tool.origin.is_operators() { "" } else { digest };
+        let whose = if tool.origin.trust == Trust::Operator { "" } else { digest };
         folder.store(&[of, &*who, &source.to_string_lossy(), whose])
     }
 }

@@ -1,69 +1,34 @@
-//! What a name looks like to somebody who reads it, or to a server that takes fewer characters. Two names of one likeness
-//! are taken for one another, and so a stranger's tool could be called in the place of another.
+//! Confusable names: skeletons by Unicode Technical Standard 39, extended to case, word separators and invisible characters.
+//! Names with a common skeleton are taken for one another by a reader, or by a server that accepts fewer characters, so that
+//! a stranger's tool could be called instead of another.
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_security::confusable_detection::skeleton;
 
 use crate::call::Flag;
 
-/// Letters of other scripts that look like a Latin one.
-const LIKE_LATIN: [(&str, char); 25] = [
-    ("аАΑɑα", 'a'),
-    ("ВвΒβ", 'b'),
-    ("сСϲ", 'c'),
-    ("ԁ", 'd'),
-    ("еЕΕε", 'e'),
-    ("ɡ", 'g'),
-    ("ҺһНнΗ", 'h'),
-    ("іІΙιıӀ", 'i'),
-    ("јЈ", 'j'),
-    ("кКΚκ", 'k'),
-    ("ӏℓ", 'l'),
-    ("мМΜ", 'm'),
-    ("Νη", 'n'),
-    ("оОΟοσ", 'o'),
-    ("рРΡρ", 'p'),
-    ("ԛ", 'q'),
-    ("г", 'r'),
-    ("ѕЅ", 's'),
-    ("тТΤτ", 't'),
-    ("υս", 'u'),
-    ("νѵ", 'v'),
-    ("ԝѡω", 'w'),
-    ("хХΧχ", 'x'),
-    ("уУΥγ", 'y'),
-    ("Ζ", 'z'),
-];
-
-/// What a name looks like, in two ways of which each makes two names alike: whatever the case of its letters, and with
-/// digits taken for the letters that they resemble.
-pub(super) fn of(name: &str) -> [String; 2] {
-    let seen: String = name.chars().filter(|c| !is_invisible(*c)).map(latin).collect();
-    // Of whatever else there is, the one form that names on the network have too: compatibility forms are one.
-    let folded = if seen.is_ascii() { seen.to_ascii_lowercase() } else { idna::domain_to_unicode(&seen).0 };
-    let resembling: String = seen.chars().map(resembled).collect();
-    [joined(&folded), joined(&resembling.to_lowercase())]
+/// Returns the skeletons of a name. Two names are confusable if they have one in common.
+///
+/// The standard's table distinguishes case, and some letters resemble a Latin one in one case only: `I` and `l`, `К` and
+/// `K`, `к` and no letter. So there is a skeleton of the name as it is, one in lower case, and one with the letters beyond
+/// ASCII in upper case.
+pub(super) fn skeletons(name: &str) -> [String; 3] {
+    let visible: String = name.chars().filter(|c| !is_invisible(*c)).collect();
+    let upper = visible.chars().flat_map(|c| if c.is_ascii() { vec![c] } else { c.to_uppercase().collect() }).collect();
+    [visible.to_lowercase(), visible, upper].map(|name: String| fold(&fold(&name)))
 }
 
-/// With one character between the words of a name.
-fn joined(name: &str) -> String {
-    name.chars().map(|c| if matches!(c, '-' | '.' | ':' | '/') || c.is_whitespace() { '_' } else { c }).collect()
+/// Returns the skeleton of a name in lower case, with compatibility forms such as full-width letters and separators replaced.
+fn fold(name: &str) -> String {
+    skeleton(name).nfkc().flat_map(char::to_lowercase).map(separator).collect()
 }
 
-fn latin(c: char) -> char {
-    if c.is_ascii() {
-        return c;
-    }
-    LIKE_LATIN.iter().find(|(like, _)| like.contains(c)).map_or(c, |(_, latin)| *latin)
+/// Replaces a separator between words with `_`.
+fn separator(c: char) -> char {
+    if matches!(c, '-' | '.' | ':' | '/') || c.is_whitespace() { '_' } else { c }
 }
 
-fn resembled(c: char) -> char {
-    match c {
-        'I' | '1' | '|' => 'l',
-        '0' => 'o',
-        other => other,
-    }
-}
-
-/// Characters that leave no mark: controls, and what an eye does not see in an answer either. A break of a line is a
-/// space like another.
+/// Returns `true` for control characters and characters without a glyph, except white space.
 fn is_invisible(c: char) -> bool {
     c.is_control() || (Flag::unseen(None, c).is_some() && !c.is_whitespace())
 }
@@ -73,7 +38,8 @@ mod tests {
     use super::*;
 
     fn alike(one: &str, other: &str) -> bool {
-        std::iter::zip(of(one), of(other)).any(|(one, other)| one == other)
+        let known = skeletons(other);
+        skeletons(one).iter().any(|skeleton| known.contains(skeleton))
     }
 
     #[test]
@@ -97,6 +63,7 @@ mod tests {
             assert!(alike("fs_read_file", other), "{other:?}");
         }
         assert!(alike("caf\u{e9}", "cafe\u{301}"), "one letter in two forms");
+        assert!(alike("modern", "modem"), "letters that resemble one together");
         assert!(alike("go", "g0") && alike("СОРУ", "copy") && alike("АЕΗ", "AEH"));
     }
 

@@ -14,7 +14,7 @@ use crate::registry::Registry;
 use crate::results::Results;
 use crate::schema::ToolValidator;
 use crate::source::{self, Diagnostic, Severity};
-use crate::tool::{Access, Body, Enablement, FileRequest, Format, Origin, Tool, Unusable, Visibility};
+use crate::tool::{Access, Body, Enablement, FileRequest, Tool, Trust, Unusable, Visibility};
 
 use super::builder::Builder;
 
@@ -114,7 +114,7 @@ impl Builder {
         if grant.is_read_only() {
             tool.interface.infer_read_only();
         }
-        let limits = tool.limits.resolve(&self.ceiling, self.limits, tool.origin.is_operators());
+        let limits = tool.limits.resolve(&self.ceiling, self.limits, tool.origin.trust == Trust::Operator);
         let discovery = &tool.interface.discovery;
         let deferred = discovery.should_defer.value
             || discovery.schema_visibility.value == Visibility::Deferred
@@ -164,7 +164,7 @@ impl Builder {
 
     /// Prepares an unusable tool: it is granted nothing, and every call is refused.
     fn prepare_unusable(&self, tool: &Tool) -> Result<Ready, Error> {
-        let bare = Tool::new(&tool.name, Body::Absent, Origin::of(tool.origin.format, tool.origin.path.clone()));
+        let bare = Tool::new(&tool.name, Body::Absent, tool.origin.clone());
         let input = ToolValidator::compile(&bare).map_err(Error::Engine)?;
         let grant = Grant::new(&bare, &Allowed::default(), &HashMap::new())?;
         let mut ready = Ready::new(input, grant, self.limits, 1);
@@ -245,7 +245,7 @@ impl Builder {
                 protected.add_listed(&Location::of(source, mounts));
             }
         }
-        program_folders(loaded).iter().for_each(|folder| protected.add_below(folder));
+        source::program_folders(loaded).iter().for_each(|folder| protected.add_below(folder));
         self.writable(loaded).into_iter().for_each(|folder| protected.add_links(folder));
         protected
     }
@@ -261,32 +261,14 @@ impl Builder {
     }
 }
 
-/// Lists the program folders of the loaded `tools.json` files. The program of a faulty entry is unknown and the fault may be
-/// repaired later, so its folder is listed even if it does not exist.
-fn program_folders(loaded: &[&Tool]) -> BTreeSet<PathBuf> {
-    let manifests = loaded.iter().filter(|tool| tool.origin.format == Format::ToolsJson);
-    // Thousands of tools can share a manifest.
-    let manifests: BTreeSet<_> =
-        manifests.map(|tool| (&*tool.origin.path, matches!(tool.body, Body::Absent))).collect();
-    let folders = manifests.into_iter().filter_map(|(manifest, is_faulty)| {
-        let folder = manifest.parent()?.join(source::PROGRAMS);
-        (is_faulty || folder.is_dir()).then_some(folder)
-    });
-    folders.collect()
-}
-
-/// Registers tools in their order. An unusable component or Agent Tool definition that is only named by its file takes no name from a
-/// working tool: it comes last, or is left out.
+/// Registers tools in their order. An unusable tool with a provisional name takes no name from a working tool: it comes last,
+/// or is left out.
 ///
 /// # Errors
 ///
 /// [`Error::Duplicate`] and [`Error::LookAlike`].
 pub(super) fn register(mut tools: Vec<(Tool, Ready)>) -> Result<(Registry, Vec<Ready>), Error> {
-    let has_no_name = |tool: &Tool| match tool.origin.format {
-        Format::Component => tool.unusable.is_some(),
-        Format::AgentTool => tool.unusable.is_some() && source::is_named_by_file(tool),
-        _ => false,
-    };
+    let has_no_name = |tool: &Tool| tool.unusable.is_some() && tool.origin.provisional_name;
     tools.sort_by_key(|(tool, _)| has_no_name(tool));
     let (mut registry, mut prepared) = (Registry::default(), Vec::with_capacity(tools.len()));
     for (tool, ready) in tools {

@@ -48,9 +48,9 @@ impl Tool {
         Some(if strict { close(checked) } else { checked })
     }
 
-    /// Returns the names of sensitive arguments: their schemas have `"writeOnly": true`, `"sensitive": true` or
-    /// `"format": "password"`. Returns [`Tool::ANY_NAME`] for an annotation that applies to no named argument.
-    pub(crate) fn sensitive_names(&self) -> Vec<String> {
+    /// Returns the names of sensitive arguments: those whose schema has `"writeOnly": true`, `"sensitive": true` or
+    /// `"format": "password"`; [`Tool::ANY_NAME`] if the mark is at no argument that has a name.
+    pub fn sensitive_names(&self) -> Vec<String> {
         let mut names = Vec::new();
         let schemas = [self.parameters.as_ref(), self.interface.schemas.model_input_schema.value.as_ref()];
         for schema in schemas.into_iter().flatten() {

@@ -1,29 +1,32 @@
-//! Dialect B: a record of the Agent Tool standard (version 0.2.0) in a file of its own. It holds the fields of an
-//! interface, flat, and of a declaration those that say something here; what the standard leaves to a runtime stands in
-//! fields of ours: `component`, `args`, `capabilities` and `limits`.
+//! Agent Tool definition (standard version 0.2.0) in a file of its own: the fields of an interface, flat, and those of a
+//! declaration that have an effect here. The fields `component`, `args`, `capabilities` and `limits` extend the standard.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::schema;
 use crate::tool::{Basis, Body, Fact, FactValue, Format, LimitRequest, Origin, Tool};
 
-use super::diagnostics::Diagnostics;
-use super::document::without_mark;
+use super::diagnostics::{Diagnostics, Parsed};
+use super::dialect::Dialect;
+use super::document::{Candidate, from_root, without_mark};
 use super::interface::Statement;
-use super::parsed::Parsed;
 use super::shape::{kind, members};
 use super::{capabilities, name, program};
 
-/// How the file name of a record ends.
+/// Ending of the file names.
 const ENDING: &str = ".tool.json";
-/// The members by either of which an object is a record.
-pub(super) const MARKS: [&str; 2] = ["interface_id", "tool_id"];
-/// The fields of a record that are no part of an interface.
+/// Members of which a definition has at least one.
+const MARKS: [&str; 2] = ["interface_id", "tool_id"];
+/// Member of a `tools.json`, which no definition has.
+const LIST: &str = "tools";
+/// Fields that are not part of an interface.
 const FIELDS: [&str; 8] = ["name", "description", "title", "lifecycle", "component", "args", "capabilities", "limits"];
-/// What the standard defines and nothing here depends on: kept as it is, with its kind.
+/// Fields of the standard without an effect here, kept unchanged, each with its type.
 const CARRIED: [(&str, &str); 9] = [
     ("$schema", "a string"),
     ("schema_version", "a string"),
@@ -35,55 +38,84 @@ const CARRIED: [(&str, &str); 9] = [
     ("annotations", "an object"),
     ("external_mappings", "an array"),
 ];
-/// The states of a tool in a declaration, those first in which it can be called.
+/// Lifecycle states of a declaration. The first two allow calls.
 const LIFECYCLES: [&str; 7] = ["draft", "available", "disabled", "requires_setup", "deferred", "deprecated", "retired"];
 const CALLABLE: usize = 2;
 
-/// Whether a file's name says that it is a record.
-pub(super) fn is_named(path: &Path) -> bool {
-    path.file_name()
-        .and_then(|name| name.to_str())
-        .is_some_and(|name| name.ends_with(ENDING) && name.len() > ENDING.len())
+/// A file `NAME.tool.json`, or any JSON object with an identifier of the standard.
+pub(super) struct AgentTool;
+
+impl Dialect for AgentTool {
+    fn matches_path(&self, path: &Path) -> bool {
+        path.file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| name.ends_with(ENDING) && name.len() > ENDING.len())
+    }
+
+    fn matches_text(&self, text: &str) -> bool {
+        let Ok(members) = serde_json::from_str::<HashMap<String, IgnoredAny>>(without_mark(text)) else { return false };
+        MARKS.iter().any(|mark| members.contains_key(*mark)) && !members.contains_key(LIST)
+    }
+
+    fn read(&self, candidate: &Candidate<'_>) -> Parsed {
+        let path = candidate.path();
+        let mut parsed = match candidate.text() {
+            Ok(text) => parse(path, text),
+            Err(error) => Parsed::failed(path, &format!("read record: {error}")),
+        };
+        if parsed.tools.iter().all(|tool| tool.body.program().is_none()) {
+            parsed.without_program = Some(path.to_path_buf());
+        }
+        parsed
+    }
+
+    fn matches_entry(&self, file: &Path) -> bool {
+        self.matches_path(file)
+    }
+
+    fn missing_entry(&self) -> Option<&'static str> {
+        Some("no record (`NAME.tool.json`)")
+    }
 }
 
-/// The name of a record's file, as long as nothing else tells that of its tool.
-pub(super) fn of_file(path: &Path) -> Option<String> {
-    path.file_name()?.to_str()?.split('.').next().map(str::to_owned)
+/// Returns the part of a file name before the first dot.
+fn stem(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()?.split('.').next()
 }
 
-/// The tool of a record and every problem in it. `path` is what was asked for, `place` the same from the root.
-pub(super) fn read(path: &Path, place: &Path, text: Arc<str>) -> Parsed {
+/// Parses a definition, with every problem in it.
+fn parse(path: &Path, text: Arc<str>) -> Parsed {
     let mut report = Diagnostics::new(path);
-    let parsed = schema::parse(without_mark(&text)).map_err(|error| format!("parse record: {error}"));
-    let fields = parsed.and_then(|value| members("a record", value));
-    let origin = Origin {
-        format: Format::AgentTool,
-        path: Arc::from(place),
-        index: None,
-        text: Some(text),
-        unknown: Map::new(),
-    };
-    let glimpsed = fields.as_ref().map(|fields| (named(fields), program(fields, &origin))).unwrap_or_default();
+    let fields = schema::parse(without_mark(&text)).map_err(|error| format!("parse record: {error}"));
+    let fields = fields.and_then(|value| members("a record", value));
+    let origin = Origin { text: Some(text), ..Origin::of(Format::AgentTool, from_root(path)) };
+    let partial = fields.as_ref().map(|fields| (stated_name(fields), program(fields, &origin))).unwrap_or_default();
     let known = origin.clone();
     let tool = report.value(fields).and_then(|fields| tool(&mut report, origin, fields));
-    let Some(unusable) = report.confine(0) else { return Parsed::of(tool, report) };
-    let (name, program) = glimpsed;
-    let name = name.and_then(name::usable).or_else(|| of_file(path).and_then(name::usable));
-    let broken = name.map(|name| {
-        let broken = Tool::broken(name, unusable, known);
-        // It still is about its program, which else would be a tool without a record.
-        Tool { body: program.unwrap_or(Body::Absent), ..broken }
+    let tool = match report.confine(0) {
+        None => tool,
+        Some(unusable) => {
+            let (name, program) = partial;
+            let name = name.and_then(name::usable).or_else(|| stem(path).map(str::to_owned).and_then(name::usable));
+            // The faulty definition keeps its program, which would become a tool without a definition otherwise.
+            let body = program.unwrap_or(Body::Absent);
+            name.map(|name| Tool { body, ..Tool::broken(name, unusable, known) })
+        }
+    };
+    let tool = tool.map(|mut tool| {
+        tool.origin.provisional_name = stem(&tool.origin.path) == Some(tool.name.as_str());
+        tool
     });
-    Parsed::of(broken, report)
+    Parsed::of(tool, report)
 }
 
-/// The name that a record gives to its tool, whatever else is wrong in it.
-fn named(fields: &Map<String, Value>) -> Option<String> {
+/// Returns the name that a definition states, valid or not otherwise.
+fn stated_name(fields: &Map<String, Value>) -> Option<String> {
     let own = || fields.get("name")?.as_str().map(str::to_owned);
     own().or_else(|| fields.get("tool_id")?.as_str()?.rsplit('.').next().map(str::to_owned))
 }
 
-/// The program that a record names, whatever else is wrong in it.
+/// Returns the program that a definition names, valid or not otherwise.
 fn program(fields: &Map<String, Value>, origin: &Origin) -> Option<Body> {
     let component = fields.get("component")?.as_str().filter(|path| capabilities::beside(path))?.to_owned();
     let folder = origin.path.parent().unwrap_or(Path::new("/"));
@@ -95,7 +127,7 @@ fn tool(report: &mut Diagnostics, origin: Origin, mut fields: Map<String, Value>
     let mut unknown = Map::new();
     for (field, wanted) in CARRIED {
         if let Some(value) = fields.shift_remove(field) {
-            report.that(kind(&value) == wanted, &format!("{field} must be {wanted}, found {}", kind(&value)));
+            report.require(kind(&value) == wanted, &format!("{field} must be {wanted}, found {}", kind(&value)));
             unknown.insert(field.to_owned(), value);
         }
     }
@@ -103,13 +135,14 @@ fn tool(report: &mut Diagnostics, origin: Origin, mut fields: Map<String, Value>
         report.warn("schema_version is missing, which the standard requires; it is read as \"0.2.0\"");
     }
     let tool_id = fields.get("tool_id");
-    report.that(tool_id.is_some_and(|id| id.as_str() != Some("")), "tool_id is required");
+    report.require(tool_id.is_some_and(|id| id.as_str() != Some("")), "tool_id is required");
     let last_of_id =
         tool_id.and_then(Value::as_str).and_then(|id| id.rsplit('.').next()).unwrap_or_default().to_owned();
     let name = take::<String>(report, &mut fields, "name").unwrap_or(last_of_id);
-    report.that(!name.trim().is_empty(), "name is required, or a tool_id that ends in it");
+    report.require(!name.trim().is_empty(), "name is required, or a tool_id that ends in it");
     report.value(name::check_length(&name));
-    report.that(fields.contains_key("component"), "component is required: the path of the program beside the record");
+    report
+        .require(fields.contains_key("component"), "component is required: the path of the program beside the record");
     let component = take::<String>(report, &mut fields, "component");
     if let Some(path) = component.as_ref().filter(|path| !capabilities::beside(path)) {
         report.error(&format!("component {path:?} is not beside the record; name a file in its folder or below"));
@@ -128,7 +161,7 @@ fn tool(report: &mut Diagnostics, origin: Origin, mut fields: Map<String, Value>
         *shown = Fact { value: Some(title), basis: Basis::Declared };
     }
     if let Some(lifecycle) = lifecycle {
-        live(&lifecycle, &mut stated, report);
+        apply_lifecycle(&lifecycle, &mut stated, report);
     }
     let (parameters, deadline) = (report.value(stated.parameters(None))?, report.value(stated.deadline(None))?);
     if !report.sound() {
@@ -149,8 +182,8 @@ fn tool(report: &mut Diagnostics, origin: Origin, mut fields: Map<String, Value>
     })
 }
 
-/// A tool that its declaration calls anything but ready cannot be called, whatever else it says.
-fn live(lifecycle: &str, stated: &mut Statement, report: &mut Diagnostics) {
+/// Disables a tool whose lifecycle state does not allow calls.
+fn apply_lifecycle(lifecycle: &str, stated: &mut Statement, report: &mut Diagnostics) {
     match LIFECYCLES.iter().position(|known| *known == lifecycle) {
         None => report.error(&format!("lifecycle must be one of `{}`, found {lifecycle:?}", LIFECYCLES.join("`, `"))),
         Some(..CALLABLE) => {}
@@ -166,7 +199,7 @@ fn live(lifecycle: &str, stated: &mut Statement, report: &mut Diagnostics) {
     }
 }
 
-/// A field of one kind, if it is there.
+/// Takes a field of one type. Returns `None` if it is absent or, with an error, of another type.
 pub(super) fn take<T: FactValue>(report: &mut Diagnostics, fields: &mut Map<String, Value>, field: &str) -> Option<T> {
     let value = fields.shift_remove(field)?;
     let found = kind(&value);

@@ -1,15 +1,50 @@
 //! Components without a manifest: the file's stem is the tool's name. A command takes any JSON object, for nothing in
 //! its bytes says more.
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 use crate::tool::{Body, Format, Origin, Tool};
 
-use super::diagnostics::Diagnostics;
+use super::diagnostics::{Diagnostics, Parsed};
+use super::dialect::Dialect;
+use super::document::Candidate;
 use super::name;
-use super::parsed::Parsed;
 
-/// Whether a file's name says that it is a component.
+/// One component or core module, `NAME.wasm`.
+pub(super) struct Component;
+
+impl Dialect for Component {
+    fn matches_path(&self, path: &Path) -> bool {
+        is_component(path)
+    }
+
+    fn read(&self, candidate: &Candidate<'_>) -> Parsed {
+        read_file(candidate.path())
+    }
+
+    fn matches_entry(&self, file: &Path) -> bool {
+        is_component(file)
+    }
+
+    /// Reads the components that no tool before them runs.
+    fn read_entries(&self, files: &[&Path], mut before: Parsed) -> Parsed {
+        let programs = before.tools.iter().filter_map(|tool| tool.body.program()?.canonicalize().ok());
+        let programs: HashSet<PathBuf> = programs.collect();
+        let record = before.without_program.clone();
+        for file in files {
+            if !file.canonicalize().is_ok_and(|path| programs.contains(&path)) {
+                before.add(match &record {
+                    None => read_file(file),
+                    Some(record) => withheld(file, record),
+                });
+            }
+        }
+        before
+    }
+}
+
+/// Returns `true` if the file's name ends in `.wasm`.
 pub(super) fn is_component(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("wasm"))
 }
@@ -22,7 +57,7 @@ pub(super) fn withheld(path: &Path, record: &Path) -> Parsed {
     report.error(&format!("{record:?} beside it does not say which program it is about, and it may be this one"));
     let unusable = report.confine(0);
     let name = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned).and_then(name::usable);
-    let origin = Origin::of(Format::Component, path);
+    let origin = origin(path);
     let tool = name.zip(unusable).map(|(name, unusable)| Tool::broken(name, unusable, origin));
     Parsed::of(tool, report)
 }
@@ -36,6 +71,10 @@ pub(super) fn read_file(path: &Path) -> Parsed {
         return Parsed::of(None, report);
     };
     let body = Body::Command { program: path.to_path_buf(), argv: vec![name.to_owned()] };
-    let tool = Tool::new(name, body, Origin::of(Format::Component, path));
+    let tool = Tool::new(name, body, origin(path));
     Parsed::of([tool], report)
+}
+
+fn origin(path: &Path) -> Origin {
+    Origin { provisional_name: true, ..Origin::of(Format::Component, path) }
 }

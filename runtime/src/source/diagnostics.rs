@@ -1,114 +1,194 @@
-//! What is wrong in a source, noted while it is read, so that every problem is told and none hides another.
+//! Problems of a source, collected while it is read, so that each is reported and none hides another.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::error::Error;
-use crate::tool::{Place, Unusable};
+use crate::tool::{Place, ScriptedHook, Tool, Unusable};
 
-use super::{Diagnostic, Severity, places};
+use super::markdown::ToolsPolicy;
+use super::places;
+use super::suggestion::nearest;
 
-/// Something wrong at a place, before it is known in which file and how it is told.
+/// Maximum number of unknown fields of a file that are named.
+const MAX_UNKNOWN: usize = 100;
+
+/// Problem of a source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    /// Severity of the problem.
+    pub severity: Severity,
+    /// File that has the problem.
+    pub path: PathBuf,
+    /// Position in the file, as far as it is known.
+    #[serde(flatten)]
+    pub place: Option<Place>,
+    /// Entry, field, value found and fix, in one sentence.
+    pub message: String,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Severity of a problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The source does not load.
+    Error,
+    /// The source loads.
+    Warning,
+}
+
+/// Content of a source: tools, hooks, policies and problems, in the order of the source.
+#[derive(Default)]
+pub(super) struct Parsed {
+    pub(super) tools: Vec<Tool>,
+    pub(super) hooks: Vec<ScriptedHook>,
+    pub(super) policies: Vec<ToolsPolicy>,
+    pub(super) problems: Vec<ScopedDiagnostic>,
+    /// Agent Tool record without a readable program, so that any component beside it may be its program.
+    pub(super) without_program: Option<PathBuf>,
+}
+
+impl Parsed {
+    /// Creates the content of a source that could not be read at all.
+    pub(super) fn failed(path: &Path, reason: &str) -> Self {
+        let mut report = Diagnostics::new(path);
+        report.error(reason);
+        Self::of(None, report)
+    }
+
+    /// Creates the content of a file of tools.
+    pub(super) fn of(tools: impl IntoIterator<Item = Tool>, report: Diagnostics) -> Self {
+        Self { tools: tools.into_iter().collect(), problems: report.problems, ..Self::default() }
+    }
+
+    /// Appends the content of another file of the same source.
+    pub(super) fn add(&mut self, other: Self) {
+        self.tools.extend(other.tools);
+        self.hooks.extend(other.hooks);
+        self.policies.extend(other.policies);
+        self.problems.extend(other.problems);
+        self.without_program = other.without_program.or(self.without_program.take());
+    }
+}
+
+/// Fault at a position, before its file and its wording are known.
 #[derive(Debug, PartialEq)]
 pub(super) struct Fault {
     pub(super) place: Option<Place>,
     pub(super) message: String,
 }
 
-/// A problem as it was noted.
+/// Diagnostic together with its effect on a load.
 #[derive(Debug, Clone)]
 pub(super) struct ScopedDiagnostic {
     pub(super) problem: Diagnostic,
-    /// Whether a load tells it together with others of its kind, and not alone.
+    /// `true` if a load reports it together with others of its kind, and not alone.
     pub(super) together: bool,
-    /// The part of the source that an error makes unusable.
+    /// Part of the source that an error makes unusable.
     pub(super) scope: Scope,
-    /// The message without its place in words and without a path of the host, where it has them.
+    /// Message without its place in words and without a path of the host, if it has them.
     pub(super) reason: Option<String>,
-    /// The JSON pointer to what it is about, in a document of JSON.
+    /// JSON pointer to the faulty part, in a JSON document.
     pub(super) pointer: Option<String>,
-    /// The error of a load, where it is not made of the problem.
+    /// Error of a load, if it is not made of the diagnostic.
     pub(super) fault: Option<Error>,
 }
 
-/// The part of a source that an error makes unusable.
+/// Part of a source that an error makes unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// The whole source, as long as nobody confined the error to a tool.
+    /// The whole source, unless the error is confined to a tool later.
     Source,
-    /// The whole source, for good.
+    /// The whole source, always.
     Always,
-    /// One tool, whose first error it is.
+    /// One tool; the error is its first.
     Tool,
     /// One tool that has another error already.
     SameTool,
 }
 
 impl ScopedDiagnostic {
-    /// A problem of a whole source that is told alone.
+    /// Creates a diagnostic of a whole source that is reported alone.
     pub(super) fn new(problem: Diagnostic) -> Self {
         Self { problem, together: false, scope: Scope::Source, reason: None, pointer: None, fault: None }
     }
 
-    /// The error with which a load fails over it.
+    /// Converts it into the error with which a load fails.
     pub(super) fn into_error(self) -> Error {
         let Self { problem: Diagnostic { path, message, .. }, fault, .. } = self;
         fault.unwrap_or(Error::Source { path, message })
     }
 
-    /// The same as a warning: the tool is disabled, and the others work.
+    /// Converts it into the warning of a load that disables the tool and keeps the others.
     pub(super) fn into_warning(self) -> Diagnostic {
         let message = format!("{}; the tool is disabled", self.problem.message);
         Diagnostic { severity: Severity::Warning, message, ..self.problem }
     }
+
+    fn is_error(&self) -> bool {
+        self.problem.severity == Severity::Error
+    }
 }
 
-/// Confines the errors among these problems to one tool; `None` where there is no error.
+/// Confines the errors among these diagnostics to one tool. Returns `None` if there is no error.
 pub(super) fn confine(problems: &mut [ScopedDiagnostic]) -> Option<Unusable> {
-    let errors = || problems.iter().filter(|noted| noted.problem.severity == Severity::Error);
-    let alone = errors().find(|noted| !noted.together);
+    let errors = || problems.iter().filter(|scoped| scoped.is_error());
+    let alone = errors().find(|scoped| !scoped.together);
     let first = alone.or_else(|| errors().next())?;
     let Diagnostic { path, message, .. } = &first.problem;
     let (why, message) = match first.together {
         false => (first.reason.as_ref().unwrap_or(message).clone(), message.clone()),
         true => {
-            let all: Vec<_> = errors().map(|noted| noted.problem.message.as_str()).collect();
-            let all = format!("invalid config: {}", all.join("; "));
+            let all = invalid_config(errors().map(|scoped| scoped.problem.message.as_str()));
             (all.clone(), all)
         }
     };
     let fault = first.fault.clone().unwrap_or_else(|| Error::Source { path: path.clone(), message });
     let mut scope = Scope::Tool;
-    for noted in problems.iter_mut().filter(|noted| noted.problem.severity == Severity::Error) {
-        if noted.scope == Scope::Source {
-            noted.scope = std::mem::replace(&mut scope, Scope::SameTool);
+    for scoped in problems.iter_mut().filter(|scoped| scoped.is_error()) {
+        if scoped.scope == Scope::Source {
+            scoped.scope = std::mem::replace(&mut scope, Scope::SameTool);
         }
     }
     Some(Unusable { reason: why, fault })
 }
 
-/// The problems of one file.
+/// Joins messages that are reported together.
+pub(super) fn invalid_config<'m>(messages: impl Iterator<Item = &'m str>) -> String {
+    format!("invalid config: {}", messages.collect::<Vec<_>>().join("; "))
+}
+
+/// Collector of the problems of one file.
 pub(super) struct Diagnostics {
     path: PathBuf,
-    /// What is being parsed, with its colon, where the format has a word for that.
+    /// Prefix of parse errors, with its colon, if the format prescribes one.
     parsing: String,
-    /// The place in the file where what follows is found, with its colon; empty at the top.
-    at: String,
+    /// Prefix that names the current entry, with its colon; empty at the top.
+    entry: String,
     sound: bool,
-    /// The JSON pointer to that place, in a document of JSON.
+    /// JSON pointer to the current entry, in a JSON document.
     pointer: Option<String>,
-    /// The unknown fields so far.
+    /// Number of unknown fields so far.
     unknown: usize,
     pub(super) problems: Vec<ScopedDiagnostic>,
 }
 
 impl Diagnostics {
+    /// Creates an empty collector for a file.
     pub(super) fn new(path: &Path) -> Self {
         Self {
             path: path.to_path_buf(),
             parsing: String::new(),
-            at: String::new(),
+            entry: String::new(),
             sound: true,
             pointer: None,
             unknown: 0,
@@ -116,84 +196,52 @@ impl Diagnostics {
         }
     }
 
-    /// What follows is parsed as this.
-    pub(super) fn parsing(&mut self, what: String) {
-        self.parsing = what;
+    /// Sets the prefix of parse errors.
+    pub(super) fn parsing(&mut self, prefix: String) {
+        self.parsing = prefix;
     }
 
-    /// What follows stands at this place; whether it is sound is counted from here on.
-    pub(super) fn enter(&mut self, at: String) {
-        self.at = at;
+    /// Enters an entry: sets the prefix of its messages and resets [`Diagnostics::sound`].
+    pub(super) fn enter(&mut self, entry: String) {
+        self.entry = entry;
         self.sound = true;
     }
 
-    /// Whether nothing was wrong at this place so far.
-    pub(super) fn sound(&self) -> bool {
-        self.sound
-    }
-
-    pub(super) fn error(&mut self, message: &str) {
-        self.alone(None, format!("{}{message}", self.at));
-        self.explain(message);
-    }
-
-    /// What follows stands in this part of a document of JSON.
+    /// Sets the JSON pointer to the current entry.
     pub(super) fn within(&mut self, pointer: String) {
         self.pointer = Some(pointer);
     }
 
-    /// The place of the last problem.
-    pub(super) fn place_last(&mut self, place: Option<Place>) {
-        self.problems.last_mut().into_iter().for_each(|noted| noted.problem.place = place);
+    /// Returns `true` if the current entry has no error so far.
+    pub(super) fn sound(&self) -> bool {
+        self.sound
     }
 
-    /// Adds to the last problem what its message is without its place.
-    fn explain(&mut self, message: &str) {
-        let pointer = self.pointer.as_ref().map(|within| format!("{within}{}", places::subject(message)));
-        if let Some(noted) = self.problems.last_mut() {
-            noted.reason = Some(message.to_owned());
-            noted.pointer = pointer;
-        }
-    }
-
-    /// An error that no part of the source survives.
-    pub(super) fn fatal(&mut self, message: &str) {
-        self.error(message);
-        self.problems.last_mut().into_iter().for_each(|noted| noted.scope = Scope::Always);
-    }
-
-    /// A mark for [`Diagnostics::confine`].
-    pub(super) fn mark(&self) -> usize {
-        self.problems.len()
-    }
-
-    /// Confines the errors since a mark to one tool; `None` where there is no error.
-    pub(super) fn confine(&mut self, mark: usize) -> Option<Unusable> {
-        confine(self.problems.get_mut(mark..).unwrap_or_default())
-    }
-
-    pub(super) fn warn(&mut self, message: &str) {
-        self.warn_at(None, message);
-    }
-
-    pub(super) fn warn_at(&mut self, place: Option<Place>, message: &str) {
-        self.add(Severity::Warning, place, format!("{}{message}", self.at), false);
+    /// Adds an error of the current entry.
+    pub(super) fn error(&mut self, message: &str) {
+        self.alone(None, format!("{}{message}", self.entry));
         self.explain(message);
     }
 
-    /// An error where something that has to hold does not.
-    pub(super) fn that(&mut self, holds: bool, otherwise: &str) {
-        if !holds {
+    /// Adds an error that makes the whole source unusable.
+    pub(super) fn fatal(&mut self, message: &str) {
+        self.error(message);
+        self.problems.last_mut().into_iter().for_each(|scoped| scoped.scope = Scope::Always);
+    }
+
+    /// Adds an error unless a condition holds.
+    pub(super) fn require(&mut self, condition: bool, otherwise: &str) {
+        if !condition {
             self.error(otherwise);
         }
     }
 
-    /// The value, or an error with its text.
+    /// Returns the value, or adds its error.
     pub(super) fn value<T>(&mut self, value: Result<T, String>) -> Option<T> {
         value.map_err(|wrong| self.error(&wrong)).ok()
     }
 
-    /// The value, or an error of parsing.
+    /// Returns the value, or adds its error as one of parsing.
     pub(super) fn parsed<T>(&mut self, value: Result<T, Fault>) -> Option<T> {
         let Fault { place, message } = match value {
             Ok(value) => return Some(value),
@@ -205,27 +253,38 @@ impl Diagnostics {
         None
     }
 
-    /// An error at a place, in words of its own.
+    /// Adds an error at a position, without a prefix.
     pub(super) fn alone(&mut self, place: Option<Place>, message: String) {
         self.sound = false;
         self.add(Severity::Error, place, message, false);
     }
 
-    /// An error in what was parsed, in the format's own words: it is told together with the others.
+    /// Adds an error in the format's own words, which a load reports together with the others of this kind.
     pub(super) fn invalid(&mut self, place: Option<Place>, message: String) {
         self.sound = false;
         self.add(Severity::Error, place, message, true);
     }
 
-    /// A warning for each field that no rule knows, with the nearest that one does. `within` names the object, with its
-    /// colon, where it is not the place itself.
+    /// Adds a warning of the current entry.
+    pub(super) fn warn(&mut self, message: &str) {
+        self.warn_at(None, message);
+    }
+
+    /// Adds a warning of the current entry at a position.
+    pub(super) fn warn_at(&mut self, place: Option<Place>, message: &str) {
+        self.add(Severity::Warning, place, format!("{}{message}", self.entry), false);
+        self.explain(message);
+    }
+
+    /// Adds a warning for each unknown field, with the nearest known one. `within` names the object, with its colon, if it
+    /// is not the entry itself.
     pub(super) fn unknown(&mut self, within: &str, unknown: &Map<String, Value>, known: &[&str]) {
         for key in unknown.keys() {
             self.unknown_at(None, within, key, known);
         }
     }
 
-    /// The same for one field.
+    /// Adds a warning for an unknown field at a position.
     pub(super) fn unknown_at(&mut self, place: Option<Place>, within: &str, key: &str, known: &[&str]) {
         self.unknown += 1;
         if self.unknown > MAX_UNKNOWN {
@@ -239,45 +298,34 @@ impl Diagnostics {
         self.warn_at(place, &format!("{within}unknown field `{key}` is ignored{hint}"));
     }
 
+    /// Sets the position of the last problem.
+    pub(super) fn place_last(&mut self, place: Option<Place>) {
+        self.problems.last_mut().into_iter().for_each(|scoped| scoped.problem.place = place);
+    }
+
+    /// Returns a mark for [`Diagnostics::confine`].
+    pub(super) fn mark(&self) -> usize {
+        self.problems.len()
+    }
+
+    /// Confines the errors since a mark to one tool. Returns `None` if there is no error.
+    pub(super) fn confine(&mut self, mark: usize) -> Option<Unusable> {
+        confine(self.problems.get_mut(mark..).unwrap_or_default())
+    }
+
+    /// Stores the message of the last problem without its prefix.
+    fn explain(&mut self, message: &str) {
+        let pointer = self.pointer.as_ref().map(|within| format!("{within}{}", places::subject(message)));
+        if let Some(scoped) = self.problems.last_mut() {
+            scoped.reason = Some(message.to_owned());
+            scoped.pointer = pointer;
+        }
+    }
+
     fn add(&mut self, severity: Severity, place: Option<Place>, message: String, together: bool) {
         let problem = Diagnostic { severity, path: self.path.clone(), place, message };
         self.problems.push(ScopedDiagnostic { together, ..ScopedDiagnostic::new(problem) });
     }
-}
-
-/// The most unknown fields of a file that are named.
-const MAX_UNKNOWN: usize = 100;
-/// The longest word that is held against others, in characters.
-const MAX_WORD_LEN: usize = 128;
-/// The most pairs of characters that are compared to find the nearest of many words: a few milliseconds.
-const MAX_PAIRS: usize = 1 << 20;
-
-/// The first of many, and how many more there are.
-pub(super) fn listed(each: impl ExactSizeIterator<Item = String>, most: usize) -> String {
-    let more = each.len().saturating_sub(most);
-    let more = (more > 0).then(|| format!("and {more} more"));
-    each.take(most).chain(more).collect::<Vec<_>>().join(", ")
-}
-
-/// The known word nearest to `word`, if one is near enough to be meant. Of very many words only the first are tried.
-pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let length = word.chars().take(MAX_WORD_LEN + 1).count();
-    if length > MAX_WORD_LEN {
-        return None;
-    }
-    let most = (length / 3).clamp(1, 3);
-    let mut left = MAX_PAIRS;
-    known
-        .filter(|candidate| candidate.chars().take(MAX_WORD_LEN + 1).count().abs_diff(length) <= most)
-        .take_while(|candidate| {
-            let room = left.checked_sub((length + 1) * (candidate.len() + 1));
-            left = room.unwrap_or(0);
-            room.is_some()
-        })
-        .map(|candidate| (strsim::damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase()), candidate))
-        .filter(|(distance, _)| *distance <= most)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]
@@ -299,14 +347,5 @@ mod tests {
         assert!(
             report.problems.last().unwrap().problem.message.starts_with("more than 100 unknown fields are ignored")
         );
-    }
-
-    #[test]
-    fn the_nearest_of_twenty_thousand_names_is_not_looked_for_to_the_end() {
-        let names: Vec<_> = (0..20_000).map(|n| format!("{}{n:05}", "x".repeat(120))).collect();
-        let start = Instant::now();
-        let word = format!("{}y0000", "x".repeat(120));
-        assert_eq!(nearest(&word, names.iter().map(String::as_str)), Some(names[0].as_str()));
-        assert!(start.elapsed().as_secs() < 2, "{:?}", start.elapsed());
     }
 }

@@ -1,50 +1,57 @@
-//! A file of JSON as a source: read whole, once, and told by its members which dialect it is in.
+//! Text files of sources: a bounded read, and the path and byte order mark in one form.
 
-use std::collections::HashMap;
+use std::cell::OnceCell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::de::IgnoredAny;
-
-use super::parsed::Parsed;
-use super::{agent_tool, tools_json};
-
-/// The largest document that is read.
+/// Maximum size of a text file that is read, in bytes.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// The tools of a document and every problem in it.
-pub(super) fn read(path: &Path) -> Parsed {
-    let named = agent_tool::is_named(path);
-    let text = match read_text(path) {
-        Ok(text) => Arc::<str>::from(text),
-        Err(error) => {
-            let what = if named { "record" } else { "manifest" };
-            return Parsed::failed(path, &format!("read {what}: {error}"));
-        }
-    };
-    let place = from_root(path);
-    if named || is_record(&text) { agent_tool::read(path, &place, text) } else { tools_json::read(path, &place, text) }
+/// Path offered to the dialects, with the text of its file, which is read at most once.
+pub(super) struct Candidate<'p> {
+    path: &'p Path,
+    text: OnceCell<Result<Arc<str>, String>>,
 }
 
-/// Whether the text is an object that says of itself which tool it is.
-fn is_record(text: &str) -> bool {
-    let Ok(members) = serde_json::from_str::<HashMap<String, IgnoredAny>>(without_mark(text)) else { return false };
-    agent_tool::MARKS.iter().any(|mark| members.contains_key(*mark)) && !members.contains_key("tools")
+impl<'p> Candidate<'p> {
+    /// Creates a candidate without reading anything.
+    pub(super) fn new(path: &'p Path) -> Self {
+        Self { path, text: OnceCell::new() }
+    }
+
+    /// Path as the caller gave it.
+    pub(super) fn path(&self) -> &'p Path {
+        self.path
+    }
+
+    /// Returns the text of the file.
+    ///
+    /// # Errors
+    ///
+    /// The system's reason, if the file cannot be read, is not a regular file or is larger than 8 MiB.
+    pub(super) fn text(&self) -> Result<Arc<str>, String> {
+        let read = || read_text(self.path).map(Arc::from).map_err(|error| error.to_string());
+        self.text.get_or_init(read).clone()
+    }
 }
 
-/// The path of a file of a source from the root: a relative one without a folder means the working directory, whose own
-/// path keeps what lies beside the file absolute.
+/// Returns the absolute path of a file of a source. A relative path starts at the working directory, so that files beside
+/// it get absolute paths too.
 pub(super) fn from_root(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// A text without the byte order mark that some editors put before it.
+/// Strips the byte order mark that some editors put before a text.
 pub(super) fn without_mark(text: &str) -> &str {
     text.trim_start_matches('\u{feff}')
 }
 
-/// The whole text of a file of a source.
+/// Reads the text of a file of a source.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, is not a regular file or UTF-8, or is larger than 8 MiB.
 pub(super) fn read_text(path: &Path) -> std::io::Result<String> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(std::io::Error::other("not a regular file"));

@@ -1,10 +1,10 @@
-//! Names of environment variables: trimmed, upper-cased, checked, each once.
+//! Names of environment variables: trimmed, converted to upper case, checked and deduplicated.
 
-/// The names of `field`, normalised, in the order of their first occurrence.
+/// Normalizes the names of `field`, in the order of their first occurrence.
 ///
 /// # Errors
 ///
-/// The format's own text, without the entry it stands in.
+/// The format's own message, without the name of the entry.
 pub(super) fn normalise(field: &str, names: Vec<String>) -> Result<Vec<String>, String> {
     let mut seen = Vec::with_capacity(names.len());
     for (index, name) in names.iter().enumerate() {

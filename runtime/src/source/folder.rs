@@ -1,48 +1,63 @@
-//! A folder without a manifest: its records, those of its components that no record names, and its artifacts. Hidden files
-//! are no tools.
+//! Folders: the manifest in a folder, or else every file of it that a dialect matches by name. Hidden files are ignored.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::parsed::Parsed;
-use super::{agent_tool, component, document, markdown, project};
+use super::diagnostics::Parsed;
+use super::dialect::{self, DIALECTS, Dialect};
+use super::document::Candidate;
+use super::project;
 
-/// The tools of a folder, by the names of their files.
-pub(super) fn read(folder: &Path) -> Parsed {
+/// A folder that is no project.
+pub(super) struct Folder;
+
+impl Dialect for Folder {
+    fn matches_path(&self, path: &Path) -> bool {
+        path.is_dir()
+    }
+
+    fn read(&self, candidate: &Candidate<'_>) -> Parsed {
+        let folder = candidate.path();
+        match dialect::manifest(folder) {
+            Some(manifest) => dialect::read(&manifest),
+            None => read_entries(folder),
+        }
+    }
+}
+
+/// Reads the files of a folder, dialect by dialect, each in the order of file names.
+fn read_entries(folder: &Path) -> Parsed {
     let files = match files(folder) {
         Ok(files) => files,
         Err(error) => return Parsed::failed(folder, &format!("read folder: {error}")),
     };
-    let are = |is: fn(&Path) -> bool| files.iter().filter(move |path| is(path));
-    let (records, components, artifacts) = (agent_tool::is_named, component::is_component, markdown::is_named);
-    if ![records, components, artifacts].into_iter().any(|is| are(is).next().is_some()) {
-        let message = "no `tools.json` and no `.wasm` file in this folder, no record (`NAME.tool.json`) and no artifact \
-            (`NAME.md`)";
-        return Parsed::failed(folder, message);
-    }
-    let mut reading = Parsed::default();
-    let mut unread = None;
-    for record in are(records) {
-        let one = document::read(record);
-        if one.tools.iter().all(|tool| tool.body.program().is_none()) {
-            unread = Some(record);
-        }
-        reading.add(one);
-    }
-    let programs = reading.tools.iter().filter_map(|tool| tool.body.program()?.canonicalize().ok());
-    let named: HashSet<PathBuf> = programs.collect();
-    for component in are(components) {
-        if !component.canonicalize().is_ok_and(|path| named.contains(&path)) {
-            reading.add(match unread {
-                None => component::read_file(component),
-                Some(record) => component::withheld(component, record),
-            });
+    let mut parsed = Parsed::default();
+    let mut is_empty = true;
+    for dialect in DIALECTS {
+        let entries: Vec<&Path> =
+            files.iter().map(PathBuf::as_path).filter(|file| dialect.matches_entry(file)).collect();
+        if !entries.is_empty() {
+            is_empty = false;
+            parsed = dialect.read_entries(&entries, parsed);
         }
     }
-    project::read_files(are(artifacts).map(PathBuf::as_path), reading)
+    if is_empty {
+        let missing: Vec<_> = DIALECTS.into_iter().filter_map(Dialect::missing_entry).collect();
+        let message = format!("no `tools.json` and no `.wasm` file in this folder, {}", missing.join(" and "));
+        return Parsed::failed(folder, &message);
+    }
+    parsed
 }
 
-/// The files of a folder in the order of their names, without those that are hidden.
+/// Returns `true` if a path is a folder in which every file can be a tool: neither a project nor a folder with a manifest.
+pub(crate) fn is_listed(path: &Path) -> bool {
+    path.is_dir() && project::find(path).is_none() && dialect::manifest(path).is_none()
+}
+
+/// Lists the files of a folder in the order of their names, without hidden ones.
+///
+/// # Errors
+///
+/// Fails if the folder cannot be read.
 pub(super) fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let entries = folder.read_dir()?.filter_map(|entry| Some(entry.ok()?.path()));
     let mut files: Vec<_> = entries.filter(|path| !is_hidden(path)).collect();

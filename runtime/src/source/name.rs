@@ -1,13 +1,17 @@
-//! Names of tools: what every dialect asks of them.
+//! Rules for the names of tools in every dialect.
 
 use crate::tool::Place;
 
 use super::diagnostics::Diagnostics;
 
-/// The longest name of a tool, in characters.
+/// Maximum length of a tool's name, in characters.
 const MAX_CHARS: usize = 128;
 
-/// Refuses a name that is longer than any source may give.
+/// Checks the length of a name.
+///
+/// # Errors
+///
+/// Fails if the name is longer than 128 characters.
 pub(super) fn check_length(name: &str) -> Result<(), String> {
     match name.chars().count() <= MAX_CHARS {
         true => Ok(()),
@@ -15,12 +19,12 @@ pub(super) fn check_length(name: &str) -> Result<(), String> {
     }
 }
 
-/// A name under which a tool with an error can be listed.
+/// Returns the name if a faulty tool can be listed under it.
 pub(super) fn usable(name: String) -> Option<String> {
     Some(name).filter(|name| !name.trim().is_empty() && check_length(name).is_ok())
 }
 
-/// A warning where model servers would not take a name as it is.
+/// Warns of a name that model servers do not accept.
 pub(super) fn warn_of_servers(name: &str, place: Option<Place>, report: &mut Diagnostics) {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     if !plain || !(1..=64).contains(&name.len()) {
@@ -28,7 +32,7 @@ pub(super) fn warn_of_servers(name: &str, place: Option<Place>, report: &mut Dia
     }
 }
 
-/// As much of a name as a message can hold.
+/// Truncates a name for a message.
 pub(super) fn shortened(name: &str) -> String {
     name.chars().take(MAX_CHARS).collect()
 }

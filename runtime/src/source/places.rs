@@ -1,4 +1,4 @@
-//! Places in a document of JSON: the line and column of the parts that problems are about, found in one pass over the text.
+//! Positions in a JSON document: the lines and columns of JSON pointers, found in one pass over the text.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,15 @@ use crate::tool::Place;
 use super::diagnostics::ScopedDiagnostic;
 use super::document::{read_text, without_mark};
 
-/// The most levels of a document to which a problem is followed. Whatever is read as a value is less deep.
+/// Maximum depth at which a pointer is resolved. Parsed values are less deep.
 const MAX_DEPTH: usize = 128;
 
-/// Settles the places of problems that say by a JSON pointer what they are about: of that part, or of the nearest around it
-/// that there is.
-pub(super) fn settle(problems: &mut [ScopedDiagnostic]) {
+/// Sets the position of each problem with a JSON pointer: that of the part, or of the nearest part around it that exists.
+pub(super) fn locate(problems: &mut [ScopedDiagnostic]) {
     let mut wanted: HashMap<_, Part> = HashMap::new();
-    for noted in problems.iter().filter(|noted| noted.problem.place.is_none()) {
-        if let Some(pointer) = &noted.pointer {
-            wanted.entry(noted.problem.path.clone()).or_default().want(pointer);
+    for scoped in problems.iter().filter(|scoped| scoped.problem.place.is_none()) {
+        if let Some(pointer) = &scoped.pointer {
+            wanted.entry(scoped.problem.path.clone()).or_default().insert(pointer);
         }
     }
     for (path, whole) in &mut wanted {
@@ -24,44 +23,44 @@ pub(super) fn settle(problems: &mut [ScopedDiagnostic]) {
             find(&text, whole);
         }
     }
-    for noted in problems.iter_mut().filter(|noted| noted.problem.place.is_none()) {
-        let whole = wanted.get(&noted.problem.path);
-        noted.problem.place = noted.pointer.as_ref().and_then(|pointer| whole?.nearest(pointer));
+    for scoped in problems.iter_mut().filter(|scoped| scoped.problem.place.is_none()) {
+        let whole = wanted.get(&scoped.problem.path);
+        scoped.problem.place = scoped.pointer.as_ref().and_then(|pointer| whole?.nearest(pointer));
     }
 }
 
-/// A part of a document that a problem is about, or that has such parts within it.
+/// Part of a document that a pointer refers to, or that contains such parts.
 #[derive(Default)]
 struct Part {
     place: Option<Place>,
-    /// The wanted parts of it, by their names in a pointer.
-    within: HashMap<String, Part>,
+    /// Parts in it, by their names in a pointer.
+    children: HashMap<String, Part>,
 }
 
 impl Part {
-    /// Adds the part of a pointer to what is wanted.
-    fn want(&mut self, pointer: &str) {
+    /// Adds the part that a pointer refers to.
+    fn insert(&mut self, pointer: &str) {
         let mut part = self;
         for name in names(pointer) {
-            part = part.within.entry(name.to_owned()).or_default();
+            part = part.children.entry(name.to_owned()).or_default();
         }
     }
 
-    /// The place of the part of a pointer, or of the nearest around it that was found.
+    /// Returns the position of a part, or of the nearest part around it that was found.
     fn nearest(&self, pointer: &str) -> Option<Place> {
         let mut names = names(pointer);
-        let found = std::iter::successors(Some(self), |part| part.within.get(names.next()?));
+        let found = std::iter::successors(Some(self), |part| part.children.get(names.next()?));
         found.map_while(|part| part.place).last()
     }
 }
 
-/// The names of a pointer, the outermost first.
+/// Splits a pointer into names, the outermost first.
 fn names(pointer: &str) -> impl Iterator<Item = &str> {
     pointer.split('/').skip(1).take(MAX_DEPTH)
 }
 
-/// The pointer to what a message is about: the field with which it begins, such as `limits.fuel` or `command[0]`, or the one
-/// that it calls unknown.
+/// Derives a pointer from a message: to the field that it starts with, such as `limits.fuel` or `command[0]`, or to the
+/// unknown field that it names.
 pub(super) fn subject(message: &str) -> String {
     let (within, rest) = match message.split_once(": unknown field `") {
         Some((within, rest)) => (within, Some(rest)),
@@ -85,19 +84,19 @@ fn add(pointer: &mut String, name: &str) {
     pointer.push_str(&escaped(name));
 }
 
-/// A name as it stands in a pointer.
+/// Escapes a name for a pointer.
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Finds the wanted parts of a text that was parsed before.
+/// Finds the parts of a text that was parsed before.
 fn find(text: &str, whole: &mut Part) {
     let cursor = Cursor::new(text);
-    // What is no JSON has the places before the end of it.
+    // In invalid JSON, the parts before the fault are found.
     let _ = Scan { at: cursor.at, cursor }.value(whole);
 }
 
-/// A walk over a text. Only the parts that are wanted are entered, and so no deeper than they are; all others are stepped over.
+/// Scanner of a text. It enters only wanted parts, so its recursion is no deeper than they are, and steps over all others.
 struct Scan<'t> {
     cursor: Cursor<'t>,
     at: usize,
@@ -108,8 +107,8 @@ impl Scan<'_> {
         self.skip_space();
         part.place = self.cursor.place(self.at);
         match self.ahead()? {
-            b'{' if !part.within.is_empty() => self.members(part),
-            b'[' if !part.within.is_empty() => self.items(part),
+            b'{' if !part.children.is_empty() => self.members(part),
+            b'[' if !part.children.is_empty() => self.items(part),
             _ => self.step_over(),
         }
     }
@@ -125,7 +124,7 @@ impl Scan<'_> {
                     let key: String = serde_json::from_str(self.string()?).ok()?;
                     self.skip_space();
                     self.at += 1;
-                    self.inner(part, &escaped(&key))?;
+                    self.child(part, &escaped(&key))?;
                 }
             }
         }
@@ -142,7 +141,7 @@ impl Scan<'_> {
                 b']' => break,
                 b',' => self.at += 1,
                 _ => {
-                    self.inner(part, &index.to_string())?;
+                    self.child(part, &index.to_string())?;
                     index += 1;
                 }
             }
@@ -151,15 +150,15 @@ impl Scan<'_> {
         Some(())
     }
 
-    /// The value of this name within a part.
-    fn inner(&mut self, part: &mut Part, name: &str) -> Option<()> {
-        match part.within.get_mut(name) {
-            Some(inner) => self.value(inner),
+    /// Scans the value of a name within a part.
+    fn child(&mut self, part: &mut Part, name: &str) -> Option<()> {
+        match part.children.get_mut(name) {
+            Some(child) => self.value(child),
             None => self.step_over(),
         }
     }
 
-    /// Steps over a value, however deep it is.
+    /// Steps over a value of any depth.
     fn step_over(&mut self) -> Option<()> {
         let mut depth = 0_usize;
         loop {
@@ -190,9 +189,9 @@ impl Scan<'_> {
         }
     }
 
-    /// A string as it is written, with its quotes.
+    /// Steps over a string and returns it with its quotes.
     fn string(&mut self) -> Option<&str> {
-        let begins = self.at;
+        let start = self.at;
         self.at += 1;
         loop {
             match self.ahead()? {
@@ -202,7 +201,7 @@ impl Scan<'_> {
             }
         }
         self.at += 1;
-        self.cursor.text.get(begins..self.at)
+        self.cursor.text.get(start..self.at)
     }
 
     fn skip_space(&mut self) {
@@ -216,7 +215,7 @@ impl Scan<'_> {
     }
 }
 
-/// The places of the bytes of a text, asked for from its beginning to its end: each character is counted once.
+/// Converter of byte offsets into positions. Offsets must be ascending, so that each character is counted once.
 pub(super) struct Cursor<'t> {
     pub(super) text: &'t str,
     at: usize,
@@ -225,11 +224,11 @@ pub(super) struct Cursor<'t> {
 
 impl<'t> Cursor<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        // An editor's mark before the text is no part of it.
+        // A byte order mark is not part of the text.
         Self { text, at: text.len() - without_mark(text).len(), place: Place { line: 1, column: 1 } }
     }
 
-    /// The place of a byte, which must not lie before one that was asked for.
+    /// Returns the position of a byte, or `None` if it lies before the last one.
     pub(super) fn place(&mut self, at: usize) -> Option<Place> {
         for character in self.text.get(self.at..at)?.chars() {
             let Place { line, column } = &mut self.place;
@@ -251,7 +250,7 @@ mod tests {
 
     fn found(text: &str, pointer: &str) -> Option<(u32, u32)> {
         let mut whole = Part::default();
-        whole.want(pointer);
+        whole.insert(pointer);
         find(text, &mut whole);
         whole.nearest(pointer).map(|place| (place.line, place.column))
     }

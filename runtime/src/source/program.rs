@@ -47,7 +47,7 @@ pub fn program_bytes(program: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 /// The SHA-256 of a program, as `sha256:HEX`.
-pub(crate) fn digest(program: &[u8]) -> String {
+pub fn digest(program: &[u8]) -> String {
     let mut text = String::with_capacity(7 + 64);
     text.push_str("sha256:");
     for byte in Sha256::digest(program) {

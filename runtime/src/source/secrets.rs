@@ -1,6 +1,6 @@
-//! The secrets that a tool asks for, as its source writes them:
-//! `[{"name": "github", "host": "api.github.com", "header": "Authorization", "format": "Bearer {}"}]`, with `query` in the
-//! place of `header` for a parameter of the query. A value is never part of a source.
+//! Secrets that a tool requests:
+//! `[{"name": "github", "host": "api.github.com", "header": "Authorization", "format": "Bearer {}"}]`, with `query` instead
+//! of `header` for a query parameter. A source never holds the value of a secret.
 
 use serde_json::{Map, Value};
 
@@ -8,16 +8,17 @@ use crate::tool::{Placement, SECRET_PLACEHOLDER, SecretHostError, SecretRequest,
 
 use super::shape::{kind, members};
 
+/// Name of the field in messages.
 const FIELD: &str = "capabilities.secrets";
 const FIELDS: [&str; 5] = ["name", "host", "header", "format", "query"];
-/// The most secrets of one tool.
+/// Maximum number of secrets of one tool.
 const MAX_SECRETS: usize = 16;
 
-/// The secrets of `capabilities.secrets`.
+/// Reads `capabilities.secrets`.
 ///
 /// # Errors
 ///
-/// What is wrong with the first wrong one, and where.
+/// The first fault, with its position in the list.
 pub(super) fn read(stated: Option<Value>) -> Result<Vec<SecretRequest>, String> {
     let items = match stated {
         None | Some(Value::Null) => return Ok(Vec::new()),
@@ -30,12 +31,15 @@ pub(super) fn read(stated: Option<Value>) -> Result<Vec<SecretRequest>, String> 
     let mut requests: Vec<SecretRequest> = Vec::with_capacity(items.len());
     for (index, item) in items.into_iter().enumerate() {
         let place = format!("{FIELD}[{index}]");
-        let asked = request(&place, members(&place, item)?)?;
-        if let Some(other) = requests.iter().find(|other| shares_place(other, &asked)) {
-            let (host, spot) = (&asked.host, &asked.placement);
-            return Err(format!("{place}: `{}` is in the {spot} of {host} already; name one of the two", other.name));
+        let new = request(&place, members(&place, item)?)?;
+        if let Some(other) = requests.iter().find(|other| shares_place(other, &new)) {
+            let (host, placement) = (&new.host, &new.placement);
+            return Err(format!(
+                "{place}: `{}` is in the {placement} of {host} already; name one of the two",
+                other.name
+            ));
         }
-        requests.push(asked);
+        requests.push(new);
     }
     Ok(requests)
 }
@@ -67,7 +71,7 @@ fn request(place: &str, mut fields: Map<String, Value>) -> Result<SecretRequest,
     Ok(SecretRequest { name, host, placement: placement.map_err(|wrong| format!("{place}: {wrong}"))? })
 }
 
-/// Whether both would be put into one place of a request.
+/// Returns `true` if both secrets would be written to the same part of a request.
 fn shares_place(one: &SecretRequest, other: &SecretRequest) -> bool {
     one.host == other.host && one.placement.shares_place(&other.placement)
 }

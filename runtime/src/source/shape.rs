@@ -1,8 +1,8 @@
-//! The shapes of JSON values, and the words for them in messages.
+//! Types of JSON values, and their names in messages.
 
 use serde_json::{Map, Value};
 
-/// The kind of a value, for messages.
+/// Returns the type of a value with an article, for messages.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -14,7 +14,11 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// The members of the object that a field has to hold.
+/// Returns the members of the object in a field.
+///
+/// # Errors
+///
+/// Fails if the value is not an object.
 pub(super) fn members(field: &str, value: Value) -> Result<Map<String, Value>, String> {
     match value {
         Value::Object(members) => Ok(members),

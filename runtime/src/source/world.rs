@@ -14,7 +14,8 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::tool::{Body, Format, Rich, Says, Tool};
 
-use super::diagnostics::{Diagnostics, ScopedDiagnostic, confine, listed};
+use super::diagnostics::{Diagnostics, ScopedDiagnostic, confine};
+use super::suggestion::listed;
 use super::{Diagnostic, Severity};
 
 use described::Described;
@@ -193,7 +194,7 @@ fn filled(tool: Tool, one: Option<&Described>) -> Tool {
 }
 
 fn problem(tool: &Tool, why: String) -> ScopedDiagnostic {
-    ScopedDiagnostic { reason: Some(why.clone()), ..super::noted(tool, Severity::Error, &why, "/command/0") }
+    ScopedDiagnostic { reason: Some(why.clone()), ..super::tool_diagnostic(tool, Severity::Error, &why, "/command/0") }
 }
 
 /// Which of the tools of its component an entry means: the one that the second word of its command names, else the one of

@@ -8,18 +8,18 @@ use super::Tool;
 const MASK: &str = "***";
 
 impl Tool {
-    /// Wildcard in a list of argument names: every name.
-    pub(crate) const ANY_NAME: &str = "*";
+    /// Name that stands for every argument in [`Tool::sensitive_names`].
+    pub const ANY_NAME: &str = "*";
 }
 
-/// Returns `value` with the members of these names masked, at any depth.
-pub(crate) fn masked(value: &Value, names: &[String]) -> Value {
+/// Returns a value with the members of these names masked, at any depth.
+pub fn mask_arguments(value: &Value, names: &[String]) -> Value {
     match value {
-        Value::Array(items) => items.iter().map(|item| masked(item, names)).collect(),
+        Value::Array(items) => items.iter().map(|item| mask_arguments(item, names)).collect(),
         Value::Object(fields) => {
-            let mask_field = |(name, value): (&String, &Value)| {
-                let is_hidden = names.iter().any(|hidden| hidden == name || hidden == Tool::ANY_NAME);
-                (name.clone(), if is_hidden { Value::from(MASK) } else { masked(value, names) })
+            let shown = |(name, value): (&String, &Value)| {
+                let hidden = names.iter().any(|hidden| hidden == name || hidden == Tool::ANY_NAME);
+                (name.clone(), if hidden { Value::from(MASK) } else { mask_arguments(value, names) })
             };
             Value::Object(fields.iter().map(mask_field).collect())
         }
@@ -36,7 +36,10 @@ mod tests {
     #[test]
     fn sensitive_values_are_masked_wherever_they_stand() {
         let value = json!({"token": "a", "list": [{"token": {"deep": 1}, "plain": 2}]});
-        assert_eq!(masked(&value, &["token".into()]), json!({"token": "***", "list": [{"token": "***", "plain": 2}]}));
-        assert_eq!(masked(&value, &[Tool::ANY_NAME.into()]), json!({"token": "***", "list": "***"}));
+        assert_eq!(
+            mask_arguments(&value, &["token".into()]),
+            json!({"token": "***", "list": [{"token": "***", "plain": 2}]})
+        );
+        assert_eq!(mask_arguments(&value, &[Tool::ANY_NAME.into()]), json!({"token": "***", "list": "***"}));
     }
 }

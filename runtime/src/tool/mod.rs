@@ -24,10 +24,10 @@ mod word;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::error::Error;
+use crate::error::{Error, UnknownToolWording};
 
 pub use capability::{Access, Capabilities, FileRequest, FolderRequest, NetworkRequest};
 pub use destination::{Destination, DestinationError, DestinationErrorReason, Scheme};
@@ -45,7 +45,6 @@ pub use interface::{
     Persistence, Rendering, ResultRules, Risk, Safety, Schemas, SiblingFailure, Validation, Visibility,
 };
 pub use limits::{LimitRequest, Limits};
-pub(crate) use mask::masked;
 pub use resource::{Comparison, Operand, Resource, Use, ValueRule};
 pub use rich::{Rich, Says};
 pub use script::{Place, Script};
@@ -53,6 +52,7 @@ pub use secret::{
     Placement, PlacementError, SECRET_PLACEHOLDER, SecretHost, SecretHostError, SecretHostErrorReason, SecretRequest,
     is_secret_name,
 };
+pub use mask::mask_arguments;
 pub use text::{Grammar, Syntax, TextInput};
 
 /// Tool: description for the model, program, requested capabilities and origin.
@@ -122,7 +122,7 @@ impl Tool {
 
     /// Returns `true` if the operator wrote the request for capabilities, which allows the resources that it names.
     pub(crate) fn is_requested_by_operator(&self) -> bool {
-        self.origin.is_operators() && !self.requested.by_program
+        self.origin.trust == Trust::Operator && !self.requested.by_program
     }
 }
 
@@ -200,36 +200,48 @@ impl Body {
     }
 }
 
-/// Where a tool came from.
+/// Origin of a tool.
 #[derive(Debug, Clone)]
 pub struct Origin {
-    /// The format of the source.
+    /// Format of the source, for display and export.
     pub format: Format,
-    /// The file that was read.
+    /// Author of the source.
+    pub trust: Trust,
+    /// Wording for an unknown tool name in this format.
+    pub wording: UnknownToolWording,
+    /// `true` if an unusable tool of this source has its name from the file alone, so that a working tool may take the name.
+    pub provisional_name: bool,
+    /// File that was read.
     pub path: Arc<Path>,
-    /// The tool's place in that file, counted from 0, where the format holds several.
+    /// Index of the tool in that file, from 0, in formats with several tools a file.
     pub index: Option<usize>,
-    /// The text it was made from, where the source is text.
+    /// Text the tool was read from, if the source is text.
     pub text: Option<Arc<str>>,
-    /// Fields of the source that no rule knows, kept as they were.
+    /// Unknown fields of the source, unchanged.
     pub unknown: Map<String, Value>,
 }
 
 impl Origin {
-    /// Of one tool that a file is or holds, of which no text is kept.
+    /// Creates the origin of a stranger's tool without text.
     pub(crate) fn of(format: Format, path: impl Into<Arc<Path>>) -> Self {
-        Self { format, path: path.into(), index: None, text: None, unknown: Map::new() }
+        Self {
+            format,
+            trust: Trust::Stranger,
+            wording: UnknownToolWording::default(),
+            provisional_name: false,
+            path: path.into(),
+            index: None,
+            text: None,
+            unknown: Map::new(),
+        }
     }
 
-    /// Whether the source is the operator's own, so that what it names is allowed by that. Everything else may be a
-    /// stranger's.
-    pub(crate) fn is_operators(&self) -> bool {
-        self.format == Format::ToolsJson
+    /// Creates the origin of the host's own tools.
+    pub(crate) fn host() -> Self {
+        Self { trust: Trust::Host, ..Self::of(Format::Builtin, Path::new("toolcrib")) }
     }
-}
 
-impl Origin {
-    /// The place in words: the path, and the index where there is one.
+    /// Describes the origin for people: the path, and the index if there is one.
     pub fn describe(&self) -> String {
         match self.index {
             Some(index) => format!("{} (tool[{index}])", self.path.display()),
@@ -238,24 +250,54 @@ impl Origin {
     }
 }
 
-/// The format of a source of tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+/// Author of a source of tools, and so the effect of the requests in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Trust {
+    /// The operator: a folder, host or limit that the source names is granted.
+    Operator,
+    /// Anybody else: a request is granted only as far as the operator's policy allows it.
+    Stranger,
+    /// The host itself.
+    Host,
+}
+
+/// Format of a source of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
-    /// An entry of a `tools.json`.
-    #[serde(rename = "manifest")]
+    /// Entry of a `tools.json`.
     ToolsJson,
-    /// A component by itself.
+    /// Component by itself.
     Component,
     /// The host itself.
     Builtin,
-    /// A record of the Agent Tool standard.
-    #[serde(rename = "record")]
+    /// Agent Tool definition.
     AgentTool,
-    /// A Markdown file with a script.
-    #[serde(rename = "artifact")]
+    /// Markdown file with a script.
     Markdown,
+    /// Format without a variant here, by its name in lower case.
+    Other(&'static str),
+}
+
+impl Format {
+    /// Name used in output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ToolsJson => "manifest",
+            Self::Component => "component",
+            Self::Builtin => "builtin",
+            Self::AgentTool => "record",
+            Self::Markdown => "artifact",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl Serialize for Format {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One tool or hook as its file, an entry of a list or a definition in JSON states it: one reading for all three.
+//! Tool or hook in any of its three forms: a file of its own, an entry of a list, or a definition in JSON.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,62 +6,63 @@ use std::time::Duration;
 
 use crate::source::diagnostics::Diagnostics;
 use crate::source::{capabilities, name, program};
-use crate::tool::{Basis, Body, Disabled, Fact, Format, LimitRequest, Origin, Place, ScriptedHook, Tool};
+use crate::tool::{Basis, Body, Disabled, Fact, LimitRequest, Origin, Place, ScriptedHook, Tool};
 
 use super::node::{Fields, Node};
 use super::script::Lines;
-use super::{Found, hook, parameters, script};
+use super::{Placed, hook, parameters, script};
 
-/// The fields of a tool, and those of a hook.
-const TOOL: [&str; 8] =
+/// Fields of a tool.
+const TOOL_FIELDS: [&str; 8] =
     ["parameters", "script", "component", "function", "timeout_ms", "async", "capabilities", "limits"];
-const HOOK: [&str; 7] = ["event", "priority", "when", "script", "timeout_ms", "capabilities", "limits"];
-/// What an entry of a list states itself; a file's name and body are these.
-const NAMED: [&str; 2] = ["name", "description"];
+/// Fields of a hook.
+const HOOK_FIELDS: [&str; 7] = ["event", "priority", "when", "script", "timeout_ms", "capabilities", "limits"];
+/// Fields of a tool or hook in a list. A file has its name and its body for them.
+const NAME_FIELDS: [&str; 2] = ["name", "description"];
 
-/// A tool or a hook that is being read.
+/// Tool or hook that is being read.
 pub(super) struct Entry {
-    /// Where it stands among others, in the format's words.
+    /// Label in the format's words, such as `tools[0]`.
     label: String,
     name: String,
     description: String,
     place: Option<Place>,
     fields: Fields,
-    /// The fields that there are, for hints.
+    /// Known fields, for suggestions.
     known: Vec<&'static str>,
-    /// Where it came from; what of it is unknown is still to be seen.
+    /// Origin, before its unknown fields are added.
     origin: Origin,
 }
 
 impl Entry {
-    /// What a file of its own states, whose name and body are the entry's.
+    /// Creates the entry of a file of its own.
     pub(super) fn of_file(label: &str, name: String, body: &str, fields: Fields, origin: Origin) -> Self {
         let place = Some(Place { line: 1, column: 1 });
         let description = body.trim().to_owned();
         Self { label: label.to_owned(), name, description, place, fields, known: Vec::new(), origin }
     }
 
-    /// What an entry of a list or a definition states.
+    /// Creates the entry of a list item or of a definition.
     pub(super) fn of_node(label: String, node: Node, origin: Origin, report: &mut Diagnostics) -> Option<Self> {
         let mut fields = report.parsed(node.fields(&label))?;
         let text = |node: Node, field: &str| node.text(&format!("{label}.{field}"));
         let name = report.parsed(fields.read("name", text));
         let description = report.parsed(fields.read("description", text))?.unwrap_or_default().trim().to_owned();
         let (place, name) = (fields.place, name?.unwrap_or_default());
-        Some(Self { label, name, description, place, fields, known: NAMED.to_vec(), origin })
+        Some(Self { label, name, description, place, fields, known: NAME_FIELDS.to_vec(), origin })
     }
 
-    /// As a tool.
-    pub(super) fn tool(mut self, file: &Lines<'_>, report: &mut Diagnostics) -> Option<Found<Tool>> {
-        let owner = self.enter("tool", &TOOL, report);
+    /// Reads the entry as a tool.
+    pub(super) fn tool(mut self, file: &Lines<'_>, report: &mut Diagnostics) -> Option<Placed<Tool>> {
+        let owner = self.enter("tool", &TOOL_FIELDS, report);
         let stated = self.fields.take("parameters");
         let component = self.component(&owner, report);
-        // What nobody states of a component, its own types may say.
+        // The types of a component may supply the parameters that the file leaves out.
         let parameters = (component.is_none() || stated.is_some()).then(|| parameters::schema(stated, &owner, report));
-        let says_nothing = self.description.is_empty();
+        let is_undescribed = self.description.is_empty();
         let background = report.parsed(self.fields.read("async", Node::boolean)).flatten().unwrap_or_default();
         let place = self.place;
-        let mut tool = self.settle(&owner, background, file, report)?;
+        let mut tool = self.finish(&owner, background, file, report)?;
         name::warn_of_servers(&tool.name, place, report);
         tool.parameters = parameters;
         if let Some(body) = component {
@@ -73,14 +74,14 @@ impl Entry {
                 report.invalid(place, format!("{owner}: async is for scripts, and this tool runs a component"));
             }
             (tool.body, tool.disabled) = (body, None);
-            tool.description = tool.description.filter(|_| !says_nothing);
+            tool.description = tool.description.filter(|_| !is_undescribed);
         } else if background {
             tool.interface.safety.is_concurrency_safe = Fact { value: true, basis: Basis::Declared };
         }
-        Some(Found { value: tool, place })
+        Some(Placed { value: tool, place })
     }
 
-    /// The component beside its file that a tool runs, and the function in it, where it runs one.
+    /// Reads the component beside the file that a tool runs, with the function in it, if one is stated.
     fn component(&mut self, owner: &str, report: &mut Diagnostics) -> Option<Body> {
         let text = |field: &str, fields: &mut Fields, report: &mut Diagnostics| {
             let node = fields.take(field)?;
@@ -100,8 +101,9 @@ impl Entry {
             return None;
         };
         if !capabilities::beside(&component) {
-            let what = format!("{owner}: component {component:?} is not beside this file");
-            report.invalid(place, format!("{what}; name a file in its folder or below"));
+            let message =
+                format!("{owner}: component {component:?} is not beside this file; name a file in its folder or below");
+            report.invalid(place, message);
         }
         let folder = self.origin.path.parent().unwrap_or(Path::new("/"));
         let program = program::locate(&folder.join(&component));
@@ -109,22 +111,22 @@ impl Entry {
         Some(Body::Command { program, argv })
     }
 
-    /// As a hook.
-    pub(super) fn hook(mut self, file: &Lines<'_>, report: &mut Diagnostics) -> Option<Found<ScriptedHook>> {
-        let owner = self.enter("hook", &HOOK, report);
+    /// Reads the entry as a hook.
+    pub(super) fn hook(mut self, file: &Lines<'_>, report: &mut Diagnostics) -> Option<Placed<ScriptedHook>> {
+        let owner = self.enter("hook", &HOOK_FIELDS, report);
         let event = hook::event(&mut self.fields, &self.label, &owner, report);
         let priority = report.parsed(self.fields.read("priority", hook::priority)).flatten().unwrap_or_default();
         let when = report.parsed(self.fields.read("when", hook::when)).map(Option::unwrap_or_default);
         let place = self.place;
-        let tool = self.settle(&owner, false, file, report)?;
+        let tool = self.finish(&owner, false, file, report)?;
         if matches!(tool.body, Body::Absent) {
             report.invalid(place, format!("{owner}: script is required"));
         }
         let value = ScriptedHook { tool: Tool { disabled: None, ..tool }, event: event?, priority, when: when? };
-        report.sound().then_some(Found { value, place })
+        report.sound().then_some(Placed { value, place })
     }
 
-    /// Begins to read it, and says who it is in messages.
+    /// Starts to read the entry, checks its name, and returns the prefix of its messages.
     fn enter(&mut self, noun: &str, known: &[&'static str], report: &mut Diagnostics) -> String {
         self.known.extend(known);
         let owner = format!("{noun} {:?}", name::shortened(&self.name));
@@ -137,11 +139,11 @@ impl Entry {
         owner
     }
 
-    /// What tools and hooks have in common. Every field is read, so that none is wrong untold.
-    fn settle(self, owner: &str, background: bool, file: &Lines<'_>, report: &mut Diagnostics) -> Option<Tool> {
+    /// Reads the fields that tools and hooks share. Every field is read, so that each fault is reported.
+    fn finish(self, owner: &str, background: bool, file: &Lines<'_>, report: &mut Diagnostics) -> Option<Tool> {
         let Self { name, description, mut fields, known, mut origin, .. } = self;
         let script = fields.take("script");
-        let begins = script.as_ref().and_then(|node| node.place);
+        let place_of_script = script.as_ref().and_then(|node| node.place);
         let source = report.parsed(script.map(|node| node.text("script")).transpose()).flatten();
         let timeout = fields.take("timeout_ms");
         let place_of_timeout = timeout.as_ref().and_then(|node| node.place);
@@ -155,11 +157,11 @@ impl Entry {
             }
         };
         let folder = origin.path.parent().unwrap_or(Path::new("/"));
-        let mut ours = |field: &str| fields.take(field).map(|node| (node.place, node.json())).unzip();
-        let (place_of_capabilities, stated) = ours("capabilities");
+        let mut take = |field: &str| fields.take(field).map(|node| (node.place, node.json())).unzip();
+        let (place_of_capabilities, stated) = take("capabilities");
         let requested = capabilities::scripts(stated, folder)
             .map_err(|wrong| report.invalid(place_of_capabilities.flatten(), format!("{owner}: {wrong}")));
-        let (place_of_limits, stated) = ours("limits");
+        let (place_of_limits, stated) = take("limits");
         let limits = capabilities::limits(stated)
             .map_err(|wrong| report.invalid(place_of_limits.flatten(), format!("{owner}: {wrong}")));
         for (key, node) in fields.rest() {
@@ -169,7 +171,7 @@ impl Entry {
         let (Ok(requested), Ok(limits), true) = (requested, limits, report.sound()) else { return None };
         let script = source.filter(|source| !source.trim().is_empty());
         let (body, disabled) = match script {
-            Some(source) => (Body::Script(Arc::new(script::read(source, begins, file, background))), None),
+            Some(source) => (Body::Script(Arc::new(script::read(source, place_of_script, file, background))), None),
             None => {
                 let why = format!("{owner} is configured but no handler has been registered");
                 (Body::Absent, Some(Disabled { field: "script", reason: why }))
@@ -180,7 +182,7 @@ impl Entry {
             requested,
             limits: LimitRequest { deadline, ..limits },
             disabled,
-            ..Tool::new(name, body, Origin { format: Format::Markdown, ..origin })
+            ..Tool::new(name, body, origin)
         })
     }
 }

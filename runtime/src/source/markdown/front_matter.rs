@@ -1,14 +1,14 @@
-//! A Markdown file in its two parts: the front matter between two lines `---`, and the body behind it.
+//! The two parts of a Markdown file: the front matter between two lines `---`, and the body after it.
 
 use crate::source::diagnostics::Fault;
 use crate::tool::Place;
 
-/// The parts of a file.
+/// Parts of a file.
 #[derive(Debug, PartialEq)]
 pub(super) struct Parts<'a> {
-    /// The front matter with the line that opens it, so that its lines are those of the file.
+    /// Front matter with the opening delimiter, so that line numbers are those of the file.
     pub(super) yaml: &'a str,
-    /// Everything behind the line that closes it.
+    /// Text after the closing delimiter.
     pub(super) body: &'a str,
 }
 

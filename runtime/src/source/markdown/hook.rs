@@ -1,16 +1,17 @@
-//! What makes an entry a hook: the event that it hears, its turn, and when it is asked.
+//! Fields of a hook: its event, its priority and its condition.
 
 use crate::source::capabilities::globs;
-use crate::source::diagnostics::{Diagnostics, Fault, nearest};
+use crate::source::diagnostics::{Diagnostics, Fault};
 use crate::source::name::shortened;
+use crate::source::suggestion::nearest;
 use crate::tool::{Glob, HookPoint, Place, When};
 
 use super::node::{Data, Fields, Node};
 
-/// The most characters of an expression.
+/// Maximum length of an expression, in characters.
 const MAX_EXPRESSION: usize = 4096;
 
-/// The event that an entry names.
+/// Reads the event of a hook.
 pub(super) fn event(fields: &mut Fields, label: &str, owner: &str, report: &mut Diagnostics) -> Option<HookPoint> {
     let stated = fields.take("event");
     let place = stated.as_ref().map_or(fields.place, |node| node.place);
@@ -31,7 +32,7 @@ pub(super) fn event(fields: &mut Fields, label: &str, owner: &str, report: &mut 
     event
 }
 
-/// The turn of a hook.
+/// Reads the priority of a hook.
 pub(super) fn priority(node: Node, field: &str) -> Result<i32, Fault> {
     let place = node.place;
     let priority = node.integer(field)?;
@@ -39,7 +40,7 @@ pub(super) fn priority(node: Node, field: &str) -> Result<i32, Fault> {
         .map_err(|_| Fault { place, message: format!("{field} must be from {} to {}", i32::MIN, i32::MAX) })
 }
 
-/// When a hook is asked: an expression, or patterns over the tool's name and over the texts of its arguments.
+/// Reads the condition of a hook: an expression, or patterns over the tool's name and over its string arguments.
 pub(super) fn when(stated: Node, field: &str) -> Result<When, Fault> {
     let mut when = When::default();
     let mut fields = match stated.data {

@@ -1,20 +1,19 @@
-//! A value with the place where it stands in its file: front matter, an entry of a list in it, and a definition in JSON
-//! are read from alike. An absent value and one that is null are the same.
+//! Value with its position in the file, from YAML front matter or from JSON. A null value counts as absent.
 
 use serde_json::{Number, Value};
 
 use crate::source::diagnostics::Fault;
 use crate::tool::Place;
 
-/// A value.
+/// Value with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
-    /// Where it begins; JSON has no places.
+    /// Position of its first character; `None` in JSON.
     pub(super) place: Option<Place>,
     pub(super) data: Data,
 }
 
-/// What a value is.
+/// Value without its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Data {
     Null,
@@ -26,7 +25,7 @@ pub(super) enum Data {
     Map(Vec<(Key, Node)>),
 }
 
-/// The name of a member.
+/// Name of a member.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Key {
     pub(super) place: Option<Place>,
@@ -34,6 +33,7 @@ pub(super) struct Key {
 }
 
 impl Node {
+    /// Returns the string of a field.
     pub(super) fn text(self, field: &str) -> Result<String, Fault> {
         match self.data {
             Data::Text(text) => Ok(text),
@@ -41,16 +41,18 @@ impl Node {
         }
     }
 
+    /// Returns the boolean of a field.
     pub(super) fn boolean(self, field: &str) -> Result<bool, Fault> {
         match &self.data {
             Data::Boolean(value) => Ok(*value),
-            // The words of YAML 1.1, which files may still be written with.
+            // Booleans of YAML 1.1.
             Data::Text(word) if matches!(word.as_str(), "yes" | "on") => Ok(true),
             Data::Text(word) if matches!(word.as_str(), "no" | "off") => Ok(false),
             _ => Err(self.not(field, "true or false")),
         }
     }
 
+    /// Returns the integer of a field.
     pub(super) fn integer(self, field: &str) -> Result<i64, Fault> {
         match &self.data {
             Data::Number(number) => number.as_i64().ok_or_else(|| self.not(field, "an integer")),
@@ -58,6 +60,7 @@ impl Node {
         }
     }
 
+    /// Returns the items of a field.
     pub(super) fn list(self, field: &str) -> Result<Vec<Node>, Fault> {
         match self.data {
             Data::List(items) => Ok(items),
@@ -65,6 +68,7 @@ impl Node {
         }
     }
 
+    /// Returns the members of a field.
     pub(super) fn fields(self, field: &str) -> Result<Fields, Fault> {
         match self.data {
             Data::Map(members) => Ok(Fields { place: self.place, members }),
@@ -72,7 +76,7 @@ impl Node {
         }
     }
 
-    /// The name in a map, where it has one.
+    /// Returns the member `name` of a map.
     pub(super) fn name(&self) -> Option<String> {
         let Data::Map(members) = &self.data else { return None };
         let (_, node) = members.iter().find(|(key, _)| key.name == "name")?;
@@ -82,13 +86,13 @@ impl Node {
         }
     }
 
-    /// A list of strings.
+    /// Returns the list of strings of a field.
     pub(super) fn texts(self, field: &str) -> Result<Vec<String>, Fault> {
         let items = self.list(field)?.into_iter().enumerate();
         items.map(|(index, item)| item.text(&format!("{field}[{index}]"))).collect()
     }
 
-    /// As JSON.
+    /// Converts the value to JSON.
     pub(super) fn json(self) -> Value {
         match self.data {
             Data::Null => Value::Null,
@@ -102,7 +106,7 @@ impl Node {
         }
     }
 
-    /// That it is something else than wanted.
+    /// Creates the fault of a value of the wrong type.
     pub(super) fn not(&self, field: &str, wanted: &str) -> Fault {
         let found = match &self.data {
             Data::Null => "nothing".to_owned(),
@@ -134,23 +138,23 @@ impl From<&Value> for Node {
     }
 }
 
-/// The members of a map, taken one by one.
+/// Members of a map, taken one by one.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
-    /// Where the map begins.
+    /// Position of the map.
     pub(super) place: Option<Place>,
     members: Vec<(Key, Node)>,
 }
 
 impl Fields {
-    /// The member of this name, if there is one.
+    /// Takes a member by its name.
     pub(super) fn take(&mut self, name: &str) -> Option<Node> {
         let at = self.members.iter().position(|(key, _)| key.name == name)?;
         let (_, node) = self.members.remove(at);
         Some(node).filter(|node| node.data != Data::Null)
     }
 
-    /// The member of this name as `read` reads it.
+    /// Takes a member by its name and converts it with `read`.
     pub(super) fn read<T>(
         &mut self,
         name: &str,
@@ -159,7 +163,7 @@ impl Fields {
         self.take(name).map(|node| read(node, name)).transpose()
     }
 
-    /// Every member that was not taken.
+    /// Returns the members that were not taken.
     pub(super) fn rest(self) -> Vec<(Key, Node)> {
         self.members
     }

@@ -1,31 +1,33 @@
-//! `parameters` of an artifact: what each is, turned into a JSON Schema that keeps their order. What the schema does not
-//! name is passed through.
+//! Conversion of `parameters` into a JSON Schema in the order of the file. Undeclared arguments are allowed.
 
 use serde_json::{Map, Value, json};
 
-use crate::source::diagnostics::{Diagnostics, nearest};
+use crate::source::diagnostics::Diagnostics;
 use crate::source::shape::kind;
+use crate::source::suggestion::nearest;
 use crate::tool::Place;
 
 use super::node::{Fields, Node};
 
+/// Fields of a parameter.
 const FIELDS: [&str; 7] = ["type", "description", "required", "properties", "items", "enum", "default"];
-/// A type of parameters: its word, and what a value of it is in messages.
+
+/// Type of a parameter: its name, and the noun for its values in messages.
 #[derive(Clone, Copy)]
 struct Type {
-    word: &'static str,
+    name: &'static str,
     kind: &'static str,
 }
 
 const TYPES: [Type; 5] = [
-    Type { word: "string", kind: "a string" },
-    Type { word: "number", kind: "a number" },
-    Type { word: "boolean", kind: "a boolean" },
-    Type { word: "object", kind: "an object" },
-    Type { word: "array", kind: "an array" },
+    Type { name: "string", kind: "a string" },
+    Type { name: "number", kind: "a number" },
+    Type { name: "boolean", kind: "a boolean" },
+    Type { name: "object", kind: "an object" },
+    Type { name: "array", kind: "an array" },
 ];
-/// Words of other languages for them.
-const MEANT: [(&str, &str); 8] = [
+/// Names of other languages for the types.
+const SYNONYMS: [(&str, &str); 8] = [
     ("int", "number"),
     ("integer", "number"),
     ("float", "number"),
@@ -36,7 +38,7 @@ const MEANT: [(&str, &str); 8] = [
     ("tuple", "array"),
 ];
 
-/// The schema of the arguments. `owner` is the tool in words, for messages.
+/// Returns the schema of the arguments. `owner` names the tool in messages.
 pub(super) fn schema(parameters: Option<Node>, owner: &str, report: &mut Diagnostics) -> Value {
     let mut schema = json!({ "type": "object", "properties": {} });
     if let Some(parameters) = parameters {
@@ -51,31 +53,31 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Puts the parameters of a map into the schema of an object.
+    /// Adds the parameters of a map to the schema of an object.
     fn properties(&mut self, at: &str, parameters: Node, schema: &mut Value) {
         let Some(fields) = self.report.parsed(parameters.fields(at)) else { return };
         let mut properties = Map::new();
-        let mut all_required = Vec::new();
+        let mut required_names = Vec::new();
         for (key, node) in fields.rest() {
             let (property, required) = self.parameter(&format!("{at}.{}", key.name), node);
             if required {
-                all_required.push(key.name.clone());
+                required_names.push(key.name.clone());
             }
             properties.insert(key.name, property);
         }
         schema["properties"] = properties.into();
-        if !all_required.is_empty() {
-            schema["required"] = all_required.into();
+        if !required_names.is_empty() {
+            schema["required"] = required_names.into();
         }
     }
 
-    /// The schema of a parameter, and whether it is required.
+    /// Returns the schema of a parameter, and `true` if it is required.
     fn parameter(&mut self, at: &str, node: Node) -> (Value, bool) {
         let mut schema = json!({});
         let Some(mut fields) = self.report.parsed(node.fields(at)) else { return (schema, false) };
-        let is = self.is(at, &mut fields);
-        if let Some(is) = is {
-            schema["type"] = json!(is.word);
+        let declared = self.declared_type(at, &mut fields);
+        if let Some(declared) = declared {
+            schema["type"] = json!(declared.name);
         }
         let description = fields.read("description", |node, field| node.text(&format!("{at}.{field}")));
         if let Some(description) = self.report.parsed(description).flatten() {
@@ -85,12 +87,12 @@ impl Reader<'_> {
         let required = self.report.parsed(required).flatten().unwrap_or_default();
         if let Some(node) = fields.take("properties") {
             let at = format!("{at}.properties");
-            self.belongs(&at, "object", &node, is);
+            self.require_type(&at, "object", &node, declared);
             self.properties(&at, node, &mut schema);
         }
         if let Some(node) = fields.take("items") {
             let at = format!("{at}.items");
-            self.belongs(&at, "array", &node, is);
+            self.require_type(&at, "array", &node, declared);
             schema["items"] = self.parameter(&at, node).0;
         }
         if let Some(node) = fields.take("enum") {
@@ -101,10 +103,11 @@ impl Reader<'_> {
                 self.invalid(place, &format!("{at} is empty: no value would be allowed"));
             }
             let values = values.into_iter().enumerate();
-            schema["enum"] = values.map(|(index, node)| self.value(&format!("{at}[{index}]"), node, is)).collect();
+            schema["enum"] =
+                values.map(|(index, node)| self.value(&format!("{at}[{index}]"), node, declared)).collect();
         }
         if let Some(node) = fields.take("default") {
-            schema["default"] = self.value(&format!("{at}.default"), node, is);
+            schema["default"] = self.value(&format!("{at}.default"), node, declared);
         }
         for (key, _) in fields.rest() {
             self.report.unknown_at(key.place, &format!("{at}: "), &key.name, &FIELDS);
@@ -112,33 +115,33 @@ impl Reader<'_> {
         (schema, required)
     }
 
-    /// The type of a parameter.
-    fn is(&mut self, at: &str, fields: &mut Fields) -> Option<Type> {
+    /// Reads the type of a parameter.
+    fn declared_type(&mut self, at: &str, fields: &mut Fields) -> Option<Type> {
         let stated = fields.take("type");
         let place = stated.as_ref().map_or(fields.place, |node| node.place);
         let at = format!("{at}.type");
         let word = self.report.parsed(stated.map(|node| node.text(&at)).transpose())?;
-        let is = word.as_deref().and_then(|word| TYPES.into_iter().find(|known| known.word == word));
-        if is.is_none() {
-            self.invalid(place, &format!("{at} {}", untyped(word.as_deref())));
+        let declared = word.as_deref().and_then(|word| TYPES.into_iter().find(|known| known.name == word));
+        if declared.is_none() {
+            self.invalid(place, &format!("{at} {}", unknown_type(word.as_deref())));
         }
-        is
+        declared
     }
 
-    /// An error where a field stands in a parameter of another type than the one that it is for.
-    fn belongs(&mut self, at: &str, wanted: &str, node: &Node, is: Option<Type>) {
-        if let Some(is) = is.filter(|is| is.word != wanted) {
-            let message = format!("{at} is for type {wanted}, and this is of type {}", is.word);
+    /// Adds an error if a field belongs to parameters of another type.
+    fn require_type(&mut self, at: &str, wanted: &str, node: &Node, declared: Option<Type>) {
+        if let Some(declared) = declared.filter(|declared| declared.name != wanted) {
+            let message = format!("{at} is for type {wanted}, and this is of type {}", declared.name);
             self.invalid(node.place, &message);
         }
     }
 
-    /// A value that is given in a parameter, which has to be of its type.
-    fn value(&mut self, at: &str, node: Node, is: Option<Type>) -> Value {
+    /// Reads a value that must be of the parameter's type.
+    fn value(&mut self, at: &str, node: Node, declared: Option<Type>) -> Value {
         let place = node.place;
         let value = node.json();
-        if let Some(is) = is.filter(|is| is.kind != kind(&value)) {
-            self.invalid(place, &format!("{at} must be {}, found {}", is.kind, kind(&value)));
+        if let Some(declared) = declared.filter(|declared| declared.kind != kind(&value)) {
+            self.invalid(place, &format!("{at} must be {}, found {}", declared.kind, kind(&value)));
         }
         value
     }
@@ -148,14 +151,14 @@ impl Reader<'_> {
     }
 }
 
-/// What is wrong with a type that is none.
-fn untyped(word: Option<&str>) -> String {
-    let types = TYPES.map(|known| known.word);
+/// Message for a missing or unknown type.
+fn unknown_type(word: Option<&str>) -> String {
+    let types = TYPES.map(|known| known.name);
     let listed = types.join("|");
     let Some(word) = word else { return format!("is required: {listed}") };
-    let meant = MEANT.into_iter().find(|(other, _)| *other == word).map(|(_, name)| name);
-    let hint = match meant.or_else(|| nearest(word, types.into_iter())) {
-        Some(meant) => format!("; did you mean `{meant}`?"),
+    let synonym = SYNONYMS.into_iter().find(|(other, _)| *other == word).map(|(_, name)| name);
+    let hint = match synonym.or_else(|| nearest(word, types.into_iter())) {
+        Some(name) => format!("; did you mean `{name}`?"),
         None => String::new(),
     };
     format!("{word:?} must be {listed}{hint}")

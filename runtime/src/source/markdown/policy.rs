@@ -1,4 +1,4 @@
-//! `tools_policy` of a project: which of its tools a model may use at all.
+//! `tools_policy` of a project: the tools that a model may use.
 
 use crate::source::capabilities::globs;
 use crate::source::diagnostics::Diagnostics;
@@ -7,21 +7,22 @@ use crate::tool::{Disabled, Glob, Tool};
 
 use super::node::{Fields, Node};
 
-/// The field, and the word by which a tool is disabled.
+/// Name of the field, and reason by which a tool is disabled.
 const FIELD: &str = "tools_policy";
+/// Values of `mode`.
 const MODES: [&str; 2] = ["allowlist", "denylist"];
 
-/// Which tools may be used.
+/// Tools that a model may use, by patterns over their names.
 #[derive(Debug, Default)]
 pub(crate) struct ToolsPolicy {
-    /// Where it is an allowlist, what is like none of these is denied.
+    /// Patterns of an allowlist: all other tools are denied.
     allow: Option<Vec<Glob>>,
-    /// What is like one of these is denied, whatever is allowed.
+    /// Patterns of denied tools. They override `allow`.
     deny: Vec<Glob>,
 }
 
 impl ToolsPolicy {
-    /// The policy of a project, where it has one.
+    /// Reads the policy of a project.
     pub(super) fn read(stated: Option<Node>, report: &mut Diagnostics) -> Option<Self> {
         let place = stated.as_ref()?.place;
         let mut fields = report.parsed(stated?.fields(FIELD))?;
@@ -39,8 +40,8 @@ impl ToolsPolicy {
         Some(Self { allow: Some(allow).filter(|_| mode == MODES[0]), deny })
     }
 
-    /// Closes the tools that it denies. They stay known.
-    pub(crate) fn close(&self, tools: &mut [Tool]) {
+    /// Disables the tools that it denies. They stay loaded.
+    pub(crate) fn apply(&self, tools: &mut [Tool]) {
         let is_like = |globs: &[Glob], name: &str| globs.iter().any(|glob| glob.is_match(name));
         for tool in tools {
             let denied = is_like(&self.deny, &tool.name);
@@ -86,12 +87,12 @@ mod tests {
             (json!({"mode": "denylist"}), vec![]),
         ] {
             let mut tools = ["git_push", "git_diff", "run"].map(plain);
-            read(policy.clone()).0.unwrap().close(&mut tools);
+            read(policy.clone()).0.unwrap().apply(&mut tools);
             let disabled = tools.iter().filter(|tool| tool.disabled.is_some()).map(|tool| tool.name.as_str());
             assert_eq!(disabled.collect::<Vec<_>>(), denied, "{policy}");
         }
         let mut tools = [plain("run")];
-        read(json!({"mode": "denylist", "deny": ["run"]})).0.unwrap().close(&mut tools);
+        read(json!({"mode": "denylist", "deny": ["run"]})).0.unwrap().apply(&mut tools);
         let why = "tool \"run\" denied by policy".to_owned();
         assert_eq!(tools[0].disabled, Some(Disabled { field: "tools_policy", reason: why }));
     }

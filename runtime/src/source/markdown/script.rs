@@ -1,52 +1,53 @@
-//! The script of an artifact, and where in the file its lines stand.
+//! Script of a Markdown file, with the position of its lines in the file.
 
 use std::sync::Arc;
 
 use crate::source::program::digest;
 use crate::tool::{Place, Script};
 
-/// The most columns before a line of a script that has a place.
+/// Maximum column of a script that has a position.
 const MAX_COLUMN: u32 = 1000;
 
-/// The lines of a file, each of which is found without those before it.
+/// Lines of a file, indexed.
 pub(super) struct Lines<'f> {
     text: &'f str,
-    /// The byte at which each begins.
-    begins: Vec<usize>,
+    /// Byte offset of each line.
+    starts: Vec<usize>,
 }
 
 impl<'f> Lines<'f> {
+    /// Indexes the lines of a text.
     pub(super) fn of(text: &'f str) -> Self {
-        let behind = text.match_indices('\n').map(|(at, _)| at + 1);
-        Self { text, begins: std::iter::once(0).chain(behind).collect() }
+        let after_breaks = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self { text, starts: std::iter::once(0).chain(after_breaks).collect() }
     }
 
-    /// The lines from the one of this number on, of which the first is 1.
+    /// Iterates over the lines from a number, starting at 1.
     fn from(&self, number: u32) -> impl Iterator<Item = &'f str> {
-        let begins = self.begins.get((number as usize).saturating_sub(1));
-        begins.and_then(|at| self.text.get(*at..)).unwrap_or_default().lines()
+        let start = self.starts.get((number as usize).saturating_sub(1));
+        start.and_then(|at| self.text.get(*at..)).unwrap_or_default().lines()
     }
 }
 
-/// The script that stands at a place in its file.
+/// Creates the script at a position of its file. The position is kept only if each line of the script is a line of the file.
 pub(super) fn read(source: String, place: Option<Place>, file: &Lines<'_>, background: bool) -> Script {
-    // YAML has a block begin with its first line that is not empty.
+    // YAML reports the first line of a block that is not empty.
     let empty = source.lines().take_while(|line| line.is_empty()).count();
     let first = |place: Place| Some(Place { line: place.line.checked_sub(u32::try_from(empty).ok()?)?, ..place });
     let place = place.and_then(first).filter(|place| is_verbatim(&source, *place, file));
     Script { digest: digest(source.as_bytes()), source: Arc::from(source), place, background }
 }
 
-/// Whether each line of a script is one of its file, from this place on and all from one column: so it is in a literal
-/// block, and in no other way of writing a text of several lines.
+/// Returns `true` if each line of a script is a line of the file, all from one column. Of the ways to write several lines in
+/// YAML, this is true of literal blocks alone.
 fn is_verbatim(source: &str, place: Place, file: &Lines<'_>) -> bool {
     let mut lines = file.from(place.line);
     place.column <= MAX_COLUMN
         && source.lines().all(|written| {
             let line = lines.next().unwrap_or_default();
-            let begins =
+            let start =
                 line.char_indices().nth((place.column as usize).saturating_sub(1)).map_or(line.len(), |(at, _)| at);
-            line[begins..].trim_end() == written.trim_end()
+            line[start..].trim_end() == written.trim_end()
         })
 }
 

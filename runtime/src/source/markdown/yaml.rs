@@ -1,5 +1,5 @@
-//! YAML from strangers: at most so many values, so deep, no key twice, no number beyond a double. Each value keeps the
-//! place where it stands; what is aliased stands where its anchor is.
+//! Parser of untrusted YAML, with limits on values and depth. It rejects duplicate keys and numbers beyond a double. Each
+//! value keeps its position; an aliased value has that of its anchor.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,12 +14,12 @@ use crate::tool::Place;
 
 use super::node::{Data, Key, Node};
 
-/// The most values of a document, those that its aliases repeat among them.
+/// Maximum number of values of a document, including those that aliases repeat.
 const MAX_VALUES: usize = 50_000;
-/// How deep lists and maps may lie in one another.
+/// Maximum nesting depth of lists and maps.
 const MAX_DEPTH: usize = 32;
 
-/// The value of a document.
+/// Parses a document.
 pub(super) fn parse(text: &str) -> Result<Node, Fault> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_nodes: MAX_VALUES, max_depth: MAX_DEPTH },
@@ -38,7 +38,7 @@ fn place(location: Location) -> Option<Place> {
     (line > 0).then_some(Place { line, column })
 }
 
-/// Leaves the places out of messages: they are told before them.
+/// Localizer that leaves positions out of messages, since diagnostics carry them.
 struct WithoutPlaces;
 
 impl Localizer for WithoutPlaces {
@@ -73,6 +73,7 @@ impl<'de> Deserialize<'de> for Data {
     }
 }
 
+/// Builds a value from any event of the parser.
 struct Build;
 
 impl<'de> Visitor<'de> for Build {

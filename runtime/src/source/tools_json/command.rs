@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-/// The file that `command[0]` names, still without `.wasm`.
+/// Resolves `command[0]` to the path of its program, before `.wasm` is appended.
 ///
 /// # Errors
 ///
-/// The format's own text, without the entry it stands in.
+/// The format's own message, without the name of the entry.
 pub(super) fn resolve(program: &str, folder: &Path) -> Result<PathBuf, String> {
     let raw = program.replace('\\', "/");
     if is_absolute(&raw) {
@@ -27,7 +27,7 @@ pub(super) fn resolve(program: &str, folder: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// The arguments that the guest sees: as written, but for an absolute program, whose folder is the host's own affair.
+/// Returns the guest's arguments: those of the entry, with the folder of an absolute program removed.
 pub(super) fn guest_argv(mut argv: Vec<String>) -> Vec<String> {
     let raw = argv[0].replace('\\', "/");
     if is_absolute(&raw) {
@@ -36,13 +36,13 @@ pub(super) fn guest_argv(mut argv: Vec<String>) -> Vec<String> {
     argv
 }
 
-/// Absolute on any system: a manifest means the same everywhere.
+/// Returns `true` if a path is absolute on any operating system, so that a manifest has one meaning on all of them.
 fn is_absolute(path: &str) -> bool {
     let drive = path.as_bytes();
     path.starts_with('/') || (drive.len() > 2 && drive[0].is_ascii_alphabetic() && drive[1] == b':' && drive[2] == b'/')
 }
 
-/// The shortest path of the same meaning, by its words alone.
+/// Normalizes a path lexically.
 fn clean(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

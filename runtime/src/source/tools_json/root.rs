@@ -1,4 +1,4 @@
-//! The outermost object of a `tools.json`: its entries as they are written, so that one that is wrong leaves the others.
+//! Root object of a `tools.json`. Entries stay text, so that a faulty one does not affect the others.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// The one member that the format has.
+/// The only member that the format defines.
 const TOOLS: &str = "tools";
 
-/// A manifest whose entries are still text.
+/// Manifest with entries that are not parsed yet.
 #[derive(Debug, Default)]
 pub(super) struct Root<'t> {
     pub(super) tools: Vec<&'t RawValue>,

@@ -4,8 +4,8 @@
 use serde_json::{Map, Value};
 
 use crate::tool::{
-    Basis, Capabilities, Enablement, Fact, FactValue, Glob, Grammar, LimitRequest, Limits, Says, Syntax, TextInput,
-    Tool,
+    Basis, Capabilities, Enablement, Fact, FactValue, Glob, Grammar, LimitRequest, Limits, Says, Syntax, TextInput, Tool,
+    Trust,
 };
 
 use crate::source::agent_tool::take;
@@ -66,7 +66,7 @@ impl Described {
             Some(name) => format!("{place} {:?}: ", name::shortened(name)),
             None => format!("{place}: "),
         });
-        report.that(name.is_some(), "name is required, a string that is not empty");
+        report.require(name.is_some(), "name is required, a string that is not empty");
         let name = name?;
         report.value(name::check_length(&name));
         let description = take::<String>(report, &mut fields, "description");
@@ -75,7 +75,7 @@ impl Described {
             report.error(&format!("schema must be an object, found {}", kind(schema)));
         }
         let text = fields.shift_remove("text").and_then(|text| report.value(text_input(text)));
-        report.that(schema.is_none() || text.is_none(), "schema and text are both stated: a tool takes one of them");
+        report.require(schema.is_none() || text.is_none(), "schema and text are both stated: a tool takes one of them");
         let mut stated = Statement::default();
         if let Some(interface) =
             fields.shift_remove("interface").and_then(|value| report.value(members("interface", value)))
@@ -83,7 +83,7 @@ impl Described {
             stated.read("interface", interface, &OWN, report);
         }
         if let Some(output) = fields.shift_remove("output") {
-            report.that(output.is_object(), &format!("output must be an object, found {}", kind(&output)));
+            report.require(output.is_object(), &format!("output must be an object, found {}", kind(&output)));
             stated.interface.schemas.output_schema = Fact { value: Some(output), basis: Basis::Declared };
         }
         if let Some(aliases) = take::<Vec<String>>(report, &mut fields, "aliases") {
@@ -150,7 +150,7 @@ impl Described {
             tool.requested = requested.clone();
         }
         // What an operator's entry leaves open, no program widens.
-        let limits = match tool.origin.is_operators() {
+        let limits = match tool.origin.trust == Trust::Operator {
             true => self.limits.capped_at(&Limits::default()),
             false => self.limits,
         };

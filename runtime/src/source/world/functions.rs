@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use crate::schema::typed as mapping;
-use crate::source::diagnostics::{Diagnostics, listed};
+use crate::source::diagnostics::Diagnostics;
 use crate::source::name;
+use crate::source::suggestion::listed;
 use crate::source::typed::Names;
 use crate::tool::typed::Typed;
 use crate::tool::{Body, Format, Tool};

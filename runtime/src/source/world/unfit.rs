@@ -1,10 +1,10 @@
 //! Programs that can never run, as far as their sections tell: each with what to do about it. Nothing is compiled.
 
-use crate::source::diagnostics::listed;
 use crate::source::imports::Known;
 use crate::source::inspect::interface::{self, ImportedInterface, PREVIEW_1};
 use crate::source::inspect::{self, ProgramKind};
 use crate::source::name::shortened;
+use crate::source::suggestion::listed;
 
 /// The most names that one reason lists.
 const MAX_LISTED: usize = 5;

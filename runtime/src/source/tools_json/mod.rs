@@ -1,11 +1,11 @@
-//! Dialect A: a `tools.json` of programs. Its checks keep the order and the words of the format's own reference; what
-//! the format has no word for stands in three objects, `capabilities`, `limits` and `interface`.
+//! `tools.json`: a list of programs with schemas. Checks keep the order and the words of the format's reference; the fields
+//! `capabilities`, `limits` and `interface` extend it.
 
 mod command;
 mod root;
 
-use std::collections::HashSet;
-use std::path::Path;
+use std::collections::{BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -13,18 +13,22 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::schema::StrictValue;
-use crate::tool::{Body, Format, LimitRequest, Origin, Place, Tool};
+use crate::tool::{Body, Format, LimitRequest, Origin, Place, Tool, Trust};
 
-use super::diagnostics::Diagnostics;
-use super::document::without_mark;
+use super::diagnostics::{Diagnostics, Parsed};
+use super::dialect::Dialect;
+use super::document::{Candidate, from_root, without_mark};
 use super::interface::Statement;
-use super::parsed::Parsed;
 use super::places::Cursor;
 use super::shape::{kind, members};
 use super::{MAX_TOOLS, capabilities, environment, name, program, too_many};
 
 use root::Root;
 
+/// Name of the file in a folder.
+pub(super) const MANIFEST: &str = "tools.json";
+/// Folder beside a manifest that holds its programs.
+const PROGRAMS: &str = "tools/bin";
 const ROOT_KEYS: &[&str] = &["tools"];
 const ENTRY_KEYS: &[&str] = &[
     "name",
@@ -37,8 +41,38 @@ const ENTRY_KEYS: &[&str] = &[
     "limits",
     "interface",
 ];
-/// What an entry says of its tool in its own words, and not a second time in `interface`.
-const ENTRYS_OWN: [&str; 2] = ["name", "description"];
+/// Fields of an entry that must not be repeated in its `interface`.
+const RESERVED: [&str; 2] = ["name", "description"];
+
+/// A `tools.json`, under any file name.
+pub(super) struct ToolsJson;
+
+impl Dialect for ToolsJson {
+    fn read(&self, candidate: &Candidate<'_>) -> Parsed {
+        match candidate.text() {
+            Ok(text) => parse(candidate.path(), text),
+            Err(error) => Parsed::failed(candidate.path(), &format!("read manifest: {error}")),
+        }
+    }
+
+    fn manifest(&self) -> Option<&'static str> {
+        Some(MANIFEST)
+    }
+}
+
+/// Lists the folders that hold the programs of the loaded manifests. A folder that does not exist counts only for a faulty
+/// entry: its program is unknown, and the fault may be fixed later.
+pub(crate) fn program_folders(tools: &[&Tool]) -> BTreeSet<PathBuf> {
+    let manifests = tools.iter().filter(|tool| tool.origin.format == Format::ToolsJson);
+    // Thousands of tools can share a manifest.
+    let manifests: BTreeSet<_> =
+        manifests.map(|tool| (&*tool.origin.path, matches!(tool.body, Body::Absent))).collect();
+    let folders = manifests.into_iter().filter_map(|(manifest, is_faulty)| {
+        let folder = manifest.parent()?.join(PROGRAMS);
+        (is_faulty || folder.is_dir()).then_some(folder)
+    });
+    folders.collect()
+}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "an object for a tool")]
@@ -56,8 +90,8 @@ struct Entry {
     unknown: Map<String, Value>,
 }
 
-/// The tools of a manifest and every problem in it. `path` is what was asked for, `place` the same from the root.
-pub(super) fn read(path: &Path, place: &Path, text: Arc<str>) -> Parsed {
+/// Parses the tools of a manifest, with every problem in it.
+fn parse(path: &Path, text: Arc<str>) -> Parsed {
     let mut report = Diagnostics::new(path);
     let Root { tools: entries, unknown } = match serde_json::from_str(without_mark(&text)) {
         Ok(manifest) => manifest,
@@ -71,26 +105,25 @@ pub(super) fn read(path: &Path, place: &Path, text: Arc<str>) -> Parsed {
         report.fatal(&too_many(entries.len()));
         return Parsed::of(None, report);
     }
-    let folder = place.parent().unwrap_or(Path::new("/"));
-    let place = Arc::from(place);
+    let absolute: Arc<Path> = Arc::from(from_root(path));
+    let folder = absolute.parent().unwrap_or(Path::new("/"));
     let mut cursor = Cursor::new(&text);
     let mut names = HashSet::new();
     let mut tools = Vec::with_capacity(entries.len());
     for (index, entry) in entries.into_iter().enumerate() {
         let origin = Origin {
-            format: Format::ToolsJson,
-            path: Arc::clone(&place),
+            trust: Trust::Operator,
             index: Some(index),
             text: Some(text.clone()),
-            unknown: Map::new(),
+            ..Origin::of(Format::ToolsJson, absolute.clone())
         };
         let mark = report.mark();
         let tool = tool(&mut report, origin.clone(), index, entry, &mut names, folder, &mut cursor);
         tools.extend(match report.confine(mark) {
             None => tool,
             Some(unusable) => {
-                // Whatever is wrong in it, its schema is looked at too.
-                let Glimpse { name, schema } = Glimpse::of(entry);
+                // The schema of a faulty entry is checked too.
+                let Partial { name, schema } = Partial::of(entry);
                 name.map(|name| Tool { parameters: schema, ..Tool::broken(name, unusable, origin) })
             }
         });
@@ -101,14 +134,14 @@ pub(super) fn read(path: &Path, place: &Path, text: Arc<str>) -> Parsed {
     Parsed::of(tools, report)
 }
 
-/// What an entry has, whatever else is wrong with it.
+/// Valid fields of a faulty entry.
 #[derive(Default)]
-struct Glimpse {
+struct Partial {
     name: Option<String>,
     schema: Option<Value>,
 }
 
-impl Glimpse {
+impl Partial {
     fn of(entry: &RawValue) -> Self {
         #[derive(Deserialize)]
         struct Fields {
@@ -121,8 +154,8 @@ impl Glimpse {
     }
 }
 
-/// One entry, checked in the format's order: name, duplicate, command, environment, `command[0]`, then what is ours.
-/// Every field is checked, so that the first error is the format's and none stays untold.
+/// Parses one entry. Checks run in the format's order: name, duplicate, command, environment, `command[0]`, then the fields
+/// that extend the format. Every field is checked, so that the first error is the format's and each is reported.
 fn tool(
     report: &mut Diagnostics,
     origin: Origin,
@@ -137,7 +170,7 @@ fn tool(
     let entry: Entry = match serde_json::from_str(entry.get()) {
         Ok(entry) => entry,
         Err(error) => {
-            if let Some(name) = Glimpse::of(entry).name {
+            if let Some(name) = Partial::of(entry).name {
                 report.enter(format!("tool[{index}] {name:?}: "));
                 if !names.insert(name) {
                     report.fatal("duplicate name");
@@ -153,12 +186,12 @@ fn tool(
         true => format!("tool[{index}]: "),
         false => format!("tool[{index}] {:?}: ", name::shortened(&name)),
     });
-    report.that(!name.trim().is_empty(), "name is required");
+    report.require(!name.trim().is_empty(), "name is required");
     if !name.trim().is_empty() && !names.insert(name.clone()) {
         report.fatal("duplicate name");
     }
     let argv = entry.command.unwrap_or_default();
-    report.that(!argv.is_empty(), "command must have at least program name");
+    report.require(!argv.is_empty(), "command must have at least program name");
     let env = environment::normalise("envPassthrough", entry.env_passthrough.unwrap_or_default());
     let env = report.value(env).unwrap_or_default();
     let program = argv.first().and_then(|first| report.value(command::resolve(first, folder)));
@@ -169,7 +202,7 @@ fn tool(
     let limits = report.value(capabilities::limits(entry.limits.map(StrictValue::value)));
     let mut stated = Statement::default();
     if let Some(fields) = entry.interface.and_then(|fields| report.value(members("interface", fields.value()))) {
-        stated.read("interface", fields, &ENTRYS_OWN, report);
+        stated.read("interface", fields, &RESERVED, report);
     }
     let seconds = entry.timeout_sec.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
     let deadline = report.value(stated.deadline(seconds));
@@ -201,25 +234,25 @@ fn tool(
     })
 }
 
-/// The place of an error in the text that was parsed.
+/// Returns the position of an error in the parsed text.
 fn place_of(error: &serde_json::Error) -> Option<Place> {
     let (line, column) = (u32::try_from(error.line()).ok()?, u32::try_from(error.column()).ok()?);
     Some(Place { line, column: column.max(1) }).filter(|place| place.line > 0)
 }
 
-/// The place of an error in an entry, which is a part of the text and stands behind the entries before it.
+/// Returns the position in the whole text of an error in an entry. Entries must be passed in the order of the text.
 fn place_in(cursor: &mut Cursor<'_>, entry: &RawValue, error: &serde_json::Error) -> Option<Place> {
     let begins = (entry.get().as_ptr() as usize).checked_sub(cursor.text.as_ptr() as usize)?;
     let before: usize = entry.get().split_inclusive('\n').take(error.line().checked_sub(1)?).map(str::len).sum();
     cursor.place(begins + before + error.column().saturating_sub(1))
 }
 
-/// The JSON pointer to an entry.
+/// Returns the JSON pointer to an entry.
 pub(super) fn pointer(index: usize) -> String {
     format!("/tools/{index}")
 }
 
-/// The words of an error without its position, which is that within one entry.
+/// Returns the message of an error without its position, which is relative to one entry.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
@@ -237,9 +270,9 @@ mod tests {
         let entry = format!("{:<254}}},", "{\"name\":1");
         let text = format!("{{\"tools\":[{}{{}}]}}", entry.repeat(MAX_TOOLS - 1));
         let start = Instant::now();
-        let reading = read(Path::new("tools.json"), Path::new("/tools.json"), text.into());
+        let parsed = parse(Path::new("tools.json"), text.into());
         assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
-        let places = reading.problems.iter().filter_map(|noted| noted.problem.place);
+        let places = parsed.problems.iter().filter_map(|scoped| scoped.problem.place);
         let columns: Vec<_> = places.map(|place| (place.line, place.column)).collect();
         let (_, first) = columns[0];
         assert!((18..22).contains(&first), "{first}");

@@ -1,4 +1,4 @@
-//! One call, from what is told of its way to its records. It keeps what a later record links to.
+//! State of one call between its events, and the records that each event adds.
 
 mod end;
 
@@ -6,37 +6,37 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
+use toolcrib::Tool;
+use toolcrib::call::{Behavior, Decision, Mutation, Part, Persisted};
+use toolcrib::hook::Moment;
+use toolcrib::observe::{Event, EventKind, Hooked};
+use toolcrib::tool::Interface;
 
-use crate::call::{Behavior, Decision, Mutation, Part, Persisted};
-use crate::hook::Moment;
-use crate::observe::{Event, EventKind, Hooked};
-use crate::tool::{Interface, Tool};
+use crate::redactor::Redactor;
+use crate::vocabulary::{EventType, State, authority};
+use crate::writer::RecordKind;
+use crate::{PRODUCER, compact, record, time, tool_id};
 
-use super::shown::Shown;
-use super::word::{EventType, State, authority};
-use super::writer::Kind;
-use super::{compact, record, time, tool_id};
+/// Record with its kind.
+pub(super) type Record = (RecordKind, Value);
 
-/// A record and the file that it goes to.
-pub(super) type Line = (Kind, Value);
-
-/// EventKind is known of a call that has not ended.
+/// State of a call that has not ended.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct Invocation {
     id: String,
     native_call_id: String,
     name: String,
-    tool: Option<Known>,
+    tool: Option<ToolFacts>,
     state: State,
     transitions: Vec<Value>,
     created: SystemTime,
     started: Option<SystemTime>,
-    /// EventKind the model sent.
-    model: String,
-    /// EventKind is masked, where the call holds sensitive values.
-    own: Option<Arc<Shown>>,
+    /// Arguments as the model sent them.
+    model_input: String,
+    /// Redactor of this call, if it has sensitive values.
+    redactor: Option<Arc<Redactor>>,
     inputs: Inputs,
-    /// How often the arguments have been changed.
+    /// Number of changes to the arguments.
     version: usize,
     decisions: Vec<String>,
     hooks: Vec<String>,
@@ -44,12 +44,12 @@ pub(super) struct Call {
     mutations: usize,
     progress: usize,
     persistence: Option<String>,
-    /// The hooks that were heard about the answer: whether the tool gave one is known at the end.
-    heard_after: Vec<Value>,
+    /// Records of hooks after the call, kept until the end shows if the tool answered.
+    post_hooks: Vec<Value>,
     withheld: bool,
 }
 
-/// The arguments as they stood when they were looked at, each with its reference.
+/// Arguments at each stage of the call, with their references.
 #[derive(Debug, Default)]
 struct Inputs {
     observable: Option<(Value, String)>,
@@ -57,29 +57,29 @@ struct Inputs {
     call: Option<(Value, String)>,
 }
 
-/// EventKind the records say of the tool.
+/// Facts about the tool that records state.
 #[derive(Debug)]
-struct Known {
+struct ToolFacts {
     id: String,
     native_ids: Option<Value>,
     interface: Interface,
     sensitive: Vec<String>,
 }
 
-impl Call {
-    /// A call of which this is the first event.
-    pub(super) fn new(event: &Event<'_>, shown: &Shown) -> Self {
+impl Invocation {
+    /// Creates the state of a call at its first event.
+    pub(super) fn new(event: &Event<'_>, redactor: &Redactor) -> Self {
         Self {
             id: event.invocation.to_owned(),
-            native_call_id: shown.word(event.call_id),
-            name: shown.word(event.name),
+            native_call_id: redactor.word(event.call_id),
+            name: redactor.word(event.name),
             tool: None,
             state: State::Planned,
             transitions: Vec::new(),
             created: event.at,
             started: None,
-            model: String::new(),
-            own: None,
+            model_input: String::new(),
+            redactor: None,
             inputs: Inputs::default(),
             version: 0,
             decisions: Vec::new(),
@@ -88,76 +88,76 @@ impl Call {
             mutations: 0,
             progress: 0,
             persistence: None,
-            heard_after: Vec::new(),
+            post_hooks: Vec::new(),
             withheld: false,
         }
     }
 
-    /// EventKind the records gain by an event.
-    pub(super) fn note(&mut self, event: &Event<'_>, shown: &Shown) -> Vec<Line> {
+    /// Applies an event and returns the records that it adds.
+    pub(super) fn observe(&mut self, event: &Event<'_>, redactor: &Redactor) -> Vec<Record> {
         if let (None, Some(tool)) = (&self.tool, event.tool) {
-            self.tool = Some(Known::new(tool));
-            // Whatever comes of the call, nobody repeats them in a record.
-            self.hide(|call| serde_json::from_str(&call.model).unwrap_or_default(), shown);
+            self.tool = Some(ToolFacts::new(tool));
+            // Sensitive values of the model's text must not be repeated in any record.
+            self.hide(|call| serde_json::from_str(&call.model_input).unwrap_or_default(), redactor);
         }
         if let EventKind::Judging(value) | EventKind::Started(value) = event.kind
             && self.version > 0
         {
-            self.hide(|_| value.clone(), shown);
+            self.hide(|_| value.clone(), redactor);
         }
-        let own = self.own.clone();
-        let shown = own.as_deref().unwrap_or(shown);
+        let own = self.redactor.clone();
+        let redactor = own.as_deref().unwrap_or(redactor);
         let at = event.at;
         match &event.kind {
             EventKind::Received(text) => {
-                self.model = (*text).to_owned();
-                self.turn(State::Planned, at);
+                self.model_input = (*text).to_owned();
+                self.enter(State::Planned, at);
                 vec![self.event(EventType::Planned, at, json!({ "name": self.name, "bytes": text.len() }))]
             }
             EventKind::Resolved => {
-                self.turn(State::Selected, at);
+                self.enter(State::Selected, at);
                 vec![self.event(EventType::Selected, at, json!({ "name": self.name }))]
             }
             EventKind::Validated => {
-                self.turn(State::ArgumentsReady, at);
+                self.enter(State::ArgumentsReady, at);
                 vec![self.event(EventType::ArgumentsReady, at, Value::Null)]
             }
             EventKind::Observable(value) => {
-                self.inputs.observable = Some((shown.value(value), self.input(self.version)));
+                self.inputs.observable = Some((redactor.value(value), self.input_ref(self.version)));
                 Vec::new()
             }
-            EventKind::Hooked(hooked) => self.hooked(hooked, at, shown),
-            EventKind::Mutated(mutation) => vec![self.mutated(mutation, at, shown)],
+            EventKind::Hooked(hooked) => self.hooked(hooked, at, redactor),
+            EventKind::Mutated(mutation) => vec![self.mutated(mutation, at, redactor)],
             EventKind::Judging(value) => {
-                self.inputs.permission = Some((shown.value(value), self.input(self.version)));
+                self.inputs.permission = Some((redactor.value(value), self.input_ref(self.version)));
                 Vec::new()
             }
             EventKind::Asking(decision) => {
-                self.turn(State::AwaitingApproval, at);
-                let id = self.decided(decision, at, shown);
-                let data = json!({ "decision_id": id.1["decision_id"] });
+                self.enter(State::AwaitingApproval, at);
+                let record = self.decided(decision, at, redactor);
+                let data = json!({ "decision_id": record.1["decision_id"] });
                 vec![
-                    id,
-                    self.event(EventType::Asked, at, data),
+                    record,
+                    self.event(EventType::PermissionRequested, at, data),
                     self.progress("waiting_for_permission", at, Value::Null),
                 ]
             }
             EventKind::Decided(decision) => {
                 if decision.behavior == Behavior::Allow {
-                    self.turn(State::Approved, at);
+                    self.enter(State::Approved, at);
                 }
-                let line = self.decided(decision, at, shown);
-                let data = json!({ "decision_id": line.1["decision_id"], "behavior": decision.behavior });
-                vec![line, self.event(EventType::Decided, at, data)]
+                let record = self.decided(decision, at, redactor);
+                let data = json!({ "decision_id": record.1["decision_id"], "behavior": decision.behavior });
+                vec![record, self.event(EventType::PermissionDecided, at, data)]
             }
             EventKind::Queued => {
-                self.turn(State::Queued, at);
+                self.enter(State::Queued, at);
                 vec![self.event(EventType::Queued, at, Value::Null), self.progress("queued", at, Value::Null)]
             }
             EventKind::Started(value) => {
-                self.inputs.call = Some((shown.value(value), self.input(self.version)));
+                self.inputs.call = Some((redactor.value(value), self.input_ref(self.version)));
                 self.started = Some(at);
-                self.turn(State::Running, at);
+                self.enter(State::Running, at);
                 vec![self.event(EventType::Started, at, Value::Null), self.progress("started", at, Value::Null)]
             }
             EventKind::Progress { bytes } => {
@@ -171,54 +171,56 @@ impl Call {
                 }
                 vec![self.event(EventType::Progress, at, more.clone()), self.progress("running", at, more)]
             }
-            EventKind::Preview(_) | EventKind::Mapped => Vec::new(),
             EventKind::Persisted(persisted) => self.persisted(persisted, at),
-            EventKind::Ended(result) => self.ended(result, at, shown),
+            EventKind::Ended(result) => self.ended(result, at, redactor),
+            // Previews and mappings have no record in the standard.
+            _ => Vec::new(),
         }
     }
 
-    /// The invocation of a call of which nobody told the end.
-    pub(super) fn left(&self, shown: &Shown) -> Line {
-        self.invocation(None, self.own.as_deref().unwrap_or(shown))
+    /// Returns the record of a call that has not ended.
+    pub(super) fn unfinished(&self, redactor: &Redactor) -> Record {
+        self.invocation(None, self.redactor.as_deref().unwrap_or(redactor))
     }
 
-    fn turn(&mut self, state: State, at: SystemTime) {
+    /// Enters a state.
+    fn enter(&mut self, state: State, at: SystemTime) {
         self.state = state;
         self.transitions.push(json!({ "status": state, "at": time(at) }));
     }
 
-    /// The reference of the arguments after so many changes.
-    fn input(&self, version: usize) -> String {
+    /// Returns the reference of the arguments after a number of changes.
+    fn input_ref(&self, version: usize) -> String {
         format!("{}/input/{version}", self.id)
     }
 
-    /// Remembers the sensitive values of arguments, so that no text that repeats them stands in a record.
-    fn hide(&mut self, arguments: impl FnOnce(&Self) -> Value, shown: &Shown) {
+    /// Adds the sensitive values of arguments to the call's redactor, so that records mask them wherever they are repeated.
+    fn hide(&mut self, arguments: impl FnOnce(&Self) -> Value, redactor: &Redactor) {
         let Some(tool) = self.tool.as_ref().filter(|tool| !tool.sensitive.is_empty()) else { return };
-        let shown = self.own.as_deref().unwrap_or(shown);
-        self.own = Some(Arc::new(shown.without(&tool.sensitive, &arguments(self))));
+        let redactor = self.redactor.as_deref().unwrap_or(redactor);
+        self.redactor = Some(Arc::new(redactor.without(&tool.sensitive, &arguments(self))));
     }
 
     fn tool_id(&self) -> String {
         self.tool.as_ref().map_or_else(|| format!("unknown:{}", self.name), |tool| tool.id.clone())
     }
 
-    fn event(&mut self, kind: EventType, at: SystemTime, data: Value) -> Line {
+    fn event(&mut self, kind: EventType, at: SystemTime, data: Value) -> Record {
         self.events += 1;
         let event = record(json!({
             "event_id": format!("{}/event/{}", self.id, self.events),
             "event_type": kind,
-            "source": super::PRODUCER,
+            "source": PRODUCER,
             "subject": self.id,
             "time": time(at),
             "invocation_id": self.id,
             "tool_id": self.tool.as_ref().map(|tool| &tool.id),
             "data": data,
         }));
-        (Kind::Event, event)
+        (RecordKind::Event, event)
     }
 
-    fn progress(&mut self, status: &str, at: SystemTime, more: Value) -> Line {
+    fn progress(&mut self, status: &str, at: SystemTime, more: Value) -> Record {
         self.progress += 1;
         let elapsed = at.duration_since(self.created).unwrap_or_default().as_millis();
         let mut progress = record(json!({
@@ -232,19 +234,19 @@ impl Call {
         if let (Value::Object(progress), Value::Object(more)) = (&mut progress, more) {
             progress.extend(more);
         }
-        (Kind::Progress, progress)
+        (RecordKind::Progress, progress)
     }
 
-    fn hooked(&mut self, hooked: &Hooked<'_>, at: SystemTime, shown: &Shown) -> Vec<Line> {
+    fn hooked(&mut self, hooked: &Hooked<'_>, at: SystemTime, redactor: &Redactor) -> Vec<Record> {
         let (running, hook_event, event) = match hooked.moment {
-            Moment::Before => (State::PreHooksRunning, "pre_tool_use", EventType::HookedBefore),
-            Moment::After => (State::PostHooksRunning, "post_tool_use", EventType::HookedAfter),
+            Moment::Before => (State::PreHooksRunning, "pre_tool_use", EventType::PreHookCompleted),
+            Moment::After => (State::PostHooksRunning, "post_tool_use", EventType::PostHookCompleted),
         };
         if self.state != running {
-            self.turn(running, at);
+            self.enter(running, at);
         }
         let id = format!("{}/hook/{}", self.id, self.hooks.len() + 1);
-        let reason = hooked.reason.map(|reason| shown.text(reason).text);
+        let reason = hooked.reason.map(|reason| redactor.text(reason).text);
         let stops = matches!(hooked.said, "block" | "failed");
         let behavior = match (hooked.moment, hooked.said) {
             (Moment::Before, "allow") => Some("allow"),
@@ -263,20 +265,21 @@ impl Call {
             "ended_at": time(at),
         }));
         self.hooks.push(id.clone());
-        let mut lines = vec![self.event(event, at, json!({ "hook_id": id, "name": hooked.hook, "said": hooked.said }))];
+        let mut records =
+            vec![self.event(event, at, json!({ "hook_id": id, "name": hooked.hook, "said": hooked.said }))];
         match hooked.moment {
-            Moment::Before => lines.push((Kind::Hook, hook)),
-            Moment::After => self.heard_after.push(hook),
+            Moment::Before => records.push((RecordKind::Hook, hook)),
+            Moment::After => self.post_hooks.push(hook),
         }
         if stops && hooked.moment == Moment::After {
             self.withheld = true;
-            lines.push(self.event(EventType::Redacted, at, json!({ "hook_id": id })));
+            records.push(self.event(EventType::Redacted, at, json!({ "hook_id": id })));
         }
-        lines
+        records
     }
 
-    fn mutated(&mut self, mutation: &Mutation, at: SystemTime, shown: &Shown) -> Line {
-        let (from, to) = (self.input(self.version), self.input(self.version + 1));
+    fn mutated(&mut self, mutation: &Mutation, at: SystemTime, redactor: &Redactor) -> Record {
+        let (from, to) = (self.input_ref(self.version), self.input_ref(self.version + 1));
         self.version += 1;
         self.mutations += 1;
         let mutated = record(json!({
@@ -289,16 +292,16 @@ impl Call {
             "from_input_ref": from,
             "to_input_ref": to,
             "changed_fields": mutation.fields,
-            "reason": mutation.reason.as_ref().map(|reason| shown.text(reason).text),
+            "reason": mutation.reason.as_ref().map(|reason| redactor.text(reason).text),
             "created_at": time(at),
         }));
-        (Kind::InputMutation, mutated)
+        (RecordKind::InputMutation, mutated)
     }
 
-    fn decided(&mut self, decision: &Decision, at: SystemTime, shown: &Shown) -> Line {
+    fn decided(&mut self, decision: &Decision, at: SystemTime, redactor: &Redactor) -> Record {
         let id = format!("{}/decision/{}", self.id, self.decisions.len() + 1);
         let (source, kind) = authority(decision.reason);
-        let rests_on = decision.rests_on.as_ref().map(|rests_on| shown.text(rests_on).text);
+        let rests_on = decision.rests_on.as_ref().map(|rests_on| redactor.text(rests_on).text);
         let decided = record(json!({
             "decision_id": id,
             "invocation_id": self.id,
@@ -311,20 +314,20 @@ impl Call {
             "decided_at": time(at),
         }));
         self.decisions.push(id);
-        (Kind::PermissionDecision, decided)
+        (RecordKind::PermissionDecision, decided)
     }
 
-    fn persisted(&mut self, persisted: &Persisted, at: SystemTime) -> Vec<Line> {
+    fn persisted(&mut self, persisted: &Persisted, at: SystemTime) -> Vec<Record> {
         let id = format!("{}/persistence", self.id);
-        // An operator may have named fewer.
-        let most = self.tool.as_ref().map(|tool| tool.interface.result.max_inline_chars.value);
+        // The operator's limit may be lower.
+        let limit = self.tool.as_ref().map(|tool| tool.interface.result.max_inline_chars.value);
         let data = json!({ "decision_id": id, "strategy": persisted.strategy, "bytes": persisted.bytes });
         let decided = record(json!({
             "decision_id": id,
             "invocation_id": self.id,
             "result_id": self.result_id(),
             "strategy": persisted.strategy,
-            "threshold": most.map(|most| json!({ "at_most_chars": most })),
+            "threshold": limit.map(|limit| json!({ "at_most_chars": limit })),
             "original_size_bytes": persisted.bytes,
             "preview_size_bytes": persisted.shown_bytes,
             "persisted_ref": persisted.reference.as_ref().map(|reference| json!({ "ref": reference, "kind": "toolcrib-result" })),
@@ -333,7 +336,7 @@ impl Call {
             "created_at": time(at),
         }));
         self.persistence = Some(id);
-        vec![(Kind::ResultPersistence, decided), self.event(EventType::Persisted, at, data)]
+        vec![(RecordKind::ResultPersistence, decided), self.event(EventType::Persisted, at, data)]
     }
 
     fn result_id(&self) -> String {
@@ -341,7 +344,7 @@ impl Call {
     }
 }
 
-impl Known {
+impl ToolFacts {
     fn new(tool: &Tool) -> Self {
         Self {
             id: tool_id(tool),

@@ -1,45 +1,49 @@
-//! Tools and hooks that a script defines while it runs: the fields of an artifact as JSON. They ask for what their maker
-//! asks for, never for more, and a field that nobody knows is an error, for there is nobody to warn.
+//! Tools and hooks that a script defines while it runs, as JSON with the fields of a Markdown file. They request the
+//! capabilities of the defining tool, never more. An unknown field is an error, since nobody would see a warning.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::source::Severity;
-use crate::source::diagnostics::{Diagnostics, nearest};
-use crate::tool::{Body, Format, LimitRequest, Origin, ScriptedHook, Tool};
+use crate::source::diagnostics::Diagnostics;
+use crate::source::suggestion::nearest;
+use crate::tool::{Body, LimitRequest, Origin, ScriptedHook, Tool};
 
 use super::entry::Entry;
 use super::node::Node;
+use super::origin;
 use super::script::Lines;
 
-const TOOL: [&str; 5] = ["name", "description", "parameters", "script", "timeout_ms"];
-const HOOK: [&str; 7] = ["name", "description", "event", "priority", "when", "script", "timeout_ms"];
+/// Fields of a tool.
+const TOOL_FIELDS: [&str; 5] = ["name", "description", "parameters", "script", "timeout_ms"];
+/// Fields of a hook.
+const HOOK_FIELDS: [&str; 7] = ["name", "description", "event", "priority", "when", "script", "timeout_ms"];
 
-/// The tool that a script defines.
+/// Reads the tool that a script of `maker` defines.
 ///
 /// # Errors
 ///
-/// What is wrong with the definition, in the words for an artifact.
+/// The first fault of the definition, in the words for a Markdown file.
 pub(crate) fn defined_tool(definition: &Value, maker: &Tool) -> Result<Tool, String> {
-    let (entry, mut report) = entry("tool", definition, &TOOL, maker)?;
-    let found = entry.and_then(|entry| entry.tool(&Lines::of(""), &mut report));
-    let tool = sound(found, report)?.value;
+    let (entry, mut report) = entry("tool", definition, &TOOL_FIELDS, maker)?;
+    let tool = entry.and_then(|entry| entry.tool(&Lines::of(""), &mut report));
+    let tool = sound(tool, report)?.value;
     match tool.body {
-        Body::Script(_) => Ok(of_maker(tool, maker)),
-        // Nobody else will bring what it does.
+        Body::Script(_) => Ok(limited_by(tool, maker)),
+        // No handler can be registered for it later.
         _ => Err(format!("tool {:?}: script is required", tool.name)),
     }
 }
 
-/// The hook that a script defines.
+/// Reads the hook that a script of `maker` defines.
 ///
 /// # Errors
 ///
-/// What is wrong with the definition, in the words for an artifact.
+/// The first fault of the definition, in the words for a Markdown file.
 pub(crate) fn defined_hook(definition: &Value, maker: &Tool) -> Result<ScriptedHook, String> {
-    let (entry, mut report) = entry("hook", definition, &HOOK, maker)?;
-    let found = entry.and_then(|entry| entry.hook(&Lines::of(""), &mut report));
-    let hook = sound(found, report)?.value;
-    Ok(ScriptedHook { tool: of_maker(hook.tool, maker), ..hook })
+    let (entry, mut report) = entry("hook", definition, &HOOK_FIELDS, maker)?;
+    let hook = entry.and_then(|entry| entry.hook(&Lines::of(""), &mut report));
+    let hook = sound(hook, report)?.value;
+    Ok(ScriptedHook { tool: limited_by(hook.tool, maker), ..hook })
 }
 
 fn entry(noun: &str, definition: &Value, known: &[&str], maker: &Tool) -> Result<(Option<Entry>, Diagnostics), String> {
@@ -48,28 +52,22 @@ fn entry(noun: &str, definition: &Value, known: &[&str], maker: &Tool) -> Result
         let hint = nearest(key, known.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
         return Err(format!("{noun}: unknown field `{key}`{}", hint.unwrap_or_default()));
     }
-    let origin = Origin {
-        format: Format::Markdown,
-        path: maker.origin.path.clone(),
-        index: None,
-        text: Some(definition.to_string().into()),
-        unknown: Map::new(),
-    };
+    let origin = Origin { text: Some(definition.to_string().into()), ..origin(maker.origin.path.clone()) };
     let mut report = Diagnostics::new(&maker.origin.path);
     Ok((Entry::of_node(noun.to_owned(), Node::from(definition), origin, &mut report), report))
 }
 
-/// What was read, where nothing was wrong with it.
-fn sound<T>(found: Option<T>, report: Diagnostics) -> Result<T, String> {
-    let mut problems = report.problems.into_iter().map(|noted| noted.problem);
+/// Returns the definition, unless it has an error.
+fn sound<T>(definition: Option<T>, report: Diagnostics) -> Result<T, String> {
+    let mut problems = report.problems.into_iter().map(|scoped| scoped.problem);
     match problems.find(|problem| problem.severity == Severity::Error) {
         Some(error) => Err(error.message),
-        None => found.ok_or_else(|| "the definition says nothing".to_owned()),
+        None => definition.ok_or_else(|| "the definition says nothing".to_owned()),
     }
 }
 
-/// With what its maker asks for, and no more time than that has.
-fn of_maker(tool: Tool, maker: &Tool) -> Tool {
+/// Gives a tool the capabilities and limits of its maker, with the shorter of both deadlines.
+fn limited_by(tool: Tool, maker: &Tool) -> Tool {
     let deadlines = tool.limits.deadline.into_iter().chain(maker.limits.deadline);
     let limits = LimitRequest { deadline: deadlines.min(), ..maker.limits };
     Tool { requested: maker.requested.clone(), limits, ..tool }

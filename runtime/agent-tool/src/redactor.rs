@@ -1,62 +1,62 @@
-//! EventKind of a call may stand in a record: the operator's masks are laid over everything that comes from outside, and what
-//! is long is cut, with its size and digest told.
+//! Redaction of text from outside the host: the operator's redactions, sensitive arguments, and truncation of long text.
 
 use serde_json::{Value, json};
+use toolcrib::Tool;
+use toolcrib::audit::Redactions;
+use toolcrib::source::digest;
+use toolcrib::tool::mask_arguments;
 
-use crate::audit::Redactions;
-use crate::source::digest;
-use crate::tool::{Tool, masked};
-
-/// The longest text or value that stands in a record whole, in bytes.
+/// Maximum size of a text or value in a record, in bytes.
 const MAX_BYTES: usize = 64 << 10;
-/// EventKind stands in its place of one that is longer.
+/// Size of the preview of a longer one, in bytes.
 const PREVIEW: usize = 2 << 10;
-/// Stands in the place of a sensitive value that somebody repeats.
+/// Replacement of a repeated sensitive value.
 const MASK: &str = "***";
-/// The shortest secret that is masked where it is repeated, in characters: masking a shorter one would garble every text.
+/// Minimum length of a sensitive value that is masked where it is repeated, in characters. Masking shorter ones would garble
+/// every text.
 const MIN_SECRET_LEN: usize = 4;
-/// The most sensitive values of a call that are looked for; where there are more, every text of it is masked.
+/// Maximum number of sensitive values of a call that are searched for. Beyond it, every text of the call is masked.
 const MAX_SECRETS: usize = 64;
-/// The most characters of a name or an identifier from outside.
+/// Maximum length of a name or identifier from outside, in characters.
 const MAX_WORD_LEN: usize = 256;
 
-/// EventKind is masked: what the operator says, and for one call what its tool marks as sensitive.
+/// Redactions by the operator, and of the sensitive arguments of one call.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Shown {
+pub(super) struct Redactor {
     pub(super) redactions: Redactions,
-    /// The names of sensitive arguments.
+    /// Names of sensitive arguments.
     names: Vec<String>,
-    /// Their values, wherever somebody repeats them.
-    secrets: Vec<String>,
+    /// Values of sensitive arguments.
+    values: Vec<String>,
 }
 
-/// A text as it may be shown.
+/// Redacted text.
 pub(super) struct Text {
     pub(super) text: String,
-    /// Whether a mask lies over a part of it.
+    /// `true` if a part is masked.
     pub(super) masked: bool,
-    /// Where it was cut: its bytes and its digest before.
+    /// Size and digest of the whole text, if it was truncated.
     pub(super) cut: Option<(usize, String)>,
 }
 
-impl Shown {
-    /// The same for a call with these arguments, those of these names sensitive.
+impl Redactor {
+    /// Returns a redactor that also masks the arguments of these names, and their values.
     pub(super) fn without(&self, names: &[String], arguments: &Value) -> Self {
-        let mut shown = self.clone();
-        shown.names = names.to_vec();
-        let long_enough = |secret: &String| secret.chars().count() >= MIN_SECRET_LEN;
-        shown.secrets.extend(secrets(arguments, names).into_iter().filter(long_enough));
-        shown.secrets.sort_unstable();
-        shown.secrets.dedup();
-        shown
+        let mut redactor = self.clone();
+        redactor.names = names.to_vec();
+        let long_enough = |value: &String| value.chars().count() >= MIN_SECRET_LEN;
+        redactor.values.extend(sensitive_values(arguments, names).into_iter().filter(long_enough));
+        redactor.values.sort_unstable();
+        redactor.values.dedup();
+        redactor
     }
 
-    /// A name or an identifier.
+    /// Redacts a name or an identifier.
     pub(super) fn word(&self, word: &str) -> String {
         self.masked(Value::String(word.chars().take(MAX_WORD_LEN).collect())).as_str().unwrap_or_default().to_owned()
     }
 
-    /// A value; in the place of a long one, its beginning as text.
+    /// Redacts a value. A long one becomes its size, its digest and a preview.
     pub(super) fn value(&self, value: &Value) -> Value {
         let value = self.masked(value.clone());
         let text = value.to_string();
@@ -66,7 +66,7 @@ impl Shown {
         }
     }
 
-    /// A text. Where it is JSON, masks are laid over its strings, so that it stays JSON.
+    /// Redacts a text. In JSON the strings are masked, so that it stays JSON.
     pub(super) fn text(&self, text: &str) -> Text {
         let is_open = self.redactions.is_empty() && self.names.is_empty();
         let masked = match serde_json::from_str::<Value>(text) {
@@ -86,19 +86,20 @@ impl Shown {
     fn masked(&self, mut value: Value) -> Value {
         self.redactions.mask(&mut value);
         if !self.names.is_empty() {
-            value = masked(&value, &self.names);
+            value = mask_arguments(&value, &self.names);
             self.replace(&mut value);
         }
         value
     }
 
+    /// Masks sensitive values in the strings of a value.
     fn replace(&self, value: &mut Value) {
         match value {
-            // To look for so many would take longer than the call.
-            Value::String(text) if self.secrets.len() > MAX_SECRETS => MASK.clone_into(text),
+            // Searching for so many would take longer than the call.
+            Value::String(text) if self.values.len() > MAX_SECRETS => MASK.clone_into(text),
             Value::String(text) => {
-                for secret in self.secrets.iter().filter(|secret| text.contains(*secret)).collect::<Vec<_>>() {
-                    *text = text.replace(secret, MASK);
+                for value in self.values.iter().filter(|value| text.contains(*value)).collect::<Vec<_>>() {
+                    *text = text.replace(value, MASK);
                 }
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.replace(item)),
@@ -108,15 +109,15 @@ impl Shown {
     }
 }
 
-/// The texts in the members of these names, at any depth.
-fn secrets(value: &Value, names: &[String]) -> Vec<String> {
+/// Returns the texts in the members of these names, at any depth.
+fn sensitive_values(value: &Value, names: &[String]) -> Vec<String> {
     match value {
-        Value::Array(items) => items.iter().flat_map(|item| secrets(item, names)).collect(),
+        Value::Array(items) => items.iter().flat_map(|item| sensitive_values(item, names)).collect(),
         Value::Object(fields) => {
             let is_hidden = |name: &String| names.iter().any(|hidden| hidden == name || hidden == Tool::ANY_NAME);
             let of = |(name, value): (&String, &Value)| match is_hidden(name) {
                 true => leaves(value),
-                false => secrets(value, names),
+                false => sensitive_values(value, names),
             };
             fields.iter().flat_map(of).collect()
         }
@@ -148,42 +149,42 @@ mod tests {
 
     #[test]
     fn a_long_text_is_cut_after_it_was_masked() {
-        let mut shown = Shown::default();
-        shown.redactions.add_literal(["secret".to_owned()]);
+        let mut redactor = Redactor::default();
+        redactor.redactions.add_literal(["secret".to_owned()]);
         let text = format!("{}secret{}", "x".repeat(PREVIEW - 3), "y".repeat(MAX_BYTES));
-        let told = shown.text(&text);
+        let told = redactor.text(&text);
         assert!(told.masked && told.text.len() <= PREVIEW && !told.text.contains("sec"), "{}", told.text);
         assert!(told.cut.is_some_and(|(bytes, digest)| bytes > MAX_BYTES && digest.starts_with("sha256:")));
     }
 
     #[test]
     fn json_stays_json_under_a_mask() {
-        let mut shown = Shown::default();
-        shown.redactions.add_literal(["a\"b".to_owned()]);
-        let told = shown.text(r#"{"key":"a\"b"}"#);
+        let mut redactor = Redactor::default();
+        redactor.redactions.add_literal(["a\"b".to_owned()]);
+        let told = redactor.text(r#"{"key":"a\"b"}"#);
         assert_eq!(told.text, r#"{"key":"***REDACTED***"}"#);
-        assert!(!shown.text("{\"key\": 1}").masked, "what no mask touches stays as it was written");
+        assert!(!redactor.text("{\"key\": 1}").masked, "what no mask touches stays as it was written");
     }
 
     #[test]
     fn a_sensitive_value_is_masked_by_its_name_and_wherever_it_is_repeated() {
         let names = ["token".to_owned()];
-        let shown = Shown::default().without(&names, &json!({ "token": ["hunter22", 4711], "user": "ada" }));
-        let told = shown.text(r#"{"user":"ada","token":1,"log":"hunter22 at 4711"}"#);
+        let redactor = Redactor::default().without(&names, &json!({ "token": ["hunter22", 4711], "user": "ada" }));
+        let told = redactor.text(r#"{"user":"ada","token":1,"log":"hunter22 at 4711"}"#);
         assert_eq!(told.text, r#"{"user":"ada","token":"***","log":"*** at ***"}"#);
-        assert_eq!(shown.text("no hunter22 here").text, "no *** here");
+        assert_eq!(redactor.text("no hunter22 here").text, "no *** here");
     }
 
     #[test]
     fn a_long_value_is_told_by_its_beginning() {
-        let told = Shown::default().value(&json!({ "text": "é".repeat(MAX_BYTES) }));
+        let told = Redactor::default().value(&json!({ "text": "é".repeat(MAX_BYTES) }));
         assert_eq!((&told["cut"], told["preview"].as_str().map(str::len)), (&json!(true), Some(PREVIEW - 1)));
     }
 
     #[test]
     fn of_too_many_sensitive_values_no_text_is_shown() {
         let arguments = |count: usize| json!({"key": (0..count).map(|n| format!("secret {n:04}")).collect::<Vec<_>>()});
-        let shown = |count: usize| Shown::default().without(&["key".to_owned()], &arguments(count));
+        let shown = |count: usize| Redactor::default().without(&["key".to_owned()], &arguments(count));
         assert_eq!(shown(MAX_SECRETS).value(&json!("a plain text")), json!("a plain text"));
         assert_eq!(shown(MAX_SECRETS + 1).value(&json!("a plain text")), json!(MASK));
     }

@@ -1,26 +1,27 @@
-//! The last records of a call: its result, and the invocation as a whole.
+//! Last records of a call: its result, and the invocation as a whole.
 
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
+use toolcrib::call::{ToolResult, Written};
+use toolcrib::source::digest;
+use toolcrib::tool::Use;
+use toolcrib::{Outcome, ToolError};
 
-use crate::agent_tool::shown::Shown;
-use crate::agent_tool::word::{Circumstances, End, EventType, State};
-use crate::agent_tool::writer::Kind;
-use crate::agent_tool::{PRODUCER, SCHEDULER, compact, record, time};
-use crate::call::{ToolResult, Written};
-use crate::error::{Outcome, ToolError};
-use crate::source::digest;
-use crate::tool::Use;
+use crate::redactor::Redactor;
+use crate::vocabulary::{Circumstances, End, EventType, State};
+use crate::writer::RecordKind;
+use crate::{PRODUCER, SCHEDULER, compact, record, time};
 
-use super::{Call, Line};
+use super::{Invocation, Record};
 
-/// EventKind the host says of a call that the failure of another has ended.
+/// Part of the host's message for a call that ended because another call of its step failed.
 const BY_SIBLING: &str = "failed, and this call";
 
-impl Call {
-    pub(super) fn ended(&mut self, result: &ToolResult, at: SystemTime, shown: &Shown) -> Vec<Line> {
-        // No tool's own words are in an error of this outcome.
+impl Invocation {
+    /// Returns the records of the end of the call.
+    pub(super) fn ended(&mut self, result: &ToolResult, at: SystemTime, redactor: &Redactor) -> Vec<Record> {
+        // The message of a cancelled call is the host's own.
         let by_sibling = |error: &ToolError| error.outcome == Outcome::Cancelled && error.message.contains(BY_SIBLING);
         let circumstances = Circumstances {
             found: self.tool.is_some(),
@@ -30,13 +31,13 @@ impl Call {
             decision: result.receipt.decision.as_ref(),
         };
         let end = End::of(result.receipt.outcome, &circumstances);
-        self.turn(end.state, at);
-        let mut lines = vec![self.result(result, &end, at, shown)];
-        for mut hook in std::mem::take(&mut self.heard_after) {
+        self.enter(end.state, at);
+        let mut records = vec![self.result(result, &end, at, redactor)];
+        for mut hook in std::mem::take(&mut self.post_hooks) {
             if result.receipt.written.is_none() {
                 hook["hook_event"] = json!("post_tool_use_failure");
             }
-            lines.push((Kind::Hook, hook));
+            records.push((RecordKind::Hook, hook));
         }
         if self.started.is_some() {
             let (status, more) = match end.state {
@@ -44,31 +45,31 @@ impl Call {
                 State::Canceled => ("canceled", Value::Null),
                 _ => ("failed", Value::Null),
             };
-            lines.push(self.progress(status, at, more));
+            records.push(self.progress(status, at, more));
         }
         let data = json!({ "result_id": self.result_id(), "status": end.status });
-        lines.push(self.event(EventType::ResultCreated, at, data));
-        lines.push(self.event(end.event(), at, json!({ "outcome": result.receipt.outcome })));
-        lines.push(self.invocation(Some((result, at)), shown));
-        lines
+        records.push(self.event(EventType::ResultCreated, at, data));
+        records.push(self.event(end.event(), at, json!({ "outcome": result.receipt.outcome })));
+        records.push(self.invocation(Some((result, at)), redactor));
+        records
     }
 
-    fn result(&self, result: &ToolResult, end: &End, at: SystemTime, shown: &Shown) -> Line {
+    fn result(&self, result: &ToolResult, end: &End, at: SystemTime, redactor: &Redactor) -> Record {
         let content = result.content();
-        let told = shown.text(&content);
-        // A preview is the host's word, and half a value is none.
-        let is_whole = told.cut.is_none() && result.receipt.persisted.is_none();
-        let structured = is_whole.then(|| serde_json::from_str::<Value>(&told.text).ok()).flatten();
+        let text = redactor.text(&content);
+        // Neither a preview by the host nor a truncated text is the tool's value.
+        let is_whole = text.cut.is_none() && result.receipt.persisted.is_none();
+        let structured = is_whole.then(|| serde_json::from_str::<Value>(&text.text).ok()).flatten();
         let structured = structured.filter(|value| value.is_object() || value.is_array());
         let error = end.error.map(|(class, help)| {
             json!({
                 "error_code": result.receipt.outcome,
                 "error_class": class,
-                "message": result.outcome.as_ref().err().map(|error| shown.text(&error.message).text),
+                "message": result.outcome.as_ref().err().map(|error| redactor.text(&error.message).text),
                 "recoverability": help,
             })
         });
-        let (bytes, digest) = told.cut.unzip();
+        let (bytes, digest) = text.cut.unzip();
         let answered = result.outcome.as_ref().ok().and(structured.as_ref());
         let named = |field: &str| answered.and_then(|answer| answer.get(field)).filter(|refs| is_refs(refs)).cloned();
         let mut artifacts = self.touched(result, |r#use| r#use == Use::Write);
@@ -77,16 +78,16 @@ impl Call {
         resources.extend(named("resource_refs").and_then(|refs| refs.as_array().cloned()).unwrap_or_default());
         let kept = result.receipt.persisted.as_ref().and_then(|persisted| persisted.reference.as_ref());
         resources.extend(kept.map(|reference| json!({ "kind": "toolcrib-result", "ref": reference })));
-        let masked = told.masked || self.withheld;
-        let line = record(json!({
+        let masked = text.masked || self.withheld;
+        let record = record(json!({
             "result_id": self.result_id(),
             "invocation_id": self.id,
             "status": end.status,
             "is_error": result.is_error(),
-            "model_facing_content": [compact(json!({ "type": "text", "text": told.text, "cut": bytes.map(|_| true), "bytes": bytes, "digest": digest }))],
+            "model_facing_content": [compact(json!({ "type": "text", "text": text.text, "cut": bytes.map(|_| true), "bytes": bytes, "digest": digest }))],
             "structured_content": structured,
-            "ui_facing_summary": result.display.as_ref().map(|line| shown.text(line).text),
-            "transcript_search_text": result.transcript.as_ref().map(|words| shown.text(words).text),
+            "ui_facing_summary": result.display.as_ref().map(|line| redactor.text(line).text),
+            "transcript_search_text": result.transcript.as_ref().map(|words| redactor.text(words).text),
             "written": result.receipt.written,
             "summary": match result.receipt.written {
                 Some(Written::Empty) => Some("the tool did its work and had nothing to say"),
@@ -110,10 +111,10 @@ impl Call {
             "error": error,
             "created_at": time(at),
         }));
-        (Kind::Result, line)
+        (RecordKind::Result, record)
     }
 
-    /// The files and hosts that the arguments of a call that succeeded name, as the tool's record says what they are.
+    /// Returns the files and hosts in the arguments of a successful call, by the resources that the tool declares.
     fn touched(&self, result: &ToolResult, such: impl Fn(Use) -> bool) -> Vec<Value> {
         let (Some(tool), Some((input, _)), false) = (&self.tool, &self.inputs.call, result.is_error()) else {
             return Vec::new();
@@ -129,15 +130,16 @@ impl Call {
         named.collect()
     }
 
-    pub(super) fn invocation(&self, end: Option<(&ToolResult, SystemTime)>, shown: &Shown) -> Line {
-        // EventKind a tool marks as sensitive cannot be told from the rest in a text that was not checked.
+    /// Returns the record of the call as a whole.
+    pub(super) fn invocation(&self, end: Option<(&ToolResult, SystemTime)>, redactor: &Redactor) -> Record {
+        // Sensitive values cannot be found in a text that was not validated.
         let is_open = self.tool.as_ref().is_some_and(|tool| tool.sensitive.is_empty());
-        let model = is_open.then(|| shown.text(&self.model));
+        let model = is_open.then(|| redactor.text(&self.model_input));
         let input = |input: &Option<(Value, String)>| input.clone().unzip();
         let (observable, observable_ref) = input(&self.inputs.observable);
         let (permission, permission_ref) = input(&self.inputs.permission);
         let (call, call_ref) = input(&self.inputs.call);
-        let line = record(json!({
+        let record = record(json!({
             "invocation_id": self.id,
             "tool_id": self.tool_id(),
             "name": self.name,
@@ -145,9 +147,9 @@ impl Call {
             "native_ids": self.tool.as_ref().and_then(|tool| tool.native_ids.as_ref()),
             "status": self.state,
             "model_input": model.map(|model| model.text),
-            "model_input_ref": self.input(0),
-            "model_input_bytes": self.model.len(),
-            "model_input_digest": is_open.then(|| digest(self.model.as_bytes())),
+            "model_input_ref": self.input_ref(0),
+            "model_input_bytes": self.model_input.len(),
+            "model_input_digest": is_open.then(|| digest(self.model_input.as_bytes())),
             "observable_input": observable,
             "observable_input_ref": observable_ref,
             "permission_input": permission,
@@ -165,11 +167,11 @@ impl Call {
             "started_at": self.started.map(time),
             "ended_at": end.map(|(_, at)| time(at)),
         }));
-        (Kind::Invocation, line)
+        (RecordKind::Invocation, record)
     }
 }
 
-/// EventKind proves the end of a call: its line in the audit log, its receipt, and the program that ran.
+/// Returns references to the evidence of a call: its line in the audit log, its receipt, and the program that ran.
 fn evidence(result: &ToolResult) -> Vec<String> {
     let receipt = serde_json::to_string(&result.receipt).unwrap_or_default();
     let mut refs =
@@ -178,7 +180,7 @@ fn evidence(result: &ToolResult) -> Vec<String> {
     refs
 }
 
-/// Whether a tool's answer names references as the records do: an array of objects.
+/// Returns `true` for an array of objects, the form of references in records.
 fn is_refs(value: &Value) -> bool {
     value.as_array().is_some_and(|refs| refs.iter().all(Value::is_object))
 }

@@ -1,117 +1,116 @@
-//! The words of the records: of what the standard lists, that which can happen here. It lists 20 states of an
-//! invocation, 11 statuses of a result, 22 classes of errors and 27 types of events; the rest has no place in this
-//! runtime: no call asks its caller for more input, gives a part of its answer, or runs in the background.
+//! Vocabularies of the records, as far as they apply here. The standard lists 20 states of an invocation, 11 statuses of a
+//! result, 22 classes of errors and 27 types of events; the others do not occur in this runtime, since no call asks its
+//! caller for more input, returns partial results, or runs in the background.
 
 use serde::Serialize;
+use toolcrib::Outcome;
+use toolcrib::call::{Decision, Reason};
 
-use crate::call::{Decision, Reason};
-use crate::error::Outcome;
-
-/// Where an invocation stands. Those from [`State::Denied`] on may be its last.
+/// State of an invocation. The states from [`State::Denied`] on can be its last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// A door has handed it in.
+    /// Received from a front end.
     Planned,
-    /// Its tool was found.
+    /// Tool found.
     Selected,
-    /// Its arguments fit the schema, and its values the rules.
+    /// Arguments valid by the schema and by the rules over values.
     ArgumentsReady,
-    /// Hooks are heard before it runs.
+    /// Hooks run before the tool.
     PreHooksRunning,
-    /// A person is being asked.
+    /// Waiting for a person's decision.
     AwaitingApproval,
-    /// It may run: nothing speaks against it, or a rule or a person agreed.
+    /// Allowed by default, by a rule or by a person.
     Approved,
-    /// It waits for its turn.
+    /// Waiting for its turn.
     Queued,
-    /// The tool runs.
+    /// Tool running.
     Running,
-    /// Hooks are heard about the answer.
+    /// Hooks run after the tool.
     PostHooksRunning,
-    /// A rule, the grant, the tool's own record or a person refused it.
+    /// Refused by a rule, the grant, the tool's own definition or a person.
     Denied,
-    /// Its arguments were wrong; the tool was not started.
+    /// Arguments invalid; the tool was not started.
     ValidationFailed,
-    /// It was not run, or not told, for another reason: a hook, too many calls, a schema that was not loaded, no log.
+    /// Not run, or its answer withheld, for another reason: a hook, too many calls, a schema that is not loaded, no audit log.
     Blocked,
-    /// The tool answered.
+    /// Tool answered.
     Succeeded,
-    /// There is no such tool, or it ran and gave no answer.
+    /// Unknown tool, or no answer.
     Failed,
-    /// The caller went away, or a call of its step failed.
+    /// Caller gone, or another call of the step failed.
     Canceled,
-    /// Its deadline passed.
+    /// Deadline exceeded.
     TimedOut,
 }
 
-/// How an invocation ended, as its result says.
+/// Status of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// The tool answered.
+    /// Tool answered.
     Succeeded,
-    /// There is no answer.
+    /// No answer.
     Failed,
-    /// A rule, the grant, the tool's own record or a hook refused the call.
+    /// Call refused by a rule, the grant, the tool's own definition or a hook.
     Denied,
-    /// A person refused the call, or there was nobody to ask.
+    /// Call refused by a person, or no person available to ask.
     Rejected,
-    /// The tool answered, and a hook withheld it.
+    /// Answer withheld by a hook.
     Redacted,
-    /// The answer was larger than its cap.
+    /// Answer larger than its limit.
     TooLarge,
-    /// The caller went away.
+    /// Caller gone.
     Canceled,
-    /// The deadline passed.
+    /// Deadline exceeded.
     TimedOut,
-    /// The tool was not started, because another call of its step failed: the result was made without it.
+    /// Tool not started because another call of the step failed; the host made the result.
     SyntheticError,
 }
 
-/// EventKind kind of error a result holds.
+/// Class of the error in a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
-    /// No tool has this name.
+    /// Unknown tool name.
     UnknownTool,
-    /// The arguments break the schema or the rules over values.
+    /// Arguments invalid by the schema or by the rules over values.
     InvalidArguments,
-    /// The model has to search for the tool first.
+    /// Deferred tool that the model has not searched for.
     SchemaNotLoaded,
-    /// The grant or the tool's own record is against it.
+    /// Refused by the grant or by the tool's own definition.
     PermissionDenied,
-    /// The tool has to be set up first.
+    /// Tool not set up.
     SetupRequired,
-    /// The tool is not granted a variable without which it cannot work.
+    /// Required environment variable not granted.
     CredentialMissing,
-    /// A rule of the operator's is against it.
+    /// Refused by a rule of the operator.
     PolicyBlocked,
-    /// A person said no, or there was nobody to ask.
+    /// Refused by a person, or no person available to ask.
     ApprovalRejected,
-    /// A hook blocked the call, or failed.
+    /// Call blocked by a hook, or a hook failed.
     HookBlocked,
-    /// A hook withheld the answer.
+    /// Answer withheld by a hook.
     ResultRedacted,
-    /// The guest wanted more than its limits: memory, stack, fuel, handles or requests.
+    /// Limit of the sandbox exceeded: memory, stack, fuel, handles or requests.
     SandboxViolation,
-    /// The deadline passed.
+    /// Deadline exceeded.
     Timeout,
-    /// Too many calls wait already.
+    /// Too many waiting calls.
     RateLimited,
-    /// The program or the audit log cannot be used, or the far side of a request failed.
+    /// Program or audit log unavailable, or a remote host failed.
     DependencyUnavailable,
-    /// The tool failed, or broke its contract.
+    /// Tool failed, or violated its contract.
     ExecutionFailed,
-    /// The answer was larger than its cap.
+    /// Answer larger than its limit.
     ResultTooLarge,
-    /// Another call of its step failed.
+    /// Another call of the step failed.
     SiblingCanceled,
-    /// The caller went away.
+    /// Caller gone.
     Canceled,
 }
 
-/// EventKind could help a call that failed.
+/// Remedy for a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recoverability {
@@ -125,81 +124,83 @@ pub enum Recoverability {
     DiscoverFirst,
     /// The same call again, later.
     Retry,
-    /// Nothing that the model can do.
+    /// No remedy by the model.
     None,
 }
 
-/// EventKind an event tells of.
+/// Type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum EventType {
-    /// A door has handed the call in.
+    /// Call received.
     #[serde(rename = "tool.invocation.planned")]
     Planned,
-    /// Its tool was found.
+    /// Tool found.
     #[serde(rename = "tool.invocation.selected")]
     Selected,
-    /// Its arguments are right.
+    /// Arguments valid.
     #[serde(rename = "tool.invocation.arguments_ready")]
     ArgumentsReady,
-    /// Its arguments were wrong.
+    /// Arguments invalid.
     #[serde(rename = "tool.invocation.validation_failed")]
     ValidationFailed,
-    /// A hook was heard before it ran.
+    /// Hook before the call completed.
     #[serde(rename = "tool.hook.pre.completed")]
-    HookedBefore,
-    /// A hook was heard about its answer.
+    PreHookCompleted,
+    /// Hook after the call completed.
     #[serde(rename = "tool.hook.post.completed")]
-    HookedAfter,
-    /// A person is being asked.
+    PostHookCompleted,
+    /// Person asked for permission.
     #[serde(rename = "tool.permission.requested")]
-    Asked,
-    /// It was decided.
+    PermissionRequested,
+    /// Permission decided.
     #[serde(rename = "tool.permission.decided")]
-    Decided,
-    /// It waits for its turn.
+    PermissionDecided,
+    /// Call queued.
     #[serde(rename = "tool.invocation.queued")]
     Queued,
-    /// The tool starts.
+    /// Tool started.
     #[serde(rename = "tool.invocation.started")]
     Started,
-    /// The tool has written a part of its answer.
+    /// Part of the answer written.
     #[serde(rename = "tool.invocation.progress")]
     Progress,
-    /// The answer was too long to be told whole.
+    /// Answer stored because it is too long for the model.
     #[serde(rename = "tool.result.persisted")]
     Persisted,
-    /// A hook withheld the answer.
+    /// Answer withheld by a hook.
     #[serde(rename = "tool.result.redacted")]
     Redacted,
-    /// There is a result.
+    /// Result created.
     #[serde(rename = "tool.result.created")]
     ResultCreated,
-    /// The call succeeded.
+    /// Call succeeded.
     #[serde(rename = "tool.invocation.succeeded")]
     Succeeded,
-    /// The call failed or was refused.
+    /// Call failed or refused.
     #[serde(rename = "tool.invocation.failed")]
     Failed,
-    /// The caller went away, or a call of its step failed.
+    /// Caller gone, or another call of the step failed.
     #[serde(rename = "tool.invocation.canceled")]
     Canceled,
-    /// The deadline passed.
+    /// Deadline exceeded.
     #[serde(rename = "tool.invocation.timed_out")]
     TimedOut,
 }
 
-/// EventKind is known of a call when it ends, beside its outcome.
+/// Facts about a call at its end, besides its outcome.
 pub(super) struct Circumstances<'a> {
+    /// `true` if the tool was found.
     pub(super) found: bool,
+    /// `true` if the tool was started.
     pub(super) started: bool,
-    /// Whether the tool itself ended as a failure: what was denied then is one of its requests.
+    /// `true` if the tool itself failed, so that a denial is one of its network requests.
     pub(super) failed: bool,
-    /// Whether the failure of another call ended this one.
+    /// `true` if the failure of another call ended this one.
     pub(super) by_sibling: bool,
     pub(super) decision: Option<&'a Decision>,
 }
 
-/// The end of a call in the words of the records.
+/// End of a call in the vocabularies of the standard.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) state: State,
@@ -208,6 +209,7 @@ pub(super) struct End {
 }
 
 impl End {
+    /// Maps an outcome to its end.
     pub(super) fn of(outcome: Outcome, at: &Circumstances<'_>) -> Self {
         use ErrorClass as Class;
         let failed = |class, help| (State::Failed, Status::Failed, Some((class, help)));
@@ -243,7 +245,8 @@ impl End {
             ),
             Outcome::Cancelled => (State::Canceled, Status::Canceled, Some((Class::Canceled, Recoverability::Retry))),
             Outcome::Unlogged => blocked(Class::DependencyUnavailable, Recoverability::None),
-            Outcome::BadResult | Outcome::Trap => failed(Class::ExecutionFailed, Recoverability::None),
+            // A bad result or a trap.
+            _ => failed(Class::ExecutionFailed, Recoverability::None),
         };
         Self { state, status, error }
     }
@@ -279,7 +282,7 @@ impl End {
         }
     }
 
-    /// The last event of the call.
+    /// Returns the type of the call's last event.
     pub(super) fn event(&self) -> EventType {
         match self.state {
             State::Succeeded => EventType::Succeeded,
@@ -291,7 +294,7 @@ impl End {
     }
 }
 
-/// Who has a say in decisions, and the standard's word for how.
+/// Returns the authority behind a decision, and the standard's type of its reason.
 pub(super) fn authority(reason: Reason) -> (&'static str, &'static str) {
     match reason {
         Reason::Rule => ("operator", "rule"),
@@ -300,6 +303,6 @@ pub(super) fn authority(reason: Reason) -> (&'static str, &'static str) {
         Reason::Hook | Reason::HookFailed => ("hook", "hook"),
         Reason::Once | Reason::Session | Reason::Always | Reason::Refused => ("person", "permission_prompt_tool"),
         Reason::Nobody => ("runtime", "mode"),
-        Reason::Default => ("runtime", "other"),
+        _ => ("runtime", "other"),
     }
 }

@@ -1,0 +1,47 @@
+//! All problems of a source, including those of schemas and of contradicting properties, which a load does not look for.
+
+use std::path::Path;
+
+use crate::schema;
+use crate::tool::Tool;
+
+use super::diagnostics::{Diagnostic, Parsed, ScopedDiagnostic, Severity};
+use super::{inference, places, read, tool_diagnostic};
+
+/// Returns every problem of a source, errors and warnings, in the order of the source.
+pub fn check(path: &Path) -> Vec<Diagnostic> {
+    let Parsed { tools, mut problems, .. } = read(path);
+    for tool in &tools {
+        problems.extend(check_schemas(tool));
+        let contradictions = inference::contradictions(tool).into_iter();
+        problems.extend(contradictions.map(|text| tool_diagnostic(tool, Severity::Warning, &text, "/interface")));
+    }
+    places::locate(&mut problems);
+    problems.into_iter().map(|scoped| scoped.problem).collect()
+}
+
+/// Returns every problem of a tool's schemas.
+fn check_schemas(tool: &Tool) -> Vec<ScopedDiagnostic> {
+    let Err(first) = schema::Input::compile(tool) else { return Vec::new() };
+    let schemas = &tool.interface.schemas;
+    let each = [
+        ("", "/schema", &tool.parameters),
+        ("", "/interface/model_input_schema", &schemas.model_input_schema.value),
+        ("output_", "/interface/output_schema", &schemas.output_schema.value),
+    ];
+    // Messages with the part of the entry that each is about.
+    let mut found: Vec<(String, String)> = Vec::new();
+    for (prefix, part, schema) in each {
+        for fault in schema.iter().flat_map(schema::faults) {
+            let message = format!("{prefix}{fault}");
+            // The schema for the model may be that of the arguments.
+            if found.iter().all(|(known, _)| *known != message) {
+                found.push((message, format!("{part}{}", fault.pointer)));
+            }
+        }
+    }
+    if found.iter().all(|(known, _)| *known != first) {
+        found.insert(0, (first, "/schema".to_owned()));
+    }
+    found.into_iter().map(|(message, part)| tool_diagnostic(tool, Severity::Error, &message, &part)).collect()
+}
