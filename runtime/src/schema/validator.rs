@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::{Outcome, ToolError};
-use crate::tool::{Basis, Body, Tool, masked};
+use crate::tool::{Basis, Body, Tool, mask_arguments};
 
 use super::values::Rules;
 use super::{CompiledSchema, bad_arguments};
@@ -85,7 +85,7 @@ impl ToolValidator {
 
     /// Returns the arguments with sensitive values masked.
     pub(crate) fn mask_sensitive(&self, value: &Value) -> Value {
-        masked(value, &self.sensitive)
+        mask_arguments(value, &self.sensitive)
     }
 
     /// Returns `true` if results have a schema.

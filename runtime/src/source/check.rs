@@ -22,7 +22,7 @@ pub fn check(path: &Path) -> Vec<Diagnostic> {
 
 /// Returns every problem of a tool's schemas.
 fn check_schemas(tool: &Tool) -> Vec<ScopedDiagnostic> {
-    let Err(first) = schema::Input::compile(tool) else { return Vec::new() };
+    let Err(first) = schema::ToolValidator::compile(tool) else { return Vec::new() };
     let schemas = &tool.interface.schemas;
     let each = [
         ("", "/schema", &tool.parameters),
@@ -32,7 +32,7 @@ fn check_schemas(tool: &Tool) -> Vec<ScopedDiagnostic> {
     // Messages with the part of the entry that each is about.
     let mut found: Vec<(String, String)> = Vec::new();
     for (prefix, part, schema) in each {
-        for fault in schema.iter().flat_map(schema::faults) {
+        for fault in schema.iter().flat_map(schema::schema_errors) {
             let message = format!("{prefix}{fault}");
             // The schema for the model may be that of the arguments.
             if found.iter().all(|(known, _)| *known != message) {

@@ -145,7 +145,7 @@ pub(super) fn execution(entry: &InventoryEntry<'_>) -> Value {
         "interrupt_behavior": facts.execution.interrupt_behavior.value,
         "limits": compact(json!({
             "memory_bytes": limits.memory,
-            "stack_bytes": Limits::STACK,
+            "stack_bytes": Limits::MAX_STACK,
             "stdout_bytes": limits.stdout,
             "stderr_bytes": limits.stderr,
             "handles": limits.handles,
