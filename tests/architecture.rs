@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module of the library may import only from those before it.
-const ORDER: [&str; 19] = [
+const ORDER: [&str; 17] = [
     "error",
-    "owner_only",
+    "store",
     "tool",
     "call",
     "schema",
@@ -18,8 +18,6 @@ const ORDER: [&str; 19] = [
     "model",
     "observe",
     "audit",
-    "results",
-    "keyvalue",
     "agent_tool",
     "sandbox",
     "pipeline",

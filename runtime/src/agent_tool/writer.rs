@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::owner_only;
+use crate::store::owner_only;
 
 /// The most lines that wait to be written; a call that brings another waits.
 const QUEUE: usize = 256;
@@ -129,8 +129,7 @@ fn fault(folder: &Path, reason: String) -> Error {
 }
 
 fn open(folder: &Path) -> io::Result<Vec<File>> {
-    owner_only::make_folder(folder)?;
-    owner_only::refuse_shared(folder)?;
+    owner_only::create_folder(folder)?;
     let open = |name| owner_only::options().read(true).append(true).create(true).open(folder.join(name));
     FILES.into_iter().map(open).collect()
 }

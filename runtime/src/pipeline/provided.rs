@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::keyvalue::Store;
 use crate::policy::real_path;
 use crate::sandbox::{Program, Provided, Settings};
+use crate::store::keyvalue::Store;
 use crate::tool::{Body, Tool};
 
 use super::run::Work;

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use crate::audit::Redactions;
 use crate::call::{Behavior, Decision, Reason};
 use crate::error::Error;
-use crate::keyvalue::KeyValue;
 use crate::pipeline::{Programs, Ready};
 use crate::policy::{Allowed, Folder, Grant, Location, Mounts, Protected, Rule};
 use crate::registry::Registry;
-use crate::results::Results;
 use crate::schema::Input;
 use crate::source::{self, Diagnostic, Severity};
+use crate::store::keyvalue::KeyValue;
+use crate::store::results::Results;
 use crate::tool::{Access, Body, Enablement, FileRequest, Format, Origin, Tool, Unusable, Visibility};
 
 use super::builder::Builder;
@@ -63,7 +63,7 @@ impl Builder {
 
     /// Keeps tools from writing, replacing or moving a file or folder inside what they are granted, such as settings that
     /// later sessions follow. The sources and their programs are protected without it, and so are the names of which
-    /// [`settled_by`](crate::policy::settled_by) tells.
+    /// [`controlled_by`](crate::policy::controlled_by) tells.
     #[must_use]
     pub fn protect(mut self, path: impl Into<PathBuf>) -> Self {
         self.protected.push(path.into());
@@ -156,7 +156,7 @@ impl Builder {
             let message = format!("`{rule}` matches no loaded tool{hint}");
             Diagnostic { severity: Severity::Warning, path: PathBuf::from("rules"), place: None, message }
         };
-        Ok(rules.about_none(tools).map(warning).collect())
+        Ok(rules.without_tool(tools).map(warning).collect())
     }
 
     /// What checks the arguments and answers of a tool, and what masks them.

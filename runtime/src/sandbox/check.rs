@@ -7,7 +7,7 @@ use wasmtime::component::{Component, ComponentExportIndex};
 use wasmtime_wasi::WasiCtx;
 
 use crate::error::ToolError;
-use crate::policy::Prospect;
+use crate::policy::FlagHints;
 use crate::tool::Limits;
 
 use super::files::{Allowance, Fence};
@@ -56,7 +56,7 @@ impl Sandbox {
         };
         let wasi = WasiCtx::builder().max_random_size(MAX_RANDOM).build();
         let allowance = Allowance::new(limits, usage, &self.open_files, Fence::default());
-        let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
+        let (way, provided) = (Way::Closed(FlagHints::NONE), Provided::default());
         let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };
         let ended = self.within(program.counts_fuel, inside, limits, usage, async |store| {
             let instance = pre.instantiate_async(&mut *store).await?;

@@ -7,7 +7,7 @@ use wasmtime::component::{Component, ComponentExportIndex, ComponentType, Instan
 use wasmtime_wasi::WasiCtx;
 
 use crate::error::{Outcome, ToolError};
-use crate::policy::Prospect;
+use crate::policy::FlagHints;
 use crate::tool::{Limits, Place};
 
 use super::compiler::Failure;
@@ -176,7 +176,7 @@ impl Sandbox {
         let stderr = Capped::new(OverCap::Stderr, limits.stderr, &usage);
         let wasi = WasiCtx::builder().max_random_size(MAX_RANDOM).stderr(stderr).build();
         let allowance = Allowance::new(limits, &usage, &self.open_files, Fence::default());
-        let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
+        let (way, provided) = (Way::Closed(FlagHints::NONE), Provided::default());
         let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };
         let ended = self.within(interpreter.counts_fuel, inside, limits, &usage, async |store| {
             let instance = interpreter.pre.instantiate_async(&mut *store).await?;

@@ -262,7 +262,7 @@ impl Sandbox {
     fn way(&self, call: &Invocation<'_>, usage: &Arc<Usage>) -> Way {
         let network = call.grant.network();
         if network.is_empty() {
-            return Way::Closed(network.prospect());
+            return Way::Closed(network.hints());
         }
         let (client, grant, usage) = (self.client.clone(), network.clone(), usage.clone());
         let credentials = call.credentials.cloned();

@@ -8,7 +8,7 @@ use http::{HeaderName, Request, Response};
 use http_body_util::BodyExt;
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks};
 
-use crate::policy::Prospect;
+use crate::policy::FlagHints;
 use crate::tool::Limits;
 
 use super::network::{Fault, Gate, Phase, Times, is_own, refuse};
@@ -24,7 +24,7 @@ pub(super) struct Requests {
 /// Where they go.
 pub(super) enum Way {
     /// Nowhere; a flag may or may not help.
-    Closed(Prospect),
+    Closed(FlagHints),
     /// Through the gate.
     Open(Arc<Gate>),
 }

@@ -7,7 +7,7 @@ use wasmtime::component::{ComponentExportIndex, ComponentNamedList, InstancePre,
 use wasmtime_wasi::WasiCtx;
 
 use crate::error::{Outcome, ToolError};
-use crate::policy::Prospect;
+use crate::policy::FlagHints;
 use crate::tool::Limits;
 
 use super::bindings::{Answer, Asked, Exports, Failure, Opinion, Presentation};
@@ -160,7 +160,7 @@ impl Sandbox {
     {
         let wasi = WasiCtx::builder().max_random_size(MAX_RANDOM).build();
         let allowance = Allowance::new(limits, usage, &self.open_files, Fence::default());
-        let (way, provided) = (Way::Closed(Prospect::NONE), Provided::default());
+        let (way, provided) = (Way::Closed(FlagHints::NONE), Provided::default());
         let inside = Inside { wasi, allowance, way, provided, notes: None, services: None };
         self.ask(program, export, given, inside, limits, usage).await
     }

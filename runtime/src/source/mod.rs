@@ -30,6 +30,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+pub use crate::error::Severity;
+
 use crate::error::Error;
 use crate::schema;
 use crate::tool::{Format, Place, ScriptedHook, Tool};
@@ -85,16 +87,6 @@ impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
-}
-
-/// Whether a problem stops the load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// It does.
-    Error,
-    /// It does not.
-    Warning,
 }
 
 /// Reads the tools and hooks of a manifest, of a record, of a component, of a Markdown file, of a project of them, or of

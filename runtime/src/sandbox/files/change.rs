@@ -11,7 +11,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{ErrorCode, PathFlags};
 use wasmtime_wasi::p2::{FsError, FsResult};
 use wasmtime_wasi::runtime::spawn_blocking;
 
-use crate::policy::{Grant, Identity, Protected, is_link_out, would_settle_below};
+use crate::policy::{Grant, Identity, Protected, is_link_out, protects_names_below};
 use crate::tool::Access;
 
 use super::Files;
@@ -125,8 +125,8 @@ fn by_names(path: &str, change: &Change, fence: &Fence) -> Result<(), ErrorCode>
     let depth = Path::new(path).components().count().saturating_sub(1);
     let leads_out = matches!(change, Change::Link(target) if is_link_out(Path::new(target), depth));
     let settles = match change {
-        Change::Link(_) => would_settle_below(Path::new(path)),
-        Change::Move(_, to) => would_settle_below(Path::new(to)),
+        Change::Link(_) => protects_names_below(Path::new(path)),
+        Change::Move(_, to) => protects_names_below(Path::new(to)),
         _ => false,
     };
     let to = match change {
@@ -161,18 +161,18 @@ mod system {
     use rustix::fs::{AtFlags, FileType, Mode, linkat, mkdirat, readlinkat, renameat, statat, symlinkat, unlinkat};
     use rustix::io::Errno;
 
-    use crate::policy::moving;
+    use crate::policy::lock_moves;
     use crate::sandbox::files::entry::Entry;
     use crate::sandbox::files::moved;
 
-    use super::{Change, ErrorCode, Fence, File, Identity, Unopened, would_settle_below};
+    use super::{Change, ErrorCode, Fence, File, Identity, Unopened, protects_names_below};
 
     /// Does a change, or tells why not. Those that put a link or a folder somewhere take turns, from the judgement on.
     pub(super) fn act(folder: &File, path: &str, change: &Change, fence: &Fence) -> Result<(), Unopened> {
         let makes_folder = matches!(change, Change::MakeFolder);
         let _turn = match change {
             Change::RemoveFile | Change::RemoveFolder => None,
-            _ => Some(moving(fence.end()).ok_or(ErrorCode::Busy)?),
+            _ => Some(lock_moves(fence.end()).ok_or(ErrorCode::Busy)?),
         };
         let entry = match Entry::resolve(folder, path) {
             // `.` and `..` are there.
@@ -224,7 +224,7 @@ mod system {
 
     /// Refuses a link or a moved folder whose name makes names below it settle something.
     fn refuse_above(entry: &Entry) -> Result<(), Unopened> {
-        match would_settle_below(&entry.path) {
+        match protects_names_below(&entry.path) {
             true => Err(ErrorCode::NotPermitted.into()),
             false => Ok(()),
         }

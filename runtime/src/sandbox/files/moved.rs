@@ -11,7 +11,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-use crate::policy::{Identity, MAX_ABOVE, is_link_out};
+use crate::policy::{Identity, MAX_PARENT_NAMES, is_link_out};
 
 use super::beneath::{Unopened, resolve};
 use super::change::Fence;
@@ -91,7 +91,7 @@ pub(super) fn check_folder(from: &Entry, to: &Entry, fence: &Fence) -> Result<()
 
 /// The last names of the path of a folder, as many as decide with an entry's own what that settles.
 fn last_names(folder: &Path) -> PathBuf {
-    let names: Vec<_> = folder.components().rev().take(MAX_ABOVE).collect();
+    let names: Vec<_> = folder.components().rev().take(MAX_PARENT_NAMES).collect();
     names.into_iter().rev().filter(|part| matches!(part, Component::Normal(_))).collect()
 }
 

@@ -7,8 +7,8 @@ use wasmtime::component::types::{ComponentInstance, ComponentItem, Type};
 use wasmtime::component::{ComponentType, Lift, LinkerInstance, Lower, Resource, ResourceType};
 use wasmtime::{Engine, StoreContextMut};
 
-use crate::keyvalue::{Mark, Store};
 use crate::sandbox::host::Host;
+use crate::store::keyvalue::{Store, StoreError, Version};
 
 const STORE: &str = "wasi:keyvalue/store";
 const ATOMICS: &str = "wasi:keyvalue/atomics";
@@ -55,7 +55,7 @@ struct Bucket(Store);
 struct Cas {
     store: Store,
     key: String,
-    seen: Mark,
+    seen: Version,
 }
 
 type Value = Option<Vec<u8>>;
@@ -166,7 +166,7 @@ fn add_atomics(linker: &mut LinkerInstance<'_, Host>, increment: Option<Form>) -
             let value = within(kept, move |kept| kept.get(&asked)).await;
             Ok((match value {
                 Ok(value) => {
-                    let cas = Cas { store: store_of, key, seen: Mark::of(value.as_deref()) };
+                    let cas = Cas { store: store_of, key, seen: Version::of(value.as_deref()) };
                     Ok(store.data_mut().table.push(cas)?)
                 }
                 Err(fault) => Err(fault),
@@ -180,7 +180,7 @@ fn add_atomics(linker: &mut LinkerInstance<'_, Host>, increment: Option<Form>) -
             let value = within(kept, move |kept| kept.get(&key)).await;
             if let Ok(value) = &value {
                 // What it has seen is what it may swap.
-                store.data_mut().table.get_mut(&cas)?.seen = Mark::of(value.as_deref());
+                store.data_mut().table.get_mut(&cas)?.seen = Version::of(value.as_deref());
             }
             Ok((value,))
         })
@@ -279,14 +279,14 @@ fn kept(store: &StoreContextMut<'_, Host>, bucket: &Resource<Bucket>) -> wasmtim
 /// Does something with a store; where it waits for a disk, elsewhere, so that the call's deadline holds meanwhile.
 async fn within<T: Send + 'static>(
     kept: Store,
-    act: impl FnOnce(&Store) -> Result<T, String> + Send + 'static,
+    act: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, Fault> {
     let done = match kept.is_in_memory() {
         true => act(&kept),
         false => {
             let done = tokio::task::spawn_blocking(move || act(&kept)).await;
-            done.unwrap_or_else(|_| Err("the store broke off".to_owned()))
+            done.map_err(|_| Fault::Other("the store broke off".to_owned()))?
         }
     };
-    done.map_err(Fault::Other)
+    done.map_err(|error| Fault::Other(error.to_string()))
 }

@@ -14,8 +14,8 @@ use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker};
 
 use crate::call::Denial;
-use crate::keyvalue::Store;
 use crate::sandbox::host::Host;
+use crate::store::keyvalue::Store;
 
 pub(super) use sockets::Refused;
 

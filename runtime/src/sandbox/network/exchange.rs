@@ -14,7 +14,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use crate::call::Denial;
-use crate::policy::{Credentials, Network, Prospect, Refusal, Target};
+use crate::policy::{Credentials, FlagHints, Network, Refusal, Target};
 use crate::sandbox::Usage;
 use crate::tool::{Host, Limits};
 
@@ -103,12 +103,12 @@ impl Gate {
         let target = target(&parts.uri, entry)?;
         headers::prepare(&mut parts, &target, &self.limits)?;
         let method = parts.method.as_str();
-        self.grant.judge(&target, method).map_err(|refusal| Fault::Denied(entry.refused(refusal)))?;
+        self.grant.check_target(&target, method).map_err(|refusal| Fault::Denied(entry.refused(refusal)))?;
         let addresses = match &target.host {
             Host::Address(address) => vec![*address],
             Host::Name(name) => self.client.names.addresses(name).await?,
         };
-        let admitted = self.grant.admit(&target, method, addresses);
+        let admitted = self.grant.check_addresses(&target, method, addresses);
         let addresses = admitted.map_err(|refusal| Fault::Prohibited(entry.refused(refusal)))?;
         let announced = headers::content_length(&parts.headers)?;
         let stream = connect(&self.client.tls, &target, &addresses, times.connect).await?;
@@ -192,13 +192,13 @@ fn target(uri: &http::Uri, entry: &Entry) -> Result<Target, Fault> {
 }
 
 /// A request to which nothing is granted: noted like any other, and sent nowhere.
-pub(crate) fn refuse(uri: &http::Uri, method: &str, prospect: Prospect, limits: &Limits, usage: &Arc<Usage>) -> Fault {
+pub(crate) fn refuse(uri: &http::Uri, method: &str, prospect: FlagHints, limits: &Limits, usage: &Arc<Usage>) -> Fault {
     let entry = match Entry::begin(usage, &clip(method), limits) {
         Ok(entry) => entry,
         Err(fault) => return fault,
     };
     let fault = match target(uri, &entry) {
-        Ok(target) => Fault::Denied(entry.refused(Network::closed(&target, method, prospect))),
+        Ok(target) => Fault::Denied(entry.refused(Network::refuse(&target, method, prospect))),
         Err(fault) => fault,
     };
     entry.failed(&fault);

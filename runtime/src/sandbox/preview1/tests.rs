@@ -21,7 +21,7 @@ use wiggle::{GuestError, GuestMemory};
 
 use super::Preview1;
 use super::descriptors::open_standard;
-use crate::policy::Prospect;
+use crate::policy::FlagHints;
 use crate::sandbox::files::{Allowance, Fence, OpenFiles};
 use crate::sandbox::host::Host;
 use crate::sandbox::imports::Provided;
@@ -70,7 +70,7 @@ impl Guest {
             wasi: wasi.build(),
             table,
             memory: MemoryBudget { used: 0, cap: limits.memory, usage: usage.clone() },
-            requests: Requests { usage: usage.clone(), limits, way: Way::Closed(Prospect::NONE) },
+            requests: Requests { usage: usage.clone(), limits, way: Way::Closed(FlagHints::NONE) },
             http: WasiHttpCtx::new(),
             deadline: Instant::now() + Duration::from_secs(60),
             allowance: Allowance::new(&limits, &usage, OpenFiles::of_process(), Fence::default()),
