@@ -156,13 +156,8 @@ impl Stores {
 
     /// Gives an approval.
     pub(crate) fn approve(&self, tool: &str) {
-        let approval = Approval {
-            tool: tool.into(),
-            digest: "sha256:00".into(),
-            definition: Some("sha256:01".into()),
-            rule: "ask *".into(),
-            granted: Vec::new(),
-        };
+        let mut approval = Approval::new(tool, "sha256:00", "ask *");
+        approval.definition = Some("sha256:01".into());
         Approvals::file(self.path("approvals.json")).add(&approval).expect("an approval");
     }
 

@@ -9,9 +9,9 @@ const EXAMPLES: &str = "\
 Examples:
   toolcrib audit show --last 20                       the latest calls
   toolcrib audit show --day today --outcome denied    calls that were denied today
-  toolcrib audit verify                               check that nobody changed the log";
+  toolcrib audit verify                               check that the log was not changed";
 
-/// Show logged calls, and verify that nobody changed the log.
+/// Show logged calls, and verify that the log was not changed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

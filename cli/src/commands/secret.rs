@@ -81,7 +81,7 @@ fn act(action: Action) -> anyhow::Result<ExitCode> {
 }
 
 fn set(vault: &Vault, name: &str) -> anyhow::Result<ExitCode> {
-    // Checked before the prompt, so that nobody types a value in vain.
+    // Checked before the prompt, so that no value is typed in vain.
     ensure!(
         toolcrib::tool::is_secret_name(name),
         Advice::new(

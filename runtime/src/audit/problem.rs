@@ -101,8 +101,8 @@ impl fmt::Display for LogProblemKind {
             Self::Reordered { seq, after } => {
                 write!(f, "record {seq} follows record {after}: the line was moved or copied here")
             }
-            Self::Torn { lines: 1 } => f.write_str("this line is no complete record: a writer was killed"),
-            Self::Torn { lines } => write!(f, "{lines} lines from here are no complete records: a writer was killed"),
+            Self::Torn { lines: 1 } => f.write_str("this line is not a complete record: a writer was killed"),
+            Self::Torn { lines } => write!(f, "{lines} lines from here are not complete records: a writer was killed"),
             Self::Unchained { lines: 1 } => {
                 f.write_str("this line has no chain value: changes to it cannot be detected")
             }

@@ -50,6 +50,14 @@ pub struct Approval {
     pub granted: Vec<String>,
 }
 
+impl Approval {
+    /// Creates an approval without a definition and without permissions.
+    pub fn new(tool: impl Into<String>, digest: impl Into<String>, rule: impl Into<String>) -> Self {
+        let (tool, digest, rule) = (tool.into(), digest.into(), rule.into());
+        Self { tool, digest, definition: None, rule, granted: Vec::new() }
+    }
+}
+
 /// Answer to an approval request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalAnswer {

@@ -389,7 +389,7 @@ mod tests {
         let granted = Network::new(&tool, false, &allowed, &[], &mut notes);
         assert_eq!(granted.destinations(), [allowed[0].clone()]);
         assert_eq!(notes[0].flag.as_deref(), Some("--allow-net=https://other.test:443"));
-        // What it did not ask for, no flag gives it.
+        // No flag grants a destination that the tool did not request.
         assert_eq!(granted.check_target(&target("https://c.test"), "GET").unwrap_err().denial.flag, None);
     }
 

@@ -1,15 +1,16 @@
-//! Services that a running tool may use: scripts run programs, delegate tasks, and register tools and hooks; rich tools call
-//! other tools and the model; every program stores values.
+//! What a tool may ask of the crib while it runs: a script to run programs, to hand tasks over, to add tools and hooks; a
+//! rich tool to call other tools, to ask the model; every program to keep values.
 
 use crate::call::{Denial, pasted};
 use crate::tool::{Body, Glob, Import, Tool};
 
 use super::resolved::Allowed;
 
-/// Prefix of the imports for key-value stores.
-const STORE_PREFIX: &str = "wasi:keyvalue/";
+/// What the names of the imports begin with by which a program keeps values.
+const STORE: &str = "wasi:keyvalue/";
 
-/// Services that a tool is granted. Only scripts and rich tools can use more than a store of their own.
+/// The services that a tool is granted. Only scripts and rich tools have a way to ask for more than a
+/// store of their own.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rights {
     exec: Names,
@@ -18,11 +19,11 @@ pub(crate) struct Rights {
     call: Names,
     model: Right,
     cache: bool,
-    /// `true` if its program imports a store, whose values may outlive the call.
+    /// Whether what it keeps may outlast its call, by a store that its program imports.
     keeps: bool,
 }
 
-/// Names of programs or tools that are requested, allowed and denied.
+/// Things by their names, as far as they are asked for and allowed.
 #[derive(Debug, Clone, Default)]
 struct Names {
     asked: Vec<Glob>,
@@ -30,20 +31,20 @@ struct Names {
     denied: Vec<Glob>,
 }
 
-/// Grant state of a yes/no capability.
+/// Whether a tool may do something that has no more to it than that.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Right {
     Granted,
-    /// Requested, but not allowed by a flag.
+    /// Nothing but the flag is missing.
     Unflagged,
-    /// Denied by the operator, or not among the stated requests of the tool.
+    /// The operator denies it, or the tool states what it asks for and does not ask for this.
     #[default]
     Withheld,
 }
 
 impl Rights {
-    /// Grants the services that `tool` requests and `allowed` allows, and records stated requests that are denied. If
-    /// `by_naming` is `true`, a rich tool is allowed the requests of its source.
+    /// What `tool` asks for and `allowed` allows; what it states and does not get is noted. `by_naming` says whether a rich
+    /// tool is allowed what its source names.
     pub(super) fn new(tool: &Tool, by_naming: bool, allowed: &Allowed, denied: &mut Vec<Denial>) -> Self {
         let asks = &tool.requested;
         let mut either = |name: &str, asked: bool, allowed: bool, is_denied: bool| {
@@ -58,9 +59,9 @@ impl Rights {
             right
         };
         let named = |asked: &[Glob]| if asks.stated { asked.to_vec() } else { "*".parse().into_iter().collect() };
-        // A script stores values for the run without a request, and has no other store.
+        // A script keeps values for the run without asking, and has no other store.
         let cache = asks.cache || !asks.stated;
-        let imports_store = |imports: &[Import]| imports.iter().any(|import| import.from.starts_with(STORE_PREFIX));
+        let imports_store = |imports: &[Import]| imports.iter().any(|import| import.from.starts_with(STORE));
         let keeps = cache && tool.body.program().is_some() && tool.imports.as_deref().is_none_or(imports_store);
         match tool.body {
             Body::Script(_) => {
@@ -90,73 +91,73 @@ impl Rights {
         }
     }
 
-    /// Checks that a program of this name may be run.
+    /// Whether a program of this name may be run.
     ///
     /// # Errors
     ///
-    /// The denial, with the flag that would have allowed it.
+    /// What was denied, with the flag that would have allowed it.
     pub(crate) fn program(&self, name: &str) -> Result<(), Denial> {
         self.exec.may("exec", name)
     }
 
-    /// Checks that a tool of this name may be called.
+    /// Whether a tool of this name may be called.
     ///
     /// # Errors
     ///
-    /// The denial, with the flag that would have allowed it.
+    /// What was denied, with the flag that would have allowed it.
     pub(crate) fn call(&self, name: &str) -> Result<(), Denial> {
         self.call.may("call", name)
     }
 
-    /// Checks that the model may be called.
+    /// Whether the model may be asked.
     ///
     /// # Errors
     ///
-    /// The denial, with the flag that would have allowed it.
+    /// What was denied, with the flag that would have allowed it.
     pub(crate) fn model(&self) -> Result<(), Denial> {
         self.model.or_denied("model")
     }
 
-    /// Checks that values may be stored.
+    /// Whether values may be kept.
     ///
     /// # Errors
     ///
-    /// The denial, without a flag, because only the request of the tool is missing.
+    /// What was denied: nothing but the tool's own word is missing.
     pub(crate) fn cache(&self) -> Result<(), Denial> {
         if self.cache { Ok(()) } else { Err(Denial { capability: "cache".to_owned(), flag: None }) }
     }
 
-    /// Returns `true` if its calls may leave values for later calls.
+    /// Whether its calls may leave values for one another.
     pub(super) fn keeps(&self) -> bool {
         self.keeps
     }
 
-    /// Checks that tasks may be delegated.
+    /// Whether a task may be handed on.
     ///
     /// # Errors
     ///
-    /// The denial, with the flag that would have allowed it.
+    /// What was denied, with the flag that would have allowed it.
     pub(crate) fn delegate(&self) -> Result<(), Denial> {
         self.delegate.or_denied("delegate")
     }
 
-    /// Checks that tools and hooks may be registered.
+    /// Whether something may be added to the run.
     ///
     /// # Errors
     ///
-    /// The denial, with the flag that would have allowed it.
+    /// What was denied, with the flag that would have allowed it.
     pub(crate) fn meta(&self) -> Result<(), Denial> {
         self.meta.or_denied("meta")
     }
 
-    /// Lists the granted services, as in a receipt.
+    /// In words, as they stand in a receipt.
     pub(super) fn granted(&self) -> impl Iterator<Item = String> {
         let words = [("delegate", self.delegate), ("meta", self.meta), ("model", self.model)];
         let words = words.into_iter().filter(|(_, right)| *right == Right::Granted).map(|(word, _)| word.to_owned());
         self.exec.granted("exec").chain(self.call.granted("call")).chain(words)
     }
 
-    /// Returns `true` if a granted service can have effects beyond those of the tool itself.
+    /// Whether with it something else can be done than the tool itself may do.
     pub(super) fn reaches_beyond(&self) -> bool {
         [self.delegate, self.meta, self.model].contains(&Right::Granted)
             || (!self.call.asked.is_empty() && !self.call.allowed.is_empty())
@@ -174,7 +175,7 @@ impl Names {
         Err(Denial { capability: format!("{what}:{name}"), flag })
     }
 
-    /// Lists the names that are both requested and allowed.
+    /// What is both asked for and allowed, in words.
     fn granted<'a>(&'a self, what: &'a str) -> impl Iterator<Item = String> + 'a {
         self.asked.iter().flat_map(move |asked| {
             let both = self.allowed.iter().filter_map(move |allowed| match (asked.is_everything(), allowed) {

@@ -1,4 +1,4 @@
-//! Data that the host keeps on disk for itself: the primitives for files and folders with owner-only rights, the store of
+//! Data that the host stores on disk for itself: the primitives for files and folders with owner-only rights, the store of
 //! large results, and the key-value stores of tools. None of them knows a guest or a model.
 
 pub(crate) mod keyvalue;

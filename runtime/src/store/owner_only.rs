@@ -31,8 +31,8 @@ const READ_MARGIN: usize = 64;
 /// Access of other users that an existing file may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharedAccess {
-    /// Other users may neither read nor write the file, and its folder must belong to this user and be writable by nobody
-    /// else.
+    /// Other users may neither read nor write the file, and its folder must belong to this user and not be
+    /// writable by others.
     None,
     /// Other users may read the file.
     Read,

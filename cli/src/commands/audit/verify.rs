@@ -24,7 +24,7 @@ records without a chain value, or an incomplete line of a program that was kille
 
 Exit status: 0 no problems, 1 errors, or warnings with --strict.";
 
-/// Verify that nobody changed the log.
+/// Verify that the log was not changed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {

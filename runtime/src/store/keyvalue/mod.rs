@@ -1,4 +1,4 @@
-//! Key-value stores of tools: values that a tool keeps between its calls, with limits, separate for each owner. A store is
+//! Key-value stores of tools: values that a tool stores between its calls, with limits, separate for each owner. A store is
 //! in memory and lives as long as its handles, or in a folder, where it persists and several processes share it.
 
 mod error;

@@ -81,7 +81,7 @@ fn so_many_keys_are_kept_and_listed_page_by_page() {
                 break;
             }
         }
-        assert_eq!((listed.len(), pages), (MAX_KEYS, MAX_KEYS / PAGE));
+        assert_eq!((listed.len(), pages), (MAX_KEYS, MAX_KEYS / PAGE_LEN));
         assert!(store.keys(None, usize::MAX).unwrap().0.is_empty());
     }
 }
