@@ -20,9 +20,9 @@
 //!
 //! The modules stand in the order in which they may import one another: `error`, `store`, `tool`, `call`, `schema`,
 //! `source`, `registry`, `policy`, `hook`, `delegate`, `model`, `observe`, `audit`, `agent_tool`, `sandbox`,
-//! `pipeline`, `runtime`. A dialect is known in [`source`] alone, the engine in the private `sandbox` alone, and only the private `pipeline` reaches the
-//! sandbox. Nothing here touches a terminal, the process's environment or a home directory: an embedder passes in what
-//! may be used.
+//! `pipeline`, `runtime`. A dialect is known in [`source`] alone, the engine in the private `sandbox` alone, and only
+//! the private `pipeline` reaches the sandbox. Nothing here touches a terminal, the process's environment or a home
+//! directory: an embedder passes in what may be used.
 
 pub mod agent_tool;
 pub mod audit;

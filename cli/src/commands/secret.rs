@@ -1,4 +1,5 @@
-//! `toolcrib secret`: stores, lists and removes secrets. A value is read from a hidden prompt or a pipe and never printed.
+//! `toolcrib secret`: stores, lists and removes secrets. A value is read from a hidden prompt or a pipe and never
+//! printed.
 
 use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;

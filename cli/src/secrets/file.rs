@@ -1,8 +1,8 @@
-//! `secrets.enc`: secrets in one encrypted owner-only file. It is read whole and replaced whole by one process at a time. A
-//! file that cannot be decrypted is an error and stays unchanged.
+//! `secrets.enc`: secrets in one encrypted owner-only file. It is read whole and replaced whole by one process at a
+//! time. A file that cannot be decrypted is an error and stays unchanged.
 //!
-//! The key is an owner-only file in the same folder. It protects copies of the encrypted file alone, such as backups, and
-//! not against anyone who can read both files. With a passphrase there is no key file.
+//! The key is an owner-only file in the same folder. It protects copies of the encrypted file alone, such as backups,
+//! and not against anyone who can read both files. With a passphrase there is no key file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -160,8 +160,8 @@ impl SecretsFile {
         Ok(Some(Zeroizing::new(key)))
     }
 
-    /// Returns the key for a new file: an existing key, so that older copies of the file can still be decrypted, or a random
-    /// one.
+    /// Returns the key for a new file: an existing key, so that older copies of the file can still be decrypted, or a
+    /// random one.
     fn new_key(&self, lock: &FileLock) -> anyhow::Result<Zeroizing<[u8; KEY_LEN]>> {
         if let Some(known) = self.key()? {
             return Ok(known);

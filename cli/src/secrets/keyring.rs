@@ -1,6 +1,6 @@
-//! The system's keyring: the Secret Service on Linux, the keychain on macOS, the Credential Manager on Windows. Each request
-//! runs on a thread of its own with a timeout, because a keyring can wait for a bus, another program or a person. While a
-//! request hangs, further requests fail at once, so at most one thread is lost.
+//! The system's keyring: the Secret Service on Linux, the keychain on macOS, the Credential Manager on Windows. Each
+//! request runs on a thread of its own with a timeout, because a keyring can wait for a bus, another program or a
+//! person. While a request hangs, further requests fail at once, so at most one thread is lost.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -170,7 +170,8 @@ impl RequestQueue {
             Ok(response) => response,
             Err(RecvTimeoutError::Disconnected) => disconnected(),
             Err(RecvTimeoutError::Timeout) => {
-                // While the state is locked the request cannot end, so the state belongs to it until there is a response.
+                // While the state is locked the request cannot end, so the state belongs to it until there is a
+                // response.
                 let mut state = self.state();
                 match response.try_recv() {
                     Ok(response) => response,

@@ -1,8 +1,8 @@
-//! Storage of secrets: the system's keyring if there is one, else an encrypted file. It is used by `toolcrib secret` and by
-//! calls that were granted a secret; tools cannot reach it.
+//! Storage of secrets: the system's keyring if there is one, else an encrypted file. It is used by `toolcrib secret`
+//! and by calls that were granted a secret; tools cannot reach it.
 //!
-//! If both contain a secret, the value in the file is the newer one, because storing a secret in the keyring removes it from
-//! the file.
+//! If both contain a secret, the value in the file is the newer one, because storing a secret in the keyring removes it
+//! from the file.
 
 mod file;
 mod keyring;

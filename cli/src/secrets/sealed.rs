@@ -1,5 +1,5 @@
-//! File format of encrypted secrets: a header in plain text, then the encrypted secrets with their names. Every change to a
-//! file, including its header, is detected when it is decrypted.
+//! File format of encrypted secrets: a header in plain text, then the encrypted secrets with their names. Every change
+//! to a file, including its header, is detected when it is decrypted.
 //!
 //! | bytes | content |
 //! |---|---|

@@ -85,7 +85,8 @@ impl Link {
     }
 }
 
-/// Splits a line into the bytes that its chain value covers and its link; `None` if the line does not end with both fields.
+/// Splits a line into the bytes that its chain value covers and its link; `None` if the line does not end with both
+/// fields.
 pub(super) fn parse_sealed(line: &[u8]) -> Option<(&[u8], Link)> {
     let (rest, chain) = line.strip_suffix(CLOSE)?.split_last_chunk::<DIGITS>()?;
     let covered = rest.strip_suffix(CHAIN)?;

@@ -1,7 +1,7 @@
 //! Check of the chain over the lines of a log, in order, one line at a time, without access to files.
 //!
-//! A record that matches the chain value of the previous one is intact. If a record does not match, its number decides whether
-//! it was changed, whether records before it are missing, or whether it was moved.
+//! A record that matches the chain value of the previous one is intact. If a record does not match, its number decides
+//! whether it was changed, whether records before it are missing, or whether it was moved.
 
 use std::collections::VecDeque;
 

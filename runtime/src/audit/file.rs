@@ -1,5 +1,5 @@
-//! File operations of the log: owner-only files, reads and writes at an offset, bounded locks, and reserved space. Everything
-//! that differs between systems is here.
+//! File operations of the log: owner-only files, reads and writes at an offset, bounded locks, and reserved space.
+//! Everything that differs between systems is here.
 
 use std::fs::File;
 use std::io;
@@ -73,16 +73,16 @@ mod system {
         use rustix::fs::{AtFlags, FallocateFlags, StatxFlags};
         use rustix::io::Errno;
 
-        /// Returns the length of a file that still has a name. Times are not requested: after each query of them the kernel
-        /// records the time of the next write at a finer resolution, which costs a microsecond.
+        /// Returns the length of a file that still has a name. Times are not requested: after each query of them the
+        /// kernel records the time of the next write at a finer resolution, which costs a microsecond.
         pub(in crate::audit) fn length(file: &File) -> io::Result<u64> {
             let mask = StatxFlags::SIZE | StatxFlags::NLINK;
             let stat = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, mask)?;
             if stat.stx_nlink == 0 { Err(ErrorKind::NotFound.into()) } else { Ok(stat.stx_size) }
         }
 
-        /// Allocates space beyond the end of a file, so that a full disk is detected before a call and not after it. File
-        /// systems without this operation are skipped.
+        /// Allocates space beyond the end of a file, so that a full disk is detected before a call and not after it.
+        /// File systems without this operation are skipped.
         pub(in crate::audit) fn reserve(file: &File, from: u64, bytes: u64) -> io::Result<()> {
             match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, from, bytes) {
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) | Ok(()) => Ok(()),

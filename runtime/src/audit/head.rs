@@ -1,4 +1,5 @@
-//! The last record of the log, read from the sidecar `head` or, if that is missing or behind, from the end of the files.
+//! The last record of the log, read from the sidecar `head` or, if that is missing or behind, from the end of the
+//! files.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -56,8 +57,8 @@ impl Head {
     }
 }
 
-/// Finds the link of the last complete record that ends in a file after `from`, at or before `end`. A line that only lacks its
-/// line break is complete.
+/// Finds the link of the last complete record that ends in a file after `from`, at or before `end`. A line that only
+/// lacks its line break is complete.
 pub(super) fn last_link(log: &File, from: u64, end: u64) -> io::Result<Option<Link>> {
     let mut buffer = vec![0; (CHUNK as usize) + MAX_SEAL_LEN];
     let mut end = end;

@@ -1,5 +1,5 @@
-//! Appending to the log. Several processes may write one folder: each takes the lock of the sidecar, finds the last record,
-//! terminates an incomplete last line, and writes its own line completely or not at all.
+//! Appending to the log. Several processes may write one folder: each takes the lock of the sidecar, finds the last
+//! record, terminates an incomplete last line, and writes its own line completely or not at all.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -73,8 +73,8 @@ impl Log {
         ready.map_err(|error| self.fault(&mut state, day, &error))
     }
 
-    /// Appends a record, one JSON object, as the next line. On failure no part of it stays in the file or the chain, and the
-    /// loss is counted.
+    /// Appends a record, one JSON object, as the next line. On failure no part of it stays in the file or the chain,
+    /// and the loss is counted.
     pub(super) fn append(&self, day: Day, record: &[u8]) -> Result<(), Error> {
         let mut state = self.state();
         let appended = self.with_writer(&mut state, day, |writer| writer.append(&self.folder, day, record));
@@ -128,8 +128,8 @@ impl Writer {
         Ok(Self { sidecar, day, file, end: 0, reserved: 0, checked: Instant::now(), line: Vec::new() })
     }
 
-    /// Returns `true` if the files were still those at their paths at the last check. A log that was moved away is started
-    /// again.
+    /// Returns `true` if the files were still those at their paths at the last check. A log that was moved away is
+    /// started again.
     fn is_current(&mut self, folder: &Path) -> bool {
         if self.checked.elapsed() < PATH_CHECK_INTERVAL {
             return true;
@@ -170,8 +170,8 @@ impl Writer {
         done
     }
 
-    /// Finds the end of the log. If the sidecar matches the length of the file, no other process has written since the last
-    /// record, and only the last byte of the file is read.
+    /// Finds the end of the log. If the sidecar matches the length of the file, no other process has written since the
+    /// last record, and only the last byte of the file is read.
     fn find_end(&mut self, folder: &Path, day: Day) -> io::Result<LogEnd> {
         let mut head = Head::read(&self.sidecar)?;
         let newest = self.day.max(day).max(head.map_or(day, |head| head.day));
@@ -193,15 +193,15 @@ impl Writer {
         Ok(LogEnd { head, torn: head::is_torn(&self.file, length)? })
     }
 
-    /// Determines the last record when the sidecar and the file disagree: the later of the two, so that a record is kept whose
-    /// writer died before it updated the head, and a removal of the last lines stays visible.
+    /// Determines the last record when the sidecar and the file disagree: the later of the two, so that a record is
+    /// kept whose writer died before it updated the head, and a removal of the last lines stays visible.
     fn recover_link(&self, folder: &Path, head: Option<Head>, length: u64) -> io::Result<Link> {
         if !self.is_in_place(folder) {
             return Err(ErrorKind::NotFound.into());
         }
         let within = head.filter(|head| head.day == self.day && (1..=length).contains(&head.end));
-        // If the file has another record where the head points, its end was rewritten. The head takes precedence, so that
-        // later records do not fit that end and hide the change.
+        // If the file has another record where the head points, its end was rewritten. The head takes precedence, so
+        // that later records do not fit that end and hide the change.
         let forged = match within {
             Some(head) => head::last_link(&self.file, 0, head.end)? != Some(head.link),
             None => false,

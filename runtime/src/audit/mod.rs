@@ -1,18 +1,18 @@
-//! The audit log: one line of JSON per call, whatever its outcome, in one file per UTC day. A call that cannot be logged does
-//! not run.
+//! The audit log: one line of JSON per call, whatever its outcome, in one file per UTC day. A call that cannot be
+//! logged does not run.
 //!
 //! # The chain
 //!
-//! Each line ends with two fields that the log adds, `,"seq":N,"chain":"C"}`, so that a line that was changed, removed, added
-//! or moved is detected.
+//! Each line ends with two fields that the log adds, `,"seq":N,"chain":"C"}`, so that a line that was changed, removed,
+//! added or moved is detected.
 //!
 //! - `seq` counts the records of the folder from 1, across its files.
 //! - `chain` is the SHA-256, as 64 lower-case hexadecimal digits, of the 64 digits of the record before, or of 64 times `0`
 //!   for the first, and then of the bytes of this line up to and without `,"chain":`.
 //!
-//! The files `YYYYMMDD.log` are read in the order of their names: the first record of a day continues the last one of the
-//! previous day. Records are only appended to the newest file, even if the clock is set back. This shell script prints every
-//! line with a wrong chain:
+//! The files `YYYYMMDD.log` are read in the order of their names: the first record of a day continues the last one of
+//! the previous day. Records are only appended to the newest file, even if the clock is set back. This shell script
+//! prints every line with a wrong chain:
 //!
 //! ```sh
 //! before=$(printf '%064d' 0)
@@ -23,17 +23,17 @@
 //! done
 //! ```
 //!
-//! The file `head` in the same folder is one line of fixed width, overwritten after each record: the last `seq` (20 digits),
-//! its `chain`, the newest day (`YYYYMMDD`) and the length of that day's file (20 digits). It shows whether the last lines are
-//! missing, and saves the next writer a search; its lock is the lock of the folder. A head that is behind the files was left
-//! by a writer that was killed, and the next writer corrects it. A head that is ahead of the files stays, so that later
-//! records do not hide the gap.
+//! The file `head` in the same folder is one line of fixed width, overwritten after each record: the last `seq` (20
+//! digits), its `chain`, the newest day (`YYYYMMDD`) and the length of that day's file (20 digits). It shows whether
+//! the last lines are missing, and saves the next writer a search; its lock is the lock of the folder. A head that is
+//! behind the files was left by a writer that was killed, and the next writer corrects it. A head that is ahead of the
+//! files stays, so that later records do not hide the gap.
 //!
-//! The chain uses no secret: anyone who can write the folder can write a new log with a valid chain. To detect that, note a
-//! chain value elsewhere; it does not occur in any other log. [`verify`] detects all of this.
+//! The chain uses no secret: anyone who can write the folder can write a new log with a valid chain. To detect that,
+//! note a chain value elsewhere; it does not occur in any other log. [`verify`] detects all of this.
 //!
-//! The modules from the bottom up: `day` and `chain` (values), `file` (system calls), `head` (the sidecar), `log` (writing),
-//! `snapshot` (reading), `records` over it, and `problem`, `chain_check`, `verify` for verification.
+//! The modules from the bottom up: `day` and `chain` (values), `file` (system calls), `head` (the sidecar), `log`
+//! (writing), `snapshot` (reading), `records` over it, and `problem`, `chain_check`, `verify` for verification.
 
 mod chain;
 mod chain_check;

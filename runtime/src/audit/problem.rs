@@ -13,8 +13,8 @@ use super::chain::Chain;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LogProblem {
-    /// [`Severity::Error`] if the log was changed; [`Severity::Warning`] for records that the chain does not cover, or if a writer
-    /// was killed.
+    /// [`Severity::Error`] if the log was changed; [`Severity::Warning`] for records that the chain does not cover, or
+    /// if a writer was killed.
     pub severity: Severity,
     /// The file, or the folder if the problem concerns no single file.
     pub file: PathBuf,

@@ -1,4 +1,5 @@
-//! Reading the records of a log, one at a time. Filters are those of iterators, except the day, which skips whole files.
+//! Reading the records of a log, one at a time. Filters are those of iterators, except the day, which skips whole
+//! files.
 
 use std::path::{Path, PathBuf};
 
@@ -53,8 +54,8 @@ struct Denied {
     capability: String,
 }
 
-/// Iterator over the records of a snapshot of the log, oldest first, with one line in memory at a time. Lines that are not
-/// records are skipped; [`verify`](super::verify) reports them.
+/// Iterator over the records of a snapshot of the log, oldest first, with one line in memory at a time. Lines that are
+/// not records are skipped; [`verify`](super::verify) reports them.
 #[derive(Debug)]
 pub struct LogRecords {
     folder: PathBuf,

@@ -1,5 +1,5 @@
-//! Snapshot of a log for reading: its files with their lengths, its head, and the lines. Records written during reading are
-//! not included, so a line that is being written is not mistaken for an incomplete one.
+//! Snapshot of a log for reading: its files with their lengths, its head, and the lines. Records written during reading
+//! are not included, so a line that is being written is not mistaken for an incomplete one.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Take};

@@ -35,8 +35,8 @@ pub struct Summary {
     pub files: usize,
     /// Number of lines with a chain value.
     pub records: u64,
-    /// Number of the first record. If it is not 1, older records were moved away, and the link of the first record to them is
-    /// not checked.
+    /// Number of the first record. If it is not 1, older records were moved away, and the link of the first record to
+    /// them is not checked.
     pub first: Option<u64>,
     /// Number of the last record.
     pub last: Option<u64>,

@@ -1,5 +1,5 @@
-//! Addresses that a granted name may not resolve to: this host, private networks, cloud metadata, and unassigned addresses.
-//! The ranges are those of the IANA registries of special-purpose addresses.
+//! Addresses that a granted name may not resolve to: this host, private networks, cloud metadata, and unassigned
+//! addresses. The ranges are those of the IANA registries of special-purpose addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -96,8 +96,8 @@ impl Range {
     }
 }
 
-/// Returns `true` if an address or the address embedded in it belongs to a cloud metadata service. Messages do not name the
-/// flag that would allow such an address.
+/// Returns `true` if an address or the address embedded in it belongs to a cloud metadata service. Messages do not name
+/// the flag that would allow such an address.
 pub(crate) fn is_metadata(address: IpAddr) -> bool {
     let metadata = |address| Range::of(address).is_some_and(|range| range.name == METADATA);
     metadata(address) || embedded(address).is_some_and(metadata)

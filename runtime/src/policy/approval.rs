@@ -39,8 +39,8 @@ pub struct Approval {
     pub tool: String,
     /// Digest of its program; a changed program requires a new approval.
     pub digest: String,
-    /// Digest of the rest of its definition: fixed arguments, description, schema, requests, limits, and the file of its
-    /// source. `None` in approvals of earlier versions, which match no call.
+    /// Digest of the rest of its definition: fixed arguments, description, schema, requests, limits, and the file of
+    /// its source. `None` in approvals of earlier versions, which match no call.
     #[serde(default)]
     pub definition: Option<String>,
     /// Text of the rule that asks.

@@ -1,5 +1,5 @@
-//! `approvals.json`: permanent approvals. The file is owner-only, read whole and replaced whole by one process at a time. A
-//! file with unknown content is an error and stays unchanged.
+//! `approvals.json`: permanent approvals. The file is owner-only, read whole and replaced whole by one process at a
+//! time. A file with unknown content is an error and stays unchanged.
 //!
 //! ```json
 //! {"approvals": [{"tool": "fs_rm", "digest": "sha256:…", "definition": "sha256:…", "rule": "ask fs_* (toolcrib.toml)",
@@ -90,8 +90,8 @@ impl Approvals {
         self.content().map_err(|error| self.fault(&error))
     }
 
-    /// Stores an approval once. It replaces approvals of the same tool and rule that an earlier version stored without a
-    /// definition.
+    /// Stores an approval once. It replaces approvals of the same tool and rule that an earlier version stored without
+    /// a definition.
     ///
     /// # Errors
     ///

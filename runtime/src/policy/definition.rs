@@ -8,11 +8,12 @@ use crate::tool::{Basis, Body, Capabilities, FileRequest, Tool};
 
 use super::real_path;
 
-/// Computes the digest of a tool's definition, as `sha256:HEX`: description, schemas, fixed arguments, requests, limits,
-/// stated behavior, and the file of its source. The position in that file is excluded, because other entries do not change
-/// the tool.
+/// Computes the digest of a tool's definition, as `sha256:HEX`: description, schemas, fixed arguments, requests,
+/// limits, stated behavior, and the file of its source. The position in that file is excluded, because other entries do
+/// not change the tool.
 pub(crate) fn definition(tool: &Tool) -> String {
-    // `enablement` and `disabled` only determine whether it is called, and `imports` follow from the bytes of the program.
+    // `enablement` and `disabled` only determine whether it is called, and `imports` follow from the bytes of the
+    // program.
     let Tool {
         name,
         description,

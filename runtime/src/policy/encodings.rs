@@ -1,6 +1,6 @@
-//! A regular expression for the common encodings of a text: plain; escaped for JSON, URLs or HTML, completely or in part, in
-//! either case; hexadecimal; base64 at each of its three alignments, in both alphabets, with or without padding and line
-//! breaks; UTF-16. Encrypted, compressed or truncated text is not covered.
+//! A regular expression for the common encodings of a text: plain; escaped for JSON, URLs or HTML, completely or in
+//! part, in either case; hexadecimal; base64 at each of its three alignments, in both alphabets, with or without
+//! padding and line breaks; UTF-16. Encrypted, compressed or truncated text is not covered.
 
 use std::fmt::Write;
 
@@ -63,8 +63,8 @@ fn raw(bytes: impl Iterator<Item = u8>) -> String {
     })
 }
 
-/// Builds the expression for the base64 characters that `bytes` determine, with `before` other bytes before them in their
-/// group of three.
+/// Builds the expression for the base64 characters that `bytes` determine, with `before` other bytes before them in
+/// their group of three.
 fn base64(bytes: &[u8], before: usize) -> String {
     let padded: Vec<u8> = std::iter::repeat_n(0, before).chain(bytes.iter().copied()).collect();
     let (first, end) = ((before * 8).div_ceil(6), padded.len() * 8 / 6);

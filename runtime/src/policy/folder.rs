@@ -1,5 +1,5 @@
-//! Folders of the host, opened before they are checked. The path, identity and position that are checked and recorded are
-//! those of the open handle, so the folder cannot be replaced between the check and its use.
+//! Folders of the host, opened before they are checked. The path, identity and position that are checked and recorded
+//! are those of the open handle, so the folder cannot be replaced between the check and its use.
 
 use std::fs::File;
 use std::io;
@@ -43,8 +43,8 @@ impl RealFolder {
     ///
     /// # Errors
     ///
-    /// [`Error::Permission`] if it is missing, is not a folder, is or contains a file system that exposes the host, or is behind
-    /// such a link.
+    /// [`Error::Permission`] if it is missing, is not a folder, is or contains a file system that exposes the host, or
+    /// is behind such a link.
     pub(super) fn open(path: &Path, written: &str, mounts: &Mounts, writable: &[Identity]) -> Result<Self, Error> {
         Self::checked(|| opening::open(path, writable), path, written, mounts)
     }

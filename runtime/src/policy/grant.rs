@@ -43,7 +43,8 @@ impl Folder {
         PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()))
     }
 
-    /// Returns the path of the folder. On systems without paths for handles, [`Grant::new`] refuses a folder inside a writable one.
+    /// Returns the path of the folder. On systems without paths for handles, [`Grant::new`] refuses a folder inside a
+    /// writable one.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn path(&self) -> PathBuf {
         let _ = &self.handle;
@@ -101,8 +102,9 @@ impl Grant {
         Ok(Self { folders, env, network: Arc::new(network), secrets, rights, denied, protected })
     }
 
-    /// Creates the grant of a program that a script runs: the grant of the script without its secrets and services, with only
-    /// the folder that the script names, if it names one, and with read access only if `only_reads` is `true`.
+    /// Creates the grant of a program that a script runs: the grant of the script without its secrets and services,
+    /// with only the folder that the script names, if it names one, and with read access only if `only_reads` is
+    /// `true`.
     ///
     /// # Errors
     ///
@@ -148,7 +150,8 @@ impl Grant {
         self.folders.iter().filter_map(|folder| folder.location.identity()).collect()
     }
 
-    /// Checks by its name alone that a path of the guest is in a granted folder. The sandbox checks links when the path is used.
+    /// Checks by its name alone that a path of the guest is in a granted folder. The sandbox checks links when the path
+    /// is used.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Location of a file or folder: its identity, the folders above it and its position in its file system, so that one place is
-//! recognized under every name.
+//! Location of a file or folder: its identity, the folders above it and its position in its file system, so that one
+//! place is recognized under every name.
 
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};

@@ -1,8 +1,10 @@
-//! Network grant of a tool: a request is checked by the name of its target, then by every address to which the name resolves.
+//! Network grant of a tool: a request is checked by the name of its target, then by every address to which the name
+//! resolves.
 //!
-//! A grant by name does not cover special-purpose addresses: this host, private networks, cloud metadata. Such an address must
-//! be granted itself, as an address or as a network within its special-purpose range; then requests may name it, and granted
-//! names may resolve to it. A network that is wider than a special-purpose range does not cover that range.
+//! A grant by name does not cover special-purpose addresses: this host, private networks, cloud metadata. Such an
+//! address must be granted itself, as an address or as a network within its special-purpose range; then requests may
+//! name it, and granted names may resolve to it. A network that is wider than a special-purpose range does not cover
+//! that range.
 
 use std::net::IpAddr;
 
@@ -36,14 +38,14 @@ impl FlagHints {
     /// No flag could allow any request.
     pub(crate) const NONE: Self = Self { can_widen: false, safe_methods_only: false };
 
-    /// Returns `true` if a flag could allow requests with this method. No flag contains a malformed method, because the guest
-    /// chose it and users paste flags into a shell.
+    /// Returns `true` if a flag could allow requests with this method. No flag contains a malformed method, because the
+    /// guest chose it and users paste flags into a shell.
     pub(crate) fn can_allow(self, method: &str) -> bool {
         self.can_widen && is_method(method) && (!self.safe_methods_only || SAFE_METHODS.contains(&method))
     }
 
-    /// Returns `true` if a refusal may name the flag that would allow a request. The guest or a DNS server chooses the target,
-    /// so no flag is named that would expose the credentials of the cloud.
+    /// Returns `true` if a refusal may name the flag that would allow a request. The guest or a DNS server chooses the
+    /// target, so no flag is named that would expose the credentials of the cloud.
     pub(crate) fn names_flag(self, target: &Target, method: &str) -> bool {
         self.can_allow(method) && !matches!(target.host, Host::Address(address) if is_metadata(address))
     }
@@ -59,8 +61,8 @@ pub(crate) struct Refusal {
 }
 
 impl Network {
-    /// Grants the destinations that `tool` requests and `allowed` allows, and records denied ones in `notes`. If `by_naming` is
-    /// `true`, the source of the tool is the operator's own and its requests are allowed.
+    /// Grants the destinations that `tool` requests and `allowed` allows, and records denied ones in `notes`. If
+    /// `by_naming` is `true`, the source of the tool is the operator's own and its requests are allowed.
     pub(super) fn new(
         tool: &Tool,
         by_naming: bool,
@@ -150,9 +152,9 @@ impl Network {
         self.allowed.iter().any(|allowed| allowed.allows(*scheme, host, *port, &method_of(allowed)))
     }
 
-    /// Checks the addresses to which the host of a target resolves, and returns those that may be used: all of them or none.
-    /// One forbidden address forbids the name, because the DNS server could otherwise choose which one is used. Only
-    /// `localhost` is resolved by this host itself, so its granted addresses are used and the others are dropped.
+    /// Checks the addresses to which the host of a target resolves, and returns those that may be used: all of them or
+    /// none. One forbidden address forbids the name, because the DNS server could otherwise choose which one is used.
+    /// Only `localhost` is resolved by this host itself, so its granted addresses are used and the others are dropped.
     ///
     /// # Errors
     ///

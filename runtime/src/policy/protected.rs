@@ -1,6 +1,6 @@
-//! Protected files in writable folders, which tools may not write, replace or move because they control later sessions: files
-//! with certain names, and the sources, programs and settings of this session under any name. The sandbox checks them at each
-//! operation.
+//! Protected files in writable folders, which tools may not write, replace or move because they control later sessions:
+//! files with certain names, and the sources, programs and settings of this session under any name. The sandbox checks
+//! them at each operation.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use super::location::{Identity, Location, identity};
 
 /// Protected names, each with the required names of the folders above it, and a description of what it controls. A name
-/// protects everything below it. The list has files that are used merely because a session starts, an editor opens, a shell
-/// enters the folder or version control runs. It has no files that run on request, such as programs, a `Makefile` or tests,
-/// because writing those is the purpose of many tools. A name that starts with `*` matches all names with the rest as suffix.
+/// protects everything below it. The list has files that are used merely because a session starts, an editor opens, a
+/// shell enters the folder or version control runs. It has no files that run on request, such as programs, a `Makefile`
+/// or tests, because writing those is the purpose of many tools. A name that starts with `*` matches all names with the
+/// rest as suffix.
 const PROTECTED_NAMES: [(&[&str], &str); 25] = [
     (&["tools.json"], "what later sessions may do"),
     (&["toolcrib.toml"], "what later sessions may do"),
@@ -54,11 +55,12 @@ const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(1);
 /// Maximum number of files and folders that are searched in the host's own data.
 const MAX_SEARCHED: usize = 100_000;
 
-/// Lock for creating and moving links and folders, shared by all runtimes of the process because they can share folders.
+/// Lock for creating and moving links and folders, shared by all runtimes of the process because they can share
+/// folders.
 static MOVE_LOCK: Mutex<()> = Mutex::new(());
 
-/// Describes what a file with such a path controls, such as `what later sessions may do`; `None` if it is not protected by its
-/// name.
+/// Describes what a file with such a path controls, such as `what later sessions may do`; `None` if it is not protected
+/// by its name.
 pub fn controlled_by(path: &Path) -> Option<&'static str> {
     let names = folded_names(path);
     let contains = |sequence: &[&str]| names.windows(sequence.len()).any(|window| matches_sequence(window, sequence));
@@ -66,8 +68,8 @@ pub fn controlled_by(path: &Path) -> Option<&'static str> {
     by_name.or_else(|| names.last().is_some_and(|last| last == REPOSITORY.0).then_some(REPOSITORY.1))
 }
 
-/// Returns `true` if names below such a path would be protected because of it. Links and moved folders may not get such a
-/// name, because their content would become protected without a check.
+/// Returns `true` if names below such a path would be protected because of it. Links and moved folders may not get such
+/// a name, because their content would become protected without a check.
 pub(crate) fn protects_names_below(path: &Path) -> bool {
     let names = folded_names(path);
     let ends = |above: &[&str]| {
@@ -97,8 +99,8 @@ fn matches_sequence(names: &[String], sequence: &[&str]) -> bool {
     })
 }
 
-/// Returns `true` if a link with this target, at this depth below a folder, could lead out of the folder. A name before a
-/// `..` counts as leading out, because it could be a link itself.
+/// Returns `true` if a link with this target, at this depth below a folder, could lead out of the folder. A name before
+/// a `..` counts as leading out, because it could be a link itself.
 pub(crate) fn is_link_out(target: &Path, depth: usize) -> bool {
     let mut parts = target.components().skip_while(|part| *part == Component::CurDir).peekable();
     let mut up = 0;
@@ -108,8 +110,8 @@ pub(crate) fn is_link_out(target: &Path, depth: usize) -> bool {
     up > depth || parts.any(|part| !matches!(part, Component::Normal(_)))
 }
 
-/// Folds a name as the least strict file system does: without case, ignorable characters, alternate streams, and trailing dots
-/// and spaces.
+/// Folds a name as the least strict file system does: without case, ignorable characters, alternate streams, and
+/// trailing dots and spaces.
 fn folded(name: &str) -> String {
     let name = name.split_once(':').map_or(name, |(name, _)| name);
     if name.is_ascii() {
@@ -136,7 +138,8 @@ pub(crate) struct Protected {
     listed: HashSet<Identity>,
     /// Folders and files of the host's own data.
     own: Vec<PathBuf>,
-    /// Files among the host's own data with more than one name, computed on first use; `None` if there are too many to search.
+    /// Files among the host's own data with more than one name, computed on first use; `None` if there are too many to
+    /// search.
     linked_own: OnceLock<Option<HashSet<Identity>>>,
 }
 
@@ -183,7 +186,8 @@ impl Protected {
         self.listed.extend(folder.identity());
     }
 
-    /// Returns `true` if an entry of a folder may not be created, replaced, moved or removed. `path` is its path on the host.
+    /// Returns `true` if an entry of a folder may not be created, replaced, moved or removed. `path` is its path on the
+    /// host.
     pub(crate) fn holds_entry(&self, folder: Identity, path: &Path) -> bool {
         let name = folded(&path.file_name().unwrap_or_default().to_string_lossy());
         self.is_named(path)
@@ -191,8 +195,8 @@ impl Protected {
             || self.entries.contains(&(folder, name))
     }
 
-    /// Returns `true` if an open file may not be written, whatever the name by which it was opened. `is_linked` is `true` if
-    /// the file has several names.
+    /// Returns `true` if an open file may not be written, whatever the name by which it was opened. `is_linked` is
+    /// `true` if the file has several names.
     pub(crate) fn holds_file(&self, file: Identity, is_linked: bool, path: &Path) -> bool {
         // A protected path may have another file by now, and the identity of a removed file may be reused.
         let is_at_protected_path = || self.paths.iter().any(|path| identity(path) == Some(file));
@@ -218,8 +222,8 @@ impl Protected {
     }
 }
 
-/// Waits for the lock for creating and moving links and folders, so that no link is created in a folder that is moved at the
-/// same time; `None` if the deadline passes.
+/// Waits for the lock for creating and moving links and folders, so that no link is created in a folder that is moved
+/// at the same time; `None` if the deadline passes.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "entries are judged by their names alone there"))]
 pub(crate) fn lock_moves(deadline: Instant) -> Option<MutexGuard<'static, ()>> {
     loop {

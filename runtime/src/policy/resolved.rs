@@ -1,5 +1,5 @@
-//! Resolution of a policy on the system: folders are opened, names of variables are converted to upper case, and impossible
-//! permissions are refused before anything runs.
+//! Resolution of a policy on the system: folders are opened, names of variables are converted to upper case, and
+//! impossible permissions are refused before anything runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -124,8 +124,8 @@ impl Allowed {
     ///
     /// # Errors
     ///
-    /// [`Error::Permission`] if a denial is for a path inside the folder: a grant covers the whole folder, so the denial cannot be
-    /// enforced.
+    /// [`Error::Permission`] if a denial is for a path inside the folder: a grant covers the whole folder, so the
+    /// denial cannot be enforced.
     pub(super) fn left_of(&self, folder: &Location, access: Access) -> Result<Option<Access>, Error> {
         let mut left = Some(access);
         for (denied, what) in &self.denied_folders {

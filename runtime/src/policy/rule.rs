@@ -1,11 +1,11 @@
-//! Rules for calls: allow, ask or deny, by the name of the tool and by its arguments. A deny rule overrides all others, and
-//! an allow rule overrides an ask rule.
+//! Rules for calls: allow, ask or deny, by the name of the tool and by its arguments. A deny rule overrides all others,
+//! and an allow rule overrides an ask rule.
 //!
-//! A rule is written `NAME` or `NAME(ARGUMENT=PATTERN, …)`. In `NAME` and `PATTERN`, `*` matches any text, including empty
-//! text and `/`, and `?` matches one character; a pattern with `,` or `)` is put in double quotes. An argument is named by its
-//! key, or by a JSON pointer such as `/options/mode`. The text of an argument is compared as written and as a path: with `.`
-//! and `..` resolved, and with and without the name of the first granted folder. A deny or ask rule applies if one of these
-//! readings matches; an allow rule applies if all of them match and the text has no `..`.
+//! A rule is written `NAME` or `NAME(ARGUMENT=PATTERN, …)`. In `NAME` and `PATTERN`, `*` matches any text, including
+//! empty text and `/`, and `?` matches one character; a pattern with `,` or `)` is put in double quotes. An argument is
+//! named by its key, or by a JSON pointer such as `/options/mode`. The text of an argument is compared as written and
+//! as a path: with `.` and `..` resolved, and with and without the name of the first granted folder. A deny or ask rule
+//! applies if one of these readings matches; an allow rule applies if all of them match and the text has no `..`.
 
 mod argv;
 mod dead;
@@ -111,8 +111,8 @@ impl Rules {
         self.0.push(Arc::new(rule));
     }
 
-    /// Decides about a call. Deny and ask rules also match aliases of the tool; allow rules match only its name. Each value of
-    /// the arguments counts as steps, because large arguments take long.
+    /// Decides about a call. Deny and ask rules also match aliases of the tool; allow rules match only its name. Each
+    /// value of the arguments counts as steps, because large arguments take long.
     pub(crate) fn decide(&self, tool: &Tool, grant: &Grant, arguments: &Value) -> RuleDecision {
         let about = |behavior: Behavior| {
             let applies =

@@ -1,5 +1,5 @@
-//! Search for secrets in data from outside: in text, where they are masked, and in byte streams, which are cut before any part
-//! of a secret is passed on.
+//! Search for secrets in data from outside: in text, where they are masked, and in byte streams, which are cut before
+//! any part of a secret is passed on.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -59,8 +59,8 @@ impl Needle {
         Ok(Self { name: Arc::from(secret.name()), regex, max_match_len })
     }
 
-    /// Searches bytes in overlapping parts, so that the search can be stopped between two parts. The result of a stopped
-    /// search is meaningless.
+    /// Searches bytes in overlapping parts, so that the search can be stopped between two parts. The result of a
+    /// stopped search is meaningless.
     fn is_in(&self, bytes: &[u8]) -> bool {
         let overlap = self.max_match_len.saturating_sub(1);
         let part = MIN_PART_LEN.max(overlap * 4);
@@ -116,8 +116,8 @@ impl Scanner {
     }
 }
 
-/// Masks these parts of a text. All parts are found before any is replaced, because replacing one would hide others that
-/// overlap it.
+/// Masks these parts of a text. All parts are found before any is replaced, because replacing one would hide others
+/// that overlap it.
 pub(crate) fn masked(text: &str, mut parts: Vec<Range<usize>>) -> Cow<'_, str> {
     if parts.is_empty() {
         return Cow::Borrowed(text);
@@ -142,8 +142,8 @@ pub(crate) fn masked(text: &str, mut parts: Vec<Range<usize>>) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&without).into_owned())
 }
 
-/// Incremental search of a byte stream, independent of its chunks. Bytes that could start a secret are held back, so that no
-/// part of a secret is passed on.
+/// Incremental search of a byte stream, independent of its chunks. Bytes that could start a secret are held back, so
+/// that no part of a secret is passed on.
 pub(crate) struct Scan {
     scanner: Arc<Scanner>,
     pending: BytesMut,

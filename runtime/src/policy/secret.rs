@@ -1,5 +1,6 @@
-//! Secrets by name: the value, the store that an embedder provides, and a cache of the values read so far. A value is read
-//! when a call first needs it, is only used in requests of the sandbox, and is masked from then on in all output and records.
+//! Secrets by name: the value, the store that an embedder provides, and a cache of the values read so far. A value is
+//! read when a call first needs it, is only used in requests of the sandbox, and is masked from then on in all output
+//! and records.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -31,8 +32,8 @@ impl Secret {
     ///
     /// # Errors
     ///
-    /// [`Error::Secret`] if the name does not match `[a-z0-9][a-z0-9_-]*`, or the value is shorter than [`Secret::MIN_LEN`],
-    /// longer than [`Secret::MAX_LEN`], repeats one character, or is not a single line of text.
+    /// [`Error::Secret`] if the name does not match `[a-z0-9][a-z0-9_-]*`, or the value is shorter than
+    /// [`Secret::MIN_LEN`], longer than [`Secret::MAX_LEN`], repeats one character, or is not a single line of text.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Result<Self, Error> {
         let (name, value) = (name.into(), Zeroizing::new(value.into()));
         let refuse = |reason: String| Err(Error::Secret { name: name.clone(), reason });
@@ -136,8 +137,8 @@ impl Secrets {
         Ok(Credentials { secrets, scanner: Arc::new(scanner) })
     }
 
-    /// Reads a secret. No lock is held while the store is read, which may wait for a person, or while the search is compiled,
-    /// so that other calls continue.
+    /// Reads a secret. No lock is held while the store is read, which may wait for a person, or while the search is
+    /// compiled, so that other calls continue.
     fn read(&self, name: &str) -> Result<Known, Error> {
         let missing = || Error::Secret { name: name.to_owned(), reason: "there is none of this name".to_owned() };
         let secret = self.0.store.value(name)?.ok_or_else(missing)?;
@@ -226,8 +227,8 @@ impl SecretRule {
             && self.place.as_ref().is_none_or(|place| place.shares_place(&request.placement))
     }
 
-    /// Returns `true` if a flag allows the request of an untrusted tool. The flag must name the host, which learns the value,
-    /// and the place, because the host may publish other parts of a request, such as the text of a post.
+    /// Returns `true` if a flag allows the request of an untrusted tool. The flag must name the host, which learns the
+    /// value, and the place, because the host may publish other parts of a request, such as the text of a post.
     fn allows(&self, request: &SecretRequest) -> bool {
         self.name == request.name
             && self.host.as_ref().is_some_and(|host| *host == request.host)
@@ -235,8 +236,8 @@ impl SecretRule {
     }
 }
 
-/// Grants the secrets that a tool requests, and records denied ones. If `by_naming` is `true`, the source of the tool is the
-/// operator's own and its requests are allowed.
+/// Grants the secrets that a tool requests, and records denied ones. If `by_naming` is `true`, the source of the tool
+/// is the operator's own and its requests are allowed.
 pub(super) fn granted(tool: &Tool, by_naming: bool, allowed: &Allowed, denied: &mut Vec<Denial>) -> Vec<SecretRequest> {
     let mut granted = Vec::new();
     for request in &tool.requested.secrets {

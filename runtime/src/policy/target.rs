@@ -17,7 +17,8 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// The reason for its refusal: user information, an empty or malformed port, or a host that is not in its normal form.
+    /// The reason for its refusal: user information, an empty or malformed port, or a host that is not in its normal
+    /// form.
     pub(crate) fn read(scheme: Scheme, authority: &str) -> Result<Self, &'static str> {
         if authority.contains('@') {
             return Err("the authority has user information");

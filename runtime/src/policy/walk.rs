@@ -1,4 +1,5 @@
-//! Path resolution name by name with open handles, so that every name on the path, links included, can be checked or recorded.
+//! Path resolution name by name with open handles, so that every name on the path, links included, can be checked or
+//! recorded.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

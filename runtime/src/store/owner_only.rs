@@ -70,8 +70,8 @@ impl OwnerOnlyFile {
     ///
     /// # Errors
     ///
-    /// The file is a link or not a regular file, belongs to someone else, grants other users more than the accepted access,
-    /// exceeds its maximum length, or cannot be read.
+    /// The file is a link or not a regular file, belongs to someone else, grants other users more than the accepted
+    /// access, exceeds its maximum length, or cannot be read.
     pub fn read(&self) -> io::Result<Option<Vec<u8>>> {
         let Some(file) = open(&self.path, self.shared)? else { return Ok(None) };
         let expected = usize::try_from(file.metadata()?.len().min(self.max_len)).unwrap_or_default();
@@ -81,13 +81,13 @@ impl OwnerOnlyFile {
         Ok(Some(bytes))
     }
 
-    /// Creates the folder if it is missing and locks the file against other processes. The lock is a file of its own with
-    /// the extension `lock`, because the file itself is replaced.
+    /// Creates the folder if it is missing and locks the file against other processes. The lock is a file of its own
+    /// with the extension `lock`, because the file itself is replaced.
     ///
     /// # Errors
     ///
-    /// The folder is shared although [`SharedAccess::None`] is required, the lock file cannot be opened, or another process
-    /// holds the lock for longer than `timeout`.
+    /// The folder is shared although [`SharedAccess::None`] is required, the lock file cannot be opened, or another
+    /// process holds the lock for longer than `timeout`.
     pub fn lock(&self, timeout: Duration) -> io::Result<FileLock> {
         let folder = self.folder();
         system::create_folder(folder)?;
@@ -154,8 +154,8 @@ pub(crate) fn options() -> OpenOptions {
     system::options()
 }
 
-/// Creates a folder and its missing parents with mode 0700, and refuses it if it is a link, belongs to someone else or can
-/// be written by someone else.
+/// Creates a folder and its missing parents with mode 0700, and refuses it if it is a link, belongs to someone else or
+/// can be written by someone else.
 pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
     system::create_folder(folder)?;
     refuse_shared(folder)
@@ -184,8 +184,8 @@ pub(crate) fn lock(file: &File, timeout: Duration) -> io::Result<()> {
     }
 }
 
-/// Creates a temporary file in a folder, to be persisted under its final name once it is complete. Temporary files older
-/// than an hour are removed first.
+/// Creates a temporary file in a folder, to be persisted under its final name once it is complete. Temporary files
+/// older than an hour are removed first.
 pub(crate) fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
     remove_temporary(folder, MAX_TEMPORARY_AGE);
     tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(folder)

@@ -1,6 +1,6 @@
-//! Rules for programs that a script runs. A program gets standard input and arguments instead of one JSON object: rules see
-//! the members of its JSON input by name, and its arguments as `argv`. A rule for any other argument cannot be evaluated, so
-//! the program does not run.
+//! Rules for programs that a script runs. A program gets standard input and arguments instead of one JSON object: rules
+//! see the members of its JSON input by name, and its arguments as `argv`. A rule for any other argument cannot be
+//! evaluated, so the program does not run.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Detection of rules and conditions that can never match: a misspelled name of a tool or an argument, or a value that no
-//! argument accepts. Such a deny or ask rule would have no effect, so it is reported before anything runs. Nothing is reported
-//! for open schemas.
+//! Detection of rules and conditions that can never match: a misspelled name of a tool or an argument, or a value that
+//! no argument accepts. Such a deny or ask rule would have no effect, so it is reported before anything runs. Nothing
+//! is reported for open schemas.
 
 use std::sync::Arc;
 
@@ -60,8 +60,8 @@ impl Rules {
         })
     }
 
-    /// Finds the first rule that matches tools by their names but no call of any of them, with the reason. Each tool comes
-    /// with the name of its first granted folder, if it has one.
+    /// Finds the first rule that matches tools by their names but no call of any of them, with the reason. Each tool
+    /// comes with the name of its first granted folder, if it has one.
     pub(crate) fn dead<'a>(&'a self, tools: &[(&Tool, Option<&str>)]) -> Option<(&'a Rule, String)> {
         self.0.iter().filter(|rule| !rule.pattern.arguments.is_empty()).find_map(|rule| {
             let about = tools.iter().filter(|(tool, _)| rule.matches_tool(tool));
@@ -71,8 +71,8 @@ impl Rules {
     }
 }
 
-/// Explains why the patterns of a hook's `when.args` match no call of the tools that its `when.tool` matches; `None` if they
-/// may match. A hook for every tool is not checked, because its file does not determine the tools.
+/// Explains why the patterns of a hook's `when.args` match no call of the tools that its `when.tool` matches; `None` if
+/// they may match. A hook for every tool is not checked, because its file does not determine the tools.
 pub(crate) fn dead_condition(event: &HookPoint, when: &When, tools: &[Tool]) -> Option<String> {
     if when.tools.is_empty() || when.arguments.is_empty() || !matches!(event, HookPoint::ToolPre | HookPoint::ToolPost)
     {

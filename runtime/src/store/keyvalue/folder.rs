@@ -1,5 +1,5 @@
-//! A store in a folder: one file per key, named by the digest of the key, and a lock file that every access holds. A file
-//! gets its name once it is complete, and starts with the digest of the rest.
+//! A store in a folder: one file per key, named by the digest of the key, and a lock file that every access holds. A
+//! file gets its name once it is complete, and starts with the digest of the rest.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};

@@ -1,5 +1,6 @@
-//! Key-value stores of tools: values that a tool stores between its calls, with limits, separate for each owner. A store is
-//! in memory and lives as long as its handles, or in a folder, where it persists and several processes share it.
+//! Key-value stores of tools: values that a tool stores between its calls, with limits, separate for each owner. A
+//! store is in memory and lives as long as its handles, or in a folder, where it persists and several processes share
+//! it.
 
 mod error;
 mod folder;
@@ -138,7 +139,8 @@ impl Store {
         self.with_entries(|entries| Ok(keys.iter().try_for_each(|key| entries.remove(key))?))
     }
 
-    /// Lists the next keys in their order, and whether more follow: those after `after`, without the first `skip` of them.
+    /// Lists the next keys in their order, and whether more follow: those after `after`, without the first `skip` of
+    /// them.
     pub(crate) fn keys(&self, after: Option<&str>, skip: usize) -> Result<(Vec<String>, bool), StoreError> {
         let mut keys = self.with_entries(|entries| Ok(entries.keys()?))?;
         keys.retain(|key| after.is_none_or(|after| key.as_str() > after));

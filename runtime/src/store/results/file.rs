@@ -1,5 +1,5 @@
-//! File format of a result: one line of JSON that describes it, then the content unchanged. A file that does not match its
-//! first line is reported and its content is not returned.
+//! File format of a result: one line of JSON that describes it, then the content unchanged. A file that does not match
+//! its first line is reported and its content is not returned.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read, Seek, SeekFrom};
@@ -62,7 +62,8 @@ impl ResultFile {
         &self.stored
     }
 
-    /// Reads a range of bytes of the content, extended to character boundaries. The whole content is compared with its digest.
+    /// Reads a range of bytes of the content, extended to character boundaries. The whole content is compared with its
+    /// digest.
     pub(super) fn excerpt(mut self, range: impl RangeBounds<u64>) -> io::Result<Excerpt> {
         let total = self.stored.bytes;
         let (from, to) = limits(range, total);

@@ -1,5 +1,5 @@
-//! Folder of the results: one file per result, named by its reference, and a lock file. A result gets its name once it is
-//! complete. Only the holder of the lock writes, so any other temporary file was left by a crash.
+//! Folder of the results: one file per result, named by its reference, and a lock file. A result gets its name once it
+//! is complete. Only the holder of the lock writes, so any other temporary file was left by a crash.
 
 use std::cmp::Reverse;
 use std::fs;

@@ -1,6 +1,6 @@
-//! Store of results that are too large for a model. Each result is stored in a folder under an unguessable reference and
-//! expires after a while; the folder has a maximum size, and the oldest results are removed for new ones. The model gets a
-//! [`preview()`] instead.
+//! Store of results that are too large for a model. Each result is stored in a folder under an unguessable reference
+//! and expires after a while; the folder has a maximum size, and the oldest results are removed for new ones. The model
+//! gets a [`preview()`] instead.
 //!
 //! ```no_run
 //! # fn demo() -> Result<(), toolcrib::Error> {
@@ -46,8 +46,8 @@ const EXPIRED: &str = "it has expired";
 
 type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// A folder of results, which several processes may share. All methods block on disk access; async code calls them from a
-/// blocking thread.
+/// A folder of results, which several processes may share. All methods block on disk access; async code calls them from
+/// a blocking thread.
 #[derive(Clone)]
 pub struct Results {
     folder: Folder,
@@ -110,8 +110,8 @@ impl Limits {
 }
 
 impl Results {
-    /// Uses a folder, which the first stored result creates with owner-only rights. The default limits are 256 MiB and 1,000
-    /// results in total, and an age of 7 days.
+    /// Uses a folder, which the first stored result creates with owner-only rights. The default limits are 256 MiB and
+    /// 1,000 results in total, and an age of 7 days.
     pub fn folder(path: impl Into<PathBuf>) -> Self {
         let limits = Limits { bytes: 256 << 20, results: 1000, age: Duration::from_hours(7 * 24) };
         Self { folder: Folder::new(path.into()), limits, clock: Arc::new(SystemTime::now) }
@@ -154,8 +154,9 @@ impl Results {
     ///
     /// # Errors
     ///
-    /// [`Error::Results`] if the result alone exceeds the limit on all results, or if the folder is unusable: it cannot be
-    /// written, is a link, can be written by other users, or its lock is held by another process for more than ten seconds.
+    /// [`Error::Results`] if the result alone exceeds the limit on all results, or if the folder is unusable: it cannot
+    /// be written, is a link, can be written by other users, or its lock is held by another process for more than ten
+    /// seconds.
     pub fn put(&self, tool: &str, invocation: &str, content: &[u8]) -> Result<StoredResult, Error> {
         let now = (self.clock)();
         let truncate = |name: &str| name.chars().take(MAX_NAME_CHARS).collect();
@@ -182,22 +183,23 @@ impl Results {
         Ok(stored)
     }
 
-    /// Reads a part of a result by its bytes: `..` is the whole content, `4096..8192` the second 4 KiB. A boundary within a
-    /// UTF-8 character moves to the start of the character, so that consecutive ranges add up to the whole content; a part
-    /// has at least one character unless the content has ended. Only the whole content is compared with its digest.
+    /// Reads a part of a result by its bytes: `..` is the whole content, `4096..8192` the second 4 KiB. A boundary
+    /// within a UTF-8 character moves to the start of the character, so that consecutive ranges add up to the whole
+    /// content; a part has at least one character unless the content has ended. Only the whole content is compared with
+    /// its digest.
     ///
     /// # Errors
     ///
-    /// [`Error::NoResult`] if the reference is malformed, names no result, or names an expired one. [`Error::Results`] if the
-    /// file was changed or cannot be read.
+    /// [`Error::NoResult`] if the reference is malformed, names no result, or names an expired one. [`Error::Results`]
+    /// if the file was changed or cannot be read.
     pub fn open(&self, reference: &str, range: impl RangeBounds<u64>) -> Result<Excerpt, Error> {
         let reference = Reference::parse(reference)?;
         let file = self.open_file(&reference)?;
         file.excerpt(range).map_err(|error| self.fault_at(&reference, error))
     }
 
-    /// Lists the results that have not expired, newest first. Results that cannot be opened are omitted, and a missing folder
-    /// is empty.
+    /// Lists the results that have not expired, newest first. Results that cannot be opened are omitted, and a missing
+    /// folder is empty.
     ///
     /// # Errors
     ///
