@@ -220,7 +220,7 @@ fn record_count(log: &Path) -> Result<u64, String> {
     let mut walk = audit::verify(log).map_err(|error| error.to_string())?;
     match walk.next() {
         None => Ok(walk.summary().records),
-        Some(Ok(problem)) => Err(format!("the log: {}", problem.found)),
+        Some(Ok(problem)) => Err(format!("the log: {}", problem.kind)),
         Some(Err(error)) => Err(error.to_string()),
     }
 }

@@ -161,13 +161,8 @@ impl Stores {
 
     /// Grants an approval.
     pub(crate) fn approve(&self, tool: &str) {
-        let approval = Approval {
-            tool: tool.into(),
-            digest: "sha256:00".into(),
-            definition: Some("sha256:01".into()),
-            rule: "ask *".into(),
-            granted: Vec::new(),
-        };
+        let mut approval = Approval::new(tool, "sha256:00", "ask *");
+        approval.definition = Some("sha256:01".into());
         Approvals::file(self.path("approvals.json")).add(&approval).expect("an approval");
     }
 
@@ -196,8 +191,8 @@ impl Stores {
         match audit::verify(self.path("audit")) {
             Err(error) => problems.push(error.to_string()),
             Ok(walk) => problems.extend(walk.filter_map(|found| match found {
-                Ok(problem) if problem.severity == Severity::Error => Some(format!("audit log: {}", problem.found)),
-                Ok(problem) if !matches!(problem.found, LogProblemKind::Torn { .. }) => Some(problem.found.to_string()),
+                Ok(problem) if problem.severity == Severity::Error => Some(format!("audit log: {}", problem.kind)),
+                Ok(problem) if !matches!(problem.kind, LogProblemKind::Torn { .. }) => Some(problem.kind.to_string()),
                 Ok(_) => None,
                 Err(error) => Some(error.to_string()),
             })),

@@ -7,25 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Modules of the library; each may import only from those before it.
-const ORDER: [&str; 18] = [
-    "error",
-    "owner_only",
-    "tool",
-    "call",
-    "schema",
-    "source",
-    "registry",
-    "policy",
-    "hook",
-    "delegate",
-    "model",
-    "observe",
-    "audit",
-    "results",
-    "keyvalue",
-    "sandbox",
-    "pipeline",
-    "runtime",
+const ORDER: [&str; 16] = [
+    "error", "store", "tool", "call", "schema", "source", "registry", "policy", "hook", "delegate", "model", "observe",
+    "audit", "sandbox", "pipeline", "runtime",
 ];
 
 fn root() -> PathBuf {

@@ -136,9 +136,9 @@ fn approvals_are_listed_and_taken_back() {
     assert!(listed.stdout.contains("a     ask * (x)  2026-01-31T12:00:00Z  sha256:00\n"), "{listed:?}");
     let wrong = crib.run(&["approvals", "remove", "a", "z"]);
     assert_eq!(wrong.code, Some(1));
-    assert!(wrong.stderr.contains("no approval of `z`: nothing was taken back"), "{wrong:?}");
-    assert_eq!(crib.run(&["approvals", "remove", "a"]).stderr, "approvals taken back: 1\n");
-    assert_eq!(crib.run(&["approvals", "remove", "--all"]).stderr, "approvals taken back: 2\n");
+    assert!(wrong.stderr.contains("no approval of `z`: nothing was revoked"), "{wrong:?}");
+    assert_eq!(crib.run(&["approvals", "remove", "a"]).stderr, "revoked 1 approval\n");
+    assert_eq!(crib.run(&["approvals", "remove", "--all"]).stderr, "revoked 2 approvals\n");
     assert_eq!(crib.run(&["approvals", "remove"]).code, Some(2));
     assert_eq!(crib.run(&["approvals", "remove", "a", "--all"]).code, Some(2));
 }

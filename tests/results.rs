@@ -78,7 +78,7 @@ fn a_result_comes_back_byte_for_byte_with_all_that_is_known_of_it() {
         let kept = results.put("fs_read_file", "call_7", content).unwrap();
         let part = results.open(&kept.reference, ..).unwrap();
         assert_eq!((part.content.as_slice(), part.offset, part.next), (content, 0, None));
-        assert_eq!(part.kept, kept);
+        assert_eq!(part.stored, kept);
         assert_eq!((kept.tool.as_str(), kept.invocation.as_str()), ("fs_read_file", "call_7"));
         assert_eq!(kept.bytes, content.len() as u64);
         assert!(SystemTime::from(kept.created).elapsed().unwrap() < Duration::from_secs(60));
@@ -175,7 +175,7 @@ fn a_result_larger_than_all_may_be_is_refused_and_removes_nothing() {
     let results = place.results().max_bytes(1_000);
     let kept = put(&results, "small");
     let said = reason(results.put("tool", "call-1", &[b'x'; 1_000]));
-    assert_eq!(said, "1000 bytes do not fit into the 1000 that it may hold");
+    assert_eq!(said, "1000 bytes exceed the limit of 1000 for all results");
     assert_eq!(place.names(), [kept.reference.as_str()]);
 }
 
@@ -213,7 +213,7 @@ fn a_reference_of_nothing_says_so_in_one_sentence() {
     let place = Place::new();
     let results = place.results();
     let foreign = format!("res_{:032x}", 1);
-    let said = "it was removed, has made room for newer ones, or was never kept here";
+    let said = "it was removed, was replaced by newer results, or never existed";
     for _ in 0..2 {
         let error = results.open(&foreign, ..).unwrap_err();
         assert_eq!(error.to_string(), format!("no result `{foreign}`: {said}"));
@@ -230,7 +230,7 @@ fn a_link_in_the_folder_is_not_followed() {
     let outside = place.dir.path().join("outside");
     fs::rename(place.file(&kept), &outside).unwrap();
     symlink(&outside, place.file(&kept)).unwrap();
-    assert_eq!(reason(results.open(&kept.reference, ..)), "it is a link or no file at all");
+    assert_eq!(reason(results.open(&kept.reference, ..)), "it is a link, and no link is followed here");
     assert!(results.list().unwrap().is_empty());
     put(&results.clone().max_results(1), "another");
     results.remove(&kept.reference).unwrap();
@@ -271,19 +271,19 @@ fn a_file_that_was_torn_changed_or_renamed_is_told_and_not_passed_on() {
         fs::write(place.file(&kept), bytes).unwrap();
         reason(results.open(&kept.reference, ..))
     };
-    assert_eq!(damaged(&sound[..sound.len() - 3]), "it is torn: of 11 bytes it holds 8");
-    assert_eq!(damaged(&[&sound[..], b"more"].concat()), "it is torn: of 11 bytes it holds 15");
+    assert_eq!(damaged(&sound[..sound.len() - 3]), "it has 8 of 11 bytes of content");
+    assert_eq!(damaged(&[&sound[..], b"more"].concat()), "it has 15 of 11 bytes of content");
     for cut in [0, 1, line / 2, line - 2] {
-        assert_eq!(damaged(&sound[..cut]), "its first line is not a result's", "{cut}");
+        assert_eq!(damaged(&sound[..cut]), "its first line does not describe a result", "{cut}");
     }
-    assert_eq!(damaged(&[b' '; 1 << 20]), "its first line is not a result's");
+    assert_eq!(damaged(&[b' '; 1 << 20]), "its first line does not describe a result");
     let changed = [&sound[..line], b"THE content"].concat();
-    assert_eq!(damaged(&changed), "its content has been changed: it has not the SHA-256 that was kept");
+    assert_eq!(damaged(&changed), "its content was changed: its SHA-256 is not the one recorded");
     let huge = String::from_utf8(sound.clone()).unwrap().replace("\"bytes\":11", &format!("\"bytes\":{}", u64::MAX));
-    assert!(damaged(huge.as_bytes()).starts_with("it is torn"));
+    assert!(damaged(huge.as_bytes()).starts_with("it has 11 of "));
     let other = put(&results, "another");
     fs::copy(place.file(&other), place.file(&kept)).unwrap();
-    assert_eq!(reason(results.open(&kept.reference, ..)), "it is another result's");
+    assert_eq!(reason(results.open(&kept.reference, ..)), "it describes another result");
     assert_eq!(references(&results.list().unwrap()), [&other.reference]);
     assert_eq!(results.clear().unwrap(), 2, "what cannot be opened can be removed");
 }
@@ -293,7 +293,7 @@ fn what_a_crash_left_is_swept_by_the_next_put() {
     let place = Place::new();
     let results = place.results();
     put(&results, "before");
-    fs::write(place.folder().join(".res-AbCdEf.new"), "half a resu").unwrap();
+    fs::write(place.folder().join(".unfinished-AbCdEf"), "half a resu").unwrap();
     fs::write(place.folder().join("notes"), "not ours").unwrap();
     assert_eq!(results.list().unwrap().len(), 1);
     put(&results, "after");

@@ -171,7 +171,9 @@ fn rules(mut table: Table<'_>) -> anyhow::Result<Vec<Rule>> {
     let mut rules = Vec::new();
     for behavior in [Behavior::Allow, Behavior::Ask, Behavior::Deny] {
         for field in table.take(behavior.as_str()).map_or(Ok(Vec::new()), Field::items)? {
-            let pattern = field.read("a text such as \"fs_*\" or \"fs_rm(path=out/*)\"", str::parse::<Pattern>)?;
+            let pattern = field.read("a text such as \"fs_*\" or \"fs_rm(path=out/*)\"", |text| {
+                text.parse::<Pattern>().map_err(|error| error.to_string())
+            })?;
             rules.push(Rule::new(behavior, pattern, field.file()));
         }
     }

@@ -376,8 +376,8 @@ fn environment() -> impl Iterator<Item = (String, String)> {
 /// locked. The default places are kept apart too while flags name others.
 fn keep_apart(builder: Builder, approvals: Option<&Approvals>, vault: Option<&Vault>) -> Builder {
     let approvals = approvals.map(|file| ("approvals", file.path().to_path_buf(), Access::Write));
-    let secrets = vault.map(|vault| ("secrets", vault.file().to_path_buf(), Access::Read));
-    let key = vault.map(|vault| ("key of the secrets", vault.key_file(), Access::Read));
+    let secrets = vault.map(|vault| ("secrets", vault.path().to_path_buf(), Access::Read));
+    let key = vault.map(|vault| ("key of the secrets", vault.key_path().to_path_buf(), Access::Read));
     let state = state_folder("").map(|folder| ("state of earlier sessions", folder, Access::Read));
     let cache = user_folders().map(|user| ("default compile cache", user.cache_dir().to_path_buf(), Access::Read));
     let all = [approvals, secrets, key, state, cache].into_iter().flatten();

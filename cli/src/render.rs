@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use toolcrib::call::{Denial, Execution, Flag, Receipt};
-use toolcrib::policy::settled_by;
+use toolcrib::policy::controlled_by;
 
 use hold::Stream;
 
@@ -225,7 +225,7 @@ pub(crate) fn denials(denials: &[Denial]) {
 /// The path that a denied capability is about, and what it settles, where it is one that no tool may write.
 fn settled(capability: &str) -> Option<(&str, &'static str)> {
     let path = capability.strip_prefix("write:")?;
-    Some((path, settled_by(Path::new(path))?))
+    Some((path, controlled_by(Path::new(path))?))
 }
 
 /// Writes a line for each program that a call's script ran.

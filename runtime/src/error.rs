@@ -196,6 +196,16 @@ impl Error {
     }
 }
 
+/// Severity of a diagnostic of a tool source or of a problem of the audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The source cannot be loaded, or the log was changed.
+    Error,
+    /// The source can be loaded, or the log has lines that prove no change.
+    Warning,
+}
+
 /// How a call ended: the one vocabulary of results, receipts and the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

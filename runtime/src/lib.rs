@@ -17,40 +17,39 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The modules stand in the order in which they may import one another: `error`, `owner_only`, `tool`, `call`, `schema`,
-//! `source`, `registry`, `policy`, `hook`, `delegate`, `model`, `observe`, `audit`, `results`, `keyvalue`, `sandbox`,
-//! `pipeline`, `runtime`. A dialect is known in [`source`] alone, the engine in the private `sandbox` alone, and only the private `pipeline` reaches the
-//! sandbox. Nothing here touches a terminal, the process's environment or a home directory: an embedder passes in what
-//! may be used.
+//! The modules stand in the order in which they may import one another: `error`, `store`, `tool`, `call`, `schema`,
+//! `source`, `registry`, `policy`, `hook`, `delegate`, `model`, `observe`, `audit`, `sandbox`,
+//! `pipeline`, `runtime`. A dialect is known in [`source`] alone, the engine in the private `sandbox` alone, and only
+//! the private `pipeline` reaches the sandbox. Nothing here touches a terminal, the process's environment or a home
+//! directory: an embedder passes in what may be used.
 
 pub mod audit;
 pub mod call;
 pub mod delegate;
 pub mod error;
 pub mod hook;
-mod keyvalue;
 pub mod model;
 pub mod observe;
-pub mod owner_only;
 mod pipeline;
 pub mod policy;
 mod registry;
-pub mod results;
 pub mod runtime;
 mod sandbox;
 mod schema;
 pub mod source;
+mod store;
 pub mod tool;
 
 pub use audit::Audit;
 pub use call::{Availability, Receipt, ToolCall, ToolResult};
 pub use delegate::Delegate;
-pub use error::{Error, Outcome, ToolError};
-pub use keyvalue::KeyValue;
+pub use error::{Error, Outcome, Severity, ToolError};
 pub use model::Model;
 pub use pipeline::{Scheduler, Session, Step};
 pub use policy::Policy;
-pub use results::Results;
 pub use runtime::{Builder, Runtime, WeakRuntime};
 pub use sandbox::compiler;
+pub use store::keyvalue::KeyValue;
+pub use store::results::Results;
+pub use store::{owner_only, results};
 pub use tool::Tool;

@@ -102,7 +102,7 @@ fn one_changed_byte_is_found() {
     finds(
         &crib,
         &[
-            "error: audit/20260301.log:2: record 2 does not fit its chain: it was changed or cut, or the end of the record before it was",
+            "error: audit/20260301.log:2: record 2 does not match its chain value: it or the end of the previous record was changed",
         ],
     );
     let report: Value = serde_json::from_str(&crib.run(&["audit", "verify", "--json"]).stdout).unwrap();
@@ -115,7 +115,7 @@ fn one_changed_byte_is_found() {
 fn a_line_removed_in_the_middle_is_found() {
     let crib = logged(&["a", "b", "c", "d"]);
     tamper(&crib, |lines| drop(lines.drain(1..3)));
-    finds(&crib, &["error: audit/20260301.log:2: records 2 to 3 are missing before this line: removed by somebody"]);
+    finds(&crib, &["error: audit/20260301.log:2: records 2 to 3 are missing before this line: removed from the log"]);
 }
 
 #[test]
@@ -124,20 +124,23 @@ fn removed_last_lines_are_found_and_later_records_do_not_cover_it() {
     tamper(&crib, |lines| drop(lines.pop()));
     finds(
         &crib,
-        &["error: audit/20260301.log:2: record 3 is missing at the end, as `head` tells: removed by somebody"],
+        &["error: audit/20260301.log:2: record 3 is missing at the end, according to `head`: removed from the log"],
     );
     sign(&crib, &["later", "and later"]);
     assert_eq!(crib.records()[2]["seq"], 4);
-    finds(&crib, &["error: audit/20260301.log:3: record 3 is missing before this line: removed by somebody"]);
+    finds(&crib, &["error: audit/20260301.log:3: record 3 is missing before this line: removed from the log"]);
     fs::remove_file(file(&crib)).unwrap();
-    finds(&crib, &["error: audit/head: records 1 to 5 are missing at the end, as `head` tells: removed by somebody"]);
+    finds(
+        &crib,
+        &["error: audit/head: records 1 to 5 are missing at the end, according to `head`: removed from the log"],
+    );
 }
 
 #[test]
 fn two_swapped_lines_are_found() {
     let crib = logged(&["a", "b", "c", "d"]);
     tamper(&crib, |lines| lines.swap(1, 2));
-    finds(&crib, &["error: audit/20260301.log:3: record 2 stands after record 3: the line was moved or copied here"]);
+    finds(&crib, &["error: audit/20260301.log:3: record 2 follows record 3: the line was moved or copied here"]);
 }
 
 #[test]
@@ -148,7 +151,7 @@ fn a_torn_tail_is_a_warning_and_the_chain_goes_on_from_the_last_whole_record() {
     sign(&crib, &["b", "c"]);
     let ran = verify(&crib);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let torn = "warning: audit/20260301.log:2: this line is no whole record: a writer was killed while it wrote\n";
+    let torn = "warning: audit/20260301.log:2: this line is not a complete record: a writer was killed\n";
     assert!(ran.stdout.starts_with(&format!("{torn}1 file, 3 records, seq 1 to 3, head ")), "{ran:?}");
     assert_eq!(crib.run(&["audit", "verify", "--strict"]).code, Some(1));
 }
@@ -176,16 +179,11 @@ fn a_writer_that_died_before_it_moved_the_head_is_caught_up_with() {
 fn without_a_head_the_chain_goes_on_and_its_absence_is_told() {
     let crib = logged(&["a", "b"]);
     fs::remove_file(crib.path("audit/head")).unwrap();
-    finds(
-        &crib,
-        &["error: audit/head: is missing: nothing shows whether somebody removed records from the end of the log"],
-    );
+    finds(&crib, &["error: audit/head: is missing: removed records at the end of the log cannot be detected"]);
     fs::write(crib.path("audit/head"), "3\n").unwrap();
     finds(
         &crib,
-        &[
-            "error: audit/head: is not as a writer leaves it: nothing shows whether records are missing from the end of the log",
-        ],
+        &["error: audit/head: has an unknown format: removed records at the end of the log cannot be detected"],
     );
     sign(&crib, &["c"]);
     let ran = verify(&crib);
@@ -224,7 +222,7 @@ fn the_chain_crosses_midnight_and_a_clock_that_is_behind_does_not_break_it() {
     assert_eq!(ran.code, Some(0), "a day that was moved away is no problem: {ran:?}");
     assert!(ran.stdout.starts_with("1 file, 3 records, seq 3 to 5, "), "{ran:?}");
     assert!(
-        ran.stdout.ends_with("\nthe log begins with record 3: what came before it is not in this folder\n"),
+        ran.stdout.ends_with("\nthe log starts with record 3; earlier records are not in this folder\n"),
         "{ran:?}"
     );
 }
@@ -243,7 +241,7 @@ fn a_log_written_anew_is_found_by_a_chain_value_noted_earlier() {
     let ran = crib.run(&["audit", "verify", "--head", &noted]);
     assert_eq!(ran.code, Some(1));
     let said = format!(
-        "error: audit: no record has the noted chain {noted}: the log was written anew, or the record was moved away\n"
+        "error: audit: no record has the expected chain value {noted}: the log was rewritten, or the record was moved away\n"
     );
     assert!(ran.stdout.starts_with(&said), "{ran:?}");
     let wrong = crib.run(&["audit", "verify", "--head", "3f1c"]);
@@ -256,10 +254,10 @@ fn a_log_from_before_the_chain_is_a_warning_and_a_record_slipped_in_later_an_err
     let crib = Crib::new();
     let old = "{\"ts\":\"2026-03-01T11:00:00.000Z\",\"tool\":\"old\"}\n";
     fs::write(file(&crib), old.repeat(2)).unwrap();
-    let unchained = "nothing shows whether somebody changed, added or removed any\n";
     let ran = verify(&crib);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let warning = format!("warning: audit/20260301.log:1: 2 lines from here are without a chain: {unchained}");
+    let warning =
+        "warning: audit/20260301.log:1: 2 lines from here have no chain value: changes to them cannot be detected\n";
     assert_eq!(ran.stdout, format!("{warning}1 file, 0 records\n"));
     sign(&crib, &["a", "b"]);
     let ran = verify(&crib);
@@ -268,7 +266,8 @@ fn a_log_from_before_the_chain_is_a_warning_and_a_record_slipped_in_later_an_err
     let ran = verify(&crib);
     assert_eq!(ran.code, Some(1));
     assert!(
-        ran.stdout.contains(&format!("error: audit/20260301.log:4: this line is without a chain: {unchained}")),
+        ran.stdout
+            .contains("error: audit/20260301.log:4: this line has no chain value: changes to it cannot be detected\n"),
         "{ran:?}"
     );
 }

@@ -169,7 +169,11 @@ fn what_an_earlier_version_stored_is_read_and_asked_about_again() {
     let said = unasked(&crib, &[]).1;
     assert!(said.contains("an earlier version stored it"), "{said}");
     let listed = crib.run(&["approvals", "list"]);
-    assert!(listed.code == Some(0) && listed.stderr.contains("hint: 1 of an earlier version"), "{listed:?}");
+    assert!(
+        listed.code == Some(0)
+            && listed.stderr.contains("hint: approvals of an earlier version that no longer apply: 1"),
+        "{listed:?}"
+    );
     let others = crib.run(&["call", "t", "{}"]);
     assert_eq!((others.code, others.stderr.as_str()), (Some(0), ""), "where nothing is asked, nothing is said");
     agree(&crib, &[]);

@@ -27,7 +27,7 @@ fn a_part_says_where_the_next_begins() {
     let show = |flags: &[&str]| crib.run(&[&["result", "show", &kept.reference], flags].concat());
     let first = show(&["--limit", "5"]);
     assert_eq!((first.code, first.stdout.as_str()), (Some(0), "aä"));
-    assert_eq!(first.stderr, "hint: there are 11 bytes: `--offset 3` goes on\n");
+    assert_eq!(first.stderr, "hint: the result has 11 bytes; continue with `--offset 3`\n");
     let last = show(&["--offset", "6", "--limit", "1KiB"]);
     assert_eq!((last.code, last.stdout.as_str(), last.stderr.as_str()), (Some(0), "💻z", ""));
     let line = show(&["--offset", "1", "--limit", "2", "--json"]);
@@ -68,7 +68,7 @@ fn results_are_removed_by_name_or_all_at_once() {
     let ran = crib.run(&["result", "remove", &two.reference]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     let ran = crib.run(&["result", "remove", "--all"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "results removed: 1\n"));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "removed 1 result\n"));
 }
 
 #[test]

@@ -190,11 +190,11 @@ fn a_secret_that_cannot_be_had_refuses_the_call_and_says_what_to_do() {
     assert_eq!(ran.code, Some(1));
     let told: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(told["error"], "the tool needs the secret `canary`, which cannot be given to it");
-    assert!(ran.stderr.contains("keep it with `toolcrib secret set canary`"), "{ran:?}");
+    assert!(ran.stderr.contains("store it with `toolcrib secret set canary`"), "{ran:?}");
     assert_eq!(crib.records().last().unwrap()["outcome"], "denied");
     fs::write(crib.path("secrets/secrets.enc"), "toolcrib-secrets").unwrap();
     let ran = crib.run(&["call", "canary", &arguments]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("it is cut short"), "{ran:?}");
+    assert!(ran.code == Some(1) && ran.stderr.contains("it is truncated"), "{ran:?}");
     assert!(echo.heard().is_empty(), "nothing was sent without it");
 }
 

@@ -45,10 +45,10 @@ fn what_is_kept_is_listed_without_its_value_and_can_be_removed() {
     let crib = Crib::new();
     let ran = keep(&crib, "github", &format!("{CANARY}\n"));
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
-    assert!(ran.stderr.contains("secret `github` is kept in `") && found(ran.stderr.as_bytes(), CANARY).is_none());
+    assert!(ran.stderr.contains("secret `github` is stored in `") && found(ran.stderr.as_bytes(), CANARY).is_none());
     assert_eq!(keep(&crib, "a-1_b", "another value").code, Some(0));
     let ran = crib.run(&["secret", "list"]);
-    assert!(ran.stdout.starts_with("NAME    KEPT IN"), "{ran:?}");
+    assert!(ran.stdout.starts_with("NAME    STORED IN"), "{ran:?}");
     assert_eq!(names(&crib), ["a-1_b", "github"]);
     for path in [FILE, "secrets/secrets.enc.key", "secrets/secrets.enc.lock"] {
         assert_eq!(mode(&crib.path(path)), 0o600, "{path}");
@@ -96,7 +96,7 @@ fn a_person_types_a_value_unseen() {
     terminal.types(&format!("{CANARY}\n"));
     let left = terminal.end();
     assert_eq!(left.code, Some(0), "{left:?}");
-    assert!(left.terminal.contains("is kept in") && !left.terminal.contains("canary~7f"), "{left:?}");
+    assert!(left.terminal.contains("is stored in") && !left.terminal.contains("canary~7f"), "{left:?}");
     assert_eq!(names(&crib), ["github"]);
     let mut terminal = Terminal::start(crib.toolcrib(&["secret", "set", "other"]));
     terminal.until("(not shown): ");
@@ -114,9 +114,9 @@ fn a_passphrase_locks_the_file_and_no_key_lies_beside_it() {
     assert!(!crib.path("secrets/secrets.enc.key").exists(), "the key of before opens nothing any more");
     let before = fs::read(crib.path(FILE)).unwrap();
     let ran = crib.run(&["secret", "list"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("it is locked with a passphrase"), "{ran:?}");
+    assert!(ran.code == Some(1) && ran.stderr.contains("it is encrypted with a passphrase"), "{ran:?}");
     assert!(ran.stderr.contains("TOOLCRIB_SECRETS_PASSPHRASE"), "{ran:?}");
-    for (words, why) in [("wrong horse", "the passphrase is wrong"), ("short", "fewer than 8 are soon guessed")] {
+    for (words, why) in [("wrong horse", "the passphrase is wrong"), ("short", "at least 8 are required")] {
         for args in [&["secret", "list"][..], &["secret", "set", "third"], &["secret", "remove", "first"]] {
             let ran = with_passphrase(&crib, words, args, "a third value");
             assert!(ran.code == Some(1) && ran.stderr.contains(why), "{args:?}: {ran:?}");
@@ -147,17 +147,17 @@ fn a_file_that_is_damaged_or_foreign_is_told_and_stays() {
         bytes[at] ^= 1;
         bytes
     };
-    refused(b"", "it is no file of secrets");
-    refused(b"{\"secrets\":[]}", "it is no file of secrets");
-    refused(&whole[..30], "it is cut short");
+    refused(b"", "it is not a secrets file");
+    refused(b"{\"secrets\":[]}", "it is not a secrets file");
+    refused(&whole[..30], "it is truncated");
     refused(&whole[..whole.len() - 1], "it was changed or damaged");
     refused(&changed(16), "it has version 0 of the format");
     refused(&changed(40), "it was changed or damaged");
     refused(&changed(whole.len() - 1), "it was changed or damaged");
     fs::write(crib.path("secrets/secrets.enc.key"), &key[..31]).unwrap();
-    refused(&whole, "it has another length");
+    refused(&whole, "has 31 bytes instead of 32");
     fs::write(crib.path("secrets/secrets.enc.key"), [7; 32]).unwrap();
-    refused(&whole, "or the key beside it is another one's");
+    refused(&whole, "or its key file belongs to another file");
     fs::remove_file(crib.path("secrets/secrets.enc.key")).unwrap();
     refused(&whole, "its key is missing");
     fs::write(crib.path("secrets/secrets.enc.key"), &key).unwrap();
@@ -185,7 +185,7 @@ fn what_others_may_read_or_put_in_its_place_is_refused() {
         refused("it is a link");
         fs::remove_file(crib.path(path)).unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, crib.path(path), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        refused("it is no file");
+        refused("it is not a regular file");
         fs::remove_file(crib.path(path)).unwrap();
         fs::rename(crib.path("elsewhere"), crib.path(path)).unwrap();
     }
@@ -271,7 +271,7 @@ fn a_keyring_that_never_answers_is_waited_for_a_few_seconds() {
     }
     keep(&crib, "github", CANARY);
     let (ran, took) = run(&["remove", "github"], "auto");
-    assert!(ran.code == Some(1) && ran.stderr.contains("what a keyring holds under `github` lives on"), "{ran:?}");
+    assert!(ran.code == Some(1) && ran.stderr.contains("the keyring may still contain `github`"), "{ran:?}");
     assert!(took < Duration::from_secs(30), "{took:?}");
     assert_eq!(names(&crib), [""; 0], "it is gone from the file");
 }

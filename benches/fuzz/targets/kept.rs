@@ -27,8 +27,8 @@ pub(super) fn results(folder: &Path) -> Act {
         match &whole {
             Ok(whole) => {
                 assert!(input.ends_with(&whole.content) && whole.next.is_none());
-                assert_eq!(whole.kept.bytes, whole.content.len() as u64);
-                assert_eq!(listed.as_slice(), std::slice::from_ref(&whole.kept));
+                assert_eq!(whole.stored.bytes, whole.content.len() as u64);
+                assert_eq!(listed.as_slice(), std::slice::from_ref(&whole.stored));
                 let mut joined = Vec::new();
                 let mut next = Some(0);
                 while let Some(from) = next {
@@ -51,13 +51,8 @@ pub(super) fn results(folder: &Path) -> Act {
 /// The bytes of the file.
 pub(super) fn approvals(folder: &Path) -> Act {
     let file = Approvals::file(folder.join("approvals.json"));
-    let approval = Approval {
-        tool: "t".into(),
-        digest: "sha256:00".into(),
-        definition: Some("sha256:01".into()),
-        rule: "ask * (here)".into(),
-        granted: Vec::new(),
-    };
+    let mut approval = Approval::new("t", "sha256:00", "ask * (here)");
+    approval.definition = Some("sha256:01".into());
     Box::new(move |input| {
         fs::write(file.path(), input).expect("a file");
         match file.read() {

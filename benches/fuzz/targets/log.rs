@@ -60,7 +60,7 @@ fn found(folder: &Path) -> (Vec<LogProblemKind>, u64) {
     let problems: Vec<_> = walk.by_ref().map(|problem| problem.expect("it can be read")).collect();
     assert!(records(folder).expect("a log").all(|record| record.is_ok()));
     let errors = problems.into_iter().filter(|problem| problem.severity == Severity::Error);
-    let found = errors.map(|problem| problem.found);
+    let found = errors.map(|problem| problem.kind);
     let tampered = found.filter(|found| !matches!(found, LogProblemKind::HeadMissing | LogProblemKind::HeadUnreadable));
     (tampered.collect(), walk.summary().records)
 }

@@ -34,16 +34,16 @@ pub(super) fn paths(folder: &Path) -> Act {
         let arguments = serde_json::from_str(given).unwrap_or_else(|_| json!({ "path": given }));
         if let Ok(pattern) = pattern.parse::<Pattern>() {
             let [allow, deny] = [Behavior::Allow, Behavior::Deny].map(|one| Rule::new(one, pattern.clone(), "here"));
-            let sure = allow.is_about("t", &arguments);
-            assert!(!sure || deny.is_about("t", &arguments), "allowed and not denied: {deny} {arguments}");
+            let sure = allow.matches_call("t", &arguments);
+            assert!(!sure || deny.matches_call("t", &arguments), "allowed and not denied: {deny} {arguments}");
         }
         let Some(path) = arguments.get("path").and_then(Value::as_str) else { return };
         let (whole, climbs) = meaning(path);
         // What climbs out leads nowhere: the sandbox refuses it.
         if whole.starts_with("secrets/") && !climbs {
-            assert!(denied.is_about("t", &arguments), "not denied: {path:?}");
+            assert!(denied.matches_call("t", &arguments), "not denied: {path:?}");
         }
-        if allowed.is_about("t", &arguments) {
+        if allowed.matches_call("t", &arguments) {
             assert!(whole.starts_with("out/") && !path.split('/').any(|part| part == ".."), "allowed: {path:?}");
         }
         let outcome = call(&threads, &runtime, "t", &json!({ "path": path }).to_string()).receipt.outcome;

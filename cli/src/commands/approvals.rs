@@ -1,4 +1,4 @@
-//! `toolcrib approvals`: what was agreed to for always, and how it is taken back.
+//! `toolcrib approvals`: lists and revokes permanent approvals.
 
 use std::process::ExitCode;
 
@@ -13,11 +13,11 @@ Examples:
   toolcrib approvals remove fs_write_file
   toolcrib approvals remove --all
 
-An approval covers calls of one tool that one rule asks about, as long as the tool stays the same:
-its program, fixed arguments, description, schema, limits, source and what it may use.";
+An approval covers the calls of one tool that one rule asks about. It lapses when the tool changes:
+its program, fixed arguments, description, schema, limits, source or permissions.";
 const HEADINGS: [&str; 4] = ["TOOL", "ASKED BY", "GIVEN", "PROGRAM"];
 
-/// Show or take back what you agreed to for always.
+/// List or revoke permanent approvals.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -27,19 +27,19 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// List the approvals, the oldest first
+    /// List the approvals, oldest first
     List {
-        /// Print a JSON array, one object an approval
+        /// Print a JSON array, one object per approval
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         kept: Kept,
     },
-    /// Take back the approvals of these tools, or all: you are asked again
+    /// Revoke the approvals of these tools, or all of them
     Remove {
         #[arg(value_name = "TOOL", required_unless_present = "all")]
         tools: Vec<String>,
-        /// Take back every approval
+        /// Revoke every approval
         #[arg(long, conflicts_with = "tools")]
         all: bool,
         #[command(flatten)]
@@ -57,7 +57,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn file(kept: &Kept) -> anyhow::Result<Approvals> {
     kept.file().ok_or_else(|| {
-        Advice::new("no file for approvals: you have no home folder", "name one with `--approvals FILE`").into()
+        Advice::new("no file for approvals: no home folder was found", "name one with `--approvals FILE`").into()
     })
 }
 
@@ -71,20 +71,21 @@ fn list(approvals: &[StoredApproval], json: bool) -> anyhow::Result<()> {
     render::print(&render::table(HEADINGS, approvals.iter().map(row)))?;
     let outdated = approvals.iter().filter(|one| one.definition.is_none()).count();
     if outdated > 0 {
-        let removed = "`toolcrib approvals remove TOOL` removes them";
-        render::hint(&format!("{outdated} of an earlier version, which no longer apply: {removed}"));
+        let command = "`toolcrib approvals remove TOOL` removes them";
+        render::hint(&format!("approvals of an earlier version that no longer apply: {outdated}; {command}"));
     }
     Ok(())
 }
 
-/// Takes back the approvals of `tools`, or all where none is named.
+/// Revokes the approvals of `tools`, or all if the list is empty.
 fn remove(approvals: &Approvals, tools: &[String]) -> anyhow::Result<()> {
     let known = approvals.read()?;
     if let Some(unknown) = tools.iter().find(|tool| !known.iter().any(|one| one.tool == **tool)) {
-        let hint = "`toolcrib approvals list` shows what there is";
-        return Err(Advice::new(format!("no approval of `{unknown}`: nothing was taken back"), hint).into());
+        let hint = "`toolcrib approvals list` lists all approvals";
+        return Err(Advice::new(format!("no approval of `{unknown}`: nothing was revoked"), hint).into());
     }
     let removed = approvals.remove(|one| tools.is_empty() || tools.contains(&one.tool))?;
-    render::aside(&format!("approvals taken back: {removed}"));
+    let noun = if removed == 1 { "approval" } else { "approvals" };
+    render::aside(&format!("revoked {removed} {noun}"));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `toolcrib audit`: the log of calls, read and verified. What a log is, the library knows.
+//! `toolcrib audit`: shows and verifies the audit log.
 
 mod show;
 mod verify;
@@ -8,10 +8,10 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   toolcrib audit show --last 20                       the latest calls
-  toolcrib audit show --day today --outcome denied    what was refused today
-  toolcrib audit verify                               whether the log is still what was written";
+  toolcrib audit show --day today --outcome denied    calls that were denied today
+  toolcrib audit verify                               check that the log was not changed";
 
-/// Read the log of calls, and verify that nobody changed it.
+/// Show logged calls, and verify that the log was not changed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

@@ -1,4 +1,4 @@
-//! `toolcrib result`: what was too large to be told to a model whole, to be read, listed and removed.
+//! `toolcrib result`: shows, lists and removes stored results, which were too large for a model.
 
 use std::process::ExitCode;
 
@@ -11,23 +11,23 @@ use crate::render;
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib result list                             what is kept, newest first
+  toolcrib result list                             all stored results, newest first
   toolcrib result show REF > whole.json            byte for byte
   toolcrib result show REF --offset 4096 --limit 4KiB
   toolcrib result remove --all
 
-A result larger than a model is told at once is kept whole under a reference, such as
-res_0123456789abcdef0123456789abcdef: for 7 days, and no more than 1,000 results and 256 MiB. The
-oldest go first.";
+A result that is too large for a model is stored whole under a reference, such as
+res_0123456789abcdef0123456789abcdef, for at most 7 days. At most 1,000 results and 256 MiB are
+stored; the oldest are removed first.";
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
   toolcrib result show REF | jq .
-  toolcrib result show REF --limit 64KiB           the beginning; a hint says how to go on
+  toolcrib result show REF --limit 64KiB           the beginning; a hint shows how to continue
   toolcrib result show REF --json | jq -r .text
 
-A part begins and ends between UTF-8 characters. With --json, `text` is the part, in which bytes that
-are not UTF-8 are replaced, and `next` the offset of the part after it.";
+A part never splits a UTF-8 character. With --json, `text` is the part, with bytes that are not UTF-8
+replaced, and `next` is the offset of the next part.";
 
 const LIST_EXAMPLES: &str = "\
 Examples:
@@ -41,7 +41,7 @@ Examples:
 
 const HEADINGS: [&str; 5] = ["REFERENCE", "BYTES", "CREATED", "TOOL", "INVOCATION"];
 
-/// Open results that were too large for a model.
+/// Show results that were too large for a model.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -49,7 +49,6 @@ pub(crate) struct Args {
     action: Action,
 }
 
-/// What can be done with what is kept.
 #[derive(clap::Subcommand)]
 enum Action {
     Show(Show),
@@ -64,13 +63,13 @@ struct Show {
     /// The result's reference
     #[arg(value_name = "REF")]
     reference: String,
-    /// Begin at this byte
+    /// Start at this byte
     #[arg(long, value_name = "BYTES", default_value_t)]
     offset: u64,
-    /// Print at most so much, such as `64KiB` [default: all]
+    /// Print at most this size, such as `64KiB` [default: all]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     limit: Option<usize>,
-    /// Print one object: the part as `text`, and what is known of the whole
+    /// Print one JSON object: the part as `text`, and the details of the result
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -81,7 +80,7 @@ struct Show {
 #[derive(clap::Args)]
 #[command(after_help = LIST_EXAMPLES)]
 struct List {
-    /// Print a JSON array, one object a result
+    /// Print a JSON array, one object per result
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -114,7 +113,7 @@ fn show(results: &Results, args: &Show) -> anyhow::Result<ExitCode> {
     #[derive(Serialize)]
     struct Line<'a> {
         #[serde(flatten)]
-        kept: &'a StoredResult,
+        stored: &'a StoredResult,
         offset: u64,
         next: Option<u64>,
         text: &'a str,
@@ -122,41 +121,42 @@ fn show(results: &Results, args: &Show) -> anyhow::Result<ExitCode> {
     let end = args.limit.map_or(u64::MAX, |limit| args.offset.saturating_add(limit as u64));
     let part = results.open(&args.reference, args.offset..end)?;
     if args.json {
-        let line = Line { kept: &part.kept, offset: part.offset, next: part.next, text: &part.text() };
+        let line = Line { stored: &part.stored, offset: part.offset, next: part.next, text: &part.text() };
         render::print_json(&serde_json::to_string(&line)?)?;
     } else {
         render::print_content(&part.content)?;
         if let Some(next) = part.next {
-            render::hint(&format!("there are {} bytes: `--offset {next}` goes on", part.kept.bytes));
+            render::hint(&format!("the result has {} bytes; continue with `--offset {next}`", part.stored.bytes));
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn list(results: &Results, json: bool) -> anyhow::Result<ExitCode> {
-    let kept = results.list()?;
+    let stored = results.list()?;
     if json {
-        render::print_json(&serde_json::to_string(&kept)?)?;
+        render::print_json(&serde_json::to_string(&stored)?)?;
     } else {
-        render::print(&render::table(HEADINGS, kept.iter().map(row)))?;
+        render::print(&render::table(HEADINGS, stored.iter().map(row)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(kept: &StoredResult) -> [String; 5] {
+fn row(result: &StoredResult) -> [String; 5] {
     [
-        kept.reference.clone(),
-        kept.bytes.to_string(),
-        format!("{:.0}", kept.created),
-        render::one_line(&kept.tool),
-        render::one_line(&kept.invocation),
+        result.reference.clone(),
+        result.bytes.to_string(),
+        format!("{:.0}", result.created),
+        render::one_line(&result.tool),
+        render::one_line(&result.invocation),
     ]
 }
 
-/// Removes what can be removed and says of the rest why not.
+/// Removes the results that can be removed and reports the others.
 fn remove(results: &Results, args: &Remove) -> anyhow::Result<ExitCode> {
     if args.all {
-        render::aside(&format!("results removed: {}", results.clear()?));
+        let removed = results.clear()?;
+        render::aside(&format!("removed {removed} result{}", if removed == 1 { "" } else { "s" }));
         return Ok(ExitCode::SUCCESS);
     }
     let failed: Vec<_> = args.references.iter().filter_map(|reference| results.remove(reference).err()).collect();

@@ -1,4 +1,5 @@
-//! `toolcrib secret`: keeps, lists and removes secrets. A value comes in by a hidden prompt or a pipe, and never out.
+//! `toolcrib secret`: stores, lists and removes secrets. A value is read from a hidden prompt or a pipe and never
+//! printed.
 
 use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
@@ -9,30 +10,30 @@ use zeroize::Zeroizing;
 
 use crate::options::KeptSecrets;
 use crate::render::{self, Advice};
-use crate::secrets::{Place, Vault, prompt};
+use crate::secrets::{Location, Vault, prompt};
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib secret set github                       asks for the value and does not show it
-  pass show github | toolcrib secret set github    the value from a pipe
+  toolcrib secret set github                       prompts for the value without echo
+  pass show github | toolcrib secret set github    reads the value from a pipe
   toolcrib secret list
   toolcrib secret remove github
 
-A tool asks for a secret by its name, for one host and one place of a request:
+A tool requests a secret by name, for one host and one place in the request:
   \"capabilities\": {\"secrets\": [{\"name\": \"github\", \"host\": \"api.github.com\",
     \"header\": \"Authorization\", \"format\": \"Bearer {}\"}]}
-The host program puts the value into requests to that host alone; the tool never sees it.
-A manifest of your own is enough for that. A record also needs the flag that names all three:
+toolcrib inserts the value only into requests to that host; the tool never sees it.
+Tools of your own tools.json get the secrets that they request. Other tools also need a flag:
   --allow-secret=github@api.github.com#header:authorization
 
-Secrets are kept in the system's keyring where one answers, else in an encrypted file. The key of that
-file lies beside it, so whoever can read your files can read your secrets. With
-TOOLCRIB_SECRETS_PASSPHRASE set, the file is locked with that passphrase and there is no key.";
-const HEADINGS: [&str; 3] = ["NAME", "KEPT IN", "SET"];
-/// The most bytes that are read of a value: enough to see that it is too long.
+Secrets are stored in the system's keyring if it answers, else in an encrypted file. The key of that
+file is in the same folder, so anyone who can read your files can read your secrets. With
+TOOLCRIB_SECRETS_PASSPHRASE set, the file is encrypted with that passphrase and has no key file.";
+const HEADINGS: [&str; 3] = ["NAME", "STORED IN", "SET"];
+/// Maximum bytes that are read of a value; more than a secret may have, so that a longer value is refused.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Keep secrets that tools may use and never see.
+/// Store secrets that tools can use but never read.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -42,17 +43,17 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Keep a secret under a name, in the place of another of that name
+    /// Store a secret, replacing any with the same name
     Set {
-        /// Small letters, digits, `_` and `-`; the value is asked for, or read from a pipe
+        /// Lowercase letters, digits, `_` and `-`; the value is prompted for, or read from a pipe
         #[arg(value_name = "NAME")]
         name: String,
         #[command(flatten)]
         kept: KeptSecrets,
     },
-    /// List the names, and where each is kept
+    /// List the names and where each secret is stored
     List {
-        /// Print a JSON array, one object a secret
+        /// Print a JSON array, one object per secret
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -68,7 +69,7 @@ enum Action {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    // Keyrings, locks and keys of passphrases keep a thread waiting.
+    // Keyrings, locks and key derivation block the thread.
     tokio::task::spawn_blocking(move || act(args.action)).await?
 }
 
@@ -81,30 +82,33 @@ fn act(action: Action) -> anyhow::Result<ExitCode> {
 }
 
 fn set(vault: &Vault, name: &str) -> anyhow::Result<ExitCode> {
-    // A wrong name is told before anybody types a value.
+    // Checked before the prompt, so that no value is typed in vain.
     ensure!(
         toolcrib::tool::is_secret_name(name),
         Advice::new(
             format!("`{name}` is not the name of a secret"),
-            "small letters, digits, `_` and `-`, at most 64, such as `github`; the value is never an argument"
+            "use at most 64 lowercase letters, digits, `_` and `-`, such as `github`; the value is never an argument"
         )
     );
-    let value = if io::stdin().is_terminal() { typed(name)? } else { piped()? };
+    let value = if io::stdin().is_terminal() { read_terminal(name)? } else { read_pipe()? };
     let secret = Secret::new(name, value.as_str())?;
-    let place = vault.set(&secret)?;
-    render::aside(&format!("secret `{name}` is kept in {}", told(vault, place)));
+    let location = vault.set(&secret)?;
+    render::aside(&format!("secret `{name}` is stored in {}", describe(vault, location)));
     Ok(ExitCode::SUCCESS)
 }
 
-fn typed(name: &str) -> anyhow::Result<Zeroizing<String>> {
+fn read_terminal(name: &str) -> anyhow::Result<Zeroizing<String>> {
     let line = prompt::ask(&format!("value of `{name}` (not shown): ")).map_err(|error| {
-        Advice::new(format!("cannot ask for the value: {error}"), format!("pipe it: `… | toolcrib secret set {name}`"))
+        Advice::new(
+            format!("cannot prompt for the value: {error}"),
+            format!("pipe it: `… | toolcrib secret set {name}`"),
+        )
     })?;
     line.context("no value was given: nothing was changed")
 }
 
-/// The value from a pipe or a file, without the line break at its end.
-fn piped() -> anyhow::Result<Zeroizing<String>> {
+/// Reads the value from a pipe or a file, without the final line break.
+fn read_pipe() -> anyhow::Result<Zeroizing<String>> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_BYTES as usize + 1));
     io::stdin()
         .lock()
@@ -117,17 +121,17 @@ fn piped() -> anyhow::Result<Zeroizing<String>> {
 }
 
 fn list(vault: &Vault, json: bool) -> anyhow::Result<ExitCode> {
-    let kept = vault.list()?;
+    let secrets = vault.list()?;
     if json {
-        render::print_json(&serde_json::to_string(&kept)?)?;
+        render::print_json(&serde_json::to_string(&secrets)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let rows = kept.iter().map(|one| {
-        let place = match one.place {
-            Place::Keyring => "keyring".to_owned(),
-            Place::File => render::one_line(&vault.file().display().to_string()),
+    let rows = secrets.iter().map(|secret| {
+        let location = match secret.location {
+            Location::Keyring => "keyring".to_owned(),
+            Location::File => render::one_line(&vault.path().display().to_string()),
         };
-        [one.name.clone(), place, one.set.map_or_else(|| "-".to_owned(), |set| format!("{set:.0}"))]
+        [secret.name.clone(), location, secret.set.map_or_else(|| "-".to_owned(), |set| format!("{set:.0}"))]
     });
     render::print(&render::table(HEADINGS, rows))?;
     Ok(ExitCode::SUCCESS)
@@ -135,13 +139,14 @@ fn list(vault: &Vault, json: bool) -> anyhow::Result<ExitCode> {
 
 fn remove(vault: &Vault, names: &[String]) -> anyhow::Result<ExitCode> {
     vault.remove(names)?;
-    render::aside(&format!("secrets removed: {}", names.len()));
+    let noun = if names.len() == 1 { "secret" } else { "secrets" };
+    render::aside(&format!("removed {} {noun}", names.len()));
     Ok(ExitCode::SUCCESS)
 }
 
-fn told(vault: &Vault, place: Place) -> String {
-    match place {
-        Place::Keyring => "the system's keyring".to_owned(),
-        Place::File => format!("`{}`", vault.file().display()),
+fn describe(vault: &Vault, location: Location) -> String {
+    match location {
+        Location::Keyring => "the system's keyring".to_owned(),
+        Location::File => format!("`{}`", vault.path().display()),
     }
 }

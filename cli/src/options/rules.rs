@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use toolcrib::Policy;
 use toolcrib::call::Behavior;
-use toolcrib::policy::{Approvals, Pattern, Rule};
+use toolcrib::policy::{Approvals, Pattern, PatternError, Rule};
 
 use crate::config::Config;
 
@@ -73,9 +73,9 @@ impl Kept {
 struct Patterns(Vec<Pattern>);
 
 impl FromStr for Patterns {
-    type Err = String;
+    type Err = PatternError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, PatternError> {
         let (mut depth, mut quoted) = (0_u32, false);
         let separates = |c| {
             match c {

@@ -39,7 +39,7 @@ fn flag(tool: &Tool, arguments: &str) -> Option<String> {
     let name = safe(&tool.name, " ,=()\"'");
     let allows = |pattern: &str| {
         let rule = pattern.parse().ok().map(|pattern| Rule::new(Behavior::Allow, pattern, ""));
-        rule.is_some_and(|rule| rule.is_about(&tool.name, &arguments))
+        rule.is_some_and(|rule| rule.matches_call(&tool.name, &arguments))
     };
     let mut globs = Vec::new();
     for (argument, value) in named(tool, &arguments) {

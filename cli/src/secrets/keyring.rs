@@ -1,6 +1,6 @@
 //! The system's keyring: the Secret Service on Linux, the keychain on macOS, the Credential Manager on Windows. Each
-//! question has a thread of its own and a few seconds: behind a keyring are a bus, another program and a person. While one
-//! hangs no other is asked, so that at most one thread is lost to it.
+//! request runs on a thread of its own with a timeout, because a keyring can wait for a bus, another program or a
+//! person. While a request hangs, further requests fail at once, so at most one thread is lost.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,161 +13,173 @@ use keyring_core::{CredentialStore, Error};
 use toolcrib::policy::Secret;
 use zeroize::Zeroizing;
 
-/// The service under which secrets are kept.
+/// Service name of the stored secrets.
 const SERVICE: &str = "toolcrib";
-/// The longest wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum wait for a response.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a keyring gave no answer.
+/// Failure of a request to the keyring.
 #[derive(Debug)]
-pub(super) enum Trouble {
-    /// There is none, or it cannot be reached.
+pub(crate) enum KeyringError {
+    /// The system has no keyring, or it cannot be reached.
     Absent(String),
-    /// It is there, and could not do what was asked.
+    /// The keyring answered with an error, or not in time.
     Failed(String),
 }
 
-impl fmt::Display for Trouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl KeyringError {
+    /// The reason, without the kind of the failure.
+    pub(crate) fn reason(&self) -> &str {
         match self {
-            Trouble::Absent(why) => write!(f, "there is no keyring here: {why}"),
-            Trouble::Failed(why) => write!(f, "the keyring refused: {why}"),
+            KeyringError::Absent(reason) | KeyringError::Failed(reason) => reason,
         }
     }
 }
 
-/// What a keyring can be asked.
+impl std::error::Error for KeyringError {}
+
+impl fmt::Display for KeyringError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KeyringError::Absent(reason) => write!(f, "no keyring is available: {reason}"),
+            KeyringError::Failed(reason) => write!(f, "the keyring failed: {reason}"),
+        }
+    }
+}
+
+/// Operations of a keyring, which tests replace.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keyring {
-    /// The value of a secret.
-    pub(super) read: fn(&str) -> Result<Option<Zeroizing<String>>, Trouble>,
-    /// Keeps a secret in the place of another of its name.
-    pub(super) set: fn(&Secret) -> Result<(), Trouble>,
-    /// Removes a secret; tells whether there was one.
-    pub(super) remove: fn(&str) -> Result<bool, Trouble>,
-    /// The names of the secrets, sorted.
-    pub(super) list: fn() -> Result<Vec<String>, Trouble>,
-    /// Whether there is a keyring that answers.
-    pub(super) probe: fn() -> Result<(), Trouble>,
-    /// Whether this system may have one, also where it does not answer now.
+    /// Reads the value of a secret.
+    pub(super) read: fn(&str) -> Result<Option<Zeroizing<String>>, KeyringError>,
+    /// Stores a secret, replacing any with the same name.
+    pub(super) set: fn(&Secret) -> Result<(), KeyringError>,
+    /// Removes a secret; `false` if there was none.
+    pub(super) remove: fn(&str) -> Result<bool, KeyringError>,
+    /// Lists the names of the secrets, sorted.
+    pub(super) list: fn() -> Result<Vec<String>, KeyringError>,
+    /// Checks that a keyring answers.
+    pub(super) probe: fn() -> Result<(), KeyringError>,
+    /// Returns `true` if this system may have a keyring, even if it does not answer now.
     pub(super) is_expected: fn() -> bool,
 }
 
-/// The system's own.
+/// The system's keyring.
 pub(super) const SYSTEM: Keyring = Keyring { read, set, remove, list, probe, is_expected: system::is_expected };
 
-fn read(name: &str) -> Result<Option<Zeroizing<String>>, Trouble> {
+fn read(name: &str) -> Result<Option<Zeroizing<String>>, KeyringError> {
     let name = name.to_owned();
-    ask(move |store| match store.build(SERVICE, &name, None)?.get_password() {
+    request(move |store| match store.build(SERVICE, &name, None)?.get_password() {
         Ok(value) => Ok(Some(Zeroizing::new(value))),
         Err(Error::NoEntry) => Ok(None),
         Err(error) => Err(error),
     })
 }
 
-fn set(secret: &Secret) -> Result<(), Trouble> {
+fn set(secret: &Secret) -> Result<(), KeyringError> {
     let (name, value) = (secret.name().to_owned(), Zeroizing::new(secret.value().to_owned()));
-    ask(move |store| store.build(SERVICE, &name, None)?.set_password(&value))
+    request(move |store| store.build(SERVICE, &name, None)?.set_password(&value))
 }
 
-fn remove(name: &str) -> Result<bool, Trouble> {
+fn remove(name: &str) -> Result<bool, KeyringError> {
     let name = name.to_owned();
-    ask(move |store| match store.build(SERVICE, &name, None)?.delete_credential() {
+    request(move |store| match store.build(SERVICE, &name, None)?.delete_credential() {
         Ok(()) => Ok(true),
         Err(Error::NoEntry) => Ok(false),
         Err(error) => Err(error),
     })
 }
 
-fn list() -> Result<Vec<String>, Trouble> {
-    ask(|store| {
+fn list() -> Result<Vec<String>, KeyringError> {
+    request(|store| {
         let found = store.search(&HashMap::from([system::SEARCH]))?;
-        let kept = found.iter().filter_map(|entry| entry.get_specifiers());
-        let mut names: Vec<String> = kept.filter(|(service, _)| service == SERVICE).map(|(_, name)| name).collect();
+        let entries = found.iter().filter_map(|entry| entry.get_specifiers());
+        let mut names: Vec<String> = entries.filter(|(service, _)| service == SERVICE).map(|(_, name)| name).collect();
         names.sort();
         names.dedup();
         Ok(names)
     })
 }
 
-fn probe() -> Result<(), Trouble> {
-    ask(|_| Ok(()))
+fn probe() -> Result<(), KeyringError> {
+    request(|_| Ok(()))
 }
 
-/// Whoever asks the system's keyring.
-static TURNS: Turns = Turns::new();
+/// Requests to the system's keyring.
+static REQUESTS: RequestQueue = RequestQueue::new();
 
-/// Asks the keyring: it may not be asked from an async task, and it may never answer.
-fn ask<T: Send + 'static>(
-    question: impl FnOnce(&CredentialStore) -> keyring_core::Result<T> + Send + 'static,
-) -> Result<T, Trouble> {
-    TURNS.ask(PATIENCE, move || {
+/// Sends a request to the keyring, which must not run in an async task and may never answer.
+fn request<T: Send + 'static>(
+    operation: impl FnOnce(&CredentialStore) -> keyring_core::Result<T> + Send + 'static,
+) -> Result<T, KeyringError> {
+    REQUESTS.run(REQUEST_TIMEOUT, move || {
         let store: keyring_core::Result<Arc<CredentialStore>> = system::store();
         match store {
-            Err(error) => Err(Trouble::Absent(told(&error))),
-            // An error can carry what was found: only its kind is told.
-            Ok(store) => question(&*store).map_err(|error| Trouble::Failed(told(&error))),
+            Err(error) => Err(KeyringError::Absent(describe(&error))),
+            // An error can contain the value that was found, so only its kind is reported.
+            Ok(store) => operation(&*store).map_err(|error| KeyringError::Failed(describe(&error))),
         }
     })
 }
 
-/// Lets one question at a time be asked.
-struct Turns {
+/// Runs one request at a time, each on its own thread.
+struct RequestQueue {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Free,
-    Asking,
-    /// Whoever asked waits no more, and the question has not ended.
+    Idle,
+    Running,
+    /// A request has not ended, and its caller has timed out.
     Hung,
 }
 
-impl Turns {
+impl RequestQueue {
     const fn new() -> Self {
-        Self { state: Mutex::new(State::Free), changed: Condvar::new() }
+        Self { state: Mutex::new(State::Idle), changed: Condvar::new() }
     }
 
-    /// Asks on a thread of its own, and waits so long for the turn and so long for the answer.
-    fn ask<T: Send + 'static>(
+    /// Runs a request, and waits at most `timeout` for the previous one to end and `timeout` for the response.
+    fn run<T: Send + 'static>(
         &'static self,
-        patience: Duration,
-        question: impl FnOnce() -> Result<T, Trouble> + Send + 'static,
-    ) -> Result<T, Trouble> {
-        let silent = || Trouble::Failed(format!("it did not answer within {} s", patience.as_secs()));
-        let taken = self.changed.wait_timeout_while(self.state(), patience, |state| *state == State::Asking);
-        let (mut state, _) = taken.unwrap_or_else(PoisonError::into_inner);
+        timeout: Duration,
+        operation: impl FnOnce() -> Result<T, KeyringError> + Send + 'static,
+    ) -> Result<T, KeyringError> {
+        let timed_out = || KeyringError::Failed(format!("it did not answer within {} s", timeout.as_secs()));
+        let idle = self.changed.wait_timeout_while(self.state(), timeout, |state| *state == State::Running);
+        let (mut state, _) = idle.unwrap_or_else(PoisonError::into_inner);
         match *state {
-            State::Free => *state = State::Asking,
-            State::Asking => return Err(silent()),
-            State::Hung => return Err(Trouble::Failed("it has not answered an earlier question yet".to_owned())),
+            State::Idle => *state = State::Running,
+            State::Running => return Err(timed_out()),
+            State::Hung => return Err(KeyringError::Failed("it has not answered an earlier request yet".to_owned())),
         }
         drop(state);
-        let turn = Turn(self);
-        let (answer, answered) = mpsc::channel();
-        let asking = move || {
-            let _turn = turn;
-            // Nobody may be waiting any more.
-            let _ = answer.send(question());
+        let running = RunningRequest(self);
+        let (sender, response) = mpsc::channel();
+        let run = move || {
+            let _running = running;
+            // The caller may have timed out.
+            let _ = sender.send(operation());
         };
-        let spawned = thread::Builder::new().name("keyring".to_owned()).spawn(asking);
-        spawned.map_err(|error| Trouble::Failed(error.to_string()))?;
-        let broke_off = || Err(Trouble::Failed("it broke off".to_owned()));
-        match answered.recv_timeout(patience) {
-            Ok(answer) => answer,
-            Err(RecvTimeoutError::Disconnected) => broke_off(),
+        let spawned = thread::Builder::new().name("keyring".to_owned()).spawn(run);
+        spawned.map_err(|error| KeyringError::Failed(error.to_string()))?;
+        let disconnected = || Err(KeyringError::Failed("the request ended without a response".to_owned()));
+        match response.recv_timeout(timeout) {
+            Ok(response) => response,
+            Err(RecvTimeoutError::Disconnected) => disconnected(),
             Err(RecvTimeoutError::Timeout) => {
-                // With the state held the turn cannot end, so it is this question's as long as there is no answer.
+                // While the state is locked the request cannot end, so the state belongs to it until there is a
+                // response.
                 let mut state = self.state();
-                match answered.try_recv() {
-                    Ok(answer) => answer,
-                    Err(TryRecvError::Disconnected) => broke_off(),
+                match response.try_recv() {
+                    Ok(response) => response,
+                    Err(TryRecvError::Disconnected) => disconnected(),
                     Err(TryRecvError::Empty) => {
                         *state = State::Hung;
                         self.changed.notify_all();
-                        Err(silent())
+                        Err(timed_out())
                     }
                 }
             }
@@ -179,24 +191,25 @@ impl Turns {
     }
 }
 
-/// The one who asks. It ends with the question, however that does.
-struct Turn(&'static Turns);
+/// A running request; marks the queue idle on drop, also after a panic.
+struct RunningRequest(&'static RequestQueue);
 
-impl Drop for Turn {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
-        *self.0.state() = State::Free;
+        *self.0.state() = State::Idle;
         self.0.changed.notify_all();
     }
 }
 
-fn told(error: &Error) -> String {
+/// Describes an error without the values that it may contain.
+fn describe(error: &Error) -> String {
     match error {
-        Error::PlatformFailure(why) | Error::NoStorageAccess(why) => why.to_string(),
-        Error::BadEncoding(_) => "what it holds is not UTF-8".to_owned(),
-        Error::Ambiguous(found) => format!("it holds {} secrets of this name", found.len()),
-        Error::TooLong(what, most) => format!("its {what} may have {most} characters"),
-        Error::NoDefaultStore => "none is known for this system".to_owned(),
-        _ => "it cannot do this".to_owned(),
+        Error::PlatformFailure(cause) | Error::NoStorageAccess(cause) => cause.to_string(),
+        Error::BadEncoding(_) => "the value is not UTF-8".to_owned(),
+        Error::Ambiguous(found) => format!("it contains {} secrets with this name", found.len()),
+        Error::TooLong(field, limit) => format!("its {field} is limited to {limit} characters"),
+        Error::NoDefaultStore => "this system is not supported".to_owned(),
+        _ => "unsupported operation".to_owned(),
     }
 }
 
@@ -210,11 +223,11 @@ mod system {
         Ok(zbus_secret_service_keyring_store::Store::new()?)
     }
 
-    /// Whether there is a bus of the session, over which a keyring would be asked.
+    /// Returns `true` if there is a session bus, over which a keyring is reached.
     pub(super) fn is_expected() -> bool {
         let named = std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_some_and(|address| !address.is_empty());
-        let usual = || format!("/run/user/{}", rustix::process::geteuid().as_raw()).into();
-        let folder: std::path::PathBuf = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(usual, Into::into);
+        let default = || format!("/run/user/{}", rustix::process::geteuid().as_raw()).into();
+        let folder: std::path::PathBuf = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(default, Into::into);
         named || folder.join("bus").exists()
     }
 }
@@ -269,32 +282,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn while_a_question_hangs_no_other_is_asked() {
-        static TURNS: Turns = Turns::new();
+    fn while_a_request_hangs_no_other_is_sent() {
+        static REQUESTS: RequestQueue = RequestQueue::new();
         let (go, gone) = mpsc::channel::<()>();
         let (short, long) = (Duration::from_millis(50), Duration::from_secs(20));
-        let told = |asked: Result<u8, Trouble>| match asked {
-            Err(Trouble::Failed(why)) => why,
+        let reason = |response: Result<u8, KeyringError>| match response {
+            Err(KeyringError::Failed(reason)) => reason,
             other => panic!("{other:?}"),
         };
-        let hung = TURNS.ask(short, move || {
+        let hung = REQUESTS.run(short, move || {
             let _ = gone.recv_timeout(long);
             Ok(1)
         });
-        assert!(told(hung).contains("it did not answer within"));
-        let (asked, asking) = mpsc::channel();
-        let second = TURNS.ask(long, move || {
-            let _ = asked.send(());
+        assert!(reason(hung).contains("it did not answer within"));
+        let (sent, receiver) = mpsc::channel();
+        let second = REQUESTS.run(long, move || {
+            let _ = sent.send(());
             Ok(2)
         });
-        assert!(told(second).contains("it has not answered an earlier question yet"));
-        assert!(asking.recv().is_err(), "it was never asked");
+        assert!(reason(second).contains("it has not answered an earlier request yet"));
+        assert!(receiver.recv().is_err(), "it was never sent");
         go.send(()).unwrap();
-        let free = TURNS.changed.wait_timeout_while(TURNS.state(), long, |state| *state != State::Free).unwrap();
+        let free = REQUESTS.changed.wait_timeout_while(REQUESTS.state(), long, |state| *state != State::Idle).unwrap();
         drop(free);
-        assert!(matches!(TURNS.ask(long, || Ok(3)), Ok(3)), "when it has ended, the next one is");
-        let broken: Result<u8, Trouble> = TURNS.ask(long, || panic!("it panics"));
-        assert!(told(broken).contains("it broke off"));
-        assert!(matches!(TURNS.ask(long, || Ok(4)), Ok(4)));
+        assert!(matches!(REQUESTS.run(long, || Ok(3)), Ok(3)), "after it has ended, the next one is sent");
+        let broken: Result<u8, KeyringError> = REQUESTS.run(long, || panic!("it panics"));
+        assert!(reason(broken).contains("ended without a response"));
+        assert!(matches!(REQUESTS.run(long, || Ok(4)), Ok(4)));
     }
 }

@@ -1,15 +1,15 @@
-//! Where secrets are kept: the system's keyring where there is one, else an encrypted file. What is asked here is asked by
-//! a person at the command line, or by a call that was granted a secret; a tool has no way here.
+//! Storage of secrets: the system's keyring if there is one, else an encrypted file. It is used by `toolcrib secret`
+//! and by calls that were granted a secret; tools cannot reach it.
 //!
-//! Where both are used, a value in the file is the newer one: whatever goes into the keyring is removed from the file.
+//! If both contain a secret, the value in the file is the newer one, because storing a secret in the keyring removes it
+//! from the file.
 
 mod file;
 mod keyring;
-mod owner;
 pub(crate) mod prompt;
 mod sealed;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use jiff::Timestamp;
@@ -19,41 +19,42 @@ use zeroize::Zeroizing;
 
 use crate::render::Advice;
 
-use keyring::{Keyring, Trouble};
+use keyring::{Keyring, KeyringError};
 
-pub(crate) use file::{Lock, PASSPHRASE, SecretsFile};
+pub(crate) use file::{PASSPHRASE, Protection, SecretsFile};
 
-/// Which store is used.
+/// Choice of the store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Choice {
-    /// The keyring where there is one, else the file; what is kept is looked for in both, in the file first
+    /// The keyring if there is one, else the file; secrets are looked up in both, in the file first
     #[default]
     Auto,
-    /// The system's keyring, and nothing where there is none
+    /// The system's keyring only
     Keyring,
-    /// The encrypted file
+    /// The encrypted file only
     File,
 }
 
-/// Where a secret is kept.
+/// Store that contains a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Place {
+pub(crate) enum Location {
     Keyring,
     File,
 }
 
-/// What is told of a secret: never its value.
+/// Entry of a listing; never contains the value.
 #[derive(Debug, Serialize)]
-pub(crate) struct Kept {
+pub(crate) struct ListedSecret {
     pub(crate) name: String,
-    pub(crate) place: Place,
-    /// When it was set; a keyring does not tell.
+    #[serde(rename = "place")]
+    pub(crate) location: Location,
+    /// Time at which it was set; unknown in a keyring.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) set: Option<Timestamp>,
 }
 
-/// The secrets of a person.
+/// Secrets of the user, in the keyring and in the encrypted file.
 #[derive(Debug, Clone)]
 pub(crate) struct Vault {
     choice: Choice,
@@ -66,138 +67,146 @@ impl Vault {
         Self { choice, file, keyring: keyring::SYSTEM }
     }
 
-    /// The encrypted file, whether or not it is there.
-    pub(crate) fn file(&self) -> &Path {
+    /// Path of the encrypted file, which may be missing.
+    pub(crate) fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// The key of the encrypted file, whether or not it is there.
-    pub(crate) fn key_file(&self) -> PathBuf {
-        self.file.beside("key")
+    /// Path of the key of the encrypted file, which may be missing.
+    pub(crate) fn key_path(&self) -> &Path {
+        self.file.key_path()
     }
 
-    /// By what the file is locked, where it is there.
-    pub(crate) fn lock(&self) -> anyhow::Result<Lock> {
-        self.file.lock_kind()
+    /// Determines how the file is encrypted.
+    pub(crate) fn protection(&self) -> anyhow::Result<Protection> {
+        self.file.protection()
     }
 
-    /// Whether the keyring is used, and why not.
-    pub(crate) fn keyring(&self) -> Result<(), String> {
-        match self.choice {
-            Choice::File => Err("it was not chosen".to_owned()),
-            Choice::Auto | Choice::Keyring => (self.keyring.probe)().map_err(|trouble| match trouble {
-                Trouble::Absent(why) | Trouble::Failed(why) => why,
-            }),
-        }
-    }
-
-    /// Keeps a secret in the place of another of its name, and tells where.
-    pub(crate) fn set(&self, secret: &Secret) -> anyhow::Result<Place> {
-        let kept = match self.choice {
-            Choice::File => Err(Trouble::Absent("it was not chosen".to_owned())),
-            Choice::Auto | Choice::Keyring => (self.keyring.set)(secret),
-        };
-        match (self.choice, kept) {
-            (_, Ok(())) => {
-                // An older value must not come back from there.
-                let removed = self.file.remove(secret.name());
-                removed.context("the keyring has the new value, but an older one may be left in the file")?;
-                Ok(Place::Keyring)
-            }
-            (Choice::Auto | Choice::File, Err(Trouble::Absent(_))) => {
-                self.file.set(secret)?;
-                Ok(Place::File)
-            }
-            (_, Err(trouble)) => Err(refused(&trouble)),
-        }
-    }
-
-    /// Removes secrets wherever they are; nothing where one of them is unknown.
+    /// Checks that the keyring is selected and answers.
     ///
     /// # Errors
     ///
-    /// Also where only the file could be asked: what a keyring holds would be used again once it answers.
+    /// The reason why it is not used.
+    pub(crate) fn probe_keyring(&self) -> Result<(), KeyringError> {
+        match self.choice {
+            Choice::File => Err(not_selected()),
+            Choice::Auto | Choice::Keyring => (self.keyring.probe)(),
+        }
+    }
+
+    /// Stores a secret, replacing any with the same name, and returns its location.
+    pub(crate) fn set(&self, secret: &Secret) -> anyhow::Result<Location> {
+        let stored = match self.choice {
+            Choice::File => Err(not_selected()),
+            Choice::Auto | Choice::Keyring => (self.keyring.set)(secret),
+        };
+        match (self.choice, stored) {
+            (_, Ok(())) => {
+                // Otherwise the older value in the file would take precedence.
+                let removed = self.file.remove(secret.name());
+                removed.context("the keyring has the new value, but the file may still contain an older one")?;
+                Ok(Location::Keyring)
+            }
+            (Choice::Auto | Choice::File, Err(KeyringError::Absent(_))) => {
+                self.file.set(secret)?;
+                Ok(Location::File)
+            }
+            (_, Err(error)) => Err(with_hint(&error)),
+        }
+    }
+
+    /// Removes secrets from both stores. If one of them is unknown, none is removed.
+    ///
+    /// # Errors
+    ///
+    /// Also if the keyring does not answer: secrets in it would be used again once it does.
     pub(crate) fn remove(&self, names: &[String]) -> anyhow::Result<()> {
         let in_file = match self.choice {
             Choice::Keyring => Vec::new(),
             Choice::Auto | Choice::File => self.file.list()?.into_iter().map(|(name, _)| name).collect(),
         };
-        let (in_keyring, trouble) = match (self.choice, self.in_keyring()) {
+        let (in_keyring, keyring_error) = match (self.choice, self.in_keyring()) {
             (_, Ok(listed)) => (listed, None),
-            (Choice::Auto, Err(Trouble::Absent(_))) if !(self.keyring.is_expected)() => (Vec::new(), None),
-            (Choice::Auto, Err(trouble)) => (Vec::new(), Some(trouble)),
-            (_, Err(trouble)) => return Err(refused(&trouble)),
+            (Choice::Auto, Err(KeyringError::Absent(_))) if !(self.keyring.is_expected)() => (Vec::new(), None),
+            (Choice::Auto, Err(error)) => (Vec::new(), Some(error)),
+            (_, Err(error)) => return Err(with_hint(&error)),
         };
         let is_known = |name: &String| in_file.contains(name) || in_keyring.contains(name);
         if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
-            let beside = trouble.map(|trouble| format!(" in the file, and {trouble}")).unwrap_or_default();
-            let hint = "`toolcrib secret list` shows what there is";
-            bail!(Advice::new(format!("no secret `{unknown}`{beside}: nothing was removed"), hint));
+            let searched = keyring_error.map(|error| format!(" in the file, and {error}")).unwrap_or_default();
+            let hint = "`toolcrib secret list` lists all secrets";
+            bail!(Advice::new(format!("no secret `{unknown}`{searched}: nothing was removed"), hint));
         }
         for name in names {
             if in_keyring.contains(name) {
-                (self.keyring.remove)(name).map_err(|trouble| refused(&trouble))?;
+                (self.keyring.remove)(name).map_err(|error| with_hint(&error))?;
             }
             if in_file.contains(name) {
                 self.file.remove(name)?;
             }
         }
-        let Some(trouble) = trouble else { return Ok(()) };
-        let told = format!(
-            "removed from `{}` alone: {trouble}; what a keyring holds under {} lives on",
-            self.file().display(),
+        let Some(error) = keyring_error else { return Ok(()) };
+        let message = format!(
+            "removed only from `{}`: {error}; the keyring may still contain {}",
+            self.path().display(),
             names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
         );
-        let hint = "do it again when the keyring answers; where there is none, say `--secrets-store file`";
-        bail!(Advice::new(told, hint))
+        let hint = "repeat the command when the keyring answers; without a keyring, use `--secrets-store file`";
+        bail!(Advice::new(message, hint))
     }
 
-    /// What is kept, by name.
-    pub(crate) fn list(&self) -> anyhow::Result<Vec<Kept>> {
+    /// Lists the secrets by name.
+    pub(crate) fn list(&self) -> anyhow::Result<Vec<ListedSecret>> {
         let in_keyring = match (self.choice, self.in_keyring()) {
-            (Choice::Auto, Err(Trouble::Absent(_))) => Vec::new(),
-            (_, listed) => listed.map_err(|trouble| refused(&trouble))?,
+            (Choice::Auto, Err(KeyringError::Absent(_))) => Vec::new(),
+            (_, listed) => listed.map_err(|error| with_hint(&error))?,
         };
-        let mut kept: Vec<_> =
-            in_keyring.into_iter().map(|name| Kept { name, place: Place::Keyring, set: None }).collect();
+        let from_keyring = |name| ListedSecret { name, location: Location::Keyring, set: None };
+        let mut secrets: Vec<_> = in_keyring.into_iter().map(from_keyring).collect();
         if self.choice != Choice::Keyring {
             for (name, set) in self.file.list()? {
-                kept.push(Kept { name, place: Place::File, set: Some(set) });
+                secrets.push(ListedSecret { name, location: Location::File, set: Some(set) });
             }
         }
-        kept.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(kept)
+        secrets.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(secrets)
     }
 
-    /// The value of a secret.
+    /// Reads the value of a secret.
     fn read(&self, name: &str) -> anyhow::Result<Zeroizing<String>> {
         let path = self.file.path().display();
-        let keep = format!("keep it with `toolcrib secret set {name}`");
+        let hint = format!("store it with `toolcrib secret set {name}`");
         if self.choice != Choice::Keyring
             && let Some(value) = self.file.read(name)?
         {
             return Ok(value);
         }
         if self.choice == Choice::File {
-            bail!("it is not in `{path}`; {keep}");
+            bail!("it is not in `{path}`; {hint}");
         }
         match (self.choice, (self.keyring.read)(name)) {
             (_, Ok(Some(value))) => Ok(value),
-            (Choice::Keyring, Ok(None)) => bail!("it is not in the keyring; {keep}"),
-            (_, Ok(None)) => bail!("it is neither in `{path}` nor in the keyring; {keep}"),
-            (Choice::Auto, Err(Trouble::Absent(why))) => bail!("it is not in `{path}` (of the keyring: {why}); {keep}"),
-            (_, Err(trouble)) => bail!("{trouble}"),
+            (Choice::Keyring, Ok(None)) => bail!("it is not in the keyring; {hint}"),
+            (_, Ok(None)) => bail!("it is neither in `{path}` nor in the keyring; {hint}"),
+            (Choice::Auto, Err(KeyringError::Absent(reason))) => {
+                bail!("it is not in `{path}` (keyring: {reason}); {hint}")
+            }
+            (_, Err(error)) => Err(error.into()),
         }
     }
 
-    /// What the keyring lists; nothing where it is not used.
-    fn in_keyring(&self) -> Result<Vec<String>, Trouble> {
+    /// Lists the names in the keyring; empty if it is not selected.
+    fn in_keyring(&self) -> Result<Vec<String>, KeyringError> {
         if self.choice == Choice::File { Ok(Vec::new()) } else { (self.keyring.list)() }
     }
 }
 
-fn refused(trouble: &Trouble) -> anyhow::Error {
-    Advice::new(trouble.to_string(), "unlock the keyring, or keep secrets in a file with `--secrets-store file`").into()
+fn not_selected() -> KeyringError {
+    KeyringError::Absent("not selected by `--secrets-store`".to_owned())
+}
+
+fn with_hint(error: &KeyringError) -> anyhow::Error {
+    Advice::new(error.to_string(), "unlock the keyring, or store secrets in a file with `--secrets-store file`").into()
 }
 
 impl SecretStore for Vault {
@@ -217,24 +226,24 @@ mod tests {
     use super::*;
 
     thread_local! {
-        static HELD: RefCell<BTreeMap<String, String>> = const { RefCell::new(BTreeMap::new()) };
+        static ENTRIES: RefCell<BTreeMap<String, String>> = const { RefCell::new(BTreeMap::new()) };
         static ANSWERS: Cell<bool> = const { Cell::new(true) };
     }
 
-    fn held<T>(ask: impl FnOnce(&mut BTreeMap<String, String>) -> T) -> Result<T, Trouble> {
+    fn entries<T>(ask: impl FnOnce(&mut BTreeMap<String, String>) -> T) -> Result<T, KeyringError> {
         match ANSWERS.get() {
-            true => Ok(HELD.with_borrow_mut(ask)),
-            false => Err(Trouble::Absent("no answer".to_owned())),
+            true => Ok(ENTRIES.with_borrow_mut(ask)),
+            false => Err(KeyringError::Absent("no answer".to_owned())),
         }
     }
 
-    /// A keyring that answers or not.
+    /// A keyring that answers only while `ANSWERS` is set.
     const FAKE: Keyring = Keyring {
-        read: |name| held(|all| all.get(name).cloned().map(Zeroizing::new)),
-        set: |secret| held(|all| all.insert(secret.name().to_owned(), secret.value().to_owned())).map(|_| ()),
-        remove: |name| held(|all| all.remove(name).is_some()),
-        list: || held(|all| all.keys().cloned().collect()),
-        probe: || held(|_| ()),
+        read: |name| entries(|all| all.get(name).cloned().map(Zeroizing::new)),
+        set: |secret| entries(|all| all.insert(secret.name().to_owned(), secret.value().to_owned())).map(|_| ()),
+        remove: |name| entries(|all| all.remove(name).is_some()),
+        list: || entries(|all| all.keys().cloned().collect()),
+        probe: || entries(|_| ()),
         is_expected: || true,
     };
 
@@ -246,24 +255,27 @@ mod tests {
         let auto = vault(Choice::Auto);
         let set = |vault: &Vault, value: &str| vault.set(&Secret::new("github", value).unwrap()).unwrap();
         let value = |vault: &Vault| vault.read("github").unwrap().to_string();
-        assert_eq!(set(&auto, "the first value"), Place::Keyring);
+        assert_eq!(set(&auto, "the first value"), Location::Keyring);
         ANSWERS.set(false);
-        assert_eq!(set(&auto, "the second value"), Place::File);
+        assert_eq!(set(&auto, "the second value"), Location::File);
         ANSWERS.set(true);
         assert_eq!(value(&auto), "the second value");
         for choice in [Choice::Auto, Choice::Keyring] {
             set(&vault(Choice::File), "an older value");
-            assert_eq!(set(&vault(choice), "the third value"), Place::Keyring);
+            assert_eq!(set(&vault(choice), "the third value"), Location::Keyring);
             assert_eq!((value(&auto), file.list().unwrap()), ("the third value".to_owned(), vec![]));
         }
         set(&vault(Choice::File), "the fourth value");
         ANSWERS.set(false);
         let names = ["github".to_owned()];
-        let told = auto.remove(&names).unwrap_err().to_string();
-        assert!(told.contains("alone") && told.contains("under `github` lives on"), "{told}");
+        let message = auto.remove(&names).unwrap_err().to_string();
+        assert!(message.contains("removed only from") && message.contains("may still contain `github`"), "{message}");
         assert!(file.list().unwrap().is_empty());
-        let told = auto.remove(&names).unwrap_err().to_string();
-        assert!(told.contains("no secret `github` in the file") && told.contains("nothing was removed"), "{told}");
+        let message = auto.remove(&names).unwrap_err().to_string();
+        assert!(
+            message.contains("no secret `github` in the file") && message.contains("nothing was removed"),
+            "{message}"
+        );
         ANSWERS.set(true);
         auto.remove(&names).unwrap();
         assert!(auto.list().unwrap().is_empty() && auto.read("github").is_err());

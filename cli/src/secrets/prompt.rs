@@ -1,5 +1,4 @@
-//! A line that a person types without seeing it. The terminal is put back as it was however the program ends: `main` asks
-//! for that last.
+//! Prompt for a line of input that the terminal does not echo. `main` restores the terminal when the program ends.
 
 use std::io::{self, Write};
 
@@ -9,16 +8,16 @@ pub(crate) use system::restore;
 
 use system::hidden_line;
 
-/// Reads a line on the terminal without showing it; `None` where the person ends the input instead.
+/// Reads a line from the terminal without echo; `None` at the end of input.
 ///
 /// # Errors
 ///
-/// Where the terminal would show it.
-pub(crate) fn ask(question: &str) -> io::Result<Option<Zeroizing<String>>> {
+/// If the echo of the terminal cannot be turned off.
+pub(crate) fn ask(prompt: &str) -> io::Result<Option<Zeroizing<String>>> {
     let show = |text: &str| io::stderr().write_all(text.as_bytes());
-    // Whoever is quick types as soon as they see the question: by then nothing may be shown any more.
-    let line = hidden_line(|| show(question))?;
-    // The line break that was typed was not shown either.
+    // The prompt appears once the echo is off, because a user may type as soon as it is visible.
+    let line = hidden_line(|| show(prompt))?;
+    // The line break that was typed had no echo either.
     show("\n")?;
     Ok(line)
 }
@@ -31,24 +30,24 @@ mod system {
     use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
     use zeroize::Zeroizing;
 
-    /// The longest line that is read.
+    /// Maximum length of a line.
     const MAX_LEN: usize = 8192;
 
-    /// How the terminal was, while it is otherwise.
+    /// Settings of the terminal to be restored, while the echo is off.
     static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-    /// A line that is not shown; `ask` is called when the terminal shows nothing any more.
+    /// Reads a line without echo; `ask` is called once the echo is off.
     pub(super) fn hidden_line(ask: impl FnOnce() -> io::Result<()>) -> io::Result<Option<Zeroizing<String>>> {
         let stdin = io::stdin();
         let before = tcgetattr(&stdin)?;
         let mut hidden = before.clone();
         hidden.local_modes.remove(LocalModes::ECHO | LocalModes::ECHONL);
         *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
-        // What was typed before it was hidden is dropped: it was seen.
-        let quiet = tcsetattr(&stdin, OptionalActions::Flush, &hidden).and_then(|()| tcgetattr(&stdin));
-        let read = match quiet {
+        // Input typed before is discarded, because it was visible.
+        let changed = tcsetattr(&stdin, OptionalActions::Flush, &hidden).and_then(|()| tcgetattr(&stdin));
+        let read = match changed {
             Ok(now) if !now.local_modes.contains(LocalModes::ECHO) => ask().and_then(|()| line(&stdin)),
-            Ok(_) => Err(io::Error::other("this terminal shows what is typed")),
+            Ok(_) => Err(io::Error::other("cannot turn off the echo of this terminal")),
             Err(error) => Err(error.into()),
         };
         restore();
@@ -78,10 +77,10 @@ mod system {
         Ok(Some(Zeroizing::new(text.trim_end_matches(['\n', '\r']).to_owned())))
     }
 
-    /// Puts the terminal back as it was.
+    /// Restores the settings of the terminal.
     pub(crate) fn restore() {
         if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // What is no terminal any more needs nothing.
+            // Fails if standard input is no longer a terminal.
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
             let _ = tcflush(io::stdin(), QueueSelector::IFlush);
         }
@@ -95,9 +94,9 @@ mod system {
     use zeroize::Zeroizing;
 
     pub(super) fn hidden_line(_: impl FnOnce() -> io::Result<()>) -> io::Result<Option<Zeroizing<String>>> {
-        Err(io::Error::other("this terminal shows what is typed: pipe the value in instead"))
+        Err(io::Error::other("cannot turn off the echo of this terminal; pipe the value instead"))
     }
 
-    /// Nothing was changed.
+    /// Does nothing, because no setting was changed.
     pub(crate) fn restore() {}
 }

@@ -1,11 +1,11 @@
-//! The bytes of a file of secrets: a header in the clear, and behind it everything else encrypted. Whatever is changed,
-//! header and names included, is found when it is opened.
+//! File format of encrypted secrets: a header in plain text, then the encrypted secrets with their names. Every change
+//! to a file, including its header, is detected when it is decrypted.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 16 | `toolcrib-secrets` |
 //! | 1 | the version of this format, 1 |
-//! | 1 | where the key is from: 0 a file beside this one, 1 a passphrase |
+//! | 1 | kind of the key: 0 a key file, 1 a passphrase |
 //! | 4 | rounds of PBKDF2-HMAC-SHA256, big-endian; 0 without a passphrase |
 //! | 16 | its salt |
 //! | 12 | the nonce |
@@ -25,14 +25,14 @@ const MAGIC: &[u8; 16] = b"toolcrib-secrets";
 const VERSION: u8 = 1;
 const SALT_LEN: usize = 16;
 const HEADER_LEN: usize = 16 + 1 + 1 + 4 + SALT_LEN + NONCE_LEN;
-/// Bytes of a key.
+/// Length of a key in bytes.
 pub(super) const KEY_LEN: usize = 32;
-/// Rounds that a passphrase is put through.
+/// Rounds of key derivation in new files.
 const ROUNDS: u32 = 600_000;
-/// The most rounds that a file may ask for: it is not to decide how long this takes.
+/// Maximum rounds accepted from a file, which bounds the time that a hostile file can use.
 const MAX_ROUNDS: u32 = 10_000_000;
 
-/// One secret as it is kept.
+/// One stored secret.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
@@ -47,21 +47,21 @@ impl Drop for Entry {
     }
 }
 
-/// Where the key of a file is from.
+/// Source of the key of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyKind {
     File,
     Passphrase,
 }
 
-/// What opens a file.
+/// Key of a file.
 pub(super) enum Key {
     File(Zeroizing<[u8; KEY_LEN]>),
     Passphrase(Zeroizing<String>),
 }
 
 impl Key {
-    /// A new key for a file.
+    /// Generates a key for a key file.
     pub(super) fn random() -> anyhow::Result<Zeroizing<[u8; KEY_LEN]>> {
         let mut key = Zeroizing::new([0; KEY_LEN]);
         fill(&mut *key)?;
@@ -83,27 +83,27 @@ impl Key {
     }
 }
 
-/// Where the key of these bytes is from.
+/// Reads the kind of the key from the header.
 ///
 /// # Errors
 ///
-/// What they are instead of a file of secrets of this version.
+/// The bytes are not a secrets file, or have an unknown version or kind of key.
 pub(super) fn key_kind(bytes: &[u8]) -> anyhow::Result<KeyKind> {
-    ensure!(bytes.starts_with(MAGIC), "it is no file of secrets, or its beginning is lost");
-    ensure!(bytes.len() > HEADER_LEN, "it is cut short: {} bytes are left", bytes.len());
+    ensure!(bytes.starts_with(MAGIC), "it is not a secrets file, or its beginning is missing");
+    ensure!(bytes.len() > HEADER_LEN, "it is truncated to {} bytes", bytes.len());
     match (bytes[16], bytes[17]) {
         (VERSION, 0) => Ok(KeyKind::File),
         (VERSION, 1) => Ok(KeyKind::Passphrase),
-        (VERSION, other) => bail!("it names a key of the unknown kind {other}"),
-        (other, _) => bail!("it has version {other} of the format, and this program knows version {VERSION}"),
+        (VERSION, other) => bail!("it has a key of the unknown kind {other}"),
+        (other, _) => bail!("it has version {other} of the format, but only version {VERSION} is supported"),
     }
 }
 
-/// The secrets in a file's bytes.
+/// Decrypts the secrets in the bytes of a file.
 ///
 /// # Errors
 ///
-/// Why they cannot be opened. A wrong key and a changed file look the same.
+/// The bytes cannot be decrypted or parsed. A wrong key cannot be distinguished from a changed file.
 pub(super) fn open(bytes: &[u8], key: &Key) -> anyhow::Result<Vec<Entry>> {
     let kind = key_kind(bytes)?;
     let (header, sealed) = bytes.split_at(HEADER_LEN);
@@ -112,20 +112,20 @@ pub(super) fn open(bytes: &[u8], key: &Key) -> anyhow::Result<Vec<Entry>> {
         KeyKind::File => rounds == 0,
         KeyKind::Passphrase => (ROUNDS..=MAX_ROUNDS).contains(&rounds),
     };
-    ensure!(fits, "its header asks for {rounds} rounds of the key: it was changed");
-    let nonce = Nonce::try_assume_unique_for_key(&header[HEADER_LEN - NONCE_LEN..]).ok().context("it is cut short")?;
+    ensure!(fits, "its header was changed: {rounds} rounds of key derivation are outside the accepted range");
+    let nonce = Nonce::try_assume_unique_for_key(&header[HEADER_LEN - NONCE_LEN..]).ok().context("it is truncated")?;
     let cipher = key.cipher(rounds, &header[22..22 + SALT_LEN])?;
     let mut plain = Zeroizing::new(sealed.to_vec());
     let opened = cipher.open_in_place(nonce, Aad::from(header), &mut plain);
     let opened = opened.ok().context(match kind {
-        KeyKind::File => "it was changed or damaged, or the key beside it is another one's",
+        KeyKind::File => "it was changed or damaged, or its key file belongs to another file",
         KeyKind::Passphrase => "the passphrase is wrong, or it was changed or damaged",
     })?;
-    // What a parser says of a text quotes it.
-    serde_json::from_slice(opened).ok().context("what is in it was written by another program")
+    // An error of the parser would quote the text.
+    serde_json::from_slice(opened).ok().context("its decrypted content is not a list of secrets")
 }
 
-/// The bytes of a file with these secrets.
+/// Encrypts secrets into the bytes of a file.
 pub(super) fn seal(entries: &[Entry], key: &Key) -> anyhow::Result<Vec<u8>> {
     let (kind, rounds) = match key {
         Key::File(_) => (0, 0),
@@ -141,9 +141,9 @@ pub(super) fn seal(entries: &[Entry], key: &Key) -> anyhow::Result<Vec<u8>> {
     bytes.extend_from_slice(salt);
     bytes.extend_from_slice(nonce);
     let cipher = key.cipher(rounds, salt)?;
-    // Room for everything at once: a buffer that grows leaves copies behind.
-    let room = entries.iter().map(|entry| 128 + entry.name.len() + 2 * entry.value.len()).sum::<usize>() + 128;
-    let mut sealed = Zeroizing::new(Vec::with_capacity(room));
+    // Allocated once, because a growing buffer leaves copies of the secrets in memory.
+    let capacity = entries.iter().map(|entry| 128 + entry.name.len() + 2 * entry.value.len()).sum::<usize>() + 128;
+    let mut sealed = Zeroizing::new(Vec::with_capacity(capacity));
     serde_json::to_writer(&mut *sealed, entries)?;
     let nonce = Nonce::try_assume_unique_for_key(nonce).ok().context("a nonce has another length")?;
     cipher.seal_in_place_append_tag(nonce, Aad::from(&bytes), &mut *sealed).ok().context("cannot encrypt")?;
@@ -152,7 +152,7 @@ pub(super) fn seal(entries: &[Entry], key: &Key) -> anyhow::Result<Vec<u8>> {
 }
 
 fn fill(bytes: &mut [u8]) -> anyhow::Result<()> {
-    SystemRandom::new().fill(bytes).ok().context("the system gives no random numbers")
+    SystemRandom::new().fill(bytes).ok().context("the system provides no random numbers")
 }
 
 #[cfg(test)]
@@ -168,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_is_opened_by_its_key_alone() {
+    fn sealed_secrets_are_opened_only_with_their_key() {
         let key = Key::File(Key::random().unwrap());
         let bytes = seal(&entries(), &key).unwrap();
         assert_eq!(open(&bytes, &key).unwrap()[0].value, "ghp_0123456789");
-        assert!(!bytes.windows(6).any(|part| part == b"github" || part == b"012345"), "nothing is in the clear");
+        assert!(!bytes.windows(6).any(|part| part == b"github" || part == b"012345"), "nothing is in plain text");
         assert_ne!(seal(&entries(), &key).unwrap(), bytes, "no nonce is used twice");
         let other = Key::File(Key::random().unwrap());
-        assert!(refused(&bytes, &other).contains("the key beside it is another one's"));
+        assert!(refused(&bytes, &other).contains("its key file belongs to another file"));
         let words = Key::Passphrase(Zeroizing::new("correct horse".to_owned()));
         let bytes = seal(&entries(), &words).unwrap();
         assert_eq!(key_kind(&bytes).unwrap(), KeyKind::Passphrase);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_byte_and_every_lost_one_is_found() {
+    fn every_changed_or_missing_byte_is_detected() {
         let key = Key::File(Key::random().unwrap());
         let bytes = seal(&entries(), &key).unwrap();
         for at in 0..bytes.len() {
@@ -201,12 +201,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_does_not_decide_how_long_its_key_takes() {
+    fn a_file_cannot_choose_the_duration_of_key_derivation() {
         let words = Key::Passphrase(Zeroizing::new("correct horse".to_owned()));
         let mut bytes = seal(&entries(), &words).unwrap();
         for rounds in [0, 1, ROUNDS - 1, MAX_ROUNDS + 1, u32::MAX] {
             bytes[18..22].copy_from_slice(&rounds.to_be_bytes());
-            assert!(refused(&bytes, &words).contains("rounds of the key"), "{rounds}");
+            assert!(refused(&bytes, &words).contains("rounds of key derivation"), "{rounds}");
         }
         bytes[16] = 2;
         assert!(refused(&bytes, &words).contains("version 2 of the format"));

@@ -135,8 +135,7 @@ impl Losses {
 
 /// Opens the files in a folder that belongs to the owner alone.
 fn open(folder: &Path) -> io::Result<Vec<File>> {
-    owner_only::make_folder(folder)?;
-    owner_only::refuse_shared(folder)?;
+    owner_only::create_folder(folder)?;
     let open = |name| owner_only::options().read(true).append(true).create(true).open(folder.join(name));
     FILES.into_iter().map(open).collect()
 }

@@ -1,5 +1,5 @@
-//! The chain that runs through the records: what a line ends with, and how it follows from the line before. The format
-//! stands in the documentation of the module above.
+//! The hash chain of the records: the fields at the end of a line, and their computation from the previous line. The
+//! documentation of the parent module describes the format.
 
 use std::fmt;
 use std::io::Write;
@@ -8,24 +8,26 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-/// The digits of a SHA-256.
+/// Number of hexadecimal digits of a SHA-256.
 const DIGITS: usize = 64;
 const SEQ: &[u8] = b",\"seq\":";
 const CHAIN: &[u8] = b",\"chain\":\"";
 const CLOSE: &[u8] = b"\"}";
-/// What a whole line ends with, at most: the two fields with the longest number.
+/// Maximum length of the two fields at the end of a line.
 pub(super) const MAX_SEAL_LEN: usize = SEQ.len() + 20 + CHAIN.len() + DIGITS + CLOSE.len();
+/// Maximum length of a line with its line break. A longer record is refused, so readers need no larger buffer.
+pub(super) const MAX_LINE_LEN: usize = 16 << 20;
 
-/// The state of the chain after a record: a SHA-256, written as 64 lower-case hexadecimal digits.
+/// Chain value of a record: a SHA-256, written as 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Chain([u8; DIGITS]);
 
-/// A text that is no chain value.
+/// The text is not a chain value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a chain value: 64 hexadecimal digits")]
-pub struct NoChain;
+pub struct InvalidChain;
 
-/// A record's place in the chain: its number, counted from 1, and the chain up to and with it.
+/// Position of a record in the chain: its number, counted from 1, and its chain value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) seq: u64,
@@ -33,7 +35,7 @@ pub(super) struct Link {
 }
 
 impl Chain {
-    /// The chain after one more record, given as the bytes of its line up to `,"chain":`.
+    /// Computes the chain value of the next record from the bytes of its line before `,"chain":`.
     pub(super) fn after(&self, record: &[u8]) -> Self {
         let digest = Sha256::new().chain_update(self.0).chain_update(record).finalize();
         let mut digits = [0; DIGITS];
@@ -52,28 +54,28 @@ impl Chain {
 }
 
 impl Link {
-    /// Before the first record.
+    /// The position before the first record.
     pub(super) const START: Self = Self { seq: 0, chain: Chain([b'0'; DIGITS]) };
-    /// The largest number that is believed, so that none can be counted over.
+    /// Maximum accepted number, so that counting does not overflow.
     const MAX_SEQ: u64 = u64::MAX / 2;
 
-    /// A record's link, as it was read: the first record has the number 1.
+    /// Accepts the link of a record that was read; numbers start at 1.
     pub(super) fn new(seq: u64, chain: Chain) -> Option<Self> {
         (1..=Self::MAX_SEQ).contains(&seq).then_some(Self { seq, chain })
     }
 
-    /// The number of the record that follows.
+    /// Returns the number of the next record.
     pub(super) fn next(&self) -> u64 {
         self.seq + 1
     }
 
-    /// Writes a record, one JSON object, as a line that continues the chain from here, and gives its link.
+    /// Appends a record, one JSON object, to `line` as the next line of the chain, and returns its link.
     pub(super) fn seal(&self, record: &[u8], line: &mut Vec<u8>) -> Self {
         let start = line.len();
         line.extend_from_slice(record.strip_suffix(b"}").unwrap_or(record));
         line.extend_from_slice(SEQ);
         let seq = self.next();
-        // Memory does not refuse a write.
+        // Writing to memory does not fail.
         let _ = write!(line, "{seq}");
         let chain = self.chain.after(&line[start..]);
         for part in [CHAIN, &chain.0, CLOSE, b"\n"] {
@@ -83,8 +85,9 @@ impl Link {
     }
 }
 
-/// The bytes of a line that its chain covers, and its link; `None` where the line does not end with both fields.
-pub(super) fn sealed(line: &[u8]) -> Option<(&[u8], Link)> {
+/// Splits a line into the bytes that its chain value covers and its link; `None` if the line does not end with both
+/// fields.
+pub(super) fn parse_sealed(line: &[u8]) -> Option<(&[u8], Link)> {
     let (rest, chain) = line.strip_suffix(CLOSE)?.split_last_chunk::<DIGITS>()?;
     let covered = rest.strip_suffix(CHAIN)?;
     let digits = covered.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
@@ -107,10 +110,10 @@ impl fmt::Debug for Chain {
 }
 
 impl FromStr for Chain {
-    type Err = NoChain;
+    type Err = InvalidChain;
 
-    fn from_str(text: &str) -> Result<Self, NoChain> {
-        Self::of_digits(text.to_ascii_lowercase().as_bytes()).ok_or(NoChain)
+    fn from_str(text: &str) -> Result<Self, InvalidChain> {
+        Self::of_digits(text.to_ascii_lowercase().as_bytes()).ok_or(InvalidChain)
     }
 }
 
@@ -130,7 +133,7 @@ mod tests {
         let link = Link::START.seal(br#"{"a":1}"#, &mut line);
         let covered = br#"{"a":1,"seq":1"#;
         assert_eq!(line, format!("{{\"a\":1,\"seq\":1,\"chain\":\"{}\"}}\n", link.chain).as_bytes());
-        assert_eq!(sealed(line.trim_ascii_end()), Some((covered.as_slice(), link)));
+        assert_eq!(parse_sealed(line.trim_ascii_end()), Some((covered.as_slice(), link)));
         // printf '%064d%s' 0 '{"a":1,"seq":1' | sha256sum
         assert_eq!(link.chain.to_string(), SUM);
         assert_eq!(SUM.to_ascii_uppercase().parse(), Ok(link.chain));
@@ -140,7 +143,7 @@ mod tests {
     const SUM: &str = "8994f4ece8de92cb7d52d9461e501111abfc1c4b64b88011b6d6fa990fb3f6e3";
 
     #[test]
-    fn what_does_not_end_with_both_fields_has_no_link() {
+    fn a_line_that_does_not_end_with_both_fields_has_no_link() {
         let zeros = "0".repeat(64);
         for line in [
             "",
@@ -155,7 +158,7 @@ mod tests {
             &format!("{{\"a\":1,\"seq\":1,\"chain\":\"{}g\"}}", &zeros[1..]),
             &format!("{{\"a\":1,\"seq\":1,\"chain\":\"{zeros}\"}}}}"),
         ] {
-            assert_eq!(sealed(line.as_bytes()), None, "{line}");
+            assert_eq!(parse_sealed(line.as_bytes()), None, "{line}");
         }
     }
 }

@@ -1,257 +1,265 @@
-//! What the lines of a log say of each other. It is given the lines in order, one at a time, and knows no file.
+//! Check of the chain over the lines of a log, in order, one line at a time, without access to files.
 //!
-//! A record that fits the chain of the one before it is sound, whatever its number. Where one does not fit, its number
-//! decides: whether it was changed, whether others are missing before it, or whether it stands in a wrong place.
+//! A record that matches the chain value of the previous one is intact. If a record does not match, its number decides
+//! whether it was changed, whether records before it are missing, or whether it was moved.
 
 use std::collections::VecDeque;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::error::Severity;
+
 use super::chain::{self, Chain, Link};
-use super::problem::{LogProblemKind, Severity};
-use super::snapshot::Place;
+use super::day::Position;
+use super::problem::LogProblemKind;
 
-/// The most gaps and runs that are kept at once.
-const MAX_KEPT: usize = 64;
+/// Maximum number of gaps, and of runs of unchained lines, in memory.
+const MAX_PENDING: usize = 64;
 
-/// Something found at a line, or in the log as a whole.
-pub(super) type Finding = (Place, Severity, LogProblemKind);
+/// A problem at a line.
+pub(super) type Finding = (Position, Severity, LogProblemKind);
 
+/// State of the check after the lines so far.
 #[derive(Debug, Default)]
-pub(super) struct Walk {
-    /// The head's record, if there is a head.
+pub(super) struct ChainCheck {
+    /// Link in the head, if there is a head.
     head: Option<Link>,
-    /// The latest record in its place.
-    last: Option<Last>,
-    /// A record that fits neither by its chain nor by its number, until the next line says more.
-    doubtful: Option<(Place, Link)>,
-    /// Lines without a chain since the last record.
-    loose: Vec<Loose>,
-    /// Missing records of the file being read that may still come.
+    /// The last record in sequence.
+    last: Option<LastRecord>,
+    /// A record that matches neither by its chain value nor by its number, until the next line decides.
+    undecided: Option<(Position, Link)>,
+    /// Lines without a chain value since the last record.
+    unchained: Vec<UnchainedRun>,
+    /// Missing records that may still follow in the same file.
     gaps: Vec<Gap>,
-    place: Option<Place>,
-    pub(super) found: VecDeque<Finding>,
+    /// Position of the last line.
+    position: Option<Position>,
+    pub(super) findings: VecDeque<Finding>,
     pub(super) records: u64,
-    /// The number of the first record.
+    /// Number of the first record.
     pub(super) first: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Last {
+struct LastRecord {
     link: Link,
-    /// The chain as it follows from the record and the one before it; another than the written one where somebody
-    /// changed either.
-    follows: Chain,
+    /// Chain value computed from the record and its predecessor; differs from the written one if either was changed.
+    computed: Chain,
 }
 
-/// Lines one after another that have no chain.
+/// Consecutive lines without a chain value.
 #[derive(Debug)]
-struct Loose {
-    place: Place,
+struct UnchainedRun {
+    position: Position,
     lines: u64,
-    /// Whether they are records, or pieces.
-    whole: bool,
+    /// `true` if they are complete records, `false` if they are fragments.
+    complete: bool,
 }
 
+/// Missing records.
 #[derive(Debug)]
 struct Gap {
-    place: Place,
+    position: Position,
     first: u64,
     last: u64,
 }
 
-impl Walk {
+impl ChainCheck {
     pub(super) fn new(head: Option<Link>) -> Self {
         Self { head, ..Self::default() }
     }
 
-    /// The latest record in its place.
+    /// Returns the link of the last record in sequence.
     pub(super) fn last(&self) -> Option<Link> {
         self.last.map(|last| last.link)
     }
 
-    /// Whether there was no line at all.
+    /// Returns `true` if there was no line.
     pub(super) fn is_empty(&self) -> bool {
-        self.place.is_none()
+        self.position.is_none()
     }
 
-    /// Takes the next line, and gives the chain that is written in it.
-    pub(super) fn line(&mut self, place: Place, line: &[u8]) -> Option<Chain> {
-        if self.place.is_some_and(|before| before.day != place.day) {
+    /// Checks the next line, and returns the chain value written in it.
+    pub(super) fn line(&mut self, position: Position, line: &[u8]) -> Option<Chain> {
+        if self.position.is_some_and(|previous| previous.day != position.day) {
             self.close_gaps(0);
         }
-        self.place = Some(place);
-        let sealed = chain::sealed(line);
-        if let Some((at, doubtful)) = self.doubtful.take() {
+        self.position = Some(position);
+        let sealed = chain::parse_sealed(line);
+        if let Some((at, undecided)) = self.undecided.take() {
             match sealed {
-                // The next record continues it, and has the number after the one that it should have.
-                Some((covered, link)) if follows(doubtful.chain, covered, link) && link.seq == self.awaited() + 1 => {
-                    let seq = self.awaited();
+                // The next record continues it, with the number after the one that it should have.
+                Some((covered, link))
+                    if continues(undecided.chain, covered, link) && link.seq == self.expected_seq() + 1 =>
+                {
+                    let seq = self.expected_seq();
                     self.error(at, LogProblemKind::Changed { seq });
-                    self.last = Some(Last { link: Link { seq, ..doubtful }, follows: doubtful.chain });
+                    self.last = Some(LastRecord { link: Link { seq, ..undecided }, computed: undecided.chain });
                 }
-                _ => self.place_by_number(at, doubtful),
+                _ => self.place_by_number(at, undecided),
             }
         }
         match sealed {
-            None => self.loose_line(place, is_record(line)),
-            Some((covered, link)) => self.record(place, line, covered, link),
+            None => self.unchained_line(position, is_record(line)),
+            Some((covered, link)) => self.record(position, line, covered, link),
         }
         sealed.map(|(_, link)| link.chain)
     }
 
-    /// Says what the end of the log tells: what is still open, and what the head knows of and the lines do not.
+    /// Checks the end of the log: pending lines, and records that only the head knows.
     pub(super) fn end(&mut self) {
-        if let Some((at, doubtful)) = self.doubtful.take() {
-            self.place_by_number(at, doubtful);
+        if let Some((at, undecided)) = self.undecided.take() {
+            self.place_by_number(at, undecided);
         }
-        let (awaited, end) = (self.awaited(), self.head.map_or(0, |head| head.seq));
-        let missing = (end + 1).saturating_sub(awaited);
-        if missing > 0 && missing == self.loose_lines() {
-            self.loose_were_records(awaited);
+        let (expected, end) = (self.expected_seq(), self.head.map_or(0, |head| head.seq));
+        let missing = (end + 1).saturating_sub(expected);
+        if missing > 0 && missing == self.unchained_lines() {
+            self.report_unchained_as_changed(expected);
         } else {
-            self.drop_loose();
-            if let Some(place) = self.place.filter(|_| missing > 0) {
-                self.error(place, LogProblemKind::RemovedAtEnd { first: awaited, last: end });
+            self.report_unchained();
+            if let Some(position) = self.position.filter(|_| missing > 0) {
+                self.error(position, LogProblemKind::RemovedAtEnd { first: expected, last: end });
             }
         }
         self.close_gaps(0);
     }
 
-    fn record(&mut self, place: Place, line: &[u8], covered: &[u8], link: Link) {
+    fn record(&mut self, position: Position, line: &[u8], covered: &[u8], link: Link) {
         self.records += 1;
         self.first.get_or_insert(link.seq);
-        let awaited = self.awaited();
-        if let Some(last) = self.last.or((link.seq == 1).then_some(Last::START)) {
-            let fits = [last.link.chain, last.follows].iter().any(|before| follows(*before, covered, link));
-            if fits && link.seq == awaited {
-                self.drop_loose();
-                self.accept(place, link, link.chain);
-            } else if link.seq == awaited {
-                self.drop_loose();
-                self.error(place, LogProblemKind::Changed { seq: link.seq });
-                self.accept(place, link, last.link.chain.after(covered));
-            } else if link.seq == awaited + self.loose_lines() {
-                self.loose_were_records(awaited);
-                self.accept(place, link, link.chain);
+        let expected = self.expected_seq();
+        if let Some(last) = self.last.or((link.seq == 1).then_some(LastRecord::START)) {
+            let fits = [last.link.chain, last.computed].iter().any(|previous| continues(*previous, covered, link));
+            if fits && link.seq == expected {
+                self.report_unchained();
+                self.accept(position, link, link.chain);
+            } else if link.seq == expected {
+                self.report_unchained();
+                self.error(position, LogProblemKind::Changed { seq: link.seq });
+                self.accept(position, link, last.link.chain.after(covered));
+            } else if link.seq == expected + self.unchained_lines() {
+                self.report_unchained_as_changed(expected);
+                self.accept(position, link, link.chain);
             } else {
-                self.doubtful = Some((place, link));
+                self.undecided = Some((position, link));
             }
             return;
         }
-        // The log that is here begins later: of its first record nothing shows what it continues, only that it is one.
+        // The log starts with a later record, whose predecessor is not available. Only its form is checked.
         if !is_object(line) {
-            self.drop_loose();
-            self.error(place, LogProblemKind::Changed { seq: link.seq });
-        } else if link.seq == 1 + self.loose_lines() {
-            self.loose_were_records(1);
+            self.report_unchained();
+            self.error(position, LogProblemKind::Changed { seq: link.seq });
+        } else if link.seq == 1 + self.unchained_lines() {
+            self.report_unchained_as_changed(1);
         } else {
-            // What stands before it is older than the chain, or pieces of the records that should stand there.
-            let pieces = link.seq <= self.loose_lines();
-            let older = self.loose.iter().any(|loose| loose.whole);
-            self.drop_loose();
-            if older || pieces {
-                self.error(place, LogProblemKind::Removed { first: 1, last: link.seq - 1 });
+            // The lines before it are older than the chain, or fragments of the missing records.
+            let fragments = link.seq <= self.unchained_lines();
+            let older = self.unchained.iter().any(|run| run.complete);
+            self.report_unchained();
+            if older || fragments {
+                self.error(position, LogProblemKind::Removed { first: 1, last: link.seq - 1 });
             }
         }
-        self.accept(place, link, link.chain);
+        self.accept(position, link, link.chain);
     }
 
-    /// The number of the record that should come next.
-    fn awaited(&self) -> u64 {
+    /// Returns the number that the next record should have.
+    fn expected_seq(&self) -> u64 {
         self.last.map_or(1, |last| last.link.next())
     }
 
-    fn accept(&mut self, place: Place, link: Link, follows: Chain) {
+    /// Takes a record as the last in sequence, and compares it with the head.
+    fn accept(&mut self, position: Position, link: Link, computed: Chain) {
         if let Some(head) = self.head
             && head.seq == link.seq
-            && ![link.chain, follows].contains(&head.chain)
+            && ![link.chain, computed].contains(&head.chain)
         {
-            self.error(place, LogProblemKind::Replaced { seq: link.seq });
+            self.error(position, LogProblemKind::Replaced { seq: link.seq });
         }
-        self.last = Some(Last { link, follows });
+        self.last = Some(LastRecord { link, computed });
     }
 
-    /// A record that does not continue the last: its number is all there is to go by.
-    fn place_by_number(&mut self, place: Place, link: Link) {
-        self.drop_loose();
-        let awaited = self.awaited();
-        if link.seq > awaited {
-            self.close_gaps(MAX_KEPT - 1);
-            self.gaps.push(Gap { place, first: awaited, last: link.seq - 1 });
-            self.accept(place, link, link.chain);
+    /// Classifies a record that does not continue the last one by its number.
+    fn place_by_number(&mut self, position: Position, link: Link) {
+        self.report_unchained();
+        let expected = self.expected_seq();
+        if link.seq > expected {
+            self.close_gaps(MAX_PENDING - 1);
+            self.gaps.push(Gap { position, first: expected, last: link.seq - 1 });
+            self.accept(position, link, link.chain);
             return;
         }
-        self.error(place, LogProblemKind::Reordered { seq: link.seq, after: awaited - 1 });
+        self.error(position, LogProblemKind::Reordered { seq: link.seq, after: expected - 1 });
         if let Some(at) = self.gaps.iter().position(|gap| (gap.first..=gap.last).contains(&link.seq)) {
-            let Gap { place, first, last } = self.gaps.remove(at);
+            let Gap { position, first, last } = self.gaps.remove(at);
             let parts = [(first, link.seq - 1), (link.seq + 1, last)];
             let rest = parts.into_iter().filter(|(first, last)| first <= last);
-            self.gaps.extend(rest.map(|(first, last)| Gap { place, first, last }));
+            self.gaps.extend(rest.map(|(first, last)| Gap { position, first, last }));
         }
     }
 
-    /// Gives up on all gaps but the `keep` latest.
+    /// Reports all gaps except the latest `keep`.
     fn close_gaps(&mut self, keep: usize) {
         while self.gaps.len() > keep {
-            let Gap { place, first, last } = self.gaps.remove(0);
-            self.error(place, LogProblemKind::Removed { first, last });
+            let Gap { position, first, last } = self.gaps.remove(0);
+            self.error(position, LogProblemKind::Removed { first, last });
         }
     }
 
-    fn loose_line(&mut self, place: Place, whole: bool) {
-        match self.loose.last_mut() {
-            Some(run) if run.whole == whole && run.place.day == place.day => run.lines += 1,
+    fn unchained_line(&mut self, position: Position, complete: bool) {
+        match self.unchained.last_mut() {
+            Some(run) if run.complete == complete && run.position.day == position.day => run.lines += 1,
             _ => {
-                if self.loose.len() == MAX_KEPT {
-                    self.drop_loose();
+                if self.unchained.len() == MAX_PENDING {
+                    self.report_unchained();
                 }
-                self.loose.push(Loose { place, lines: 1, whole });
+                self.unchained.push(UnchainedRun { position, lines: 1, complete });
             }
         }
     }
 
-    fn loose_lines(&self) -> u64 {
-        self.loose.iter().map(|loose| loose.lines).sum()
+    fn unchained_lines(&self) -> u64 {
+        self.unchained.iter().map(|run| run.lines).sum()
     }
 
-    /// Exactly as many records are missing as there are lines without a chain: they were those records.
-    fn loose_were_records(&mut self, mut seq: u64) {
-        for Loose { place, lines, .. } in std::mem::take(&mut self.loose) {
-            for line in place.line..place.line + lines {
-                self.error(Place { line, ..place }, LogProblemKind::Changed { seq });
+    /// Reports unchained lines as changed records: exactly as many records are missing.
+    fn report_unchained_as_changed(&mut self, mut seq: u64) {
+        for UnchainedRun { position, lines, .. } in std::mem::take(&mut self.unchained) {
+            for line in position.line..position.line + lines {
+                self.error(Position { line, ..position }, LogProblemKind::Changed { seq });
                 seq += 1;
             }
         }
     }
 
-    /// No record is missing in the place of the lines without a chain. Older than the chain are those before its start.
-    fn drop_loose(&mut self) {
-        for Loose { place, lines, whole } in std::mem::take(&mut self.loose) {
-            let found = match (whole, self.last) {
-                (false, _) => (place, Severity::Warning, LogProblemKind::Torn { lines }),
-                (true, None) => (place, Severity::Warning, LogProblemKind::Unchained { lines }),
-                (true, Some(_)) => (place, Severity::Error, LogProblemKind::Unchained { lines }),
+    /// Reports unchained lines in addition to all records. Those before the first record are older than the chain.
+    fn report_unchained(&mut self) {
+        for UnchainedRun { position, lines, complete } in std::mem::take(&mut self.unchained) {
+            let finding = match (complete, self.last) {
+                (false, _) => (position, Severity::Warning, LogProblemKind::Torn { lines }),
+                (true, None) => (position, Severity::Warning, LogProblemKind::Unchained { lines }),
+                (true, Some(_)) => (position, Severity::Error, LogProblemKind::Unchained { lines }),
             };
-            self.found.push_back(found);
+            self.findings.push_back(finding);
         }
     }
 
-    fn error(&mut self, place: Place, found: LogProblemKind) {
-        self.found.push_back((place, Severity::Error, found));
+    fn error(&mut self, position: Position, kind: LogProblemKind) {
+        self.findings.push_back((position, Severity::Error, kind));
     }
 }
 
-impl Last {
-    const START: Self = Self { link: Link::START, follows: Link::START.chain };
+impl LastRecord {
+    const START: Self = Self { link: Link::START, computed: Link::START.chain };
 }
 
-fn follows(before: Chain, covered: &[u8], link: Link) -> bool {
-    before.after(covered) == link.chain
+/// Returns `true` if a record continues the chain from its predecessor.
+fn continues(previous: Chain, covered: &[u8], link: Link) -> bool {
+    previous.after(covered) == link.chain
 }
 
-/// Whether a line without a link is a record of a time without the chain, and no piece of one.
+/// Returns `true` if a line without a link is a complete record from before the chain, not a fragment.
 fn is_record(line: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Unchained {
@@ -269,7 +277,7 @@ mod tests {
     use super::*;
     use crate::audit::day::Day;
 
-    /// The lines of a log with this many records, and its head.
+    /// Creates the lines of a log with this many records, and its head.
     fn log(records: u64) -> (Vec<Vec<u8>>, Link) {
         let mut head = Link::START;
         let lines = (1..=records).map(|n| {
@@ -282,31 +290,31 @@ mod tests {
     }
 
     fn findings(lines: &[Vec<u8>], head: Option<Link>) -> Vec<(u64, Severity, LogProblemKind)> {
-        let mut walk = Walk::new(head);
+        let mut check = ChainCheck::new(head);
         for (line, number) in lines.iter().zip(1..) {
-            walk.line(Place { day: Day::of_digits(b"20260301").unwrap(), line: number }, line);
+            check.line(Position { day: Day::of_digits(b"20260301").unwrap(), line: number }, line);
         }
-        walk.end();
-        walk.found.into_iter().map(|(place, severity, found)| (place.line, severity, found)).collect()
+        check.end();
+        check.findings.into_iter().map(|(position, severity, kind)| (position.line, severity, kind)).collect()
     }
 
-    /// What is found in a log of six records after `act`.
+    /// Checks a log of six records after a change.
     fn after(act: impl FnOnce(&mut Vec<Vec<u8>>)) -> Vec<(u64, Severity, LogProblemKind)> {
         let (mut lines, head) = log(6);
         act(&mut lines);
         findings(&lines, Some(head))
     }
 
-    const fn error(line: u64, found: LogProblemKind) -> (u64, Severity, LogProblemKind) {
-        (line, Severity::Error, found)
+    const fn error(line: u64, kind: LogProblemKind) -> (u64, Severity, LogProblemKind) {
+        (line, Severity::Error, kind)
     }
 
     #[test]
-    fn a_sound_log_has_no_problem_wherever_it_begins() {
+    fn an_intact_log_has_no_problem_wherever_it_starts() {
         assert_eq!(after(|_| ()), []);
         assert_eq!(after(|lines| drop(lines.drain(..3))), []);
         let (lines, head) = log(6);
-        let behind = Link { seq: 5, chain: chain::sealed(&lines[4]).unwrap().1.chain };
+        let behind = Link { seq: 5, chain: chain::parse_sealed(&lines[4]).unwrap().1.chain };
         assert_eq!(findings(&lines, Some(behind)), [], "a head that is behind");
         assert_eq!(findings(&lines, None), []);
         assert_eq!(findings(&[], None), []);
@@ -314,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_of_tampering_has_its_name() {
+    fn each_kind_of_tampering_has_its_name() {
         let changed = |line, seq| error(line, LogProblemKind::Changed { seq });
         let text = |line: &[u8]| String::from_utf8(line.to_vec()).unwrap();
         let with = |from: &str, to: &str| {
@@ -348,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_without_a_chain_are_told_apart() {
+    fn kinds_of_lines_without_a_chain_are_distinguished() {
         let unchained = || b"{\"tool\":\"old\"}".to_vec();
         let older = |lines: &mut Vec<Vec<u8>>| drop(lines.splice(0..0, [unchained(), unchained()]));
         assert_eq!(after(older), [(1, Severity::Warning, LogProblemKind::Unchained { lines: 2 })]);
@@ -366,9 +374,9 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_written_anew_from_somewhere_is_not_the_one_of_its_head() {
+    fn a_log_with_a_rewritten_end_does_not_match_its_head() {
         let (lines, head) = log(6);
-        let (_, mut link) = chain::sealed(&lines[3]).unwrap();
+        let (_, mut link) = chain::parse_sealed(&lines[3]).unwrap();
         let mut forged = lines[..4].to_vec();
         for _ in 5..=6 {
             let mut line = Vec::new();
@@ -380,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn no_change_of_a_byte_goes_unseen_and_none_panics() {
+    fn every_change_of_a_byte_is_detected_without_a_panic() {
         let (lines, head) = log(3);
         let text = lines.join(&b'\n');
         for at in 0..text.len() {

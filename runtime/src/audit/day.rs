@@ -1,4 +1,4 @@
-//! The UTC days of the log, and the files that are named after them.
+//! UTC days of the log, the files named after them, and positions of lines in these files.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -10,22 +10,22 @@ use jiff::civil::Date;
 use jiff::tz::Offset;
 use jiff::{Timestamp, ToSpan};
 
-/// A day in UTC, written `YYYY-MM-DD`. Its records lie in the file `YYYYMMDD.log`.
+/// A day in UTC, written `YYYY-MM-DD`. Its records are in the file `YYYYMMDD.log`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Day(u32);
 
-/// A text that is no `YYYY-MM-DD`.
+/// The text is not a day in the form `YYYY-MM-DD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a day such as `2026-03-01`")]
-pub struct NoDay;
+pub struct InvalidDay;
 
 impl Day {
-    /// The day of a time; a time outside the years 1970 to 9999 is at their nearest end.
+    /// Returns the day of a time; a time outside the years 1970 to 9999 is clamped to them.
     pub fn of(time: SystemTime) -> Self {
         Self::of_timestamp(timestamp(time))
     }
 
-    /// The day before, where the calendar has one.
+    /// Returns the previous day, if the calendar has one.
     #[must_use]
     pub fn before(self) -> Option<Self> {
         self.date()?.checked_sub(1.day()).ok().map(Self::of_date)
@@ -35,12 +35,12 @@ impl Day {
         Self::of_date(Offset::UTC.to_datetime(time).date())
     }
 
-    /// The day as a number of eight digits, as files are named.
+    /// Returns the day as a number of eight digits, as in file names.
     pub(super) fn number(self) -> u32 {
         self.0
     }
 
-    /// The day behind eight digits, of which the calendar is not asked.
+    /// Parses eight digits, without a check against the calendar.
     pub(super) fn of_digits(digits: &[u8]) -> Option<Self> {
         let digits: [u8; 8] = digits.try_into().ok()?;
         let number =
@@ -70,24 +70,31 @@ impl fmt::Display for Day {
 }
 
 impl FromStr for Day {
-    type Err = NoDay;
+    type Err = InvalidDay;
 
-    fn from_str(text: &str) -> Result<Self, NoDay> {
-        let [year @ .., b'-', m1, m2, b'-', d1, d2] = text.as_bytes() else { return Err(NoDay) };
-        let day = Self::of_digits(&[year, &[*m1, *m2, *d1, *d2]].concat()).ok_or(NoDay)?;
-        day.date().map(|_| day).ok_or(NoDay)
+    fn from_str(text: &str) -> Result<Self, InvalidDay> {
+        let [year @ .., b'-', m1, m2, b'-', d1, d2] = text.as_bytes() else { return Err(InvalidDay) };
+        let day = Self::of_digits(&[year, &[*m1, *m2, *d1, *d2]].concat()).ok_or(InvalidDay)?;
+        day.date().map(|_| day).ok_or(InvalidDay)
     }
 }
 
-/// The days of which a folder holds a file, oldest first. Whatever else lies there is not looked at.
+/// Position of a line in a log: the day of its file, and its number in the file, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) day: Day,
+    pub(super) line: u64,
+}
+
+/// Lists the days for which a folder has a file, oldest first. Other entries are ignored.
 pub(super) fn days(folder: &Path) -> io::Result<Vec<Day>> {
     let mut days = Vec::new();
     for entry in folder.read_dir()? {
         let entry = entry?;
         let day = entry.file_name().as_encoded_bytes().strip_suffix(b".log").and_then(Day::of_digits);
-        // A log may be a link to where it really lies, but never a pipe that nobody writes.
+        // A log file may be a link to a file elsewhere, but not a pipe, which would block.
         match entry.path().metadata() {
-            Ok(about) if about.is_file() => days.extend(day),
+            Ok(metadata) if metadata.is_file() => days.extend(day),
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
@@ -96,7 +103,7 @@ pub(super) fn days(folder: &Path) -> io::Result<Vec<Day>> {
     Ok(days)
 }
 
-/// A time in whole milliseconds. A clock before 1970 stands at 1970.
+/// Converts a time to whole milliseconds. A time before 1970 becomes 1970.
 pub(super) fn timestamp(time: SystemTime) -> Timestamp {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let milliseconds = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
@@ -116,7 +123,7 @@ mod tests {
         assert_eq!("2026-03-01".parse(), Ok(day));
         assert_eq!(day.before().map(|day| day.to_string()).as_deref(), Some("2026-02-28"));
         for text in ["", "2026-02-29", "20260301", "2026-3-1", "2026-03-01T", "-026-03-01", "today"] {
-            assert_eq!(text.parse::<Day>(), Err(NoDay), "{text}");
+            assert_eq!(text.parse::<Day>(), Err(InvalidDay), "{text}");
         }
     }
 

@@ -1,41 +1,40 @@
-//! Files as the log needs them: their owner's alone, read and written at a place, locked in bound, with room ahead. Here
-//! stands what differs between systems, and nothing of what the files hold.
+//! File operations of the log: owner-only files, reads and writes at an offset, bounded locks, and reserved space.
+//! Everything that differs between systems is here.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::owner_only;
+use crate::store::owner_only;
 
-pub(super) use owner_only::make_folder;
 pub(super) use system::{length, read_at, reserve, same_file, write_at};
 
-/// The longest wait for a lock: one that stands still must not stand in every call's way.
-const MAX_LOCK: Duration = Duration::from_secs(2);
+/// Maximum wait for a lock, so that a process that hangs does not block every call.
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
 
-/// Opens a file that only grows, and makes it where it is missing.
+/// Opens a file for appending, and creates it if it is missing.
 pub(super) fn open_growing(path: &Path) -> io::Result<File> {
     owner_only::options().read(true).append(true).create(true).open(path)
 }
 
-/// Opens a file that is written in place, and makes it where it is missing.
+/// Opens a file for writing in place, and creates it if it is missing.
 pub(super) fn open_in_place(path: &Path) -> io::Result<File> {
     owner_only::options().read(true).write(true).create(true).open(path)
 }
 
-/// Takes a file's lock.
+/// Locks a file.
 pub(super) fn lock(file: &File) -> io::Result<()> {
-    owner_only::lock(file, MAX_LOCK)
+    owner_only::lock(file, MAX_LOCK_WAIT)
 }
 
-/// Reads from a place on until `bytes` is full or the file ends, and gives what was read.
-pub(super) fn read_up_to<'a>(file: &File, bytes: &'a mut [u8], mut place: u64) -> io::Result<&'a [u8]> {
+/// Reads from an offset until `bytes` is full or the file ends, and returns the bytes that were read.
+pub(super) fn read_up_to<'a>(file: &File, bytes: &'a mut [u8], mut offset: u64) -> io::Result<&'a [u8]> {
     let mut filled = 0;
     while filled < bytes.len() {
-        match read_at(file, &mut bytes[filled..], place)? {
+        match read_at(file, &mut bytes[filled..], offset)? {
             0 => break,
-            more => (filled, place) = (filled + more, place + more as u64),
+            more => (filled, offset) = (filled + more, offset + more as u64),
         }
     }
     Ok(&bytes[..filled])
@@ -50,7 +49,7 @@ mod system {
 
     pub(in crate::audit) use self::kernel::{length, reserve};
 
-    /// Whether an open file is the one at a path.
+    /// Returns `true` if an open file is still the one at a path.
     pub(in crate::audit) fn same_file(file: &File, path: &Path) -> bool {
         match (file.metadata(), path.metadata()) {
             (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
@@ -58,12 +57,12 @@ mod system {
         }
     }
 
-    pub(in crate::audit) fn read_at(file: &File, bytes: &mut [u8], place: u64) -> io::Result<usize> {
-        file.read_at(bytes, place)
+    pub(in crate::audit) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        file.read_at(bytes, offset)
     }
 
-    pub(in crate::audit) fn write_at(file: &File, bytes: &[u8], place: u64) -> io::Result<()> {
-        file.write_all_at(bytes, place)
+    pub(in crate::audit) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+        file.write_all_at(bytes, offset)
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -74,16 +73,16 @@ mod system {
         use rustix::fs::{AtFlags, FallocateFlags, StatxFlags};
         use rustix::io::Errno;
 
-        /// The length of a file that still has a name. Times are not asked for: after each look at them the next write
-        /// must note them more finely, and costs a microsecond more.
+        /// Returns the length of a file that still has a name. Times are not requested: after each query of them the
+        /// kernel records the time of the next write at a finer resolution, which costs a microsecond.
         pub(in crate::audit) fn length(file: &File) -> io::Result<u64> {
-            let asked = StatxFlags::SIZE | StatxFlags::NLINK;
-            let stat = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, asked)?;
+            let mask = StatxFlags::SIZE | StatxFlags::NLINK;
+            let stat = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, mask)?;
             if stat.stx_nlink == 0 { Err(ErrorKind::NotFound.into()) } else { Ok(stat.stx_size) }
         }
 
-        /// Takes room on the disk beyond the file's end, so that a full disk is seen before a call and not after it. A
-        /// file system that cannot is not asked twice.
+        /// Allocates space beyond the end of a file, so that a full disk is detected before a call and not after it.
+        /// File systems without this operation are skipped.
         pub(in crate::audit) fn reserve(file: &File, from: u64, bytes: u64) -> io::Result<()> {
             match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, from, bytes) {
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) | Ok(()) => Ok(()),
@@ -125,13 +124,13 @@ mod system {
         Ok(file.metadata()?.len())
     }
 
-    pub(in crate::audit) fn read_at(mut file: &File, bytes: &mut [u8], place: u64) -> io::Result<usize> {
-        file.seek(SeekFrom::Start(place))?;
+    pub(in crate::audit) fn read_at(mut file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        file.seek(SeekFrom::Start(offset))?;
         file.read(bytes)
     }
 
-    pub(in crate::audit) fn write_at(mut file: &File, bytes: &[u8], place: u64) -> io::Result<()> {
-        file.seek(SeekFrom::Start(place))?;
+    pub(in crate::audit) fn write_at(mut file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+        file.seek(SeekFrom::Start(offset))?;
         file.write_all(bytes)
     }
 

@@ -1,4 +1,5 @@
-//! Where the log stands: in the sidecar `head`, and, where that is missing or behind, at the end of the files themselves.
+//! The last record of the log, read from the sidecar `head` or, if that is missing or behind, from the end of the
+//! files.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,12 +9,13 @@ use super::chain::{self, Chain, Link, MAX_SEAL_LEN};
 use super::day::Day;
 use super::file;
 
-/// Bytes of the sidecar: number, chain, day and end, with a space between each two and a line break at the end.
+/// Length of the sidecar: number, chain, day and end, separated by spaces, with a line break at the end.
 const WIDTH: usize = 20 + 1 + 64 + 1 + 8 + 1 + 20 + 1;
-/// How much of a file is read at once, from its end.
+/// Bytes that are read at once when a file is searched from its end.
 const CHUNK: u64 = 64 << 10;
 
-/// The last record, the newest day's file, and the length of that file after the record. Every line before is whole.
+/// The last record, the day of the newest file, and the length of that file after the record. All lines up to there are
+/// complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) link: Link,
@@ -26,13 +28,13 @@ impl Head {
         folder.join("head")
     }
 
-    /// The head that a sidecar holds; `None` where it is empty or was not written by this program.
+    /// Reads the head from a sidecar; `None` if it is empty or has another format.
     pub(super) fn read(sidecar: &File) -> io::Result<Option<Self>> {
         let mut bytes = [0; WIDTH];
         Ok(Self::parse(file::read_up_to(sidecar, &mut bytes, 0)?))
     }
 
-    /// Puts this head into the sidecar, with one write over the one before.
+    /// Overwrites the sidecar with this head in one write.
     pub(super) fn write(&self, sidecar: &File) -> io::Result<()> {
         file::write_at(sidecar, &self.to_bytes(), 0)
     }
@@ -55,23 +57,23 @@ impl Head {
     }
 }
 
-/// The link of the last whole record that ends in a file after `from`, at or before `end`. A line is whole also where
-/// nothing but its line break is missing.
+/// Finds the link of the last complete record that ends in a file after `from`, at or before `end`. A line that only
+/// lacks its line break is complete.
 pub(super) fn last_link(log: &File, from: u64, end: u64) -> io::Result<Option<Link>> {
     let mut buffer = vec![0; (CHUNK as usize) + MAX_SEAL_LEN];
     let mut end = end;
     let mut at_end = true;
     loop {
         let start = end.saturating_sub(CHUNK).max(from);
-        // What a line ends with may begin in the part before.
-        let place = start.saturating_sub(MAX_SEAL_LEN as u64);
-        let wanted = usize::try_from(end - place).map_err(io::Error::other)?;
-        let bytes = file::read_up_to(log, &mut buffer[..wanted], place)?;
+        // The fields at the end of a line may start in the previous chunk.
+        let offset = start.saturating_sub(MAX_SEAL_LEN as u64);
+        let length = usize::try_from(end - offset).map_err(io::Error::other)?;
+        let bytes = file::read_up_to(log, &mut buffer[..length], offset)?;
         let breaks = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
         let ends = at_end.then_some(bytes.len()).into_iter().chain(breaks);
-        let first = usize::try_from(start - place).map_err(io::Error::other)?;
+        let first = usize::try_from(start - offset).map_err(io::Error::other)?;
         let links = ends.take_while(|at| *at >= first).map(|at| &bytes[at.saturating_sub(MAX_SEAL_LEN)..at]);
-        if let Some((_, link)) = links.filter_map(chain::sealed).next() {
+        if let Some((_, link)) = links.filter_map(chain::parse_sealed).next() {
             return Ok(Some(link));
         }
         if start == from {
@@ -81,7 +83,7 @@ pub(super) fn last_link(log: &File, from: u64, end: u64) -> io::Result<Option<Li
     }
 }
 
-/// Whether a file of this length ends in a line without its line break.
+/// Returns `true` if a file of this length does not end with a line break.
 pub(super) fn is_torn(log: &File, length: u64) -> io::Result<bool> {
     let mut last = [b'\n'];
     if length > 0 {
@@ -95,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_read_as_it_is_written_and_nothing_else_is_one() {
+    fn a_head_is_read_as_written_and_other_bytes_are_none() {
         let link = Link { seq: 7, chain: Link::START.chain.after(b"x") };
         let head = Head { link, day: Day::of_digits(b"20260301").unwrap(), end: 1234 };
         let bytes = head.to_bytes();
@@ -109,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_whole_record_is_found_behind_whatever_follows_it() {
+    fn the_last_complete_record_is_found_before_any_other_bytes() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         let mut text = vec![b'x'; 3 * CHUNK as usize];

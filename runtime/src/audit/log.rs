@@ -1,5 +1,5 @@
-//! Appending to the log. Many processes write one folder: each takes the lock of its sidecar, learns where the log stands,
-//! closes a torn tail, and writes its line whole or not at all.
+//! Appending to the log. Several processes may write one folder: each takes the lock of the sidecar, finds the last
+//! record, terminates an incomplete last line, and writes its own line completely or not at all.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -8,20 +8,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::owner_only;
+use crate::store::owner_only;
 
-use super::chain::Link;
+use super::chain::{Link, MAX_LINE_LEN};
 use super::day::{self, Day};
 use super::file;
 use super::head::{self, Head};
 
-/// The longest line, in bytes with its line break: a longer one is refused, so that a reader needs no more room.
-pub(super) const MAX_LINE_LEN: usize = 16 << 20;
-/// Room kept in the file ahead of the records, and how near its end it is renewed.
-const RESERVE: u64 = 1 << 20;
-const RESERVE_AGAIN: u64 = 256 << 10;
-/// How often it is looked whether the open files are still those at their paths.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Space reserved in the file after the last record, and the remaining space at which it is renewed.
+const RESERVED_LEN: u64 = 1 << 20;
+const MIN_RESERVED_LEN: u64 = 256 << 10;
+/// Interval of the checks that the open files are still those at their paths.
+const PATH_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Log {
@@ -32,28 +30,29 @@ pub(super) struct Log {
 #[derive(Debug, Default)]
 struct State {
     writer: Option<Writer>,
-    /// LogRecords that could not be written.
+    /// Number of records that could not be written.
     lost: u64,
 }
 
 /// The open files of the log.
 #[derive(Debug)]
 struct Writer {
-    /// The file `head`. Whoever holds its lock may write in the folder.
+    /// The file `head`. The holder of its lock may write in the folder.
     sidecar: File,
-    /// The newest day, and its file.
+    /// Newest day, with its file.
     day: Day,
     file: File,
-    /// Where the file ended after our last record, and up to where room is kept in it.
+    /// End of the file after our last record, and end of its reserved space.
     end: u64,
     reserved: u64,
-    looked: Instant,
-    /// The line that is being written; kept for its memory.
+    /// Time of the last path check.
+    checked: Instant,
+    /// Buffer of the line that is written, reused for its memory.
     line: Vec<u8>,
 }
 
-/// Where the log stands, and whether a line stands there that was not written to its end.
-struct Standing {
+/// End of the log: its last record, and whether an incomplete line follows.
+struct LogEnd {
     head: Head,
     torn: bool,
 }
@@ -67,15 +66,15 @@ impl Log {
         &self.folder
     }
 
-    /// Opens the day's file and makes sure that records still fit on the disk.
+    /// Opens the day's file and checks that records fit on the disk.
     pub(super) fn ready(&self, day: Day) -> Result<(), Error> {
         let mut state = self.state();
         let ready = self.with_writer(&mut state, day, |writer| writer.ready(&self.folder, day));
         ready.map_err(|error| self.fault(&mut state, day, &error))
     }
 
-    /// Appends a record, one JSON object, as the next line. On failure nothing of it stays, neither in the file nor in
-    /// the chain, and the loss is counted.
+    /// Appends a record, one JSON object, as the next line. On failure no part of it stays in the file or the chain,
+    /// and the loss is counted.
     pub(super) fn append(&self, day: Day, record: &[u8]) -> Result<(), Error> {
         let mut state = self.state();
         let appended = self.with_writer(&mut state, day, |writer| writer.append(&self.folder, day, record));
@@ -89,7 +88,7 @@ impl Log {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something with the open files, and once more with new ones where somebody took one away while it was open.
+    /// Calls `act` with the open files, and again with reopened ones if a file was removed in the meantime.
     fn with_writer(&self, state: &mut State, day: Day, act: impl Fn(&mut Writer) -> io::Result<()>) -> io::Result<()> {
         match self.writer(state, day).and_then(&act) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -109,7 +108,7 @@ impl Log {
         Ok(state.writer.insert(Writer::open(&self.folder, day)?))
     }
 
-    /// The fault that an error is; the files are opened anew next time.
+    /// Converts an error. The files are reopened next time.
     fn fault(&self, state: &mut State, day: Day, error: &io::Error) -> Error {
         state.writer = None;
         let lost = if state.lost > 0 { format!("; records lost so far: {}", state.lost) } else { String::new() };
@@ -118,25 +117,24 @@ impl Log {
 }
 
 impl Writer {
-    /// Opens the newest file, or the day's where that is newer: the log never goes back a day, whatever a clock says.
+    /// Opens the newest file, or that of `day` if it is newer: the log never goes back a day, whatever the clock says.
     fn open(folder: &Path, day: Day) -> io::Result<Self> {
-        file::make_folder(folder)?;
-        owner_only::refuse_shared(folder)?;
+        owner_only::create_folder(folder)?;
         let sidecar = file::open_in_place(&Head::path(folder))?;
         let known = Head::read(&sidecar)?.map(|head| head.day);
         let newest = day::days(folder)?.last().copied();
         let day = day.max(known.unwrap_or(day)).max(newest.unwrap_or(day));
         let file = file::open_growing(&folder.join(day.file_name()))?;
-        Ok(Self { sidecar, day, file, end: 0, reserved: 0, looked: Instant::now(), line: Vec::new() })
+        Ok(Self { sidecar, day, file, end: 0, reserved: 0, checked: Instant::now(), line: Vec::new() })
     }
 
-    /// Whether the files are still those at their paths, as far as it was looked lately: a log that was moved away is
-    /// begun anew.
+    /// Returns `true` if the files were still those at their paths at the last check. A log that was moved away is
+    /// started again.
     fn is_current(&mut self, folder: &Path) -> bool {
-        if self.looked.elapsed() < LOOK_AGAIN {
+        if self.checked.elapsed() < PATH_CHECK_INTERVAL {
             return true;
         }
-        self.looked = Instant::now();
+        self.checked = Instant::now();
         self.is_in_place(folder)
     }
 
@@ -147,38 +145,38 @@ impl Writer {
 
     fn ready(&mut self, folder: &Path, day: Day) -> io::Result<()> {
         if day > self.day {
-            self.locked(|writer| writer.standing(folder, day).map(|_| ()))?;
+            self.with_lock(|writer| writer.find_end(folder, day).map(|_| ()))?;
         }
-        if self.end + RESERVE_AGAIN > self.reserved {
+        if self.end + MIN_RESERVED_LEN > self.reserved {
             let end = file::length(&self.file)?;
-            file::reserve(&self.file, end, RESERVE)?;
-            (self.end, self.reserved) = (end, end + RESERVE);
+            file::reserve(&self.file, end, RESERVED_LEN)?;
+            (self.end, self.reserved) = (end, end + RESERVED_LEN);
         }
         Ok(())
     }
 
     fn append(&mut self, folder: &Path, day: Day, record: &[u8]) -> io::Result<()> {
-        self.locked(|writer| {
-            let standing = writer.standing(folder, day)?;
-            writer.write(standing, record)
+        self.with_lock(|writer| {
+            let end = writer.find_end(folder, day)?;
+            writer.write(end, record)
         })
     }
 
-    fn locked(&mut self, act: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
+    fn with_lock(&mut self, act: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
         file::lock(&self.sidecar)?;
         let done = act(self);
-        // A lock that cannot be given back goes with the file; what was done is done.
+        // A lock that cannot be released ends with the file.
         let _ = self.sidecar.unlock();
         done
     }
 
-    /// Where the log stands. Nobody else has written since the last record where the sidecar and the file's length agree;
-    /// then nothing more than the file's last byte is read.
-    fn standing(&mut self, folder: &Path, day: Day) -> io::Result<Standing> {
+    /// Finds the end of the log. If the sidecar matches the length of the file, no other process has written since the
+    /// last record, and only the last byte of the file is read.
+    fn find_end(&mut self, folder: &Path, day: Day) -> io::Result<LogEnd> {
         let mut head = Head::read(&self.sidecar)?;
         let newest = self.day.max(day).max(head.map_or(day, |head| head.day));
         if let Some(head) = head.as_mut().filter(|head| head.day < newest) {
-            // The sidecar turns first: from then on nobody writes into an older day.
+            // The sidecar changes first: from then on no process writes to an older day.
             (head.day, head.end) = (newest, 0);
             head.write(&self.sidecar)?;
         }
@@ -189,28 +187,28 @@ impl Writer {
         let length = file::length(&self.file)?;
         let head = match head {
             Some(head) if (head.day, head.end) == (self.day, length) => head,
-            head => Head { link: self.settle(folder, head, length)?, day: self.day, end: length },
+            head => Head { link: self.recover_link(folder, head, length)?, day: self.day, end: length },
         };
-        // A file may have its length and still not end in a line break: somebody wrote over it in place.
-        Ok(Standing { head, torn: head::is_torn(&self.file, length)? })
+        // A file of the right length may lack its last line break if it was overwritten in place.
+        Ok(LogEnd { head, torn: head::is_torn(&self.file, length)? })
     }
 
-    /// What the next record follows when the sidecar and the file disagree: the later of the two, so that neither a
-    /// record whose writer died before it moved the head, nor a removal of the last lines, is forgotten.
-    fn settle(&self, folder: &Path, head: Option<Head>, length: u64) -> io::Result<Link> {
+    /// Determines the last record when the sidecar and the file disagree: the later of the two, so that a record is
+    /// kept whose writer died before it updated the head, and a removal of the last lines stays visible.
+    fn recover_link(&self, folder: &Path, head: Option<Head>, length: u64) -> io::Result<Link> {
         if !self.is_in_place(folder) {
             return Err(ErrorKind::NotFound.into());
         }
-        let settled = head.filter(|head| head.day == self.day && (1..=length).contains(&head.end));
-        // Where the file holds another record than the head names, somebody wrote its end anew. The head stands, so that
-        // the records to come do not fit to that end and cover it.
-        let forged = match settled {
+        let within = head.filter(|head| head.day == self.day && (1..=length).contains(&head.end));
+        // If the file has another record where the head points, its end was rewritten. The head takes precedence, so
+        // that later records do not fit that end and hide the change.
+        let forged = match within {
             Some(head) => head::last_link(&self.file, 0, head.end)? != Some(head.link),
             None => false,
         };
         let mut found = match forged {
             true => None,
-            false => head::last_link(&self.file, settled.map_or(0, |head| head.end), length)?,
+            false => head::last_link(&self.file, within.map_or(0, |head| head.end), length)?,
         };
         if head.is_none() && found.is_none() {
             for day in day::days(folder)?.into_iter().rev().filter(|day| *day < self.day) {
@@ -225,15 +223,15 @@ impl Writer {
         Ok(found.filter(|found| found.seq > known.seq).unwrap_or(known))
     }
 
-    /// Writes the record in one piece, after a line break where a torn line stands, and moves the head on.
-    fn write(&mut self, Standing { head, torn }: Standing, record: &[u8]) -> io::Result<()> {
+    /// Writes the record in one piece, after a line break if the last line is incomplete, and updates the head.
+    fn write(&mut self, LogEnd { head, torn }: LogEnd, record: &[u8]) -> io::Result<()> {
         self.line.clear();
         if torn {
             self.line.push(b'\n');
         }
         let link = head.link.seal(record, &mut self.line);
         if self.line.len() > MAX_LINE_LEN {
-            return Err(io::Error::new(ErrorKind::InvalidInput, "the record is larger than a line may be"));
+            return Err(io::Error::new(ErrorKind::InvalidInput, "the record exceeds the maximum length of a line"));
         }
         let next = Head { link, day: self.day, end: head.end + self.line.len() as u64 };
         if let Err(error) = self.file.write_all(&self.line).and_then(|()| next.write(&self.sidecar)) {
@@ -263,16 +261,16 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         log.append(second, b"{\"n\":3}").unwrap();
         let line = |day: Day| std::fs::read(dir.path().join(day.file_name())).unwrap();
-        let (_, before) = chain::sealed(line(first).trim_ascii_end()).unwrap();
-        let mut wanted = Vec::new();
-        before.seal(b"{\"n\":3}", &mut wanted);
-        assert_eq!(line(second), wanted);
+        let (_, before) = chain::parse_sealed(line(first).trim_ascii_end()).unwrap();
+        let mut expected = Vec::new();
+        before.seal(b"{\"n\":3}", &mut expected);
+        assert_eq!(line(second), expected);
         assert!(log.append(second, &vec![b' '; MAX_LINE_LEN]).is_err(), "nor one that is too long");
-        assert_eq!(line(second), wanted);
+        assert_eq!(line(second), expected);
     }
 
     #[test]
-    fn a_record_does_not_cover_an_end_that_somebody_wrote_anew() {
+    fn a_record_does_not_hide_a_rewritten_end() {
         let dir = tempfile::tempdir().unwrap();
         let day = Day::of_digits(b"20260301").unwrap();
         let write =
@@ -280,7 +278,7 @@ mod tests {
         ["a", "b"].into_iter().for_each(|name| write(name).unwrap());
         let path = dir.path().join(day.file_name());
         let whole = std::fs::read(&path).unwrap();
-        let (_, mut link) = chain::sealed(whole.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
+        let (_, mut link) = chain::parse_sealed(whole.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
         let mut forged = whole[..=whole.iter().position(|byte| *byte == b'\n').unwrap()].to_vec();
         for _ in 2..=3 {
             link = link.seal(b"{\"tool\":\"forged\"}", &mut forged);
@@ -295,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_has_a_line_of_its_own_where_the_last_line_break_was_written_over() {
+    fn a_record_has_its_own_line_after_an_overwritten_line_break() {
         let dir = tempfile::tempdir().unwrap();
         let day = Day::of_digits(b"20260301").unwrap();
         let log = Log::new(dir.path().to_path_buf());
@@ -308,7 +306,7 @@ mod tests {
         file::write_at(&file, &text, 0).unwrap();
         write("b");
         let tools = crate::audit::records(dir.path()).unwrap().map(|entry| entry.unwrap().tool);
-        assert_eq!(tools.collect::<Vec<_>>(), ["b"], "what was written over is no record any more, the next one is");
+        assert_eq!(tools.collect::<Vec<_>>(), ["b"], "the overwritten line is no longer a record, the next one is");
         assert!(crate::audit::verify(dir.path()).unwrap().count() > 0);
     }
 

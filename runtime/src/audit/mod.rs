@@ -1,17 +1,18 @@
-//! The audit log: one line of JSON a call, whatever happened, in one file a UTC day. What cannot be logged does not run.
+//! The audit log: one line of JSON per call, whatever its outcome, in one file per UTC day. A call that cannot be
+//! logged does not run.
 //!
 //! # The chain
 //!
-//! Each line ends with two fields that the log itself adds, so that whoever changes, removes, adds or moves a line leaves a
-//! trace: `,"seq":N,"chain":"C"}`.
+//! Each line ends with two fields that the log adds, `,"seq":N,"chain":"C"}`, so that a line that was changed, removed,
+//! added or moved is detected.
 //!
 //! - `seq` counts the records of the folder from 1, across its files.
 //! - `chain` is the SHA-256, as 64 lower-case hexadecimal digits, of the 64 digits of the record before, or of 64 times `0`
 //!   for the first, and then of the bytes of this line up to and without `,"chain":`.
 //!
-//! The files `YYYYMMDD.log` are read in the order of their names: the first record of a day continues the last one of the
-//! day before. The log never goes back a day, so a record whose clock is behind lies in the newest file. With nothing but a
-//! shell, this prints every line whose chain is wrong:
+//! The files `YYYYMMDD.log` are read in the order of their names: the first record of a day continues the last one of
+//! the previous day. Records are only appended to the newest file, even if the clock is set back. This shell script
+//! prints every line with a wrong chain:
 //!
 //! ```sh
 //! before=$(printf '%064d' 0)
@@ -22,14 +23,17 @@
 //! done
 //! ```
 //!
-//! Beside the files lies `head`, one line of fixed width, overwritten after each record: the last `seq` (20 digits), its
-//! `chain`, the newest day (`YYYYMMDD`) and the length of that day's file (20 digits). It tells that last lines are missing,
-//! and spares the next writer from searching; its lock is the lock of the whole folder. A head that is behind the files
-//! belongs to a writer that was killed, and is mended by the next. One that is ahead is kept, so that the records to come
-//! do not close the gap.
+//! The file `head` in the same folder is one line of fixed width, overwritten after each record: the last `seq` (20
+//! digits), its `chain`, the newest day (`YYYYMMDD`) and the length of that day's file (20 digits). It shows whether
+//! the last lines are missing, and saves the next writer a search; its lock is the lock of the folder. A head that is
+//! behind the files was left by a writer that was killed, and the next writer corrects it. A head that is ahead of the
+//! files stays, so that later records do not hide the gap.
 //!
-//! Nothing here is secret: whoever may write the folder may write a new log with a chain of its own. What stands against
-//! that is a chain value that was noted elsewhere, for it never occurs in another log. [`verify`] finds all this.
+//! The chain uses no secret: anyone who can write the folder can write a new log with a valid chain. To detect that,
+//! note a chain value elsewhere; it does not occur in any other log. [`verify`] detects all of this.
+//!
+//! The modules from the bottom up: `day` and `chain` (values), `file` (system calls), `head` (the sidecar), `log`
+//! (writing), `snapshot` (reading), `records` over it, and `problem`, `chain_check`, `verify` for verification.
 
 mod chain;
 mod chain_check;
@@ -54,9 +58,10 @@ use crate::call::Receipt;
 use crate::error::Error;
 use crate::policy::Secrets;
 
-pub use chain::{Chain, NoChain};
-pub use day::{Day, NoDay};
-pub use problem::{LogProblem, LogProblemKind, Severity};
+pub use crate::error::Severity;
+pub use chain::{Chain, InvalidChain};
+pub use day::{Day, InvalidDay};
+pub use problem::{LogProblem, LogProblemKind};
 pub use records::{LogEntry, LogRecords, records};
 pub use verify::{Summary, Verification, verify};
 
@@ -65,77 +70,77 @@ pub use redact::Redactions;
 
 type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// Where calls are signed for.
+/// The audit log of a runtime, with the redactions of its records.
 pub struct Audit {
     log: Option<Log>,
     redactions: Redactions,
     clock: Clock,
 }
 
-/// The terminal record of a call.
+/// Final record of a call.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Record<'a> {
-    /// The end of the call, RFC 3339 in UTC.
+    /// End of the call, RFC 3339 in UTC.
     pub(crate) ts: String,
     #[serde(flatten)]
     pub(crate) receipt: &'a Receipt,
-    /// The guest's arguments.
+    /// Arguments of the guest.
     pub(crate) argv: &'a [String],
-    /// The folder on the host that was the guest's working directory, if it had one.
+    /// Folder on the host that was the working directory of the guest, if it had one.
     pub(crate) cwd: Option<String>,
 }
 
 impl Audit {
-    /// A log in a folder, made with owner-only rights where it is missing.
+    /// Logs to a folder, which is created with owner-only rights if it is missing.
     pub fn folder(path: impl Into<PathBuf>) -> Self {
         Self { log: Some(Log::new(path.into())), ..Self::off() }
     }
 
-    /// No log at all: for an embedder that keeps its own from the receipts.
+    /// Disables the log, for an embedder that writes its own from the receipts.
     pub fn off() -> Self {
         Self { log: None, redactions: Redactions::default(), clock: Arc::new(SystemTime::now) }
     }
 
-    /// The folder of the log, where there is one.
+    /// Folder of the log; `None` if the log is disabled.
     pub(crate) fn place(&self) -> Option<&Path> {
         self.log.as_ref().map(Log::folder)
     }
 
-    /// Masks what these patterns match in every string of a record. Each is a regular expression, or, where it is not a
-    /// valid one, the text itself.
+    /// Masks all matches of these patterns in the strings of a record. Each pattern is a regular expression; an invalid
+    /// expression is matched literally.
     #[must_use]
     pub fn redact(mut self, patterns: impl IntoIterator<Item = String>) -> Self {
         self.redactions.add(patterns);
         self
     }
 
-    /// Masks these texts, letter for letter, in every string of a record.
+    /// Masks these texts literally in the strings of a record.
     #[must_use]
     pub fn redact_literal(mut self, texts: impl IntoIterator<Item = String>) -> Self {
         self.redactions.add_literal(texts);
         self
     }
 
-    /// Masks the secrets that calls were given, in each of their encodings. A runtime does so for its own.
+    /// Masks the secrets that calls have used, in each of their encodings. A runtime does this for its own secrets.
     #[must_use]
     pub fn redact_secrets(mut self, secrets: &Secrets) -> Self {
         self.redactions.add_secrets(secrets.clone());
         self
     }
 
-    /// Takes the time from `clock`: which day's file a record goes to, and its `ts`.
+    /// Sets the clock, which determines the file of a record and its `ts`.
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Opens today's file and keeps room in it for the records to come.
+    /// Opens today's file and reserves space in it for coming records.
     ///
     /// # Errors
     ///
-    /// [`Error::Audit`]: then no call may run.
+    /// [`Error::Audit`]; no call may run then.
     pub(crate) fn ready(&self) -> Result<(), Error> {
         self.log.as_ref().map_or(Ok(()), |log| log.ready(Day::of_timestamp(self.now())))
     }
@@ -144,11 +149,11 @@ impl Audit {
     ///
     /// # Errors
     ///
-    /// [`Error::Audit`]: the record is lost, nothing of it is in the file.
+    /// [`Error::Audit`] if the record is lost; no part of it is in the file then.
     pub(crate) fn write(&self, receipt: &Receipt, argv: &[String], cwd: Option<String>) -> Result<(), Error> {
         let Some(log) = &self.log else { return Ok(()) };
         let now = self.now();
-        // Milliseconds always, so that records sort as text.
+        // Always with milliseconds, so that records sort as text.
         let ts = format!("{now:.3}");
         let line = self.redactions.line(&Record { ts, receipt, argv, cwd });
         log.append(Day::of_timestamp(now), &line)

@@ -1,90 +1,84 @@
-//! What can be wrong with a log, as values and in words.
+//! Problems of a log, as values and as messages.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::error::Severity;
+
 use super::chain::Chain;
 
-/// Something that was found in a log, and where.
+/// A problem of a log with its position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct LogProblem {
-    /// Whether the log can still be trusted.
+    /// [`Severity::Error`] if the log was changed; [`Severity::Warning`] for records that the chain does not cover, or
+    /// if a writer was killed.
     pub severity: Severity,
-    /// The file, or the folder where no file is meant.
+    /// The file, or the folder if the problem concerns no single file.
     pub file: PathBuf,
-    /// The line in it, counted from 1.
+    /// Line in the file, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// What is there.
+    /// Kind of the problem.
     #[serde(flatten)]
-    pub found: LogProblemKind,
+    pub kind: LogProblemKind,
 }
 
-/// How grave a problem is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// The log is not what was written.
-    Error,
-    /// Something is there that the chain says nothing about, or a writer was killed.
-    Warning,
-}
-
-/// What was found. Numbers are those of records, `seq`, from first to last and with both.
+/// Kind of a problem. Numbers are the `seq` of records; ranges are inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "found", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum LogProblemKind {
-    /// A record and its chain do not fit together.
+    /// A record does not match its chain value.
     Changed {
-        /// The record.
+        /// Number of the record.
         seq: u64,
     },
-    /// LogRecords are missing before this line.
+    /// Records are missing before this line.
     Removed {
-        /// The first that is missing.
+        /// First missing record.
         first: u64,
-        /// The last that is missing.
+        /// Last missing record.
         last: u64,
     },
-    /// LogRecords are missing at the end, after this line if there is one: the head knows of them.
+    /// Records are missing at the end, after this line if there is one, according to the head.
     RemovedAtEnd {
-        /// The first that is missing.
+        /// First missing record.
         first: u64,
-        /// The last that is missing.
+        /// Last missing record.
         last: u64,
     },
-    /// A record stands after one that came later, or stands there twice.
+    /// A record follows a later one, or occurs twice.
     Reordered {
-        /// The record.
+        /// Number of the record.
         seq: u64,
-        /// The record that it should stand before.
+        /// Number of the record that it follows.
         after: u64,
     },
-    /// Lines that are no whole record; no record is missing in their place.
+    /// Incomplete lines, in addition to all records.
     Torn {
-        /// How many lines, from this one on.
+        /// Number of lines, from this one on.
         lines: u64,
     },
-    /// LogRecords without a chain.
+    /// Records without a chain value.
     Unchained {
-        /// How many lines, from this one on.
+        /// Number of lines, from this one on.
         lines: u64,
     },
-    /// A record that fits its chain, but is not the one that the head names.
+    /// A record that matches its chain value, but not the head.
     Replaced {
-        /// The record.
+        /// Number of the record.
         seq: u64,
     },
-    /// There is no head beside the files.
+    /// The file `head` is missing.
     HeadMissing,
-    /// The head is not as a writer leaves it.
+    /// The file `head` does not have its format.
     HeadUnreadable,
-    /// A chain value that was noted earlier is nowhere in the log.
+    /// An expected chain value does not occur in the log.
     NotedMissing {
-        /// The value.
+        /// Expected chain value.
         chain: Chain,
     },
 }
@@ -92,54 +86,44 @@ pub enum LogProblemKind {
 impl fmt::Display for LogProblemKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LogProblemKind::Changed { seq } => {
+            Self::Changed { seq } => {
                 write!(
                     f,
-                    "record {seq} does not fit its chain: it was changed or cut, or the end of the record before it was"
+                    "record {seq} does not match its chain value: it or the end of the previous record was changed"
                 )
             }
-            LogProblemKind::Removed { first, last } => {
-                write!(f, "{} missing before this line: removed by somebody", range(*first, *last))
+            Self::Removed { first, last } => {
+                write!(f, "{} missing before this line: removed from the log", range(*first, *last))
             }
-            LogProblemKind::RemovedAtEnd { first, last } => {
-                write!(f, "{} missing at the end, as `head` tells: removed by somebody", range(*first, *last))
+            Self::RemovedAtEnd { first, last } => {
+                write!(f, "{} missing at the end, according to `head`: removed from the log", range(*first, *last))
             }
-            LogProblemKind::Reordered { seq, after } => {
-                write!(f, "record {seq} stands after record {after}: the line was moved or copied here")
+            Self::Reordered { seq, after } => {
+                write!(f, "record {seq} follows record {after}: the line was moved or copied here")
             }
-            LogProblemKind::Torn { lines } => {
-                write!(f, "{} no whole record: a writer was killed while it wrote", count(*lines))
+            Self::Torn { lines: 1 } => f.write_str("this line is not a complete record: a writer was killed"),
+            Self::Torn { lines } => write!(f, "{lines} lines from here are not complete records: a writer was killed"),
+            Self::Unchained { lines: 1 } => {
+                f.write_str("this line has no chain value: changes to it cannot be detected")
             }
-            LogProblemKind::Unchained { lines } => {
-                write!(
-                    f,
-                    "{} without a chain: nothing shows whether somebody changed, added or removed any",
-                    count(*lines)
-                )
+            Self::Unchained { lines } => {
+                write!(f, "{lines} lines from here have no chain value: changes to them cannot be detected")
             }
-            LogProblemKind::Replaced { seq } => {
-                write!(f, "record {seq} is not the one that `head` names: somebody wrote the end of the log anew")
+            Self::Replaced { seq } => {
+                write!(f, "record {seq} is not the one in `head`: the end of the log was rewritten")
             }
-            LogProblemKind::HeadMissing => {
-                f.write_str("is missing: nothing shows whether somebody removed records from the end of the log")
+            Self::HeadMissing => f.write_str("is missing: removed records at the end of the log cannot be detected"),
+            Self::HeadUnreadable => {
+                f.write_str("has an unknown format: removed records at the end of the log cannot be detected")
             }
-            LogProblemKind::HeadUnreadable => f.write_str(
-                "is not as a writer leaves it: nothing shows whether records are missing from the end of the log",
+            Self::NotedMissing { chain } => write!(
+                f,
+                "no record has the expected chain value {chain}: the log was rewritten, or the record was moved away"
             ),
-            LogProblemKind::NotedMissing { chain } => {
-                write!(
-                    f,
-                    "no record has the noted chain {chain}: the log was written anew, or the record was moved away"
-                )
-            }
         }
     }
 }
 
 fn range(first: u64, last: u64) -> String {
     if first == last { format!("record {first} is") } else { format!("records {first} to {last} are") }
-}
-
-fn count(lines: u64) -> String {
-    if lines == 1 { "this line is".to_owned() } else { format!("{lines} lines from here are") }
 }

@@ -1,5 +1,5 @@
-//! Reading the records of a log, one at a time. Filters are those of any iterator; a day is asked for here, because whole
-//! files are skipped by it.
+//! Reading the records of a log, one at a time. Filters are those of iterators, except the day, which skips whole
+//! files.
 
 use std::path::{Path, PathBuf};
 
@@ -10,30 +10,31 @@ use crate::error::Error;
 use super::day::Day;
 use super::snapshot::{Lines, Snapshot};
 
-/// A record as it stands in the log. What older or younger programs write otherwise is empty here.
+/// A record of the log. Fields that the program that wrote it did not know are empty.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct LogEntry {
-    /// The file that it stands in.
+    /// File of the record.
     pub file: PathBuf,
-    /// Its line there, counted from 1.
+    /// Line in the file, counted from 1.
     pub line: u64,
-    /// The line without its line break: one JSON object.
+    /// Text of the line without its line break: one JSON object.
     pub text: String,
-    /// The end of the call, RFC 3339 in UTC.
+    /// End of the call, RFC 3339 in UTC.
     pub ts: String,
-    /// The name that was called, of a tool or not.
+    /// Name that was called; not necessarily that of a tool.
     pub tool: String,
-    /// How the call ended, as [`Outcome::as_str`](crate::Outcome::as_str) writes it.
+    /// Outcome of the call, in the words of [`Outcome::as_str`](crate::Outcome::as_str).
     pub outcome: String,
-    /// Wall-clock milliseconds.
+    /// Duration in wall-clock milliseconds.
     pub ms: f64,
-    /// What was granted, as `read:FOLDER` or `write:FOLDER`.
+    /// Granted permissions, such as `read:FOLDER` or `write:FOLDER`.
     pub granted: Vec<String>,
-    /// What was asked for or tried and not granted, as `read:PATH`, `write:PATH` or `env:NAME`.
+    /// Permissions that were requested or used without a grant, such as `read:PATH`, `write:PATH` or `env:NAME`.
     pub denied: Vec<String>,
 }
 
-/// The fields of a line that people look at.
+/// The parsed fields of a line.
 #[derive(Deserialize)]
 struct Fields {
     ts: String,
@@ -53,8 +54,8 @@ struct Denied {
     capability: String,
 }
 
-/// The records of a log as it stood when this was made, oldest first. It holds one line. Lines that are no record are
-/// passed over: [`verify`](super::verify) tells of them.
+/// Iterator over the records of a snapshot of the log, oldest first, with one line in memory at a time. Lines that are
+/// not records are skipped; [`verify`](super::verify) reports them.
 #[derive(Debug)]
 pub struct LogRecords {
     folder: PathBuf,
@@ -66,7 +67,7 @@ pub struct LogRecords {
 ///
 /// # Errors
 ///
-/// [`Error::AuditUnread`] where there is no such folder or it cannot be read; each item may be one too.
+/// [`Error::AuditUnread`] if the folder does not exist or cannot be read; items may be this error too.
 pub fn records(folder: impl AsRef<Path>) -> Result<LogRecords, Error> {
     let folder = folder.as_ref();
     let snapshot = Snapshot::take(folder)?;
@@ -74,7 +75,7 @@ pub fn records(folder: impl AsRef<Path>) -> Result<LogRecords, Error> {
 }
 
 impl LogRecords {
-    /// Only the records of a UTC day, by their own time. A record never lies in a file older than its day.
+    /// Selects the records of a UTC day by their own time. A record is never in the file of an older day.
     #[must_use]
     pub fn of(mut self, day: Day) -> Self {
         self.lines.skip_before(day);
@@ -88,7 +89,7 @@ impl Iterator for LogRecords {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let (place, line) = match self.lines.next() {
+            let (position, line) = match self.lines.next() {
                 Ok(line) => line?,
                 Err(error) => return Some(Err(error)),
             };
@@ -100,8 +101,8 @@ impl Iterator for LogRecords {
             }
             let Fields { ts, tool, outcome, ms, granted, denied } = fields;
             return Some(Ok(LogEntry {
-                file: self.folder.join(place.day.file_name()),
-                line: place.line,
+                file: self.folder.join(position.day.file_name()),
+                line: position.line,
                 text: text.to_owned(),
                 ts,
                 tool,
@@ -123,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_read_and_whatever_else_stands_there_is_passed_over() {
+    fn records_are_read_and_other_lines_are_skipped() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &[u8]| std::fs::write(dir.path().join(name), text).unwrap();
         write(

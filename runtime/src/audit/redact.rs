@@ -1,4 +1,4 @@
-//! Masks secrets in records. It works on the strings of a record, not on its text, so that a mask never breaks the JSON.
+//! Redaction of records. It works on the strings of a record, not on its text, so that a mask never breaks the JSON.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use serde_json::Value;
 use crate::policy::{MASK, Scanner, Secrets, masked};
 use crate::schema::step;
 
-/// The bytes of a text that count as one step.
-const BYTES: usize = 64;
+/// Bytes of text that count as one step of the call's budget.
+const BYTES_PER_STEP: usize = 64;
 
-/// The fields whose text comes from outside. The others are the host's own words and figures, and stay readable.
+/// Fields with text from outside. The other fields are words and numbers of the host and are never masked.
 const FREE_TEXT: [&str; 10] =
     ["callId", "tool", "argv", "cwd", "granted", "denied", "decision", "mutations", "hooks", "network"];
 
@@ -21,7 +21,7 @@ const FREE_TEXT: [&str; 10] =
 #[derive(Debug, Clone, Default)]
 pub struct Redactions {
     patterns: Vec<Regex>,
-    /// Secrets by name, of which each is masked once it was read.
+    /// Secrets, each of which is masked once it has been read from its store.
     secrets: Option<Secrets>,
 }
 
@@ -47,7 +47,7 @@ impl Redactions {
         self.secrets = Some(secrets);
     }
 
-    /// One JSON object on one line, with every string masked.
+    /// Serializes a record as one line of JSON, with its strings masked.
     pub(super) fn line(&self, record: &impl Serialize) -> Vec<u8> {
         let mut line = Vec::with_capacity(512);
         let written = if self.is_empty() {
@@ -73,19 +73,19 @@ impl Redactions {
         self.secrets.as_ref()?.scanner()
     }
 
-    /// Masks every string in a value, and every number that is the value of a secret.
+    /// Masks every string of a value, and every number that is the value of a secret.
     pub fn mask(&self, value: &mut Value) {
-        Masking { patterns: &self.patterns, scanner: self.scanner().as_deref() }.mask(value);
+        Mask { patterns: &self.patterns, scanner: self.scanner().as_deref() }.mask(value);
     }
 }
 
-/// What one value is masked by.
-struct Masking<'a> {
+/// Patterns and secrets for masking one value.
+struct Mask<'a> {
     patterns: &'a [Regex],
     scanner: Option<&'a Scanner>,
 }
 
-impl Masking<'_> {
+impl Mask<'_> {
     fn mask(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
@@ -110,10 +110,10 @@ impl Masking<'_> {
         self.scanner.is_some_and(|scanner| scanner.check(text.as_bytes()).is_err())
     }
 
-    /// The text without what is masked, where anything is.
+    /// Returns the masked text; `None` if nothing matches.
     fn masked(&self, text: &str) -> Option<String> {
-        // Each of very many finds may look at all that follows.
-        let steps = 1 + text.len() / BYTES;
+        // Each of many matches may scan the rest of the text.
+        let steps = 1 + text.len() / BYTES_PER_STEP;
         let patterns = self.patterns.iter().flat_map(|pattern| pattern.find_iter(text)).map(|found| found.range());
         let patterns = patterns.take_while(|_| step(steps));
         let secrets = self.scanner.into_iter().flat_map(|scanner| scanner.found(text));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_covers_a_part_of_a_secret_leaves_nothing_of_it() {
+    fn a_pattern_that_covers_part_of_a_secret_leaves_nothing_of_it() {
         let secrets = Secrets::new(Canary);
         let placement = Placement::parse("header:x-key").unwrap();
         let host = "api.example.com".parse().unwrap();

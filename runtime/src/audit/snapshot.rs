@@ -1,5 +1,5 @@
-//! A log as it stands at one moment, for reading: its files with their lengths, its head, and the lines. What is written
-//! while somebody reads is not seen, so that nobody's half-written line is taken for a torn one.
+//! Snapshot of a log for reading: its files with their lengths, its head, and the lines. Records written during reading
+//! are not included, so a line that is being written is not mistaken for an incomplete one.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Take};
@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-use super::day::{self, Day};
+use super::chain::MAX_LINE_LEN;
+use super::day::{self, Day, Position};
 use super::file;
 use super::head::Head;
-use super::log::MAX_LINE_LEN;
 
-/// What was found in the place of the sidecar.
+/// State of the sidecar.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Sidecar {
-    /// Nothing, or an empty file.
+    /// There is no file, or it is empty.
     Missing,
-    /// Something that no writer left there.
-    Foreign,
+    /// The file does not have the format of a head.
+    Invalid,
     Head(Head),
 }
 
@@ -30,63 +30,56 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Looks at a log under its lock, and without where somebody keeps it.
+    /// Takes a snapshot under the lock of the log, or without it if another process holds it for too long.
     pub(super) fn take(folder: &Path) -> Result<Self, Error> {
-        look(folder).map_err(|error| unreadable(folder, &error))
+        read_folder(folder).map_err(|error| unreadable(folder, &error))
     }
 }
 
-fn look(folder: &Path) -> io::Result<Snapshot> {
+fn read_folder(folder: &Path) -> io::Result<Snapshot> {
     let sidecar = match File::open(Head::path(folder)) {
         Ok(sidecar) => Some(sidecar),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    let held = sidecar.as_ref().filter(|sidecar| file::lock(sidecar).is_ok());
+    let locked = sidecar.as_ref().filter(|sidecar| file::lock(sidecar).is_ok());
     let mut files = Vec::new();
     for day in day::days(folder)? {
         match folder.join(day.file_name()).metadata() {
-            Ok(about) => files.push((day, about.len())),
-            // It was taken away between two looks.
+            Ok(metadata) => files.push((day, metadata.len())),
+            // It was removed after the listing.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
     }
     let head = match &sidecar {
         None => Sidecar::Missing,
-        // A writer that has written nothing yet leaves it empty.
+        // A new writer creates it empty.
         Some(sidecar) if sidecar.metadata()?.len() == 0 => Sidecar::Missing,
-        Some(sidecar) => Head::read(sidecar)?.map_or(Sidecar::Foreign, Sidecar::Head),
+        Some(sidecar) => Head::read(sidecar)?.map_or(Sidecar::Invalid, Sidecar::Head),
     };
-    held.map_or(Ok(()), File::unlock)?;
+    locked.map_or(Ok(()), File::unlock)?;
     Ok(Snapshot { files, sidecar: head })
 }
 
-/// The fault of a log that cannot be read.
-pub(super) fn unreadable(path: &Path, error: &io::Error) -> Error {
+/// The error for a log that cannot be read.
+fn unreadable(path: &Path, error: &io::Error) -> Error {
     Error::AuditUnread { path: path.to_path_buf(), reason: error.to_string() }
 }
 
-/// The lines of a log, one at a time, in the order of its files. It holds one line.
+/// The lines of a log in the order of its files, with one line in memory at a time.
 #[derive(Debug)]
 pub(super) struct Lines {
     folder: PathBuf,
     files: std::vec::IntoIter<(Day, u64)>,
-    open: Option<Open>,
+    open: Option<OpenFile>,
     line: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Open {
-    place: Place,
+struct OpenFile {
+    position: Position,
     reader: Take<BufReader<File>>,
-}
-
-/// The day whose file a line stands in, and its number, counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) day: Day,
-    pub(super) line: u64,
 }
 
 impl Lines {
@@ -94,20 +87,20 @@ impl Lines {
         Self { folder: folder.to_path_buf(), files: files.into_iter(), open: None, line: Vec::new() }
     }
 
-    /// Leaves out the files of older days.
+    /// Skips the files of older days.
     pub(super) fn skip_before(&mut self, day: Day) {
         let newer: Vec<_> = self.files.by_ref().filter(|(of, _)| *of >= day).collect();
         self.files = newer.into_iter();
     }
 
-    /// The next line without its line break. Of a line longer than a record can be there is only a beginning.
-    pub(super) fn next(&mut self) -> Result<Option<(Place, &[u8])>, Error> {
+    /// Reads the next line without its line break. A line that exceeds the maximum length is truncated to it.
+    pub(super) fn next(&mut self) -> Result<Option<(Position, &[u8])>, Error> {
         loop {
             if let Some(open) = &mut self.open {
                 match open.next(&mut self.line) {
-                    Ok(true) => return Ok(Some((open.place, self.line.strip_suffix(b"\n").unwrap_or(&self.line)))),
+                    Ok(true) => return Ok(Some((open.position, self.line.strip_suffix(b"\n").unwrap_or(&self.line)))),
                     Ok(false) => self.open = None,
-                    Err(error) => return Err(unreadable(&self.folder.join(open.place.day.file_name()), &error)),
+                    Err(error) => return Err(unreadable(&self.folder.join(open.position.day.file_name()), &error)),
                 }
             }
             let Some((day, length)) = self.files.next() else { return Ok(None) };
@@ -115,7 +108,7 @@ impl Lines {
             match File::open(&path) {
                 Ok(file) => {
                     let reader = BufReader::with_capacity(64 << 10, file).take(length);
-                    self.open = Some(Open { place: Place { day, line: 0 }, reader });
+                    self.open = Some(OpenFile { position: Position { day, line: 0 }, reader });
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(unreadable(&path, &error)),
@@ -124,14 +117,14 @@ impl Lines {
     }
 }
 
-impl Open {
+impl OpenFile {
     fn next(&mut self, line: &mut Vec<u8>) -> io::Result<bool> {
         line.clear();
         self.reader.by_ref().take(MAX_LINE_LEN as u64).read_until(b'\n', line)?;
         if line.len() == MAX_LINE_LEN && !line.ends_with(b"\n") {
             self.reader.skip_until(b'\n')?;
         }
-        self.place.line += 1;
+        self.position.line += 1;
         Ok(!line.is_empty())
     }
 }
@@ -141,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_any_length_and_content_are_counted_and_held_in_bound() {
+    fn lines_of_any_length_and_content_are_counted_within_the_bound() {
         let dir = tempfile::tempdir().unwrap();
         let day = Day::of_digits(b"20260301").unwrap();
         let text = [b"a\n\n\xff\0\n".as_slice(), &vec![b'x'; MAX_LINE_LEN + 9], b"\nlast"].concat();
@@ -149,8 +142,8 @@ mod tests {
         let snapshot = Snapshot::take(dir.path()).unwrap();
         let mut lines = Lines::new(dir.path(), snapshot.files);
         let mut seen = Vec::new();
-        while let Some((place, line)) = lines.next().unwrap() {
-            seen.push((place.line, line.len()));
+        while let Some((position, line)) = lines.next().unwrap() {
+            seen.push((position.line, line.len()));
         }
         assert_eq!(seen, [(1, 1), (2, 0), (3, 2), (4, MAX_LINE_LEN), (5, 4)]);
     }

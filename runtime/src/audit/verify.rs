@@ -1,113 +1,114 @@
-//! Verifying a log: every file, every line, in order, with the memory of one line.
+//! Verification of a log: every file and every line in order, with one line in memory at a time.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::error::{Error, Severity};
 
 use super::chain::Chain;
-use super::chain_check::{Finding, Walk};
+use super::chain_check::{ChainCheck, Finding};
 use super::head::Head;
-use super::problem::{LogProblem, LogProblemKind, Severity};
+use super::problem::{LogProblem, LogProblemKind};
 use super::snapshot::{Lines, Sidecar, Snapshot};
 
-/// A walk through a log that yields each problem as it is found. When it has ended, [`summary`](Self::summary) says what
-/// the log holds.
+/// Iterator over the problems of a log. At its end, [`summary`](Self::summary) describes the whole log.
 #[derive(Debug)]
 pub struct Verification {
     folder: PathBuf,
     lines: Lines,
-    walk: Walk,
+    check: ChainCheck,
     sidecar: Sidecar,
     files: usize,
-    noted: Vec<Chain>,
-    /// What is wrong with the log as a whole; filled at the end.
-    whole: Vec<LogProblem>,
+    /// Expected chain values that have not occurred yet.
+    expected: Vec<Chain>,
+    /// Problems of the log as a whole, found at its end.
+    overall: Vec<LogProblem>,
     ended: bool,
 }
 
-/// What a log holds.
+/// Summary of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Summary {
-    /// The files of days.
+    /// Number of files.
     pub files: usize,
-    /// The lines that carry a chain.
+    /// Number of lines with a chain value.
     pub records: u64,
-    /// The number of the first record. Where it is not 1, older records were moved away, and what the first one continues
-    /// cannot be told.
+    /// Number of the first record. If it is not 1, older records were moved away, and the link of the first record to
+    /// them is not checked.
     pub first: Option<u64>,
-    /// The number of the last record.
+    /// Number of the last record.
     pub last: Option<u64>,
-    /// The chain after the last record: note it elsewhere, and a log that is written anew will not have it.
+    /// Chain value of the last record. Note it elsewhere: a log that is rewritten will not contain it.
     pub head: Option<Chain>,
 }
 
-/// Verifies the log in a folder as it stands now; calls that are signed for meanwhile are not looked at.
+/// Verifies a snapshot of the log in a folder; later records are not included.
 ///
 /// # Errors
 ///
-/// [`Error::AuditUnread`] where there is no such folder or it cannot be read; each item may be one too.
+/// [`Error::AuditUnread`] if the folder does not exist or cannot be read; items may be this error too.
 pub fn verify(folder: impl AsRef<Path>) -> Result<Verification, Error> {
     let folder = folder.as_ref();
     let Snapshot { files, sidecar } = Snapshot::take(folder)?;
     let head = match sidecar {
         Sidecar::Head(head) => Some(head.link),
-        Sidecar::Missing | Sidecar::Foreign => None,
+        Sidecar::Missing | Sidecar::Invalid => None,
     };
     Ok(Verification {
         folder: folder.to_path_buf(),
         files: files.len(),
         lines: Lines::new(folder, files),
-        walk: Walk::new(head),
+        check: ChainCheck::new(head),
         sidecar,
-        noted: Vec::new(),
-        whole: Vec::new(),
+        expected: Vec::new(),
+        overall: Vec::new(),
         ended: false,
     })
 }
 
 impl Verification {
-    /// Finds it a problem where no record has this chain value, which was noted earlier.
+    /// Expects a record with this chain value, which was noted earlier. Its absence is a problem.
     #[must_use]
-    pub fn noted(mut self, chain: Chain) -> Self {
-        self.noted.push(chain);
+    pub fn expect(mut self, chain: Chain) -> Self {
+        self.expected.push(chain);
         self
     }
 
-    /// What was read so far.
+    /// Summarizes the lines read so far.
     pub fn summary(&self) -> Summary {
-        let last = self.walk.last();
+        let last = self.check.last();
         Summary {
             files: self.files,
-            records: self.walk.records,
-            first: self.walk.first,
+            records: self.check.records,
+            first: self.check.first,
             last: last.map(|last| last.seq),
             head: last.map(|last| last.chain),
         }
     }
 
-    fn problem(&self, (place, severity, found): Finding) -> LogProblem {
-        LogProblem { severity, file: self.folder.join(place.day.file_name()), line: Some(place.line), found }
+    fn problem(&self, (position, severity, kind): Finding) -> LogProblem {
+        LogProblem { severity, file: self.folder.join(position.day.file_name()), line: Some(position.line), kind }
     }
 
-    /// Looks at the log as a whole, once every line was read.
+    /// Checks the log as a whole, after its last line.
     fn end(&mut self) {
-        self.walk.end();
+        self.check.end();
         let head = Head::path(&self.folder);
-        let error = |file: &Path, found| LogProblem { severity: Severity::Error, file: file.into(), line: None, found };
+        let error = |file: &Path, kind| LogProblem { severity: Severity::Error, file: file.into(), line: None, kind };
         match self.sidecar {
-            Sidecar::Foreign => self.whole.push(error(&head, LogProblemKind::HeadUnreadable)),
-            Sidecar::Missing if self.walk.records > 0 => self.whole.push(error(&head, LogProblemKind::HeadMissing)),
-            // Not a line is left that something could be missing after.
-            Sidecar::Head(Head { link, .. }) if self.walk.is_empty() && link.seq > 0 => {
-                self.whole.push(error(&head, LogProblemKind::RemovedAtEnd { first: 1, last: link.seq }));
+            Sidecar::Invalid => self.overall.push(error(&head, LogProblemKind::HeadUnreadable)),
+            Sidecar::Missing if self.check.records > 0 => self.overall.push(error(&head, LogProblemKind::HeadMissing)),
+            // No line is left after which records could be reported missing.
+            Sidecar::Head(Head { link, .. }) if self.check.is_empty() && link.seq > 0 => {
+                self.overall.push(error(&head, LogProblemKind::RemovedAtEnd { first: 1, last: link.seq }));
             }
             Sidecar::Head(_) | Sidecar::Missing => {}
         }
-        let missing = self.noted.drain(..).map(|chain| error(&self.folder, LogProblemKind::NotedMissing { chain }));
-        self.whole.extend(missing);
-        self.whole.reverse();
+        let missing = self.expected.drain(..).map(|chain| error(&self.folder, LogProblemKind::NotedMissing { chain }));
+        self.overall.extend(missing);
+        self.overall.reverse();
     }
 }
 
@@ -116,16 +117,16 @@ impl Iterator for Verification {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(found) = self.walk.found.pop_front() {
-                return Some(Ok(self.problem(found)));
+            if let Some(finding) = self.check.findings.pop_front() {
+                return Some(Ok(self.problem(finding)));
             }
             if self.ended {
-                return self.whole.pop().map(Ok);
+                return self.overall.pop().map(Ok);
             }
             match self.lines.next() {
-                Ok(Some((place, line))) => {
-                    let chain = self.walk.line(place, line);
-                    self.noted.retain(|noted| Some(*noted) != chain);
+                Ok(Some((position, line))) => {
+                    let chain = self.check.line(position, line);
+                    self.expected.retain(|expected| Some(*expected) != chain);
                 }
                 Ok(None) => {
                     self.ended = true;

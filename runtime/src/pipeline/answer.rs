@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::audit::Redactions;
 use crate::call::{Flag, Persisted, Written};
 use crate::error::{Error, Outcome, ToolError};
-use crate::results::{self, Results};
 use crate::schema::{self, ToolValidator};
+use crate::store::results::{self, Results};
 use crate::tool::{EmptyResult, Persistence, Tool};
 
 use super::ready::Ready;
@@ -163,7 +163,7 @@ pub(super) fn shortened(
 
 fn preview(line: &str, most: usize, mut words: Value) -> String {
     let preview = results::preview(line, most.min(MAX_PREVIEW_LEN));
-    words["omittedCharacters"] = json!(preview.left_out);
+    words["omittedCharacters"] = json!(preview.omitted);
     framed("preview", words, Some((preview.head, preview.tail)))
 }
 

@@ -203,8 +203,8 @@ impl Pipeline {
         let part = opened.await.map_err(broken)?.map_err(|fault| ToolError::of_fault(&fault))?;
         let words = json!({
             "kind": "part",
-            "reference": part.kept.reference,
-            "bytes": part.kept.bytes,
+            "reference": part.stored.reference,
+            "bytes": part.stored.bytes,
             "offset": part.offset,
             "nextOffset": part.next,
         });

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::OnceCell;
 
 use crate::delegate::Task;
-use crate::keyvalue::Store;
 use crate::observe::Observer;
 use crate::policy::Approval;
+use crate::store::keyvalue::Store;
 use crate::tool::Tool;
 
 use super::listener::Scripted;

@@ -49,15 +49,15 @@ use crate::audit::Audit;
 use crate::call::{Behavior, Decision, Payload, Reason, ToolCall, ToolResult};
 use crate::delegate::{Delegate, MAX_DEPTH};
 use crate::error::{Error, Outcome, ToolError};
-use crate::keyvalue::KeyValue;
 use crate::model::Model;
 use crate::observe::{EventKind, Observer};
-use crate::policy::{Approval, Approver, Grant, Judged, Rules, Secrets};
+use crate::policy::{Approval, Approver, Grant, RuleDecision, Rules, Secrets};
 use crate::registry::Registry;
-use crate::results::Results;
 use crate::sandbox::{Sandbox, Usage};
 use crate::schema::CheckedArguments;
 use crate::source::ToolsPolicy;
+use crate::store::keyvalue::KeyValue;
+use crate::store::results::Results;
 use crate::tool::{Basis, Body, Limits, Tool, Visibility};
 
 pub use gate::Scheduler;
@@ -316,7 +316,7 @@ impl Pipeline {
         };
         let work = Work { tool, ready, code };
         // Nothing of the tool runs for a call that is denied, unless a hook makes another call of it.
-        let denied = matches!(self.judge(tool, ready, &checked, ticket).await?, Judged::Deny(_));
+        let denied = matches!(self.judge(tool, ready, &checked, ticket).await?, RuleDecision::Deny(_));
         if !denied {
             self.check_by_tool(&work, &checked, context, ticket).await?;
         }
@@ -332,7 +332,7 @@ impl Pipeline {
             self.check_by_tool(&work, &checked, context, ticket).await?;
         }
         let preview = match self.judge(tool, ready, &checked, ticket).await? {
-            Judged::Deny(_) => None,
+            RuleDecision::Deny(_) => None,
             _ => self.preview(&work, &checked, context, ticket).await,
         };
         let (digest, preview) = (work.digest(), preview.as_deref());

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::call::{Behavior, Decision, Denial, Reason};
 use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
-use crate::policy::{Approval, ApprovalAnswer, ApprovalRequest, Grant, Judged, Target};
+use crate::policy::{Approval, ApprovalAnswer, ApprovalRequest, Grant, RuleDecision, Target};
 use crate::schema::CheckedArguments;
 use crate::tool::{Access, Resource, Tool, Use};
 
@@ -43,13 +43,13 @@ impl Pipeline {
         ready: &Ready,
         checked: &CheckedArguments,
         ticket: &mut Ticket<'_>,
-    ) -> Result<Judged, ToolError> {
-        if let Some(judged) = at_once(checked.text.len(), || self.rules.judge(tool, &ready.grant, &checked.value)) {
+    ) -> Result<RuleDecision, ToolError> {
+        if let Some(judged) = at_once(checked.text.len(), || self.rules.decide(tool, &ready.grant, &checked.value)) {
             return Ok(judged);
         }
         let (rules, tool) = (self.rules.clone(), tool.clone());
         let (grant, value) = (ready.grant.clone(), checked.value.clone());
-        ready.in_time(ticket, move || rules.judge(&tool, &grant, &value)).await
+        ready.in_time(ticket, move || rules.decide(&tool, &grant, &value)).await
     }
 
     /// Refuses a call that a rule denies.
@@ -63,9 +63,9 @@ impl Pipeline {
         ready: &Ready,
         checked: &CheckedArguments,
         ticket: &mut Ticket<'_>,
-    ) -> Result<Judged, ToolError> {
+    ) -> Result<RuleDecision, ToolError> {
         match self.judge(tool, ready, checked, ticket).await? {
-            Judged::Deny(rule) => {
+            RuleDecision::Deny(rule) => {
                 ticket.decide(Decision::new(Behavior::Deny, Reason::Rule, rule.to_string()));
                 Err(refused("refused by a rule of the operator's"))
             }
@@ -94,14 +94,14 @@ impl Pipeline {
             return self.ask(&case, question, None, context, ticket).await;
         }
         let mut questions: Vec<Decision> = match judged {
-            Judged::Allow(rule) => {
+            RuleDecision::Allow(rule) => {
                 ticket.decide(Decision::new(Behavior::Allow, Reason::Rule, rule.to_string()));
                 return Ok(());
             }
-            Judged::Ask(rules) => {
+            RuleDecision::Ask(rules) => {
                 rules.iter().map(|rule| Decision::new(Behavior::Ask, Reason::Rule, rule.to_string())).collect()
             }
-            Judged::Deny(_) => Vec::new(),
+            RuleDecision::Deny(_) => Vec::new(),
         };
         if questions.is_empty() && tool.interface.permission.approval_reason.value.is_some() {
             questions.push(Decision::new(Behavior::Ask, Reason::Record, "approval_reason"));
@@ -231,7 +231,7 @@ fn reach(grant: &Grant, name: &str, shown: &str) -> Result<(), (Denial, String)>
         Err(why) => Err((named(None), format!("connect `{shown}`: {why}"))),
         Ok(target) if network.reaches(&target) => Ok(()),
         Ok(target) => {
-            let flag = network.prospect().hints(&target, "GET").then(|| format!("--allow-net={target}"));
+            let flag = network.hints().names_flag(&target, "GET").then(|| format!("--allow-net={target}"));
             let why = if network.is_empty() {
                 "no network is granted".to_owned()
             } else {

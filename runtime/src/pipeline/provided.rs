@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::keyvalue::Store;
 use crate::policy::real_path;
 use crate::sandbox::{Program, Settings, WasiExtras};
 use crate::tool::{Body, Tool, Trust};

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::call::{Denial, Execution};
 use crate::delegate::Task;
 use crate::error::ToolError;
-use crate::policy::{Command, Grant, Sentence};
+use crate::policy::{Command, CommandDecision, Grant};
 use crate::sandbox::{
     ExecOptions, ExecOutcome, ExecOutput, GuestInput, GuestOutput, HostServices, Registration, Usage, WasiExtras,
 };
@@ -121,10 +121,10 @@ impl Desk {
         }
         let judged = self.by_rules(entry, command).await;
         match judged.ok_or("refused: its tool timed out while its input was held against rules")? {
-            Sentence::Pass => {}
-            Sentence::Denied => return Err("refused by a rule of the operator's".to_owned()),
-            Sentence::Asked => return Err("refused: a person has to agree to each call of its tool".to_owned()),
-            Sentence::Unseen => {
+            CommandDecision::Allow => {}
+            CommandDecision::Deny => return Err("refused by a rule of the operator's".to_owned()),
+            CommandDecision::Ask => return Err("refused: a person has to agree to each call of its tool".to_owned()),
+            CommandDecision::Undecidable => {
                 let why = "refused: rules look at its arguments, and what it is given is not one JSON object alone";
                 return Err(why.to_owned());
             }
@@ -141,14 +141,14 @@ impl Desk {
     }
 
     /// Holds a command against the rules over its tool; `None` where the call that runs it is over before.
-    async fn by_rules(&self, entry: Entry<'_>, command: &Arc<Command>) -> Option<Sentence> {
+    async fn by_rules(&self, entry: Entry<'_>, command: &Arc<Command>) -> Option<CommandDecision> {
         let rules = &self.pipeline.rules;
-        if let Some(judged) = at_once(command.size, || rules.judge_command(entry.tool, &self.grant, command)) {
+        if let Some(judged) = at_once(command.size, || rules.decide_command(entry.tool, &self.grant, command)) {
             return Some(judged);
         }
         let (rules, tool) = (rules.clone(), entry.tool.clone());
         let (grant, command) = (self.grant.clone(), command.clone());
-        aside(self.deadline, move || rules.judge_command(&tool, &grant, &command)).await
+        aside(self.deadline, move || rules.decide_command(&tool, &grant, &command)).await
     }
 
     async fn execute(

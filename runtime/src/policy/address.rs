@@ -1,22 +1,22 @@
-//! Addresses that no name may lead to: those of this host, of its neighbours, of its cloud, and those that are nobody's.
-//! The ranges are those of the IANA registries of special-purpose addresses.
+//! Addresses that a granted name may not resolve to: this host, private networks, cloud metadata, and unassigned
+//! addresses. The ranges are those of the IANA registries of special-purpose addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-/// A range, by what it is for.
+/// A special-purpose range of addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
-    /// What the addresses are, in words.
+    /// Purpose of the range.
     pub(crate) name: &'static str,
-    /// All of them.
+    /// Network of the range.
     pub(crate) network: IpNet,
 }
 
 const METADATA: &str = "cloud metadata";
 
-/// Of several ranges, the narrowest comes first.
+/// Special-purpose ranges; of nested ranges, the narrowest comes first.
 const V4: [([u8; 4], u8, &str); 21] = [
     ([169, 254, 169, 254], 32, METADATA),
     ([169, 254, 170, 2], 32, METADATA),
@@ -62,11 +62,11 @@ const V6: [([u16; 8], u8, &str); 19] = [
     ([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10, "link-local"),
     ([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10, "site-local"),
 ];
-/// All that is handed out to the world; what lies beside it and is not named above is multicast or nobody's.
+/// Range of global unicast addresses; other addresses that are not listed above are multicast or reserved.
 const V6_GLOBAL: ([u16; 8], u8) = ([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
 
 impl Range {
-    /// The range that an address lies in, where no name may lead to it.
+    /// Finds the special-purpose range of an address; `None` for a public address.
     pub(crate) fn of(address: IpAddr) -> Option<Self> {
         match address {
             IpAddr::V4(inner) => V4.iter().chain([&V4_RESERVED]).find_map(|(first, prefix, name)| {
@@ -96,14 +96,14 @@ impl Range {
     }
 }
 
-/// Whether an address leads to a cloud's metadata, by itself or by one inside it, so that it is better not to tell which
-/// flag would open it.
-pub(crate) fn tempting(address: IpAddr) -> bool {
+/// Returns `true` if an address or the address embedded in it belongs to a cloud metadata service. Messages do not name
+/// the flag that would allow such an address.
+pub(crate) fn is_metadata(address: IpAddr) -> bool {
     let metadata = |address| Range::of(address).is_some_and(|range| range.name == METADATA);
     metadata(address) || embedded(address).is_some_and(metadata)
 }
 
-/// The IPv4 address inside an IPv6 one that leads to it: mapped, translated, compatible, NAT64, 6to4 or Teredo.
+/// Extracts the IPv4 address embedded in an IPv6 address: mapped, translated, compatible, NAT64, 6to4 or Teredo.
 pub(crate) fn embedded(address: IpAddr) -> Option<IpAddr> {
     let IpAddr::V6(address) = address else { return None };
     let [a, b, c, d, e, f, g, h] = address.segments();
@@ -115,7 +115,7 @@ pub(crate) fn embedded(address: IpAddr) -> Option<IpAddr> {
         [0, 0, 0, 0, 0, 0 | 0xffff] | [0, 0, 0, 0, 0xffff, 0] | [0x64, 0xff9b, 0, 0, 0, 0] => v4(g, h),
         [0x64, 0xff9b, 1, ..] => v4(g, h),
         [0x2002, high, low, ..] => v4(high, low),
-        // Teredo writes the client's address with every bit turned.
+        // Teredo inverts the bits of the client's address.
         [0x2001, 0, ..] => v4(!g, !h),
         _ => None,
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_the_world_is_open() {
+    fn public_addresses_are_in_no_special_range() {
         for address in [
             "1.1.1.1",
             "9.255.255.255",
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_tempts_in_every_dress() {
+    fn metadata_addresses_are_found_in_every_encoding() {
         for address in [
             "169.254.169.254",
             "192.0.0.192",
@@ -235,15 +235,15 @@ mod tests {
             "64:ff9b:1::6464:64c8",
             "2002:a9fe:aa17::1",
         ] {
-            assert!(tempting(address.parse().unwrap()), "{address}");
+            assert!(is_metadata(address.parse().unwrap()), "{address}");
         }
         for address in ["169.254.169.253", "10.0.0.1", "64:ff9b::a00:1", "1.1.1.1", "fd00:ec2::255"] {
-            assert!(!tempting(address.parse().unwrap()), "{address}");
+            assert!(!is_metadata(address.parse().unwrap()), "{address}");
         }
     }
 
     #[test]
-    fn an_address_inside_another_is_found() {
+    fn an_embedded_address_is_found() {
         for (outer, inner) in [
             ("::ffff:10.0.0.1", "10.0.0.1"),
             ("::ffff:0:10.0.0.1", "10.0.0.1"),

@@ -1,65 +1,76 @@
-//! Asking a person about a call.
+//! Approval of calls by a person.
 
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::tool::Tool;
 
-/// Somebody who can be asked about a call.
+/// Source of approvals: a person behind a terminal or another interface.
 pub trait Approver: Send + Sync {
-    /// Asks. The call waits, under its own invocation id, until this answers; other calls go on.
-    fn ask<'a>(&'a self, question: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer>;
+    /// Requests an approval. The call waits until the answer, while other calls continue.
+    fn ask<'a>(&'a self, request: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer>;
 }
 
-/// What a person is asked. All of it but the rule comes from outside and may try to deceive.
+/// Request for an approval. All fields except the rule come from outside and may be deceptive.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ApprovalRequest<'a> {
-    /// The call's identifier in every record.
+    /// ID of the call in all records.
     pub invocation: &'a str,
     /// The tool, with its facts and its risk.
     pub tool: &'a Tool,
-    /// The arguments that it would get, as JSON text.
+    /// Arguments of the call, as JSON text.
     pub arguments: &'a str,
-    /// What the call is about to do, in the tool's own words or its record's: a stranger's, if the tool is.
+    /// Preview of the call, as written by the tool or its author; not trustworthy unless the tool is.
     pub preview: Option<&'a str>,
-    /// What it is granted.
+    /// Permissions that the tool is granted.
     pub granted: &'a [String],
-    /// Why the question is asked.
+    /// Rule or reason that requires the approval.
     pub rests_on: &'a str,
-    /// What an answer for longer than this call would be about; absent where each call has to be agreed to.
+    /// Scope of an approval for the session or permanently; `None` if each call requires its own approval.
     pub approval: Option<&'a Approval>,
 }
 
-/// Consent for longer than one call: calls of one tool, as it was defined and with one grant, that one rule asks about.
+/// Approval for more than one call: the calls of one tool, with one definition and one grant, that one rule asks about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Approval {
-    /// The tool's name.
+    /// Name of the tool.
     pub tool: String,
-    /// The digest of its program: a changed program is asked about again.
+    /// Digest of its program; a changed program requires a new approval.
     pub digest: String,
-    /// The digest of the rest of its definition: fixed arguments, description, schema, requests, limits, and the file of
-    /// its source. `None`, as earlier versions stored it, matches no call.
+    /// Digest of the rest of its definition: fixed arguments, description, schema, requests, limits, and the file of
+    /// its source. `None` in approvals of earlier versions, which match no call.
     #[serde(default)]
     pub definition: Option<String>,
-    /// The rule that asks, as it was written.
+    /// Text of the rule that asks.
     pub rule: String,
-    /// What the tool is granted: with another grant it is asked about again.
+    /// Permissions that the tool is granted; another grant requires a new approval.
     #[serde(default)]
     pub granted: Vec<String>,
 }
 
-/// What a person answers.
+impl Approval {
+    /// Creates an approval without a definition and without permissions.
+    pub fn new(tool: impl Into<String>, digest: impl Into<String>, rule: impl Into<String>) -> Self {
+        let (tool, digest, rule) = (tool.into(), digest.into(), rule.into());
+        Self { tool, digest, definition: None, rule, granted: Vec::new() }
+    }
+}
+
+/// Answer to an approval request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalAnswer {
-    /// This call may run.
+    /// Allows this call.
     Once,
-    /// It and others like it may run in this session.
+    /// Allows this call and others in the scope of the approval for this session.
     Session,
-    /// It and others like it may run, now and later. Whoever answers this remembers it, in [`Approvals`](super::Approvals)
-    /// or elsewhere, and tells the next runtime; see [`Builder::approvals`](crate::Builder::approvals).
+    /// Allows this call and others in the scope of the approval permanently. The approver stores the approval, in
+    /// [`Approvals`](super::Approvals) or elsewhere, and passes it to the next runtime; see
+    /// [`Builder::approvals`](crate::Builder::approvals).
     Always,
-    /// No.
+    /// Denies this call.
     No,
-    /// There is nobody.
+    /// Nobody is available to answer; the call is denied.
     Nobody,
 }

@@ -1,13 +1,12 @@
-//! `approvals.json`: what a person agreed to for always. The file is its owner's alone, read whole and written whole or
-//! not at all, by one process at a time; one that is not understood is an error and stays as it is.
+//! `approvals.json`: permanent approvals. The file is owner-only, read whole and replaced whole by one process at a
+//! time. A file with unknown content is an error and stays unchanged.
 //!
 //! ```json
 //! {"approvals": [{"tool": "fs_rm", "digest": "sha256:…", "definition": "sha256:…", "rule": "ask fs_* (toolcrib.toml)",
 //!                 "given": "2026-01-31T12:00:00Z"}]}
 //! ```
 
-use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,43 +14,44 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::owner_only;
+use crate::store::owner_only::{OwnerOnlyFile, SharedAccess};
 
 use super::approval::Approval;
 
-/// The longest wait for another process that writes.
-const MAX_LOCK: Duration = Duration::from_secs(2);
-/// The largest file of approvals.
+/// Maximum wait for the lock.
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
+/// Maximum size of the file.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// A file of approvals, which need not be there yet.
+/// A file of permanent approvals. It may be missing, and is then empty.
 #[derive(Debug, Clone)]
 pub struct Approvals {
-    path: PathBuf,
+    file: OwnerOnlyFile,
 }
 
-/// One approval, and when it was given.
+/// A permanent approval with its time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct StoredApproval {
-    /// The tool's name.
+    /// Name of the tool.
     pub tool: String,
-    /// The digest of its program, as `sha256:HEX`.
+    /// Digest of the tool's program, as `sha256:HEX`.
     pub digest: String,
-    /// The digest of the rest of its definition; absent in what earlier versions stored, which matches no call.
+    /// Digest of the rest of the tool's definition. `None` in approvals of earlier versions, which match no call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
-    /// The rule that asked.
+    /// Rule that asked.
     pub rule: String,
-    /// What the tool was granted.
+    /// Permissions that the tool was granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub granted: Vec<String>,
-    /// When a person agreed.
+    /// Time at which the approval was given.
     pub given: Timestamp,
 }
 
 impl StoredApproval {
-    /// What was agreed to.
+    /// Returns the approval without its time.
     pub fn approval(&self) -> Approval {
         Approval {
             tool: self.tool.clone(),
@@ -63,7 +63,7 @@ impl StoredApproval {
     }
 }
 
-/// The whole file.
+/// Content of the file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
@@ -71,30 +71,31 @@ struct Content {
 }
 
 impl Approvals {
-    /// The approvals in a file.
+    /// Uses the approvals in a file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { file: OwnerOnlyFile::new(path, MAX_BYTES, SharedAccess::Read) }
     }
 
-    /// Where they are.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
-    /// What was agreed to, the oldest first.
+    /// Reads the approvals, oldest first.
     ///
     /// # Errors
     ///
-    /// [`Error::Approvals`] where the file is there and cannot be read, is not understood, or can be written by others.
+    /// [`Error::Approvals`] if the file exists and cannot be read or parsed, or can be written by other users.
     pub fn read(&self) -> Result<Vec<StoredApproval>, Error> {
         self.content().map_err(|error| self.fault(&error))
     }
 
-    /// Stores an approval, once, in the place of one that an earlier version stored of the same tool and rule.
+    /// Stores an approval once. It replaces approvals of the same tool and rule that an earlier version stored without
+    /// a definition.
     ///
     /// # Errors
     ///
-    /// [`Error::Approvals`] as in [`Approvals::read`], and where the file cannot be written.
+    /// [`Error::Approvals`] as for [`Approvals::read`], and if the file cannot be written.
     pub fn add(&self, approval: &Approval) -> Result<(), Error> {
         self.change(|all| {
             all.retain(|one| one.definition.is_some() || one.tool != approval.tool || one.rule != approval.rule);
@@ -105,96 +106,51 @@ impl Approvals {
         })
     }
 
-    /// Takes back those of which `which` is true; gives how many there were.
+    /// Revokes the approvals for which `selects` returns `true`, and returns their number.
     ///
     /// # Errors
     ///
-    /// [`Error::Approvals`] as in [`Approvals::add`].
-    pub fn remove(&self, which: impl Fn(&StoredApproval) -> bool) -> Result<usize, Error> {
+    /// [`Error::Approvals`] as for [`Approvals::add`].
+    pub fn remove(&self, selects: impl Fn(&StoredApproval) -> bool) -> Result<usize, Error> {
         self.change(|all| {
             let before = all.len();
-            all.retain(|one| !which(one));
+            all.retain(|one| !selects(one));
             before - all.len()
         })
     }
 
-    /// Reads, changes and writes, while no other process does.
+    /// Reads, changes and replaces the file while holding its lock.
     fn change<T>(&self, change: impl FnOnce(&mut Vec<StoredApproval>) -> T) -> Result<T, Error> {
-        let changed = || {
-            let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            owner_only::make_folder(folder)?;
-            // The lock is a file of its own: the approvals themselves are replaced.
-            let lock = owner_only::options().append(true).create(true).open(self.path.with_added_extension("lock"))?;
-            owner_only::lock(&lock, MAX_LOCK)?;
+        let change_file = || {
+            let lock = self.file.lock(MAX_LOCK_WAIT)?;
             let mut all = self.content()?;
             let before = all.clone();
             let changed = change(&mut all);
             if all != before {
-                self.replace(folder, &Content { approvals: all })?;
+                let mut text = serde_json::to_vec_pretty(&Content { approvals: all })?;
+                text.push(b'\n');
+                self.file.replace(&lock, &text)?;
             }
             Ok(changed)
         };
-        changed().map_err(|error| self.fault(&error))
+        change_file().map_err(|error| self.fault(&error))
     }
 
     fn content(&self) -> io::Result<Vec<StoredApproval>> {
-        let file = match owner_only::options().read(true).open(&self.path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            opened => opened?,
-        };
-        refuse_shared(&file)?;
-        let mut text = Vec::new();
-        file.take(MAX_BYTES + 1).read_to_end(&mut text)?;
-        refuse_large(&text)?;
+        let Some(text) = self.file.read()? else { return Ok(Vec::new()) };
         let content: Content = serde_json::from_slice(&text)?;
         Ok(content.approvals)
     }
 
-    /// Puts a new file into the place of the old one; a temporary file is its owner's alone.
-    fn replace(&self, folder: &Path, content: &Content) -> io::Result<()> {
-        let mut text = serde_json::to_vec_pretty(content)?;
-        text.push(b'\n');
-        refuse_large(&text)?;
-        let mut file = owner_only::unfinished(folder)?;
-        file.write_all(&text)?;
-        file.as_file().sync_all()?;
-        file.persist(&self.path)?;
-        // A rename outlasts a crash once its folder is written. Where folders cannot be synced, it is as safe as it gets.
-        let _ = File::open(folder).and_then(|folder| folder.sync_all());
-        Ok(())
-    }
-
     fn fault(&self, error: &io::Error) -> Error {
-        Error::Approvals { path: self.path.clone(), reason: error.to_string() }
+        Error::Approvals { path: self.path().to_path_buf(), reason: error.to_string() }
     }
-}
-
-fn refuse_large(text: &[u8]) -> io::Result<()> {
-    let fits = text.len() as u64 <= MAX_BYTES;
-    fits.then_some(()).ok_or_else(|| io::Error::other(format!("more than the {MAX_BYTES} bytes of approvals allowed")))
-}
-
-/// Refuses what is open and is no file, or what others own or may write.
-#[cfg(unix)]
-fn refuse_shared(file: &File) -> io::Result<()> {
-    use std::os::unix::fs::MetadataExt;
-    let metadata = file.metadata()?;
-    let ours = metadata.uid() == rustix::process::geteuid().as_raw();
-    if ours && metadata.is_file() && metadata.mode() & 0o022 == 0 {
-        return Ok(());
-    }
-    Err(io::Error::other("it is no file, or belongs to or can be written by someone else"))
-}
-
-/// Nothing is told of a file's rights here.
-#[cfg(not(unix))]
-fn refuse_shared(_: &File) -> io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, thread};
+    use std::fs::{self, File};
+    use std::thread;
 
     use super::*;
 
@@ -216,14 +172,14 @@ mod tests {
         });
         assert_eq!(file.read().unwrap().len(), 32);
         file.add(&approval("t0_0")).unwrap();
-        assert_eq!(file.read().unwrap().len(), 32, "what is kept is kept once");
+        assert_eq!(file.read().unwrap().len(), 32, "an approval is stored once");
         assert_eq!(file.remove(|one| one.tool == "t0_0").unwrap(), 1);
         assert_eq!(file.remove(|_| true).unwrap(), 31);
         assert!(file.read().unwrap().is_empty());
     }
 
     #[test]
-    fn what_an_earlier_version_stored_is_read_and_replaced_by_the_same_with_a_definition() {
+    fn an_approval_of_an_earlier_version_is_read_and_replaced_by_one_with_a_definition() {
         let folder = tempfile::tempdir().unwrap();
         let file = Approvals::file(folder.path().join("approvals.json"));
         let old = |tool: &str| {
@@ -232,12 +188,12 @@ mod tests {
         fs::write(file.path(), format!(r#"{{"approvals":[{},{}]}}"#, old("t"), old("u"))).unwrap();
         assert!(file.read().unwrap().iter().all(|one| one.approval().definition.is_none()));
         file.add(&approval("t")).unwrap();
-        let kept: Vec<_> = file.read().unwrap().into_iter().map(|one| (one.tool, one.definition)).collect();
-        assert_eq!(kept, [("u".to_owned(), None), ("t".to_owned(), Some("sha256:01".to_owned()))]);
+        let stored: Vec<_> = file.read().unwrap().into_iter().map(|one| (one.tool, one.definition)).collect();
+        assert_eq!(stored, [("u".to_owned(), None), ("t".to_owned(), Some("sha256:01".to_owned()))]);
     }
 
     #[test]
-    fn a_file_that_is_not_understood_stays_as_it_is() {
+    fn a_file_with_unknown_content_is_an_error_and_stays_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("approvals.json");
         let file = Approvals::file(&path);
@@ -255,16 +211,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = Approvals::file(folder.path().join("approvals.json"));
         File::create(file.path()).unwrap().set_len(1 << 40).unwrap();
-        let told = "more than the 1048576 bytes of approvals allowed";
-        assert!(file.read().unwrap_err().to_string().ends_with(told));
+        let reason = "more than the 1048576 bytes allowed";
+        assert!(file.read().unwrap_err().to_string().ends_with(reason));
         fs::remove_file(file.path()).unwrap();
-        assert!(file.add(&approval(&"t".repeat(1 << 20))).unwrap_err().to_string().ends_with(told));
-        assert!(file.read().unwrap().is_empty(), "what could not be read again is not written");
+        assert!(file.add(&approval(&"t".repeat(1 << 20))).unwrap_err().to_string().ends_with(reason));
+        assert!(file.read().unwrap().is_empty(), "a file that could not be read again is not written");
     }
 
     #[cfg(unix)]
     #[test]
-    fn a_link_or_a_fifo_in_its_place_approves_nothing() {
+    fn a_link_or_a_fifo_at_its_path_approves_nothing() {
         use std::os::unix::fs::symlink;
         let folder = tempfile::tempdir().unwrap();
         let (real, file) = (folder.path().join("real"), Approvals::file(folder.path().join("approvals.json")));
@@ -274,7 +230,10 @@ mod tests {
         fs::remove_file(file.path()).unwrap();
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, file.path(), rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        assert!(file.read().unwrap_err().to_string().contains("it is no file"), "and nobody waits for its other end");
+        assert!(
+            file.read().unwrap_err().to_string().contains("it is not a regular file"),
+            "and opening it does not block"
+        );
     }
 
     #[cfg(unix)]

@@ -1,5 +1,5 @@
-//! The digest of a tool's definition: everything that its source says of it, beside the bytes of its program. It binds an
-//! approval to what a person saw. It is data for comparison alone and never read back.
+//! Digest of a tool's definition: everything in its source except the bytes of its program. It binds an approval to the
+//! definition that a person approved, and is only used for comparison.
 
 use serde_json::{Value, json};
 
@@ -8,11 +8,12 @@ use crate::tool::{Basis, Body, Capabilities, FileRequest, Tool};
 
 use super::real_path;
 
-/// Computes the digest of a tool's definition, as `sha256:HEX`: description, schemas, fixed arguments, requests, limits,
-/// stated behavior, and the file of its source. The place within that file is left out: another entry before it changes
-/// nothing of the tool.
+/// Computes the digest of a tool's definition, as `sha256:HEX`: description, schemas, fixed arguments, requests,
+/// limits, stated behavior, and the file of its source. The position in that file is excluded, because other entries do
+/// not change the tool.
 pub(crate) fn definition(tool: &Tool) -> String {
-    // Left out on purpose: `enablement` and `disabled` say when and whether it is called, and `imports` follow from the bytes.
+    // `enablement` and `disabled` only determine whether it is called, and `imports` follow from the bytes of the
+    // program.
     let Tool {
         name,
         description,
@@ -35,7 +36,7 @@ pub(crate) fn definition(tool: &Tool) -> String {
         "description": description,
         "parameters": parameters,
         "text": text.as_ref().map(|text| format!("{text:?}")),
-        "body": runs(body),
+        "body": describe_body(body),
         "requested": requests(requested),
         "limits": format!("{limits:?}"),
         "stated": stated.collect::<Value>(),
@@ -44,8 +45,8 @@ pub(crate) fn definition(tool: &Tool) -> String {
     source::digest(definition.to_string().as_bytes())
 }
 
-/// What runs, and with what. Bytes of programs have a digest of their own.
-fn runs(body: &Body) -> Value {
+/// Describes the body and its fixed arguments. Bytes of programs have a digest of their own.
+fn describe_body(body: &Body) -> Value {
     match body {
         Body::Command { program: _, argv } => json!(["command", argv]),
         Body::Rich(rich) => json!(["rich", rich.tool]),
@@ -60,7 +61,7 @@ fn requests(requested: &Capabilities) -> Value {
     let files = match &requested.files {
         FileRequest::None => Value::Null,
         FileRequest::Workspace(access) => json!(access),
-        // However the source was named, its folders are the same.
+        // Folders do not depend on the spelling of the path of the source.
         FileRequest::Folders(folders) => folders
             .iter()
             .map(|folder| json!([real_path(&folder.path).to_string_lossy(), folder.access]))
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_a_file_and_the_way_to_it_are_no_part_of_a_definition() {
+    fn the_position_in_a_file_and_the_spelling_of_its_path_are_no_part_of_a_definition() {
         let folder = tempfile::tempdir().unwrap();
         let mut tool = tool();
         tool.origin.path = folder.path().join("tools.json").into();

@@ -1,5 +1,5 @@
-//! Folders of the host, opened before they are judged: the path, the identity and the position that are judged and
-//! recorded are those of the open handle, so that nobody can put another folder in its place in between.
+//! Folders of the host, opened before they are checked. The path, identity and position that are checked and recorded
+//! are those of the open handle, so the folder cannot be replaced between the check and its use.
 
 use std::fs::File;
 use std::io;
@@ -10,8 +10,8 @@ use crate::error::Error;
 
 use super::location::{Identity, Location, Mounts, path_of};
 
-/// File systems that are windows into the host itself, not places for files.
-const HOST_WINDOWS: [&str; 12] = [
+/// File systems that expose the host itself, and are never granted.
+const HOST_FILE_SYSTEMS: [&str; 12] = [
     "proc",
     "sysfs",
     "devtmpfs",
@@ -25,12 +25,12 @@ const HOST_WINDOWS: [&str; 12] = [
     "bpf",
     "efivarfs",
 ];
-/// Where they are, on systems that do not list their mounts.
-const WINDOW_PATHS: [&str; 3] = ["/proc", "/sys", "/dev"];
-/// Most attempts to open a folder that is moved while its path is asked for.
+/// Their usual mount points, for systems that do not list mounts.
+const HOST_FILE_SYSTEM_PATHS: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// Maximum attempts to open a folder that is moved while its path is queried.
 const MAX_ATTEMPTS: usize = 64;
 
-/// A folder that is there, by an open handle and by where that leads.
+/// An existing folder: its open handle, its path and its location.
 #[derive(Debug, Clone)]
 pub(super) struct RealFolder {
     pub(super) path: PathBuf,
@@ -39,31 +39,30 @@ pub(super) struct RealFolder {
 }
 
 impl RealFolder {
-    /// Opens a folder that is to be granted, through the links of its path, but through none that lies in a folder that
-    /// tools may write.
+    /// Opens a folder for a grant. Links on its path are followed, except those in folders that tools may write.
     ///
     /// # Errors
     ///
-    /// [`Error::Permission`] where it is missing, is no folder, is or holds a window into the host, or lies behind such a
-    /// link.
+    /// [`Error::Permission`] if it is missing, is not a folder, is or contains a file system that exposes the host, or
+    /// is behind such a link.
     pub(super) fn open(path: &Path, written: &str, mounts: &Mounts, writable: &[Identity]) -> Result<Self, Error> {
-        Self::judged(|| opening::open(path, writable), path, written, mounts)
+        Self::checked(|| opening::open(path, writable), path, written, mounts)
     }
 
-    /// Opens a folder below another, which is opened through the links of its path. Below it none is followed.
+    /// Opens a folder below another. Links on the path of the outer folder are followed, links below it are not.
     ///
     /// # Errors
     ///
-    /// As of [`RealFolder::open`], and where a link is on the way.
+    /// As for [`RealFolder::open`], and if a link is on the path below the outer folder.
     pub(super) fn open_below(outer: &Path, path: &Path, written: &str, mounts: &Mounts) -> Result<Self, Error> {
-        Self::judged(|| opening::below(&opening::open(outer, &[])?, outer, path), &outer.join(path), written, mounts)
+        Self::checked(|| opening::below(&opening::open(outer, &[])?, outer, path), &outer.join(path), written, mounts)
     }
 
-    /// Opens a folder inside this one, by the names that lead to it. No link leads out.
+    /// Opens a folder inside this one by a sequence of names. Links cannot lead out of this folder.
     ///
     /// # Errors
     ///
-    /// The system's own.
+    /// The error of the system.
     pub(super) fn inside(&self, names: &[&str]) -> io::Result<Self> {
         let within: PathBuf = std::iter::once(".").chain(names.iter().copied()).collect();
         let handle = opening::inside(&self.handle, &self.path, &within)?;
@@ -72,27 +71,28 @@ impl RealFolder {
         Ok(Self { path, handle: Arc::new(handle), location: Arc::new(location) })
     }
 
-    /// Returns true where the other is the same folder, by whatever name.
+    /// Returns `true` if both are the same folder, under any name.
     pub(super) fn is(&self, other: &Self) -> bool {
         self.path == other.path || self.location.identity().is_some_and(|own| Some(own) == other.location.identity())
     }
 
-    /// Judges what was opened, by its handle. `named` is its path where the system tells none of a handle.
-    fn judged(
-        open: impl Fn() -> Result<File, Unopened>,
+    /// Checks the opened handle. `named` is its path on systems that do not report the path of a handle.
+    fn checked(
+        open: impl Fn() -> Result<File, OpenError>,
         named: &Path,
         written: &str,
         mounts: &Mounts,
     ) -> Result<Self, Error> {
         let refuse = |reason: String| Error::Permission { permission: written.to_owned(), reason };
         for _ in 0..MAX_ATTEMPTS {
-            let handle = open().map_err(|unopened| refuse(unopened.reason()))?;
-            // Something else may be there by now, and then this path is not the folder's.
+            let handle = open().map_err(|error| refuse(error.reason()))?;
+            // Fails if something else is at the path by now; then the folder is opened again.
             let Ok(path) = path_of(&handle, named) else { continue };
-            if let Some(window) = host_windows(mounts).find(|window| overlap(window, &path)) {
-                let window = window.display();
-                let told = format!("`{window}` shows the host itself and is never granted; name other folders");
-                return Err(refuse(told));
+            if let Some(mount) = host_file_systems(mounts).find(|mount| overlap(mount, &path)) {
+                let mount = mount.display();
+                return Err(refuse(format!(
+                    "`{mount}` shows the host itself and is never granted; name other folders"
+                )));
             }
             let location = Location::of_open(&handle, &path, mounts);
             return Ok(Self { path, handle: Arc::new(handle), location: Arc::new(location) });
@@ -101,41 +101,41 @@ impl RealFolder {
     }
 }
 
-/// Returns true where one of two folders is the other or lies in it.
+/// Returns `true` if one of two folders is the other or is inside it.
 fn overlap(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-/// The mounts that are windows into the host, and the usual places.
-fn host_windows(mounts: &Mounts) -> impl Iterator<Item = &Path> {
-    mounts.of_kinds(&HOST_WINDOWS).chain(WINDOW_PATHS.iter().map(Path::new))
+/// Lists the mount points of file systems that expose the host, and their usual paths.
+fn host_file_systems(mounts: &Mounts) -> impl Iterator<Item = &Path> {
+    mounts.of_kinds(&HOST_FILE_SYSTEMS).chain(HOST_FILE_SYSTEM_PATHS.iter().map(Path::new))
 }
 
-/// Reason why a folder was not opened.
+/// Reason why a folder cannot be opened.
 #[derive(Debug)]
-pub(super) enum Unopened {
+pub(super) enum OpenError {
     /// The error of the system.
     System(io::Error),
-    /// A link on the way, by its path.
+    /// The path has a link that is not followed.
     Link(PathBuf),
 }
 
-impl From<io::Error> for Unopened {
+impl From<io::Error> for OpenError {
     fn from(error: io::Error) -> Self {
         Self::System(error)
     }
 }
 
-impl From<Unopened> for io::Error {
-    fn from(unopened: Unopened) -> Self {
-        match unopened {
-            Unopened::System(error) => error,
-            Unopened::Link(_) => Self::from(io::ErrorKind::PermissionDenied),
+impl From<OpenError> for io::Error {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::System(error) => error,
+            OpenError::Link(_) => Self::from(io::ErrorKind::PermissionDenied),
         }
     }
 }
 
-impl Unopened {
+impl OpenError {
     fn reason(self) -> String {
         match self {
             Self::System(error) if error.kind() == io::ErrorKind::NotADirectory => "not a folder".to_owned(),
@@ -157,35 +157,35 @@ mod opening {
     use rustix::fs::{Mode, OFlags, openat};
 
     use crate::policy::location::{Identity, lineage};
-    use crate::policy::walk::{Step, top, walk};
+    use crate::policy::walk::{Step, root, walk};
 
-    use super::Unopened;
+    use super::OpenError;
 
     pub(super) use system::inside;
 
     const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
-    /// Opens a folder, and nothing else, through no link that lies in one of the writable ones.
-    pub(super) fn open(path: &Path, writable: &[Identity]) -> Result<File, Unopened> {
+    /// Opens a folder, without following links in writable folders.
+    pub(super) fn open(path: &Path, writable: &[Identity]) -> Result<File, OpenError> {
         let here = Path::new(".");
         let path = std::path::absolute(if path.as_os_str().is_empty() { here } else { path })?;
         let may_follow = |step: &Step<'_>| !lineage(step.folder).iter().any(|above| writable.contains(above));
-        listed(&walk(top()?, &path, |step| {
-            if !step.is_link() || may_follow(step) { Ok(()) } else { Err(Unopened::Link(step.name.into())) }
+        listable(&walk(root()?, &path, |step| {
+            if !step.is_link() || may_follow(step) { Ok(()) } else { Err(OpenError::Link(step.name.into())) }
         })?)
     }
 
-    /// Opens a folder below another through no link.
-    pub(super) fn below(outer: &File, named: &Path, path: &Path) -> Result<File, Unopened> {
+    /// Opens a folder below another without following links.
+    pub(super) fn below(outer: &File, named: &Path, path: &Path) -> Result<File, OpenError> {
         let refuse_link = |step: &Step<'_>| match step.is_link() {
-            true => Err(Unopened::Link(named.join(path))),
+            true => Err(OpenError::Link(named.join(path))),
             false => Ok(()),
         };
-        listed(&walk(outer.try_clone()?, path, refuse_link)?)
+        listable(&walk(outer.try_clone()?, path, refuse_link)?)
     }
 
-    /// The same folder by a handle that can list it.
-    fn listed(folder: &File) -> Result<File, Unopened> {
+    /// Reopens a folder with a handle that can list it.
+    fn listable(folder: &File) -> Result<File, OpenError> {
         Ok(openat(folder, ".", FOLDER, Mode::empty()).map(File::from).map_err(io::Error::from)?)
     }
 
@@ -197,7 +197,7 @@ mod opening {
 
         use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 
-        /// Opens a folder below another through links that stay below it.
+        /// Opens a folder below another, following links that stay below it.
         pub(in crate::policy) fn inside(outer: &File, _: &Path, within: &Path) -> io::Result<File> {
             let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -211,9 +211,9 @@ mod opening {
         use std::io;
         use std::path::Path;
 
-        /// Opens a folder below another through no link, where the system cannot be told to follow those that stay below.
+        /// Opens a folder below another without following links; the system cannot restrict links to targets below it.
         pub(in crate::policy) fn inside(outer: &File, named: &Path, within: &Path) -> io::Result<File> {
-            super::below(outer, named, within).map_err(super::Unopened::into)
+            super::below(outer, named, within).map_err(super::OpenError::into)
         }
     }
 }
@@ -226,18 +226,18 @@ mod opening {
 
     use crate::policy::location::Identity;
 
-    use super::Unopened;
+    use super::OpenError;
 
-    /// Opens a folder, and nothing else.
-    pub(super) fn open(path: &Path, _: &[Identity]) -> Result<File, Unopened> {
+    /// Opens a folder.
+    pub(super) fn open(path: &Path, _: &[Identity]) -> Result<File, OpenError> {
         if !path.metadata()?.is_dir() {
             return Err(io::Error::from(io::ErrorKind::NotADirectory).into());
         }
         Ok(File::open(path)?)
     }
 
-    /// Opens a folder below another, after a look at each name on the way.
-    pub(super) fn below(_: &File, named: &Path, path: &Path) -> Result<File, Unopened> {
+    /// Opens a folder below another, after a check of each name on the path.
+    pub(super) fn below(_: &File, named: &Path, path: &Path) -> Result<File, OpenError> {
         let mut shown = named.to_path_buf();
         for part in path.components() {
             match part {
@@ -245,14 +245,14 @@ mod opening {
                 part => shown.push(part),
             }
             if shown.symlink_metadata()?.is_symlink() {
-                return Err(Unopened::Link(shown));
+                return Err(OpenError::Link(shown));
             }
         }
         open(&shown, &[])
     }
 
-    /// Opens a folder below another through no link.
+    /// Opens a folder below another without following links.
     pub(super) fn inside(outer: &File, named: &Path, within: &Path) -> io::Result<File> {
-        below(outer, named, within).map_err(Unopened::into)
+        below(outer, named, within).map_err(OpenError::into)
     }
 }

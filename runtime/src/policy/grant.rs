@@ -1,4 +1,4 @@
-//! What a tool gets.
+//! Grant of a tool: the intersection of its requests and the allowances of the operator.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -17,33 +17,34 @@ use super::resolved::Allowed;
 use super::secret;
 use super::service::Rights;
 
-/// Variables that the guest always has, with values of its own: the host's would tell a path and a user.
+/// Variables that every guest has, with fixed values, because those of the host would reveal a path and a user.
 const GUEST_ENV: [(&str, &str); 2] = [("PATH", "/bin"), ("HOME", "/")];
 
-/// A folder of the host as a guest sees it.
+/// A granted folder of the host, with its paths in the guest.
 #[derive(Debug, Clone)]
 pub struct Folder {
-    /// The real path on the host when it was granted.
+    /// Real path on the host when the folder was granted.
     pub host: PathBuf,
-    /// The folder itself: whatever later takes its path, this is what was granted.
+    /// Open handle of the granted folder, valid even if something else takes its path.
     handle: Arc<File>,
     /// Location of the folder when it was opened.
     pub(crate) location: Arc<Location>,
-    /// The paths under which the guest finds it; the first granted folder is `/`, its working directory.
+    /// Paths in the guest; the first granted folder is `/`, its working directory.
     pub guest: Vec<String>,
-    /// What may be done there.
+    /// Granted access.
     pub access: Access,
 }
 
 impl Folder {
-    /// A path that leads to the granted folder and to no other, for as long as the grant lives.
+    /// Returns a path that leads only to the granted folder for the lifetime of the grant.
     #[cfg(target_os = "linux")]
     pub(crate) fn path(&self) -> PathBuf {
         use std::os::fd::AsRawFd;
         PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()))
     }
 
-    /// The path of the folder. Where handles have no paths, [`Grant::new`] refuses a writable folder around another.
+    /// Returns the path of the folder. On systems without paths for handles, [`Grant::new`] refuses a folder inside a
+    /// writable one.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn path(&self) -> PathBuf {
         let _ = &self.handle;
@@ -51,7 +52,7 @@ impl Folder {
     }
 }
 
-/// What one tool was granted. It is made in one place, and nothing widens it.
+/// Grant of one tool. It has one constructor, and nothing widens it.
 #[derive(Debug, Clone)]
 pub struct Grant {
     folders: Vec<Folder>,
@@ -64,17 +65,17 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// What `tool` asks for and `allowed` allows. An operator's own manifest allows the folders, variables, destinations
-    /// and secrets that it names; a record, which may be a stranger's, and everything else need a flag.
+    /// Grants the requests of `tool` that `allowed` allows. The operator's own manifest allows the folders, variables,
+    /// destinations and secrets that it names; all other sources and requests need a flag.
     ///
     /// # Errors
     ///
-    /// [`Error::Permission`] where a folder is missing or a denial cannot be honoured.
+    /// [`Error::Permission`] if a folder is missing or a denial cannot be enforced.
     pub(crate) fn new(tool: &Tool, allowed: &Allowed, environment: &HashMap<String, String>) -> Result<Self, Error> {
         let mut denied = Vec::new();
         let mut folders = name_folders(granted_folders(tool, allowed, &mut denied)?)?;
         if tool.interface.safety.is_read_only.value {
-            // Its own word is kept for it, and what its bytes proved holds for whatever takes their place.
+            // Declared by the tool or proved from its bytes; it also holds for a program that replaces them.
             folders.iter_mut().for_each(|folder| folder.access = Access::Read);
         }
         let mut env = Vec::from(GUEST_ENV.map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -101,12 +102,13 @@ impl Grant {
         Ok(Self { folders, env, network: Arc::new(network), secrets, rights, denied, protected })
     }
 
-    /// What a program gets that a script runs: the script's own grant, without its secrets and services, and of its folders
-    /// only the one that the script names, if it names one; to read, where the program's own tool does no more.
+    /// Creates the grant of a program that a script runs: the grant of the script without its secrets and services,
+    /// with only the folder that the script names, if it names one, and with read access only if `only_reads` is
+    /// `true`.
     ///
     /// # Errors
     ///
-    /// Why there is no such folder, in words for the script.
+    /// The reason why the folder is not available, worded for the script.
     pub(crate) fn for_program(&self, folder: Option<&str>, only_reads: bool) -> Result<Self, String> {
         let mut folders = match folder {
             None => self.folders.clone(),
@@ -133,7 +135,7 @@ impl Grant {
         Ok(Folder { host, handle, location, guest: vec!["/".to_owned()], access: folder.access })
     }
 
-    /// The folders, the guest's working directory first.
+    /// Granted folders, with the working directory of the guest first.
     pub fn folders(&self) -> &[Folder] {
         &self.folders
     }
@@ -143,23 +145,23 @@ impl Grant {
         &self.protected
     }
 
-    /// Identities of the folders, out of which no link may lead.
+    /// Identities of the granted folders, which links may not leave.
     pub(crate) fn roots(&self) -> Arc<[Identity]> {
         self.folders.iter().filter_map(|folder| folder.location.identity()).collect()
     }
 
-    /// Whether a path of the guest's lies in what is granted, by its name alone: what links make of it, the sandbox
-    /// judges when it is used.
+    /// Checks by its name alone that a path of the guest is in a granted folder. The sandbox checks links when the path
+    /// is used.
     ///
     /// # Errors
     ///
-    /// Why it does not, in words for the model.
+    /// The reason for a refusal, worded for the model.
     pub(crate) fn reaches(&self, path: &str, access: Access) -> Result<(), &'static str> {
         let (folder, _) = self.place(path)?;
         if access > folder.access { Err("permission denied by the grant") } else { Ok(()) }
     }
 
-    /// The granted folder in which a path of the guest's lies, and the names that lead there from it.
+    /// Finds the granted folder of a path of the guest, with the remaining names of the path.
     fn place<'p>(&self, path: &'p str) -> Result<(&Folder, Vec<&'p str>), &'static str> {
         let Some(root) = self.folders.first() else {
             return Err("no folder is granted");
@@ -187,12 +189,12 @@ impl Grant {
         }
     }
 
-    /// The name that the guest's `/` has besides, where several folders are granted.
+    /// Second name of the guest's `/`, if several folders are granted.
     pub(crate) fn root(&self) -> Option<&str> {
         self.folders.first()?.guest.get(1)?.strip_prefix('/')
     }
 
-    /// Whether nothing can be written, kept or sent with it.
+    /// Returns `true` if the grant allows no writing, storing or sending.
     pub(crate) fn is_read_only(&self) -> bool {
         !self.rights.reaches_beyond()
             && !self.rights.keeps()
@@ -200,32 +202,32 @@ impl Grant {
             && self.folders.iter().all(|folder| folder.access == Access::Read)
     }
 
-    /// Where requests may be sent.
+    /// Network grant.
     pub fn network(&self) -> &Arc<Network> {
         &self.network
     }
 
-    /// What its script may ask of the crib.
+    /// Granted services.
     pub(crate) fn rights(&self) -> &Rights {
         &self.rights
     }
 
-    /// Every variable of the guest's environment.
+    /// All variables of the guest's environment.
     pub(crate) fn env(&self) -> &[(String, String)] {
         &self.env
     }
 
-    /// The names of the host's variables that are passed on.
+    /// Names of the variables passed on from the host.
     pub fn env_keys(&self) -> impl Iterator<Item = &str> {
         self.env.iter().skip(GUEST_ENV.len()).map(|(name, _)| name.as_str())
     }
 
-    /// The secrets that are put into its requests, by name; the guest never sees their values.
+    /// Secrets that are inserted into requests; the guest never sees their values.
     pub fn secrets(&self) -> &[SecretRequest] {
         &self.secrets
     }
 
-    /// What is granted, in words, such as `read:/data`, `env:TZ`, `net:api.example.com:443` or
+    /// Lists the granted permissions, such as `read:/data`, `env:TZ`, `net:api.example.com:443` or
     /// `secret:github@api.github.com#header:authorization`.
     pub fn granted(&self) -> Vec<String> {
         let folders = self.folders.iter().map(|folder| format!("{}:{}", folder.access.as_str(), folder.host.display()));
@@ -235,13 +237,13 @@ impl Grant {
         folders.chain(env).chain(network).chain(secrets).chain(self.rights.granted()).collect()
     }
 
-    /// The folder in which a path of the host lies, whether or not there is something.
+    /// Finds the granted folder that contains a path of the host, whether or not the path exists.
     pub fn folder_of(&self, path: &Path) -> Option<&Folder> {
         let path = real_path(path);
         self.folders.iter().find(|folder| path.starts_with(&folder.host))
     }
 
-    /// What was asked for and is not granted.
+    /// Requests that were not granted.
     pub fn denied(&self) -> &[Denial] {
         &self.denied
     }
@@ -272,7 +274,7 @@ fn granted_folders(
     Ok(folders)
 }
 
-/// A folder that a tool asks for by name, as far as it is allowed.
+/// Adds a folder that a tool requests by its path, as far as it is allowed.
 fn add_named(
     folders: &mut Vec<(RealFolder, Access)>,
     tool: &Tool,
@@ -287,13 +289,13 @@ fn add_named(
         if tool.is_requested_by_operator() { Some(*access) } else { by_flag }
     };
     let wanting = |at: &Location| {
-        // No flag undoes a denial.
+        // No flag overrides a denial.
         let helps = matches!(allowed.left_of(at, *access), Ok(Some(left)) if left == *access);
         let named_by = |path: &Path| pasted(&format!("--allow-{}", access.as_str()), &path.to_string_lossy());
         let flag = helps.then(|| named_by(at.path())).flatten();
         Denial { flag, ..named(*access, path) }
     };
-    // What nobody allowed need not even be there.
+    // A folder that is not allowed may be missing.
     let at = Location::of(path, &allowed.mounts);
     if most(&at).is_none() {
         denied.push(wanting(&at));
@@ -317,7 +319,7 @@ fn add_named(
     Ok(())
 }
 
-/// The folders that flags allow. What a denial took from them no flag brings back.
+/// Adds the folders that flags allow, reduced by denials.
 fn add_allowed(
     folders: &mut Vec<(RealFolder, Access)>,
     allowed: &Allowed,
@@ -337,7 +339,7 @@ fn add_allowed(
     Ok(())
 }
 
-/// A folder asked for twice is one folder with the wider access.
+/// Adds a folder. A folder that is requested twice has the wider access.
 fn add(folders: &mut Vec<(RealFolder, Access)>, folder: RealFolder, access: Access) {
     match folders.iter_mut().find(|(known, _)| known.is(&folder)) {
         Some((_, known)) => *known = access.max(*known),
@@ -349,7 +351,7 @@ fn named(access: Access, path: &Path) -> Denial {
     Denial { capability: format!("{}:{}", access.as_str(), path.display()), flag: None }
 }
 
-/// Gives each folder its names in the guest: the first is `/`, and where there are several each is also `/NAME`.
+/// Assigns the paths in the guest: the first folder is `/`; if there are several, each is also `/NAME`.
 fn name_folders(folders: Vec<(RealFolder, Access)>) -> Result<Vec<Folder>, Error> {
     if !cfg!(target_os = "linux") {
         refuse_nested(&folders)?;
@@ -383,7 +385,7 @@ fn name_folders(folders: Vec<(RealFolder, Access)>) -> Result<Vec<Folder>, Error
     Ok(named)
 }
 
-/// A guest that may write a folder could put something else in the place of a granted folder inside it.
+/// Refuses a granted folder inside a writable one, which the guest could replace.
 fn refuse_nested(folders: &[(RealFolder, Access)]) -> Result<(), Error> {
     for (outer, access) in folders {
         let inner = folders.iter().find(|(inner, _)| inner.path != outer.path && inner.path.starts_with(&outer.path));

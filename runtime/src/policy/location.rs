@@ -1,5 +1,5 @@
-//! Position of a file or folder on the system: its identity, the folders above it and the mounts that show it, so that
-//! another name for the same place is the same place. It judges nothing.
+//! Location of a file or folder: its identity, the folders above it and its position in its file system, so that one
+//! place is recognized under every name.
 
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 pub(super) use system::identity_of;
 pub(super) use system::{identity, lineage, path_of};
 
-/// Device and inode of a file or folder, which stay the same under every name that it has.
+/// Device and inode of a file or folder, which are the same under all its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     device: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Identity of what the system says this about.
+    /// Reads the identity from the metadata of a file.
     #[cfg(unix)]
     #[allow(clippy::unnecessary_cast, reason = "the numbers have other types on other systems")]
     pub(crate) fn of(about: &rustix::fs::Stat) -> Self {
@@ -24,22 +24,22 @@ impl Identity {
     }
 }
 
-/// A file or folder that is there, or a place where one could be made.
+/// Location of a file or folder, existing or not.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Location {
     path: PathBuf,
-    /// Its own identity, where it is there.
+    /// Its own identity, if it exists.
     own: Option<Identity>,
-    /// Its own identity, where it is there, and those of the folders above it, the nearest first.
+    /// Its own identity, if it exists, and those of the folders above it, nearest first.
     lineage: Vec<Identity>,
-    /// Its position inside its file system.
+    /// Its position in its file system.
     position: Option<Position>,
-    /// Positions of what is mounted below it.
+    /// Positions of the mounts below it.
     mounted: Vec<Position>,
 }
 
 impl Location {
-    /// Finds the location of a path, following links. Of what is not there, the part that is decides.
+    /// Finds the location of a path, following links. For a missing file, the existing part of the path determines it.
     pub(crate) fn of(path: &Path, mounts: &Mounts) -> Self {
         let path = real_path(path);
         let own = identity(&path);
@@ -50,7 +50,7 @@ impl Location {
         Self::at(path, own, lineage, mounts)
     }
 
-    /// Finds the location of an open folder, whose path the system told.
+    /// Finds the location of an open folder with a known path.
     pub(super) fn of_open(folder: &File, path: &Path, mounts: &Mounts) -> Self {
         let lineage = lineage(folder);
         Self::at(path.to_path_buf(), lineage.first().copied(), lineage, mounts)
@@ -66,12 +66,12 @@ impl Location {
         &self.path
     }
 
-    /// Identity of what is there.
+    /// Identity of the file or folder, if it exists.
     pub(crate) fn identity(&self) -> Option<Identity> {
         self.own
     }
 
-    /// Returns true where this location is the other or lies in it, under any name.
+    /// Returns `true` if this location is the other or is inside it, under any name.
     pub(crate) fn is_in(&self, other: &Self) -> bool {
         let by_position = |own: &Position| other.position.as_ref().is_some_and(|other| own.is_in(other));
         self.path.starts_with(&other.path)
@@ -79,7 +79,7 @@ impl Location {
             || self.position.as_ref().is_some_and(by_position)
     }
 
-    /// Returns true where one of the two holds the other, or a mount inside of one shows a part of the other.
+    /// Returns `true` if one of the two contains the other, or a mount inside one shows a part of the other.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let shows = |one: &Self, other: &Self| {
             let meets = |mounted: &Position, at: &Position| mounted.is_in(at) || at.is_in(mounted);
@@ -89,7 +89,7 @@ impl Location {
     }
 }
 
-/// A path inside a file system, whatever it is mounted on.
+/// A path in a file system, independent of its mount point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Position {
     device: String,
@@ -102,17 +102,17 @@ impl Position {
     }
 }
 
-/// The mounts of the system, where it lists them.
+/// Mounts of the system; empty if it does not list them.
 #[derive(Debug, Default)]
 pub(crate) struct Mounts(Vec<Mount>);
 
 #[derive(Debug)]
 struct Mount {
-    /// The folder on which it is mounted.
+    /// Mount point.
     on: PathBuf,
-    /// The part of its file system that it shows.
+    /// Part of its file system that is visible at the mount point.
     shows: Position,
-    /// The kind of its file system.
+    /// Type of its file system.
     kind: String,
 }
 
@@ -122,7 +122,7 @@ impl Mounts {
         Self(std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default().lines().filter_map(mount).collect())
     }
 
-    /// The folders on which file systems of such kinds are mounted.
+    /// Lists the mount points of file systems of these types.
     pub(super) fn of_kinds<'a>(&'a self, kinds: &'a [&str]) -> impl Iterator<Item = &'a Path> {
         self.0.iter().filter(|mount| kinds.contains(&mount.kind.as_str())).map(|mount| mount.on.as_path())
     }
@@ -140,7 +140,7 @@ impl Mounts {
     }
 }
 
-/// Reads a line of the kernel's list: `36 35 98:0 /shown /on opts - kind source opts`.
+/// Parses a line of the kernel's list: `36 35 98:0 /shown /on opts - kind source opts`.
 fn mount(line: &str) -> Option<Mount> {
     let (mount, kind) = line.split_once(" - ")?;
     let fields: Vec<&str> = mount.split(' ').collect();
@@ -149,13 +149,13 @@ fn mount(line: &str) -> Option<Mount> {
     Some(Mount { on: unescaped(on), shows, kind: kind.split(' ').next()?.to_owned() })
 }
 
-/// A path of that list, in which spaces and line breaks are octal numbers.
+/// Decodes a path of that list, in which spaces and line breaks are octal numbers.
 fn unescaped(text: &str) -> PathBuf {
     let whole = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
     whole.into_iter().fold(text.to_owned(), |text, (octal, plain)| text.replace(octal, plain)).into()
 }
 
-/// The real path of something that need not be there: what exists of it is resolved, the rest is appended.
+/// Resolves a path that may not exist: links in its existing part are followed, and the rest is appended.
 pub(crate) fn real_path(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let mut real = PathBuf::new();
@@ -185,10 +185,10 @@ mod system {
 
     use super::Identity;
 
-    /// The most folders above one that are looked at.
+    /// Maximum number of parent folders that are visited.
     const MAX_DEPTH: usize = 4096;
 
-    /// Finds the identity of what a path leads to.
+    /// Finds the identity of the file or folder at a path.
     pub(in crate::policy) fn identity(path: &Path) -> Option<Identity> {
         stat(path).ok().map(|about| Identity::of(&about))
     }
@@ -202,7 +202,7 @@ mod system {
         open(path, ANY, Mode::empty()).ok().map(File::from)
     }
 
-    /// Identities of a folder and of those above it, the nearest first, found by going up from its handle.
+    /// Finds the identities of a folder and of those above it, nearest first, by walking up from its handle.
     pub(in crate::policy) fn lineage(folder: &File) -> Vec<Identity> {
         let mut all: Vec<Identity> = identity_of(folder).into_iter().collect();
         let mut above = openat(folder, "..", ANY, Mode::empty()).map(File::from);
@@ -216,18 +216,18 @@ mod system {
         all
     }
 
-    /// Path of an open file or folder, as far as it still has that path.
+    /// Finds the current path of an open file or folder.
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::NotFound`] where something else or nothing is there.
+    /// [`io::ErrorKind::NotFound`] if the path no longer leads to it.
     pub(in crate::policy) fn path_of(file: &File, named: &Path) -> io::Result<PathBuf> {
-        let path = told::path(file, named)?;
+        let path = path_by_handle::path(file, named)?;
         if identity(&path) == identity_of(file) { Ok(path) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
     #[cfg(target_os = "linux")]
-    mod told {
+    mod path_by_handle {
         use std::fs::File;
         use std::io;
         use std::os::fd::AsRawFd;
@@ -239,7 +239,7 @@ mod system {
     }
 
     #[cfg(not(target_os = "linux"))]
-    mod told {
+    mod path_by_handle {
         use std::fs::File;
         use std::io;
         use std::path::{Path, PathBuf};
@@ -258,7 +258,7 @@ mod system {
 
     use super::Identity;
 
-    /// Files have no numbers here that can be asked for: locations are compared by their paths.
+    /// Returns `None`, because the system provides no identities; locations are compared by their paths.
     pub(in crate::policy) fn identity(_: &Path) -> Option<Identity> {
         None
     }

@@ -1,5 +1,5 @@
-//! What the operator allows, and the [`Grant`] that a tool gets: what it asks for and the operator allows, no more.
-//! Nothing is allowed by default, a denial wins over every allowance, and a guest can change neither.
+//! Permissions of the operator, and the [`Grant`] of a tool: the intersection of its requests and these permissions.
+//! Nothing is allowed by default, a denial overrides every allowance, and a guest can change neither.
 
 mod address;
 mod approval;
@@ -30,30 +30,30 @@ pub(crate) use definition::definition;
 pub use grant::{Folder, Grant};
 pub(crate) use location::{Identity, Location, Mounts, real_path};
 pub use network::Network;
-pub(crate) use network::{Prospect, Refusal};
-pub use protected::settled_by;
+pub(crate) use network::{FlagHints, Refusal};
+pub use protected::controlled_by;
 #[cfg(target_os = "linux")]
-pub(crate) use protected::{MAX_ABOVE, moving};
-pub(crate) use protected::{Protected, is_link_out, would_settle_below};
+pub(crate) use protected::{MAX_PARENT_NAMES, lock_moves};
+pub(crate) use protected::{Protected, is_link_out, protects_names_below};
 pub(crate) use resolved::Allowed;
-pub(crate) use rule::{Command, Judged, Rules, Sentence, dead_condition};
-pub use rule::{Pattern, Rule};
+pub(crate) use rule::{Command, CommandDecision, RuleDecision, Rules, dead_condition};
+pub use rule::{Pattern, PatternError, Rule};
 pub(crate) use scanner::{Leak, MASK, Scan, Scanner, masked};
 pub(crate) use secret::Credentials;
 pub use secret::{Secret, SecretStore, Secrets};
 pub(crate) use target::Target;
 
-/// One permission, as an operator writes it.
+/// A permission, as written by an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Permission {
-    /// Reading a folder and all below it. `/` in a denial means every folder.
+    /// Reading a folder and everything below it. `/` in a denial means every folder.
     Read(PathBuf),
-    /// Writing, and so reading, a folder and all below it. `/` in a denial means every folder.
+    /// Writing and reading a folder and everything below it. `/` in a denial means every folder.
     Write(PathBuf),
-    /// Seeing an environment variable. `*` in a denial means every variable.
+    /// Reading an environment variable. `*` in a denial means every variable.
     Env(String),
-    /// Having a secret put into requests: `NAME`, or `NAME@HOST` for one host alone. `*` in a denial means every secret.
+    /// Using a secret in requests: `NAME`, or `NAME@HOST` for one host only. `*` in a denial means every secret.
     Secret(String),
     /// Sending requests to a destination.
     Net(Destination),
@@ -69,7 +69,7 @@ pub enum Permission {
     Call(Glob),
 }
 
-/// What an operator allows and denies. Parsed here, resolved against the system when a runtime is built.
+/// Permissions and denials of an operator, which are resolved on the system when a runtime is built.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     allowed: Vec<Permission>,
@@ -78,7 +78,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The folders that tools may write.
+    /// Folders that tools may write.
     pub(crate) fn writable(&self) -> impl Iterator<Item = &Path> {
         self.allowed.iter().filter_map(|permission| match permission {
             Permission::Write(path) => Some(path.as_path()),
@@ -86,26 +86,26 @@ impl Policy {
         })
     }
 
-    /// Adds an allowance.
+    /// Adds a permission.
     #[must_use]
     pub fn allow(mut self, permission: Permission) -> Self {
         self.allowed.push(permission);
         self
     }
 
-    /// Adds a rule over calls.
+    /// Adds a rule for calls.
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.add(rule);
         self
     }
 
-    /// The rules over calls.
+    /// Rules for calls.
     pub(crate) fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// Adds a denial, which wins over every allowance.
+    /// Adds a denial, which overrides every permission.
     #[must_use]
     pub fn deny(mut self, permission: Permission) -> Self {
         self.denied.push(permission);

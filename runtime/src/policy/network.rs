@@ -1,67 +1,68 @@
-//! Where one tool may send requests: what it was granted against what one request names, first by its name and then by
-//! every address that the name leads to.
+//! Network grant of a tool: a request is checked by the name of its target, then by every address to which the name
+//! resolves.
 //!
-//! A grant by name never reaches an address that is not for the world: this host, its neighbours, its cloud's metadata.
-//! Such an address has to be granted itself, as an address or as a network that lies inside its range; then a request may
-//! name it, and so may a granted name that leads to it. A network wider than a range does not open that range.
+//! A grant by name does not cover special-purpose addresses: this host, private networks, cloud metadata. Such an
+//! address must be granted itself, as an address or as a network within its special-purpose range; then requests may
+//! name it, and granted names may resolve to it. A network that is wider than a special-purpose range does not cover
+//! that range.
 
 use std::net::IpAddr;
 
 use crate::call::Denial;
 use crate::tool::{Destination, Host, NetworkRequest, Tool, is_method};
 
-use super::address::{Range, embedded, tempting};
+use super::address::{Range, embedded, is_metadata};
 use super::target::Target;
 
-/// The methods that change nothing (RFC 9110, section 9.2.1), but TRACE, which is never sent.
-const SAFE: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
+/// Safe methods (RFC 9110, section 9.2.1) except TRACE, which is never sent.
+const SAFE_METHODS: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 
-/// The destinations of one tool.
+/// Network grant of one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
     allowed: Vec<Destination>,
     denied: Vec<Destination>,
-    prospect: Prospect,
+    hints: FlagHints,
 }
 
-/// What a flag could still allow.
+/// Conditions under which a refusal names a flag that would allow the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Prospect {
-    /// Whether it could allow more destinations.
-    widens: bool,
-    /// Whether the tool is held to methods that change nothing.
-    only_reads: bool,
+pub(crate) struct FlagHints {
+    /// `true` if a flag could allow more destinations.
+    can_widen: bool,
+    /// `true` if the tool is restricted to safe methods.
+    safe_methods_only: bool,
 }
 
-impl Prospect {
-    /// For what no flag changes.
-    pub(crate) const NONE: Self = Self { widens: false, only_reads: false };
+impl FlagHints {
+    /// No flag could allow any request.
+    pub(crate) const NONE: Self = Self { can_widen: false, safe_methods_only: false };
 
-    /// Whether it could allow a request with this method. No flag names what is no plain method: a guest chose it, and
-    /// people put the flag into a shell.
-    pub(crate) fn helps(self, method: &str) -> bool {
-        self.widens && is_method(method) && (!self.only_reads || SAFE.contains(&method))
+    /// Returns `true` if a flag could allow requests with this method. No flag contains a malformed method, because the
+    /// guest chose it and users paste flags into a shell.
+    pub(crate) fn can_allow(self, method: &str) -> bool {
+        self.can_widen && is_method(method) && (!self.safe_methods_only || SAFE_METHODS.contains(&method))
     }
 
-    /// Whether a hint may name the flag that could allow a request. A guest, or whoever gives a name its addresses,
-    /// chooses where it leads: neither puts the key to the cloud's credentials into a hint.
-    pub(crate) fn hints(self, target: &Target, method: &str) -> bool {
-        self.helps(method) && !matches!(target.host, Host::Address(address) if tempting(address))
+    /// Returns `true` if a refusal may name the flag that would allow a request. The guest or a DNS server chooses the
+    /// target, so no flag is named that would expose the credentials of the cloud.
+    pub(crate) fn names_flag(self, target: &Target, method: &str) -> bool {
+        self.can_allow(method) && !matches!(target.host, Host::Address(address) if is_metadata(address))
     }
 }
 
-/// Why a request is not sent.
+/// Refusal of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// What was wanted, and the flag that would have allowed it.
+    /// The denied capability, with the flag that would have allowed it.
     pub(crate) denial: Denial,
-    /// Why, in words for the model: without addresses.
+    /// Reason, worded for the model: without addresses.
     pub(crate) why: String,
 }
 
 impl Network {
-    /// What `tool` asks for and `allowed` allows; what is not allowed is noted. `by_naming` says whether what the tool's
-    /// source names is allowed by that.
+    /// Grants the destinations that `tool` requests and `allowed` allows, and records denied ones in `notes`. If
+    /// `by_naming` is `true`, the source of the tool is the operator's own and its requests are allowed.
     pub(super) fn new(
         tool: &Tool,
         by_naming: bool,
@@ -88,10 +89,10 @@ impl Network {
                 granted
             }
         };
-        let only_reads = tool.interface.safety.is_read_only.value;
-        if only_reads {
-            // Its own word is kept for it.
-            granted = granted.into_iter().filter_map(|granted| granted.restrict_methods(&SAFE)).collect();
+        let safe_methods_only = tool.interface.safety.is_read_only.value;
+        if safe_methods_only {
+            // The tool declares itself read-only, which restricts its methods.
+            granted = granted.into_iter().filter_map(|granted| granted.restrict_methods(&SAFE_METHODS)).collect();
         }
         let mut once = Vec::with_capacity(granted.len());
         granted.into_iter().for_each(|granted| {
@@ -100,29 +101,29 @@ impl Network {
             }
         });
         let named = matches!(tool.requested.network, NetworkRequest::Destinations(_));
-        // What is denied is not held against each request of a tool without any grant, so no flag is promised to it then.
-        let in_vain = once.is_empty() && !denied.is_empty();
+        // Without any grant, requests are not compared with the denials, so no flag can be named reliably.
+        let flags_are_uncertain = once.is_empty() && !denied.is_empty();
         let wants_none = stated && tool.requested.network == NetworkRequest::None;
-        let widens = !(named || in_vain || wants_none);
-        Self { allowed: once, denied: denied.to_vec(), prospect: Prospect { widens, only_reads } }
+        let can_widen = !(named || flags_are_uncertain || wants_none);
+        Self { allowed: once, denied: denied.to_vec(), hints: FlagHints { can_widen, safe_methods_only } }
     }
 
-    /// The destinations.
+    /// Granted destinations.
     pub fn destinations(&self) -> &[Destination] {
         &self.allowed
     }
 
-    /// Whether nothing can be sent anywhere.
+    /// Returns `true` if no destination is granted.
     pub fn is_empty(&self) -> bool {
         self.allowed.is_empty()
     }
 
-    /// Whether a request may be sent by what it names.
+    /// Checks a request by the name of its target.
     ///
     /// # Errors
     ///
-    /// Why not.
-    pub(crate) fn judge(&self, target: &Target, method: &str) -> Result<(), Refusal> {
+    /// The refusal of the request.
+    pub(crate) fn check_target(&self, target: &Target, method: &str) -> Result<(), Refusal> {
         let Target { scheme, host, port } = target;
         if self.denied.iter().any(|denied| denied.matches(*scheme, host, *port, method)) {
             return Err(Refusal::new(format!("{target}"), None, "is denied by the operator".to_owned()));
@@ -130,41 +131,41 @@ impl Network {
         if self.allowed.iter().any(|allowed| allowed.allows(*scheme, host, *port, method)) {
             return Ok(());
         }
-        let but_method = self.reaches(target);
-        let wanted = if but_method { format!("{method} {target}") } else { target.to_string() };
-        let why = match but_method {
-            true if self.prospect.only_reads => format!("with {method} is not granted to a tool that only reads"),
+        let is_reachable = self.reaches(target);
+        let capability = if is_reachable { format!("{method} {target}") } else { target.to_string() };
+        let why = match is_reachable {
+            true if self.hints.safe_methods_only => format!("with {method} is not granted to a tool that only reads"),
             true => format!("with {method} is not granted to this tool"),
             false => format!("over {} is not granted to this tool", scheme.as_str()),
         };
-        let flag = self.prospect.hints(target, method).then(|| match but_method {
-            true => format!("--allow-net='{wanted}'"),
-            false => format!("--allow-net={wanted}"),
+        let flag = self.hints.names_flag(target, method).then(|| match is_reachable {
+            true => format!("--allow-net='{capability}'"),
+            false => format!("--allow-net={capability}"),
         });
-        Err(Refusal::new(wanted, flag, why))
+        Err(Refusal::new(capability, flag, why))
     }
 
-    /// Whether some request to a target may be sent, whatever its method.
+    /// Returns `true` if requests with some method may be sent to a target.
     pub(crate) fn reaches(&self, target: &Target) -> bool {
         let Target { scheme, host, port } = target;
         let method_of = |allowed: &Destination| allowed.any_method().to_owned();
         self.allowed.iter().any(|allowed| allowed.allows(*scheme, host, *port, &method_of(allowed)))
     }
 
-    /// Those addresses of a target's host to which a request may be sent: all of them or none. One forbidden address
-    /// forbids the name, for whoever gave it would choose by chance, or by malice, which one is used. Only `localhost`
-    /// leads where this host says itself, so that of its addresses those that are granted are used.
+    /// Checks the addresses to which the host of a target resolves, and returns those that may be used: all of them or
+    /// none. One forbidden address forbids the name, because the DNS server could otherwise choose which one is used.
+    /// Only `localhost` is resolved by this host itself, so its granted addresses are used and the others are dropped.
     ///
     /// # Errors
     ///
-    /// Why there is none.
-    pub(crate) fn admit(
+    /// The refusal, if no address may be used.
+    pub(crate) fn check_addresses(
         &self,
         target: &Target,
         method: &str,
         mut addresses: Vec<IpAddr>,
     ) -> Result<Vec<IpAddr>, Refusal> {
-        let refused = |address: &IpAddr| self.admit_one(target, method, *address).err();
+        let refused = |address: &IpAddr| self.check_address(target, method, *address).err();
         if is_localhost(&target.host) && addresses.iter().any(|address| refused(address).is_none()) {
             addresses.retain(|address| refused(address).is_none());
             return Ok(addresses);
@@ -172,7 +173,7 @@ impl Network {
         let mut refusals = addresses.iter().filter_map(refused);
         let Some(mut first) = refusals.next() else { return Ok(addresses) };
         if !is_localhost(&target.host) {
-            // All of them are needed, or none is of use.
+            // The flag must allow all addresses.
             for other in refusals {
                 let both = first.denial.flag.zip(other.denial.flag);
                 first.denial.flag = both.and_then(|(flag, other)| join(flag, &other));
@@ -181,48 +182,48 @@ impl Network {
         Err(first)
     }
 
-    fn admit_one(&self, target: &Target, method: &str, address: IpAddr) -> Result<(), Refusal> {
+    fn check_address(&self, target: &Target, method: &str, address: IpAddr) -> Result<(), Refusal> {
         let Target { scheme, port, .. } = *target;
         let names = |one: &Destination, address| one.matches(scheme, &Host::Address(address), port, method);
         let is_denied = |address| self.denied.iter().any(|denied| denied.network().is_some() && names(denied, address));
-        let wanted = target.to_string();
+        let capability = target.to_string();
         if is_denied(address) || embedded(address).is_some_and(is_denied) {
-            return Err(Refusal::new(wanted, None, "leads to an address that the operator denies".to_owned()));
+            return Err(Refusal::new(capability, None, "leads to an address that the operator denies".to_owned()));
         }
         let Some(range) = Range::of(address) else { return Ok(()) };
         let opens = |one: &Destination| one.network().is_some_and(|network| range.network.contains(&network));
         if self.allowed.iter().any(|allowed| opens(allowed) && names(allowed, address)) {
             return Ok(());
         }
-        let helps = self.prospect.helps(method) && !tempting(address);
-        let flag = helps.then(|| format!("--allow-net={}:{port}", Host::Address(address)));
+        let can_allow = self.hints.can_allow(method) && !is_metadata(address);
+        let flag = can_allow.then(|| format!("--allow-net={}:{port}", Host::Address(address)));
         let why = format!("leads to a {} address, which has to be granted by address", range.name);
-        Err(Refusal::new(wanted, flag, why))
+        Err(Refusal::new(capability, flag, why))
     }
 
-    /// The refusal of a tool that was granted nothing, which has no need of a whole grant.
-    pub(crate) fn closed(target: &Target, method: &str, prospect: Prospect) -> Refusal {
-        let flag = prospect.hints(target, method).then(|| format!("--allow-net={target}"));
+    /// Refuses a request of a tool without any network grant.
+    pub(crate) fn refuse(target: &Target, method: &str, hints: FlagHints) -> Refusal {
+        let flag = hints.names_flag(target, method).then(|| format!("--allow-net={target}"));
         Refusal::new(target.to_string(), flag, "is not granted: this tool was granted no network".to_owned())
     }
 
-    /// What a flag could still allow.
-    pub(crate) fn prospect(&self) -> Prospect {
-        self.prospect
+    /// Conditions under which a refusal names a flag.
+    pub(crate) fn hints(&self) -> FlagHints {
+        self.hints
     }
 }
 
 impl Refusal {
-    fn new(wanted: String, flag: Option<String>, why: String) -> Self {
-        let why = format!("`{wanted}` {why}");
-        Self { denial: Denial { capability: format!("net:{wanted}"), flag }, why }
+    fn new(capability: String, flag: Option<String>, why: String) -> Self {
+        let why = format!("`{capability}` {why}");
+        Self { denial: Denial { capability: format!("net:{capability}"), flag }, why }
     }
 }
 
-/// The longest flag that a hint names, in bytes.
+/// Maximum length of a flag in a hint, in bytes.
 const MAX_FLAG_LEN: usize = 200;
 
-/// Two flags in one; `None` where that is no longer readable.
+/// Joins two flags; `None` if the result is too long.
 fn join(flag: String, other: &str) -> Option<String> {
     let more = other.strip_prefix("--allow-net=")?;
     let known = flag.split(['=', ',']).any(|one| one == more);
@@ -230,12 +231,12 @@ fn join(flag: String, other: &str) -> Option<String> {
     (both.len() <= MAX_FLAG_LEN).then_some(both)
 }
 
-/// Whether a name is this host's own (RFC 6761, section 6.3).
+/// Returns `true` if a name refers to this host (RFC 6761, section 6.3).
 fn is_localhost(host: &Host) -> bool {
     matches!(host, Host::Name(name) if name == "localhost" || name.ends_with(".localhost"))
 }
 
-/// What is granted of one destination that is asked for by name.
+/// Grants a requested destination as far as it is allowed.
 fn granted_of(
     asked: &Destination,
     by_naming: bool,
@@ -249,7 +250,7 @@ fn granted_of(
         false => allowed.iter().filter_map(|allowed| allowed.intersection(asked)).collect(),
     };
     if is_denied || granted.is_empty() {
-        // No flag undoes a denial.
+        // No flag overrides a denial.
         let text = asked.to_string();
         let flag = if text.contains(' ') { format!("--allow-net='{text}'") } else { format!("--allow-net={text}") };
         notes.push(Denial { capability: format!("net:{text}"), flag: (!is_denied).then_some(flag) });
@@ -277,15 +278,15 @@ mod tests {
         Target::of_url(url).unwrap()
     }
 
-    /// What a request to `url` comes to where its host leads to `addresses`.
+    /// Checks a request to `url` whose host resolves to `addresses`.
     fn sent(network: &Network, url: &str, addresses: &[&str]) -> Result<(), Refusal> {
         let addresses: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
-        network.judge(&target(url), "GET")?;
-        network.admit(&target(url), "GET", addresses).map(|_| ())
+        network.check_target(&target(url), "GET")?;
+        network.check_addresses(&target(url), "GET", addresses).map(|_| ())
     }
 
     #[test]
-    fn a_name_is_granted_and_what_it_leads_to_is_judged() {
+    fn a_name_is_granted_and_its_addresses_are_checked() {
         let one = network(&["api.example"], &[]);
         assert_eq!(sent(&one, "https://api.example", &["1.1.1.1", "2606:4700::1"]), Ok(()));
         for (addresses, range) in [
@@ -309,8 +310,8 @@ mod tests {
             let bare = address.trim_matches(['[', ']']);
             assert_eq!(sent(&one, "https://api.example", &[bare]).unwrap_err().denial.flag, None, "{address}");
             let url = target(&format!("http://{address}"));
-            assert_eq!(one.judge(&url, "GET").unwrap_err().denial.flag, None, "{address}");
-            assert_eq!(Network::closed(&url, "GET", one.prospect()).denial.flag, None, "{address}");
+            assert_eq!(one.check_target(&url, "GET").unwrap_err().denial.flag, None, "{address}");
+            assert_eq!(Network::refuse(&url, "GET", one.hints()).denial.flag, None, "{address}");
         }
     }
 
@@ -321,7 +322,7 @@ mod tests {
         assert_eq!(sent(&both, "http://127.0.0.1", &["127.0.0.1"]), Ok(()));
         assert!(sent(&both, "http://localhost", &["127.0.0.2"]).is_err());
         let addresses: Vec<IpAddr> = ["::1", "127.0.0.1"].iter().map(|address| address.parse().unwrap()).collect();
-        let used = both.admit(&target("http://localhost"), "GET", addresses.clone());
+        let used = both.check_addresses(&target("http://localhost"), "GET", addresses.clone());
         assert_eq!(used, Ok(vec![addresses[1]]), "the one that is granted is used");
         assert!(sent(&network(&["127.0.0.1:80"], &[]), "http://localhost", &["127.0.0.1"]).is_err());
         assert!(sent(&network(&["*:80"], &[]), "http://127.0.0.1", &["127.0.0.1"]).is_err());
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_wins_and_holds_for_what_a_name_leads_to() {
+    fn a_denial_wins_and_covers_the_addresses_of_a_name() {
         let one = network(&["*:443", "10.0.0.0/8:443"], &["evil.example", "1.1.1.0/24", "10.1.0.0/16"]);
         assert_eq!(sent(&one, "https://good.example", &["1.0.0.1", "10.2.0.1"]), Ok(()));
         for (url, address) in [
@@ -359,7 +360,7 @@ mod tests {
     #[test]
     fn a_refusal_names_the_flag_that_would_have_helped() {
         let one = network(&["GET api.example"], &[]);
-        let flag = |method: &str, url| one.judge(&target(url), method).unwrap_err().denial.flag;
+        let flag = |method: &str, url| one.check_target(&target(url), method).unwrap_err().denial.flag;
         assert_eq!(flag("GET", "https://b.example:8443").as_deref(), Some("--allow-net=b.example:8443"));
         assert_eq!(flag("POST", "https://api.example").as_deref(), Some("--allow-net='POST api.example:443'"));
     }
@@ -369,8 +370,8 @@ mod tests {
         let one = network(&["GET api.example"], &[]);
         for method in ["'$A'", "X'A'", "X`A`", "A|B", "A&B", "A*", "post", "", &"X".repeat(33)] {
             for url in ["https://api.example", "https://b.example", "https://10.0.0.1"] {
-                assert_eq!(one.judge(&target(url), method).unwrap_err().denial.flag, None, "{method} {url}");
-                assert_eq!(Network::closed(&target(url), method, one.prospect()).denial.flag, None, "{method} {url}");
+                assert_eq!(one.check_target(&target(url), method).unwrap_err().denial.flag, None, "{method} {url}");
+                assert_eq!(Network::refuse(&target(url), method, one.hints()).denial.flag, None, "{method} {url}");
             }
         }
         // Of a host, nothing comes as far as a flag that is not plain.
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_gets_what_it_asks_for_as_far_as_flags_allow_it() {
+    fn an_untrusted_tool_gets_its_requests_as_far_as_flags_allow() {
         let mut tool = plain("t");
         tool.requested.stated = true;
         tool.requested.network = NetworkRequest::Destinations(list(&["*.example", "other.test"]));
@@ -391,8 +392,8 @@ mod tests {
         let granted = Network::new(&tool, false, &allowed, &[], &mut notes);
         assert_eq!(granted.destinations(), [allowed[0].clone()]);
         assert_eq!(notes[0].flag.as_deref(), Some("--allow-net=https://other.test:443"));
-        // What it did not ask for, no flag gives it.
-        assert_eq!(granted.judge(&target("https://c.test"), "GET").unwrap_err().denial.flag, None);
+        // No flag grants a destination that the tool did not request.
+        assert_eq!(granted.check_target(&target("https://c.test"), "GET").unwrap_err().denial.flag, None);
     }
 
     #[test]
@@ -402,9 +403,9 @@ mod tests {
         let allowed: Vec<_> =
             list(&["api.example", "POST b.example"]).into_iter().map(Destination::with_default_port).collect();
         let granted = Network::new(&tool, false, &allowed, &[], &mut Vec::new());
-        assert_eq!(granted.judge(&target("https://api.example"), "GET"), Ok(()));
+        assert_eq!(granted.check_target(&target("https://api.example"), "GET"), Ok(()));
         for url in ["https://api.example", "https://b.example"] {
-            assert!(granted.judge(&target(url), "POST").is_err());
+            assert!(granted.check_target(&target(url), "POST").is_err());
         }
         assert_eq!(target("https://api.example").scheme, Scheme::Https);
     }

@@ -1,5 +1,5 @@
-//! A policy against the system it will be used on: folders found and opened, names upper-cased, impossible
-//! wishes refused before anything runs.
+//! Resolution of a policy on the system: folders are opened, names of variables are converted to upper case, and
+//! impossible permissions are refused before anything runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::protected::Protected;
 use super::secret::SecretRule;
 use super::{Permission, Policy};
 
-/// A policy whose folders exist.
+/// A resolved policy, with open folders.
 #[derive(Debug, Default)]
 pub(crate) struct Allowed {
     /// Folders that flags allow, in the order in which they were given, each once.
@@ -50,7 +50,7 @@ impl Allowed {
     ///
     /// # Errors
     ///
-    /// [`Error::Permission`] where a folder is missing or is no folder.
+    /// [`Error::Permission`] if a folder is missing or is not a folder.
     pub(crate) fn resolve(policy: &Policy) -> Result<Self, Error> {
         let mut allowed = Self { mounts: Mounts::read(), ..Self::default() };
         for permission in &policy.denied {
@@ -86,17 +86,17 @@ impl Allowed {
         Ok(allowed)
     }
 
-    /// The same, with what no tool may change.
+    /// Adds the files that no tool may change.
     pub(crate) fn protecting(self, protected: Arc<Protected>) -> Self {
         Self { protected, ..self }
     }
 
-    /// The mounts of the system when the policy was resolved.
+    /// Mounts of the system when the policy was resolved.
     pub(crate) fn mounts(&self) -> &Mounts {
         &self.mounts
     }
 
-    /// Identities of the folders that tools may write: a link in one of them may be a tool's work.
+    /// Identities of the writable folders. Links in them may have been created by tools.
     fn writable(&self, permissions: &[Permission]) -> Result<Vec<Identity>, Error> {
         let mut writable = Vec::new();
         for permission in permissions {
@@ -120,11 +120,12 @@ impl Allowed {
         Ok(())
     }
 
-    /// What is left of `access` in a real folder after the denials: `None` where nothing is.
+    /// Reduces `access` to a real folder by the denials; `None` if no access is left.
     ///
     /// # Errors
     ///
-    /// [`Error::Permission`] where a denial lies inside the folder: a grant is a whole folder, so it cannot be honoured.
+    /// [`Error::Permission`] if a denial is for a path inside the folder: a grant covers the whole folder, so the
+    /// denial cannot be enforced.
     pub(super) fn left_of(&self, folder: &Location, access: Access) -> Result<Option<Access>, Error> {
         let mut left = Some(access);
         for (denied, what) in &self.denied_folders {
@@ -149,18 +150,18 @@ impl Allowed {
         Ok(left)
     }
 
-    /// Whether a variable is denied.
+    /// Returns `true` if a variable is denied.
     pub(super) fn denies_env(&self, name: &str) -> bool {
         self.denied_env.iter().any(|denied| denied == "*" || denied == name)
     }
 }
 
-/// The flag that allows a folder, as it is told.
+/// Formats the flag that allows a folder.
 fn written(path: &Path, access: Access) -> String {
     format!("--allow-{}={}", access.as_str(), path.display())
 }
 
-/// The name of a variable, upper case.
+/// Converts the name of a variable to upper case.
 fn variable(name: &str, flag: &str) -> Result<String, Error> {
     let upper = name.trim().to_uppercase();
     let first = upper.starts_with(|first: char| first.is_ascii_uppercase() || first == '_');

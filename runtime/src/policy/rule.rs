@@ -1,17 +1,17 @@
-//! Rules over calls: allow, ask or deny, by the tool's name and by its arguments. A denial wins over everything, an
-//! allowance over a question.
+//! Rules for calls: allow, ask or deny, by the name of the tool and by its arguments. A deny rule overrides all others,
+//! and an allow rule overrides an ask rule.
 //!
-//! A rule is written `NAME` or `NAME(ARGUMENT=PATTERN, …)`. In `NAME` and `PATTERN`, `*` stands for any text, also an
-//! empty one and one with `/`, and `?` for one character; a pattern with `,` or `)` stands in double quotes. An argument
-//! is named by its key, or by a JSON pointer such as `/options/mode`. Text is looked at as it was written and as a path:
-//! with `.` and `..` resolved, and with and without the name of the first granted folder. To deny or to ask, one of these
-//! readings has to match; to allow, all of them, and no `..` may stand in it.
+//! A rule is written `NAME` or `NAME(ARGUMENT=PATTERN, …)`. In `NAME` and `PATTERN`, `*` matches any text, including
+//! empty text and `/`, and `?` matches one character; a pattern with `,` or `)` is put in double quotes. An argument is
+//! named by its key, or by a JSON pointer such as `/options/mode`. The text of an argument is compared as written and
+//! as a path: with `.` and `..` resolved, and with and without the name of the first granted folder. A deny or ask rule
+//! applies if one of these readings matches; an allow rule applies if all of them match and the text has no `..`.
 
 mod argv;
 mod dead;
+mod pattern;
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -23,93 +23,86 @@ use crate::tool::{Glob, GlobError, Tool};
 use super::Grant;
 
 use argv::is_argv;
-pub(crate) use argv::{Command, Sentence};
+pub(crate) use argv::{Command, CommandDecision};
 pub(crate) use dead::dead_condition;
+pub use pattern::{Pattern, PatternError};
 
-/// The steps of looking at one value, and the bytes of a text that count as one more.
-const STEPS: usize = 4;
-const BYTES: usize = 4;
+/// Steps counted for one value, and bytes of text that count as one more step.
+const STEPS_PER_VALUE: usize = 4;
+const BYTES_PER_STEP: usize = 4;
 
-/// A rule over calls.
+/// A rule for calls.
 #[derive(Debug, Clone)]
 pub struct Rule {
     behavior: Behavior,
     pattern: Pattern,
-    place: String,
-}
-
-/// Which calls a rule is about.
-#[derive(Debug, Clone)]
-pub struct Pattern {
-    text: String,
-    tool: Glob,
-    /// For each argument its pattern, as it was written and as the path that it means.
-    arguments: Vec<(String, Vec<Glob>)>,
+    /// Flag or file that has the rule.
+    origin: String,
 }
 
 impl Rule {
-    /// A rule that was written at `place`: a flag or a file.
-    pub fn new(behavior: Behavior, pattern: Pattern, place: impl Into<String>) -> Self {
-        Self { behavior, pattern, place: place.into() }
+    /// Creates a rule from a pattern; `origin` names the flag or file that has it.
+    pub fn new(behavior: Behavior, pattern: Pattern, origin: impl Into<String>) -> Self {
+        Self { behavior, pattern, origin: origin.into() }
     }
 
-    /// Whether it is about a call of a tool of this name.
-    pub fn is_about(&self, tool: &str, arguments: &Value) -> bool {
-        self.pattern.is_about_tool(tool) && self.fits(None, None, arguments)
+    /// Returns `true` if the rule applies to a call of a tool of this name.
+    pub fn matches_call(&self, tool: &str, arguments: &Value) -> bool {
+        self.pattern.matches_tool(tool) && self.matches_arguments(None, None, arguments)
     }
 
-    /// Returns true where it is about a tool, by its name or, unless it allows, by one of its aliases.
-    fn is_over(&self, tool: &Tool) -> bool {
+    /// Returns `true` if the rule matches the name of a tool or, unless it is an allow rule, one of its aliases.
+    fn matches_tool(&self, tool: &Tool) -> bool {
         match self.behavior {
-            Behavior::Allow => self.pattern.is_about_tool(&tool.name),
-            _ => names(tool).any(|name| self.pattern.is_about_tool(name)),
+            Behavior::Allow => self.pattern.matches_tool(&tool.name),
+            _ => names(tool).any(|name| self.pattern.matches_tool(name)),
         }
     }
 
-    /// Whether its arguments fit. `root` is the name of the first granted folder, where it has one; an argument that is
-    /// absent is what `schema` gives for it.
-    fn fits(&self, root: Option<&str>, schema: Option<&Value>, arguments: &Value) -> bool {
-        self.fits_where(|_| true, root, schema, arguments)
+    /// Returns `true` if the arguments match. `root` is the name of the first granted folder, if it has one; a missing
+    /// argument has its default from `schema`.
+    fn matches_arguments(&self, root: Option<&str>, schema: Option<&Value>, arguments: &Value) -> bool {
+        self.matches_selected(|_| true, root, schema, arguments)
     }
 
-    /// Returns true where those of its arguments fit whose names are `such`.
-    fn fits_where(
+    /// Returns `true` if the arguments match whose names `selects` accepts.
+    fn matches_selected(
         &self,
-        such: impl Fn(&str) -> bool,
+        selects: impl Fn(&str) -> bool,
         root: Option<&str>,
         schema: Option<&Value>,
         arguments: &Value,
     ) -> bool {
         let certain = self.behavior == Behavior::Allow;
-        self.pattern.arguments.iter().filter(|(name, _)| such(name)).all(|(name, globs)| {
+        self.pattern.arguments.iter().filter(|(name, _)| selects(name)).all(|(name, globs)| {
             let given = match name.starts_with('/') {
                 true => arguments.pointer(name),
                 false => arguments.get(name),
             };
-            let assumed = || schema?.get("properties")?.get(name.trim_start_matches('/'))?.get("default");
-            let value = if certain { given } else { given.or_else(assumed) };
+            let default = || schema?.get("properties")?.get(name.trim_start_matches('/'))?.get("default");
+            let value = if certain { given } else { given.or_else(default) };
             value.is_some_and(|value| matches(globs, value, root, certain))
         })
     }
 }
 
-/// The rule as it was written, and where.
+/// Writes the behavior, the text of the pattern and the origin of the rule.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ({})", self.behavior.as_str(), self.pattern.text, self.place)
+        write!(f, "{} {} ({})", self.behavior.as_str(), self.pattern.text, self.origin)
     }
 }
 
-/// What rules say of a call.
+/// Decision of the rules about a call.
 #[derive(Debug)]
-pub(crate) enum Judged {
+pub(crate) enum RuleDecision {
     Deny(Arc<Rule>),
     Allow(Arc<Rule>),
-    /// Every rule that asks; where there is none, no rule is about the call.
+    /// All ask rules that apply; empty if no rule applies.
     Ask(Vec<Arc<Rule>>),
 }
 
-/// Rules in the order in which they were given.
+/// Rules, in the order of their flags and files.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rules(Vec<Arc<Rule>>);
 
@@ -118,34 +111,39 @@ impl Rules {
         self.0.push(Arc::new(rule));
     }
 
-    /// What the rules say of a call. A denial or question about one of the tool's aliases is about the tool; an allowance
-    /// has to name the tool itself. Large arguments take long: each of their values is counted as steps.
-    pub(crate) fn judge(&self, tool: &Tool, grant: &Grant, arguments: &Value) -> Judged {
+    /// Decides about a call. Deny and ask rules also match aliases of the tool; allow rules match only its name. Each
+    /// value of the arguments counts as steps, because large arguments take long.
+    pub(crate) fn decide(&self, tool: &Tool, grant: &Grant, arguments: &Value) -> RuleDecision {
         let about = |behavior: Behavior| {
-            let fits = move |rule: &&Arc<Rule>| rule.fits(grant.root(), tool.parameters.as_ref(), arguments);
-            self.over(behavior, tool).filter(fits)
+            let applies =
+                move |rule: &&Arc<Rule>| rule.matches_arguments(grant.root(), tool.parameters.as_ref(), arguments);
+            self.for_tool(behavior, tool).filter(applies)
         };
         if let Some(rule) = about(Behavior::Deny).next() {
-            return Judged::Deny(rule.clone());
+            return RuleDecision::Deny(rule.clone());
         }
         if let Some(rule) = about(Behavior::Allow).next() {
-            return Judged::Allow(rule.clone());
+            return RuleDecision::Allow(rule.clone());
         }
-        Judged::Ask(about(Behavior::Ask).cloned().collect())
+        RuleDecision::Ask(about(Behavior::Ask).cloned().collect())
     }
 
-    /// The rules of one behavior over a tool, whatever they say of its arguments.
-    fn over<'a, 'b>(&'a self, behavior: Behavior, tool: &'b Tool) -> impl Iterator<Item = &'a Arc<Rule>> + use<'a, 'b> {
-        self.0.iter().filter(move |rule| rule.behavior == behavior && rule.is_over(tool))
+    /// Rules of one behavior that match a tool, regardless of its arguments.
+    fn for_tool<'a, 'b>(
+        &'a self,
+        behavior: Behavior,
+        tool: &'b Tool,
+    ) -> impl Iterator<Item = &'a Arc<Rule>> + use<'a, 'b> {
+        self.0.iter().filter(move |rule| rule.behavior == behavior && rule.matches_tool(tool))
     }
 
-    /// The rule that denies every call of a tool, if one does.
+    /// Finds a rule that denies every call of a tool.
     pub(crate) fn blocks(&self, tool: &Tool) -> Option<&Rule> {
         self.0.iter().map(AsRef::as_ref).find(|rule: &&Rule| {
             let Rule { behavior, pattern, .. } = rule;
             *behavior == Behavior::Deny
                 && pattern.arguments.is_empty()
-                && names(tool).any(|name| pattern.is_about_tool(name))
+                && names(tool).any(|name| pattern.matches_tool(name))
         })
     }
 }
@@ -154,78 +152,29 @@ fn names(tool: &Tool) -> impl Iterator<Item = &str> {
     std::iter::once(&tool.name).chain(&tool.interface.identity.aliases.value).map(String::as_str)
 }
 
-impl Pattern {
-    /// Whether it is about a tool of this name, with whatever arguments.
-    pub fn is_about_tool(&self, name: &str) -> bool {
-        self.tool.is_match(name)
-    }
-}
-
-impl FromStr for Pattern {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        let (name, list) = match text.split_once('(') {
-            None => (text, None),
-            Some((name, rest)) => {
-                let list = rest.strip_suffix(')').ok_or_else(|| format!("`{text}`: the last `)` is missing"))?;
-                (name.trim(), Some(list))
-            }
-        };
-        if name.is_empty() || name.contains([' ', ',', '=', ')']) {
-            return Err(format!("`{text}`: write it like `fs_*` or `fs_write_file(path=out/*)`"));
-        }
-        let mut arguments = Vec::new();
-        for part in split(list.unwrap_or_default()) {
-            let (argument, glob) =
-                part.split_once('=').ok_or_else(|| format!("`{text}`: `{}` is not like `path=out/*`", part.trim()))?;
-            let glob = glob.trim();
-            let quoted = glob.strip_prefix('"').and_then(|glob| glob.strip_suffix('"'));
-            if quoted.is_none() && glob.contains(['(', ')', '"']) {
-                return Err(format!("`{text}`: `{glob}` has to stand in double quotes"));
-            }
-            let glob = quoted.unwrap_or(glob);
-            let path = resolved(glob, &['/']);
-            let mut globs = vec![glob.parse::<Glob>().map_err(|error| error.to_string())?];
-            if path != glob && !path.is_empty() {
-                globs.push(path.parse().map_err(|error: GlobError| error.to_string())?);
-            }
-            arguments.push((argument.trim().to_owned(), globs));
-        }
-        Ok(Self { text: text.to_owned(), tool: name.parse().map_err(|error: GlobError| error.to_string())?, arguments })
-    }
-}
-
-/// The parts between commas that stand outside quotes.
-fn split(list: &str) -> impl Iterator<Item = &str> {
-    let mut quoted = false;
-    let parts = list.split(move |c| {
-        quoted ^= c == '"';
-        c == ',' && !quoted
-    });
-    parts.filter(|part| !part.trim().is_empty())
-}
-
-/// Whether an argument matches. Of several values, one is enough to deny, and all are needed to be `certain`.
+/// Returns `true` if an argument matches. Of an array, one item is sufficient, or all are required if `certain`.
 fn matches(globs: &[Glob], value: &Value, root: Option<&str>, certain: bool) -> bool {
-    let fit = |text: &str| step(STEPS + text.len() / BYTES) && globs.iter().any(|glob| glob.is_match(text));
-    if !step(STEPS) {
+    let fit = |text: &str| {
+        step(STEPS_PER_VALUE + text.len() / BYTES_PER_STEP) && globs.iter().any(|glob| glob.is_match(text))
+    };
+    if !step(STEPS_PER_VALUE) {
         return false;
     }
     match value {
         Value::Array(items) if certain => {
             !items.is_empty() && items.iter().all(|item| matches(globs, item, root, certain))
         }
-        Value::Array(items) => items.iter().take_while(|_| step(STEPS)).any(|item| matches(globs, item, root, certain)),
+        Value::Array(items) => {
+            items.iter().take_while(|_| step(STEPS_PER_VALUE)).any(|item| matches(globs, item, root, certain))
+        }
         Value::String(text) => {
-            // What `..` leads to, links decide; only a pattern for everything is certain of it.
-            let climbs = text.split(['/', '\\']).any(|part| part == "..");
-            let mut readings = [text.clone(), resolved(text, &['/']), resolved(text, &['/', '\\'])].into_iter();
-            step(text.len() / BYTES);
-            let fits = |reading: String| forms(&reading, root).any(|form| fit(&form));
+            // The target of `..` depends on links, so only a pattern for everything is certain.
+            let has_parent = text.split(['/', '\\']).any(|part| part == "..");
+            let mut readings = [text.clone(), resolve_path(text, &['/']), resolve_path(text, &['/', '\\'])].into_iter();
+            step(text.len() / BYTES_PER_STEP);
+            let fits = |reading: String| spellings(&reading, root).any(|spelling| fit(&spelling));
             match certain {
-                true if climbs => globs.iter().any(|glob| glob.is_everything()),
+                true if has_parent => globs.iter().any(|glob| glob.is_everything()),
                 true => readings.all(fits),
                 false => readings.any(fits),
             }
@@ -242,8 +191,8 @@ fn matches(globs: &[Glob], value: &Value, root: Option<&str>, certain: bool) -> 
     }
 }
 
-/// A path, and the other way to write it where the first granted folder has a name: with that name, or without.
-fn forms(path: &str, root: Option<&str>) -> impl Iterator<Item = String> {
+/// Spellings of a path: as given and, if the first granted folder has a name, with that name added or removed.
+fn spellings(path: &str, root: Option<&str>) -> impl Iterator<Item = String> {
     let other = root.map(|root| {
         let named = path.trim_start_matches('/').strip_prefix(root).and_then(|rest| rest.strip_prefix('/'));
         named.map_or_else(|| format!("{root}/{}", path.trim_start_matches('/')), str::to_owned)
@@ -251,8 +200,8 @@ fn forms(path: &str, root: Option<&str>) -> impl Iterator<Item = String> {
     std::iter::once(path.to_owned()).chain(other)
 }
 
-/// A path without `.`, `..` and doubled separators, seen from the guest's `/`.
-fn resolved(text: &str, separators: &[char]) -> String {
+/// Resolves `.`, `..` and doubled separators of a path, relative to the guest's `/`.
+fn resolve_path(text: &str, separators: &[char]) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in text.split(separators) {
         match part {
@@ -286,15 +235,15 @@ mod tests {
         tool
     }
 
-    fn judged(rules: &Rules, name: &str, arguments: Value) -> Option<Behavior> {
-        judged_in(rules, &Grant::new(&tool(name), &Allowed::default(), &HashMap::new()).unwrap(), name, arguments)
+    fn decision(rules: &Rules, name: &str, arguments: Value) -> Option<Behavior> {
+        decision_in(rules, &Grant::new(&tool(name), &Allowed::default(), &HashMap::new()).unwrap(), name, arguments)
     }
 
-    fn judged_in(rules: &Rules, grant: &Grant, name: &str, arguments: Value) -> Option<Behavior> {
-        match rules.judge(&tool(name), grant, &arguments) {
-            Judged::Deny(_) => Some(Behavior::Deny),
-            Judged::Allow(_) => Some(Behavior::Allow),
-            Judged::Ask(rules) => rules.first().map(|_| Behavior::Ask),
+    fn decision_in(rules: &Rules, grant: &Grant, name: &str, arguments: Value) -> Option<Behavior> {
+        match rules.decide(&tool(name), grant, &arguments) {
+            RuleDecision::Deny(_) => Some(Behavior::Deny),
+            RuleDecision::Allow(_) => Some(Behavior::Allow),
+            RuleDecision::Ask(rules) => rules.first().map(|_| Behavior::Ask),
         }
     }
 
@@ -311,27 +260,27 @@ mod tests {
         for written in ["secrets/*", "desk/secrets/*"] {
             let deny = rules(&[(Behavior::Deny, &format!("w(path={written})"))]);
             for path in ["secrets/a", "/desk/secrets/a", "desk/secrets/a", "/secrets/a"] {
-                let judged = judged_in(&deny, &grant, "w", json!({ "path": path }));
-                assert_eq!(judged, Some(Behavior::Deny), "{written} {path}");
+                let decision = decision_in(&deny, &grant, "w", json!({ "path": path }));
+                assert_eq!(decision, Some(Behavior::Deny), "{written} {path}");
             }
-            assert_eq!(judged_in(&deny, &grant, "w", json!({"path": "/other/secrets/a"})), None);
+            assert_eq!(decision_in(&deny, &grant, "w", json!({"path": "/other/secrets/a"})), None);
         }
         let allow = rules(&[(Behavior::Allow, "w(path=out/*)")]);
-        assert_eq!(judged_in(&allow, &grant, "w", json!({"path": "out/a"})), Some(Behavior::Allow));
+        assert_eq!(decision_in(&allow, &grant, "w", json!({"path": "out/a"})), Some(Behavior::Allow));
     }
 
     #[test]
     fn odd_spellings_of_a_path_or_number_are_no_way_round() {
         let deny = rules(&[(Behavior::Deny, "w(path=secrets/*)"), (Behavior::Deny, "n(n=1)")]);
         for path in ["x://../secrets/a", r"x\y/../secrets/b", "x:/../secrets/a"] {
-            assert_eq!(judged(&deny, "w", json!({ "path": path })), Some(Behavior::Deny), "{path}");
+            assert_eq!(decision(&deny, "w", json!({ "path": path })), Some(Behavior::Deny), "{path}");
         }
         let allow = rules(&[(Behavior::Allow, "w(path=out/*)")]);
         for path in ["out/x://../../secrets/d", r"out/a\b/../../secrets/x"] {
-            assert_eq!(judged(&allow, "w", json!({ "path": path })), None, "{path}");
+            assert_eq!(decision(&allow, "w", json!({ "path": path })), None, "{path}");
         }
         for number in [json!(1), json!(1.0), serde_json::from_str("1e0").unwrap()] {
-            assert_eq!(judged(&deny, "n", json!({ "n": number })), Some(Behavior::Deny));
+            assert_eq!(decision(&deny, "n", json!({ "n": number })), Some(Behavior::Deny));
         }
     }
 
@@ -340,12 +289,12 @@ mod tests {
         for pattern in ["/out/*", "./out/*", "out//*", "x/../out/*"] {
             let deny = rules(&[(Behavior::Deny, &format!("w(path={pattern})"))]);
             for path in ["out/a", "/out/a", "./out/a"] {
-                assert_eq!(judged(&deny, "w", json!({ "path": path })), Some(Behavior::Deny), "{pattern} {path}");
+                assert_eq!(decision(&deny, "w", json!({ "path": path })), Some(Behavior::Deny), "{pattern} {path}");
             }
         }
         for pattern in ["out/", "/out"] {
             let deny = rules(&[(Behavior::Deny, &format!("w(path={pattern})"))]);
-            assert_eq!(judged(&deny, "w", json!({"path": "out"})), Some(Behavior::Deny), "{pattern}");
+            assert_eq!(decision(&deny, "w", json!({"path": "out"})), Some(Behavior::Deny), "{pattern}");
         }
     }
 
@@ -355,12 +304,12 @@ mod tests {
         tool.parameters = Some(json!({"properties": {"mode": {"default": "all"}}}));
         let grant = Grant::new(&tool, &Allowed::default(), &HashMap::new()).unwrap();
         let deny = rules(&[(Behavior::Deny, "w(mode=all)")]);
-        assert!(matches!(deny.judge(&tool, &grant, &json!({})), Judged::Deny(_)));
+        assert!(matches!(deny.decide(&tool, &grant, &json!({})), RuleDecision::Deny(_)));
     }
 
     #[test]
     fn a_denial_of_an_alias_is_one_of_the_tool_and_an_allowance_is_not() {
-        let by_alias = |behavior| judged(&rules(&[(behavior, "other")]), "w", json!({}));
+        let by_alias = |behavior| decision(&rules(&[(behavior, "other")]), "w", json!({}));
         assert_eq!(by_alias(Behavior::Deny), Some(Behavior::Deny));
         assert_eq!(by_alias(Behavior::Ask), Some(Behavior::Ask));
         assert_eq!(by_alias(Behavior::Allow), None);
@@ -371,43 +320,39 @@ mod tests {
     fn a_denial_wins_and_an_allowance_answers_a_question() {
         use Behavior::{Allow, Ask, Deny};
         let rules = rules(&[(Ask, "fs_*"), (Allow, "fs_read_*"), (Allow, "*"), (Deny, "fs_rm")]);
-        assert_eq!(judged(&rules, "fs_rm", json!({})), Some(Deny));
-        assert_eq!(judged(&rules, "fs_stat", json!({})), Some(Allow));
+        assert_eq!(decision(&rules, "fs_rm", json!({})), Some(Deny));
+        assert_eq!(decision(&rules, "fs_stat", json!({})), Some(Allow));
         assert_eq!(rules.blocks(&tool("fs_rm")).unwrap().to_string(), "deny fs_rm (test)");
     }
 
     #[test]
-    fn a_path_is_judged_by_what_it_means() {
+    fn a_path_is_matched_by_its_meaning() {
         let deny = rules(&[(Behavior::Deny, "w(path=secrets/*)")]);
         for path in ["secrets/a", "./secrets/a", "x/../secrets/a", "/secrets/a", "secrets//a", r"secrets\a"] {
-            assert_eq!(judged(&deny, "w", json!({ "path": path })), Some(Behavior::Deny), "{path}");
+            assert_eq!(decision(&deny, "w", json!({ "path": path })), Some(Behavior::Deny), "{path}");
         }
         let allow = rules(&[(Behavior::Allow, "w(path=out/*)")]);
-        assert_eq!(judged(&allow, "w", json!({"path": "out/a"})), Some(Behavior::Allow));
+        assert_eq!(decision(&allow, "w", json!({"path": "out/a"})), Some(Behavior::Allow));
         for path in ["out/../a", "a/../out/b/../../c", "./out/a"] {
-            assert_eq!(judged(&allow, "w", json!({ "path": path })), None, "{path}");
+            assert_eq!(decision(&allow, "w", json!({ "path": path })), None, "{path}");
         }
     }
 
     #[test]
     fn of_several_values_one_denies_and_all_allow() {
         let arguments = json!({"paths": ["out/a", "etc/b"]});
-        assert_eq!(judged(&rules(&[(Behavior::Deny, "w(paths=etc/*)")]), "w", arguments.clone()), Some(Behavior::Deny));
-        assert_eq!(judged(&rules(&[(Behavior::Allow, "w(paths=out/*)")]), "w", arguments), None);
-        assert_eq!(judged(&rules(&[(Behavior::Allow, "w(paths=*)")]), "w", json!({"paths": []})), None);
+        assert_eq!(
+            decision(&rules(&[(Behavior::Deny, "w(paths=etc/*)")]), "w", arguments.clone()),
+            Some(Behavior::Deny)
+        );
+        assert_eq!(decision(&rules(&[(Behavior::Allow, "w(paths=out/*)")]), "w", arguments), None);
+        assert_eq!(decision(&rules(&[(Behavior::Allow, "w(paths=*)")]), "w", json!({"paths": []})), None);
     }
 
     #[test]
     fn arguments_are_named_by_key_or_pointer_and_quoted_where_needed() {
         let rules = rules(&[(Behavior::Deny, r#"q(/a/b="x,y)z*", n=4?)"#)]);
-        assert_eq!(judged(&rules, "q", json!({"a": {"b": "x,y)z!"}, "n": 42})), Some(Behavior::Deny));
-        assert_eq!(judged(&rules, "q", json!({"a": {"b": "x,y)z!"}})), None);
-    }
-
-    #[test]
-    fn a_slip_is_an_error() {
-        for text in ["", "(a=b)", "x(a=b", "x(a)", "a b", "x,y", "x(a=b))", "x(a=(b)"] {
-            assert!(text.parse::<Pattern>().is_err(), "{text}");
-        }
+        assert_eq!(decision(&rules, "q", json!({"a": {"b": "x,y)z!"}, "n": 42})), Some(Behavior::Deny));
+        assert_eq!(decision(&rules, "q", json!({"a": {"b": "x,y)z!"}})), None);
     }
 }

@@ -1,5 +1,5 @@
-//! Finds secrets in what comes from outside: in a text, which is masked, and in a stream of bytes, which is cut before
-//! anything of the secret has passed.
+//! Search for secrets in data from outside: in text, where they are masked, and in byte streams, which are cut before
+//! any part of a secret is passed on.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,52 +15,55 @@ use crate::schema::step;
 use super::encodings;
 use super::secret::Secret;
 
-/// What stands in the place of a secret.
+/// Replacement text for a secret.
 pub(crate) const MASK: &str = "***REDACTED***";
-/// The most memory of one expression and of its states: enough for the longest secret.
-const MAX_PROGRAM: usize = 256 << 20;
-const MAX_STATES: usize = 8 << 20;
-/// The least bytes that are looked through in one go.
-const PART: usize = 64 << 10;
+/// Maximum memory of one expression and of its states; sufficient for the longest secret.
+const MAX_REGEX_BYTES: usize = 256 << 20;
+const MAX_DFA_BYTES: usize = 8 << 20;
+/// Minimum length of a part that is searched without interruption.
+const MIN_PART_LEN: usize = 64 << 10;
 
-/// The secrets to look for, each in its common encodings.
+/// Searches for secrets in their common encodings.
 #[derive(Clone, Default)]
 pub(crate) struct Scanner {
     needles: Vec<Arc<Needle>>,
-    /// The most bytes that any of them matches.
-    longest: usize,
+    /// Maximum length of a match.
+    max_match_len: usize,
 }
 
-/// One secret to look for. It takes megabytes and milliseconds to make, so it is made once and shared.
+/// Compiled search for one secret. Compilation takes megabytes and milliseconds, so it is done once and shared.
 pub(crate) struct Needle {
     name: Arc<str>,
     regex: Regex,
-    longest: usize,
+    max_match_len: usize,
 }
 
 impl Needle {
-    /// What finds a secret.
+    /// Compiles the search for a secret.
     ///
     /// # Errors
     ///
-    /// [`Error::Secret`] where it cannot be looked for: then it must not be used.
+    /// [`Error::Secret`] if the search cannot be compiled; the secret must not be used then.
     pub(crate) fn of(secret: &Secret) -> Result<Self, Error> {
-        let (pattern, longest) = encodings::pattern(secret.value());
-        let built =
-            RegexBuilder::new(&pattern).unicode(false).size_limit(MAX_PROGRAM).dfa_size_limit(MAX_STATES).build();
-        // What is wrong with an expression quotes it, and so the value.
+        let (pattern, max_match_len) = encodings::pattern(secret.value());
+        let built = RegexBuilder::new(&pattern)
+            .unicode(false)
+            .size_limit(MAX_REGEX_BYTES)
+            .dfa_size_limit(MAX_DFA_BYTES)
+            .build();
+        // An error of the expression would quote it, and so the value.
         let regex = built.map_err(|_| Error::Secret {
             name: secret.name().to_owned(),
             reason: "its value cannot be looked for in responses, so it cannot be used".to_owned(),
         })?;
-        Ok(Self { name: Arc::from(secret.name()), regex, longest })
+        Ok(Self { name: Arc::from(secret.name()), regex, max_match_len })
     }
 
-    /// Looks for the secret in bytes. They are gone through in parts that overlap by as much as it is long, so that it can
-    /// be stopped between two of them; then it says anything.
+    /// Searches bytes in overlapping parts, so that the search can be stopped between two parts. The result of a
+    /// stopped search is meaningless.
     fn is_in(&self, bytes: &[u8]) -> bool {
-        let overlap = self.longest.saturating_sub(1);
-        let part = PART.max(overlap * 4);
+        let overlap = self.max_match_len.saturating_sub(1);
+        let part = MIN_PART_LEN.max(overlap * 4);
         let mut rest = bytes;
         while rest.len() > part && step(part) {
             if self.regex.is_match(&rest[..part]) {
@@ -72,49 +75,49 @@ impl Needle {
     }
 }
 
-/// An expression is as good as the secret: only names are shown.
+/// Shows only the names, because an expression reveals its secret.
 impl fmt::Debug for Scanner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.needles.iter().map(|needle| &needle.name)).finish()
     }
 }
 
-/// Something held a secret of this name.
+/// A secret of this name was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Leak(pub(crate) Arc<str>);
 
 impl Scanner {
-    /// Looks for one more secret.
+    /// Adds a secret to the search.
     pub(crate) fn add(&mut self, needle: &Arc<Needle>) {
         if !self.needles.iter().any(|known| Arc::ptr_eq(known, needle)) {
             self.needles.push(needle.clone());
-            self.longest = self.longest.max(needle.longest);
+            self.max_match_len = self.max_match_len.max(needle.max_match_len);
         }
     }
 
-    /// Looks for a secret in bytes.
+    /// Searches bytes for secrets.
     ///
     /// # Errors
     ///
-    /// The name of one that is in them.
+    /// The name of a secret that they contain.
     pub(crate) fn check(&self, bytes: &[u8]) -> Result<(), Leak> {
         let found = self.needles.iter().find(|needle| needle.is_in(bytes));
         found.map_or(Ok(()), |needle| Err(Leak(needle.name.clone())))
     }
 
-    /// A text with every secret in it masked.
+    /// Masks every secret in a text.
     pub(crate) fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         masked(text, self.found(text).collect())
     }
 
-    /// Where secrets stand in a text, in no order; they may overlap.
+    /// Finds the ranges of secrets in a text, unordered and possibly overlapping.
     pub(crate) fn found<'s>(&'s self, text: &'s str) -> impl Iterator<Item = Range<usize>> + 's {
         self.needles.iter().flat_map(move |needle| needle.regex.find_iter(text.as_bytes()).map(|found| found.range()))
     }
 }
 
-/// A text with these parts of it masked. All are found before any is replaced: with one gone, nothing would be left to
-/// find another by that overlaps it, and the rest of that one would stay.
+/// Masks these parts of a text. All parts are found before any is replaced, because replacing one would hide others
+/// that overlap it.
 pub(crate) fn masked(text: &str, mut parts: Vec<Range<usize>>) -> Cow<'_, str> {
     if parts.is_empty() {
         return Cow::Borrowed(text);
@@ -135,58 +138,58 @@ pub(crate) fn masked(text: &str, mut parts: Vec<Range<usize>>) -> Cow<'_, str> {
         at = part.end;
     }
     without.extend_from_slice(&text.as_bytes()[at..]);
-    // A part can begin or end within a character.
+    // A part can start or end within a character.
     Cow::Owned(String::from_utf8_lossy(&without).into_owned())
 }
 
-/// A stream of bytes that is looked through as it comes, whatever its parts are. What could be the beginning of a secret
-/// is held back, so that nothing of one is ever handed on.
+/// Incremental search of a byte stream, independent of its chunks. Bytes that could start a secret are held back, so
+/// that no part of a secret is passed on.
 pub(crate) struct Scan {
     scanner: Arc<Scanner>,
-    held: BytesMut,
-    /// How many of the bytes that are held were never looked through.
-    fresh: usize,
+    pending: BytesMut,
+    /// Number of pending bytes that were not searched yet.
+    unsearched: usize,
 }
 
-/// What is held may be the beginning of a secret: only its length is shown.
+/// Shows only the length of the pending bytes, because they may start a secret.
 impl fmt::Debug for Scan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scan").field("scanner", &self.scanner).field("held", &self.held.len()).finish()
+        f.debug_struct("Scan").field("scanner", &self.scanner).field("pending", &self.pending.len()).finish()
     }
 }
 
 impl Scan {
     pub(crate) fn new(scanner: Arc<Scanner>) -> Self {
-        Self { scanner, held: BytesMut::new(), fresh: 0 }
+        Self { scanner, pending: BytesMut::new(), unsearched: 0 }
     }
 
-    /// Takes the next part; gives what may be handed on, which may be nothing.
+    /// Adds a chunk, and returns the bytes that may be passed on, possibly none.
     ///
     /// # Errors
     ///
-    /// The secret that was found. Nothing after this may be handed on.
+    /// The secret that was found. No further bytes may be passed on.
     pub(crate) fn push(&mut self, part: &[u8]) -> Result<Bytes, Leak> {
-        self.held.extend_from_slice(part);
-        self.fresh += part.len();
-        // Looking anew for each byte of a stream in small parts would take for ever.
-        if self.fresh < self.scanner.longest {
+        self.pending.extend_from_slice(part);
+        self.unsearched += part.len();
+        // Searching again for every small chunk would take quadratic time.
+        if self.unsearched < self.scanner.max_match_len {
             return Ok(Bytes::new());
         }
-        self.scanner.check(&self.held)?;
-        self.fresh = 0;
-        let safe = self.held.len().saturating_sub(self.scanner.longest.saturating_sub(1));
-        Ok(self.held.split_to(safe).freeze())
+        self.scanner.check(&self.pending)?;
+        self.unsearched = 0;
+        let safe = self.pending.len().saturating_sub(self.scanner.max_match_len.saturating_sub(1));
+        Ok(self.pending.split_to(safe).freeze())
     }
 
-    /// The stream has ended; gives the rest.
+    /// Ends the stream, and returns the remaining bytes.
     ///
     /// # Errors
     ///
     /// The secret that was found.
     pub(crate) fn end(&mut self) -> Result<Bytes, Leak> {
-        self.scanner.check(&self.held)?;
-        self.fresh = 0;
-        Ok(self.held.split().freeze())
+        self.scanner.check(&self.pending)?;
+        self.unsearched = 0;
+        Ok(self.pending.split().freeze())
     }
 }
 
@@ -202,7 +205,7 @@ mod tests {
         Arc::new(scanner)
     }
 
-    /// Base64 as everybody writes it, apart from the code under test.
+    /// Standard base64, independent of the code under test.
     fn base64(bytes: &[u8]) -> String {
         let groups = bytes.chunks(3).map(|group| {
             let word = (0..3).fold(0_u32, |word, at| word << 8 | u32::from(group.get(at).copied().unwrap_or(0)));
@@ -225,9 +228,9 @@ mod tests {
         text.bytes().map(write).collect()
     }
 
-    /// A value in all its encodings, each with something before and behind.
+    /// Writes a value in all its encodings, each with text before and after it.
     fn encoded(value: &str) -> Vec<String> {
-        let mut ways = vec![
+        let mut encodings = vec![
             value.to_owned(),
             value.to_ascii_uppercase(),
             serde_json::to_string(value).unwrap(),
@@ -251,13 +254,13 @@ mod tests {
                 let plain = base64(format!("{before}{value}{behind}").as_bytes());
                 let url = plain.replace('+', "-").replace('/', "_");
                 let lines: Vec<_> = plain.as_bytes().chunks(7).map(|line| std::str::from_utf8(line).unwrap()).collect();
-                ways.extend([plain.trim_end_matches('=').to_owned(), url, lines.join("\r\n"), lines.join("\\n")]);
-                ways.push(percent(&plain, |byte| byte.is_ascii_alphanumeric()));
-                ways.push(plain.replace('/', "\\/"));
-                ways.push(plain);
+                encodings.extend([plain.trim_end_matches('=').to_owned(), url, lines.join("\r\n"), lines.join("\\n")]);
+                encodings.push(percent(&plain, |byte| byte.is_ascii_alphanumeric()));
+                encodings.push(plain.replace('/', "\\/"));
+                encodings.push(plain);
             }
         }
-        ways.iter().map(|way| format!("<<{way}>>")).collect()
+        encodings.iter().map(|text| format!("<<{text}>>")).collect()
     }
 
     const VALUES: [&str; 5] = [
@@ -301,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_for_a_developer_holds_no_value() {
+    fn debug_output_contains_no_value() {
         let scanner = scanner(VALUES[0]);
         let mut scan = Scan::new(scanner.clone());
         scan.push(b"ghp_01234").unwrap();
@@ -310,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_passes() {
+    fn text_without_a_secret_passes() {
         for value in VALUES {
             let scanner = scanner(value);
             let less = &value[..value.char_indices().next_back().unwrap().0];
@@ -321,7 +324,7 @@ mod tests {
         }
     }
 
-    /// What a stream in these parts hands on, and whether it was cut.
+    /// Streams bytes in chunks, and returns the bytes passed on and whether the stream was cut.
     fn streamed(scanner: &Arc<Scanner>, bytes: &[u8], part: usize) -> (Vec<u8>, bool) {
         let mut scan = Scan::new(scanner.clone());
         let mut handed = Vec::new();
@@ -339,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_cut_before_anything_of_a_secret_whatever_its_parts() {
+    fn a_stream_is_cut_before_any_part_of_a_secret_whatever_its_chunks() {
         let value = VALUES[0];
         let scanner = scanner(value);
         for text in encoded(value) {
@@ -356,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_without_a_secret_is_handed_on_whole() {
+    fn a_stream_without_a_secret_is_passed_on_whole() {
         let scanner = scanner(VALUES[0]);
         let whole: Vec<u8> = (0..10_000_u32).map(|at| (at * 7 % 251) as u8).collect();
         for part in [1, 13, 577, 578, 10_000] {
@@ -366,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_secret_can_be_looked_for() {
+    fn the_longest_secret_can_be_found() {
         let value: String = (0..Secret::MAX_LEN).map(|at| char::from(b'!' + (at * 7 % 90) as u8)).collect();
         let scanner = scanner(&value);
         for text in encoded(&value) {

@@ -1,6 +1,6 @@
-//! Secrets by name: a value that is never shown, the store that an embedder keeps them in, and what was read of it so far.
-//! A value is read when a call first needs it, goes to the sandbox's requests and to nothing else, and is masked from then
-//! on wherever something is told or kept.
+//! Secrets by name: the value, the store that an embedder provides, and a cache of the values read so far. A value is
+//! read when a call first needs it, is only used in requests of the sandbox, and is masked from then on in all output
+//! and records.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,24 +16,24 @@ use crate::tool::{Placement, SecretHost, SecretHostError, SecretRequest, Tool, i
 use super::resolved::Allowed;
 use super::scanner::{Needle, Scanner};
 
-/// A secret. Its value leaves memory with it, and is in no `Debug`, `Display` or `Serialize`.
+/// A secret. Its value is erased from memory on drop, and the type has no `Debug`, `Display` or `Serialize`.
 pub struct Secret {
     name: String,
     value: Zeroizing<String>,
 }
 
 impl Secret {
-    /// The fewest characters of a value: a shorter one would be found everywhere.
+    /// Minimum number of characters of a value; a shorter one would match unrelated text.
     pub const MIN_LEN: usize = 8;
-    /// The most bytes of a value.
+    /// Maximum bytes of a value.
     pub const MAX_LEN: usize = 2048;
 
-    /// A secret of this name and value.
+    /// Creates a secret.
     ///
     /// # Errors
     ///
-    /// [`Error::Secret`] where the name is not like `[a-z0-9][a-z0-9_-]*`, or the value is shorter than
-    /// [`Secret::MIN_LEN`], longer than [`Secret::MAX_LEN`], all of one character, or no single line of text.
+    /// [`Error::Secret`] if the name does not match `[a-z0-9][a-z0-9_-]*`, or the value is shorter than
+    /// [`Secret::MIN_LEN`], longer than [`Secret::MAX_LEN`], repeats one character, or is not a single line of text.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Result<Self, Error> {
         let (name, value) = (name.into(), Zeroizing::new(value.into()));
         let refuse = |reason: String| Err(Error::Secret { name: name.clone(), reason });
@@ -68,41 +68,41 @@ impl Secret {
         Ok(Self { name, value })
     }
 
-    /// Its name.
+    /// Name of the secret.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The value itself: for a store that keeps it and for a request that carries it.
+    /// Value of the secret, for a store or a request.
     pub fn value(&self) -> &str {
         &self.value
     }
 }
 
-/// Where an embedder keeps secrets.
+/// Store of secrets, provided by an embedder.
 pub trait SecretStore: Send + Sync {
-    /// The secret of this name, `None` where there is none. It may block: it is called on a thread of its own.
+    /// Reads the secret of this name; `None` if there is none. It is called on a separate thread and may block.
     ///
     /// # Errors
     ///
-    /// Why it cannot be read: then the call that needs it is refused.
+    /// The reason why it cannot be read. The call that needs it is refused then.
     fn value(&self, name: &str) -> Result<Option<Secret>, Error>;
 }
 
-/// A store, and what was read of it so far. Clones share everything.
+/// A store with a cache of the secrets read so far. Clones share both.
 #[derive(Clone)]
 pub struct Secrets(Arc<Inner>);
 
 struct Inner {
     store: Box<dyn SecretStore>,
     read: Mutex<HashMap<String, Known>>,
-    /// Looks for everything that was read.
+    /// Search for all secrets that were read.
     scanner: RwLock<Arc<Scanner>>,
-    /// Whether anything was: asked on the path of every call.
+    /// `true` once a secret was read; checked on every call.
     any: AtomicBool,
 }
 
-/// A secret that was read, and what finds it.
+/// A secret that was read, with its search.
 #[derive(Clone)]
 struct Known {
     secret: Arc<Secret>,
@@ -110,7 +110,7 @@ struct Known {
 }
 
 impl Secrets {
-    /// The secrets of a store.
+    /// Uses the secrets of a store.
     pub fn new(store: impl SecretStore + 'static) -> Self {
         Self(Arc::new(Inner {
             store: Box::new(store),
@@ -120,42 +120,42 @@ impl Secrets {
         }))
     }
 
-    /// The values for what is granted. Each is kept from its first reading for as long as this lives.
+    /// Reads the values of granted secrets. A value is cached from its first use.
     ///
     /// # Errors
     ///
-    /// [`Error::Secret`] where one is not kept, or cannot be read or looked for.
+    /// [`Error::Secret`] if a secret does not exist, or cannot be read or searched for.
     pub(crate) fn open(&self, granted: &[SecretRequest]) -> Result<Credentials, Error> {
         let mut scanner = Scanner::default();
-        let mut opened = Vec::with_capacity(granted.len());
+        let mut secrets = Vec::with_capacity(granted.len());
         for request in granted {
             let known = self.0.read.lock().unwrap_or_else(PoisonError::into_inner).get(&request.name).cloned();
             let known = known.map_or_else(|| self.read(&request.name), Ok)?;
             scanner.add(&known.needle);
-            opened.push((request.clone(), known.secret));
+            secrets.push((request.clone(), known.secret));
         }
-        Ok(Credentials { opened, scanner: Arc::new(scanner) })
+        Ok(Credentials { secrets, scanner: Arc::new(scanner) })
     }
 
-    /// Reads a secret. Nothing is locked while the store is asked, behind which may be a person, or while the expression
-    /// is made: other calls go on.
+    /// Reads a secret. No lock is held while the store is read, which may wait for a person, or while the search is
+    /// compiled, so that other calls continue.
     fn read(&self, name: &str) -> Result<Known, Error> {
         let missing = || Error::Secret { name: name.to_owned(), reason: "there is none of this name".to_owned() };
         let secret = self.0.store.value(name)?.ok_or_else(missing)?;
         let needle = Arc::new(Needle::of(&secret)?);
         let mut read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);
-        // Of several calls that read it at once the first one settles it.
+        // Of several calls that read it at the same time, the first one determines the value.
         if let Some(known) = read.get(name) {
             return Ok(known.clone());
         }
-        self.note(&needle);
+        self.add_to_scanner(&needle);
         let known = Known { secret: Arc::new(secret), needle };
         read.insert(name.to_owned(), known.clone());
         Ok(known)
     }
 
-    /// From now on it is masked.
-    fn note(&self, needle: &Arc<Needle>) {
+    /// Adds the secret to the search, so that it is masked.
+    fn add_to_scanner(&self, needle: &Arc<Needle>) {
         let mut all = self.0.scanner.write().unwrap_or_else(PoisonError::into_inner);
         let mut more = Scanner::clone(&all);
         more.add(needle);
@@ -163,7 +163,7 @@ impl Secrets {
         self.0.any.store(true, Release);
     }
 
-    /// What looks for everything that was read so far; `None` where nothing was.
+    /// Returns the search for all secrets read so far; `None` if none was read.
     pub(crate) fn scanner(&self) -> Option<Arc<Scanner>> {
         if !self.0.any.load(Acquire) {
             return None;
@@ -178,15 +178,15 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// What one tool was granted, with the values.
+/// Secrets that one tool was granted, with their values.
 pub(crate) struct Credentials {
-    /// Each secret with the host and place that it is for.
-    pub(crate) opened: Vec<(SecretRequest, Arc<Secret>)>,
-    /// Looks for these secrets.
+    /// Each secret with its host and placement.
+    pub(crate) secrets: Vec<(SecretRequest, Arc<Secret>)>,
+    /// Search for these secrets.
     pub(crate) scanner: Arc<Scanner>,
 }
 
-/// A secret as a flag names it: `NAME`, `NAME@HOST` or `NAME@HOST#PLACE`.
+/// Secret of a flag, written `NAME`, `NAME@HOST` or `NAME@HOST#PLACE`.
 #[derive(Debug, Clone)]
 pub(super) struct SecretRule {
     name: String,
@@ -195,11 +195,11 @@ pub(super) struct SecretRule {
 }
 
 impl SecretRule {
-    /// Reads a flag's value. `*` in a denial means every secret.
+    /// Parses the value of a flag. `*` in a denial means every secret.
     ///
     /// # Errors
     ///
-    /// [`Error::Permission`], naming what is wrong.
+    /// [`Error::Permission`] if it is malformed.
     pub(super) fn read(text: &str, flag: &str) -> Result<Self, Error> {
         let refuse = |reason: String| Error::Permission { permission: format!("{flag}={text}"), reason };
         let (name, target) = text.split_once('@').map_or((text, None), |(name, target)| (name, Some(target)));
@@ -219,7 +219,7 @@ impl SecretRule {
         Ok(Self { name: name.to_owned(), host, place })
     }
 
-    /// Whether a denial keeps this back: what it leaves out means any.
+    /// Returns `true` if a denial covers the request; a missing host or place covers all.
     fn denies(&self, request: &SecretRequest) -> bool {
         let named = self.name == "*" || self.name == request.name;
         named
@@ -227,8 +227,8 @@ impl SecretRule {
             && self.place.as_ref().is_none_or(|place| place.shares_place(&request.placement))
     }
 
-    /// Whether an allowance gives this to a stranger's tool. It has to name the host, which learns the value, and the
-    /// place: a value in the text of a public post is everybody's, although that host alone was sent it.
+    /// Returns `true` if a flag allows the request of an untrusted tool. The flag must name the host, which learns the
+    /// value, and the place, because the host may publish other parts of a request, such as the text of a post.
     fn allows(&self, request: &SecretRequest) -> bool {
         self.name == request.name
             && self.host.as_ref().is_some_and(|host| *host == request.host)
@@ -236,7 +236,8 @@ impl SecretRule {
     }
 }
 
-/// The secrets that a tool gets. `by_naming` says whether its source is the operator's own.
+/// Grants the secrets that a tool requests, and records denied ones. If `by_naming` is `true`, the source of the tool
+/// is the operator's own and its requests are allowed.
 pub(super) fn granted(tool: &Tool, by_naming: bool, allowed: &Allowed, denied: &mut Vec<Denial>) -> Vec<SecretRequest> {
     let mut granted = Vec::new();
     for request in &tool.requested.secrets {
@@ -260,10 +261,10 @@ mod tests {
 
     use super::*;
 
-    /// A bound of hangs: nothing here waits that long.
-    const PATIENCE: Duration = Duration::from_secs(20);
+    /// Timeout that is never reached.
+    const TIMEOUT: Duration = Duration::from_secs(20);
 
-    /// Tells what it is asked for, and has `slow` when it is let.
+    /// Reports the requested names, and returns `slow` only when permitted.
     struct Slow {
         asked: Sender<String>,
         go: Mutex<Receiver<()>>,
@@ -273,7 +274,7 @@ mod tests {
         fn value(&self, name: &str) -> Result<Option<Secret>, Error> {
             self.asked.send(name.to_owned()).unwrap();
             if name == "slow" {
-                self.go.lock().unwrap().recv_timeout(PATIENCE).unwrap();
+                self.go.lock().unwrap().recv_timeout(TIMEOUT).unwrap();
             }
             Secret::new(name, format!("the value of {name}")).map(Some)
         }
@@ -285,19 +286,19 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_takes_its_time_keeps_nobody_waiting_for_another_secret() {
+    fn a_slow_store_does_not_delay_other_secrets() {
         let ((asked, asking), (go, gone), (done, ended)) = (channel(), channel(), channel());
         let secrets = Secrets::new(Slow { asked, go: Mutex::new(gone) });
         thread::scope(|scope| {
             let slow = scope.spawn(|| secrets.open(&[request("slow")]).is_ok());
-            assert_eq!(asking.recv_timeout(PATIENCE).unwrap(), "slow");
+            assert_eq!(asking.recv_timeout(TIMEOUT).unwrap(), "slow");
             scope.spawn(|| done.send([(); 2].map(|()| secrets.open(&[request("quick")]).is_ok())));
-            let quick = ended.recv_timeout(PATIENCE / 4);
+            let quick = ended.recv_timeout(TIMEOUT / 4);
             go.send(()).unwrap();
             assert_eq!(quick, Ok([true, true]));
             assert!(slow.join().unwrap());
         });
-        assert_eq!(asking.try_iter().collect::<Vec<_>>(), ["quick"], "what was read is kept");
+        assert_eq!(asking.try_iter().collect::<Vec<_>>(), ["quick"], "a secret is read once");
         let all = secrets.scanner().unwrap();
         assert!(["slow", "quick"].iter().all(|name| all.check(format!("the value of {name}").as_bytes()).is_err()));
     }

@@ -1,10 +1,10 @@
-//! The far side of one request, as its authority names it: nothing in it may be read in two ways.
+//! Target of a request, parsed strictly from its authority so that it cannot be interpreted in two ways.
 
 use std::fmt;
 
 use crate::tool::{Host, Scheme, parse_port, split_port};
 
-/// Where one request goes.
+/// Scheme, host and port of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) scheme: Scheme,
@@ -13,11 +13,12 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Reads an authority, `HOST[:PORT]`.
+    /// Parses an authority, `HOST[:PORT]`.
     ///
     /// # Errors
     ///
-    /// Why it is refused: user information, an empty or odd port, a host that is not in its normal form.
+    /// The reason for its refusal: user information, an empty or malformed port, or a host that is not in its normal
+    /// form.
     pub(crate) fn read(scheme: Scheme, authority: &str) -> Result<Self, &'static str> {
         if authority.contains('@') {
             return Err("the authority has user information");
@@ -27,11 +28,11 @@ impl Target {
         Ok(Self { scheme, host: Host::parse_strict(host).map_err(|error| error.as_str())?, port })
     }
 
-    /// The same from a URL, or from a host alone, which means `https`.
+    /// Parses the authority of a URL, or a host without scheme, which means `https`.
     ///
     /// # Errors
     ///
-    /// See [`Target::read`].
+    /// As for [`Target::read`].
     pub(crate) fn of_url(url: &str) -> Result<Self, &'static str> {
         let (scheme, rest) = match url.split_once("://") {
             None => (Scheme::Https, url),
@@ -42,7 +43,7 @@ impl Target {
         Self::read(scheme, rest.split(['/', '?', '#']).next().unwrap_or(rest))
     }
 
-    /// The authority in its normal form: the port only where it is not the scheme's own.
+    /// Formats the authority in its normal form, with the port only if it is not the default of the scheme.
     pub(crate) fn authority(&self) -> String {
         match self.port == self.scheme.port() {
             true => self.host.to_string(),
@@ -52,7 +53,7 @@ impl Target {
 }
 
 impl fmt::Display for Target {
-    /// `HOST:PORT`, as in a capability and in the flag that allows it.
+    /// Writes `HOST:PORT`, as in a capability and in the flag that allows it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
     }
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_that_hides_another_is_refused() {
+    fn an_ambiguous_authority_is_refused() {
         for authority in [
             "",
             ":443",

@@ -1,4 +1,5 @@
-//! Resolution of a path name by name and by handles, so that each name on the way can be judged or noted, links included.
+//! Path resolution name by name with open handles, so that every name on the path, links included, can be checked or
+//! recorded.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -9,77 +10,77 @@ use std::path::{Component, Path};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
-use super::folder::Unopened;
+use super::folder::OpenError;
 use super::location::Identity;
 
-/// Flags that open a folder in which nothing is listed.
+/// Flags that open a folder without access to its entries.
 #[cfg(target_os = "linux")]
 pub(super) const ANY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
 pub(super) const ANY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
-/// The most links that one path may lead through, which is the system's own bound.
+/// Maximum number of links on one path, the same as that of the system.
 const MAX_LINKS: usize = 40;
 
-/// A name on the way of a path.
+/// A name on a path.
 pub(super) struct Step<'a> {
-    /// The folder in which it is looked for.
+    /// Folder that contains it.
     pub(super) folder: &'a File,
     pub(super) name: &'a OsStr,
-    /// The system's word on the name, links not followed.
-    about: Option<Stat>,
+    /// Metadata of the name, without following links; `None` if it does not exist.
+    stat: Option<Stat>,
 }
 
 impl Step<'_> {
     fn kind(&self) -> Option<FileType> {
-        self.about.map(|about| FileType::from_raw_mode(about.st_mode))
+        self.stat.map(|stat| FileType::from_raw_mode(stat.st_mode))
     }
 
-    /// Returns true where the name is that of a link.
+    /// Returns `true` if the name is a link.
     pub(super) fn is_link(&self) -> bool {
         self.kind() == Some(FileType::Symlink)
     }
 
-    /// Identity of the file that has the name; `None` for a folder, a link or nothing.
+    /// Identity of the file with this name; `None` for a folder, a link or a missing file.
     pub(super) fn file(&self) -> Option<Identity> {
-        let about = self.about.filter(|_| self.kind() == Some(FileType::RegularFile))?;
-        Some(Identity::of(&about))
+        let stat = self.stat.filter(|_| self.kind() == Some(FileType::RegularFile))?;
+        Some(Identity::of(&stat))
     }
 }
 
-/// Opens the folder of all folders.
-pub(super) fn top() -> io::Result<File> {
+/// Opens the root folder.
+pub(super) fn root() -> io::Result<File> {
     Ok(rustix::fs::open("/", ANY, Mode::empty()).map(File::from)?)
 }
 
-/// Walks a path from a folder on, and shows every name before it is entered. Gives the folder at its end.
+/// Walks a path from a folder, and passes every name to `visit` before it is entered. Returns the folder at its end.
 ///
 /// # Errors
 ///
-/// The first refusal of `meets`, or the error of the system.
+/// The first refusal of `visit`, or the error of the system.
 pub(super) fn walk(
     from: File,
     path: &Path,
-    mut meets: impl FnMut(&Step<'_>) -> Result<(), Unopened>,
-) -> Result<File, Unopened> {
+    mut visit: impl FnMut(&Step<'_>) -> Result<(), OpenError>,
+) -> Result<File, OpenError> {
     let (mut folder, mut links) = (from, 0);
     let mut left = reversed(path);
     while let Some(name) = left.pop() {
         if name == "/" {
-            folder = top()?;
+            folder = root()?;
             continue;
         }
         if name == ".." {
             folder = enter(&folder, &name)?;
             continue;
         }
-        let about = match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(about) => Some(about),
+        let stat = match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Some(stat),
             Err(Errno::NOENT) => None,
             Err(error) => return Err(io::Error::from(error).into()),
         };
-        let step = Step { folder: &folder, name: &name, about };
-        meets(&step)?;
+        let step = Step { folder: &folder, name: &name, stat };
+        visit(&step)?;
         match step.kind() {
             None => return Err(io::Error::from(Errno::NOENT).into()),
             Some(FileType::Symlink) if links == MAX_LINKS => return Err(io::Error::from(Errno::LOOP).into()),
@@ -94,11 +95,11 @@ pub(super) fn walk(
     Ok(folder)
 }
 
-fn enter(folder: &File, name: &OsStr) -> Result<File, Unopened> {
+fn enter(folder: &File, name: &OsStr) -> Result<File, OpenError> {
     Ok(openat(folder, name, ANY | OFlags::NOFOLLOW, Mode::empty()).map(File::from).map_err(io::Error::from)?)
 }
 
-/// The names of a path, the last one first.
+/// Lists the names of a path, last first.
 fn reversed(path: &Path) -> Vec<OsString> {
     let names = path.components().filter(|part| *part != Component::CurDir);
     let mut names: Vec<_> = names.map(|part| part.as_os_str().to_owned()).collect();

@@ -13,15 +13,15 @@ use crate::audit::Audit;
 use crate::delegate::Delegate;
 use crate::error::Error;
 use crate::hook::Hook;
-use crate::keyvalue::KeyValue;
 use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::{Hooks, Interpreters, Listener, Memory, Pipeline, Scheduler, Scripted, Surroundings, builtin};
 use crate::policy::{self, Allowed, Approval, Approver, Policy, Secrets};
-use crate::results::Results;
 use crate::sandbox::compiler::Compiler;
 use crate::sandbox::{Certificates, HttpClient, Sandbox};
 use crate::source;
+use crate::store::keyvalue::KeyValue;
+use crate::store::results::Results;
 use crate::tool::{Access, Body, Builtin, LimitRequest, Limits, ScriptedHook, Tool};
 
 use super::Runtime;

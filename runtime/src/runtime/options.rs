@@ -12,14 +12,14 @@ use crate::audit::Audit;
 use crate::delegate::Delegate;
 use crate::error::Error;
 use crate::hook::Hook;
-use crate::keyvalue::KeyValue;
 use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::Scheduler;
 use crate::policy::{Approval, Approver, Policy, Secrets};
-use crate::results::Results;
 use crate::sandbox;
 use crate::sandbox::compiler::Compiler;
+use crate::store::keyvalue::KeyValue;
+use crate::store::results::Results;
 use crate::tool::{Access, LimitRequest, Limits};
 
 use super::builder::Builder;
@@ -127,7 +127,7 @@ impl Builder {
 
     /// Prevents tools from writing, replacing or moving a file or folder inside their grants, such as settings that later
     /// sessions read. Sources and their programs are protected by default, and so are the names listed by
-    /// [`settled_by`](crate::policy::settled_by).
+    /// [`controlled_by`](crate::policy::controlled_by).
     #[must_use]
     pub fn protect(mut self, path: impl Into<PathBuf>) -> Self {
         self.protected.push(path.into());

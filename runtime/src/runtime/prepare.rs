@@ -7,13 +7,12 @@ use std::sync::Arc;
 use crate::audit::Redactions;
 use crate::call::{Behavior, Decision, Reason};
 use crate::error::Error;
-use crate::keyvalue::KeyValue;
 use crate::pipeline::{Programs, Ready};
 use crate::policy::{Allowed, Folder, Grant, Location, Mounts, Protected, Rule};
 use crate::registry::Registry;
-use crate::results::Results;
 use crate::schema::ToolValidator;
 use crate::source::{self, Diagnostic, Severity};
+use crate::store::results::Results;
 use crate::tool::{Access, Body, Enablement, FileRequest, Tool, Trust, Unusable, Visibility};
 
 use super::builder::Builder;
@@ -143,7 +142,7 @@ impl Builder {
             let message = format!("`{rule}` matches no loaded tool{hint}");
             Diagnostic { severity: Severity::Warning, path: PathBuf::from("rules"), place: None, message }
         };
-        Ok(rules.about_none(tools).map(warning).collect())
+        Ok(rules.without_tool(tools).map(warning).collect())
     }
 
     /// Compiles the schemas and masks of a tool.

@@ -2,7 +2,7 @@
 //! with the folder's own key, over its name and every byte; any other file (damaged, foreign, or of another engine) is
 //! ignored and replaced.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use wasmparser::Parser;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Module};
 
-use crate::owner_only;
+use crate::store::owner_only::{self, SharedAccess};
 
 const KEY_FILE: &str = "key";
 /// Version that compiled: another version may compile a program in another way.
@@ -110,25 +110,24 @@ fn name(engine: &Engine, digest: &str, form: Form) -> String {
 
 /// Returns the folder's key, generated at first use. A folder or key that others can write is not trusted.
 fn key(folder: &Path) -> io::Result<[u8; blake3::KEY_LEN]> {
-    owner_only::make_folder(folder)?;
-    owner_only::refuse_shared(folder)?;
+    owner_only::create_folder(folder)?;
     let path = folder.join(KEY_FILE);
     if !path.exists() {
         let mut fresh = [0; blake3::KEY_LEN];
         getrandom::fill(&mut fresh).map_err(io::Error::other)?;
-        let mut file = owner_only::unfinished(folder)?;
+        let mut file = owner_only::temporary(folder)?;
         file.write_all(&fresh)?;
         // If another process was faster, its key is the folder's key.
         let _ = file.persist_noclobber(&path);
     }
-    owner_only::refuse_shared(&path)?;
+    let mut file = owner_only::open(&path, SharedAccess::Read)?.ok_or(io::ErrorKind::NotFound)?;
     let mut key = [0; blake3::KEY_LEN];
-    File::open(&path)?.read_exact(&mut key)?;
+    file.read_exact(&mut key)?;
     Ok(key)
 }
 
 fn write_whole(folder: &Path, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-    let mut file = owner_only::unfinished(folder)?;
+    let mut file = owner_only::temporary(folder)?;
     for part in parts {
         file.write_all(part)?;
     }

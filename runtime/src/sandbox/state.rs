@@ -10,7 +10,7 @@ use wasmtime_wasi::{FsPerms, WasiCtx};
 use wasmtime_wasi_http::WasiHttpCtx;
 
 use crate::error::{Outcome, ToolError};
-use crate::policy::Prospect;
+use crate::policy::FlagHints;
 use crate::tool::{Access, Limits};
 
 use super::causes::DeadlinePassed;
@@ -97,7 +97,7 @@ impl StoreConfig {
         Self {
             ctx: ctx.build(),
             files: FileState::new(limits, usage, budget, PathGuard::default()),
-            http: HttpAccess::Closed(Prospect::NONE),
+            http: HttpAccess::Closed(FlagHints::NONE),
             extras: WasiExtras::default(),
             log: None,
             services: None,
@@ -175,7 +175,7 @@ fn context(input: &GuestInput<'_>, streams: &Streams) -> Result<WasiCtx, ToolErr
 fn http_access(input: &GuestInput<'_>, usage: &Arc<Usage>, client: &Arc<HttpClient>) -> HttpAccess {
     let network = input.grant.network();
     if network.is_empty() {
-        return HttpAccess::Closed(network.prospect());
+        return HttpAccess::Closed(network.hints());
     }
     HttpAccess::Open(Arc::new(HttpEgress {
         client: client.clone(),

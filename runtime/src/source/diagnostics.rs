@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::error::Error;
+use crate::error::{Error, Severity};
 use crate::tool::{Place, ScriptedHook, Tool, Unusable};
 
 use super::markdown::ToolsPolicy;
@@ -34,16 +34,6 @@ impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
-}
-
-/// Severity of a problem.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// The source does not load.
-    Error,
-    /// The source loads.
-    Warning,
 }
 
 /// Content of a source: tools, hooks, policies and problems, in the order of the source.

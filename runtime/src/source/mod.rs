@@ -32,8 +32,9 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use crate::tool::{Format, ScriptedHook, Tool};
 
+pub use crate::error::Severity;
 pub use check::check;
-pub use diagnostics::{Diagnostic, Severity};
+pub use diagnostics::Diagnostic;
 use diagnostics::{Parsed, Scope, ScopedDiagnostic};
 pub(crate) use folder::is_listed;
 pub(crate) use imports::check_nesting;

@@ -45,6 +45,7 @@ pub use interface::{
     Persistence, Rendering, ResultRules, Risk, Safety, Schemas, SiblingFailure, Validation, Visibility,
 };
 pub use limits::{LimitRequest, Limits};
+pub use mask::mask_arguments;
 pub use resource::{Comparison, Operand, Resource, Use, ValueRule};
 pub use rich::{Rich, Says};
 pub use script::{Place, Script};
@@ -52,7 +53,6 @@ pub use secret::{
     Placement, PlacementError, SECRET_PLACEHOLDER, SecretHost, SecretHostError, SecretHostErrorReason, SecretRequest,
     is_secret_name,
 };
-pub use mask::mask_arguments;
 pub use text::{Grammar, Syntax, TextInput};
 
 /// Tool: description for the model, program, requested capabilities and origin.

@@ -1,4 +1,4 @@
-//! `toolcrib audit show`: the calls that were signed for, as a table or as the lines themselves.
+//! `toolcrib audit show`: prints logged calls as a table or as the lines of the log.
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use toolcrib::Outcome;
-use toolcrib::audit::{self, Day, LogEntry, NoDay};
+use toolcrib::audit::{self, Day, InvalidDay, LogEntry};
 use toolcrib::policy::Pattern;
 
 use crate::options::AuditLog;
@@ -19,27 +19,27 @@ Examples:
   toolcrib audit show --outcome denied
   toolcrib audit show --day 2026-03-01 --json | jq -s 'map(.cpuMs) | add'
 
-Days are those of UTC. With --json each line is a record as it stands in the log. This shows what is
-written there: whether anybody changed it, `toolcrib audit verify` tells.";
+Days are in UTC. With --json, each line is a record as written in the log. This command does not check
+the log for changes; `toolcrib audit verify` does.";
 const HEADINGS: [&str; 6] = ["TIME (UTC)", "TOOL", "OUTCOME", "MS", "GRANTED", "DENIED"];
 
-/// Show the calls that were signed for, oldest first.
+/// Show logged calls, oldest first.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Only calls of these tools: `*` stands for any characters, `?` for one
+    /// Only calls of matching tools: `*` matches any characters, `?` matches one
     #[arg(long, value_name = "GLOB")]
     tool: Option<Pattern>,
-    /// Only calls that ended so
+    /// Only calls with this outcome
     #[arg(long, value_name = "NAME", value_parser = outcome())]
     outcome: Option<Outcome>,
-    /// Only calls of this day: `YYYY-MM-DD`, `today` or `yesterday`
+    /// Only calls on this UTC day: `YYYY-MM-DD`, `today` or `yesterday`
     #[arg(long, value_name = "DAY", value_parser = day)]
     day: Option<Day>,
-    /// Only the latest N of them
+    /// Only the latest N calls
     #[arg(long, value_name = "N")]
     last: Option<usize>,
-    /// Print the records themselves, one line of JSON each
+    /// Print the records, one line of JSON per call
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -49,17 +49,17 @@ pub(super) struct Args {
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let records = audit::records(args.log.folder()?)?;
     let records = args.day.into_iter().fold(records, audit::LogRecords::of);
-    let wanted = records.filter(|entry| entry.as_ref().map_or(true, |entry| args.wants(entry)));
+    let selected = records.filter(|entry| entry.as_ref().map_or(true, |entry| args.selects(entry)));
     if args.json && args.last.is_none() {
-        for entry in wanted {
+        for entry in selected {
             render::print_json(&entry?.text)?;
         }
         return Ok(ExitCode::SUCCESS);
     }
     let mut latest = VecDeque::new();
-    for entry in wanted {
+    for entry in selected {
         latest.push_back(entry?);
-        if args.last.is_some_and(|most| latest.len() > most) {
+        if args.last.is_some_and(|limit| latest.len() > limit) {
             latest.pop_front();
         }
     }
@@ -72,8 +72,8 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 impl Args {
-    fn wants(&self, entry: &LogEntry) -> bool {
-        self.tool.as_ref().is_none_or(|pattern| pattern.is_about_tool(&entry.tool))
+    fn selects(&self, entry: &LogEntry) -> bool {
+        self.tool.as_ref().is_none_or(|pattern| pattern.matches_tool(&entry.tool))
             && self.outcome.is_none_or(|outcome| entry.outcome == outcome.as_str())
     }
 }
@@ -104,6 +104,6 @@ fn day(text: &str) -> Result<Day, String> {
     match text {
         "today" => Ok(today),
         "yesterday" => Ok(today.before().unwrap_or(today)),
-        _ => text.parse().map_err(|wrong: NoDay| format!("{wrong}, nor `today` or `yesterday`")),
+        _ => text.parse().map_err(|error: InvalidDay| format!("{error}, nor `today` or `yesterday`")),
     }
 }

@@ -1,4 +1,4 @@
-//! `toolcrib audit verify`: whether the log is still what was written.
+//! `toolcrib audit verify`: checks the chain of the audit log and reports every problem.
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -12,29 +12,29 @@ use crate::render;
 const EXAMPLES: &str = "\
 Examples:
   toolcrib audit verify
-  toolcrib audit verify --json | jq -r .head     the chain after the last record: note it elsewhere
-  toolcrib audit verify --head 5213e498…810e     and later give what you noted
+  toolcrib audit verify --json | jq -r .head     the chain value of the last record: note it elsewhere
+  toolcrib audit verify --head 5213e498…810e     and later check for the value that you noted
 
-Every record carries a chain value that follows from itself and from all records before it, so a
-line that was changed, removed, added or moved is found. Whoever may write the folder can also write
-a new log, chain and all: that is found where a value of the old one was noted and is given here.
+Every record has a chain value, computed from the record and all records before it, so a line that was
+changed, removed, added or moved is detected. Anyone who can write the folder can also write a whole
+new log with a valid chain. To detect that, note a chain value elsewhere and pass it with --head.
 
-Each problem is one line on standard output. A warning is something that the chain says nothing
-about: records from before there was one, or half a line of a program that was killed.
+Each problem is one line on standard output. A warning is something that the chain does not cover:
+records without a chain value, or an incomplete line of a program that was killed.
 
-Exit status: 0 sound, 1 with errors, or with warnings under --strict.";
+Exit status: 0 no problems, 1 errors, or warnings with --strict.";
 
-/// Verify that nobody changed the log.
+/// Verify that the log was not changed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// A chain value that was noted earlier and must occur; may be repeated
+    /// A chain value that was noted earlier and must be in the log; may be repeated
     #[arg(long, value_name = "CHAIN")]
     head: Vec<Chain>,
-    /// Fail on warnings too
+    /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
-    /// Print one object: what the log holds, and every problem
+    /// Print one JSON object: a summary of the log, and every problem
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let mut verification = args.head.iter().fold(audit::verify(args.log.folder()?)?, |log, head| log.noted(*head));
+    let mut verification = args.head.iter().fold(audit::verify(args.log.folder()?)?, |log, head| log.expect(*head));
     let (mut sound, mut problems) = (true, Vec::new());
     for problem in &mut verification {
         let problem = problem?;
@@ -57,7 +57,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         print_json(sound, summary, &problems)?;
     } else {
-        render::print(&words(summary))?;
+        render::print(&describe(summary))?;
     }
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -67,21 +67,21 @@ fn line(problem: &LogProblem) -> String {
         Severity::Error => ("error:", render::Tone::Bad),
         Severity::Warning => ("warning:", render::Tone::Doubtful),
     };
-    let place = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
-    let said = format!("{}{place}: {}", render::from_here(&problem.file).display(), problem.found);
-    format!("{} {}", render::paint(tone, severity, io::stdout().is_terminal()), render::one_line(&said))
+    let position = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
+    let text = format!("{}{position}: {}", render::from_here(&problem.file).display(), problem.kind);
+    format!("{} {}", render::paint(tone, severity, io::stdout().is_terminal()), render::one_line(&text))
 }
 
-fn words(summary: Summary) -> String {
-    let Summary { files, records, first, last, head } = summary;
-    let mut words = format!("{}, {}", number(files as u64, "file"), number(records, "record"));
+fn describe(summary: Summary) -> String {
+    let Summary { files, records, first, last, head, .. } = summary;
+    let mut text = format!("{}, {}", number(files as u64, "file"), number(records, "record"));
     if let (Some(first), Some(last), Some(head)) = (first, last, head) {
-        words += &format!(", seq {first} to {last}, head {head}");
+        text += &format!(", seq {first} to {last}, head {head}");
         if first > 1 {
-            words += &format!("\nthe log begins with record {first}: what came before it is not in this folder");
+            text += &format!("\nthe log starts with record {first}; earlier records are not in this folder");
         }
     }
-    words
+    text
 }
 
 fn print_json(sound: bool, summary: Summary, problems: &[LogProblem]) -> anyhow::Result<()> {
@@ -90,15 +90,15 @@ fn print_json(sound: bool, summary: Summary, problems: &[LogProblem]) -> anyhow:
         sound: bool,
         #[serde(flatten)]
         summary: Summary,
-        problems: Vec<Told<'a>>,
+        problems: Vec<Described<'a>>,
     }
     #[derive(Serialize)]
-    struct Told<'a> {
+    struct Described<'a> {
         #[serde(flatten)]
         problem: &'a LogProblem,
         message: String,
     }
-    let problems = problems.iter().map(|problem| Told { problem, message: problem.found.to_string() }).collect();
+    let problems = problems.iter().map(|problem| Described { problem, message: problem.kind.to_string() }).collect();
     render::print_json(&serde_json::to_string(&Report { sound, summary, problems })?)
 }
 

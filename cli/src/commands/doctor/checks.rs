@@ -11,7 +11,7 @@ use toolcrib::source::{self, Severity};
 use crate::config::{Config, DEFAULT_FILE};
 use crate::options::{SECRETS, Sources};
 use crate::rust::{self, TARGET};
-use crate::secrets::{Lock, PASSPHRASE, Vault};
+use crate::secrets::{PASSPHRASE, Protection, Vault};
 
 use super::{Finding, Status};
 
@@ -140,15 +140,15 @@ fn agreed(approvals: &Approvals) -> Finding {
 /// Where secrets are kept, and whether they can be opened; no value leaves its store for this.
 fn secrets(vault: &Vault) -> Finding {
     const CHECK: &str = "secrets";
-    let shown = vault.file().display();
-    let keyring = match vault.keyring() {
+    let shown = vault.path().display();
+    let keyring = match vault.probe_keyring() {
         Ok(()) => "the system's keyring answers".to_owned(),
-        Err(why) => format!("no keyring: {why}"),
+        Err(error) => format!("no keyring: {}", error.reason()),
     };
-    let file = match vault.lock() {
-        Ok(Lock::Absent) => format!("{shown} is made when it is needed"),
-        Ok(Lock::KeyFile) => format!("{shown} is locked by the key beside it"),
-        Ok(Lock::Passphrase) => format!("{shown} is locked with a passphrase"),
+    let file = match vault.protection() {
+        Ok(Protection::Missing) => format!("{shown} is made when it is needed"),
+        Ok(Protection::KeyFile) => format!("{shown} is locked by the key beside it"),
+        Ok(Protection::Passphrase) => format!("{shown} is locked with a passphrase"),
         Err(error) => {
             let cure = "no call gets a secret of it: mend it, or keep secrets elsewhere with `--secrets-file FILE`";
             return Finding::wrong(CHECK, Status::Fail, format!("{error:#}"), cure);

@@ -1,6 +1,6 @@
-//! Rules over a program that a script runs. What the program gets is its standard input and its arguments, where a model's
-//! call has one JSON object: the members of that input are the arguments that rules know, and `argv` stands for what is
-//! given as arguments. A rule over anything else cannot judge them, and so lets nothing pass.
+//! Rules for programs that a script runs. A program gets standard input and arguments instead of one JSON object: rules
+//! see the members of its JSON input by name, and its arguments as `argv`. A rule for any other argument cannot be
+//! evaluated, so the program does not run.
 
 use std::sync::Arc;
 
@@ -12,28 +12,28 @@ use crate::tool::Tool;
 
 use super::{Behavior, Rule, Rules};
 
-/// The name under which rules and hooks see the arguments of a program.
+/// Name of the program's arguments in rules and hooks.
 const ARGV: &str = "argv";
 
-/// Returns true where a rule means the arguments of a program, or one of them, by this name.
+/// Returns `true` if the name of an argument in a rule refers to the arguments of a program, or to one of them.
 pub(super) fn is_argv(name: &str) -> bool {
     let name = name.strip_prefix('/').unwrap_or(name);
     name.split('/').next() == Some(ARGV)
 }
 
-/// What a script gives to a program, as rules and hooks see it.
+/// Input of a program, as rules and hooks see it.
 #[derive(Debug)]
 pub(crate) struct Command {
-    /// The members of its standard input, where that is a JSON object, and `argv`.
+    /// The members of its standard input, if that is a JSON object, and `argv`.
     pub(crate) arguments: Arc<Value>,
-    /// True where it may be given what stands in none of these members.
+    /// `true` if the program may get input that is in none of these members.
     pub(crate) is_opaque: bool,
-    /// The bytes that were given.
+    /// Total bytes of the input.
     pub(crate) size: usize,
 }
 
 impl Command {
-    /// Reads what a program is given. `argv` has each argument, and then all of them with a space between.
+    /// Converts the input of a program. `argv` has each argument, then all of them joined with spaces.
     pub(crate) fn new(stdin: &str, argv: &[String]) -> Self {
         let input = schema::parse(stdin).ok().and_then(|input| match input {
             Value::Object(members) => Some(members),
@@ -44,7 +44,7 @@ impl Command {
         if !argv.is_empty() {
             let mut all: Vec<Value> = argv.iter().map(|one| Value::from(one.as_str())).collect();
             all.extend((argv.len() > 1).then(|| Value::from(argv.join(" "))));
-            // A member of the input that is named so as well hides none of them.
+            // A member of the input with the same name is appended.
             all.extend(arguments.remove(ARGV));
             arguments.insert(ARGV.to_owned(), Value::Array(all));
         }
@@ -53,43 +53,44 @@ impl Command {
     }
 }
 
-/// What rules say of a command.
+/// Decision of the rules about a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sentence {
-    /// None denies it or asks about it.
-    Pass,
-    /// One denies it.
-    Denied,
-    /// One asks about it.
-    Asked,
-    /// One denies or asks by arguments that it cannot see.
-    Unseen,
+pub(crate) enum CommandDecision {
+    /// No deny or ask rule applies.
+    Allow,
+    /// A deny rule applies.
+    Deny,
+    /// An ask rule applies.
+    Ask,
+    /// A deny or ask rule depends on arguments that are not visible.
+    Undecidable,
 }
 
 impl Rules {
-    /// Judges a command of a tool's program.
-    pub(crate) fn judge_command(&self, tool: &Tool, grant: &Grant, command: &Command) -> Sentence {
-        let fits = |rule: &Arc<Rule>| rule.fits(grant.root(), tool.parameters.as_ref(), &command.arguments);
-        // What a rule says of `argv` it can judge: where that does not fit, the rule is not about this command.
-        let misses = |rule: &Arc<Rule>| {
+    /// Decides about a run of a tool's program.
+    pub(crate) fn decide_command(&self, tool: &Tool, grant: &Grant, command: &Command) -> CommandDecision {
+        let applies =
+            |rule: &Arc<Rule>| rule.matches_arguments(grant.root(), tool.parameters.as_ref(), &command.arguments);
+        // The `argv` of a rule is visible: if it does not match, the rule does not apply.
+        let may_apply = |rule: &Arc<Rule>| {
             command.is_opaque
-                && rule.names_beside_argv()
-                && rule.fits_where(is_argv, grant.root(), None, &command.arguments)
+                && rule.names_other_than_argv()
+                && rule.matches_selected(is_argv, grant.root(), None, &command.arguments)
         };
-        // An allowance by the input alone knows nothing of arguments beside it.
-        let certain = |rule: &&Arc<Rule>| !command.is_opaque || !rule.names_beside_argv() || rule.names_argv();
-        if self.over(Behavior::Deny, tool).any(fits) {
-            Sentence::Denied
-        } else if self.over(Behavior::Deny, tool).any(misses) {
-            Sentence::Unseen
-        } else if self.over(Behavior::Allow, tool).filter(certain).any(fits) {
-            Sentence::Pass
-        } else if self.over(Behavior::Ask, tool).any(fits) {
-            Sentence::Asked
-        } else if self.over(Behavior::Ask, tool).any(misses) {
-            Sentence::Unseen
+        // An allow rule for members of the input does not cover arguments of the program.
+        let certain = |rule: &&Arc<Rule>| !command.is_opaque || !rule.names_other_than_argv() || rule.names_argv();
+        if self.for_tool(Behavior::Deny, tool).any(applies) {
+            CommandDecision::Deny
+        } else if self.for_tool(Behavior::Deny, tool).any(may_apply) {
+            CommandDecision::Undecidable
+        } else if self.for_tool(Behavior::Allow, tool).filter(certain).any(applies) {
+            CommandDecision::Allow
+        } else if self.for_tool(Behavior::Ask, tool).any(applies) {
+            CommandDecision::Ask
+        } else if self.for_tool(Behavior::Ask, tool).any(may_apply) {
+            CommandDecision::Undecidable
         } else {
-            Sentence::Pass
+            CommandDecision::Allow
         }
     }
 }
@@ -99,7 +100,7 @@ impl Rule {
         self.pattern.arguments.iter().any(|(name, _)| is_argv(name))
     }
 
-    fn names_beside_argv(&self) -> bool {
+    fn names_other_than_argv(&self) -> bool {
         self.pattern.arguments.iter().any(|(name, _)| !is_argv(name))
     }
 }
@@ -114,18 +115,18 @@ mod tests {
     use crate::policy::Allowed;
     use crate::tool::tests::plain;
 
-    fn sentence(rules: &[(Behavior, &str)], stdin: &str, argv: &[&str]) -> Sentence {
+    fn decision(rules: &[(Behavior, &str)], stdin: &str, argv: &[&str]) -> CommandDecision {
         let tool = plain("rm");
         let grant = Grant::new(&tool, &Allowed::default(), &HashMap::new()).unwrap();
         let mut all = Rules::default();
         rules.iter().for_each(|(behavior, text)| all.add(Rule::new(*behavior, text.parse().unwrap(), "test")));
         let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
-        all.judge_command(&tool, &grant, &Command::new(stdin, &argv))
+        all.decide_command(&tool, &grant, &Command::new(stdin, &argv))
     }
 
-    /// Returns true where a command is let pass by one rule.
+    /// Returns `true` if one rule lets a program run.
     fn passes(behavior: Behavior, rule: &str, stdin: &str, argv: &[&str]) -> bool {
-        sentence(&[(behavior, rule)], stdin, argv) == Sentence::Pass
+        decision(&[(behavior, rule)], stdin, argv) == CommandDecision::Allow
     }
 
     #[test]
@@ -176,18 +177,22 @@ mod tests {
     #[test]
     fn an_allowance_answers_a_question_only_where_it_sees_the_argv() {
         let ask = (Behavior::Ask, "rm");
-        for (allow, sentenced) in [
-            ("rm", Sentence::Pass),
-            ("rm(argv=-v)", Sentence::Pass),
-            ("rm(path=out/*, argv=-v)", Sentence::Pass),
-            ("rm(path=out/*)", Sentence::Asked),
-            ("rm(argv=-q)", Sentence::Asked),
+        for (allow, expected) in [
+            ("rm", CommandDecision::Allow),
+            ("rm(argv=-v)", CommandDecision::Allow),
+            ("rm(path=out/*, argv=-v)", CommandDecision::Allow),
+            ("rm(path=out/*)", CommandDecision::Ask),
+            ("rm(argv=-q)", CommandDecision::Ask),
         ] {
             let rules = [ask, (Behavior::Allow, allow)];
-            assert_eq!(sentence(&rules, r#"{"path":"out/a"}"#, &["-v"]), sentenced, "{allow}");
+            assert_eq!(decision(&rules, r#"{"path":"out/a"}"#, &["-v"]), expected, "{allow}");
         }
         let rules = [(Behavior::Deny, "rm(path=secrets/*)"), (Behavior::Allow, "rm(argv=-v)")];
-        assert_eq!(sentence(&rules, "", &["-v"]), Sentence::Unseen, "no allowance stands against a denial");
+        assert_eq!(
+            decision(&rules, "", &["-v"]),
+            CommandDecision::Undecidable,
+            "an allow rule does not override a deny rule"
+        );
     }
 
     #[test]

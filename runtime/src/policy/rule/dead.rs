@@ -1,5 +1,6 @@
-//! Rules and conditions that can never match: a misspelt name of a tool or of an argument, or a value that no argument
-//! takes. Such a rule is a silent yes, and so it is found before anything runs. Where a schema is open nothing is claimed.
+//! Detection of rules and conditions that can never match: a misspelled name of a tool or an argument, or a value that
+//! no argument accepts. Such a deny or ask rule would have no effect, so it is reported before anything runs. Nothing
+//! is reported for open schemas.
 
 use std::sync::Arc;
 
@@ -11,18 +12,18 @@ use crate::tool::{Body, Glob, HookPoint, Tool, When};
 
 use super::{Rule, Rules, is_argv, matches};
 
-/// The most characters of a name or pattern that a message tells.
-const MAX_SHOWN: usize = 80;
-/// The most arguments of a tool that a message names.
-const MAX_NAMES: usize = 10;
-/// The least that a pattern has to begin with to be held against the names of tools.
-const MIN_BEGINNING: usize = 2;
+/// Maximum characters of a name or pattern in a message.
+const MAX_QUOTED_CHARS: usize = 80;
+/// Maximum number of arguments that a message lists.
+const MAX_LISTED_NAMES: usize = 10;
+/// Minimum length of the literal prefix of a pattern for suggestions.
+const MIN_PREFIX_LEN: usize = 2;
 
-/// One condition over an argument: patterns of which one has to match.
+/// A condition on an argument: one of its patterns must match.
 struct Condition<'a> {
     argument: &'a str,
     globs: &'a [Glob],
-    /// The name of the first granted folder, by which a path may also be written.
+    /// Name of the first granted folder, which a path may start with.
     root: Option<&'a str>,
 }
 
@@ -38,40 +39,40 @@ impl ValuePredicate for Condition<'_> {
 }
 
 impl Rules {
-    /// The rules whose name of a tool matches none of these, each with the name that may have been meant.
-    pub(crate) fn about_none<'a>(&'a self, tools: &'a [Tool]) -> impl Iterator<Item = (&'a Rule, Option<&'a str>)> {
-        let none = |rule: &&Arc<Rule>| !tools.iter().any(|tool| rule.is_over(tool));
+    /// Finds the rules that match none of the tools, each with a suggested name.
+    pub(crate) fn without_tool<'a>(&'a self, tools: &'a [Tool]) -> impl Iterator<Item = (&'a Rule, Option<&'a str>)> {
+        let none = |rule: &&Arc<Rule>| !tools.iter().any(|tool| rule.matches_tool(tool));
         let all = move || tools.iter().map(|tool| tool.name.as_str());
         self.0.iter().filter(none).map(move |rule| {
-            // Of a pattern, what stands before its first wildcard is held against the beginnings of the names.
+            // The prefix of a pattern before its first wildcard is compared with the prefixes of the names.
             let written = rule.pattern.tool.as_str();
-            let begins = written.split(['*', '?']).next().unwrap_or_default();
-            let meant = match begins == written {
+            let prefix = written.split(['*', '?']).next().unwrap_or_default();
+            let suggestion = match prefix == written {
                 true => nearest(written, all()),
-                false if begins.len() < MIN_BEGINNING => None,
+                false if prefix.len() < MIN_PREFIX_LEN => None,
                 false => {
-                    let beginning = |name: &'a str| name.get(..begins.len()).map(|cut| (cut, name));
-                    let near = nearest(begins, all().filter_map(beginning).map(|(cut, _)| cut));
+                    let same_length = |name: &'a str| name.get(..prefix.len()).map(|cut| (cut, name));
+                    let near = nearest(prefix, all().filter_map(same_length).map(|(cut, _)| cut));
                     near.and_then(|near| all().find(|name| name.starts_with(near)))
                 }
             };
-            (rule.as_ref(), meant)
+            (rule.as_ref(), suggestion)
         })
     }
 
-    /// The first rule that matches tools by their names and yet no call of any, and why. Each tool comes with the name of
-    /// its first granted folder, where it has one.
+    /// Finds the first rule that matches tools by their names but no call of any of them, with the reason. Each tool
+    /// comes with the name of its first granted folder, if it has one.
     pub(crate) fn dead<'a>(&'a self, tools: &[(&Tool, Option<&str>)]) -> Option<(&'a Rule, String)> {
         self.0.iter().filter(|rule| !rule.pattern.arguments.is_empty()).find_map(|rule| {
-            let about = tools.iter().filter(|(tool, _)| rule.is_over(tool));
+            let about = tools.iter().filter(|(tool, _)| rule.matches_tool(tool));
             let conditions = rule.pattern.arguments.iter().map(|(name, globs)| (name.as_str(), globs.as_slice()));
             Some((rule.as_ref(), never(about.copied(), conditions)?))
         })
     }
 }
 
-/// Why the patterns of a hook's `when.args` match no call of any tool that its `when.tool` matches. A hook for every tool is
-/// let pass: which tools there will be is not for its file to say.
+/// Explains why the patterns of a hook's `when.args` match no call of the tools that its `when.tool` matches; `None` if
+/// they may match. A hook for every tool is not checked, because its file does not determine the tools.
 pub(crate) fn dead_condition(event: &HookPoint, when: &When, tools: &[Tool]) -> Option<String> {
     if when.tools.is_empty() || when.arguments.is_empty() || !matches!(event, HookPoint::ToolPre | HookPoint::ToolPost)
     {
@@ -82,7 +83,7 @@ pub(crate) fn dead_condition(event: &HookPoint, when: &When, tools: &[Tool]) -> 
     never(about.map(|tool| (tool, None)), conditions)
 }
 
-/// Why no call of any of these tools meets all conditions, where that is proven; of no tools nothing is.
+/// Explains why no call of these tools meets all conditions; `None` if that is not certain or there are no tools.
 fn never<'a>(
     tools: impl Iterator<Item = (&'a Tool, Option<&'a str>)>,
     conditions: impl Iterator<Item = (&'a str, &'a [Glob])> + Clone,
@@ -90,33 +91,33 @@ fn never<'a>(
     let (mut first, mut count) = (None, 0_usize);
     for (tool, root) in tools {
         if tool.unusable.is_some() {
-            // Of what it takes nothing is known for certain.
+            // Its arguments are unknown.
             return None;
         }
         count += 1;
-        // What a script gives to a program as arguments is none of its schema.
-        let judged = conditions
+        // The arguments of a program are not part of its schema.
+        let checked = conditions
             .clone()
             .filter(|(argument, _)| !(is_argv(argument) && matches!(tool.body, Body::Command { .. })))
             .map(|(argument, globs)| Condition { argument, globs, root });
         let broken = |condition: Condition<'a>| {
-            let why = find_mismatch(tool, condition.argument, &condition)?;
-            Some((condition, why))
+            let reason = find_mismatch(tool, condition.argument, &condition)?;
+            Some((condition, reason))
         };
-        let (condition, why) = judged.filter_map(broken).next()?;
-        let near = nearness(&condition, &why);
-        // Of several tools the one is told of which it is clear what was meant.
+        let (condition, reason) = checked.filter_map(broken).next()?;
+        let near = suggestion(&condition, &reason);
+        // Of several tools, the message names one with a suggestion.
         if first.as_ref().is_none_or(|(_, _, _, known)| near.is_some() && Option::is_none(known)) {
-            first = Some((tool, condition, why, near));
+            first = Some((tool, condition, reason, near));
         }
     }
-    let (tool, Condition { argument, globs, .. }, why, near) = first?;
+    let (tool, Condition { argument, globs, .. }, reason, near) = first?;
     let others = match count {
         1 => String::new(),
         count => format!(", nor has any other of the {count} tools that it matches"),
     };
-    let known = || match &why {
-        Mismatch::Name(known) if count == 1 && (1..=MAX_NAMES).contains(&known.len()) => {
+    let known = || match &reason {
+        Mismatch::Name(known) if count == 1 && (1..=MAX_LISTED_NAMES).contains(&known.len()) => {
             let known: Vec<_> = known.iter().map(|name| format!("`{}`", clip(name))).collect();
             format!("; it has {}", known.join(", "))
         }
@@ -124,7 +125,7 @@ fn never<'a>(
     };
     let hint = near.map_or_else(known, |near| format!("; did you mean `{near}`?"));
     let (tool, argument) = (clip(&tool.name), clip(argument));
-    Some(match why {
+    Some(match reason {
         Mismatch::Name(_) => format!("it can never match: `{tool}` has no argument `{argument}`{others}{hint}"),
         Mismatch::Value => {
             let pattern = clip(globs.first().map_or("", Glob::as_str));
@@ -134,16 +135,16 @@ fn never<'a>(
     })
 }
 
-/// The name of an argument that may have been meant.
-fn nearness(condition: &Condition<'_>, why: &Mismatch) -> Option<String> {
-    let Mismatch::Name(known) = why else { return None };
+/// Suggests the name of a similar argument.
+fn suggestion(condition: &Condition<'_>, reason: &Mismatch) -> Option<String> {
+    let Mismatch::Name(known) = reason else { return None };
     let written = condition.argument.rsplit('/').next().unwrap_or_default();
     nearest(written, known.iter().map(String::as_str)).map(clip)
 }
 
-/// A name as far as a message tells it.
+/// Truncates a name for a message.
 fn clip(name: &str) -> String {
-    match name.char_indices().nth(MAX_SHOWN) {
+    match name.char_indices().nth(MAX_QUOTED_CHARS) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name.to_owned(),
     }
@@ -218,12 +219,12 @@ mod tests {
         {
             let mut rules = Rules::default();
             rules.add(Rule::new(Behavior::Ask, rule.parse().unwrap(), "test"));
-            let found: Vec<_> = rules.about_none(&tools).map(|(_, meant)| meant).collect();
+            let found: Vec<_> = rules.without_tool(&tools).map(|(_, meant)| meant).collect();
             assert_eq!(found, [meant], "{rule}");
         }
         let mut rules = Rules::default();
         rules.add(Rule::new(Behavior::Ask, "fs_*".parse().unwrap(), "test"));
-        assert_eq!(rules.about_none(&tools).count(), 0);
+        assert_eq!(rules.without_tool(&tools).count(), 0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::call::Denial;
-use crate::keyvalue::Store;
+use crate::store::keyvalue::Store;
 
 /// Host data for `wasi:config` and `wasi:keyvalue`. The default contains nothing and grants nothing.
 #[derive(Clone)]

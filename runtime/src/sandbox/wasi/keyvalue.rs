@@ -7,7 +7,7 @@ use wasmtime::component::types::{ComponentInstance, ComponentItem, Type};
 use wasmtime::component::{ComponentType, Lift, LinkerInstance, Lower, Resource, ResourceType};
 use wasmtime::{Engine, StoreContextMut};
 
-use crate::keyvalue::{Mark, Store};
+use crate::store::keyvalue::{Store, Version};
 
 use super::state::WasiStore;
 
@@ -56,7 +56,7 @@ struct Bucket(Store);
 struct Cas {
     store: Store,
     key: String,
-    seen: Mark,
+    seen: Version,
 }
 
 type Value = Option<Vec<u8>>;
@@ -167,7 +167,7 @@ fn add_atomics<T: WasiStore>(linker: &mut LinkerInstance<'_, T>, increment: Opti
             let value = access(values, move |values| values.get(&current_key)).await;
             Ok((match value {
                 Ok(value) => {
-                    let cas = Cas { store: values_of_cas, key, seen: Mark::of(value.as_deref()) };
+                    let cas = Cas { store: values_of_cas, key, seen: Version::of(value.as_deref()) };
                     Ok(store.data_mut().wasi().table.push(cas)?)
                 }
                 Err(fault) => Err(fault),
@@ -181,7 +181,7 @@ fn add_atomics<T: WasiStore>(linker: &mut LinkerInstance<'_, T>, increment: Opti
             let value = access(values, move |values| values.get(&key)).await;
             if let Ok(value) = &value {
                 // The guest can swap the value that it has read.
-                store.data_mut().wasi().table.get_mut(&cas)?.seen = Mark::of(value.as_deref());
+                store.data_mut().wasi().table.get_mut(&cas)?.seen = Version::of(value.as_deref());
             }
             Ok((value,))
         })

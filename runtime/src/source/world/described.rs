@@ -4,8 +4,8 @@
 use serde_json::{Map, Value};
 
 use crate::tool::{
-    Basis, Capabilities, Enablement, Fact, FactValue, Glob, Grammar, LimitRequest, Limits, Says, Syntax, TextInput, Tool,
-    Trust,
+    Basis, Capabilities, Enablement, Fact, FactValue, Glob, Grammar, LimitRequest, Limits, Says, Syntax, TextInput,
+    Tool, Trust,
 };
 
 use crate::source::agent_tool::take;

@@ -10,7 +10,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{ErrorCode, PathFlags};
 use wasmtime_wasi::p2::{FsError, FsResult};
 use wasmtime_wasi::runtime::spawn_blocking;
 
-use crate::policy::{is_link_out, would_settle_below};
+use crate::policy::{is_link_out, protects_names_below};
 use crate::tool::Access;
 
 use super::guard::PathGuard;
@@ -103,8 +103,8 @@ fn check_names(path: &str, change: &Change, guard: &PathGuard) -> Result<(), Err
     let depth = Path::new(path).components().count().saturating_sub(1);
     let leads_out = matches!(change, Change::Link(target) if is_link_out(Path::new(target), depth));
     let becomes_protected = match change {
-        Change::Link(_) => would_settle_below(Path::new(path)),
-        Change::Move(_, to) => would_settle_below(Path::new(to)),
+        Change::Link(_) => protects_names_below(Path::new(path)),
+        Change::Move(_, to) => protects_names_below(Path::new(to)),
         _ => false,
     };
     let to = match change {
@@ -143,14 +143,14 @@ mod system {
     use crate::sandbox::wasi::files::entry::FolderEntry;
     use crate::sandbox::wasi::files::moved;
 
-    use super::{Change, ErrorCode, File, OpenError, PathGuard, would_settle_below};
+    use super::{Change, ErrorCode, File, OpenError, PathGuard, protects_names_below};
 
     /// Performs a change. Changes that place a link or a folder hold a lock from the check on.
     pub(super) fn apply(folder: &File, path: &str, change: &Change, guard: &PathGuard) -> Result<(), OpenError> {
         let makes_folder = matches!(change, Change::MakeFolder);
         let _turn = match change {
             Change::RemoveFile | Change::RemoveFolder => None,
-            _ => Some(moving(guard.end()).ok_or(ErrorCode::Busy)?),
+            _ => Some(lock_moves(guard.end()).ok_or(ErrorCode::Busy)?),
         };
         let entry = match FolderEntry::resolve(folder, path) {
             // `.` and `..` exist.
@@ -202,7 +202,7 @@ mod system {
 
     /// Refuses a link or a moved folder if its new name could turn names below it into protected ones.
     fn refuse_above(entry: &FolderEntry) -> Result<(), OpenError> {
-        match would_settle_below(&entry.path) {
+        match protects_names_below(&entry.path) {
             true => Err(ErrorCode::NotPermitted.into()),
             false => Ok(()),
         }

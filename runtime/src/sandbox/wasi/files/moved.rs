@@ -11,7 +11,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-use crate::policy::{Identity, MAX_ABOVE, is_link_out};
+use crate::policy::{Identity, MAX_PARENT_NAMES, is_link_out};
 
 use super::entry::FolderEntry;
 use super::guard::PathGuard;
@@ -93,7 +93,7 @@ pub(super) fn check_folder(from: &FolderEntry, to: &FolderEntry, guard: &PathGua
 /// Returns the last names of a folder's path, as many as are needed with an entry's own name to recognise a protected
 /// path.
 fn last_names(folder: &Path) -> PathBuf {
-    let names: Vec<_> = folder.components().rev().take(MAX_ABOVE).collect();
+    let names: Vec<_> = folder.components().rev().take(MAX_PARENT_NAMES).collect();
     names.into_iter().rev().filter(|part| matches!(part, Component::Normal(_))).collect()
 }
 

@@ -14,7 +14,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use crate::call::Denial;
-use crate::policy::{Credentials, Network, Prospect, Refusal, Target};
+use crate::policy::{Credentials, FlagHints, Network, Refusal, Target};
 use crate::sandbox::usage::{MAX_HEADERS, RequestError, RequestPhase, Usage};
 use crate::tool::{Host, Limits};
 
@@ -103,12 +103,12 @@ impl HttpEgress {
         let target = target(&parts.uri, logged)?;
         headers::prepare(&mut parts, &target, &self.limits)?;
         let method = parts.method.as_str();
-        self.grant.judge(&target, method).map_err(|refusal| RequestError::Denied(logged.refuse(refusal)))?;
+        self.grant.check_target(&target, method).map_err(|refusal| RequestError::Denied(logged.refuse(refusal)))?;
         let addresses = match &target.host {
             Host::Address(address) => vec![*address],
             Host::Name(name) => self.client.names.addresses(name).await?,
         };
-        let admitted = self.grant.admit(&target, method, addresses);
+        let admitted = self.grant.check_addresses(&target, method, addresses);
         let addresses = admitted.map_err(|refusal| RequestError::Prohibited(logged.refuse(refusal)))?;
         let announced = headers::content_length(&parts.headers)?;
         let stream = connect(&self.client.tls, &target, &addresses, timeouts.connect).await?;
@@ -197,7 +197,7 @@ fn target(uri: &http::Uri, logged: &LoggedRequest) -> Result<Target, RequestErro
 pub(in crate::sandbox) fn refuse(
     uri: &http::Uri,
     method: &str,
-    prospect: Prospect,
+    prospect: FlagHints,
     limits: &Limits,
     usage: &Arc<Usage>,
 ) -> RequestError {
@@ -206,7 +206,7 @@ pub(in crate::sandbox) fn refuse(
         Err(error) => return error,
     };
     let error = match target(uri, &logged) {
-        Ok(target) => RequestError::Denied(logged.refuse(Network::closed(&target, method, prospect))),
+        Ok(target) => RequestError::Denied(logged.refuse(Network::refuse(&target, method, prospect))),
         Err(error) => error,
     };
     logged.fail(&error);

@@ -8,7 +8,7 @@ use http::{HeaderName, Request, Response};
 use http_body_util::BodyExt;
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks};
 
-use crate::policy::Prospect;
+use crate::policy::FlagHints;
 use crate::sandbox::usage::{RequestError, RequestPhase, Usage};
 use crate::tool::Limits;
 
@@ -25,7 +25,7 @@ pub(in crate::sandbox) struct HttpHooks {
 /// Network access of a call.
 pub(in crate::sandbox) enum HttpAccess {
     /// No access; a flag may allow it.
-    Closed(Prospect),
+    Closed(FlagHints),
     /// Access through the egress.
     Open(Arc<HttpEgress>),
 }

@@ -32,7 +32,7 @@ pub(super) fn insert(
     for hiding in [ACCEPT_ENCODING, RANGE, IF_RANGE] {
         parts.headers.remove(hiding);
     }
-    for (request, secret) in &credentials.opened {
+    for (request, secret) in &credentials.secrets {
         if !request.host.matches(target.scheme, &target.host, target.port) {
             continue;
         }

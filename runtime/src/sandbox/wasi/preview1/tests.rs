@@ -19,7 +19,7 @@ use wasmtime_wasi_http::WasiHttpCtx;
 use wiggle::{GuestError, GuestMemory};
 
 use super::descriptors::open_standard;
-use crate::policy::Prospect;
+use crate::policy::FlagHints;
 use crate::sandbox::causes::OutputExceeded;
 use crate::sandbox::descriptor_budget::DescriptorBudget;
 use crate::sandbox::usage::Usage;
@@ -68,7 +68,7 @@ impl Guest {
             ctx: wasi.build(),
             table,
             files: FileState::new(&limits, &usage, DescriptorBudget::of_process(), PathGuard::default()),
-            http_hooks: HttpHooks::new(HttpAccess::Closed(Prospect::NONE), &limits, &usage),
+            http_hooks: HttpHooks::new(HttpAccess::Closed(FlagHints::NONE), &limits, &usage),
             http: WasiHttpCtx::new(),
             preview1: Preview1State::default(),
             extras: WasiExtras::default(),

@@ -1,5 +1,4 @@
-//! References: names that nobody can guess and that are nothing but a name. What is not exactly of their form never
-//! reaches the file system.
+//! References to results: unguessable names. Text that does not have exactly their form never reaches the file system.
 
 use std::fmt;
 
@@ -8,32 +7,32 @@ use crate::error::Error;
 const PREFIX: &str = "res_";
 /// Hexadecimal digits of 128 random bits.
 const DIGITS: usize = 32;
-/// How much of what is no reference is said again, in characters.
-const SAID_AGAIN: usize = 48;
+/// Characters of an invalid reference that an error quotes.
+const MAX_QUOTED_CHARS: usize = 48;
 
 /// `res_` and 32 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reference(String);
 
 impl Reference {
-    /// A new one, of 128 random bits of the system's.
-    pub(super) fn fresh() -> Result<Self, getrandom::Error> {
+    /// Creates a reference from 128 random bits of the system.
+    pub(super) fn random() -> Result<Self, getrandom::Error> {
         let mut bits = [0; DIGITS / 2];
         getrandom::fill(&mut bits)?;
         Ok(Self(format!("{PREFIX}{:032x}", u128::from_ne_bytes(bits))))
     }
 
-    /// A reference as somebody wrote it.
+    /// Parses a reference.
     ///
     /// # Errors
     ///
-    /// [`Error::NoResult`] where it has not exactly the form.
+    /// [`Error::NoResult`] if the text does not have exactly the form of a reference.
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
         let digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         match text.strip_prefix(PREFIX) {
             Some(digits) if digits.len() == DIGITS && digits.bytes().all(digit) => Ok(Self(text.to_owned())),
             _ => Err(Error::NoResult {
-                reference: text.chars().take(SAID_AGAIN).collect(),
+                reference: text.chars().take(MAX_QUOTED_CHARS).collect(),
                 reason: format!("a reference is `{PREFIX}` and {DIGITS} of the digits 0-9 and a-f"),
             }),
         }
@@ -55,14 +54,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fresh_reference_has_the_form_and_no_twin() {
-        let [one, other] = [(); 2].map(|()| Reference::fresh().expect("random bits"));
+    fn a_random_reference_has_the_form_and_is_unique() {
+        let [one, other] = [(); 2].map(|()| Reference::random().expect("random bits"));
         assert_ne!(one, other);
         assert_eq!(Reference::parse(one.as_str()).expect("the form"), one);
     }
 
     #[test]
-    fn what_has_not_exactly_the_form_is_no_reference() {
+    fn text_without_exactly_the_form_is_no_reference() {
         let good = "res_0123456789abcdef0123456789abcdef";
         assert!(Reference::parse(good).is_ok());
         let long = format!("{good}0");

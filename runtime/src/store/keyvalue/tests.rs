@@ -1,17 +1,17 @@
-//! Both kinds of store, and each of their bounds exceeded.
+//! Tests of both backends, with every limit exceeded.
 
 use std::fs;
 use std::thread;
 
 use super::*;
 
-/// A store in memory and one in a folder, which lives as long as the last value.
+/// Creates a store in memory and one in a temporary folder.
 fn stores() -> ([Store; 2], tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     ([Store::default(), KeyValue::folder(folder.path().join("kept")).store(&["tool"])], folder)
 }
 
-fn set(store: &Store, key: &str, value: &[u8]) -> Result<(), String> {
+fn set(store: &Store, key: &str, value: &[u8]) -> Result<(), StoreError> {
     store.set(&[(key.to_owned(), value.to_vec())])
 }
 
@@ -39,7 +39,7 @@ fn a_value_is_kept_found_and_removed() {
 fn each_bound_holds() {
     let (stores, _folder) = stores();
     for store in stores {
-        let refused = |key: &str, value: &[u8]| set(&store, key, value).unwrap_err();
+        let refused = |key: &str, value: &[u8]| set(&store, key, value).unwrap_err().to_string();
         assert!(refused(&"k".repeat(MAX_KEY_LEN + 1), b"").contains("more than the 1024 allowed"));
         assert!(refused("k", &vec![0; MAX_VALUE_LEN + 1]).contains("more than the 1048576 allowed"));
         set(&store, &"k".repeat(MAX_KEY_LEN), &vec![7; MAX_VALUE_LEN]).unwrap();
@@ -50,11 +50,15 @@ fn each_bound_holds() {
         set(&store, "large0", &vec![9; MAX_VALUE_LEN]).unwrap();
         assert_eq!(get(&store, "large0").unwrap()[0], 9, "one in the place of another fits");
         let again = vec!["large0".to_owned(); 17];
-        assert!(store.get_many(&again).unwrap_err().contains("given at once"));
+        assert!(store.get_many(&again).unwrap_err().to_string().contains("given at once"));
         let many = vec![("k".to_owned(), Vec::new()); MAX_KEYS + 1];
-        assert!(store.set(&many).unwrap_err().contains("1001 keys at once"));
-        assert!(store.delete(&vec!["k".to_owned(); MAX_KEYS + 1]).unwrap_err().contains("1001 keys at once"));
-        assert!(store.get_many(&vec!["k".to_owned(); MAX_KEYS + 1]).unwrap_err().contains("1001 keys at once"));
+        assert!(store.set(&many).unwrap_err().to_string().contains("1001 keys at once"));
+        assert!(
+            store.delete(&vec!["k".to_owned(); MAX_KEYS + 1]).unwrap_err().to_string().contains("1001 keys at once")
+        );
+        assert!(
+            store.get_many(&vec!["k".to_owned(); MAX_KEYS + 1]).unwrap_err().to_string().contains("1001 keys at once")
+        );
     }
 }
 
@@ -64,7 +68,7 @@ fn so_many_keys_are_kept_and_listed_page_by_page() {
     for store in stores {
         let pairs: Vec<_> = (0..MAX_KEYS).map(|n| (format!("k{n:04}"), vec![1])).collect();
         store.set(&pairs).unwrap();
-        assert!(set(&store, "one more", b"").unwrap_err().contains("at most 1000 are allowed"));
+        assert!(set(&store, "one more", b"").unwrap_err().to_string().contains("at most 1000 are allowed"));
         set(&store, "k0000", b"22").unwrap();
         let (mut listed, mut after, mut pages) = (Vec::new(), None::<String>, 0);
         loop {
@@ -77,7 +81,7 @@ fn so_many_keys_are_kept_and_listed_page_by_page() {
                 break;
             }
         }
-        assert_eq!((listed.len(), pages), (MAX_KEYS, MAX_KEYS / PAGE));
+        assert_eq!((listed.len(), pages), (MAX_KEYS, MAX_KEYS / PAGE_LEN));
         assert!(store.keys(None, usize::MAX).unwrap().0.is_empty());
     }
 }
@@ -89,10 +93,18 @@ fn numbers_are_added_and_stay_in_their_range() {
     for store in stores {
         assert_eq!(store.increment("n", -5, small.clone()).unwrap(), -5);
         assert_eq!(get(&store, "n").as_deref(), Some(&b"-5"[..]));
-        assert!(store.increment("n", 1, large.clone()).unwrap_err().contains("no whole number in the range"));
-        assert!(store.increment("n", i128::from(i64::MIN), small.clone()).unwrap_err().contains("outside the range"));
+        assert!(
+            store.increment("n", 1, large.clone()).unwrap_err().to_string().contains("no whole number in the range")
+        );
+        assert!(
+            store
+                .increment("n", i128::from(i64::MIN), small.clone())
+                .unwrap_err()
+                .to_string()
+                .contains("outside the range")
+        );
         set(&store, "n", b"seven").unwrap();
-        assert!(store.increment("n", 1, large.clone()).unwrap_err().contains("no whole number"));
+        assert!(store.increment("n", 1, large.clone()).unwrap_err().to_string().contains("no whole number"));
     }
 }
 
@@ -100,7 +112,7 @@ fn numbers_are_added_and_stay_in_their_range() {
 fn a_swap_needs_what_was_seen() {
     let (stores, _folder) = stores();
     for store in stores {
-        let missing = Mark::of(None);
+        let missing = Version::of(None);
         store.swap("k", &missing, b"1").unwrap().unwrap();
         let now = store.swap("k", &missing, b"2").unwrap().unwrap_err();
         assert_eq!(get(&store, "k").as_deref(), Some(&b"1"[..]));
@@ -137,7 +149,7 @@ fn damage_is_found_and_can_be_mended_and_no_key_is_a_name() {
     let whole = fs::read(&file).unwrap();
     for damage in [whole[..whole.len() - 1].to_vec(), Vec::new(), [&whole[..], b"x"].concat(), vec![0xff; 40]] {
         fs::write(&file, damage).unwrap();
-        assert!(store.get("canary").unwrap_err().contains("is damaged"));
+        assert!(store.get("canary").unwrap_err().to_string().contains("is damaged"));
         assert!(store.exists("canary").unwrap());
     }
     assert!(store.keys(None, 0).unwrap().0.is_empty());
@@ -159,6 +171,6 @@ fn the_folder_is_its_owners_alone() {
     assert_eq!((mode(&kept), mode(&own)), (0o700, 0o700));
     assert!(fs::read_dir(&own).unwrap().all(|entry| mode(&entry.unwrap().path()) == 0o600));
     fs::set_permissions(&kept, fs::Permissions::from_mode(0o777)).unwrap();
-    let refused = store.get("a").unwrap_err();
+    let refused = store.get("a").unwrap_err().to_string();
     assert!(refused.contains("cannot be used now") && !refused.contains("kept"), "{refused}");
 }

@@ -1,4 +1,4 @@
-//! A store in memory.
+//! A store in memory: values with the count of their bytes.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,0 +1,124 @@
+//! Patterns for calls, written `NAME` or `NAME(ARGUMENT=PATTERN, …)`.
+
+use std::str::FromStr;
+
+use crate::tool::{Glob, GlobError};
+
+use super::resolve_path;
+
+/// Pattern for calls, by the name of the tool and by arguments.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    pub(super) text: String,
+    pub(super) tool: Glob,
+    /// Globs for each argument: as written, and as the path that it means.
+    pub(super) arguments: Vec<(String, Vec<Glob>)>,
+}
+
+/// The text is not a pattern for calls.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PatternError {
+    /// The list of arguments is not closed.
+    #[error("`{pattern}`: the last `)` is missing")]
+    Unclosed {
+        /// Text of the pattern.
+        pattern: String,
+    },
+    /// The name of the tool is missing or malformed.
+    #[error("`{pattern}`: write it like `fs_*` or `fs_write_file(path=out/*)`")]
+    Name {
+        /// Text of the pattern.
+        pattern: String,
+    },
+    /// An argument has no `=`.
+    #[error("`{pattern}`: `{argument}` is not like `path=out/*`")]
+    Argument {
+        /// Text of the pattern.
+        pattern: String,
+        /// Text of the argument.
+        argument: String,
+    },
+    /// A glob contains characters that require double quotes.
+    #[error("`{pattern}`: `{glob}` has to stand in double quotes")]
+    Unquoted {
+        /// Text of the pattern.
+        pattern: String,
+        /// Text of the glob.
+        glob: String,
+    },
+    /// A glob is invalid.
+    #[error(transparent)]
+    Glob(#[from] GlobError),
+}
+
+impl Pattern {
+    /// Returns `true` if the name matches a tool of this name, with any arguments.
+    pub fn matches_tool(&self, name: &str) -> bool {
+        self.tool.is_match(name)
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        let text = text.trim();
+        let pattern = || text.to_owned();
+        let (name, list) = match text.split_once('(') {
+            None => (text, None),
+            Some((name, rest)) => {
+                let list = rest.strip_suffix(')').ok_or_else(|| PatternError::Unclosed { pattern: pattern() })?;
+                (name.trim(), Some(list))
+            }
+        };
+        if name.is_empty() || name.contains([' ', ',', '=', ')']) {
+            return Err(PatternError::Name { pattern: pattern() });
+        }
+        let mut arguments = Vec::new();
+        for part in split(list.unwrap_or_default()) {
+            let Some((argument, glob)) = part.split_once('=') else {
+                return Err(PatternError::Argument { pattern: pattern(), argument: part.trim().to_owned() });
+            };
+            let glob = glob.trim();
+            let quoted = glob.strip_prefix('"').and_then(|glob| glob.strip_suffix('"'));
+            if quoted.is_none() && glob.contains(['(', ')', '"']) {
+                return Err(PatternError::Unquoted { pattern: pattern(), glob: glob.to_owned() });
+            }
+            let glob = quoted.unwrap_or(glob);
+            let path = resolve_path(glob, &['/']);
+            let mut globs = vec![parse_glob(glob)?];
+            if path != glob && !path.is_empty() {
+                globs.push(parse_glob(&path)?);
+            }
+            arguments.push((argument.trim().to_owned(), globs));
+        }
+        Ok(Self { text: text.to_owned(), tool: parse_glob(name)?, arguments })
+    }
+}
+
+fn parse_glob(text: &str) -> Result<Glob, PatternError> {
+    text.parse()
+}
+
+/// Splits a list at the commas outside quotes.
+fn split(list: &str) -> impl Iterator<Item = &str> {
+    let mut quoted = false;
+    let parts = list.split(move |c| {
+        quoted ^= c == '"';
+        c == ',' && !quoted
+    });
+    parts.filter(|part| !part.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_an_error() {
+        for text in ["", "(a=b)", "x(a=b", "x(a)", "a b", "x,y", "x(a=b))", "x(a=(b)"] {
+            assert!(text.parse::<Pattern>().is_err(), "{text}");
+        }
+    }
+}

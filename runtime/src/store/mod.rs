@@ -1,0 +1,6 @@
+//! Data that the host stores on disk for itself: the primitives for files and folders with owner-only rights, the store
+//! of large results, and the key-value stores of tools. None of them knows a guest or a model.
+
+pub(crate) mod keyvalue;
+pub mod owner_only;
+pub mod results;

@@ -1,0 +1,357 @@
+//! Files and folders with owner-only rights, the one primitive under every store of the host.
+//!
+//! - Created files have mode 0600 and created folders mode 0700.
+//! - A file is opened first and its handle is checked afterwards: it must be a regular file of this user, without access
+//!   by other users beyond [`SharedAccess`]. Symbolic links are never followed, and opening a FIFO does not block.
+//! - A file is written under a temporary name and renamed once it is complete.
+//! - Locks are advisory file locks with a bounded wait. They are released when the file is closed.
+//!
+//! On systems other than Unix, files inherit the rights of their folder, and neither owner nor mode is checked.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tempfile::NamedTempFile;
+
+pub(crate) use system::refuse_shared;
+
+/// Interval between two attempts to take a lock.
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_micros(200);
+/// Prefix of the names of temporary files.
+const TEMPORARY_PREFIX: &str = ".unfinished-";
+/// Age from which a temporary file counts as left behind by a process that was killed.
+const MAX_TEMPORARY_AGE: Duration = Duration::from_hours(1);
+/// Name of the lock file in a folder that several processes share.
+const FOLDER_LOCK: &str = "lock";
+/// Extra capacity for reading a file, so that the buffer is not reallocated at the end of the file.
+const READ_MARGIN: usize = 64;
+
+/// Access of other users that an existing file may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharedAccess {
+    /// Other users may neither read nor write the file, and its folder must belong to this user and not be
+    /// writable by others.
+    None,
+    /// Other users may read the file.
+    Read,
+}
+
+/// A file with owner-only rights that is read whole and replaced whole. It may be missing.
+#[derive(Debug, Clone)]
+pub struct OwnerOnlyFile {
+    path: PathBuf,
+    max_len: u64,
+    shared: SharedAccess,
+}
+
+/// An exclusive lock among processes, released on drop.
+#[derive(Debug)]
+pub struct FileLock(#[expect(dead_code, reason = "the open file holds the lock")] File);
+
+impl OwnerOnlyFile {
+    /// Names a file of at most `max_len` bytes, without opening it.
+    pub fn new(path: impl Into<PathBuf>, max_len: u64, shared: SharedAccess) -> Self {
+        Self { path: path.into(), max_len, shared }
+    }
+
+    /// Path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Path of a file in the same folder: this path with another extension appended.
+    pub fn beside(&self, extension: &str) -> PathBuf {
+        self.path.with_added_extension(extension)
+    }
+
+    /// Reads the file; `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// The file is a link or not a regular file, belongs to someone else, grants other users more than the accepted
+    /// access, exceeds its maximum length, or cannot be read.
+    pub fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        let Some(file) = open(&self.path, self.shared)? else { return Ok(None) };
+        let expected = usize::try_from(file.metadata()?.len().min(self.max_len)).unwrap_or_default();
+        let mut bytes = Vec::with_capacity(expected + READ_MARGIN);
+        file.take(self.max_len + 1).read_to_end(&mut bytes)?;
+        self.check_len(&bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// Creates the folder if it is missing and locks the file against other processes. The lock is a file of its own
+    /// with the extension `lock`, because the file itself is replaced.
+    ///
+    /// # Errors
+    ///
+    /// The folder is shared although [`SharedAccess::None`] is required, the lock file cannot be opened, or another
+    /// process holds the lock for longer than `timeout`.
+    pub fn lock(&self, timeout: Duration) -> io::Result<FileLock> {
+        let folder = self.folder();
+        system::create_folder(folder)?;
+        if self.shared == SharedAccess::None {
+            system::refuse_shared_target(folder)?;
+        }
+        let file = options().append(true).create(true).open(self.beside("lock"))?;
+        lock(&file, timeout)?;
+        Ok(FileLock(file))
+    }
+
+    /// Replaces the whole file, or leaves it unchanged on failure. One lock may guard several files of a folder.
+    ///
+    /// # Errors
+    ///
+    /// The bytes exceed the maximum length, or the file cannot be written or renamed.
+    pub fn replace(&self, _lock: &FileLock, bytes: &[u8]) -> io::Result<()> {
+        self.check_len(bytes)?;
+        // The holder of the lock is the only writer of this name, so a file of it was left by a killed process.
+        let temporary = self.beside("new");
+        remove(&temporary)?;
+        let write = || {
+            let mut file = options().write(true).create_new(true).open(&temporary)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&temporary, &self.path)
+        };
+        write().inspect_err(|_| {
+            // Frees the space of the incomplete file.
+            let _ = fs::remove_file(&temporary);
+        })?;
+        // A rename survives a crash once its folder is synced; some systems cannot sync folders.
+        let _ = File::open(self.folder()).and_then(|folder| folder.sync_all());
+        Ok(())
+    }
+
+    fn folder(&self) -> &Path {
+        self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
+    fn check_len(&self, bytes: &[u8]) -> io::Result<()> {
+        match bytes.len() as u64 <= self.max_len {
+            true => Ok(()),
+            false => Err(io::Error::other(format!("more than the {} bytes allowed", self.max_len))),
+        }
+    }
+}
+
+/// Opens an existing file for reading and checks the handle; `None` if there is no such file.
+pub(crate) fn open(path: &Path, shared: SharedAccess) -> io::Result<Option<File>> {
+    let file = match options().read(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(_) if path.is_symlink() => {
+            return Err(io::Error::new(ErrorKind::InvalidData, "it is a link, and no link is followed here"));
+        }
+        opened => opened?,
+    };
+    system::check_file(&file.metadata()?, shared)?;
+    Ok(Some(file))
+}
+
+/// Options that create files with mode 0600, follow no symbolic link at the path, and do not block on a FIFO.
+pub(crate) fn options() -> OpenOptions {
+    system::options()
+}
+
+/// Creates a folder and its missing parents with mode 0700, and refuses it if it is a link, belongs to someone else or
+/// can be written by someone else.
+pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
+    system::create_folder(folder)?;
+    refuse_shared(folder)
+}
+
+/// Creates a folder as [`create_folder`] does and takes the lock of its stores.
+pub(crate) fn lock_folder(folder: &Path, timeout: Duration) -> io::Result<FileLock> {
+    create_folder(folder)?;
+    let file = options().write(true).create(true).truncate(false).open(folder.join(FOLDER_LOCK))?;
+    lock(&file, timeout)?;
+    Ok(FileLock(file))
+}
+
+/// Locks an open file. The wait is bounded, so that a process that hangs with the lock does not block all others.
+pub(crate) fn lock(file: &File, timeout: Duration) -> io::Result<()> {
+    let deadline = Instant::now() + timeout;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
+                return Err(io::Error::other("another process holds its lock"));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_RETRY_INTERVAL),
+        }
+    }
+}
+
+/// Creates a temporary file in a folder, to be persisted under its final name once it is complete. Temporary files
+/// older than an hour are removed first.
+pub(crate) fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
+    remove_temporary(folder, MAX_TEMPORARY_AGE);
+    tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(folder)
+}
+
+/// Removes temporary files of at least this age. Files that cannot be inspected or removed stay: they only take space.
+pub(crate) fn remove_temporary(folder: &Path, min_age: Duration) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_temporary = entry.file_name().to_str().is_some_and(|name| name.starts_with(TEMPORARY_PREFIX));
+        let modified = || entry.metadata().and_then(|metadata| metadata.modified()).ok();
+        // A time in the future counts as now.
+        let age = |modified: std::time::SystemTime| modified.elapsed().unwrap_or_default();
+        if is_temporary && modified().is_some_and(|modified| age(modified) >= min_age) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Removes a file or link; `false` if it did not exist.
+pub(crate) fn remove(path: &Path) -> io::Result<bool> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        removed => removed.map(|()| true),
+    }
+}
+
+#[cfg(unix)]
+mod system {
+    use std::fs::{self, DirBuilder, Metadata, OpenOptions};
+    use std::io::{self, ErrorKind};
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+    use std::path::{Path, PathBuf};
+
+    use rustix::fs::OFlags;
+
+    use super::SharedAccess;
+
+    pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(without_trailing_slash(folder))
+    }
+
+    /// Refuses a path that is a link, belongs to someone else or can be written by someone else.
+    pub(crate) fn refuse_shared(path: &Path) -> io::Result<()> {
+        let metadata = fs::symlink_metadata(without_trailing_slash(path))?;
+        match is_own(&metadata) && metadata.mode() & 0o022 == 0 && !metadata.is_symlink() {
+            true => Ok(()),
+            false => Err(io::Error::other("it is a link, or belongs to or can be written by someone else")),
+        }
+    }
+
+    /// Refuses a folder in which other users could replace files. Links to it are followed.
+    pub(super) fn refuse_shared_target(folder: &Path) -> io::Result<()> {
+        let metadata = fs::metadata(folder)?;
+        match is_own(&metadata) && metadata.mode() & 0o022 == 0 {
+            true => Ok(()),
+            false => {
+                let folder = folder.display();
+                Err(io::Error::other(format!("its folder `{folder}` belongs to or can be written by someone else")))
+            }
+        }
+    }
+
+    /// Checks the type, the owner and the mode of an open file.
+    pub(super) fn check_file(metadata: &Metadata, shared: SharedAccess) -> io::Result<()> {
+        let refuse = |reason: String| Err(io::Error::new(ErrorKind::InvalidData, reason));
+        if !metadata.is_file() || !is_own(metadata) {
+            return refuse("it is not a regular file, or it belongs to someone else".to_owned());
+        }
+        let (refused, access) = match shared {
+            SharedAccess::None => (0o077, "read or write"),
+            SharedAccess::Read => (0o022, "write"),
+        };
+        let mode = metadata.mode() & 0o777;
+        match mode & refused {
+            0 => Ok(()),
+            _ => refuse(format!("other users may {access} it (its mode is {mode:04o}): run `chmod 600` on it")),
+        }
+    }
+
+    pub(super) fn options() -> OpenOptions {
+        let mut options = OpenOptions::new();
+        options.mode(0o600).custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+        options
+    }
+
+    fn is_own(metadata: &Metadata) -> bool {
+        metadata.uid() == rustix::process::geteuid().as_raw()
+    }
+
+    /// With a slash at its end, the path of a link names the target of the link.
+    fn without_trailing_slash(path: &Path) -> PathBuf {
+        path.components().collect()
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    use std::fs::{Metadata, OpenOptions};
+    use std::io::{self, ErrorKind};
+    use std::path::Path;
+
+    use super::SharedAccess;
+
+    pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(folder)
+    }
+
+    pub(crate) fn refuse_shared(_: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub(super) fn refuse_shared_target(_: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub(super) fn check_file(metadata: &Metadata, _: SharedAccess) -> io::Result<()> {
+        match metadata.is_file() {
+            true => Ok(()),
+            false => Err(io::Error::new(ErrorKind::InvalidData, "it is not a regular file")),
+        }
+    }
+
+    pub(super) fn options() -> OpenOptions {
+        OpenOptions::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn temporary_files_of_killed_processes_are_removed_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let long_ago = SystemTime::now() - 2 * MAX_TEMPORARY_AGE;
+        let create = |name: &str, modified: SystemTime| {
+            let path = folder.path().join(name);
+            File::create(&path).unwrap().set_modified(modified).unwrap();
+            path
+        };
+        let old = create(&format!("{TEMPORARY_PREFIX}old"), long_ago);
+        let kept = [create(&format!("{TEMPORARY_PREFIX}now"), SystemTime::now()), create("approvals.json", long_ago)];
+        let file = temporary(folder.path()).unwrap();
+        assert!(!old.exists() && kept.iter().all(|path| path.exists()));
+        file.persist(folder.path().join("whole")).unwrap();
+        assert!(folder.path().join("whole").exists());
+        remove_temporary(folder.path(), Duration::ZERO);
+        assert!(!kept[0].exists() && kept[1].exists());
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_within_its_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = OwnerOnlyFile::new(folder.path().join("new/file"), 8, SharedAccess::None);
+        assert_eq!(file.read().unwrap(), None);
+        let lock = file.lock(Duration::ZERO).unwrap();
+        assert!(file.lock(Duration::ZERO).unwrap_err().to_string().contains("another process holds its lock"));
+        fs::write(file.beside("new"), "left by a killed process").unwrap();
+        file.replace(&lock, b"12345678").unwrap();
+        assert!(file.replace(&lock, b"123456789").is_err());
+        assert_eq!(file.read().unwrap().as_deref(), Some(&b"12345678"[..]));
+        assert!(!file.beside("new").exists());
+        drop(lock);
+        file.lock(Duration::ZERO).unwrap();
+        assert!(OwnerOnlyFile::new(file.path(), 7, SharedAccess::None).read().is_err());
+    }
+}

@@ -1,0 +1,277 @@
+//! Store of results that are too large for a model. Each result is stored in a folder under an unguessable reference
+//! and expires after a while; the folder has a maximum size, and the oldest results are removed for new ones. The model
+//! gets a [`preview()`] instead.
+//!
+//! ```no_run
+//! # fn demo() -> Result<(), toolcrib::Error> {
+//! use toolcrib::results::{Results, preview};
+//!
+//! let results = Results::folder("./results");
+//! let stored = results.put("fs_read_file", "call-1", b"a long text")?;
+//! let first = results.open(&stored.reference, ..4096)?;
+//! println!("{} of {} bytes: {}", first.content.len(), stored.bytes, preview(&first.text(), 200).head);
+//! # Ok(()) }
+//! ```
+
+mod file;
+mod folder;
+mod preview;
+mod reference;
+
+use std::borrow::Cow;
+use std::io::{self, ErrorKind};
+use std::ops::RangeBounds;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::store::owner_only;
+
+use file::ResultFile;
+use folder::Folder;
+use reference::Reference;
+
+pub use preview::{Preview, preview};
+
+/// Maximum number of characters that are stored of a tool's name and of an invocation.
+const MAX_NAME_CHARS: usize = 256;
+
+/// Reasons why a reference names no result. A removed result cannot be distinguished from one that never existed.
+const MISSING: &str = "it was removed, was replaced by newer results, or never existed";
+const EXPIRED: &str = "it has expired";
+
+type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// A folder of results, which several processes may share. All methods block on disk access; async code calls them from
+/// a blocking thread.
+#[derive(Clone)]
+pub struct Results {
+    folder: Folder,
+    limits: Limits,
+    clock: Clock,
+}
+
+/// Limits on all results of a folder together.
+#[derive(Debug, Clone)]
+struct Limits {
+    bytes: u64,
+    results: usize,
+    age: Duration,
+}
+
+/// Description of a stored result, which is also the first line of its file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct StoredResult {
+    /// `res_` and 128 random bits in hexadecimal digits.
+    pub reference: String,
+    /// Name of the tool that returned it; at most 256 characters.
+    pub tool: String,
+    /// ID of the call that returned it, as given by the caller; at most 256 characters.
+    pub invocation: String,
+    /// Length of the content in bytes.
+    pub bytes: u64,
+    /// Time at which it was stored; serialized as RFC 3339 in UTC.
+    pub created: Timestamp,
+    /// SHA-256 of the content, in 64 hexadecimal digits.
+    pub sha256: String,
+}
+
+/// A part of a result's content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Excerpt {
+    /// Description of the whole result.
+    pub stored: StoredResult,
+    /// Offset of the part in the content, in bytes.
+    pub offset: u64,
+    /// Bytes of the part; valid UTF-8 if the whole content is.
+    pub content: Vec<u8>,
+    /// Offset of the next part; `None` if this is the last.
+    pub next: Option<u64>,
+}
+
+impl Excerpt {
+    /// Converts the part to text; bytes that are not UTF-8 are replaced.
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.content)
+    }
+}
+
+impl Limits {
+    /// Returns `true` if the maximum age has passed. A creation time in the future counts as now.
+    fn is_expired(&self, created: SystemTime, now: SystemTime) -> bool {
+        now.duration_since(created).is_ok_and(|age| age > self.age)
+    }
+}
+
+impl Results {
+    /// Uses a folder, which the first stored result creates with owner-only rights. The default limits are 256 MiB and
+    /// 1,000 results in total, and an age of 7 days.
+    pub fn folder(path: impl Into<PathBuf>) -> Self {
+        let limits = Limits { bytes: 256 << 20, results: 1000, age: Duration::from_hours(7 * 24) };
+        Self { folder: Folder::new(path.into()), limits, clock: Arc::new(SystemTime::now) }
+    }
+
+    /// Sets the maximum bytes of all results together, counted with the first line of each file.
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.limits.bytes = bytes;
+        self
+    }
+
+    /// Sets the maximum number of results; at least one.
+    #[must_use]
+    pub fn max_results(mut self, results: usize) -> Self {
+        self.limits.results = results.max(1);
+        self
+    }
+
+    /// Sets the age at which a result expires. The file of an expired result is removed when another result is stored.
+    #[must_use]
+    pub fn max_age(mut self, age: Duration) -> Self {
+        self.limits.age = age;
+        self
+    }
+
+    /// Sets the clock for creation times and ages.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Path of the folder, which is granted to no tool.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Stores a result completely or not at all, and removes the oldest results that exceed the limits.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Results`] if the result alone exceeds the limit on all results, or if the folder is unusable: it cannot
+    /// be written, is a link, can be written by other users, or its lock is held by another process for more than ten
+    /// seconds.
+    pub fn put(&self, tool: &str, invocation: &str, content: &[u8]) -> Result<StoredResult, Error> {
+        let now = (self.clock)();
+        let truncate = |name: &str| name.chars().take(MAX_NAME_CHARS).collect();
+        let reference = Reference::random().map_err(|error| self.fault(io::Error::other(error)))?;
+        let stored = StoredResult {
+            reference: reference.to_string(),
+            tool: truncate(tool),
+            invocation: truncate(invocation),
+            bytes: content.len() as u64,
+            created: Timestamp::try_from(now).unwrap_or(Timestamp::MAX),
+            sha256: file::sha256(content),
+        };
+        let line = file::first_line(&stored).map_err(|error| self.fault(error))?;
+        if line.len() as u64 + stored.bytes > self.limits.bytes {
+            let (bytes, limit) = (stored.bytes, self.limits.bytes);
+            return Err(
+                self.fault(io::Error::other(format!("{bytes} bytes exceed the limit of {limit} for all results")))
+            );
+        }
+        let locked = self.folder.lock();
+        locked
+            .and_then(|folder| folder.put(&reference, [&line, content], now, &self.limits))
+            .map_err(|error| self.fault(error))?;
+        Ok(stored)
+    }
+
+    /// Reads a part of a result by its bytes: `..` is the whole content, `4096..8192` the second 4 KiB. A boundary
+    /// within a UTF-8 character moves to the start of the character, so that consecutive ranges add up to the whole
+    /// content; a part has at least one character unless the content has ended. Only the whole content is compared with
+    /// its digest.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoResult`] if the reference is malformed, names no result, or names an expired one. [`Error::Results`]
+    /// if the file was changed or cannot be read.
+    pub fn open(&self, reference: &str, range: impl RangeBounds<u64>) -> Result<Excerpt, Error> {
+        let reference = Reference::parse(reference)?;
+        let file = self.open_file(&reference)?;
+        file.excerpt(range).map_err(|error| self.fault_at(&reference, error))
+    }
+
+    /// Lists the results that have not expired, newest first. Results that cannot be opened are omitted, and a missing
+    /// folder is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Results`] if the folder cannot be read or other users may write it.
+    pub fn list(&self) -> Result<Vec<StoredResult>, Error> {
+        let references = self.folder.references().map_err(|error| self.fault(error))?;
+        let files = references.iter().filter_map(|reference| self.open_file(reference).ok());
+        let mut stored: Vec<StoredResult> = files.map(|file| file.stored().clone()).collect();
+        stored.sort_by(|one, other| (other.created, &other.reference).cmp(&(one.created, &one.reference)));
+        Ok(stored)
+    }
+
+    /// Removes a result.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoResult`] if there is no such result, [`Error::Results`] if it cannot be removed.
+    pub fn remove(&self, reference: &str) -> Result<(), Error> {
+        let reference = Reference::parse(reference)?;
+        self.require_folder(&reference)?;
+        match owner_only::remove(&self.folder.file(&reference)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(absent(&reference, MISSING)),
+            Err(error) => Err(self.fault_at(&reference, error)),
+        }
+    }
+
+    /// Removes every result, including those that cannot be opened, and returns their number.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Results`] if a result cannot be removed or the folder is unusable.
+    pub fn clear(&self) -> Result<usize, Error> {
+        let clear = || {
+            if !self.folder.exists()? {
+                return Ok(0);
+            }
+            let _locked = self.folder.lock()?;
+            let mut removed = 0;
+            for reference in self.folder.references()? {
+                removed += usize::from(owner_only::remove(&self.folder.file(&reference))?);
+            }
+            Ok(removed)
+        };
+        clear().map_err(|error| self.fault(error))
+    }
+
+    fn open_file(&self, reference: &Reference) -> Result<ResultFile, Error> {
+        self.require_folder(reference)?;
+        let file = ResultFile::open(&self.folder.file(reference), reference).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => absent(reference, MISSING),
+            _ => self.fault_at(reference, error),
+        })?;
+        if self.limits.is_expired(file.stored().created.into(), (self.clock)()) {
+            return Err(absent(reference, EXPIRED));
+        }
+        Ok(file)
+    }
+
+    fn require_folder(&self, reference: &Reference) -> Result<(), Error> {
+        if self.folder.exists().map_err(|error| self.fault(error))? { Ok(()) } else { Err(absent(reference, MISSING)) }
+    }
+
+    fn fault(&self, error: io::Error) -> Error {
+        Error::Results { path: self.folder.path().to_path_buf(), reason: error.to_string() }
+    }
+
+    fn fault_at(&self, reference: &Reference, error: io::Error) -> Error {
+        Error::Results { path: self.folder.file(reference), reason: error.to_string() }
+    }
+}
+
+fn absent(reference: &Reference, reason: &str) -> Error {
+    Error::NoResult { reference: reference.to_string(), reason: reason.to_owned() }
+}
