@@ -8,8 +8,8 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use crate::call::{Behavior, Decision, Mutation, Part, Persisted};
-use crate::hook::Moment;
-use crate::observe::{Event, EventKind, Hooked};
+use crate::hook::HookPhase;
+use crate::observe::{Event, EventKind, HookEvent};
 use crate::tool::{Interface, Tool};
 
 use super::shown::Shown;
@@ -100,7 +100,7 @@ impl Call {
             // Whatever comes of the call, nobody repeats them in a record.
             self.hide(|call| serde_json::from_str(&call.model).unwrap_or_default(), shown);
         }
-        if let EventKind::Judging(value) | EventKind::Started(value) = event.kind
+        if let EventKind::Authorizing(value) | EventKind::Started(value) = event.kind
             && self.version > 0
         {
             self.hide(|_| value.clone(), shown);
@@ -126,13 +126,13 @@ impl Call {
                 self.inputs.observable = Some((shown.value(value), self.input(self.version)));
                 Vec::new()
             }
-            EventKind::Hooked(hooked) => self.hooked(hooked, at, shown),
+            EventKind::HookRan(hooked) => self.hooked(hooked, at, shown),
             EventKind::Mutated(mutation) => vec![self.mutated(mutation, at, shown)],
-            EventKind::Judging(value) => {
+            EventKind::Authorizing(value) => {
                 self.inputs.permission = Some((shown.value(value), self.input(self.version)));
                 Vec::new()
             }
-            EventKind::Asking(decision) => {
+            EventKind::ApprovalRequested(decision) => {
                 self.turn(State::AwaitingApproval, at);
                 let id = self.decided(decision, at, shown);
                 let data = json!({ "decision_id": id.1["decision_id"] });
@@ -235,20 +235,20 @@ impl Call {
         (Kind::Progress, progress)
     }
 
-    fn hooked(&mut self, hooked: &Hooked<'_>, at: SystemTime, shown: &Shown) -> Vec<Line> {
-        let (running, hook_event, event) = match hooked.moment {
-            Moment::Before => (State::PreHooksRunning, "pre_tool_use", EventType::HookedBefore),
-            Moment::After => (State::PostHooksRunning, "post_tool_use", EventType::HookedAfter),
+    fn hooked(&mut self, hooked: &HookEvent<'_>, at: SystemTime, shown: &Shown) -> Vec<Line> {
+        let (running, hook_event, event) = match hooked.phase {
+            HookPhase::Before => (State::PreHooksRunning, "pre_tool_use", EventType::HookedBefore),
+            HookPhase::After => (State::PostHooksRunning, "post_tool_use", EventType::HookedAfter),
         };
         if self.state != running {
             self.turn(running, at);
         }
         let id = format!("{}/hook/{}", self.id, self.hooks.len() + 1);
         let reason = hooked.reason.map(|reason| shown.text(reason).text);
-        let stops = matches!(hooked.said, "block" | "failed");
-        let behavior = match (hooked.moment, hooked.said) {
-            (Moment::Before, "allow") => Some("allow"),
-            (Moment::Before, _) if stops => Some("deny"),
+        let stops = matches!(hooked.verdict, "block" | "failed");
+        let behavior = match (hooked.phase, hooked.verdict) {
+            (HookPhase::Before, "allow") => Some("allow"),
+            (HookPhase::Before, _) if stops => Some("deny"),
             _ => None,
         };
         let hook = record(json!({
@@ -257,18 +257,19 @@ impl Call {
             "invocation_id": self.id,
             "tool_id": self.tool_id(),
             "name": hooked.hook,
-            "outputs": [compact(json!({ "type": hooked.said, "reason": reason }))],
+            "outputs": [compact(json!({ "type": hooked.verdict, "reason": reason }))],
             "permission_result": behavior.map(|behavior| json!({ "behavior": behavior })),
             "stop": stops.then(|| json!({ "reason": reason })),
             "ended_at": time(at),
         }));
         self.hooks.push(id.clone());
-        let mut lines = vec![self.event(event, at, json!({ "hook_id": id, "name": hooked.hook, "said": hooked.said }))];
-        match hooked.moment {
-            Moment::Before => lines.push((Kind::Hook, hook)),
-            Moment::After => self.heard_after.push(hook),
+        let mut lines =
+            vec![self.event(event, at, json!({ "hook_id": id, "name": hooked.hook, "said": hooked.verdict }))];
+        match hooked.phase {
+            HookPhase::Before => lines.push((Kind::Hook, hook)),
+            HookPhase::After => self.heard_after.push(hook),
         }
-        if stops && hooked.moment == Moment::After {
+        if stops && hooked.phase == HookPhase::After {
             self.withheld = true;
             lines.push(self.event(EventType::Redacted, at, json!({ "hook_id": id })));
         }

@@ -4,11 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
 
 use crate::audit::Audit;
 use crate::delegate::Delegate;
@@ -17,7 +16,10 @@ use crate::hook::Hook;
 use crate::keyvalue::KeyValue;
 use crate::model::Model;
 use crate::observe::Observer;
-use crate::pipeline::{Hooks, Interpreters, Listener, Memory, Pipeline, Scheduler, Scripted, Surroundings, builtin};
+use crate::pipeline::{
+    CallContexts, ChainedHook, Concurrency, HookChain, Interpreters, Memory, Pipeline, ProgramCompiler, Scheduler,
+    ScriptHook, builtin,
+};
 use crate::policy::{self, Allowed, Approval, Approver, Policy, Secrets};
 use crate::results::Results;
 use crate::sandbox::compiler::Compiler;
@@ -57,7 +59,7 @@ pub struct Builder {
     delegate: Option<Arc<dyn Delegate>>,
     model: Option<Arc<dyn Model>>,
     routes: HashMap<String, String>,
-    surroundings: Surroundings,
+    contexts: CallContexts,
     pub(super) audience: Audience,
     pub(super) strict: bool,
     pub(super) reserved: Vec<(String, PathBuf, Access)>,
@@ -94,7 +96,7 @@ impl Builder {
             delegate: None,
             model: None,
             routes: HashMap::new(),
-            surroundings: Surroundings::default(),
+            contexts: CallContexts::default(),
             audience: Audience::default(),
             strict: false,
             reserved: Vec::new(),
@@ -302,15 +304,15 @@ impl Builder {
     /// What a rich tool finds under `config` in what surrounds its calls, and every other through `wasi:config`.
     #[must_use]
     pub fn configure(mut self, tool: impl Into<String>, config: Value) -> Self {
-        self.surroundings.config.insert(tool.into(), config);
+        self.contexts.config.insert(tool.into(), config);
         self
     }
 
     /// Through which door calls come, and what an application adds to what surrounds them. Callers override none of it.
     #[must_use]
     pub fn application(mut self, door: impl Into<String>, more: Map<String, Value>) -> Self {
-        self.surroundings.trigger_source = Some(door.into());
-        self.surroundings.application = more;
+        self.contexts.trigger_source = Some(door.into());
+        self.contexts.application = more;
         self
     }
 
@@ -367,22 +369,22 @@ impl Builder {
         let protected = self.protected(&kept, &loaded, allowed.mounts());
         let allowed = allowed.protecting(Arc::new(protected));
         let mut ready = self.settled(&mut tools, &allowed, &kept, &mut warnings)?;
-        let mut listeners: Vec<_> = self.hooks.iter().cloned().map(Listener::Own).collect();
-        for mut hook in scripted {
-            if !hook.tool.requested.secrets.is_empty() {
-                let message = format!("hook {:?}: capabilities.secrets: a hook is given none", hook.tool.name);
-                return Err(Error::Source { path: hook.tool.origin.path.to_path_buf(), message });
+        let mut listeners: Vec<_> = self.hooks.iter().cloned().map(ChainedHook::Embedder).collect();
+        for mut definition in scripted {
+            if !definition.tool.requested.secrets.is_empty() {
+                let message = format!("hook {:?}: capabilities.secrets: a hook is given none", definition.tool.name);
+                return Err(Error::Source { path: definition.tool.origin.path.to_path_buf(), message });
             }
-            if let Some(why) = policy::dead_condition(&hook.event, &hook.when, &tools) {
-                let message = format!("hook {:?}: when.args: {why}", hook.tool.name);
-                return Err(Error::Source { path: hook.tool.origin.path.to_path_buf(), message });
+            if let Some(why) = policy::dead_condition(&definition.event, &definition.when, &tools) {
+                let message = format!("hook {:?}: when.args: {why}", definition.tool.name);
+                return Err(Error::Source { path: definition.tool.origin.path.to_path_buf(), message });
             }
-            let ready = self.ready(&mut hook.tool, &allowed, &kept, false)?;
-            if let Some(unusable) = &hook.tool.unusable {
+            let prepared = self.ready(&mut definition.tool, &allowed, &kept, false)?;
+            if let Some(unusable) = &definition.tool.unusable {
                 // A guard that cannot be loaded is not left out.
                 return Err(unusable.fault.clone());
             }
-            listeners.push(Listener::Script(Box::new(Scripted { hook, ready })));
+            listeners.push(ChainedHook::Script(Box::new(ScriptHook { definition, prepared })));
         }
         let mut builtins = Vec::new();
         let has_tasks = tools.iter().any(|tool| matches!(&tool.body, Body::Script(script) if script.background));
@@ -401,35 +403,31 @@ impl Builder {
         };
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| Error::Engine(error.to_string()))?;
+        let client = Client::new(self.name_servers, self.roots);
+        let sandbox = Arc::new(Sandbox::new(self.concurrency, self.compile_cache, self.compiler, client)?);
         let pipeline = Pipeline {
             registry,
-            ready,
+            prepared: ready,
             rules: Arc::new(self.policy.rules().clone()),
             approved: self.approvals.into_iter().collect(),
             approver: self.approver,
-            hooks: Hooks::new(listeners),
-            interpreters: Interpreters::new(self.interpreter),
+            hooks: HookChain::new(listeners),
+            interpreters: Interpreters::new(sandbox.clone(), self.interpreter),
             delegate: self.delegate,
             model: self.model,
             routes: self.routes,
-            surroundings: self.surroundings,
+            contexts: self.contexts,
             policies,
             observers: self.observers,
+            concurrency: Concurrency::new(self.concurrency, self.scheduler.queue),
             scheduler: self.scheduler,
             results: self.results,
             keyvalue: self.keyvalue,
             max_inline: self.max_inline,
             secrets: self.secrets.clone(),
             audit: Arc::new(audit),
-            sandbox: Arc::new(Sandbox::new(
-                self.concurrency,
-                self.compile_cache,
-                self.compiler,
-                Client::new(self.name_servers, self.roots),
-            )?),
-            slots: std::array::from_fn(|_| Semaphore::new(self.concurrency as usize)),
-            waiting: AtomicUsize::new(0),
-            compiled: Arc::default(),
+            programs: ProgramCompiler::new(sandbox.clone()),
+            sandbox,
             seed: u64::from_ne_bytes(seed),
             calls: AtomicU64::new(0),
         };

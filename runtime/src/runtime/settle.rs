@@ -8,7 +8,7 @@ use crate::audit::Redactions;
 use crate::call::{Behavior, Decision, Reason};
 use crate::error::Error;
 use crate::keyvalue::KeyValue;
-use crate::pipeline::{Programs, Ready};
+use crate::pipeline::{PreparedTool, SharedPrograms};
 use crate::policy::{Allowed, Folder, Grant, Location, Mounts, Protected, Rule};
 use crate::registry::Registry;
 use crate::results::Results;
@@ -81,13 +81,13 @@ impl Builder {
         allowed: &Allowed,
         kept: &[Kept],
         warnings: &mut Vec<Diagnostic>,
-    ) -> Result<Vec<Ready>, Error> {
+    ) -> Result<Vec<PreparedTool>, Error> {
         let defers = tools.iter().filter(|tool| tool.unusable.is_none()).count() > self.defer_above;
-        let mut programs = Programs::default();
+        let mut programs = SharedPrograms::default();
         let mut ready = Vec::with_capacity(tools.len() + 4);
         for tool in tools {
             let was_usable = tool.unusable.is_none();
-            ready.push(self.ready(tool, allowed, kept, defers)?.sharing_program(tool, &mut programs));
+            ready.push(self.ready(tool, allowed, kept, defers)?.with_shared_program(tool, &mut programs));
             if let Some(unusable) = tool.unusable.as_ref().filter(|_| was_usable) {
                 warnings.push(Diagnostic {
                     severity: Severity::Warning,
@@ -107,7 +107,7 @@ impl Builder {
         allowed: &Allowed,
         kept: &[Kept],
         defers: bool,
-    ) -> Result<Ready, Error> {
+    ) -> Result<PreparedTool, Error> {
         if tool.unusable.is_some() {
             return self.shut(tool);
         }
@@ -135,7 +135,7 @@ impl Builder {
             || (defers && !discovery.always_load.value);
         let disabled = self.disabled(tool, &grant);
         let slots = (self.concurrency as usize).div_ceil(2);
-        let mut ready = Ready::new(input, grant, limits, slots);
+        let mut ready = PreparedTool::new(input, grant, limits, slots);
         (ready.disabled, ready.deferred, ready.masks) = (disabled, deferred, masks);
         Ok(ready)
     }
@@ -145,7 +145,7 @@ impl Builder {
     /// # Errors
     ///
     /// [`Error::Permission`] for the first that matches a tool and can match none of its calls.
-    pub(super) fn check_rules(&self, tools: &[Tool], ready: &[Ready]) -> Result<Vec<Diagnostic>, Error> {
+    pub(super) fn check_rules(&self, tools: &[Tool], ready: &[PreparedTool]) -> Result<Vec<Diagnostic>, Error> {
         let rules = self.policy.rules();
         let with_roots: Vec<_> = tools.iter().zip(ready).map(|(tool, ready)| (tool, ready.grant.root())).collect();
         if let Some((rule, reason)) = rules.dead(&with_roots) {
@@ -172,11 +172,11 @@ impl Builder {
     }
 
     /// What is settled for a tool that cannot be used: it is granted nothing, and no call passes.
-    fn shut(&self, tool: &Tool) -> Result<Ready, Error> {
+    fn shut(&self, tool: &Tool) -> Result<PreparedTool, Error> {
         let bare = Tool::new(&tool.name, Body::Absent, Origin::of(tool.origin.format, tool.origin.path.clone()));
         let input = Input::compile(&bare).map_err(Error::Engine)?;
         let grant = Grant::new(&bare, &Allowed::default(), &HashMap::new())?;
-        let mut ready = Ready::new(input, grant, self.limits, 1);
+        let mut ready = PreparedTool::new(input, grant, self.limits, 1);
         let why = tool.unusable.as_ref().map(|unusable| unusable.why.clone()).unwrap_or_default();
         ready.disabled = Some((Decision::new(Behavior::Deny, Reason::Record, "program"), why));
         Ok(ready)
@@ -285,7 +285,7 @@ fn customary(loaded: &[&Tool]) -> BTreeSet<PathBuf> {
 
 /// The tools in their order, each with what is settled for it. A component or record that cannot be used and has no name but
 /// that of its file takes none from a tool that works: it comes last, or is left out.
-pub(super) fn registered(mut tools: Vec<(Tool, Ready)>) -> Result<(Registry, Vec<Ready>), Error> {
+pub(super) fn registered(mut tools: Vec<(Tool, PreparedTool)>) -> Result<(Registry, Vec<PreparedTool>), Error> {
     let has_no_name = |tool: &Tool| match tool.origin.format {
         Format::Component => tool.unusable.is_some(),
         Format::AgentTool => tool.unusable.is_some() && source::is_named_by_file(tool),
