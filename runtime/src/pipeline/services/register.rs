@@ -76,7 +76,7 @@ fn check_name(pipeline: &Pipeline, tool: &Tool, memory: &Memory) -> Result<(), S
         let _ = added.add(known);
     }
     pipeline.registry.admits(tool).and_then(|()| added.admits(tool)).map_err(|error| match error {
-        // Where the two stand on the host is the operator's own affair.
+        // The paths of the two tools are for the operator alone.
         Error::LookAlike { name, like, .. } => format!("tool `{name}` looks like `{like}`"),
         _ => format!("there is a tool {name:?} already"),
     })
