@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures::future::{BoxFuture, FutureExt, ready};
 use serde_json::{Value, json};
 use toolcrib::call::Behavior;
-use toolcrib::hook::{Hook, Modification, Proposed, Verdict};
+use toolcrib::hook::{Hook, Modification, ProposedCall, Verdict};
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, Rule};
 use toolcrib::{Audit, Builder, Outcome, Policy, Runtime, Session, ToolCall, ToolResult};
 
@@ -90,7 +90,7 @@ impl Hook for Says {
         "says"
     }
 
-    fn before<'a>(&'a self, _: Proposed<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+    fn before<'a>(&'a self, _: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
         ready(Ok(self.0.clone())).boxed()
     }
 }
@@ -98,7 +98,7 @@ impl Hook for Says {
 #[test]
 fn what_a_hook_allows_holds_for_the_arguments_that_it_saw() {
     let crib = crib("echo", json!({}));
-    let change = Modification { arguments: json!({"b": 2}), mutation_source: None, reason: None };
+    let change = Modification::new(json!({"b": 2}));
     let asked = |hooks: Vec<Verdict>| {
         let rules = policy(&[(Behavior::Ask, "t")]);
         let hooked =

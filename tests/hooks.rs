@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use futures::future::{BoxFuture, FutureExt, ready};
 use serde_json::{Value, json};
 use toolcrib::call::Behavior;
-use toolcrib::hook::{Ended, Hook, Modification, Moment, Proposed, Review, Verdict};
+use toolcrib::hook::{FinishedCall, Hook, HookPhase, Modification, ProposedCall, Review, Verdict};
 use toolcrib::policy::{Policy, Rule};
 use toolcrib::{Audit, Builder, Outcome, Runtime, Tool, ToolCall, ToolResult};
 
@@ -30,16 +30,16 @@ impl Hook for Always {
         self.priority
     }
 
-    fn applies(&self, tool: &Tool, _: Moment) -> bool {
+    fn applies(&self, tool: &Tool, _: HookPhase) -> bool {
         tool.name != "untouched"
     }
 
-    fn before<'a>(&'a self, call: Proposed<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+    fn before<'a>(&'a self, call: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
         self.saw.lock().unwrap().push(format!("{} {} {}", self.name, call.model_input, call.arguments));
         ready(self.before.clone()).boxed()
     }
 
-    fn after<'a>(&'a self, call: Ended<'a>) -> BoxFuture<'a, Result<Review, String>> {
+    fn after<'a>(&'a self, call: FinishedCall<'a>) -> BoxFuture<'a, Result<Review, String>> {
         self.saw.lock().unwrap().push(format!("{} {:?}", self.name, call.answer.map_err(|error| error.outcome)));
         ready(self.after.clone()).boxed()
     }
@@ -92,8 +92,9 @@ fn call(crib: &Crib, hooks: Hooks) -> ToolResult {
 }
 
 fn modify(arguments: Value, source: Option<&str>) -> Result<Verdict, String> {
-    let mutation_source = source.map(str::to_owned);
-    Ok(Verdict::Modify(Modification { arguments, mutation_source, reason: Some("for the test".into()) }))
+    let mut change = Modification::new(arguments).reason("for the test");
+    change.mutation_source = source.map(str::to_owned);
+    Ok(Verdict::Modify(change))
 }
 
 #[test]
@@ -224,7 +225,7 @@ impl Hook for Panics {
         "panics"
     }
 
-    fn before<'a>(&'a self, _: Proposed<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+    fn before<'a>(&'a self, _: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
         async { panic!("a defect of the host") }.boxed()
     }
 }

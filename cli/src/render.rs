@@ -210,7 +210,7 @@ pub(crate) fn dropped(receipt: &Receipt) {
 
 /// Writes a `hint:` line for each flag that would have allowed what was denied.
 pub(crate) fn denials(denials: &[Denial]) {
-    for (at, Denial { capability, flag }) in denials.iter().enumerate() {
+    for (at, Denial { capability, flag, .. }) in denials.iter().enumerate() {
         match flag {
             Some(flag) if denials[..at].iter().any(|earlier| earlier.flag.as_ref() == Some(flag)) => {}
             Some(flag) => hint(&format!("`{capability}` was denied: {flag} would allow it")),

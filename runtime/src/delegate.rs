@@ -1,4 +1,4 @@
-//! Other agents: who takes over a task that a script hands on. Their calls go the way of every call.
+//! Delegation of tasks to other agents. Their calls pass the same stages as every call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -6,31 +6,31 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
-/// The most agents that hand on to one another.
+/// Maximum depth of delegation.
 pub const MAX_DEPTH: u32 = 3;
-/// The most agents of one run, in whatever depth.
+/// Maximum number of agents of one run, at any depth.
 pub const MAX_AGENTS: u32 = 32;
 
 /// A task for another agent.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Task {
-    /// What is to be done.
+    /// Text of the task.
     pub text: String,
-    /// What else the script said: `agent`, `context`, `max_steps` and whatever it named besides.
+    /// All other fields of the script's request, such as `agent`, `context` and `max_steps`.
     pub fields: Map<String, Value>,
-    /// How many agents have handed on before, this one included: 1 where the run's own agent did.
+    /// Number of delegations up to this task: 1 for a task of the run's own agent.
     pub depth: u32,
-    /// How many agents the run has begun.
+    /// Number of agents that the run has started.
     pub(crate) agents: Arc<AtomicU32>,
 }
 
 impl Task {
-    /// Reads a task from the JSON of a script's or a hook's words.
+    /// Reads a task from the JSON of a script or a hook.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The error in the task, or the exceeded limit.
     pub(crate) fn read(value: Value, depth: u32, agents: &Arc<AtomicU32>) -> Result<Self, String> {
         let Value::Object(mut fields) = value else { return Err("a task is an object with `task`".to_owned()) };
         let text = match fields.remove("task") {
@@ -41,21 +41,21 @@ impl Task {
         if depth > MAX_DEPTH {
             return Err(format!("{MAX_DEPTH} agents have handed on already, and no more do"));
         }
-        let begun = agents.fetch_update(Relaxed, Relaxed, |begun| (begun < MAX_AGENTS).then_some(begun + 1));
-        match begun {
+        let started = agents.fetch_update(Relaxed, Relaxed, |count| (count < MAX_AGENTS).then_some(count + 1));
+        match started {
             Ok(_) => Ok(Self { text, fields, depth, agents: agents.clone() }),
             Err(_) => Err(format!("this run has begun {MAX_AGENTS} agents already, and begins no more")),
         }
     }
 }
 
-/// Takes tasks over.
+/// Handler of delegated tasks.
 pub trait Delegate: Send + Sync {
-    /// Works on a task to its end and gives the answer. Dropping the future ends the work.
+    /// Works on a task and returns the answer. Dropping the future ends the work.
     ///
     /// # Errors
     ///
-    /// Why there is no answer, in words for the script.
+    /// A message for the script.
     fn delegate(&self, task: Task) -> BoxFuture<'_, Result<Value, String>>;
 }
 

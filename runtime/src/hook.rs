@@ -1,5 +1,5 @@
-//! What may look at a call before it runs, and at its answer before it is told: allow, block or change. A hook that
-//! fails blocks, and no hook beats a denial.
+//! Hooks: handlers that judge a call before it runs and its answer before the model gets it. A hook that fails blocks, and
+//! no hook overrides a denial.
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use serde_json::Value;
@@ -7,111 +7,135 @@ use serde_json::Value;
 use crate::error::{Outcome, ToolError};
 use crate::tool::Tool;
 
-/// What a hook says of a call before it runs.
+/// Verdict of a hook about a call before it runs.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Nothing.
+    /// The hook has no objection.
     Pass,
-    /// The call needs no question. A denial stays a denial.
+    /// The call needs no approval by a person. A denial remains a denial.
     Allow,
-    /// The call is refused with this reason, told to the model.
+    /// The call is refused for this reason, which the model gets.
     Block(String),
-    /// The call goes on with other arguments; what the model sent stays in the record.
+    /// The call continues with other arguments; the model's own stay in the record.
     Modify(Modification),
-    /// Another agent takes the call over: the answer to this task, an object with `task`, takes the place of the tool's.
+    /// Another agent takes over the call. Its answer to this task, an object with `task`, replaces the tool's.
     Delegate(Value),
 }
 
 /// Other arguments for a call.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Modification {
-    /// The arguments, an object. They are checked anew.
+    /// New arguments, an object. They are checked again.
     pub arguments: Value,
-    /// Where the values are from; needed for fields that a model may not set.
+    /// Source of the values; required for fields that a model may not set.
     pub mutation_source: Option<String>,
-    /// Why, for the record.
+    /// Reason of the change, for the record.
     pub reason: Option<String>,
 }
 
-/// What a hook says of an answer.
+impl Modification {
+    /// Creates a change to these arguments, without a source and a reason.
+    pub fn new(arguments: Value) -> Self {
+        Self { arguments, mutation_source: None, reason: None }
+    }
+
+    /// Sets the source of the values.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<String>) -> Self {
+        self.mutation_source = Some(source.into());
+        self
+    }
+
+    /// Sets the reason of the change.
+    #[must_use]
+    pub fn reason(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+}
+
+/// Verdict of a hook about an answer.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Review {
-    /// Nothing.
+    /// The hook has no objection.
     Pass,
-    /// The answer is withheld with this reason, told to the model.
+    /// The answer is withheld for this reason, which the model gets.
     Block(String),
-    /// Another answer takes its place: any JSON.
+    /// This JSON value replaces the answer.
     Replace(Value),
 }
 
-/// A call as a hook sees it before it runs.
+/// A call before it runs.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Proposed<'a> {
-    /// The call's identifier in every record.
+pub struct ProposedCall<'a> {
+    /// The host's identifier of the call, the same in every record.
     pub invocation: &'a str,
-    /// The caller's identifier.
+    /// The caller's identifier of the call.
     pub call_id: &'a str,
-    /// What is called.
+    /// The tool that is called.
     pub tool: &'a Tool,
-    /// What the model sent, as it sent it.
+    /// Text of the arguments, unchanged from the model.
     pub model_input: &'a str,
-    /// The arguments as they stand: hooks before this one may have changed them.
+    /// Current arguments; earlier hooks may have changed them.
     pub arguments: &'a Value,
 }
 
-/// A call as a hook sees it when it has ended.
+/// A call after it has run.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Ended<'a> {
-    /// The call's identifier in every record.
+pub struct FinishedCall<'a> {
+    /// The host's identifier of the call, the same in every record.
     pub invocation: &'a str,
-    /// The caller's identifier.
+    /// The caller's identifier of the call.
     pub call_id: &'a str,
-    /// What was called.
+    /// The tool that was called.
     pub tool: &'a Tool,
-    /// The arguments that it got.
+    /// Text of the arguments, unchanged from the model.
+    pub model_input: &'a str,
+    /// Arguments that the tool got.
     pub arguments: &'a Value,
-    /// How it ended.
+    /// Outcome of the call.
     pub outcome: Outcome,
-    /// The answer, one line of JSON, or the error.
+    /// Answer, one line of JSON, or the error.
     pub answer: Result<&'a str, &'a ToolError>,
 }
 
-/// When a hook is heard.
+/// Phase of a call in which a hook runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
-    /// Before the call runs, when its arguments are known to be right.
+pub enum HookPhase {
+    /// Before the call runs, with valid arguments.
     Before,
-    /// After it has run.
+    /// After the call has run.
     After,
 }
 
-/// Something that is heard about calls. Hooks are heard one after the other, by priority and then in the order in which
-/// they were added; the first that blocks ends the call.
+/// Handler that judges calls. Hooks run one after the other, by priority and then in the order in which they were added;
+/// the first one that blocks ends the call.
 pub trait Hook: Send + Sync {
-    /// Its name, told to the model with a refusal.
+    /// Returns the name of the hook, which the model gets with a refusal.
     fn name(&self) -> &str;
 
-    /// Lower is earlier.
+    /// Returns the priority; hooks with a lower one run earlier.
     fn priority(&self) -> i32 {
         0
     }
 
-    /// Whether it has anything to say about calls of a tool.
-    fn applies(&self, _tool: &Tool, _moment: Moment) -> bool {
+    /// Returns `true` if the hook judges the calls of a tool in this phase.
+    fn applies(&self, _tool: &Tool, _phase: HookPhase) -> bool {
         true
     }
 
-    /// Judges a call. An `Err` blocks, like a refusal.
-    fn before<'a>(&'a self, _call: Proposed<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+    /// Judges a call. An `Err` blocks it.
+    fn before<'a>(&'a self, _call: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
         ready(Ok(Verdict::Pass)).boxed()
     }
 
     /// Judges an answer. An `Err` withholds it.
-    fn after<'a>(&'a self, _call: Ended<'a>) -> BoxFuture<'a, Result<Review, String>> {
+    fn after<'a>(&'a self, _call: FinishedCall<'a>) -> BoxFuture<'a, Result<Review, String>> {
         ready(Ok(Review::Pass)).boxed()
     }
 }

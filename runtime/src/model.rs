@@ -1,45 +1,53 @@
-//! The host's model, as far as a tool may ask it: one question, one answer, no tools.
+//! The host's model as a service for tools: one prompt, one completion, no tools.
 
 use futures::future::BoxFuture;
 
-/// The most questions of one call.
-pub const MAX_QUESTIONS: u64 = 8;
-/// The most bytes of one question.
-pub const MAX_QUESTION_LEN: usize = 256 << 10;
-/// The most bytes of one answer.
-pub const MAX_ANSWER_LEN: usize = 256 << 10;
-/// The tokens of an answer where a tool names none.
-pub const USUAL_TOKENS: u32 = 1024;
-/// The most tokens of an answer that a tool may name.
+/// Maximum number of completions of one call.
+pub const MAX_COMPLETIONS: u64 = 8;
+/// Maximum bytes of one prompt with its system text.
+pub const MAX_PROMPT_LEN: usize = 256 << 10;
+/// Maximum bytes of one completion.
+pub const MAX_COMPLETION_LEN: usize = 256 << 10;
+/// Tokens of a completion for which the tool sets no limit.
+pub const DEFAULT_TOKENS: u32 = 1024;
+/// Maximum tokens of a completion that a tool can request.
 pub const MAX_TOKENS: u32 = 4096;
 
-/// What a tool asks.
+/// Request of a tool for a completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompletionRequest {
-    /// How the model is to behave.
+    /// System text for the model.
     pub system: Option<String>,
-    /// What it is asked.
+    /// Prompt for the model.
     pub prompt: String,
-    /// The most tokens of its answer.
+    /// Maximum tokens of the completion.
     pub max_tokens: u32,
 }
 
-/// What the model said.
+/// Completion of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Completion {
-    /// Its text.
+    /// Text of the completion.
     pub text: String,
-    /// The tokens of question and answer together, where they are known.
+    /// Tokens of prompt and completion together, or 0 if unknown.
     pub tokens: u64,
 }
 
-/// Answers tools' questions.
+impl Completion {
+    /// Creates a completion.
+    pub fn new(text: impl Into<String>, tokens: u64) -> Self {
+        Self { text: text.into(), tokens }
+    }
+}
+
+/// Model that completes the prompts of tools.
 pub trait Model: Send + Sync {
-    /// Asks once. Dropping the future gives the question up.
+    /// Completes one prompt. Dropping the future abandons the request.
     ///
     /// # Errors
     ///
-    /// Why there is no answer, in words for the tool.
+    /// A message for the tool.
     fn complete(&self, question: CompletionRequest) -> BoxFuture<'_, Result<Completion, String>>;
 }

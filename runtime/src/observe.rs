@@ -1,5 +1,5 @@
-//! EventKind happens in a call, told step by step to whoever watches: for records, traces and progress. Watching costs a call
-//! nothing where nobody does, and changes nothing where somebody does.
+//! Events of calls for observers: records, traces and progress. A call without observers pays nothing for them, and
+//! observers change nothing.
 
 use std::time::SystemTime;
 
@@ -7,91 +7,93 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::call::{Decision, Mutation, Part, Persisted, ToolResult};
-use crate::hook::Moment;
+use crate::hook::HookPhase;
 use crate::tool::Tool;
 
-/// Watches calls. It is called on the path of the call: it hands work on rather than doing it.
+/// Receives call events. It runs on the path of the call and should hand work to another thread or task.
 pub trait Observer: Send + Sync {
-    /// Something has happened.
+    /// Receives one event.
     fn observe(&self, event: &Event<'_>);
 }
 
-/// One thing that happened in a call.
+/// Event of one call.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Event<'a> {
-    /// The call's identifier in every record.
+    /// The host's identifier of the call, the same in every record.
     pub invocation: &'a str,
-    /// The caller's identifier.
+    /// The caller's identifier of the call.
     pub call_id: &'a str,
-    /// The name that was called.
+    /// Name that was called.
     pub name: &'a str,
-    /// The tool, once it was found.
+    /// The tool, once it is resolved.
     pub tool: Option<&'a Tool>,
     /// Time of the event.
     pub at: SystemTime,
-    /// EventKind.
+    /// Kind of the event.
     pub kind: EventKind<'a>,
 }
 
-/// EventKind can happen in a call, in this order.
+/// Kinds of events, in the order in which they occur.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum EventKind<'a> {
-    /// A door handed it in; the text is what the model sent.
+    /// The call was received; the text is the model's own.
     Received(&'a str),
-    /// Its tool was found and is loaded.
+    /// The tool was resolved.
     Resolved,
-    /// Its arguments fit the schema, and its values the rules.
+    /// The arguments match the schema, and their values the rules.
     Validated,
-    /// The arguments as hooks' logs, traces and transcripts may show them: sensitive values masked.
+    /// The arguments for logs, traces and transcripts, with sensitive values masked.
     Observable(&'a Value),
-    /// A hook was heard.
-    Hooked(Hooked<'a>),
-    /// The arguments were changed.
+    /// A hook has run.
+    HookRan(HookEvent<'a>),
+    /// A hook changed the arguments.
     Mutated(&'a Mutation),
-    /// The arguments about which rules and people are asked.
-    Judging(&'a Value),
-    /// EventKind the call is about to do, for people: in the tool's own words, or in its record's.
+    /// The call needs authorization with these arguments.
+    Authorizing(&'a Value),
+    /// Preview of the call for people, from the tool or its definition.
     Preview(&'a str),
-    /// A person is being asked.
-    Asking(&'a Decision),
-    /// It was decided.
+    /// A person is asked for approval.
+    ApprovalRequested(&'a Decision),
+    /// The decision about the call.
     Decided(&'a Decision),
-    /// It waits for its turn.
+    /// The call waits for its turn.
     Queued,
     /// The tool starts, with these arguments.
     Started(&'a Value),
-    /// It shows a part of its work while it goes on.
+    /// The running call shows a part.
     Part {
-        /// Its number in the call, from 1.
+        /// Number of the part in the call, from 1.
         number: u64,
         /// The part.
         part: &'a Part,
     },
-    /// It has written an answer of so many bytes.
+    /// The tool has written its answer.
     Progress {
-        /// Bytes written so far.
+        /// Bytes of the answer.
         bytes: u64,
     },
-    /// Its answer was mapped.
+    /// The answer was mapped.
     Mapped,
-    /// The answer was too long, and this became of it.
+    /// The answer was too long and was shortened.
     Persisted(&'a Persisted),
-    /// It has ended, with the arguments it got where it got any.
+    /// The call has ended.
     Ended(&'a ToolResult),
 }
 
-/// EventKind a hook said.
+/// Verdict of a hook.
 #[derive(Debug, Clone, Serialize)]
-pub struct Hooked<'a> {
-    /// The hook.
+#[non_exhaustive]
+pub struct HookEvent<'a> {
+    /// Name of the hook.
     pub hook: &'a str,
-    /// When it was heard.
+    /// Phase in which it ran.
     #[serde(skip)]
-    pub moment: Moment,
+    pub phase: HookPhase,
     /// `pass`, `allow`, `block`, `modify`, `replace` or `failed`.
-    pub said: &'static str,
-    /// Why, where it said why.
+    #[serde(rename = "said")]
+    pub verdict: &'static str,
+    /// Reason of the verdict, if the hook gave one.
     pub reason: Option<&'a str>,
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt, ready};
 use serde_json::{Value, json};
 use toolcrib::call::Behavior;
-use toolcrib::hook::{Ended, Hook, Modification, Proposed, Review, Verdict};
+use toolcrib::hook::{FinishedCall, Hook, Modification, ProposedCall, Review, Verdict};
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, Policy, Rule};
 use toolcrib::{Results, ToolCall};
 use toolcrib_agent_tool::{AgentToolRecorder, Error};
@@ -25,11 +25,11 @@ impl Hook for Says {
         "says"
     }
 
-    fn before<'a>(&'a self, _: Proposed<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+    fn before<'a>(&'a self, _: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
         ready(Ok(self.0.clone())).boxed()
     }
 
-    fn after<'a>(&'a self, _: Ended<'a>) -> BoxFuture<'a, Result<Review, String>> {
+    fn after<'a>(&'a self, _: FinishedCall<'a>) -> BoxFuture<'a, Result<Review, String>> {
         ready(Ok(self.1.clone())).boxed()
     }
 }
@@ -48,8 +48,7 @@ fn rule(behavior: Behavior, pattern: &str) -> Rule {
 }
 
 fn modify(arguments: Value) -> Verdict {
-    let (mutation_source, reason) = (Some("test".to_owned()), Some("to try it".to_owned()));
-    Verdict::Modify(Modification { arguments, mutation_source, reason })
+    Verdict::Modify(Modification::new(arguments).source("test").reason("to try it"))
 }
 
 /// Creates a crib with a tool `echo` that takes a sensitive `token`, and tools with other outcomes.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use toolcrib::ToolCall;
 use toolcrib::call::Behavior;
-use toolcrib::hook::{Hook, Modification, Proposed, Verdict};
+use toolcrib::hook::{Hook, Modification, ProposedCall, Verdict};
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, Policy, Rule};
 
 use super::crib;
@@ -44,9 +44,9 @@ impl Hook for Rewrites {
         "rewrites"
     }
 
-    fn before<'a>(&'a self, _: Proposed<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
-        let (mutation_source, reason) = (Some("settings".to_owned()), Some("it was short".to_owned()));
-        ready(Ok(Verdict::Modify(Modification { arguments: json!({"a": "long"}), mutation_source, reason }))).boxed()
+    fn before<'a>(&'a self, _: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+        let change = Modification::new(json!({"a": "long"})).source("settings").reason("it was short");
+        ready(Ok(Verdict::Modify(change))).boxed()
     }
 }
 

@@ -33,7 +33,7 @@ impl Agents {
             Ok(turn) => {
                 let tokens = turn.usage.map_or(0, |usage| usage.total_tokens);
                 let text = hooks::answered(&session, 1, &turn).await.map_err(blocked)?;
-                Ok(Completion { text, tokens })
+                Ok(Completion::new(text, tokens))
             }
             Err(error) => {
                 // Nobody else is told of it; where it cannot be told, that is no failure of the question.

@@ -159,11 +159,11 @@ impl Args {
             render::message(error)
         });
         let read = read.unwrap_or_default();
-        let call = match self.text {
+        let mut call = match self.text {
             Some(_) => ToolCall::text(id, &self.name, read),
             None => ToolCall::new(id, &self.name, read),
         };
-        let mut call = ToolCall { unreadable, ..call };
+        call.unreadable = unreadable;
         if let Some(context) = &self.context {
             let context = serde_json::from_str(context).context("`--context` is not a JSON object")?;
             call.context = context;

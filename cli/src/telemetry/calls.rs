@@ -79,7 +79,7 @@ impl Observer for Calls {
                 let call = Running { start: event.at, moments: Vec::new() };
                 self.with(|running| running.insert(event.invocation.to_owned(), call));
             }
-            EventKind::Asking(question) => self.note(event, "toolcrib.asked", decided(question).into()),
+            EventKind::ApprovalRequested(question) => self.note(event, "toolcrib.asked", decided(question).into()),
             EventKind::Decided(decision) => self.note(event, "toolcrib.decided", decided(decision).into()),
             EventKind::Started(_) => self.note(event, "toolcrib.started", Vec::new()),
             EventKind::Persisted(persisted) => {

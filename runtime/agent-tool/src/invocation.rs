@@ -8,8 +8,8 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 use toolcrib::Tool;
 use toolcrib::call::{Behavior, Decision, Mutation, Part, Persisted};
-use toolcrib::hook::Moment;
-use toolcrib::observe::{Event, EventKind, Hooked};
+use toolcrib::hook::HookPhase;
+use toolcrib::observe::{Event, EventKind, HookEvent};
 use toolcrib::tool::Interface;
 
 use crate::redactor::Redactor;
@@ -100,7 +100,7 @@ impl Invocation {
             // Sensitive values of the model's text must not be repeated in any record.
             self.hide(|call| serde_json::from_str(&call.model_input).unwrap_or_default(), redactor);
         }
-        if let EventKind::Judging(value) | EventKind::Started(value) = event.kind
+        if let EventKind::Authorizing(value) | EventKind::Started(value) = event.kind
             && self.version > 0
         {
             self.hide(|_| value.clone(), redactor);
@@ -126,13 +126,13 @@ impl Invocation {
                 self.inputs.observable = Some((redactor.value(value), self.input_ref(self.version)));
                 Vec::new()
             }
-            EventKind::Hooked(hooked) => self.hooked(hooked, at, redactor),
+            EventKind::HookRan(hooked) => self.hooked(hooked, at, redactor),
             EventKind::Mutated(mutation) => vec![self.mutated(mutation, at, redactor)],
-            EventKind::Judging(value) => {
+            EventKind::Authorizing(value) => {
                 self.inputs.permission = Some((redactor.value(value), self.input_ref(self.version)));
                 Vec::new()
             }
-            EventKind::Asking(decision) => {
+            EventKind::ApprovalRequested(decision) => {
                 self.enter(State::AwaitingApproval, at);
                 let record = self.decided(decision, at, redactor);
                 let data = json!({ "decision_id": record.1["decision_id"] });
@@ -237,20 +237,20 @@ impl Invocation {
         (RecordKind::Progress, progress)
     }
 
-    fn hooked(&mut self, hooked: &Hooked<'_>, at: SystemTime, redactor: &Redactor) -> Vec<Record> {
-        let (running, hook_event, event) = match hooked.moment {
-            Moment::Before => (State::PreHooksRunning, "pre_tool_use", EventType::PreHookCompleted),
-            Moment::After => (State::PostHooksRunning, "post_tool_use", EventType::PostHookCompleted),
+    fn hooked(&mut self, hooked: &HookEvent<'_>, at: SystemTime, redactor: &Redactor) -> Vec<Record> {
+        let (running, hook_event, event) = match hooked.phase {
+            HookPhase::Before => (State::PreHooksRunning, "pre_tool_use", EventType::PreHookCompleted),
+            HookPhase::After => (State::PostHooksRunning, "post_tool_use", EventType::PostHookCompleted),
         };
         if self.state != running {
             self.enter(running, at);
         }
         let id = format!("{}/hook/{}", self.id, self.hooks.len() + 1);
         let reason = hooked.reason.map(|reason| redactor.text(reason).text);
-        let stops = matches!(hooked.said, "block" | "failed");
-        let behavior = match (hooked.moment, hooked.said) {
-            (Moment::Before, "allow") => Some("allow"),
-            (Moment::Before, _) if stops => Some("deny"),
+        let stops = matches!(hooked.verdict, "block" | "failed");
+        let behavior = match (hooked.phase, hooked.verdict) {
+            (HookPhase::Before, "allow") => Some("allow"),
+            (HookPhase::Before, _) if stops => Some("deny"),
             _ => None,
         };
         let hook = record(json!({
@@ -259,19 +259,19 @@ impl Invocation {
             "invocation_id": self.id,
             "tool_id": self.tool_id(),
             "name": hooked.hook,
-            "outputs": [compact(json!({ "type": hooked.said, "reason": reason }))],
+            "outputs": [compact(json!({ "type": hooked.verdict, "reason": reason }))],
             "permission_result": behavior.map(|behavior| json!({ "behavior": behavior })),
             "stop": stops.then(|| json!({ "reason": reason })),
             "ended_at": time(at),
         }));
         self.hooks.push(id.clone());
         let mut records =
-            vec![self.event(event, at, json!({ "hook_id": id, "name": hooked.hook, "said": hooked.said }))];
-        match hooked.moment {
-            Moment::Before => records.push((RecordKind::Hook, hook)),
-            Moment::After => self.post_hooks.push(hook),
+            vec![self.event(event, at, json!({ "hook_id": id, "name": hooked.hook, "said": hooked.verdict }))];
+        match hooked.phase {
+            HookPhase::Before => records.push((RecordKind::Hook, hook)),
+            HookPhase::After => self.post_hooks.push(hook),
         }
-        if stops && hooked.moment == Moment::After {
+        if stops && hooked.phase == HookPhase::After {
             self.withheld = true;
             records.push(self.event(EventType::Redacted, at, json!({ "hook_id": id })));
         }

@@ -1,21 +1,21 @@
-//! What was decided about a call, by whom and why, in words that do not change.
+//! Decisions about calls, with stable names for who decided and why.
 
 use serde::Serialize;
 
-/// What a rule wants, and what was decided.
+/// Behavior that a rule requires, and outcome of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Behavior {
     /// The call may run.
     Allow,
-    /// A person has to agree.
+    /// A person must approve the call.
     Ask,
     /// The call is refused.
     Deny,
 }
 
 impl Behavior {
-    /// The word used in rules and records.
+    /// Returns the name used in rules and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Behavior::Allow => "allow",
@@ -28,47 +28,48 @@ impl Behavior {
 /// A decision about one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Decision {
-    /// Whether the call may run; [`Behavior::Ask`] only while a person is asked.
+    /// Outcome of the decision; [`Behavior::Ask`] only while a person is asked.
     pub behavior: Behavior,
-    /// Who decided, in a word that does not change.
+    /// Origin of the decision, with a stable name.
     pub reason: Reason,
-    /// The rule, the hook or the resource that it rests on.
+    /// Rule, hook or resource on which the decision rests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rests_on: Option<String>,
 }
 
-/// Who decided about a call.
+/// Origin of a decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Reason {
-    /// No rule is about the call, so it may run inside its grant.
+    /// No rule matches the call: it may run inside its grant.
     Default,
-    /// A rule of the operator's.
+    /// A rule of the operator.
     Rule,
-    /// The tool's own record wants a person to agree.
+    /// The tool's definition requires an approval.
     Record,
-    /// The grant: an argument names a file or host outside it.
+    /// An argument names a file or host outside the grant.
     Grant,
     /// A hook.
     Hook,
     /// A hook that failed.
     HookFailed,
-    /// A person, for this call.
+    /// A person approved this call.
     Once,
-    /// A person, for the session.
+    /// A person approved such calls for the session.
     Session,
-    /// A person, for as long as the program stays as it is.
+    /// A person approved such calls until the program changes.
     Always,
-    /// A person, who said no.
+    /// A person refused the call.
     Refused,
-    /// There is nobody to ask.
+    /// Nobody is available to approve the call.
     Nobody,
 }
 
 impl Reason {
-    /// The word used in receipts and records.
+    /// Returns the name used in receipts and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Reason::Default => "default",
@@ -87,12 +88,12 @@ impl Reason {
 }
 
 impl Decision {
-    /// A decision that rests on something with a name.
+    /// Creates a decision that rests on something with a name.
     pub(crate) fn new(behavior: Behavior, reason: Reason, rests_on: impl Into<String>) -> Self {
         Self { behavior, reason, rests_on: Some(rests_on.into()) }
     }
 
-    /// What holds where no rule is about a call.
+    /// Returns the decision about a call that no rule matches.
     pub(crate) fn default() -> Self {
         Self { behavior: Behavior::Allow, reason: Reason::Default, rests_on: None }
     }

@@ -1,31 +1,29 @@
-//! What an answer holds that an eye does not see and a model reads: named in the receipt, and never taken out. It judges
-//! characters, and knows neither who wrote them nor why.
+//! Flags of invisible characters in an answer, which a model reads and a person does not see. They are named in the receipt
+//! and never removed.
 
 use serde::Serialize;
 
-/// Something in an answer that a person who looks at it would miss.
+/// Kind of content in an answer that a person cannot see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Flag {
     /// Bytes that are not UTF-8; each was replaced by U+FFFD.
     InvalidUtf8,
-    /// Characters that turn the direction of what follows (Unicode Standard Annex 9).
+    /// Characters that change the direction of the following text (Unicode Standard Annex 9).
     Bidirectional,
-    /// Characters without width, and breaks of a line that are none of JSON's.
+    /// Characters without width, and line breaks that JSON does not have.
     ZeroWidth,
-    /// Tag characters, U+E0000 to U+E007F, which are letters that no font shows, and what else lies in their part of the
-    /// code space.
+    /// Tag characters, U+E0000 to U+E007F, which are letters that no font shows, and the rest of their plane up to U+E0FFF.
     Tags,
-    /// Characters that choose the form of the one before them, of which a row can spell what it likes. The one that makes
-    /// an emoji of a sign is none of them.
+    /// Variation selectors, a row of which can encode any text; except the one that turns a symbol into an emoji.
     Variation,
 }
 
 impl Flag {
     const IN_TEXT: [Self; 4] = [Self::Bidirectional, Self::ZeroWidth, Self::Tags, Self::Variation];
 
-    /// The name used in receipts and in the audit log.
+    /// Returns the name used in receipts and in the audit log.
     pub fn as_str(self) -> &'static str {
         match self {
             Flag::InvalidUtf8 => "invalid-utf8",
@@ -36,8 +34,8 @@ impl Flag {
         }
     }
 
-    /// What a character is that an eye does not see, where it stands behind another or at the beginning: all that Unicode
-    /// lists as `Default_Ignorable_Code_Point`, with the separators of lines and paragraphs and the annotation anchors.
+    /// Returns the flag of an invisible character after the character `before`, if any: all that Unicode lists as
+    /// `Default_Ignorable_Code_Point`, the line and paragraph separators, and the annotation anchors.
     pub fn unseen(before: Option<char>, c: char) -> Option<Self> {
         Some(match c {
             '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
@@ -49,20 +47,20 @@ impl Flag {
             }
             '\u{e0000}'..='\u{e0fff}' => Self::Tags,
             // Soft hyphen, grapheme joiner, Mongolian vowel separator, spaces and joiners without width, invisible
-            // operators, byte order mark, annotation anchors. Joiners stand in emoji and in several scripts too: a flag is
-            // no verdict.
+            // operators, byte order mark, annotation anchors. Emoji and several scripts also use joiners: a flag is not a
+            // verdict.
             '\u{ad}' | '\u{34f}' | '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{206f}' => Self::ZeroWidth,
             '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' => Self::ZeroWidth,
-            // Hangul fillers, Khmer vowels that are not written, controls of shorthand and of music.
+            // Hangul fillers, invisible Khmer vowels, controls of shorthand and of music.
             '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{17b4}' | '\u{17b5}' => Self::ZeroWidth,
             '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => Self::ZeroWidth,
             _ => return None,
         })
     }
 
-    /// What a line of JSON holds, as it is or behind an escape of JSON's.
+    /// Returns the flags of a line of JSON, including characters written as JSON escapes.
     pub(crate) fn in_json(line: &str) -> Vec<Self> {
-        // Nearly every answer ends here.
+        // Nearly every answer returns here.
         if line.is_ascii() && !line.contains("\\u") {
             return Vec::new();
         }
@@ -71,7 +69,7 @@ impl Flag {
         while let Some(c) = rest.next() {
             let c = match c {
                 '\\' if rest.next() == Some('u') => escaped(&mut rest),
-                // What stands behind any other escape is seen.
+                // Any other escape is a visible character.
                 '\\' => None,
                 c => Some(c),
             };
@@ -85,7 +83,8 @@ impl Flag {
     }
 }
 
-/// Whether one U+FE0F behind it is no secret: a sign outside ASCII that has the form of an emoji too, or stands among such.
+/// Returns `true` if one U+FE0F after the character is normal: a symbol outside ASCII that can be an emoji, or is in a block
+/// of such symbols.
 fn may_be_emoji(c: char) -> bool {
     matches!(c,
         '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{2190}'..='\u{21ff}'
@@ -93,7 +92,7 @@ fn may_be_emoji(c: char) -> bool {
         | '\u{2b00}'..='\u{2bff}' | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
 }
 
-/// The character of an escape, from behind its `\u`.
+/// Decodes the character of an escape, after its `\u`.
 fn escaped(rest: &mut std::str::Chars<'_>) -> Option<char> {
     let unit = |text: &str| u16::from_str_radix(text.get(..4)?, 16).ok();
     let high = unit(rest.as_str())?;

@@ -1,4 +1,4 @@
-//! A call and its result: what every door turns its own protocol into, and back.
+//! A call and its result, into and from which every door converts its own protocol.
 
 mod availability;
 mod decision;
@@ -16,42 +16,43 @@ pub use availability::Availability;
 pub use decision::{Behavior, Decision, Reason};
 pub use flag::Flag;
 pub use part::{Form, Link, Media, Part};
-pub(crate) use receipt::pasted;
 pub use receipt::{Denial, Exchange, Execution, HookNote, Mutation, NetworkUse, Persisted, Receipt, Written};
+pub(crate) use receipt::{clipped, pasted};
 
-/// A call of a tool, as a model or a person made it. Nothing in it is trusted.
+/// Call of a tool by a model or a person. Nothing in it is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolCall {
-    /// The caller's identifier, returned with the result.
+    /// The caller's identifier of the call, returned with the result.
     pub id: String,
-    /// The name of the tool; empty where the call has none.
+    /// Name of the tool; empty for a call without a name.
     pub name: String,
-    /// The arguments as JSON text, of which empty means `{}`; or the text itself.
+    /// Arguments as JSON text, of which empty means `{}`; or the text of a text payload.
     pub arguments: String,
-    /// Which of the two.
+    /// Kind of the payload.
     pub payload: Payload,
-    /// The format of a text in the caller's word, where it has one.
+    /// The caller's name for the format of a text.
     pub format: Option<String>,
-    /// What the caller says about the payload.
+    /// The caller's metadata about the payload.
     pub metadata: Map<String, Value>,
-    /// What the caller adds to what surrounds the call. The host's own keys stay as they are.
+    /// Keys that the caller adds to the context of the call. It cannot override the host's own.
     pub context: Map<String, Value>,
-    /// The reason for which its arguments could not be read, if they could not: such a call ends as one with bad arguments.
+    /// Reason for which the arguments could not be read; such a call ends with bad arguments.
     pub unreadable: Option<String>,
 }
 
-/// What a call carries.
+/// Kind of payload of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Payload {
     /// One JSON object.
     #[default]
     Object,
-    /// Text in a format of the tool's own.
+    /// Text in a format that the tool defines.
     Text,
 }
 
 impl ToolCall {
-    /// A call of `name` with JSON text as arguments.
+    /// Creates a call of `name` with JSON text as arguments.
     pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -65,42 +66,43 @@ impl ToolCall {
         }
     }
 
-    /// A call of `name` with text, for a tool that takes text.
+    /// Creates a call of `name` with text, for a tool that takes text.
     pub fn text(id: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> Self {
         Self { payload: Payload::Text, ..Self::new(id, name, text) }
     }
 }
 
-/// The end of a call.
+/// Result of a call.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ToolResult {
-    /// The identifier of the call.
+    /// The caller's identifier of the call.
     pub call_id: String,
-    /// The name that was called.
+    /// Name that was called.
     pub name: String,
-    /// One line of JSON for the model, or the error it may see.
+    /// One line of JSON for the model, or the error for the model.
     pub outcome: Result<String, ToolError>,
-    /// How that line is meant.
+    /// Meaning of the line.
     pub form: Form,
-    /// The media of the answer, for models that see or hear; the line names each of them.
+    /// Media of the answer, for multimodal models; the line names each of them.
     pub media: Vec<Media>,
-    /// What people are shown of the answer; never for the model.
+    /// Parts of the answer for people; never for the model.
     pub shown: Vec<Part>,
-    /// The call and its end in one line for people, where the tool's record says how; never for the model.
+    /// The call and its outcome in one line for people, if the tool defines one; never for the model.
     pub display: Option<String>,
-    /// The words under which a transcript finds the call, where the tool's record says how; never for the model.
+    /// Search text of the call for transcripts, if the tool defines one; never for the model.
     pub transcript: Option<String>,
-    /// What the tool wrote to standard error, invalid UTF-8 replaced; for people, never for the model.
+    /// Standard error of the tool, with invalid UTF-8 replaced; for people, never for the model.
     pub log: String,
-    /// The fault of the host behind the error, where there is one; for the operator, never for the model.
+    /// Fault of the host behind the error; for the operator, never for the model.
     pub fault: Option<Error>,
-    /// What the call used, was granted and was denied.
+    /// Figures, grants and denials of the call.
     pub receipt: Receipt,
 }
 
 impl ToolResult {
-    /// What the model gets as text: one line of JSON, an object with `error` where the call failed; of an answer that is text
-    /// the text itself.
+    /// Returns the text for the model: one line of JSON, an object with `error` for a failed call, or the text of a text
+    /// answer.
     pub fn content(&self) -> Cow<'_, str> {
         match &self.outcome {
             Ok(line) if self.form == Form::Text => match serde_json::from_str(line) {
@@ -112,7 +114,7 @@ impl ToolResult {
         }
     }
 
-    /// The same as one line of JSON, whatever it is.
+    /// Returns the same as one line of JSON, also for a text answer.
     pub fn line(&self) -> Cow<'_, str> {
         match &self.outcome {
             Ok(line) => Cow::Borrowed(line),
@@ -120,7 +122,7 @@ impl ToolResult {
         }
     }
 
-    /// A result that nothing but its outcome is known of.
+    /// Creates a result with nothing but an outcome.
     pub(crate) fn bare(call_id: String, name: String, outcome: Result<String, ToolError>, receipt: Receipt) -> Self {
         Self {
             call_id,
@@ -137,20 +139,20 @@ impl ToolResult {
         }
     }
 
-    /// The answer to a call that goes on: what it comes to is signed for when it ends.
-    pub(crate) fn acknowledged(call_id: String, name: String, told: String) -> Self {
+    /// Creates the acknowledgement of a call that continues in the background; its record is written when it ends.
+    pub(crate) fn acknowledged(call_id: String, name: String, line: String) -> Self {
         let mut receipt = Receipt::begun(call_id.clone(), String::new(), name.clone());
         receipt.outcome = crate::error::Outcome::Ok;
-        Self::bare(call_id, name, Ok(told), receipt)
+        Self::bare(call_id, name, Ok(line), receipt)
     }
 
-    /// The answer to a call that was given up while it went on; what it came to is signed for by itself.
+    /// Creates the result of a call that was cancelled in the background; its record is written separately.
     pub(crate) fn cancelled(call_id: String, name: String, why: ToolError) -> Self {
         let receipt = Receipt::begun(call_id.clone(), String::new(), name.clone());
         Self::bare(call_id, name, Err(why), receipt)
     }
 
-    /// Whether the call failed.
+    /// Returns `true` if the call failed.
     pub fn is_error(&self) -> bool {
         self.outcome.is_err()
     }

@@ -1,8 +1,8 @@
-//! What an answer is made of where it is more than a line of JSON.
+//! Parts of an answer beside its line of JSON: text, media, links and progress.
 
 use bytes::Bytes;
 
-/// A part of what a tool says.
+/// Part of a tool's answer.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Part {
@@ -10,51 +10,51 @@ pub enum Part {
     Text(String),
     /// A JSON text.
     Json(String),
-    /// Bytes of a kind.
+    /// Bytes with a media type.
     Media(Media),
-    /// Something that lies elsewhere.
+    /// Reference to a resource.
     Link(Link),
-    /// How far a call is.
+    /// Progress of a running call.
     Progress {
-        /// The steps that are done.
+        /// Number of steps that are done.
         done: u64,
-        /// All of them, where their number is known.
+        /// Number of all steps, if known.
         total: Option<u64>,
     },
 }
 
-/// Bytes of a kind: an image, a sound, a file.
+/// Bytes with a media type: an image, a sound, a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Media {
-    /// What they are, such as `image/png`: lower case, a type and a subtype and nothing else.
+    /// Media type such as `image/png`: a type and a subtype in lower case, without parameters.
     pub mime_type: String,
-    /// A file name for them, without a folder.
+    /// File name, without a folder.
     pub name: Option<String>,
-    /// The bytes.
+    /// Content.
     pub data: Bytes,
 }
 
-/// Something that lies elsewhere.
+/// Reference to a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Where.
+    /// Address of the resource.
     pub uri: String,
-    /// Its name.
+    /// Name of the resource.
     pub name: Option<String>,
-    /// What it is.
+    /// Media type of the resource.
     pub mime_type: Option<String>,
 }
 
-/// How the line of an answer is meant.
+/// Meaning of the line of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Form {
-    /// It is told as it is.
+    /// A JSON value, which the model gets as it is.
     #[default]
     Json,
-    /// It is a JSON string, and what it holds is told.
+    /// A JSON string, of which the model gets the text.
     Text,
-    /// It is an object with the member `content`, an array, which stays structured for one provider's API.
+    /// An object with the member `content`, an array, which stays structured for one provider's API.
     Native {
         /// The API, such as `openai.chat_completions`.
         format: String,

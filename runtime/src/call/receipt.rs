@@ -1,4 +1,4 @@
-//! What a call leaves: the figures, decisions and changes that go to the caller and into the audit log.
+//! Receipt of a call: figures, decisions and changes for the caller and for the audit log.
 
 use serde::Serialize;
 
@@ -8,115 +8,119 @@ use crate::tool::Persistence;
 use super::decision::Decision;
 use super::flag::Flag;
 
-/// What a call used, was granted and was denied. The same figures go to the caller and to the audit log.
+/// Maximum characters of a caller's text in a record.
+const MAX_TEXT_LEN: usize = 256;
+
+/// Receipt of a call. The caller and the audit log get the same figures.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Receipt {
-    /// The identifier of the call.
+    /// The caller's identifier of the call.
     pub call_id: String,
-    /// The identifier of the call in every record; no other call has it.
+    /// The host's identifier of the call in every record, which no other call has.
     pub invocation: String,
-    /// The tool's name; where there is no such tool, the name that was called.
+    /// Name of the tool, or the name that was called if there is no such tool.
     pub tool: String,
-    /// SHA-256 of the program, as `sha256:HEX`, where one was found.
+    /// SHA-256 of the program, as `sha256:HEX`, if a program was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// How the call ended.
+    /// Outcome of the call.
     pub outcome: Outcome,
-    /// Who decided that the call may run or not, where it came so far.
+    /// Decision about the call, if one was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// The changes of its arguments, in order.
+    /// Changes of the arguments, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mutations: Vec<Mutation>,
-    /// The hooks that had something to say, in order.
+    /// Hooks with a verdict, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookNote>,
-    /// Milliseconds that it waited for its turn, its slot and people's answers.
+    /// Milliseconds of waiting for the turn, for permits and for people's answers.
     pub waited_ms: f64,
-    /// What the tool wrote, where it succeeded.
+    /// Kind of answer of a tool that succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written: Option<Written>,
-    /// What the tool's answer holds that a person who looks at it would miss.
+    /// Invisible content of the answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<Flag>,
-    /// What became of the answer, where it was too long to be told whole.
+    /// Shortening of an answer that was too long for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persisted: Option<Persisted>,
-    /// The program's exit code, where it ran to an end.
+    /// Exit code of a program that ran to its end.
     pub exit: Option<i32>,
-    /// Wall-clock milliseconds, from the door's call to the end.
+    /// Wall-clock milliseconds from the start to the end of the call.
     pub ms: f64,
     /// Milliseconds of processor time that the guest and its host calls used on the calling thread.
     pub cpu_ms: f64,
-    /// Units of fuel used, where they were counted.
+    /// Units of fuel used, if fuel was counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
-    /// The most bytes that memories and tables held together.
+    /// Peak bytes of all memories and tables together.
     pub peak_memory_bytes: u64,
-    /// Bytes of arguments given to the guest.
+    /// Bytes of the arguments for the guest.
     pub stdin_bytes: u64,
     /// Bytes that the guest wrote to standard output, up to the cap.
     pub stdout_bytes: u64,
     /// Bytes that the guest wrote to standard error, up to the cap.
     pub stderr_bytes: u64,
     /// Bytes that the guest wrote to its folders, up to the cap.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub disk_bytes: u64,
-    /// Files, folders and links that it made there, up to the cap.
-    #[serde(skip_serializing_if = "is_none")]
+    /// Files, folders and links that the guest created there, up to the cap.
+    #[serde(skip_serializing_if = "is_zero")]
     pub disk_entries: u64,
-    /// Whether output was cut at its cap.
+    /// `true` if output was cut at its cap.
     pub truncated: bool,
-    /// Names of the environment variables passed on; never their values.
+    /// Names of the environment variables of the guest; never their values.
     pub env_keys: Vec<String>,
-    /// Names of the secrets that were put into its requests, each once; never their values.
+    /// Names of the secrets that were inserted into its requests, each once; never their values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
-    /// What was granted, as `read:FOLDER`, `write:FOLDER`, `net:DESTINATION` or `secret:NAME@HOST#PLACE`.
+    /// Granted capabilities, as `read:FOLDER`, `write:FOLDER`, `net:DESTINATION` or `secret:NAME@HOST#PLACE`.
     pub granted: Vec<String>,
-    /// What was asked for or tried and not granted.
+    /// Requested or attempted capabilities that were not granted.
     pub denied: Vec<Denial>,
-    /// The HTTP requests that were made, where there were any.
+    /// HTTP requests of the call, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkUse>,
-    /// The first 16 programs that its script ran, in order.
+    /// First 16 programs that its script ran, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub executed: Vec<Execution>,
-    /// How many there were.
-    #[serde(skip_serializing_if = "is_none")]
+    /// Number of programs that its script ran.
+    #[serde(skip_serializing_if = "is_zero")]
     pub executions: u64,
-    /// What its script added to the run, as `tool:NAME` or `hook:NAME`.
+    /// Tools and hooks that its script added to the run, as `tool:NAME` or `hook:NAME`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,
-    /// How many tasks it handed to other agents.
-    #[serde(skip_serializing_if = "is_none")]
+    /// Number of tasks that it delegated to other agents.
+    #[serde(skip_serializing_if = "is_zero")]
     pub delegated: u64,
-    /// The invocation of the call that made this one, where a tool did.
+    /// Invocation of the call that made this one, if a tool did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// How many other tools it called.
-    #[serde(skip_serializing_if = "is_none")]
+    /// Number of its calls of other tools.
+    #[serde(skip_serializing_if = "is_zero")]
     pub calls: u64,
-    /// How often it asked the model, and the tokens that this cost as far as they are known.
-    #[serde(skip_serializing_if = "is_none")]
+    /// Number of its completions by the model.
+    #[serde(skip_serializing_if = "is_zero")]
     pub completions: u64,
-    /// See `completions`.
-    #[serde(skip_serializing_if = "is_none")]
+    /// Tokens of these completions, as far as they are known.
+    #[serde(skip_serializing_if = "is_zero")]
     pub tokens: u64,
-    /// How many parts were shown while it ran, and how many were not: they came too late or were too many.
-    #[serde(skip_serializing_if = "is_none")]
+    /// Number of parts that were shown while it ran.
+    #[serde(skip_serializing_if = "is_zero")]
     pub parts: u64,
-    /// See `parts`.
-    #[serde(skip_serializing_if = "is_none")]
+    /// Number of parts that were dropped because they were late or too many.
+    #[serde(skip_serializing_if = "is_zero")]
     pub dropped_parts: u64,
-    /// What its caller should know: what was left out of what he said.
+    /// Warnings for the caller about ignored parts of the call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 impl Receipt {
-    /// The receipt of a call that has only begun.
+    /// Creates the receipt of a call that has started.
     pub(crate) fn begun(call_id: String, invocation: String, tool: String) -> Self {
         Self {
             call_id,
@@ -162,78 +166,82 @@ impl Receipt {
     }
 }
 
-/// Most calls write to no folder, and their receipts say nothing of it.
-fn is_none(count: &u64) -> bool {
+/// Returns `true` for a count of zero, which receipts omit.
+fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// The HTTP requests of a call.
+/// HTTP requests of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct NetworkUse {
-    /// The first 16 of them, in order.
+    /// First 16 requests, in order.
     pub requests: Vec<Exchange>,
-    /// How many there were, those that were refused included.
+    /// Number of all requests, including refused ones.
     pub count: u64,
     /// Bytes of all request bodies together.
     pub sent_bytes: u64,
-    /// Bytes of all response bodies together, as they were received.
+    /// Bytes of all response bodies together, as received.
     pub received_bytes: u64,
 }
 
-/// One HTTP request and what it came to. Paths, queries and headers are not told: they can hold secrets.
+/// One HTTP request and its result. Paths, queries and headers are omitted, since they can hold secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Exchange {
-    /// The method.
+    /// Method of the request.
     pub method: String,
-    /// The host that the request named, or what stood in its place.
+    /// Host of the request, as the guest wrote it.
     pub host: String,
-    /// The port, where it was one.
+    /// Port of the request, if it is valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The status of the response, if there was one.
+    /// Status of the response, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Why there was none, or why its body broke off: `denied`, `rejected`, `request-limit`, `output-limit`, `dns`,
+    /// Reason for a missing response or an incomplete body: `denied`, `rejected`, `request-limit`, `output-limit`, `dns`,
     /// `connect`, `tls`, `certificate`, `timeout`, `protocol`, `secret` or `host`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
-    /// Bytes of the response's body.
+    /// Bytes of the response body.
     pub bytes: u64,
 }
 
-/// A program that a script ran. Its arguments are not told: they can hold secrets.
+/// Program that a script ran. Its arguments are omitted, since they can hold secrets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Execution {
-    /// The name of the tool whose program it is.
+    /// Name of the tool with this program.
     pub program: String,
     /// SHA-256 of the program, as `sha256:HEX`.
     pub digest: String,
-    /// Its exit code, where it ran to an end.
+    /// Exit code of a program that ran to its end.
     pub exit: Option<i32>,
-    /// How it was stopped, where it was.
+    /// Outcome of a program that was stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Outcome>,
     /// Wall-clock milliseconds.
     pub ms: f64,
 }
 
-/// Something that a tool asked for or tried and did not get.
+/// Capability that a tool requested or attempted to use without a grant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Denial {
-    /// The capability, as `read:PATH`, `write:PATH`, `env:NAME`, `net:HOST:PORT`, `exec:NAME`, `sockets:FUNCTION`, `cache`,
+    /// Capability, as `read:PATH`, `write:PATH`, `env:NAME`, `net:HOST:PORT`, `exec:NAME`, `sockets:FUNCTION`, `cache`,
     /// `delegate` or `meta`; a path is the guest's own.
     pub capability: String,
-    /// The flag that would have allowed it, where one would.
+    /// Flag that would have allowed it, if one would.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flag: Option<String>,
 }
 
-/// A flag with its value as a person can paste it into a shell; none where quotes would not hold the value, which may be
-/// a guest's own text.
+/// Returns a flag with its value, safe to paste into a shell; `None` if no quotes can hold the value, which can be a guest's
+/// text.
 pub(crate) fn pasted(flag: &str, value: &str) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./@:+,-".contains(c);
     let held = |c: char| c != '\'' && !c.is_control();
@@ -244,59 +252,68 @@ pub(crate) fn pasted(flag: &str, value: &str) -> Option<String> {
     }
 }
 
-/// What a tool that succeeded wrote.
+/// Kind of answer of a tool that succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Written {
     /// A value.
     Value,
-    /// A value that holds nothing: `{}`, `[]`, `""` or `null`. It did its work and there is nothing to say.
+    /// An empty value: `{}`, `[]`, `""` or `null`.
     Empty,
-    /// Nothing: it did not answer at all.
+    /// No answer at all.
     Missing,
 }
 
-/// A change of a call's arguments.
+/// Change of the arguments of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Mutation {
-    /// Who changed them: a hook, by its name.
+    /// Name of the hook that changed them.
     pub by: String,
-    /// Where the values are from, where that was said.
+    /// Source of the values, if the hook named one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutation_source: Option<String>,
-    /// The arguments that are new, other or gone, by name.
+    /// Names of the added, changed and removed arguments.
     pub fields: Vec<String>,
-    /// Why.
+    /// Reason of the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What became of an answer that was too long to be told whole.
+/// Shortening of an answer that was too long for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Persisted {
-    /// The rule that was followed.
+    /// Strategy of the tool.
     pub strategy: Persistence,
-    /// The reference under which the whole is kept, if it is.
+    /// Reference of the stored answer, if it is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// Bytes of the whole.
+    /// Bytes of the whole answer.
     pub bytes: u64,
-    /// Bytes that the model was told.
+    /// Bytes for the model.
     pub shown_bytes: u64,
 }
 
-/// A hook that had something to say.
+/// Verdict of a hook about a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct HookNote {
-    /// Its name.
+    /// Name of the hook.
     pub hook: String,
-    /// `allow`, `block`, `modify`, `delegate`, `replace` or `failed`; of a script also `pass`, for it has run.
-    pub said: &'static str,
-    /// SHA-256 of its script, as `sha256:HEX`, where it is one.
+    /// `allow`, `block`, `modify`, `delegate`, `replace` or `failed`; for a script also `pass`, since it has run.
+    #[serde(rename = "said")]
+    pub verdict: &'static str,
+    /// SHA-256 of a script hook, as `sha256:HEX`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+}
+
+/// Shortens a caller's text to the maximum length in a record.
+pub(crate) fn clipped(text: &str) -> String {
+    text.chars().take(MAX_TEXT_LEN).collect()
 }
 
 #[cfg(test)]

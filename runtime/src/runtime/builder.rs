@@ -4,10 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
-use tokio::sync::Semaphore;
 
 use crate::audit::Audit;
 use crate::delegate::Delegate;
@@ -15,7 +14,10 @@ use crate::error::Error;
 use crate::hook::Hook;
 use crate::model::Model;
 use crate::observe::Observer;
-use crate::pipeline::{Hooks, Interpreters, Listener, Memory, Pipeline, Scheduler, Scripted, Surroundings, builtin};
+use crate::pipeline::{
+    CallContexts, ChainedHook, Concurrency, HookChain, Interpreters, Memory, Pipeline, ProgramCompiler, Scheduler,
+    ScriptHook, builtin,
+};
 use crate::policy::{self, Allowed, Approval, Approver, Policy, Secrets};
 use crate::sandbox::compiler::Compiler;
 use crate::sandbox::{Certificates, HttpClient, Sandbox};
@@ -67,7 +69,7 @@ pub struct Builder {
     pub(super) keyvalue: Option<KeyValue>,
 
     pub(super) routes: HashMap<String, String>,
-    pub(super) surroundings: Surroundings,
+    pub(super) contexts: CallContexts,
 
     pub(super) name_servers: Vec<SocketAddr>,
     pub(super) roots: Certificates,
@@ -105,7 +107,7 @@ impl Builder {
             masks: HashMap::new(),
             keyvalue: None,
             routes: HashMap::new(),
-            surroundings: Surroundings::default(),
+            contexts: CallContexts::default(),
             name_servers: Vec::new(),
             roots: Certificates::new(),
         }
@@ -134,70 +136,68 @@ impl Builder {
         let loaded: Vec<&Tool> = tools.iter().chain(scripted.iter().map(|hook: &ScriptedHook| &hook.tool)).collect();
         let protected = self.protected_paths(&reserved, &loaded, allowed.mounts());
         let allowed = allowed.protecting(Arc::new(protected));
-        let mut ready = self.prepare_tools(&mut tools, &allowed, &reserved, &mut warnings)?;
-        let mut listeners: Vec<_> = self.hooks.iter().cloned().map(Listener::Own).collect();
-        for mut hook in scripted {
-            if !hook.tool.requested.secrets.is_empty() {
-                let message = format!("hook {:?}: capabilities.secrets: a hook is given none", hook.tool.name);
-                return Err(Error::Source { path: hook.tool.origin.path.to_path_buf(), message });
+        let mut prepared = self.prepare_tools(&mut tools, &allowed, &reserved, &mut warnings)?;
+        let mut hooks: Vec<_> = self.hooks.iter().cloned().map(ChainedHook::Embedder).collect();
+        for mut definition in scripted {
+            if !definition.tool.requested.secrets.is_empty() {
+                let message = format!("hook {:?}: capabilities.secrets: a hook is given none", definition.tool.name);
+                return Err(Error::Source { path: definition.tool.origin.path.to_path_buf(), message });
             }
-            if let Some(why) = policy::dead_condition(&hook.event, &hook.when, &tools) {
-                let message = format!("hook {:?}: when.args: {why}", hook.tool.name);
-                return Err(Error::Source { path: hook.tool.origin.path.to_path_buf(), message });
+            if let Some(why) = policy::dead_condition(&definition.event, &definition.when, &tools) {
+                let message = format!("hook {:?}: when.args: {why}", definition.tool.name);
+                return Err(Error::Source { path: definition.tool.origin.path.to_path_buf(), message });
             }
-            let ready = self.prepare_tool(&mut hook.tool, &allowed, &reserved, false)?;
-            if let Some(unusable) = &hook.tool.unusable {
+            let prepared = self.prepare_tool(&mut definition.tool, &allowed, &reserved, false)?;
+            if let Some(unusable) = &definition.tool.unusable {
                 // A hook may guard calls, so the runtime does not start without it.
                 return Err(unusable.fault.clone());
             }
-            listeners.push(Listener::Script(Box::new(Scripted { hook, ready })));
+            hooks.push(ChainedHook::Script(Box::new(ScriptHook { definition, prepared })));
         }
         let mut builtins = Vec::new();
         let has_tasks = tools.iter().any(|tool| matches!(&tool.body, Body::Script(script) if script.background));
-        builtins.extend(ready.iter().any(|ready| ready.deferred).then_some(Builtin::ToolSearch));
+        builtins.extend(prepared.iter().any(|prepared| prepared.deferred).then_some(Builtin::ToolSearch));
         builtins.extend(self.results.is_some().then_some(Builtin::ReadResult));
         builtins.extend([Builtin::TaskPoll, Builtin::TaskAwait].into_iter().filter(|_| has_tasks));
         for mut tool in builtins.into_iter().map(builtin::tool) {
-            ready.push(self.prepare_tool(&mut tool, &Allowed::default(), &reserved, false)?);
+            prepared.push(self.prepare_tool(&mut tool, &Allowed::default(), &reserved, false)?);
             tools.push(tool);
         }
-        warnings.extend(self.check_rules(&tools, &ready)?);
-        let (registry, ready) = register(tools.into_iter().zip(ready).collect())?;
+        warnings.extend(self.check_rules(&tools, &prepared)?);
+        let (registry, prepared) = register(tools.into_iter().zip(prepared).collect())?;
         let audit = match &self.secrets {
             Some(secrets) => self.audit.redact_secrets(secrets),
             None => self.audit,
         };
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| Error::Engine(error.to_string()))?;
+        let client = Client::new(self.name_servers, self.roots);
+        let sandbox = Arc::new(Sandbox::new(self.concurrency, self.compile_cache, self.compiler, client)?);
+        let client = HttpClient::new(self.name_servers, self.roots);
+        let sandbox = Arc::new(Sandbox::new(self.concurrency, self.compile_cache, self.compiler, client)?);
         let pipeline = Pipeline {
             registry,
-            ready,
+            prepared,
             rules: Arc::new(self.policy.rules().clone()),
             approved: self.approvals.into_iter().collect(),
             approver: self.approver,
-            hooks: Hooks::new(listeners),
-            interpreters: Interpreters::new(self.interpreter),
+            hooks: HookChain::new(hooks),
+            interpreters: Interpreters::new(sandbox.clone(), self.interpreter),
             delegate: self.delegate,
             model: self.model,
             routes: self.routes,
-            surroundings: self.surroundings,
+            contexts: self.contexts,
             policies,
             observers: self.observers,
+            concurrency: Concurrency::new(self.concurrency, self.scheduler.queue),
             scheduler: self.scheduler,
             results: self.results,
             keyvalue: self.keyvalue,
             max_inline: self.max_inline,
             secrets: self.secrets.clone(),
             audit: Arc::new(audit),
-            sandbox: Arc::new(Sandbox::new(
-                self.concurrency,
-                self.compile_cache,
-                self.compiler,
-                HttpClient::new(self.name_servers, self.roots),
-            )?),
-            slots: std::array::from_fn(|_| Semaphore::new(self.concurrency as usize)),
-            waiting: AtomicUsize::new(0),
-            compiled: Arc::default(),
+            programs: ProgramCompiler::new(sandbox.clone()),
+            sandbox,
             seed: u64::from_ne_bytes(seed),
             calls: AtomicU64::new(0),
         };

@@ -10,7 +10,7 @@ use crate::audit::Audit;
 use crate::call::{Availability, ToolCall, ToolResult};
 use crate::delegate::Task;
 use crate::error::Error;
-use crate::pipeline::{Context, Entry, Memory, Pipeline, Scheduler, Scripted, Session};
+use crate::pipeline::{CallScope, Memory, Pipeline, Scheduler, ScriptHook, Session, ToolEntry};
 use crate::policy::Grant;
 use crate::source::Diagnostic;
 use crate::tool::{Body, Limits, ScriptedHook, Tool};
@@ -66,14 +66,15 @@ impl Runtime {
 
     /// Lists the script hooks of the sources in the order in which they run.
     pub fn hooks(&self) -> impl Iterator<Item = &ScriptedHook> {
-        self.pipeline.hooks.of_sources().map(|script| &script.hook)
+        self.pipeline.hooks.of_sources().map(|script| &script.definition)
     }
 
     /// Lists the grants of tools and of script hooks.
     pub fn grants(&self) -> impl Iterator<Item = (&Tool, &Grant)> {
-        let tools = self.pipeline.registry.tools().iter().zip(&self.pipeline.ready);
-        let hooks = self.pipeline.hooks.of_sources().map(|Scripted { hook, ready }| (&hook.tool, ready));
-        tools.chain(hooks).map(|(tool, ready)| (tool, ready.grant.as_ref()))
+        let tools = self.pipeline.registry.tools().iter().zip(&self.pipeline.prepared);
+        let hooks =
+            self.pipeline.hooks.of_sources().map(|ScriptHook { definition, prepared }| (&definition.tool, prepared));
+        tools.chain(hooks).map(|(tool, prepared)| (tool, prepared.grant.as_ref()))
     }
 
     /// Returns a weak reference to this runtime.
@@ -99,14 +100,14 @@ impl Runtime {
 
     /// Availability of a tool to a model, or `None` where no tool has this name.
     pub fn availability(&self, name: &str) -> Option<Availability<'_>> {
-        let Entry { tool, ready, .. } = self.pipeline.at(self.pipeline.registry.index(name)?);
+        let ToolEntry { tool, prepared, .. } = self.pipeline.at(self.pipeline.registry.index(name)?);
         let unusable = tool.unusable.as_ref().map(|unusable| unusable.reason.as_str());
-        if let Some(why) = unusable.or_else(|| ready.broken()) {
+        if let Some(why) = unusable.or_else(|| prepared.compile_error()) {
             return Some(Availability::Unusable { why });
         }
-        Some(match &ready.disabled {
+        Some(match &prepared.disabled {
             Some((decision, why)) => Availability::Disabled { decision, why },
-            None if ready.deferred => Availability::Deferred,
+            None if prepared.deferred => Availability::Deferred,
             None => Availability::Loaded,
         })
     }
@@ -124,12 +125,12 @@ impl Runtime {
 
     /// Returns the grant of a tool.
     pub fn grant(&self, name: &str) -> Option<&Grant> {
-        self.pipeline.registry.index(name).map(|index| self.pipeline.ready[index].grant.as_ref())
+        self.pipeline.registry.index(name).map(|index| self.pipeline.prepared[index].grant.as_ref())
     }
 
     /// Returns the limits of a tool.
     pub fn limits(&self, name: &str) -> Option<&Limits> {
-        self.pipeline.registry.index(name).map(|index| &self.pipeline.ready[index].limits)
+        self.pipeline.registry.index(name).map(|index| &self.pipeline.prepared[index].limits)
     }
 
     /// Lists the warnings of the build.
@@ -148,10 +149,14 @@ impl Runtime {
             return Err(unusable.fault.clone());
         }
         match entry.tool.body {
-            Body::Command { .. } | Body::Rich(_) | Body::Typed(_) => self.pipeline.program(entry).await.map(|_| ()),
-            Body::Script(_) => self.pipeline.interpreter(entry.ready).await.map(|_| ()).map_err(|error| {
-                Error::Component { path: entry.tool.origin.path.to_path_buf(), reason: error.message }
-            }),
+            Body::Command { .. } | Body::Rich(_) | Body::Typed(_) => {
+                self.pipeline.programs.program(entry).await.map(|_| ())
+            }
+            Body::Script(_) => {
+                self.pipeline.interpreters.interpreter(entry.prepared).await.map(|_| ()).map_err(|error| {
+                    Error::Component { path: entry.tool.origin.path.to_path_buf(), reason: error.message }
+                })
+            }
             Body::Absent | Body::Builtin(_) => Ok(()),
         }
     }
@@ -162,9 +167,9 @@ impl Runtime {
     ///
     /// [`Error::Component`] if the interpreter cannot run.
     pub async fn prepare_hooks(&self) -> Result<(), Error> {
-        for Scripted { hook, ready } in self.pipeline.hooks.of_sources() {
-            self.pipeline.interpreter(ready).await.map_err(|error| Error::Component {
-                path: hook.tool.origin.path.to_path_buf(),
+        for ScriptHook { definition, prepared } in self.pipeline.hooks.of_sources() {
+            self.pipeline.interpreters.interpreter(prepared).await.map_err(|error| Error::Component {
+                path: definition.tool.origin.path.to_path_buf(),
                 reason: error.message,
             })?;
         }
@@ -184,6 +189,6 @@ impl Runtime {
     /// Dropping the future stops the guest. Needs a tokio runtime with its timer enabled, and with its I/O driver if tools
     /// may send requests.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
-        self.pipeline.call(call, Context::alone(&self.memory)).await
+        self.pipeline.call(call, CallScope::alone(&self.memory)).await
     }
 }

@@ -276,7 +276,7 @@ impl Builder {
     /// `wasi:config`.
     #[must_use]
     pub fn configure(mut self, tool: impl Into<String>, config: Value) -> Self {
-        self.surroundings.config.insert(tool.into(), config);
+        self.contexts.config.insert(tool.into(), config);
         self
     }
 
@@ -284,8 +284,8 @@ impl Builder {
     /// them.
     #[must_use]
     pub fn application(mut self, door: impl Into<String>, more: Map<String, Value>) -> Self {
-        self.surroundings.trigger_source = Some(door.into());
-        self.surroundings.application = more;
+        self.contexts.trigger_source = Some(door.into());
+        self.contexts.application = more;
         self
     }
 }

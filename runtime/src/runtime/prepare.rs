@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::audit::Redactions;
 use crate::call::{Behavior, Decision, Reason};
 use crate::error::Error;
-use crate::pipeline::{Programs, Ready};
+use crate::pipeline::{PreparedTool, SharedPrograms};
 use crate::policy::{Allowed, Folder, Grant, Location, Mounts, Protected, Rule};
 use crate::registry::Registry;
 use crate::schema::ToolValidator;
@@ -62,13 +62,13 @@ impl Builder {
         allowed: &Allowed,
         reserved: &[ReservedPlace],
         warnings: &mut Vec<Diagnostic>,
-    ) -> Result<Vec<Ready>, Error> {
+    ) -> Result<Vec<PreparedTool>, Error> {
         let defers = tools.iter().filter(|tool| tool.unusable.is_none()).count() > self.defer_above;
-        let mut programs = Programs::default();
+        let mut programs = SharedPrograms::default();
         let mut ready = Vec::with_capacity(tools.len() + 4);
         for tool in tools {
             let was_usable = tool.unusable.is_none();
-            ready.push(self.prepare_tool(tool, allowed, reserved, defers)?.sharing_program(tool, &mut programs));
+            ready.push(self.prepare_tool(tool, allowed, reserved, defers)?.with_shared_program(tool, &mut programs));
             if let Some(unusable) = tool.unusable.as_ref().filter(|_| was_usable) {
                 warnings.push(Diagnostic {
                     severity: Severity::Warning,
@@ -92,7 +92,7 @@ impl Builder {
         allowed: &Allowed,
         reserved: &[ReservedPlace],
         defers: bool,
-    ) -> Result<Ready, Error> {
+    ) -> Result<PreparedTool, Error> {
         if tool.unusable.is_some() {
             return self.prepare_unusable(tool);
         }
@@ -120,7 +120,7 @@ impl Builder {
             || (defers && !discovery.always_load.value);
         let disabled = self.disabled(tool, &grant);
         let slots = (self.concurrency as usize).div_ceil(2);
-        let mut ready = Ready::new(input, grant, limits, slots);
+        let mut ready = PreparedTool::new(input, grant, limits, slots);
         (ready.disabled, ready.deferred, ready.masks) = (disabled, deferred, masks);
         Ok(ready)
     }
@@ -131,7 +131,7 @@ impl Builder {
     /// # Errors
     ///
     /// [`Error::Permission`] for the first rule that matches a tool and can match none of its calls.
-    pub(super) fn check_rules(&self, tools: &[Tool], ready: &[Ready]) -> Result<Vec<Diagnostic>, Error> {
+    pub(super) fn check_rules(&self, tools: &[Tool], ready: &[PreparedTool]) -> Result<Vec<Diagnostic>, Error> {
         let rules = self.policy.rules();
         let with_roots: Vec<_> = tools.iter().zip(ready).map(|(tool, ready)| (tool, ready.grant.root())).collect();
         if let Some((rule, reason)) = rules.dead(&with_roots) {
@@ -162,11 +162,11 @@ impl Builder {
     }
 
     /// Prepares an unusable tool: it is granted nothing, and every call is refused.
-    fn prepare_unusable(&self, tool: &Tool) -> Result<Ready, Error> {
+    fn prepare_unusable(&self, tool: &Tool) -> Result<PreparedTool, Error> {
         let bare = Tool::new(&tool.name, Body::Absent, tool.origin.clone());
         let input = ToolValidator::compile(&bare).map_err(Error::Engine)?;
         let grant = Grant::new(&bare, &Allowed::default(), &HashMap::new())?;
-        let mut ready = Ready::new(input, grant, self.limits, 1);
+        let mut ready = PreparedTool::new(input, grant, self.limits, 1);
         let why = tool.unusable.as_ref().map(|unusable| unusable.reason.clone()).unwrap_or_default();
         ready.disabled = Some((Decision::new(Behavior::Deny, Reason::Record, "program"), why));
         Ok(ready)
@@ -266,7 +266,7 @@ impl Builder {
 /// # Errors
 ///
 /// [`Error::Duplicate`] and [`Error::LookAlike`].
-pub(super) fn register(mut tools: Vec<(Tool, Ready)>) -> Result<(Registry, Vec<Ready>), Error> {
+pub(super) fn register(mut tools: Vec<(Tool, PreparedTool)>) -> Result<(Registry, Vec<PreparedTool>), Error> {
     let has_no_name = |tool: &Tool| tool.unusable.is_some() && tool.origin.provisional_name;
     tools.sort_by_key(|(tool, _)| has_no_name(tool));
     let (mut registry, mut prepared) = (Registry::default(), Vec::with_capacity(tools.len()));

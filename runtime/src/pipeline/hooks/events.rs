@@ -1,0 +1,64 @@
+//! Runs script hooks for the events of a run that are not calls. Each hook that runs leaves a record of its own.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::call::ToolCall;
+use crate::error::{Outcome, ToolError};
+use crate::pipeline::state::{Memory, Pipeline};
+use crate::tool::HookPoint;
+
+use super::payload::Answer;
+use super::script::{HookContext, ScriptHandler};
+
+/// Runs the script hooks for an event of the run, and returns the payload with their changes.
+///
+/// # Errors
+///
+/// The reason of the hook that blocks the event.
+pub(crate) async fn run_event(
+    pipeline: &Arc<Pipeline>,
+    event: &HookPoint,
+    mut payload: Value,
+    memory: &Arc<Memory>,
+) -> Result<Value, String> {
+    for hook in pipeline.hooks.scripts(memory.hooks.iter()) {
+        let shared = Arc::new(payload);
+        let applies = hook.applies(event, "", &shared).await;
+        payload = Arc::unwrap_or_clone(shared);
+        if !applies {
+            continue;
+        }
+        // There is no call that could record the hook.
+        let call = ToolCall::new(event.to_string(), hook.name(), "");
+        let mut recorder = pipeline.unwatched_recorder(&call);
+        recorder.resolved(&hook.definition.tool, &hook.prepared.grant);
+        recorder.set_program(hook.digest().unwrap_or_default(), 0);
+        let usage = recorder.usage.clone();
+        let handler = ScriptHandler::new(hook, HookContext::new(pipeline, memory, &usage));
+        // The state of an interpreter is large.
+        let answer = Box::pin(handler.handle(event, &payload)).await;
+        recorder.log(&handler.into_log());
+        let ended = match &answer {
+            Ok(Answer::Block(reason)) => Err(ToolError::new(Outcome::Denied, reason.clone())),
+            Ok(_) => Ok(String::new()),
+            Err(error) => Err(ToolError::new(Outcome::Failed, error.clone())),
+        };
+        let recorded = recorder.close(call, ended);
+        let name = hook.name();
+        if recorded.receipt.outcome == Outcome::Unlogged {
+            return Err(format!("blocked by hook {name:?}, which cannot be signed for"));
+        }
+        match answer {
+            Ok(Answer::Pass | Answer::Allow) => {}
+            Ok(Answer::Modify(modified)) => payload = modified,
+            Ok(Answer::Block(reason)) => return Err(format!("blocked by hook {name:?}: {reason}")),
+            Ok(Answer::Delegate(_)) => {
+                return Err(format!("blocked by hook {name:?}, which failed: only calls can be delegated"));
+            }
+            Err(error) => return Err(format!("blocked by hook {name:?}, which failed: {error}")),
+        }
+    }
+    Ok(payload)
+}

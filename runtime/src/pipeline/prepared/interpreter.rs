@@ -1,0 +1,62 @@
+//! Compiles the interpreter of scripts once for all of them, and once more with fuel counting. Compilation is
+//! the host's own work: no script spends its time on it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::FutureExt;
+
+use crate::error::{Outcome, ToolError};
+use crate::sandbox::compiler::CompileError;
+use crate::sandbox::{Interpreter, Sandbox};
+
+use super::PreparedTool;
+use super::compile_once::{CompileOnce, Compiled};
+use super::program::NOT_NOW;
+
+/// The interpreter's bytes and its two compiled forms.
+pub(crate) struct Interpreters {
+    sandbox: Arc<Sandbox>,
+    bytes: Option<Bytes>,
+    plain: CompileOnce<Interpreter>,
+    metered: CompileOnce<Interpreter>,
+}
+
+impl Interpreters {
+    /// Creates the state of an interpreter that is not compiled; without `bytes` no script can run.
+    pub(crate) fn new(sandbox: Arc<Sandbox>, bytes: Option<Bytes>) -> Self {
+        Self { sandbox, bytes, plain: CompileOnce::default(), metered: CompileOnce::default() }
+    }
+
+    /// Returns the interpreter for the scripts of a tool or hook.
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::BadComponent`] if there is no interpreter, or it cannot run.
+    pub(crate) async fn interpreter(&self, prepared: &PreparedTool) -> Result<Arc<Interpreter>, ToolError> {
+        let bad = |why: &str| ToolError::new(Outcome::BadComponent, why);
+        let bytes = self.bytes.as_ref().ok_or_else(|| bad("no interpreter of scripts is set up here"))?;
+        let counts_fuel = prepared.limits.fuel.is_some();
+        let once = if counts_fuel { &self.metered } else { &self.plain };
+        let start = || {
+            let (sandbox, bytes) = (self.sandbox.clone(), bytes.clone());
+            let compiled = tokio::task::spawn_blocking(move || compile(&sandbox, &bytes, counts_fuel));
+            let compiled =
+                compiled.map(|ended| ended.unwrap_or_else(|_| Err("it was not compiled to its end".to_owned())));
+            compiled.boxed().shared()
+        };
+        match once.finish(start).await {
+            Ok(compiled) => compiled.map_err(|why| bad(&format!("the interpreter of scripts cannot be run: {why}"))),
+            Err(_) => Err(bad(NOT_NOW)),
+        }
+    }
+}
+
+/// Compiles the interpreter. The outer error is the system's, the inner one the interpreter's own.
+fn compile(sandbox: &Sandbox, bytes: &[u8], counts_fuel: bool) -> Result<Compiled<Interpreter>, String> {
+    match sandbox.prepare_interpreter(bytes, counts_fuel) {
+        Ok(interpreter) => Ok(Ok(Arc::new(interpreter))),
+        Err(CompileError::Program(reason)) => Ok(Err(reason)),
+        Err(error) => Err(error.text()),
+    }
+}

@@ -1,0 +1,210 @@
+//! State of a tool that is settled before its first call: its checks, its grant, its limits, its availability and, once it
+//! is compiled, its program.
+
+mod compile_once;
+pub(crate) mod compute;
+mod interpreter;
+mod program;
+mod script_hook;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use serde_json::Value;
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::time::timeout_at;
+
+use crate::audit::Redactions;
+use crate::call::Decision;
+use crate::error::{Outcome, ToolError};
+use crate::pipeline::recorder::CallRecorder;
+use crate::policy::{self, Credentials, Grant};
+use crate::sandbox::Program;
+use crate::schema::{CheckedArguments, ToolValidator};
+use crate::tool::{Limits, Tool};
+
+use compile_once::CompileOnce;
+use compute::{aside, at_once};
+
+pub(crate) use interpreter::Interpreters;
+pub(crate) use program::ProgramCompiler;
+pub(crate) use script_hook::ScriptHook;
+
+/// Maximum number of computations over the arguments and answers of one tool on blocking threads.
+const MAX_ASIDE: usize = 2;
+
+/// Programs shared by the tools of a runtime, by file and by `true` if their fuel is counted.
+#[derive(Default)]
+pub(crate) struct SharedPrograms(HashMap<(PathBuf, bool), Arc<CompileOnce<Program>>>);
+
+/// A tool with its prepared state.
+#[derive(Clone, Copy)]
+pub(crate) struct ToolEntry<'p> {
+    pub(crate) tool: &'p Tool,
+    pub(crate) prepared: &'p PreparedTool,
+    /// Index in the registry; `None` for a tool that a script added.
+    pub(crate) index: Option<usize>,
+}
+
+/// State of a tool that does not change from call to call.
+pub(crate) struct PreparedTool {
+    /// Checks of arguments and answers.
+    pub(crate) input: Arc<ToolValidator>,
+    pub(crate) grant: Arc<Grant>,
+    pub(crate) limits: Limits,
+    /// Reason for which no call of the tool is possible.
+    pub(crate) disabled: Option<(Decision, String)>,
+    /// `true` if a model has to search for the tool first.
+    pub(crate) deferred: bool,
+    /// Masks of its answers.
+    pub(crate) masks: Redactions,
+    /// Permits for concurrent calls of the tool.
+    pub(crate) permits: Arc<Semaphore>,
+    /// Permits for computations on blocking threads.
+    asides: Semaphore,
+    program: Arc<CompileOnce<Program>>,
+    /// Values of its secrets, read by the first call that needs them.
+    pub(crate) credentials: OnceCell<Arc<Credentials>>,
+    /// Digest of its definition, computed for the first request for approval.
+    definition: OnceLock<String>,
+}
+
+impl PreparedTool {
+    /// Prepares a tool of which `permits` calls may run at once.
+    pub(crate) fn new(input: ToolValidator, grant: Grant, limits: Limits, permits: usize) -> Self {
+        Self::with(input, Arc::new(grant), limits, Arc::new(Semaphore::new(permits)))
+    }
+
+    /// Prepares a tool that a script adds. It shares the grant, the permits and the masks of its maker.
+    pub(crate) fn derived(&self, input: ToolValidator, limits: Limits) -> Self {
+        let masks = self.masks.clone();
+        Self { masks, ..Self::with(input, self.grant.clone(), limits, self.permits.clone()) }
+    }
+
+    /// Shares one compiled program among all tools of the same file.
+    pub(crate) fn with_shared_program(mut self, tool: &Tool, programs: &mut SharedPrograms) -> Self {
+        if let Some(path) = tool.body.program() {
+            let key = (path.to_path_buf(), self.limits.fuel.is_some());
+            self.program = programs.0.entry(key).or_default().clone();
+        }
+        self
+    }
+
+    fn with(input: ToolValidator, grant: Arc<Grant>, limits: Limits, permits: Arc<Semaphore>) -> Self {
+        Self {
+            input: Arc::new(input),
+            grant,
+            limits,
+            disabled: None,
+            deferred: false,
+            masks: Redactions::default(),
+            permits,
+            asides: Semaphore::new(MAX_ASIDE),
+            program: Arc::default(),
+            credentials: OnceCell::new(),
+            definition: OnceLock::new(),
+        }
+    }
+
+    /// Returns `true` if a model may be offered the tool: nothing refuses all of its calls.
+    pub(crate) fn is_callable(&self) -> bool {
+        self.disabled.is_none() && self.compile_error().is_none()
+    }
+
+    /// Returns the reason for which the program cannot run, if its compilation found one.
+    pub(crate) fn compile_error(&self) -> Option<&str> {
+        self.program.error()
+    }
+
+    /// Returns the digest of the definition of `tool`, which is the tool of this state.
+    pub(crate) fn definition(&self, tool: &Tool) -> &str {
+        self.definition.get_or_init(|| policy::definition(tool))
+    }
+
+    /// Checks the arguments that a model sent.
+    pub(crate) async fn check(
+        &self,
+        text: &str,
+        recorder: &mut CallRecorder<'_>,
+    ) -> Result<CheckedArguments, ToolError> {
+        if let Some(checked) = at_once(text.len(), || self.input.check(text)) {
+            return checked;
+        }
+        let sent = text.to_owned();
+        self.check_aside(recorder, move |input| input.check(&sent)).await
+    }
+
+    /// Checks the arguments that the tool will get, if they can differ from those that the model sent.
+    pub(crate) async fn recheck(
+        &self,
+        checked: &CheckedArguments,
+        changed: bool,
+        recorder: &mut CallRecorder<'_>,
+    ) -> Result<(), ToolError> {
+        if !self.input.requires_recheck(changed) {
+            return Ok(());
+        }
+        if let Some(checked) = at_once(checked.text.len(), || self.input.recheck(&checked.value)) {
+            return checked;
+        }
+        let value = checked.value.clone();
+        self.check_aside(recorder, move |input| input.recheck(&value)).await
+    }
+
+    /// Checks arguments that a hook changed. Returns `true` if a model could have sent them itself.
+    pub(crate) async fn check_changed(
+        &self,
+        changed: &CheckedArguments,
+        recorder: &mut CallRecorder<'_>,
+    ) -> Result<bool, ToolError> {
+        let check = |input: &ToolValidator, value: &Value| {
+            input.recheck(value)?;
+            Ok(input.accepts_from_model(value))
+        };
+        if let Some(checked) = at_once(changed.text.len(), || check(&self.input, &changed.value)) {
+            return checked;
+        }
+        let value = changed.value.clone();
+        self.check_aside(recorder, move |input| check(input, &value)).await
+    }
+
+    /// Checks arguments on a blocking thread, within the remaining time of the call.
+    async fn check_aside<T: Send + 'static>(
+        &self,
+        recorder: &mut CallRecorder<'_>,
+        check: impl FnOnce(&ToolValidator) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let input = self.input.clone();
+        self.compute_in_time(recorder, move || check(&input)).await?
+    }
+
+    /// Runs a computation over a call's arguments on a blocking thread, within the remaining time of the call.
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::Deadline`].
+    pub(crate) async fn compute_in_time<T: Send + 'static>(
+        &self,
+        recorder: &mut CallRecorder<'_>,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let since = Instant::now();
+        let done = self.compute(since + recorder.remaining(&self.limits)?.deadline, job).await;
+        recorder.budget.spend(since.elapsed());
+        done.ok_or_else(|| ToolError::new(Outcome::Deadline, "tool timed out while its arguments were checked"))
+    }
+
+    /// Runs a computation over data of a stranger on a blocking thread. A tool has at most [`MAX_ASIDE`] of them at once.
+    pub(crate) async fn compute<T: Send + 'static>(
+        &self,
+        until: Instant,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let permit = timeout_at(until.into(), self.asides.acquire()).await.ok();
+        let done = aside(until, job).await;
+        drop(permit);
+        done
+    }
+}

@@ -1,0 +1,135 @@
+//! Compiles the programs of tools: each file once, and two files of the same bytes once together.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use futures::FutureExt;
+
+use crate::error::{Error, Outcome, ToolError};
+use crate::pipeline::recorder::CallRecorder;
+use crate::sandbox::compiler::CompileError;
+use crate::sandbox::{self, Program, Sandbox};
+use crate::source;
+
+use super::ToolEntry;
+use super::compile_once::Compiled;
+
+/// Message for the model if the system fails to compile a program. The reason is for the operator alone, and may pass.
+pub(super) const NOT_NOW: &str =
+    "the tool's program cannot be made ready on this host now; the call itself is not at fault";
+
+/// Compiles the programs of all tools of a runtime.
+pub(crate) struct ProgramCompiler {
+    sandbox: Arc<Sandbox>,
+    cells: Arc<ProgramCells>,
+}
+
+/// Cell of a compiled program: empty until it is compiled.
+type ProgramCell = Arc<Mutex<Option<Arc<Program>>>>;
+
+/// Compiled programs by digest and by `true` if their fuel is counted.
+#[derive(Default)]
+struct ProgramCells(Mutex<HashMap<(String, bool), ProgramCell>>);
+
+impl ProgramCells {
+    /// Returns the cell of a program. The holder of its lock compiles the program.
+    fn cell(&self, digest: String, counts_fuel: bool) -> ProgramCell {
+        let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cells.entry((digest, counts_fuel)).or_default().clone()
+    }
+}
+
+impl ProgramCompiler {
+    /// Creates a compiler that runs in this sandbox.
+    pub(crate) fn new(sandbox: Arc<Sandbox>) -> Self {
+        Self { sandbox, cells: Arc::default() }
+    }
+
+    /// Returns the compiled program of a tool.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Component`] if the program cannot run.
+    pub(crate) async fn program(&self, entry: ToolEntry<'_>) -> Result<Arc<Program>, Error> {
+        let bad = |reason| bad_component(entry, reason);
+        self.compiled(entry).await.map_err(bad)?.map_err(bad)
+    }
+
+    /// Returns the compiled program for a call, which waits at most until its deadline.
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::BadComponent`], or [`Outcome::Deadline`] if the program is not compiled by then.
+    pub(crate) async fn program_in_time(
+        &self,
+        entry: ToolEntry<'_>,
+        recorder: &mut CallRecorder<'_>,
+    ) -> Result<Arc<Program>, ToolError> {
+        let prepared = entry.prepared;
+        if let Some(program) = prepared.program.get() {
+            return Ok(program.clone());
+        }
+        let remaining = recorder.remaining(&prepared.limits)?;
+        let since = Instant::now();
+        let compiled = tokio::time::timeout(remaining.deadline, self.compiled(entry)).await;
+        recorder.budget.spend(since.elapsed());
+        match compiled {
+            Ok(Ok(compiled)) => compiled.map_err(|reason| recorder.fault(bad_component(entry, reason))),
+            Ok(Err(reason)) => {
+                recorder.fault(bad_component(entry, reason));
+                Err(ToolError::new(Outcome::BadComponent, NOT_NOW))
+            }
+            Err(_) => Err(ToolError::new(Outcome::Deadline, "tool timed out while its program was compiled")),
+        }
+    }
+
+    async fn compiled(&self, entry: ToolEntry<'_>) -> Result<Compiled<Program>, String> {
+        let start = || {
+            let (sandbox, cells, path) = (self.sandbox.clone(), self.cells.clone(), path(entry).to_path_buf());
+            let counts_fuel = entry.prepared.limits.fuel.is_some();
+            let compiled = tokio::task::spawn_blocking(move || compile(&sandbox, &cells, &path, counts_fuel));
+            let compiled = compiled.map(|compiled| match compiled {
+                Ok(compiled) => compiled,
+                Err(broken) if broken.is_panic() => Ok(Err("the compiler broke on it".to_owned())),
+                Err(_) => Err("the program was not compiled to its end".to_owned()),
+            });
+            compiled.boxed().shared()
+        };
+        entry.prepared.program.finish(start).await
+    }
+}
+
+fn path(entry: ToolEntry<'_>) -> &Path {
+    entry.tool.body.program().unwrap_or(Path::new(""))
+}
+
+fn bad_component(entry: ToolEntry<'_>, reason: String) -> Error {
+    Error::Component { path: path(entry).to_path_buf(), reason }
+}
+
+/// Reads and compiles a program. The outer error is the system's, the inner one the program's own.
+fn compile(
+    sandbox: &Sandbox,
+    cells: &ProgramCells,
+    path: &Path,
+    counts_fuel: bool,
+) -> Result<Compiled<Program>, String> {
+    let unreadable = |error: std::io::Error| format!("the program cannot be read: {}", error.kind());
+    let mut bytes = Vec::new();
+    let max = sandbox::MAX_PROGRAM_BYTES as u64 + 1;
+    File::open(path).and_then(|file| file.take(max).read_to_end(&mut bytes)).map_err(unreadable)?;
+    let cell = cells.cell(source::digest(&bytes), counts_fuel);
+    let mut cell = cell.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(program) = cell.as_ref() {
+        return Ok(Ok(program.clone()));
+    }
+    match sandbox.prepare(&bytes, counts_fuel) {
+        Ok(program) => Ok(Ok(cell.insert(Arc::new(program)).clone())),
+        Err(CompileError::Program(reason)) => Ok(Err(reason)),
+        Err(error) => Err(error.text()),
+    }
+}

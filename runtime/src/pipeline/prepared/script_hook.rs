@@ -1,0 +1,114 @@
+//! A script hook with its prepared state, and the conditions that are tested without running it.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::policy::Command;
+use crate::schema::{self, Clock, step, with_clock};
+use crate::tool::{Body, Glob, HookPoint, ScriptedHook};
+
+use super::PreparedTool;
+use super::compute::aside;
+
+/// Maximum time for the patterns of one hook on large arguments.
+const MAX_GLOBS_TIME: Duration = Duration::from_secs(1);
+
+/// A script hook with its prepared state.
+pub(crate) struct ScriptHook {
+    pub(crate) definition: ScriptedHook,
+    pub(crate) prepared: PreparedTool,
+}
+
+impl ScriptHook {
+    /// Returns the name of the hook.
+    pub(crate) fn name(&self) -> &str {
+        &self.definition.tool.name
+    }
+
+    /// Returns the digest of the script.
+    pub(crate) fn digest(&self) -> Option<&str> {
+        match &self.definition.tool.body {
+            Body::Script(script) => Some(&script.digest),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if the hook is for this event of this tool, whatever the arguments.
+    fn is_for(&self, event: &HookPoint, tool: &str) -> bool {
+        let tools = &self.definition.when.tools;
+        self.definition.event == *event && (tools.is_empty() || tools.iter().any(|glob| glob.is_match(tool)))
+    }
+
+    /// Returns `true` if the hook judges a command that a script runs. For an opaque command, of which no condition
+    /// can see the arguments, conditions on arguments count as met.
+    pub(crate) async fn applies_to_command(&self, tool: &str, command: &Command) -> bool {
+        (command.is_opaque && self.is_for(&HookPoint::ToolPre, tool))
+            || self.applies(&HookPoint::ToolPre, tool, &command.arguments).await
+    }
+
+    /// Returns `true` if the hook judges this event of this tool, as far as its conditions tell without running it, or if
+    /// the arguments are too large to test them in time.
+    pub(crate) async fn applies(&self, event: &HookPoint, tool: &str, arguments: &Arc<Value>) -> bool {
+        if !self.is_for(event, tool) {
+            return false;
+        }
+        let globs = &self.definition.when.arguments;
+        if globs.is_empty() {
+            return true;
+        }
+        if let Some(matched) =
+            with_clock(&Clock::inline(), || matches(globs, arguments, schema::MAX_INLINE_BYTES)).ok().flatten()
+        {
+            return matched;
+        }
+        let (globs, arguments) = (globs.clone(), arguments.clone());
+        let job = aside(Instant::now() + MAX_GLOBS_TIME, move || matches(&globs, &arguments, usize::MAX));
+        job.await.flatten().unwrap_or(true)
+    }
+}
+
+/// Matches the texts of arguments against patterns; `None` if one has more than `max` bytes.
+fn matches(globs: &[(String, Glob)], arguments: &Value, max: usize) -> Option<bool> {
+    for (name, glob) in globs {
+        let is_match = match arguments.get(name) {
+            None => false,
+            Some(Value::String(text)) if text.len() > max => return None,
+            Some(Value::String(text)) => step(text.len()) && glob.is_match(text),
+            Some(value) => {
+                let text = json_text(value, max)?;
+                step(text.len()) && glob.is_match(&text)
+            }
+        };
+        if !is_match {
+            return Some(false);
+        }
+    }
+    Some(true)
+}
+
+/// Returns the JSON text of a value; `None` if it has more than `max` bytes.
+fn json_text(value: &Value, max: usize) -> Option<String> {
+    /// A writer that accepts a bounded number of bytes and then fails.
+    struct Bounded(Vec<u8>, usize);
+
+    impl Write for Bounded {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.0.len() + bytes.len() > self.1 || !step(bytes.len()) {
+                return Ok(0);
+            }
+            self.0.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut bounded = Bounded(Vec::new(), max);
+    serde_json::to_writer(&mut bounded, value).ok()?;
+    String::from_utf8(bounded.0).ok()
+}

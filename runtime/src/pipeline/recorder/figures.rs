@@ -1,0 +1,87 @@
+//! Figures of a finished call: copied from its usage into its receipt, with each refusal and the flag that would allow it.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use crate::call::{Denial, Receipt, pasted};
+use crate::error::Outcome;
+use crate::policy::{Secrets, real_path};
+use crate::tool::{Access, FileRequest};
+
+use super::{CallRecorder, redact};
+
+impl CallRecorder<'_> {
+    /// Takes the receipt and completes it with the figures of the usage. After this the recorder is closed.
+    pub(super) fn complete(&mut self, outcome: Outcome) -> Receipt {
+        let mut receipt = self.receipt.take().expect("a recorder is closed once");
+        let usage = &self.usage;
+        receipt.outcome = outcome;
+        receipt.ms = milliseconds(self.started.elapsed());
+        receipt.waited_ms = milliseconds(self.budget.waited);
+        receipt.cpu_ms = milliseconds(Duration::from_nanos(usage.processor_nanos.load(Relaxed)));
+        receipt.fuel = Some(usage.fuel.load(Relaxed)).filter(|fuel| *fuel > 0);
+        receipt.peak_memory_bytes = usage.peak_memory.load(Relaxed);
+        receipt.stdout_bytes = usage.stdout.load(Relaxed);
+        receipt.stderr_bytes = usage.stderr.load(Relaxed);
+        receipt.disk_bytes = usage.disk_bytes.load(Relaxed);
+        receipt.disk_entries = usage.disk_entries.load(Relaxed);
+        receipt.truncated = usage.truncated.load(Relaxed);
+        receipt.network = usage.requests().summary();
+        receipt.denied.extend(usage.requests().denials());
+        receipt.denied.extend(usage.denials().into_iter().map(|(access, path)| self.path_denial(access, &path)));
+        receipt.denied.extend(usage.refusals());
+        receipt.denied.extend(self.missing_folder(outcome));
+        receipt.executed = usage.executed();
+        receipt.executions = usage.executions.load(Relaxed);
+        receipt.added = usage.additions();
+        receipt.delegated = usage.delegated.load(Relaxed);
+        receipt.calls = usage.calls.load(Relaxed);
+        receipt.completions = usage.completions.load(Relaxed);
+        receipt.tokens = usage.tokens.load(Relaxed);
+        receipt.parts = self.parts;
+        receipt.dropped_parts = usage.dropped_parts.load(Relaxed);
+        receipt.secrets = usage.requests().secrets();
+        if let Some(scanner) = self.secrets.and_then(Secrets::scanner) {
+            redact::redact_receipt(&mut receipt, &scanner);
+        }
+        receipt
+    }
+
+    /// Returns a denial for a failed tool that looked for folders, requested none and was granted none.
+    fn missing_folder(&self, outcome: Outcome) -> Option<Denial> {
+        let tool = self.tool.filter(|_| matches!(outcome, Outcome::Failed | Outcome::Trap))?;
+        let requested = &tool.requested;
+        let is_open = matches!(requested.files, FileRequest::None) && !requested.stated && !self.stated_denial;
+        let missed = is_open && self.folder.is_none() && self.usage.missed_folders();
+        let access = Access::Read.as_str();
+        missed.then(|| Denial { capability: access.to_owned(), flag: Some(format!("--allow-{access}=DIR")) })
+    }
+
+    /// Returns the denial of a path with the flag that would allow it. Writing inside a folder granted for reading needs
+    /// that folder; a path outside needs the folder that contains it. There is no flag if the path alone does not
+    /// determine the folder.
+    pub(crate) fn path_denial(&self, access: Access, path: &str) -> Denial {
+        let word = access.as_str();
+        let flag = self.folder.as_ref().and_then(|(folder, granted)| {
+            let target = real_path(&folder.join(path.trim_start_matches('/')));
+            let inside = target.starts_with(folder);
+            // A link that leaves the folder does so under every grant: no flag helps.
+            if !inside && !path.split('/').any(|part| part == "..") {
+                return None;
+            }
+            match (inside, target.parent()) {
+                (true, _) if access > *granted && !self.stated_denial => {
+                    pasted(&format!("--allow-{word}"), &folder.to_string_lossy())
+                }
+                (false, Some(parent)) => pasted(&format!("--allow-{word}"), &parent.to_string_lossy()),
+                _ => None,
+            }
+        });
+        Denial { capability: format!("{word}:{path}"), flag }
+    }
+}
+
+/// Converts a duration to milliseconds with microsecond precision.
+fn milliseconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}

@@ -1,0 +1,341 @@
+//! Writes exactly one audit record per call, also if the future of the call is dropped. It collects the receipt while the
+//! call runs and notifies the observers; it decides nothing about the call.
+
+mod budget;
+mod figures;
+mod output;
+pub(crate) mod redact;
+mod rendering;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Instant, SystemTime};
+
+use serde_json::Value;
+
+use crate::audit::Audit;
+use crate::call::{
+    Decision, Denial, Flag, HookNote, Mutation, Persisted, Receipt, ToolCall, ToolResult, Written, clipped,
+};
+use crate::error::{Error, Outcome, ToolError};
+use crate::observe::{Event, EventKind, Observer};
+use crate::policy::{Grant, Secrets};
+use crate::sandbox::Usage;
+use crate::tool::{Access, Body, Limits, Tool};
+
+pub(crate) use budget::Budget;
+pub(crate) use output::ToolOutput;
+
+/// Collects the receipt of one call and writes its record when the call ends or is dropped.
+pub(crate) struct CallRecorder<'p> {
+    /// Figures of the call, shared with its sandbox.
+    pub(crate) usage: Arc<Usage>,
+    /// Time of the call.
+    pub(crate) budget: Budget,
+    audit: &'p Audit,
+    observers: &'p [Arc<dyn Observer>],
+    /// Observer of the calls of one conversation.
+    watcher: Option<&'p Arc<dyn Observer>>,
+    secrets: Option<&'p Secrets>,
+    started: Instant,
+    receipt: Option<Receipt>,
+    tool: Option<&'p Tool>,
+    /// Host folder that the guest sees as `/`.
+    cwd: Option<String>,
+    /// The same folder if it is the only one, so that a guest path has one meaning.
+    folder: Option<(PathBuf, Access)>,
+    /// `true` if the operator denied a requested capability.
+    stated_denial: bool,
+    /// Arguments with sensitive values masked, if anybody wants to see them.
+    observable: Option<Value>,
+    log: String,
+    fault: Option<Error>,
+    output: ToolOutput,
+    parts: u64,
+}
+
+impl<'p> CallRecorder<'p> {
+    /// Opens the record of a call and notifies the observers of it.
+    pub(crate) fn new(
+        audit: &'p Audit,
+        observers: &'p [Arc<dyn Observer>],
+        secrets: Option<&'p Secrets>,
+        invocation: String,
+        call: &ToolCall,
+    ) -> Self {
+        let recorder = Self {
+            usage: Arc::default(),
+            budget: Budget::default(),
+            audit,
+            observers,
+            watcher: None,
+            secrets,
+            started: Instant::now(),
+            receipt: Some(Receipt::begun(clipped(&call.id), invocation, clipped(&call.name))),
+            tool: None,
+            cwd: None,
+            folder: None,
+            stated_denial: false,
+            observable: None,
+            log: String::new(),
+            fault: None,
+            output: ToolOutput::default(),
+            parts: 0,
+        };
+        recorder.emit(EventKind::Received(&call.arguments));
+        recorder
+    }
+
+    /// Adds the observer of the conversation.
+    pub(crate) fn watched_by(mut self, watcher: Option<&'p Arc<dyn Observer>>, call: &ToolCall) -> Self {
+        if let (Some(watcher), Some(receipt)) = (watcher, &self.receipt) {
+            notify(std::slice::from_ref(watcher), &self.event(receipt, EventKind::Received(&call.arguments)));
+        }
+        self.watcher = watcher;
+        self
+    }
+
+    /// Returns the identifier of the call in every record.
+    pub(crate) fn invocation(&self) -> &str {
+        self.receipt.as_ref().map_or("", |receipt| &receipt.invocation)
+    }
+
+    /// Returns the caller's identifier of the call, shortened to the maximum length in a record.
+    pub(crate) fn call_id(&self) -> &str {
+        self.receipt.as_ref().map_or("", |receipt| &receipt.call_id)
+    }
+
+    /// Returns `true` if any observer is registered.
+    pub(crate) fn is_watched(&self) -> bool {
+        !self.observers.is_empty() || self.watcher.is_some()
+    }
+
+    /// Notifies the observers of an event.
+    pub(crate) fn emit(&self, kind: EventKind<'_>) {
+        let (true, Some(receipt)) = (self.is_watched(), &self.receipt) else { return };
+        self.emit_with(receipt, kind);
+    }
+
+    fn emit_with(&self, receipt: &Receipt, kind: EventKind<'_>) {
+        let event = self.event(receipt, kind);
+        notify(self.observers, &event);
+        notify(self.watcher.map_or(&[], std::slice::from_ref), &event);
+    }
+
+    fn event<'a>(&self, receipt: &'a Receipt, kind: EventKind<'a>) -> Event<'a>
+    where
+        'p: 'a,
+    {
+        let Receipt { invocation, call_id, tool: name, .. } = receipt;
+        Event { invocation, call_id, name, tool: self.tool, at: SystemTime::now(), kind }
+    }
+
+    fn note(&mut self, write: impl FnOnce(&mut Receipt)) {
+        if let Some(receipt) = &mut self.receipt {
+            write(receipt);
+        }
+    }
+
+    /// Records the tool of the call and its grant.
+    pub(crate) fn resolved(&mut self, tool: &'p Tool, grant: &Grant) {
+        self.tool = Some(tool);
+        if let [only] = grant.folders() {
+            self.folder = Some((only.host.clone(), only.access));
+        }
+        self.stated_denial = grant.denied().iter().any(|denial| denial.flag.is_none());
+        self.cwd = grant.folders().first().map(|folder| folder.host.display().to_string());
+        self.note(|receipt| {
+            if receipt.tool != tool.name {
+                receipt.tool = tool.name.clone();
+            }
+            receipt.env_keys = grant.env_keys().map(str::to_owned).collect();
+            receipt.granted = grant.granted();
+            receipt.denied = grant.denied().to_vec();
+        });
+        self.emit(EventKind::Resolved);
+    }
+
+    /// Returns `true` if an observer or a template of the tool's definition shows the arguments.
+    pub(crate) fn shows_arguments(&self) -> bool {
+        let rendering = self.tool.map(|tool| &tool.interface.rendering);
+        self.is_watched() || rendering.is_some_and(rendering::has_any)
+    }
+
+    /// Keeps the arguments with sensitive values masked.
+    pub(crate) fn set_observable(&mut self, arguments: Value) {
+        self.emit(EventKind::Observable(&arguments));
+        self.observable = Some(arguments);
+    }
+
+    /// Records the decision about the call.
+    pub(crate) fn decide(&mut self, decision: Decision) {
+        self.emit(EventKind::Decided(&decision));
+        self.note(|receipt| receipt.decision = Some(decision));
+    }
+
+    /// Records a denied capability.
+    pub(crate) fn deny(&mut self, denial: Denial) {
+        self.note(|receipt| receipt.denied.push(denial));
+    }
+
+    /// Records a hook and its verdict.
+    pub(crate) fn add_hook(&mut self, hook: HookNote) {
+        self.note(|receipt| receipt.hooks.push(hook));
+    }
+
+    /// Records a change of the arguments.
+    pub(crate) fn add_mutation(&mut self, mutation: Mutation) {
+        self.emit(EventKind::Mutated(&mutation));
+        self.note(|receipt| receipt.mutations.push(mutation));
+    }
+
+    /// Returns `true` if a hook has changed the arguments.
+    pub(crate) fn is_mutated(&self) -> bool {
+        self.receipt.as_ref().is_some_and(|receipt| !receipt.mutations.is_empty())
+    }
+
+    /// Returns the remaining part of a tool's limits.
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::Deadline`] or [`Outcome::Fuel`] if nothing remains.
+    pub(crate) fn remaining(&self, limits: &Limits) -> Result<Limits, ToolError> {
+        self.budget.remaining(limits, self.usage.fuel.load(Relaxed))
+    }
+
+    /// Records the program that is about to run and the size of its arguments.
+    pub(crate) fn set_program(&mut self, digest: &str, arguments: usize) {
+        self.note(|receipt| {
+            receipt.digest = Some(digest.to_owned());
+            receipt.stdin_bytes = arguments as u64;
+        });
+    }
+
+    /// Records the exit code of a command.
+    pub(crate) fn set_exit(&mut self, code: i32) {
+        self.note(|receipt| receipt.exit = Some(code));
+    }
+
+    /// Decodes the output of a tool. Invalid UTF-8 is replaced and flagged.
+    pub(crate) fn decode(&mut self, bytes: Vec<u8>) -> String {
+        String::from_utf8(bytes).unwrap_or_else(|error| {
+            self.flag([Flag::InvalidUtf8]);
+            String::from_utf8_lossy(error.as_bytes()).into_owned()
+        })
+    }
+
+    /// Records flags of an answer, each once.
+    pub(crate) fn flag(&mut self, flags: impl IntoIterator<Item = Flag>) {
+        for flag in flags {
+            self.note(|receipt| {
+                if !receipt.flags.contains(&flag) {
+                    receipt.flags.push(flag);
+                }
+            });
+        }
+    }
+
+    /// Appends text to the log of the call, with secrets masked.
+    pub(crate) fn log(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        match self.secrets.and_then(Secrets::scanner) {
+            Some(scanner) => self.log.push_str(&scanner.mask(text)),
+            None => self.log.push_str(text),
+        }
+    }
+
+    /// Records the kind of answer that the tool wrote.
+    pub(crate) fn set_written(&mut self, written: Written) {
+        self.note(|receipt| receipt.written = Some(written));
+    }
+
+    /// Records how a long answer was shortened.
+    pub(crate) fn set_persisted(&mut self, persisted: Persisted) {
+        self.emit(EventKind::Persisted(&persisted));
+        self.note(|receipt| receipt.persisted = Some(persisted));
+    }
+
+    /// Keeps a fault of the host for the operator and returns the error for the model.
+    pub(crate) fn fault(&mut self, fault: Error) -> ToolError {
+        let error = ToolError::of_fault(&fault);
+        self.fault = Some(fault);
+        error
+    }
+
+    /// Writes the record and returns the result. An answer without a record is not returned.
+    pub(crate) fn close(mut self, call: ToolCall, ended: Result<String, ToolError>) -> ToolResult {
+        let mut receipt = self.complete(ended.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok));
+        let outcome = match ended {
+            Err(error) if error.outcome == Outcome::Unlogged => Err(error),
+            ended => match self.write(&receipt) {
+                Ok(()) => ended,
+                Err(error) => {
+                    receipt.outcome = Outcome::Unlogged;
+                    Err(self.fault(error))
+                }
+            },
+        };
+        let result = self.result(call.id, call.name, outcome, receipt);
+        if self.is_watched() {
+            self.emit_with(&result.receipt, EventKind::Ended(&result));
+        }
+        result
+    }
+
+    fn write(&mut self, receipt: &Receipt) -> Result<(), Error> {
+        let argv = match self.tool.map(|tool| &tool.body) {
+            Some(Body::Command { argv, .. }) => argv.as_slice(),
+            _ => &[],
+        };
+        self.audit.write(receipt, argv, self.cwd.take())
+    }
+
+    fn result(
+        &mut self,
+        call_id: String,
+        name: String,
+        outcome: Result<String, ToolError>,
+        receipt: Receipt,
+    ) -> ToolResult {
+        let rendered = self.tool.zip(self.observable.as_ref());
+        let (display, words) = rendered.map_or((None, None), |(tool, arguments)| {
+            let rendering = &tool.interface.rendering;
+            (rendering::display(rendering, receipt.outcome, arguments), rendering::transcript(rendering, arguments))
+        });
+        let ToolOutput { form, media, shown, summary, transcript } = std::mem::take(&mut self.output);
+        let masked = |text: Option<String>| text.map(|text| redact::masked(self.secrets, text));
+        let (display, transcript) = (masked(summary.or(display)), masked(transcript.or(words)));
+        let (log, fault) = (std::mem::take(&mut self.log), self.fault.take());
+        let (form, media) = if outcome.is_ok() { (form, media) } else { Default::default() };
+        let bare = ToolResult::bare(call_id, name, outcome, receipt);
+        ToolResult { form, media, shown, display, transcript, log, fault, ..bare }
+    }
+}
+
+impl Drop for CallRecorder<'_> {
+    /// Writes the record of a call that was dropped before its end.
+    fn drop(&mut self) {
+        if self.receipt.is_none() {
+            return;
+        }
+        let receipt = self.complete(Outcome::Cancelled);
+        let _ = self.write(&receipt);
+        if self.is_watched() {
+            let (id, name) = (receipt.call_id.clone(), receipt.tool.clone());
+            let gone = ToolError::new(Outcome::Cancelled, "the caller went away");
+            let result = self.result(id, name, Err(gone), receipt);
+            self.emit_with(&result.receipt, EventKind::Ended(&result));
+        }
+    }
+}
+
+/// Notifies observers of an event. A panic of an observer does not affect the call.
+fn notify(observers: &[Arc<dyn Observer>], event: &Event<'_>) {
+    for observer in observers {
+        let _ = catch_unwind(AssertUnwindSafe(|| observer.observe(event)));
+    }
+}

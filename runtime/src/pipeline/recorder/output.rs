@@ -1,0 +1,67 @@
+//! Output of a tool beside the line for the model: media, parts and lines for people, and warnings for the caller.
+
+use crate::call::{Form, Media, Part};
+use crate::observe::EventKind;
+
+use super::{CallRecorder, redact, rendering};
+
+/// Output of a tool beside the line for the model.
+#[derive(Debug, Default)]
+pub(crate) struct ToolOutput {
+    /// Meaning of the line.
+    pub(crate) form: Form,
+    /// Media of the answer.
+    pub(crate) media: Vec<Media>,
+    /// Parts shown to people.
+    pub(crate) shown: Vec<Part>,
+    /// One line for people, in the tool's own words.
+    pub(crate) summary: Option<String>,
+    /// Search text for transcripts, in the tool's own words.
+    pub(crate) transcript: Option<String>,
+}
+
+/// Maximum number of warnings of one call.
+const MAX_WARNINGS: usize = 16;
+
+impl CallRecorder<'_> {
+    /// Records the invocation of the call that makes this one.
+    pub(crate) fn set_parent(&mut self, parent: Option<&str>) {
+        self.note(|receipt| receipt.parent = parent.map(str::to_owned));
+    }
+
+    /// Records a warning for the caller, each once and at most [`MAX_WARNINGS`].
+    pub(crate) fn warn(&mut self, warning: String) {
+        self.note(|receipt| {
+            if receipt.warnings.len() < MAX_WARNINGS && !receipt.warnings.contains(&warning) {
+                receipt.warnings.push(warning);
+            }
+        });
+    }
+
+    /// Returns the preview of the call that the tool's definition provides, if any.
+    pub(crate) fn rendered_preview(&self) -> Option<String> {
+        rendering::preview(&self.tool?.interface.rendering, self.observable.as_ref()?)
+    }
+
+    /// Shows a part of a running call, with secrets masked.
+    pub(crate) fn show_part(&mut self, part: Part) {
+        self.parts += 1;
+        let part = redact::masked_part(self.secrets, part);
+        self.emit(EventKind::Part { number: self.parts, part: &part });
+    }
+
+    /// Keeps the output of the tool for the result.
+    pub(crate) fn set_output(&mut self, output: ToolOutput) {
+        self.output = output;
+    }
+
+    /// Marks the line as replaced by the host: it is plain JSON.
+    pub(crate) fn reset_form(&mut self) {
+        self.output.form = Form::Json;
+    }
+
+    /// Drops all output of the tool beside the line.
+    pub(crate) fn withhold_output(&mut self) {
+        self.output = ToolOutput::default();
+    }
+}

@@ -1,0 +1,34 @@
+//! Delegates a call to another agent, as a hook decided.
+
+use serde_json::Value;
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::delegate::Task;
+use crate::error::{Outcome, ToolError};
+use crate::pipeline::prepared::PreparedTool;
+use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::stage::quoted;
+use crate::pipeline::state::{CallScope, Pipeline, unless_cancelled};
+
+/// Delegates a call and returns the agent's answer.
+pub(crate) async fn delegate(
+    pipeline: &Pipeline,
+    task: Value,
+    prepared: &PreparedTool,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<String, ToolError> {
+    let failed = |why: String| ToolError::new(Outcome::Failed, format!("the call was delegated: {why}"));
+    let task = Task::read(task, scope.depth + 1, &scope.memory.agents).map_err(failed)?;
+    let delegate = pipeline.delegate.as_ref().ok_or_else(|| failed("no other agent is set up here".to_owned()))?;
+    if let Some(turn) = scope.turn {
+        turn.begin().await?;
+    }
+    recorder.usage.delegated.fetch_add(1, Relaxed);
+    let remaining = recorder.remaining(&prepared.limits)?.deadline;
+    let answer = tokio::time::timeout(remaining, delegate.delegate(task));
+    let answer = unless_cancelled(scope.turn, answer).await?;
+    let late = |_| ToolError::new(Outcome::Deadline, "the agent to which the call was delegated timed out");
+    answer.map_err(late)?.map(|answer| quoted(answer.to_string())).map_err(failed)
+}

@@ -1,0 +1,169 @@
+//! Runs the tools of the host itself: search, reader of stored answers, and background tasks. They pass the same stages as
+//! every other tool.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::{Outcome, ToolError};
+use crate::pipeline::prepared::compute::aside;
+use crate::pipeline::stage::FRAME;
+use crate::pipeline::state::builtin::{MAX_FOUND, MAX_OPENED};
+use crate::pipeline::state::{CallScope, Memory, Pipeline, TaskRequest, unless_cancelled};
+use crate::schema::step;
+use crate::tool::{Builtin, Limits, Tool, Visibility};
+
+/// Maximum characters of a description in the answer of a search.
+const MAX_DESCRIPTION_LEN: usize = 2000;
+/// Maximum bytes of all definitions in the answer of a search.
+const MAX_DEFINITION_BYTES: usize = 64 << 10;
+/// Maximum number of words in a search.
+const MAX_WORDS: usize = 32;
+
+/// Arguments of `tool_search`.
+#[derive(Deserialize)]
+struct Search {
+    query: String,
+    max_results: Option<usize>,
+}
+
+/// Arguments of `read_result`.
+#[derive(Deserialize)]
+struct Open {
+    reference: String,
+    #[serde(default)]
+    offset: u64,
+    limit: Option<u64>,
+}
+
+/// Runs a tool of the host.
+pub(super) async fn run(
+    pipeline: &Arc<Pipeline>,
+    builtin: Builtin,
+    arguments: &Value,
+    scope: &CallScope<'_>,
+) -> Result<String, ToolError> {
+    let no_tasks = || ToolError::new(Outcome::Failed, "calls outside a conversation begin no tasks");
+    let bad = |error: serde_json::Error| ToolError::new(Outcome::BadArguments, error.to_string());
+    match builtin {
+        Builtin::ToolSearch => {
+            let (pipeline, memory) = (pipeline.clone(), scope.memory.clone());
+            let request = Search::deserialize(arguments).map_err(bad)?;
+            let until = Instant::now() + Limits::default().deadline;
+            let late = || ToolError::new(Outcome::Deadline, "the search took too long; search for fewer words");
+            aside(until, move || search(&pipeline, request, &memory)).await.ok_or_else(late)
+        }
+        Builtin::ReadResult => open(pipeline, Open::deserialize(arguments).map_err(bad)?).await,
+        Builtin::TaskPoll => scope.tasks.ok_or_else(no_tasks)?.poll(&TaskRequest::deserialize(arguments).map_err(bad)?),
+        Builtin::TaskAwait => {
+            let request = TaskRequest::deserialize(arguments).map_err(bad)?;
+            unless_cancelled(scope.turn, scope.tasks.ok_or_else(no_tasks)?.wait(&request)).await?
+        }
+    }
+}
+
+/// Finds deferred tools and loads them.
+fn search(pipeline: &Pipeline, search: Search, memory: &Memory) -> String {
+    let max = search.max_results.unwrap_or(5);
+    let query = search.query.trim();
+    let exact = query.strip_prefix("select:").map(|names| names.split(',').map(str::trim).collect::<Vec<_>>());
+    let mut found: Vec<(u32, usize)> = Vec::new();
+    for (index, tool) in pipeline.registry.tools().iter().enumerate() {
+        if !step(1 + cost(tool)) {
+            // The caller has stopped waiting.
+            return String::new();
+        }
+        if !is_findable(pipeline, index) {
+            continue;
+        }
+        let score = match &exact {
+            Some(names) => u32::from(names.iter().any(|name| is_named(tool, name))),
+            None => score(tool, query),
+        };
+        if score > 0 {
+            found.push((score, index));
+        }
+    }
+    found.sort_by_key(|(score, index)| (std::cmp::Reverse(*score), *index));
+    found.truncate(if exact.is_some() { MAX_FOUND } else { max });
+    let mut tools = Vec::new();
+    let mut bytes = 0;
+    for (_, index) in found {
+        let tool = &pipeline.registry.tools()[index];
+        let description: Option<String> =
+            tool.description.as_ref().map(|text| text.chars().take(MAX_DESCRIPTION_LEN).collect());
+        let definition =
+            json!({"name": tool.name, "description": description, "parameters": tool.model_input_schema()});
+        bytes += definition.to_string().len();
+        // A tool that is left out is not loaded. The first tool is always included, whatever its size.
+        if !tools.is_empty() && bytes > MAX_DEFINITION_BYTES {
+            break;
+        }
+        memory.load(index);
+        tools.push(definition);
+    }
+    let hidden =
+        (0..pipeline.prepared.len()).filter(|index| is_findable(pipeline, *index) && !memory.has_loaded(*index));
+    json!({ FRAME: {"kind": "tools", "loaded": tools.len(), "stillHidden": hidden.count()}, "tools": tools })
+        .to_string()
+}
+
+/// Returns `true` if a search can find a tool: it is deferred and can be called.
+fn is_findable(pipeline: &Pipeline, index: usize) -> bool {
+    let visibility = pipeline.registry.tools()[index].interface.discovery.schema_visibility.value;
+    pipeline.prepared[index].deferred && pipeline.prepared[index].is_callable() && visibility != Visibility::Internal
+}
+
+/// Opens a part of a stored answer.
+async fn open(pipeline: &Pipeline, open: Open) -> Result<String, ToolError> {
+    let Open { reference, offset, limit } = open;
+    let Some(results) = pipeline.results.clone() else {
+        return Err(ToolError::new(Outcome::Failed, "no answers are kept"));
+    };
+    let end = offset.saturating_add(limit.unwrap_or(MAX_OPENED));
+    let opened = tokio::task::spawn_blocking(move || results.open(&reference, offset..end));
+    let broken = |_| ToolError::new(Outcome::Failed, "the answer could not be opened");
+    let part = opened.await.map_err(broken)?.map_err(|fault| ToolError::of_fault(&fault))?;
+    let words = json!({
+        "kind": "part",
+        "reference": part.stored.reference,
+        "bytes": part.stored.bytes,
+        "offset": part.offset,
+        "nextOffset": part.next,
+    });
+    Ok(json!({ FRAME: words, "text": part.text() }).to_string())
+}
+
+fn is_named(tool: &Tool, name: &str) -> bool {
+    tool.name == name || tool.interface.identity.aliases.value.iter().any(|alias| alias == name)
+}
+
+/// Returns the steps that the match of a tool with all words of a search costs.
+fn cost(tool: &Tool) -> usize {
+    let hint = tool.interface.discovery.search_hint.value.as_ref().map_or(0, String::len);
+    (hint + tool.description.as_ref().map_or(0, String::len)) * MAX_WORDS / 64
+}
+
+/// Scores a tool by the words of a search: its name counts most, then its search hint, then its description.
+fn score(tool: &Tool, query: &str) -> u32 {
+    if is_named(tool, query) {
+        return u32::MAX;
+    }
+    let words = query.to_lowercase();
+    let lower = |text: Option<&str>| text.unwrap_or_default().to_lowercase();
+    let name = format!("{} {}", tool.name, tool.interface.identity.aliases.value.join(" ")).to_lowercase();
+    let hint = lower(tool.interface.discovery.search_hint.value.as_deref());
+    let description = lower(tool.description.as_deref());
+    words
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .take(MAX_WORDS)
+        .map(|word| {
+            4 * u32::from(name.contains(word))
+                + 3 * u32::from(hint.contains(word))
+                + u32::from(description.contains(word))
+        })
+        .sum()
+}

@@ -1,0 +1,79 @@
+//! Runs a call in the sandbox, with one file for each kind of runner. What every run has in common at its end is in
+//! `epilogue`.
+
+mod command;
+mod delegate;
+mod epilogue;
+mod host;
+mod parts;
+mod rich;
+mod script;
+mod script_check;
+mod typed;
+mod wasi_extras;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::error::ToolError;
+use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::stage::Scheduled;
+use crate::pipeline::state::{CallScope, Execution, Pipeline, Runner};
+use crate::policy::Credentials;
+use crate::schema::CheckedArguments;
+use crate::tool::Limits;
+
+pub(crate) use delegate::delegate;
+pub(crate) use script_check::check_scripts;
+
+/// Answer of a tool: its line, `None` if it wrote none, or its own error.
+type Answer = Result<Option<String>, ToolError>;
+
+/// Input of a run.
+struct RunInput<'a> {
+    checked: &'a CheckedArguments,
+    credentials: Option<&'a Arc<Credentials>>,
+    limits: &'a Limits,
+}
+
+/// End of a run.
+pub(crate) enum Finished {
+    /// Answer of a tool, which is mapped.
+    Tool(Answer),
+    /// Answer of the host, which is final.
+    Host(Result<String, ToolError>),
+}
+
+/// Runs a scheduled call.
+///
+/// # Errors
+///
+/// The error that stopped the tool.
+pub(crate) async fn run(
+    pipeline: &Arc<Pipeline>,
+    execution: &Execution<'_>,
+    (checked, credentials): (&CheckedArguments, Option<&Arc<Credentials>>),
+    Scheduled { limits, permits, .. }: Scheduled<'_>,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<Finished, ToolError> {
+    let input = RunInput { checked, credentials, limits: &limits };
+    let answer = match &execution.runner {
+        Runner::Host(builtin) => {
+            // A tool of the host can wait for long, and needs no sandbox.
+            drop(permits);
+            let answer = host::run(pipeline, *builtin, &checked.value, scope).await;
+            recorder.budget.set_end(Instant::now() + execution.prepared.limits.deadline);
+            return Ok(Finished::Host(answer));
+        }
+        Runner::Command(program) => command::run(pipeline, execution, program, input, scope, recorder).await,
+        Runner::Rich(runner) => rich::run(pipeline, execution, runner, input, scope, recorder).await,
+        Runner::Typed(program, typed) => {
+            typed::run(pipeline, execution, (program, typed), input, scope, recorder).await
+        }
+        Runner::Script(interpreter, script) => {
+            script::run(pipeline, execution, (interpreter, script), input, scope, recorder).await
+        }
+    };
+    answer.map(Finished::Tool)
+}

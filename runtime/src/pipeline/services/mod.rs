@@ -1,0 +1,241 @@
+//! Services of the host for one running guest. Every request is checked against the grant of the call first, and every
+//! refusal is recorded with it. A call of another tool passes all stages again, one level deeper.
+
+mod component;
+mod exec;
+mod register;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use futures::FutureExt;
+use futures::future::{self, BoxFuture};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::call::{Denial, Part};
+use crate::delegate::Task;
+use crate::pipeline::prepared::PreparedTool;
+use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::stage::part;
+use crate::pipeline::state::{Cache, CallScope, Memory, Pipeline};
+use crate::policy::Grant;
+use crate::sandbox::{
+    ExecOptions, ExecOutcome, GuestPart, HostServices, ModelAnswer, ModelQuestion, Program, Registration, Usage,
+};
+use crate::schema;
+use crate::tool::{Limits, SecretRequest, Tool};
+
+use component::{Component, WAITING_PARTS};
+
+/// Message for a request that the guest's kind cannot make.
+const NOT_AVAILABLE: &str = "not available here";
+/// Message for a request outside the grant.
+const NOT_GRANTED: &str = "permission denied by the grant";
+
+/// Services of the host for one running guest.
+pub(crate) struct CallServices {
+    pipeline: Arc<Pipeline>,
+    memory: Arc<Memory>,
+    grant: Arc<Grant>,
+    usage: Arc<Usage>,
+    /// Number of agents and tools that have called one another before.
+    depth: u32,
+    /// Values of a call outside a conversation.
+    cache: Cache,
+    guest: Guest,
+}
+
+/// Kind of the guest, with the state of its own services.
+enum Guest {
+    Script(Script),
+    Component(Component),
+}
+
+/// State for the interpreter of a script.
+struct Script {
+    /// Name of the tool; `None` for a hook.
+    tool: Option<String>,
+    limits: Limits,
+    deadline: Instant,
+}
+
+impl CallServices {
+    /// Creates the services for the script of a tool.
+    pub(crate) fn for_tool_script(
+        pipeline: &Arc<Pipeline>,
+        (tool, prepared): (&Tool, &PreparedTool),
+        scope: &CallScope<'_>,
+        limits: &Limits,
+        usage: &Arc<Usage>,
+    ) -> Arc<dyn HostServices> {
+        let script = Script::new(Some(tool.name.clone()), limits);
+        Arc::new(Self::new(pipeline, prepared, scope.memory, scope.depth, usage, Guest::Script(script)))
+    }
+
+    /// Creates the services for the script of a hook.
+    pub(crate) fn for_hook_script(
+        pipeline: &Arc<Pipeline>,
+        prepared: &PreparedTool,
+        (memory, depth): (&Arc<Memory>, u32),
+        limits: &Limits,
+        usage: &Arc<Usage>,
+    ) -> Arc<dyn HostServices> {
+        let script = Script::new(None, limits);
+        Arc::new(Self::new(pipeline, prepared, memory, depth, usage, Guest::Script(script)))
+    }
+
+    /// Creates the services for a component, and the receiver of the parts that it shows.
+    pub(crate) fn for_component(
+        pipeline: &Arc<Pipeline>,
+        prepared: &PreparedTool,
+        program: &Program,
+        scope: &CallScope<'_>,
+        recorder: &CallRecorder<'_>,
+    ) -> (Arc<dyn HostServices>, mpsc::Receiver<Part>) {
+        let (parts, receiver) = mpsc::channel(WAITING_PARTS);
+        let guest = Guest::Component(Component::new(program, scope, recorder, parts));
+        let services = Self::new(pipeline, prepared, scope.memory, scope.depth, &recorder.usage, guest);
+        (Arc::new(services), receiver)
+    }
+
+    fn new(
+        pipeline: &Arc<Pipeline>,
+        prepared: &PreparedTool,
+        memory: &Arc<Memory>,
+        depth: u32,
+        usage: &Arc<Usage>,
+        guest: Guest,
+    ) -> Self {
+        let (pipeline, memory, usage) = (pipeline.clone(), memory.clone(), usage.clone());
+        Self { pipeline, memory, grant: prepared.grant.clone(), usage, depth, cache: Cache::default(), guest }
+    }
+
+    /// Returns the cache of the conversation, or of the call outside one.
+    fn cache(&self) -> &Cache {
+        if self.memory.is_open() { &self.cache } else { &self.memory.cache }
+    }
+
+    /// Records a denial, and returns its message with the flag that would allow the request.
+    fn refused(&self, denial: Denial, why: &str) -> String {
+        let hint = denial.flag.as_ref().map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
+        self.usage.refused(denial);
+        format!("{why}{hint}")
+    }
+
+    async fn delegate_task(&self, task: String) -> Result<String, String> {
+        self.grant.rights().delegate().map_err(|denial| self.refused(denial, NOT_GRANTED))?;
+        let task: Value = schema::parse(&task).map_err(|error| error.to_string())?;
+        let task = Task::read(task, self.depth + 1, &self.memory.agents)?;
+        let delegate = self.pipeline.delegate.as_ref().ok_or("no other agent is set up here")?;
+        self.usage.whole().delegated.fetch_add(1, Relaxed);
+        delegate.delegate(task).await.map(|answer| answer.to_string())
+    }
+
+    fn add_to_run(&self, script: &Script, what: Registration, definition: &str) -> Result<(), String> {
+        self.grant.rights().meta().map_err(|denial| self.refused(denial, NOT_GRANTED))?;
+        let name = script.tool.as_ref().ok_or("only the script of a tool adds to its run")?;
+        if self.memory.is_open() {
+            return Err("there is no run to add to".to_owned());
+        }
+        let maker = self.pipeline.entry(name, &self.memory).map_err(|_| "its own tool is gone")?;
+        let definition = schema::parse(definition).map_err(|error| error.to_string())?;
+        self.usage.added(register::register(&self.pipeline, what, &definition, maker, &self.memory)?);
+        Ok(())
+    }
+}
+
+impl Script {
+    fn new(tool: Option<String>, limits: &Limits) -> Self {
+        let now = Instant::now();
+        Self { tool, limits: *limits, deadline: now.checked_add(limits.deadline).unwrap_or(now) }
+    }
+}
+
+impl HostServices for CallServices {
+    fn exec(
+        &self,
+        program: String,
+        arguments: Vec<String>,
+        how: ExecOptions,
+        fuel: Option<u64>,
+    ) -> BoxFuture<'_, Result<ExecOutcome, String>> {
+        match &self.guest {
+            Guest::Script(script) => Box::pin(self.execute(script, program, arguments, how, fuel)),
+            Guest::Component(_) => not_available(),
+        }
+    }
+
+    fn cached(&self, key: &str) -> Option<String> {
+        let Guest::Component(component) = &self.guest else { return self.cache().get(key) };
+        match self.grant.rights().cache() {
+            Ok(()) => self.cache().get(&component.cache_key(key)),
+            Err(denial) => {
+                self.usage.refused(denial);
+                None
+            }
+        }
+    }
+
+    fn cache(&self, key: String, value: String) -> Result<(), String> {
+        let Guest::Component(component) = &self.guest else { return self.cache().set(key, value) };
+        self.grant.rights().cache().map_err(|denial| self.refused(denial, NOT_GRANTED))?;
+        self.cache().set(component.cache_key(&key), value)
+    }
+
+    fn delegate(&self, task: String) -> BoxFuture<'_, Result<String, String>> {
+        match &self.guest {
+            Guest::Script(_) => Box::pin(self.delegate_task(task)),
+            Guest::Component(_) => not_available(),
+        }
+    }
+
+    fn register(&self, what: Registration, definition: String) -> Result<(), String> {
+        match &self.guest {
+            Guest::Script(script) => self.add_to_run(script, what, &definition),
+            Guest::Component(_) => Err(NOT_AVAILABLE.to_owned()),
+        }
+    }
+
+    fn show(&self, piece: GuestPart) -> BoxFuture<'_, ()> {
+        let bytes = piece.len();
+        match &self.guest {
+            Guest::Component(component) => Box::pin(component.show(&self.usage, part(piece), bytes)),
+            Guest::Script(_) => future::ready(()).boxed(),
+        }
+    }
+
+    fn measure(&self, done: u64, total: Option<u64>) -> BoxFuture<'_, ()> {
+        let part = Part::Progress { done, total };
+        match &self.guest {
+            Guest::Component(component) => Box::pin(component.show(&self.usage, part, size_of::<[u64; 2]>())),
+            Guest::Script(_) => future::ready(()).boxed(),
+        }
+    }
+
+    fn complete(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, String>> {
+        match &self.guest {
+            Guest::Component(component) => Box::pin(self.ask_model(component, question)),
+            Guest::Script(_) => not_available(),
+        }
+    }
+
+    fn call(&self, name: String, arguments: String) -> BoxFuture<'_, Result<String, String>> {
+        match &self.guest {
+            Guest::Component(component) => Box::pin(self.call_tool(component, name, arguments)),
+            Guest::Script(_) => not_available(),
+        }
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        let Guest::Component(_) = &self.guest else { return Vec::new() };
+        let mut names: Vec<_> = self.grant.secrets().iter().map(|SecretRequest { name, .. }| name.clone()).collect();
+        names.dedup();
+        names
+    }
+}
+
+fn not_available<T: Send + 'static>() -> BoxFuture<'static, Result<T, String>> {
+    future::ready(Err(NOT_AVAILABLE.to_owned())).boxed()
+}

@@ -1,0 +1,113 @@
+//! A conversation with a set of tools. Calls outside a conversation share one in which every tool is loaded.
+
+mod background;
+mod step;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use serde_json::Value;
+
+use crate::call::{ToolCall, ToolResult};
+use crate::observe::Observer;
+use crate::pipeline::hooks;
+use crate::pipeline::state::{CallScope, Memory, Pipeline, Tasks, Turn};
+use crate::tool::{Body, Builtin, HookPoint, Tool, Visibility};
+
+pub use step::Step;
+
+/// A conversation. Clones share everything.
+#[derive(Clone)]
+pub struct Session {
+    pipeline: Arc<Pipeline>,
+    memory: Arc<Memory>,
+    tasks: Arc<Tasks>,
+}
+
+impl Session {
+    pub(crate) fn new(pipeline: Arc<Pipeline>, memory: Arc<Memory>) -> Self {
+        Self { pipeline, memory, tasks: Arc::default() }
+    }
+
+    /// Returns the tools that the model is shown now, in the order of their sources: those that can be called and are
+    /// loaded, a search if others are deferred, and a reader if a long answer was stored.
+    pub fn tools(&self) -> Vec<&Tool> {
+        let mut has_hidden = false;
+        let mut shown = Vec::new();
+        let mut has_tasks = false;
+        for (index, tool) in self.pipeline.registry.tools().iter().enumerate() {
+            let prepared = &self.pipeline.prepared[index];
+            let callable =
+                prepared.is_callable() && tool.interface.discovery.schema_visibility.value != Visibility::Internal;
+            match &tool.body {
+                Body::Builtin(Builtin::ToolSearch) if !has_hidden => {}
+                Body::Builtin(Builtin::ReadResult) if !self.memory.has_stored_results.load(Relaxed) => {}
+                Body::Builtin(Builtin::TaskPoll | Builtin::TaskAwait) if !has_tasks => {}
+                _ if !callable => {}
+                _ if prepared.deferred && !self.memory.has_loaded(index) => has_hidden = true,
+                body => {
+                    has_tasks |= matches!(body, Body::Script(script) if script.background);
+                    shown.push(tool);
+                }
+            }
+        }
+        let added = self.memory.tools.iter().filter(|added| added.prepared.disabled.is_none());
+        shown.extend(added.map(|added| &added.tool));
+        shown
+    }
+
+    /// Notifies `watcher` of the events of the calls of this conversation from now on, including the calls that its tools
+    /// make. Only the first watcher of a conversation is kept.
+    pub fn watched_by(&self, watcher: Arc<dyn Observer>) {
+        self.memory.watch(watcher);
+    }
+
+    /// Calls a tool; see [`crate::Runtime::call`].
+    pub async fn call(&self, call: ToolCall) -> ToolResult {
+        let number = self.task_number(&call);
+        self.run(call, number, None).await
+    }
+
+    /// Returns the number of the background task that a call becomes, if it becomes one.
+    fn task_number(&self, call: &ToolCall) -> Option<u64> {
+        background::is_background(&self.pipeline, &call.name, &self.memory).then(|| self.tasks.next_number())
+    }
+
+    async fn run(&self, call: ToolCall, number: Option<u64>, turn: Option<&Turn>) -> ToolResult {
+        if let Some(number) = number {
+            return background::start(&self.pipeline, call, &self.memory, (&self.tasks, number), turn).await;
+        }
+        let scope = CallScope { tasks: Some(&self.tasks), ..CallScope::within(&self.memory, turn) };
+        self.pipeline.call(call, scope).await
+    }
+
+    /// Returns `true` if there is a script hook for an event of the run; without one nobody needs to report the event.
+    pub fn hears(&self, event: &HookPoint) -> bool {
+        self.pipeline.hooks.scripts(self.memory.hooks.iter()).iter().any(|script| script.definition.event == *event)
+    }
+
+    /// Returns the number of agents that delegated before this conversation: 0 in the run's own.
+    pub fn depth(&self) -> u32 {
+        self.memory.depth
+    }
+
+    /// Ends the background tasks, and waits until each has its record. Dropping the last clone of a conversation ends them
+    /// too, without waiting.
+    pub async fn end(&self) {
+        self.tasks.end().await;
+    }
+
+    /// Runs the script hooks for an event of the run, and returns the payload with their changes.
+    ///
+    /// # Errors
+    ///
+    /// The reason of the hook that blocks the event; a hook that fails blocks it.
+    pub async fn event(&self, event: &HookPoint, payload: Value) -> Result<Value, String> {
+        hooks::run_event(&self.pipeline, event, payload, &self.memory).await
+    }
+
+    /// Starts the calls of one step of the model together.
+    pub fn step(&self, calls: Vec<ToolCall>) -> Step {
+        Step::start(self, calls)
+    }
+}

@@ -1,0 +1,69 @@
+//! Checks that a call of its tool is possible at all, whatever its arguments.
+
+use std::borrow::Cow;
+
+use serde_json::json;
+
+use crate::call::{Behavior, Decision, Payload, Reason, ToolCall, clipped};
+use crate::error::{Outcome, ToolError};
+use crate::pipeline::prepared::ToolEntry;
+use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::state::CallScope;
+use crate::tool::{Tool, Visibility};
+
+/// Accepts a call of a tool, and returns it with an object of arguments.
+///
+/// # Errors
+///
+/// The error of a tool that is unusable, disabled, internal or not loaded, or that the calling tool may not call; and
+/// [`Outcome::BadArguments`] for a call that could not be read or has the wrong payload.
+pub(crate) fn accept<'p, 'c>(
+    entry: ToolEntry<'p>,
+    call: &'c ToolCall,
+    scope: &CallScope<'p>,
+    recorder: &mut CallRecorder<'p>,
+) -> Result<Cow<'c, ToolCall>, ToolError> {
+    let ToolEntry { tool, prepared, index } = entry;
+    if let Some(parent) = &scope.parent {
+        parent.may_call(tool)?;
+    }
+    if let Some(unusable) = &tool.unusable {
+        recorder.resolved(tool, &prepared.grant);
+        recorder.fault(unusable.fault.clone());
+        return Err(ToolError::new(Outcome::BadComponent, unusable.reason.clone()));
+    }
+    if let Some(why) = &call.unreadable {
+        recorder.resolved(tool, &prepared.grant);
+        return Err(ToolError::new(Outcome::BadArguments, clipped(why)));
+    }
+    let call = with_object(tool, call)?;
+    recorder.resolved(tool, &prepared.grant);
+    if let Some((decision, why)) = &prepared.disabled {
+        recorder.decide(decision.clone());
+        return Err(ToolError::new(Outcome::Denied, why.clone()));
+    }
+    if tool.interface.discovery.schema_visibility.value == Visibility::Internal && !scope.memory.is_open() {
+        recorder.decide(Decision::new(Behavior::Deny, Reason::Record, "schema_visibility"));
+        return Err(ToolError::new(Outcome::Denied, "the tool is for the host alone"));
+    }
+    if prepared.deferred && !index.is_some_and(|index| scope.memory.has_loaded(index)) {
+        let name = &tool.name;
+        let message = format!("schema_not_loaded: call `tool_search` with `select:{name}` first, then `{name}`");
+        return Err(ToolError::new(Outcome::SchemaNotLoaded, message));
+    }
+    Ok(call)
+}
+
+/// Puts a text payload into the one field that the tool names for it.
+fn with_object<'c>(tool: &Tool, call: &'c ToolCall) -> Result<Cow<'c, ToolCall>, ToolError> {
+    if call.payload == Payload::Object {
+        return Ok(Cow::Borrowed(call));
+    }
+    let Some(text) = &tool.text else {
+        let message = format!("the tool `{}` takes an object of arguments, not text", tool.name);
+        return Err(ToolError::new(Outcome::BadArguments, message));
+    };
+    let mut object = json!({});
+    object[&text.field] = json!(call.arguments);
+    Ok(Cow::Owned(ToolCall { arguments: object.to_string(), ..call.clone() }))
+}

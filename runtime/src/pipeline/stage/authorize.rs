@@ -1,0 +1,212 @@
+//! Authorizes a call: its grant first, then the operator's rules, the tool's definition, the hooks and people. Every answer
+//! is recorded as a [`Decision`].
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::call::{Behavior, Decision, Denial, Reason, clipped};
+use crate::error::{Outcome, ToolError};
+use crate::observe::EventKind;
+use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::state::{CallScope, Execution, Pipeline, unless_cancelled};
+use crate::policy::{Approval, ApprovalAnswer, ApprovalRequest, Grant, RuleDecision, Target};
+use crate::schema::CheckedArguments;
+use crate::tool::{Access, Resource, Tool, Use};
+
+/// Maximum number of files or hosts that one argument names.
+const MAX_NAMED: usize = 1024;
+
+/// A call that needs authorization.
+pub(crate) struct AuthorizationRequest<'a> {
+    pub(crate) execution: &'a Execution<'a>,
+    pub(crate) checked: &'a CheckedArguments,
+    /// Judgement of the operator's rules; a denied call does not reach this stage.
+    pub(crate) judged: RuleDecision,
+    /// Preview of the call, if one exists.
+    pub(crate) preview: Option<&'a str>,
+    /// Name of the hook that allowed the call without a question.
+    pub(crate) allowed_by: Option<&'a str>,
+}
+
+/// Decides about a call.
+///
+/// # Errors
+///
+/// [`Outcome::Denied`], with a message for the model.
+pub(crate) async fn authorize(
+    pipeline: &Pipeline,
+    request: AuthorizationRequest<'_>,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<(), ToolError> {
+    let AuthorizationRequest { execution: Execution { tool, prepared, .. }, checked, .. } = request;
+    recorder.emit(EventKind::Authorizing(&checked.value));
+    check_resources(tool, &prepared.grant, &checked.value, recorder)?;
+    if tool.interface.safety.requires_user_interaction.value {
+        // Each call of such a tool needs a person: no rule, hook or earlier approval replaces the answer.
+        let question = Decision::new(Behavior::Ask, Reason::Record, "requires_user_interaction");
+        return ask(pipeline, &request, question, None, scope, recorder).await;
+    }
+    let mut questions: Vec<Decision> = match &request.judged {
+        RuleDecision::Allow(rule) => {
+            recorder.decide(Decision::new(Behavior::Allow, Reason::Rule, rule.to_string()));
+            return Ok(());
+        }
+        RuleDecision::Ask(rules) => {
+            rules.iter().map(|rule| Decision::new(Behavior::Ask, Reason::Rule, rule.to_string())).collect()
+        }
+        RuleDecision::Deny(_) => Vec::new(),
+    };
+    if questions.is_empty() && tool.interface.permission.approval_reason.value.is_some() {
+        questions.push(Decision::new(Behavior::Ask, Reason::Record, "approval_reason"));
+    }
+    if let Some(hook) = request.allowed_by {
+        recorder.decide(Decision::new(Behavior::Allow, Reason::Hook, hook));
+        return Ok(());
+    }
+    let mut decision = Decision::default();
+    for question in questions {
+        let rule = question.rests_on.clone().unwrap_or_default();
+        let (digest, granted) = (request.execution.digest().to_owned(), prepared.grant.granted());
+        let definition = Some(prepared.definition(tool).to_owned());
+        let approval = Approval { tool: tool.name.clone(), digest, definition, rule, granted };
+        let reason = match (pipeline.approved.contains(&approval), scope.memory.approves(&approval)) {
+            (true, _) => Reason::Always,
+            (_, true) => Reason::Session,
+            // A person is asked once about a call, for the first rule without an approval.
+            _ => return ask(pipeline, &request, question, Some(approval), scope, recorder).await,
+        };
+        decision = Decision::new(Behavior::Allow, reason, approval.rule);
+    }
+    recorder.decide(decision);
+    Ok(())
+}
+
+/// Asks a person. Without an `approval` the answer holds for this call alone.
+async fn ask(
+    pipeline: &Pipeline,
+    request: &AuthorizationRequest<'_>,
+    question: Decision,
+    approval: Option<Approval>,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<(), ToolError> {
+    let Execution { tool, prepared, .. } = request.execution;
+    let rests_on = question.rests_on.clone().unwrap_or_default();
+    let answer = match &pipeline.approver {
+        None => ApprovalAnswer::Nobody,
+        Some(approver) => {
+            recorder.emit(EventKind::ApprovalRequested(&question));
+            let granted = prepared.grant.granted();
+            let (invocation, since) = (recorder.invocation().to_owned(), Instant::now());
+            let answer = approver.ask(ApprovalRequest {
+                invocation: &invocation,
+                tool,
+                arguments: &request.checked.text,
+                preview: request.preview,
+                granted: &granted,
+                rests_on: &rests_on,
+                approval: approval.as_ref(),
+            });
+            let answer = unless_cancelled(scope.turn, answer).await;
+            recorder.budget.add_wait(since);
+            answer?
+        }
+    };
+    let reason = match (answer, approval) {
+        (ApprovalAnswer::No, _) => {
+            recorder.decide(Decision::new(Behavior::Deny, Reason::Refused, rests_on));
+            return Err(refused("refused by a person who was asked"));
+        }
+        (ApprovalAnswer::Nobody, _) => {
+            recorder.decide(Decision::new(Behavior::Deny, Reason::Nobody, rests_on));
+            return Err(refused("refused: a person has to agree to this call, and there is nobody to ask"));
+        }
+        (ApprovalAnswer::Session | ApprovalAnswer::Always, Some(approval)) => {
+            scope.memory.approve(approval);
+            if answer == ApprovalAnswer::Always { Reason::Always } else { Reason::Session }
+        }
+        _ => Reason::Once,
+    };
+    recorder.decide(Decision::new(Behavior::Allow, reason, rests_on));
+    Ok(())
+}
+
+/// Checks the files and hosts that the arguments name against the grant, by their names alone.
+fn check_resources(
+    tool: &Tool,
+    grant: &Grant,
+    arguments: &Value,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<(), ToolError> {
+    let validation = &tool.interface.validation;
+    if !validation.deny_before_io.value {
+        return Ok(());
+    }
+    for Resource { field, r#use } in &validation.io_preflight_validation.value {
+        let named = match arguments.pointer(field) {
+            Some(Value::Array(items)) => items.iter().collect(),
+            Some(value) => vec![value],
+            None => continue,
+        };
+        if named.len() > MAX_NAMED {
+            let message = format!("`{field}` names {} files or hosts, more than the {MAX_NAMED} allowed", named.len());
+            return Err(ToolError::new(Outcome::BadArguments, message));
+        }
+        for name in named.into_iter().filter_map(Value::as_str) {
+            let shown = clipped(name);
+            let access = match r#use {
+                Use::Read => Access::Read,
+                Use::Write => Access::Write,
+                Use::Connect => match check_host(grant, name, &shown) {
+                    Ok(()) => continue,
+                    Err((denial, why)) => return Err(denied(recorder, denial, &why)),
+                },
+            };
+            let why = match grant.reaches(name, access) {
+                Ok(()) => continue,
+                Err(why) => why,
+            };
+            let denial = match grant.folders().is_empty() {
+                true => Denial {
+                    capability: format!("{}:{shown}", access.as_str()),
+                    flag: Some(format!("--allow-{}=DIR", access.as_str())),
+                },
+                false => recorder.path_denial(access, &shown),
+            };
+            return Err(denied(recorder, denial, &format!("{} `{shown}`: {why}", access.as_str())));
+        }
+    }
+    Ok(())
+}
+
+/// Checks a host that a call names, by itself or in a URL, against the grant.
+fn check_host(grant: &Grant, name: &str, shown: &str) -> Result<(), (Denial, String)> {
+    let denial = |flag| Denial { capability: format!("connect:{shown}"), flag };
+    let network = grant.network();
+    match Target::of_url(name) {
+        Err(_) if network.is_empty() => Err((denial(None), "no network is granted".to_owned())),
+        Err(why) => Err((denial(None), format!("connect `{shown}`: {why}"))),
+        Ok(target) if network.reaches(&target) => Ok(()),
+        Ok(target) => {
+            let flag = network.hints().names_flag(&target, "GET").then(|| format!("--allow-net={target}"));
+            let why = if network.is_empty() {
+                "no network is granted".to_owned()
+            } else {
+                format!("connect `{shown}`: permission denied by the grant")
+            };
+            Err((denial(flag), why))
+        }
+    }
+}
+
+fn denied(recorder: &mut CallRecorder<'_>, denial: Denial, why: &str) -> ToolError {
+    recorder.decide(Decision::new(Behavior::Deny, Reason::Grant, denial.capability.clone()));
+    recorder.deny(denial);
+    refused(why)
+}
+
+fn refused(why: &str) -> ToolError {
+    ToolError::new(Outcome::Denied, why)
+}

@@ -1,0 +1,22 @@
+//! Stages of a call before and after its tool runs. Each stage is one function; the order of all stages is in
+//! `Pipeline::call`.
+
+mod accept;
+mod authorize;
+mod content;
+mod preview;
+mod resolve;
+mod result;
+mod schedule;
+mod secrets;
+mod validate;
+
+pub(crate) use accept::accept;
+pub(crate) use authorize::{AuthorizationRequest, authorize};
+pub(crate) use content::{ModelContent, display, model_content, part, tool_error};
+pub(crate) use preview::preview;
+pub(crate) use resolve::resolve;
+pub(crate) use result::{FRAME, map, quoted, store};
+pub(crate) use schedule::{Scheduled, schedule};
+pub(crate) use secrets::{credentials, redact};
+pub(crate) use validate::{revalidate, validate};

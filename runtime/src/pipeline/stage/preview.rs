@@ -1,0 +1,63 @@
+//! Asks a rich tool for a preview of its call, for observers and for the person who approves it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::observe::EventKind;
+use crate::pipeline::recorder::{CallRecorder, redact};
+use crate::pipeline::state::{CallScope, Execution, Pipeline, RichRunner, payload};
+use crate::sandbox::Usage;
+use crate::schema::CheckedArguments;
+use crate::tool::Limits;
+
+/// Maximum time of a preview.
+const MAX_TIME: Duration = Duration::from_secs(1);
+/// Maximum characters of a preview.
+const MAX_LEN: usize = 2000;
+
+/// Returns a preview of a call: the tool's own, or else the one that its definition renders. Returns `None`
+/// without an observer and an approver.
+pub(crate) async fn preview(
+    pipeline: &Pipeline,
+    execution: &Execution<'_>,
+    checked: &CheckedArguments,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Option<String> {
+    if !recorder.is_watched() && pipeline.approver.is_none() {
+        return None;
+    }
+    let own = match execution.rich().filter(|runner| runner.rich.says.preview) {
+        None => None,
+        Some(runner) => own_preview(pipeline, execution, runner, checked, scope, recorder).await,
+    };
+    let text = own.filter(|text| !text.trim().is_empty()).or_else(|| recorder.rendered_preview());
+    let text: String = redact::masked(pipeline.secrets.as_ref(), text?).chars().take(MAX_LEN).collect();
+    recorder.emit(EventKind::Preview(&text));
+    Some(text)
+}
+
+/// Runs the tool's own preview, without any grant and outside the time of the call.
+async fn own_preview(
+    pipeline: &Pipeline,
+    Execution { tool, prepared: settled, .. }: &Execution<'_>,
+    RichRunner { program, rich, invocation }: &RichRunner<'_>,
+    checked: &CheckedArguments,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Option<String> {
+    let since = Instant::now();
+    let prepared = scope.memory.prepared(&pipeline.contexts.preparation_key(tool, rich, program));
+    let invocation = invocation.with(rich, payload(tool, checked), prepared.as_deref());
+    let limits = Limits { deadline: settled.limits.deadline.min(MAX_TIME), ..settled.limits };
+    let usage = Arc::new(Usage::default());
+    let ended = match pipeline.concurrency.acquire(settled, &limits, scope.depth).await {
+        Ok(_permits) => pipeline.sandbox.preview_rich(program, invocation, &limits, &usage).await,
+        Err(busy) => Err(busy),
+    };
+    recorder.budget.add_wait(since);
+    ended.unwrap_or_else(|error| {
+        recorder.log(&format!("preview: {}\n", error.message));
+        None
+    })
+}

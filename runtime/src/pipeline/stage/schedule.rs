@@ -1,0 +1,58 @@
+//! Waits for the turn of a call in its step and for its permits, and starts it.
+
+use std::time::Instant;
+
+use crate::error::ToolError;
+use crate::observe::EventKind;
+use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::state::{CallScope, Execution, Permits, Pipeline, unless_cancelled};
+use crate::schema::CheckedArguments;
+use crate::tool::Limits;
+
+/// A call that may run now.
+pub(crate) struct Scheduled<'p> {
+    /// Limits of the run.
+    pub(crate) limits: Limits,
+    /// End of the run.
+    pub(crate) until: Instant,
+    pub(crate) permits: Permits<'p>,
+}
+
+/// Waits until a call may run.
+///
+/// # Errors
+///
+/// The error of a call that is cancelled or has no time or output left.
+pub(crate) async fn schedule<'p>(
+    pipeline: &'p Pipeline,
+    execution: &Execution<'p>,
+    checked: &CheckedArguments,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<Scheduled<'p>, ToolError> {
+    let prepared = execution.prepared;
+    recorder.set_program(execution.digest(), checked.text.len());
+    recorder.emit(EventKind::Queued);
+    let since = Instant::now();
+    let remaining = recorder.remaining(&prepared.limits)?;
+    let waited = async {
+        if let Some(turn) = scope.turn {
+            turn.begin().await?;
+        }
+        let since = Instant::now();
+        let permits = pipeline.concurrency.acquire(prepared, &remaining, scope.depth);
+        let permits = unless_cancelled(scope.turn, permits).await??;
+        // The wait for permits counts against the deadline, the wait for the turn does not.
+        let limits = Limits { deadline: remaining.deadline.saturating_sub(since.elapsed()), ..remaining };
+        Ok::<_, ToolError>((scope.turn.map_or(Ok(limits), |turn| turn.share(&limits))?, permits))
+    };
+    let waited = waited.await;
+    recorder.budget.add_wait(since);
+    let (limits, permits) = waited?;
+    let until = Instant::now() + limits.deadline;
+    recorder.budget.set_end(until);
+    recorder.emit(EventKind::Started(&checked.value));
+    // Requests of hooks do not explain a failure of the tool.
+    recorder.usage.requests().clear_latest();
+    Ok(Scheduled { limits, until, permits })
+}

@@ -1,0 +1,70 @@
+//! Reads the secrets of a tool when its call may run, and masks them in the end of the call.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::error::{Error, Outcome, ToolError};
+use crate::pipeline::prepared::PreparedTool;
+use crate::pipeline::prepared::compute::aside;
+use crate::pipeline::recorder::{CallRecorder, redact as masks};
+use crate::pipeline::state::{CallScope, Pipeline, unless_cancelled};
+use crate::policy::Credentials;
+use crate::schema;
+
+/// Returns the values of a tool's secrets, read once for all of its calls; `None` if it is granted none.
+///
+/// # Errors
+///
+/// [`Outcome::Denied`] if a secret is not available: the tool does not run without it. [`Outcome::Deadline`] if the store
+/// takes longer than the call may.
+pub(crate) async fn credentials<'p>(
+    pipeline: &Pipeline,
+    prepared: &'p PreparedTool,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<Option<&'p Arc<Credentials>>, ToolError> {
+    if prepared.grant.secrets().is_empty() {
+        return Ok(None);
+    }
+    if let Some(known) = prepared.credentials.get() {
+        return Ok(Some(known));
+    }
+    let since = Instant::now();
+    let remaining = recorder.remaining(&prepared.limits)?.deadline;
+    let opened = prepared.credentials.get_or_try_init(|| open(pipeline, prepared));
+    let opened = unless_cancelled(scope.turn, tokio::time::timeout(remaining, opened)).await?;
+    // A store can ask a person to unlock it; that time counts against the deadline of the call.
+    recorder.budget.spend(since.elapsed());
+    let opened = opened.map_err(|_| ToolError::new(Outcome::Deadline, "tool timed out waiting for its secrets"))?;
+    opened.map(Some).map_err(|fault| recorder.fault(fault))
+}
+
+async fn open(pipeline: &Pipeline, prepared: &PreparedTool) -> Result<Arc<Credentials>, Error> {
+    let granted = prepared.grant.secrets().to_vec();
+    let name = granted.first().map(|request| request.name.clone()).unwrap_or_default();
+    let missing = |reason: &str| Error::Secret { name: name.clone(), reason: reason.to_owned() };
+    let secrets = pipeline.secrets.clone().ok_or_else(|| missing("no secrets are kept here"))?;
+    let opened = tokio::task::spawn_blocking(move || secrets.open(&granted)).await;
+    opened.map_err(|_| missing("the store of secrets broke off"))?.map(Arc::new)
+}
+
+/// Masks the secrets in the end of a call, on a blocking thread for a large answer.
+///
+/// # Errors
+///
+/// The error of the call, masked; [`Outcome::Denied`] for an answer with a secret that no mask can remove.
+pub(crate) async fn redact(
+    pipeline: &Pipeline,
+    ended: Result<String, ToolError>,
+    prepared: &PreparedTool,
+    recorder: &CallRecorder<'_>,
+) -> Result<String, ToolError> {
+    let is_large = ended.as_ref().is_ok_and(|line| line.len() > schema::MAX_INLINE_BYTES);
+    let Some(secrets) = pipeline.secrets.as_ref().filter(|secrets| is_large && secrets.scanner().is_some()) else {
+        return masks::redacted(pipeline.secrets.as_ref(), ended);
+    };
+    let secrets = secrets.clone();
+    let job = aside(recorder.budget.end(&prepared.limits), move || masks::redacted(Some(&secrets), ended));
+    let late = || ToolError::new(Outcome::Deadline, "tool timed out while its answer was looked through for secrets");
+    job.await.unwrap_or_else(|| Err(late()))
+}

@@ -1,0 +1,152 @@
+//! Validates the arguments of a call: by the schema and value rules, by the operator's rules, and by the tool's own check.
+//! Everything is validated once before the hooks, and once more after a hook has changed the arguments.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::call::{Behavior, Decision, Reason, ToolCall};
+use crate::error::{Outcome, ToolError};
+use crate::observe::EventKind;
+use crate::pipeline::prepared::ToolEntry;
+use crate::pipeline::prepared::compute::at_once;
+use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::state::{CallScope, Execution, InvocationFields, Pipeline, RichRunner, Runner, payload};
+use crate::policy::RuleDecision;
+use crate::schema::CheckedArguments;
+use crate::tool::Body;
+
+/// Maximum characters of the message of a tool's own check.
+const MAX_MESSAGE_LEN: usize = 2000;
+
+/// Validates the arguments that the model sent, and loads the code that runs the call. Also returns the judgement of the
+/// operator's rules: nothing of the tool runs for a denied call, but a hook may still change its arguments.
+///
+/// # Errors
+///
+/// [`Outcome::BadArguments`] for wrong arguments, [`Outcome::BadComponent`] for code that cannot run, and
+/// [`Outcome::Deadline`] if either takes longer than the call may.
+pub(crate) async fn validate<'p>(
+    pipeline: &'p Arc<Pipeline>,
+    entry: ToolEntry<'p>,
+    call: &ToolCall,
+    scope: &CallScope<'p>,
+    recorder: &mut CallRecorder<'p>,
+) -> Result<(Execution<'p>, CheckedArguments, RuleDecision), ToolError> {
+    let ToolEntry { tool, prepared, .. } = entry;
+    let checked = prepared.check(&call.arguments, recorder).await?;
+    let runner = runner(pipeline, entry, call, scope, recorder).await?;
+    let execution = Execution { tool, prepared, runner };
+    let judged = judge(pipeline, &execution, &checked, recorder).await?;
+    if !matches!(judged, RuleDecision::Deny(_)) {
+        check_by_tool(pipeline, &execution, &checked, scope, recorder).await?;
+    }
+    recorder.emit(EventKind::Validated);
+    if recorder.shows_arguments() {
+        recorder.set_observable(prepared.input.mask_sensitive(&checked.value));
+    }
+    Ok((execution, checked, judged))
+}
+
+/// Validates the arguments that the hooks left, and refuses a call that a rule denies. The first judgement holds for
+/// unchanged arguments: rules look at the tool, its grant and the arguments alone.
+///
+/// # Errors
+///
+/// [`Outcome::Denied`], or the error of a check.
+pub(crate) async fn revalidate(
+    pipeline: &Arc<Pipeline>,
+    execution: &Execution<'_>,
+    checked: &CheckedArguments,
+    judged: RuleDecision,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<RuleDecision, ToolError> {
+    let changed = recorder.is_mutated();
+    execution.prepared.recheck(checked, changed, recorder).await?;
+    let judged = if changed { judge(pipeline, execution, checked, recorder).await? } else { judged };
+    if let RuleDecision::Deny(rule) = &judged {
+        recorder.decide(Decision::new(Behavior::Deny, Reason::Rule, rule.to_string()));
+        return Err(ToolError::new(Outcome::Denied, "refused by a rule of the operator's"));
+    }
+    if changed {
+        check_by_tool(pipeline, execution, checked, scope, recorder).await?;
+    }
+    Ok(judged)
+}
+
+/// Loads the code that runs a call.
+async fn runner<'p>(
+    pipeline: &'p Arc<Pipeline>,
+    entry: ToolEntry<'p>,
+    call: &ToolCall,
+    scope: &CallScope<'p>,
+    recorder: &mut CallRecorder<'p>,
+) -> Result<Runner<'p>, ToolError> {
+    let programs = &pipeline.programs;
+    Ok(match &entry.tool.body {
+        Body::Command { .. } => Runner::Command(programs.program_in_time(entry, recorder).await?),
+        Body::Typed(typed) => Runner::Typed(programs.program_in_time(entry, recorder).await?, typed),
+        Body::Script(script) => Runner::Script(pipeline.interpreters.interpreter(entry.prepared).await?, script),
+        Body::Builtin(builtin) => Runner::Host(*builtin),
+        Body::Rich(rich) => {
+            let program = programs.program_in_time(entry, recorder).await?;
+            let invocation = InvocationFields::new(&pipeline.contexts, entry.tool, call, scope, recorder);
+            Runner::Rich(Box::new(RichRunner { program, rich, invocation }))
+        }
+        Body::Absent => return Err(ToolError::new(Outcome::BadComponent, "the tool has no program")),
+    })
+}
+
+/// Judges a call by the operator's rules, on a blocking thread for large arguments.
+async fn judge(
+    pipeline: &Pipeline,
+    Execution { tool, prepared, .. }: &Execution<'_>,
+    checked: &CheckedArguments,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<RuleDecision, ToolError> {
+    let rules = &pipeline.rules;
+    if let Some(judged) = at_once(checked.text.len(), || rules.decide(tool, &prepared.grant, &checked.value)) {
+        return Ok(judged);
+    }
+    let (rules, tool) = (rules.clone(), (*tool).clone());
+    let (grant, value) = (prepared.grant.clone(), checked.value.clone());
+    prepared.compute_in_time(recorder, move || rules.decide(&tool, &grant, &value)).await
+}
+
+/// Runs the tool's own check of the arguments, without any grant.
+///
+/// # Errors
+///
+/// [`Outcome::BadArguments`] with the tool's message, or the error that stopped the check.
+async fn check_by_tool(
+    pipeline: &Pipeline,
+    execution: &Execution<'_>,
+    checked: &CheckedArguments,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<(), ToolError> {
+    let Execution { tool, prepared, .. } = execution;
+    let Some(program) = execution.checker().filter(|program| program.checks()) else { return Ok(()) };
+    let since = Instant::now();
+    let limits = recorder.remaining(&prepared.limits)?;
+    let permits = pipeline.concurrency.acquire(prepared, &limits, scope.depth).await?;
+    let ended = match execution.rich() {
+        None => pipeline.sandbox.check(program, &checked.text, &limits, &recorder.usage).await,
+        Some(RichRunner { rich, invocation, .. }) => {
+            let prepared = scope.memory.prepared(&pipeline.contexts.preparation_key(tool, rich, program));
+            let invocation = invocation.with(rich, payload(tool, checked), prepared.as_deref());
+            pipeline.sandbox.check_rich(program, invocation, &limits, &recorder.usage).await
+        }
+    };
+    let ended = ended.and_then(|ended| ended.map_err(invalid));
+    drop(permits);
+    // The check and the run share one deadline.
+    recorder.budget.spend(since.elapsed());
+    ended
+}
+
+/// Returns the error for arguments that the tool's own check rejects.
+fn invalid(why: String) -> ToolError {
+    let why: String = why.chars().take(MAX_MESSAGE_LEN).collect();
+    ToolError::new(Outcome::BadArguments, format!("invalid values: {why}"))
+}

@@ -1,0 +1,89 @@
+//! Definitions of the tools that the host runs itself: search for deferred tools, reader of stored answers, and the two
+//! tools for background tasks.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::tool::{Body, Builtin, Capabilities, Format, Interface, Origin, Tool};
+
+/// Maximum number of tools that a search returns.
+pub(crate) const MAX_FOUND: usize = 20;
+/// Maximum bytes of an answer that are opened at once.
+pub(crate) const MAX_OPENED: u64 = 32 << 10;
+
+/// Returns the definition of a built-in tool.
+pub(crate) fn tool(builtin: Builtin) -> Tool {
+    let (name, description, parameters) = match builtin {
+        Builtin::ToolSearch => (
+            "tool_search",
+            "Find tools that are not listed, and load them so that they can be called. `query` is `select:NAME,NAME` for \
+             exact names, or a few words.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "query": {"type": "string", "minLength": 1, "maxLength": 1000, "description": "Exact names or words"},
+                    "max_results": {"type": "integer", "minimum": 1, "maximum": MAX_FOUND, "default": 5},
+                },
+                "required": ["query"],
+                "additionalProperties": false,
+            }),
+        ),
+        Builtin::ReadResult => (
+            "read_result",
+            "Open a part of an answer that was too long to be told whole, by the reference that its preview gives.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "reference": {"type": "string", "maxLength": 100, "description": "The reference, `res_…`"},
+                    "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "Byte to start at"},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_OPENED, "default": MAX_OPENED, "description": "Most bytes to open"},
+                },
+                "required": ["reference"],
+                "additionalProperties": false,
+            }),
+        ),
+        Builtin::TaskPoll => (
+            "task_poll",
+            "Tell what has become of a task: `running`, `done` with its result, or `failed` with its error.",
+            json!({
+                "type": "object",
+                "properties": {"task_id": {"type": "string", "maxLength": 100, "description": "The task, `task_…`"}},
+                "required": ["task_id"],
+                "additionalProperties": false,
+            }),
+        ),
+        Builtin::TaskAwait => (
+            "task_await",
+            "Wait for a task to end, and tell what has become of it; where the wait is over before, it is still `running`.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "task_id": {"type": "string", "maxLength": 100, "description": "The task, `task_…`"},
+                    "timeout_ms": {"type": "integer", "minimum": 0, "maximum": 300_000, "default": 20_000, "description": "The longest wait in milliseconds"},
+                },
+                "required": ["task_id"],
+                "additionalProperties": false,
+            }),
+        ),
+    };
+    let mut interface = Interface::default();
+    // Names from the format's documentation, which model servers would reject as names.
+    interface.identity.aliases.value = match builtin {
+        Builtin::TaskPoll => vec!["task.poll".to_owned()],
+        Builtin::TaskAwait => vec!["task.await".to_owned()],
+        Builtin::ToolSearch | Builtin::ReadResult => Vec::new(),
+    };
+    interface.discovery.always_load.prove(true);
+    interface.safety.is_read_only.prove(true);
+    interface.safety.is_open_world.prove(false);
+    interface.safety.is_concurrency_safe.prove(true);
+    let origin = Origin::of(Format::Builtin, Path::new("toolcrib"));
+    Tool {
+        description: Some(description.to_owned()),
+        parameters: Some(parameters),
+        requested: Capabilities { stated: true, ..Capabilities::default() },
+        interface,
+        ..Tool::new(name, Body::Builtin(builtin), origin)
+    }
+}

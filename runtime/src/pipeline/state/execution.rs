@@ -1,0 +1,62 @@
+//! Execution of one call: the tool, its prepared state, and the code that runs it.
+
+use std::sync::Arc;
+
+use crate::pipeline::prepared::PreparedTool;
+use crate::sandbox::{Interpreter, Program};
+use crate::tool::typed::Typed;
+use crate::tool::{Builtin, Rich, Script, Tool};
+
+use super::call_context::InvocationFields;
+
+/// A call that is ready to run.
+pub(crate) struct Execution<'p> {
+    pub(crate) tool: &'p Tool,
+    pub(crate) prepared: &'p PreparedTool,
+    pub(crate) runner: Runner<'p>,
+}
+
+/// Code that runs a call, by the kind of its tool.
+pub(crate) enum Runner<'p> {
+    Command(Arc<Program>),
+    Rich(Box<RichRunner<'p>>),
+    Typed(Arc<Program>, &'p Typed),
+    Script(Arc<Interpreter>, &'p Script),
+    Host(Builtin),
+}
+
+/// Program of a rich tool with the invocation that its functions get.
+pub(crate) struct RichRunner<'p> {
+    pub(crate) program: Arc<Program>,
+    pub(crate) rich: &'p Rich,
+    pub(crate) invocation: InvocationFields,
+}
+
+impl<'p> Execution<'p> {
+    /// Returns the digest of the program or script; empty for a tool of the host.
+    pub(crate) fn digest(&self) -> &str {
+        match &self.runner {
+            Runner::Rich(rich) => &rich.program.digest,
+            Runner::Command(program) | Runner::Typed(program, _) => &program.digest,
+            Runner::Script(_, script) => &script.digest,
+            Runner::Host(_) => "",
+        }
+    }
+
+    /// Returns the program that checks the arguments itself, if the tool has one.
+    pub(crate) fn checker(&self) -> Option<&Program> {
+        match &self.runner {
+            Runner::Rich(rich) if rich.rich.says.validate => Some(&rich.program),
+            Runner::Command(program) | Runner::Typed(program, _) => Some(program),
+            Runner::Rich(_) | Runner::Script(..) | Runner::Host(_) => None,
+        }
+    }
+
+    /// Returns the runner of a rich tool.
+    pub(crate) fn rich(&self) -> Option<&RichRunner<'p>> {
+        match &self.runner {
+            Runner::Rich(rich) => Some(rich),
+            _ => None,
+        }
+    }
+}

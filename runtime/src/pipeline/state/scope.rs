@@ -1,0 +1,85 @@
+//! Scope of one call: its conversation, its turn in a step, and the call that makes it.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::oneshot;
+
+use crate::error::{Outcome, ToolError};
+use crate::policy::Grant;
+use crate::sandbox::Usage;
+use crate::tool::{Body, Tool};
+
+use super::memory::Memory;
+use super::schedule::Turn;
+use super::tasks::Tasks;
+
+/// Sender that is notified as soon as nothing refuses the call any more.
+pub(crate) type Authorized = Mutex<Option<oneshot::Sender<()>>>;
+
+/// Scope of one call.
+pub(crate) struct CallScope<'a> {
+    pub(crate) memory: &'a Arc<Memory>,
+    /// Background tasks of the conversation.
+    pub(crate) tasks: Option<&'a Tasks>,
+    pub(crate) turn: Option<&'a Turn>,
+    /// Sender that waits for the authorization of the call.
+    pub(crate) authorized: Option<&'a Authorized>,
+    /// Number of agents and tools that have called one another before.
+    pub(crate) depth: u32,
+    /// Call that makes this one.
+    pub(crate) parent: Option<Parent<'a>>,
+}
+
+/// A call that makes another one, with its grant and the counters of its call tree.
+#[derive(Clone, Copy)]
+pub(crate) struct Parent<'a> {
+    pub(crate) invocation: &'a str,
+    pub(crate) grant: &'a Grant,
+    pub(crate) usage: &'a Usage,
+    pub(crate) tree: &'a Arc<CallTree>,
+}
+
+/// Counters of a call and all calls below it.
+#[derive(Debug, Default)]
+pub(crate) struct CallTree {
+    pub(crate) calls: AtomicU64,
+    pub(crate) completions: AtomicU64,
+}
+
+impl<'a> CallScope<'a> {
+    /// Creates the scope of a call outside a step.
+    pub(crate) fn alone(memory: &'a Arc<Memory>) -> Self {
+        Self::within(memory, None)
+    }
+
+    /// Creates the scope of a call with its turn in a step.
+    pub(crate) fn within(memory: &'a Arc<Memory>, turn: Option<&'a Turn>) -> Self {
+        Self { memory, tasks: None, turn, authorized: None, depth: memory.depth, parent: None }
+    }
+
+    /// Notifies the waiting sender that the call is authorized.
+    pub(crate) fn notify_authorized(&self) {
+        let sender = self.authorized.and_then(|sender| sender.lock().unwrap_or_else(PoisonError::into_inner).take());
+        // The receiver may be gone.
+        let _ = sender.map(|sender| sender.send(()));
+    }
+}
+
+impl Parent<'_> {
+    /// Checks that the calling tool may call `tool`, under whatever name it called it.
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::Denied`].
+    pub(crate) fn may_call(&self, tool: &Tool) -> Result<(), ToolError> {
+        if let Body::Builtin(_) = tool.body {
+            return Err(ToolError::new(Outcome::Denied, format!("`{}` is for a model alone", tool.name)));
+        }
+        self.grant.rights().call(&tool.name).map_err(|denial| {
+            let hint = denial.flag.as_ref().map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
+            self.usage.refused(denial);
+            ToolError::new(Outcome::Denied, format!("permission denied by the grant{hint}"))
+        })
+    }
+}
