@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::call::Behavior;
 use crate::schema::step;
-use crate::tool::{Glob, GlobError, Tool};
+use crate::tool::{Glob, Tool};
 
 use super::Grant;
 

@@ -171,8 +171,6 @@ impl Builder {
         };
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| Error::Engine(error.to_string()))?;
-        let client = Client::new(self.name_servers, self.roots);
-        let sandbox = Arc::new(Sandbox::new(self.concurrency, self.compile_cache, self.compiler, client)?);
         let client = HttpClient::new(self.name_servers, self.roots);
         let sandbox = Arc::new(Sandbox::new(self.concurrency, self.compile_cache, self.compiler, client)?);
         let pipeline = Pipeline {

@@ -12,6 +12,7 @@ use crate::policy::{Allowed, Folder, Grant, Location, Mounts, Protected, Rule};
 use crate::registry::Registry;
 use crate::schema::ToolValidator;
 use crate::source::{self, Diagnostic, Severity};
+use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
 use crate::tool::{Access, Body, Enablement, FileRequest, Tool, Trust, Unusable, Visibility};
 

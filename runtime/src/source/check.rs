@@ -5,7 +5,9 @@ use std::path::Path;
 use crate::schema;
 use crate::tool::Tool;
 
-use super::diagnostics::{Diagnostic, Parsed, ScopedDiagnostic, Severity};
+use crate::error::Severity;
+
+use super::diagnostics::{Diagnostic, Parsed, ScopedDiagnostic};
 use super::{inference, places, read, tool_diagnostic};
 
 /// Returns every problem of a source, errors and warnings, in the order of the source.

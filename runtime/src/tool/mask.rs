@@ -17,9 +17,9 @@ pub fn mask_arguments(value: &Value, names: &[String]) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| mask_arguments(item, names)).collect(),
         Value::Object(fields) => {
-            let shown = |(name, value): (&String, &Value)| {
-                let hidden = names.iter().any(|hidden| hidden == name || hidden == Tool::ANY_NAME);
-                (name.clone(), if hidden { Value::from(MASK) } else { mask_arguments(value, names) })
+            let mask_field = |(name, value): (&String, &Value)| {
+                let is_hidden = names.iter().any(|hidden| hidden == name || hidden == Tool::ANY_NAME);
+                (name.clone(), if is_hidden { Value::from(MASK) } else { mask_arguments(value, names) })
             };
             Value::Object(fields.iter().map(mask_field).collect())
         }

@@ -100,7 +100,7 @@ async fn prepare(
     let preparation = cell.get_or_try_init(|| async {
         let input = (rich.tool.as_str(), context.as_str());
         let outcome = pipeline.sandbox.prepare_rich(program, input, call, services, &usage).await;
-        notes.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&outcome.log);
+        notes.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&outcome.stderr);
         prepared_state(outcome)
     });
     // Another call may be preparing, and may fail.
@@ -118,7 +118,7 @@ async fn prepare(
 /// Returns the state that a tool has prepared.
 fn prepared_state(outcome: GuestOutput<Result<String, GuestFailure>>) -> Result<Arc<str>, ToolError> {
     let unprepared = |why: &str| format!("the tool could not be prepared: {why}");
-    match outcome.ended {
+    match outcome.result {
         Err(error) => Err(ToolError::new(error.outcome, unprepared(&error.message))),
         Ok(Err(failure)) => {
             let error = tool_error(failure, None);

@@ -88,7 +88,7 @@ fn prepare(pipeline: &Pipeline, tool: &Tool, maker: &PreparedTool) -> Result<Pre
     let limits = tool.limits.resolve(&LimitRequest::default(), maker.limits, false);
     let mut prepared = maker.derived(input, Limits { fuel: maker.limits.fuel, ..limits });
     let mut named = [tool.clone()];
-    pipeline.policies.iter().for_each(|policy| policy.close(&mut named));
+    pipeline.policies.iter().for_each(|policy| policy.apply(&mut named));
     let by_policy = named[0]
         .disabled
         .take()

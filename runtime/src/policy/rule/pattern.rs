@@ -98,7 +98,7 @@ impl FromStr for Pattern {
 }
 
 fn parse_glob(text: &str) -> Result<Glob, PatternError> {
-    text.parse()
+    Ok(text.parse()?)
 }
 
 /// Splits a list at the commas outside quotes.

@@ -7,7 +7,7 @@ use wasmtime::component::types::{ComponentInstance, ComponentItem, Type};
 use wasmtime::component::{ComponentType, Lift, LinkerInstance, Lower, Resource, ResourceType};
 use wasmtime::{Engine, StoreContextMut};
 
-use crate::store::keyvalue::{Store, Version};
+use crate::store::keyvalue::{self, Store, Version};
 
 use super::state::WasiStore;
 
@@ -287,14 +287,14 @@ fn values<T: WasiStore>(store: &mut StoreContextMut<'_, T>, bucket: &Resource<Bu
 /// Accesses a store. A store on disk is accessed on another thread, so that the deadline of the call still applies.
 async fn access<T: Send + 'static>(
     values: Store,
-    operation: impl FnOnce(&Store) -> Result<T, String> + Send + 'static,
+    operation: impl FnOnce(&Store) -> Result<T, keyvalue::StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     let done = match values.is_in_memory() {
         true => operation(&values),
         false => {
             let done = tokio::task::spawn_blocking(move || operation(&values)).await;
-            done.unwrap_or_else(|_| Err("the store broke off".to_owned()))
+            done.map_err(|_| StoreError::Other("the store broke off".to_owned()))?
         }
     };
-    done.map_err(StoreError::Other)
+    done.map_err(|error| StoreError::Other(error.to_string()))
 }

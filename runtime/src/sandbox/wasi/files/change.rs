@@ -139,7 +139,7 @@ mod system {
     use rustix::fs::{AtFlags, FileType, Mode, linkat, mkdirat, readlinkat, renameat, statat, symlinkat, unlinkat};
     use rustix::io::Errno;
 
-    use crate::policy::{Identity, moving};
+    use crate::policy::{Identity, lock_moves};
     use crate::sandbox::wasi::files::entry::FolderEntry;
     use crate::sandbox::wasi::files::moved;
 
