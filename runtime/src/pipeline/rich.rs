@@ -182,7 +182,7 @@ impl Pipeline {
         };
         let asked = asking.asked(rich, carried(work.tool, checked), prepared.as_deref());
         let (usage, since) = (ticket.usage.clone(), Instant::now());
-        let run = self.sandbox.run_rich(program, asked, granted(limits), attendant, &usage);
+        let run = self.sandbox.run_rich(program, asked.clone(), granted(limits), attendant, &usage);
         let told = showing(&mut receiver, ticket, unless_cancelled(context.turn, run)).await?;
         let GuestOutput { result: ended, stderr: log, .. } = told;
         let log = ticket.text(log);

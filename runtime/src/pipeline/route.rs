@@ -65,7 +65,7 @@ impl Pipeline {
             match opinion.unwrap_or_else(|_| Err(bad("it took too long"))) {
                 Ok(Opinion::Claims) => claimed.push(entry),
                 Ok(Opinion::Rejects) => rejected |= is_named(&entry),
-                Ok(Opinion::None) => {}
+                Ok(Opinion::NoOpinion) => {}
                 Err(error) if is_named(&entry) => return Err(error),
                 // Who cannot say that a call is his own has none.
                 Err(error) => ticket.log(format!(
@@ -100,7 +100,7 @@ impl Pipeline {
         context: &Context<'p>,
         ticket: &mut Ticket<'p>,
     ) -> Result<Opinion, ToolError> {
-        let Body::Rich(rich) = &entry.tool.body else { return Ok(Opinion::None) };
+        let Body::Rich(rich) = &entry.tool.body else { return Ok(Opinion::NoOpinion) };
         let program = self.program(entry).await.map_err(|fault: Error| ToolError::of_fault(&fault))?;
         let asking = Asking::of(self, entry.tool, call, context, ticket);
         let payload = match call.payload {
