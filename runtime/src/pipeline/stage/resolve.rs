@@ -64,7 +64,7 @@ pub(crate) async fn resolve<'p>(
         match opinion.unwrap_or_else(|_| Err(bad("it took too long"))) {
             Ok(Opinion::Claims) => claimed.push(entry),
             Ok(Opinion::Rejects) => rejected |= is_named(&entry),
-            Ok(Opinion::None) => {}
+            Ok(Opinion::NoOpinion) => {}
             Err(error) if is_named(&entry) => return Err(error),
             // A tool that fails to decide does not claim the call.
             Err(error) => recorder.log(&format!("routing: `{}`: {}\n", entry.tool.name, error.message)),
@@ -89,7 +89,7 @@ async fn opinion<'p>(
     scope: &CallScope<'p>,
     recorder: &mut CallRecorder<'p>,
 ) -> Result<Opinion, ToolError> {
-    let Body::Rich(rich) = &entry.tool.body else { return Ok(Opinion::None) };
+    let Body::Rich(rich) = &entry.tool.body else { return Ok(Opinion::NoOpinion) };
     let program = pipeline.programs.program(entry).await.map_err(|fault: Error| ToolError::of_fault(&fault))?;
     let fields = InvocationFields::new(&pipeline.contexts, entry.tool, call, scope, recorder);
     let payload = match call.payload {

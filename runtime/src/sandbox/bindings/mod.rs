@@ -1,7 +1,7 @@
-//! Types of the WIT packages in `wit/`, as the engine lifts and lowers them. They are written by hand: parameters are
-//! borrowed, so that a call copies no payload, and one type serves as result and as parameter. Values from a guest are
-//! unchecked.
+//! Types of the WIT packages in `wit/`, and the names of the exports that the host calls. Parameters of exports are
+//! borrowed, so that a call copies no payload. Values from a guest are unchecked.
 
+mod generated;
 mod script;
 mod tool;
 

@@ -1,6 +1,16 @@
-//! Types of the package `toolcrib:tool`, as the engine lifts and lowers them, and the names of its interfaces.
+//! Types of the package `toolcrib:tool`, under the names that the host uses, and the names of its interfaces. Its imports are
+//! linked by hand, because some of them need the store, end the call, or exist in two packages.
 
-use wasmtime::component::{Component, ComponentExportIndex, ComponentType, Lift, Lower};
+use wasmtime::component::{Component, ComponentExportIndex};
+
+pub(crate) use super::generated::tool::exports::toolcrib::tool::present::Presentation;
+pub(crate) use super::generated::tool::exports::toolcrib::tool::route::Opinion;
+pub(in crate::sandbox) use super::generated::tool::toolcrib::tool::log::Level;
+pub(crate) use super::generated::tool::toolcrib::tool::model::{Completion as ModelAnswer, Question as ModelQuestion};
+pub(crate) use super::generated::tool::toolcrib::tool::types::{
+    Answer, Failure as GuestFailure, FailureKind as GuestFailureKind, Invocation, Link as GuestLink,
+    Media as GuestMedia, Native as GuestNative, Part as GuestPart, Payload as GuestPayload,
+};
 
 /// Interfaces that a tool may export. An export of any version of the first major one is found.
 pub(in crate::sandbox) const CALL: &str = "toolcrib:tool/call@1.1.0";
@@ -48,74 +58,6 @@ impl Exports {
     }
 }
 
-/// Payload of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lower)]
-#[component(variant)]
-pub(crate) enum GuestPayload<'a> {
-    #[component(name = "object")]
-    Object(&'a str),
-    #[component(name = "text")]
-    Text(&'a str),
-}
-
-/// One call, as a guest receives it.
-#[derive(Debug, Clone, Copy, ComponentType, Lower)]
-#[component(record)]
-pub(crate) struct Invocation<'a> {
-    pub(crate) id: &'a str,
-    pub(crate) tool: &'a str,
-    pub(crate) name: Option<&'a str>,
-    pub(crate) payload: GuestPayload<'a>,
-    pub(crate) format: Option<&'a str>,
-    pub(crate) metadata: &'a str,
-    pub(crate) context: &'a str,
-    pub(crate) prepared: Option<&'a str>,
-}
-
-/// Bytes with a media type.
-#[derive(Debug, Clone, ComponentType, Lift, Lower)]
-#[component(record)]
-pub(crate) struct GuestMedia {
-    #[component(name = "mime-type")]
-    pub(crate) mime_type: String,
-    pub(crate) name: Option<String>,
-    pub(crate) data: Vec<u8>,
-}
-
-/// Link to a resource.
-#[derive(Debug, Clone, ComponentType, Lift, Lower)]
-#[component(record)]
-pub(crate) struct GuestLink {
-    pub(crate) uri: String,
-    pub(crate) name: Option<String>,
-    #[component(name = "mime-type")]
-    pub(crate) mime_type: Option<String>,
-}
-
-/// Content in the format of one provider's API.
-#[derive(Debug, Clone, ComponentType, Lift, Lower)]
-#[component(record)]
-pub(crate) struct GuestNative {
-    pub(crate) format: String,
-    pub(crate) content: String,
-}
-
-/// Part of an answer.
-#[derive(Debug, Clone, ComponentType, Lift, Lower)]
-#[component(variant)]
-pub(crate) enum GuestPart {
-    #[component(name = "text")]
-    Text(String),
-    #[component(name = "json")]
-    Json(String),
-    #[component(name = "media")]
-    Media(GuestMedia),
-    #[component(name = "link")]
-    Link(GuestLink),
-    #[component(name = "native")]
-    Native(GuestNative),
-}
-
 impl GuestPart {
     /// Returns the size of the part in bytes.
     pub(crate) fn len(&self) -> usize {
@@ -127,99 +69,6 @@ impl GuestPart {
             GuestPart::Native(GuestNative { format, content }) => format.len() + content.len(),
         }
     }
-}
-
-/// Answer of a call.
-#[derive(Debug, Clone, ComponentType, Lift, Lower)]
-#[component(record)]
-pub(crate) struct Answer {
-    pub(crate) content: Vec<GuestPart>,
-    pub(crate) display: Vec<GuestPart>,
-}
-
-/// Kind of a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift, Lower)]
-#[component(enum)]
-#[repr(u8)]
-#[allow(dead_code, reason = "the engine makes them of what a guest says")]
-pub(crate) enum GuestFailureKind {
-    #[component(name = "invalid")]
-    Invalid,
-    #[component(name = "not-found")]
-    NotFound,
-    #[component(name = "conflict")]
-    Conflict,
-    #[component(name = "unavailable")]
-    Unavailable,
-    #[component(name = "failed")]
-    Failed,
-}
-
-/// Failure of a call.
-#[derive(Debug, Clone, ComponentType, Lift, Lower)]
-#[component(record)]
-pub(crate) struct GuestFailure {
-    pub(crate) kind: GuestFailureKind,
-    pub(crate) message: String,
-    pub(crate) details: Option<String>,
-}
-
-/// Claim of a tool on a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift)]
-#[component(enum)]
-#[repr(u8)]
-#[allow(dead_code, reason = "the engine makes them of what a guest says")]
-pub(crate) enum Opinion {
-    #[component(name = "claims")]
-    Claims,
-    #[component(name = "rejects")]
-    Rejects,
-    #[component(name = "no-opinion")]
-    None,
-}
-
-/// Presentation of an outcome, in the words of its tool.
-#[derive(Debug, Clone, ComponentType, Lift)]
-#[component(record)]
-pub(crate) struct Presentation {
-    pub(crate) content: Option<Vec<GuestPart>>,
-    pub(crate) display: Vec<GuestPart>,
-    pub(crate) summary: Option<String>,
-    pub(crate) transcript: Option<String>,
-}
-
-/// Request of a tool to the model.
-#[derive(Debug, Clone, ComponentType, Lift)]
-#[component(record)]
-pub(crate) struct ModelQuestion {
-    pub(crate) system: Option<String>,
-    pub(crate) prompt: String,
-    #[component(name = "max-tokens")]
-    pub(crate) max_tokens: Option<u32>,
-}
-
-/// Response of the model.
-#[derive(Debug, Clone, ComponentType, Lower)]
-#[component(record)]
-pub(crate) struct ModelAnswer {
-    pub(crate) text: String,
-    pub(crate) tokens: u64,
-}
-
-/// Level of a log message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift)]
-#[component(enum)]
-#[repr(u8)]
-#[allow(dead_code, reason = "the engine makes them of what a guest says")]
-pub(crate) enum Level {
-    #[component(name = "debug")]
-    Debug,
-    #[component(name = "info")]
-    Info,
-    #[component(name = "warn")]
-    Warn,
-    #[component(name = "error")]
-    Error,
 }
 
 impl Level {

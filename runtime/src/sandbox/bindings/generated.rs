@@ -1,0 +1,30 @@
+//! Types of `toolcrib:tool` and `toolcrib:script`, generated from the WIT packages.
+
+/// Package `toolcrib:tool`. Every export of a rich tool but one is optional; the world names them all for their types.
+pub(super) mod tool {
+    wasmtime::component::bindgen!({
+        path: ["../wit/tool.wit"],
+        inline: "
+            package toolcrib:host;
+            world rich-tool {
+                import toolcrib:tool/progress@1.1.0;
+                import toolcrib:tool/log@1.1.0;
+                import toolcrib:tool/model@1.1.0;
+                export toolcrib:tool/call@1.1.0;
+                export toolcrib:tool/route@1.1.0;
+                export toolcrib:tool/present@1.1.0;
+            }
+        ",
+        world: "toolcrib:host/rich-tool",
+        ownership: Borrowing { duplicate_if_necessary: false },
+    });
+}
+
+/// Package `toolcrib:script`.
+pub(super) mod script {
+    wasmtime::component::bindgen!({
+        path: ["../wit/script.wit"],
+        world: "toolcrib:script/interpreter-guest",
+        ownership: Borrowing { duplicate_if_necessary: false },
+    });
+}
