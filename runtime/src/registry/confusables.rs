@@ -14,8 +14,9 @@ use crate::call::Flag;
 /// ASCII in upper case.
 pub(super) fn skeletons(name: &str) -> [String; 3] {
     let visible: String = name.chars().filter(|c| !is_invisible(*c)).collect();
-    let upper = visible.chars().flat_map(|c| if c.is_ascii() { vec![c] } else { c.to_uppercase().collect() }).collect();
-    [visible.to_lowercase(), visible, upper].map(|name: String| fold(&fold(&name)))
+    let upper = |c: char| if c.is_ascii() { c.to_string() } else { c.to_uppercase().to_string() };
+    let upper: String = visible.chars().map(upper).collect();
+    [visible.to_lowercase(), visible, upper].map(|name| fold(&fold(&name)))
 }
 
 /// Returns the skeleton of a name in lower case, with compatibility forms such as full-width letters and separators replaced.

@@ -28,7 +28,7 @@ pub(super) trait Dialect: Sync {
     /// Reads the tools, the hooks and every problem of a source.
     fn read(&self, candidate: &Candidate<'_>) -> Parsed;
 
-    /// Name of the file that stands for the folder it lies in.
+    /// Name of the file that makes its folder a source of this dialect.
     fn manifest(&self) -> Option<&'static str> {
         None
     }
@@ -44,7 +44,7 @@ pub(super) trait Dialect: Sync {
         before
     }
 
-    /// Words for a folder that has no file of this dialect, such as "no artifact (`NAME.md`)".
+    /// Part of the message for a folder without any tool, such as "no artifact (`NAME.md`)".
     fn missing_entry(&self) -> Option<&'static str> {
         None
     }
@@ -67,7 +67,7 @@ pub(super) fn read(path: &Path) -> Parsed {
     by_path.or_else(by_text).unwrap_or(DEFAULT).read(&candidate)
 }
 
-/// Finds the file that stands for a folder.
+/// Finds the manifest of a folder.
 pub(super) fn manifest(folder: &Path) -> Option<PathBuf> {
     let manifests = DIALECTS.into_iter().filter_map(Dialect::manifest);
     manifests.map(|name| folder.join(name)).find(|manifest| manifest.is_file())
