@@ -93,12 +93,12 @@ pub(crate) fn json_of(part: &Part) -> Value {
             let value: Value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()));
             json!({ "type": "json", "value": value })
         }
-        Part::Media(Media { mime_type, name, data }) => {
+        Part::Media(Media { mime_type, name, data, .. }) => {
             use base64::Engine as _;
             let data = base64::prelude::BASE64_STANDARD.encode(data);
             json!({ "type": "media", "mimeType": mime_type, "name": name, "data": data })
         }
-        Part::Link(Link { uri, name, mime_type }) => {
+        Part::Link(Link { uri, name, mime_type, .. }) => {
             json!({ "type": "link", "uri": uri, "name": name, "mimeType": mime_type })
         }
         Part::Progress { done, total } => json!({ "type": "progress", "done": done, "total": total }),

@@ -25,6 +25,7 @@ pub enum Part {
 
 /// Bytes with a media type: an image, a sound, a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Media {
     /// Media type such as `image/png`: a type and a subtype in lower case, without parameters.
     pub mime_type: String,
@@ -34,8 +35,16 @@ pub struct Media {
     pub data: Bytes,
 }
 
+impl Media {
+    /// Creates media of a type.
+    pub fn new(mime_type: impl Into<String>, name: Option<String>, data: impl Into<Bytes>) -> Self {
+        Self { mime_type: mime_type.into(), name, data: data.into() }
+    }
+}
+
 /// Reference to a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Link {
     /// Address of the resource.
     pub uri: String,

@@ -114,11 +114,8 @@ mod tests {
         let runtime = Runtime::builder(Audit::off()).build().expect("a runtime");
         let mut step = runtime.session().step(vec![ToolCall::new("a", "none", "{}")]);
         let mut result = step.next().await.expect("a result");
-        let media = media.iter().map(|(kind, name, data)| Media {
-            mime_type: (*kind).to_owned(),
-            name: name.map(str::to_owned),
-            data: data.as_bytes().to_vec().into(),
-        });
+        let media =
+            media.iter().map(|(kind, name, data)| Media::new(*kind, name.map(str::to_owned), data.as_bytes().to_vec()));
         (result.outcome, result.media, result.form) = (Ok(line.to_owned()), media.collect(), form);
         result
     }
