@@ -150,13 +150,13 @@ pub(crate) fn open(path: &Path, shared: SharedAccess) -> io::Result<Option<File>
 }
 
 /// Options that create files with mode 0600, follow no symbolic link at the path, and do not block on a FIFO.
-pub(crate) fn options() -> OpenOptions {
+pub fn options() -> OpenOptions {
     system::options()
 }
 
 /// Creates a folder and its missing parents with mode 0700, and refuses it if it is a link, belongs to someone else or
 /// can be written by someone else.
-pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
+pub fn create_folder(folder: &Path) -> io::Result<()> {
     system::create_folder(folder)?;
     refuse_shared(folder)
 }
@@ -170,7 +170,7 @@ pub(crate) fn lock_folder(folder: &Path, timeout: Duration) -> io::Result<FileLo
 }
 
 /// Locks an open file. The wait is bounded, so that a process that hangs with the lock does not block all others.
-pub(crate) fn lock(file: &File, timeout: Duration) -> io::Result<()> {
+pub fn lock(file: &File, timeout: Duration) -> io::Result<()> {
     let deadline = Instant::now() + timeout;
     loop {
         match file.try_lock() {
