@@ -90,7 +90,7 @@ fn what_is_no_descriptor_changes_nothing() {
     shipped(&crib, "get_time");
     let before = fs::read(crib.path("get_time.wasm")).expect("a component");
     for (text, told) in [
-        ("", "has no descriptor"),
+        ("", "contains no descriptor"),
         ("[1]", "found a number"),
         ("{\"name\":\"get_time\",\"name\":\"x\"}", "stands twice"),
         ("{\"name\":\"get_time\"} nonsense", "`d.json`: "),

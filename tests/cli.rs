@@ -95,7 +95,7 @@ fn help_teaches_with_examples_that_name_real_commands() {
     let crib = Crib::new();
     let help = crib.run(&["--help"]);
     assert_eq!(help.code, Some(0));
-    for words in ["Examples:", "Exit status:", "130 interrupted, 129 or 143 told to end", "fresh sandbox", "--color"]
+    for words in ["Examples:", "Exit status:", "130 interrupted, 129 or 143 terminated", "fresh sandbox", "--color"]
         .iter()
         .chain(&COMMANDS)
     {
@@ -188,7 +188,7 @@ fn list_shows_what_each_tool_may_use() {
     let table = crib.run(&["list"]);
     assert_eq!(table.code, Some(0), "{}", table.stderr);
     let lines: Vec<&str> = table.stdout.lines().collect();
-    assert!(lines[0].starts_with("NAME  MAY USE  SOURCE"), "{}", table.stdout);
+    assert!(lines[0].starts_with("NAME  GRANTED  SOURCE"), "{}", table.stdout);
     assert!(lines[1].starts_with("echo  nothing  tools.json  Say it again"), "{}", table.stdout);
     assert!(!table.stdout.contains("And nothing else"), "only the first sentence: {}", table.stdout);
 
@@ -288,7 +288,7 @@ fn doctor_finds_a_sound_place_sound_and_shows_no_secret() {
         "wasmtime 48.",
         "cache",
         "audit log",
-        "./tools.json is sound",
+        "./tools.json: no problems found",
         "TOOLCRIB_CACHE_DIR, OAI_API_KEY; not set: ",
     ] {
         assert!(ran.stdout.contains(words), "{words} in {}", ran.stdout);

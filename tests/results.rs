@@ -212,7 +212,7 @@ fn a_reference_of_nothing_says_so_in_one_sentence() {
     let place = Place::new();
     let results = place.results();
     let foreign = format!("res_{:032x}", 1);
-    let said = "it was removed, has made room for newer ones, or was never kept here";
+    let said = "it was removed, evicted for newer results, or never stored here";
     for _ in 0..2 {
         let error = results.open(&foreign, ..).unwrap_err();
         assert_eq!(error.to_string(), format!("no result `{foreign}`: {said}"));
@@ -277,9 +277,9 @@ fn a_file_that_was_torn_changed_or_renamed_is_told_and_not_passed_on() {
     }
     assert_eq!(damaged(&[b' '; 1 << 20]), "its first line is not a result's");
     let changed = [&sound[..line], b"THE content"].concat();
-    assert_eq!(damaged(&changed), "its content has been changed: it has not the SHA-256 that was kept");
+    assert_eq!(damaged(&changed), "its content was changed: the SHA-256 does not match");
     let huge = String::from_utf8(sound.clone()).unwrap().replace("\"bytes\":11", &format!("\"bytes\":{}", u64::MAX));
-    assert!(damaged(huge.as_bytes()).starts_with("it is torn"));
+    assert!(damaged(huge.as_bytes()).starts_with("it is incomplete"));
     let other = put(&results, "another");
     fs::copy(place.file(&other), place.file(&kept)).unwrap();
     assert_eq!(reason(results.open(&kept.reference, ..)), "it is another result's");

@@ -91,13 +91,12 @@ impl Processes {
 impl Compiler for Processes {
     fn compile(&self, job: &Job<'_>) -> Result<Vec<u8>, Failure> {
         let _turn = self.turn();
-        let (answer, status, late) = self
-            .run(job)
-            .map_err(|error| Failure::System(format!("the process that compiles it cannot be run: {error}")))?;
+        let (answer, status, late) =
+            self.run(job).map_err(|error| Failure::System(format!("cannot run the compiler process: {error}")))?;
         let (time, memory) = (self.time, size_in_words(self.memory));
         if late || system::was_out_of_time(status) {
             return Err(Failure::Program(format!(
-                "compiling it takes more than {time:?}; where you trust it to end, `--compile-timeout` gives it more"
+                "compilation timed out after {time:?}; raise the limit with `--compile-timeout`"
             )));
         }
         if system::broke_off(status) {
@@ -108,10 +107,10 @@ impl Compiler for Processes {
         }
         // It refuses such code itself; one that sends it all the same was led to it by the program.
         if answer.len() > job.max_answer_bytes() {
-            return Err(Failure::Program("its code is too large when it is compiled".to_owned()));
+            return Err(Failure::Program("its compiled code is too large".to_owned()));
         }
         if !status.success() {
-            return Err(Failure::System(format!("the process that compiles it ended early: {status}")));
+            return Err(Failure::System(format!("the compiler process ended early: {status}")));
         }
         Ok(answer)
     }

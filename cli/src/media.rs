@@ -29,8 +29,8 @@ impl MediaFolder {
         let path: PathBuf = path.components().collect();
         let told = || format!("cannot save media in `{}`", path.display());
         if path.is_symlink() {
-            let hint = "name the folder that it leads to with `--media DIR`";
-            return Err(Advice::new(format!("{}: it is a link, which a tool could have made", told()), hint).into());
+            let hint = "pass its target folder with `--media DIR`";
+            return Err(Advice::new(format!("{}: it is a link, which a tool could have created", told()), hint).into());
         }
         std::fs::create_dir_all(&path).with_context(told)?;
         let handle = system::open(&path).with_context(told)?;
@@ -58,7 +58,7 @@ impl MediaFolder {
                 Err(error) => return Err(error).with_context(told),
             }
         }
-        anyhow::bail!("{}: a thousand files have that name already", told())
+        anyhow::bail!("{}: a thousand files with that name already exist", told())
     }
 }
 

@@ -204,7 +204,7 @@ pub(crate) fn quoted(mark: &str, text: &str) {
 /// Says how many parts of a call nobody was shown.
 pub(crate) fn dropped(receipt: &Receipt) {
     if receipt.dropped_parts > 0 {
-        aside(&format!("  {} parts were not shown: they were too many, or came too late", receipt.dropped_parts));
+        aside(&format!("  {} parts were not shown: too many, or too late", receipt.dropped_parts));
     }
 }
 
@@ -213,10 +213,10 @@ pub(crate) fn denials(denials: &[Denial]) {
     for (at, Denial { capability, flag }) in denials.iter().enumerate() {
         match flag {
             Some(flag) if denials[..at].iter().any(|earlier| earlier.flag.as_ref() == Some(flag)) => {}
-            Some(flag) => hint(&format!("`{capability}` was denied: {flag} would allow it")),
+            Some(flag) => hint(&format!("`{capability}` is not allowed; use {flag}")),
             None => match settled(capability) {
-                Some((path, settles)) => hint(&format!("`{path}` settles {settles}; tools cannot write it")),
-                None => hint(&format!("`{capability}` was denied")),
+                Some((path, settles)) => hint(&format!("`{path}` controls {settles}; tools cannot write it")),
+                None => hint(&format!("`{capability}` is not allowed")),
             },
         }
     }
@@ -244,15 +244,15 @@ pub(crate) fn executed(executions: &[Execution]) {
 pub(crate) fn flags(flags: &[Flag]) {
     let words = flags.iter().map(|flag| match flag {
         Flag::InvalidUtf8 => "bytes that are not UTF-8, replaced by U+FFFD",
-        Flag::Bidirectional => "characters that turn the direction of text",
-        Flag::ZeroWidth => "characters without width",
-        Flag::Tags => "tag characters, which are letters that nobody sees",
-        Flag::Variation => "selectors of variants, which can spell what nobody sees",
-        _ => "what a person who looks at it would miss",
+        Flag::Bidirectional => "characters that change the text direction",
+        Flag::ZeroWidth => "zero-width characters",
+        Flag::Tags => "invisible tag characters",
+        Flag::Variation => "variation selectors, which can hide text",
+        _ => "content that a reader would not see",
     });
     let words: Vec<_> = words.collect();
     if !words.is_empty() {
-        warning(&format!("the tool's answer holds {}", words.join(", ")));
+        warning(&format!("the tool's answer contains {}", words.join(", ")));
     }
 }
 

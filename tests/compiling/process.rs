@@ -142,7 +142,7 @@ fn a_compiler_that_is_killed_is_the_systems_fault_and_the_next_call_is_well() {
     kill_process(Pid::from_raw(again.cast_signed()).unwrap(), Signal::KILL).unwrap();
     let output = child.wait_with_output().unwrap();
     let told = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
-    assert!(told[0].contains("cannot be made ready on this host now; the call itself is not at fault"), "{told:?}");
+    assert!(told[0].contains("prepare the tool's program right now; the call itself is not at fault"), "{told:?}");
     assert!(!told[0].contains("signal"), "how the system fails is not for the model: {told:?}");
     assert!(told[1].contains("the process that compiles it ended early: signal: 9"), "{told:?}");
     fs::write(crib.path("tools/bin/n.wasm"), wat::parse_str(SMALL).unwrap()).unwrap();
@@ -246,6 +246,6 @@ fn the_worker_refuses_what_is_no_job() {
     let crib = Crib::new();
     let ran = crib.run(&["compile-worker", "--seconds", "5", "--memory", "1000000000"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
-    assert!(ran.stderr.contains("no job arrives on standard input"), "{ran:?}");
+    assert!(ran.stderr.contains("cannot read a job from standard input"), "{ran:?}");
     assert!(!crib.run(&["--help"]).stdout.contains("compile-worker"), "it is for no person");
 }

@@ -60,7 +60,7 @@ impl Agents {
     }
 
     async fn work(&self, task: Task) -> Result<Value, String> {
-        let Origin { runtime, model, wishes, report, begun } = self.0.get().ok_or("the run has not begun")?;
+        let Origin { runtime, model, wishes, report, begun } = self.0.get().ok_or("the run has not started")?;
         let runtime = runtime.upgrade().ok_or("the run has ended")?;
         let max_steps = steps(&task.fields, wishes.max_steps)?;
         let model = model.for_another_agent()?;
@@ -70,11 +70,11 @@ impl Agents {
         let agent = Agent::new(session, model, wishes, opening(task), report.below(below));
         match agent.run().await {
             Ok((Ending::Answer, answer)) => Ok(Value::String(answer.unwrap_or_default())),
-            Ok((Ending::MaxSteps, _)) => Err(format!("the agent has not answered within its {max_steps} steps")),
+            Ok((Ending::MaxSteps, _)) => Err(format!("the agent did not answer within {max_steps} steps")),
             Ok((Ending::Interrupted, _)) => Err("the agent was interrupted".to_owned()),
             Err(error) => Err(match error.downcast_ref::<Blocked>() {
                 Some(blocked) => blocked.to_string(),
-                None => "the agent has failed".to_owned(),
+                None => "the agent failed".to_owned(),
             }),
         }
     }

@@ -102,7 +102,7 @@ fn text_of(told: Option<Value>, member: &str, before: &str) -> Result<String, Bl
     match told.as_ref().and_then(|told| told.get(member)) {
         None => Ok(before.to_owned()),
         Some(Value::String(text)) => Ok(text.clone()),
-        Some(_) => Err(Blocked(format!("a hook has made something other than text of `{member}`"))),
+        Some(_) => Err(Blocked(format!("a hook replaced `{member}` with something other than text"))),
     }
 }
 

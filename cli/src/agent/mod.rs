@@ -217,17 +217,17 @@ impl Agent {
             self.report.emit(&Event::Usage { step, usage })?;
         }
         match turn.finish.as_deref() {
-            Some(LENGTH) => self.report.warn("the answer was cut at the server's limit of tokens")?,
-            Some(FILTER) => self.report.warn("the server's filter has withheld a part of the answer")?,
+            Some(LENGTH) => self.report.warn("the answer was cut at the server's token limit")?,
+            Some(FILTER) => self.report.warn("the server's content filter withheld part of the answer")?,
             Some(early) if early.starts_with(INCOMPLETE) => {
                 let reason = one_line(early.trim_start_matches(INCOMPLETE));
                 let reason = shortened(&reason, MAX_REASON);
-                self.report.warn(&format!("the server says that the answer is not complete{reason}"))?;
+                self.report.warn(&format!("the server marked the answer as incomplete{reason}"))?;
             }
             _ => {}
         }
         if is_empty {
-            bail!("the model `{}` gave neither text nor calls", self.wishes.model);
+            bail!("the model `{}` returned neither text nor calls", self.wishes.model);
         }
         Ok(turn)
     }

@@ -26,7 +26,7 @@ impl Model {
             Model::Server(server) => Ok(Model::Server(server.clone())),
             Model::Script(script) => {
                 let next = script.next_agent().map(Model::Script);
-                next.ok_or_else(|| "the script that plays the model has no more `agents`".to_owned())
+                next.ok_or_else(|| "the model script has no more `agents`".to_owned())
             }
         }
     }

@@ -17,7 +17,7 @@ impl toolcrib::Model for Agents {
 
 impl Agents {
     async fn asked(&self, question: CompletionRequest) -> Result<Completion, String> {
-        let (model, wishes, mut report) = self.to_ask().ok_or("the run has not begun")?;
+        let (model, wishes, mut report) = self.to_ask().ok_or("the run has not started")?;
         let mut model = model.for_another_agent()?;
         let wishes = Wishes { stream: false, ..wishes.clone() };
         let system = question.system.clone().map(|system| Message::text(Role::System, system));
@@ -29,7 +29,7 @@ impl Agents {
         hooks::asking(&session, &wishes, &conversation, 1).await.map_err(blocked)?;
         let request = wishes.question(&conversation, question.max_tokens);
         match model.answer(request, 1, &mut report).await {
-            Ok(turn) if turn.text.is_empty() => Err("the model gave no text".to_owned()),
+            Ok(turn) if turn.text.is_empty() => Err("the model returned no text".to_owned()),
             Ok(turn) => {
                 let tokens = turn.usage.map_or(0, |usage| usage.total_tokens);
                 let text = hooks::answered(&session, 1, &turn).await.map_err(blocked)?;
@@ -37,8 +37,8 @@ impl Agents {
             }
             Err(error) => {
                 // Nobody else is told of it; where it cannot be told, that is no failure of the question.
-                let _ = report.warn(&format!("a tool's question to the model has failed: {error:#}"));
-                Err("the model has not answered".to_owned())
+                let _ = report.warn(&format!("a tool's request to the model failed: {error:#}"));
+                Err("the model did not answer".to_owned())
             }
         }
     }

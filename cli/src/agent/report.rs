@@ -165,7 +165,7 @@ impl Report {
                 }
             }
             Event::Start { model, tools, .. } if detail == Detail::Verbose => {
-                render::aside(&format!("asking `{model}` with {}", counted(tools.len() as u64, "tool")));
+                render::aside(&format!("model `{model}`, {}", counted(tools.len() as u64, "tool")));
             }
             Event::ToolCall { name, arguments, .. } if traced => {
                 let name = one_line(&shortened(name, MAX_NAME));
@@ -191,7 +191,7 @@ impl Report {
             Event::Retry { attempt, attempts, wait_ms, reason, .. } => {
                 self.streamed = false;
                 if traced {
-                    render::aside(&format!("{reason}; asking again in {wait_ms} ms (attempt {attempt} of {attempts})"));
+                    render::aside(&format!("{reason}; retrying in {wait_ms} ms (attempt {attempt} of {attempts})"));
                 }
             }
             Event::Warning { message } => render::warning(message),
@@ -208,7 +208,7 @@ impl Report {
                 }
             }
             Event::Error { message, .. } if is_below => {
-                render::warning(&format!("an agent to which a task was handed has failed: {message}"));
+                render::warning(&format!("a delegated agent failed: {message}"));
             }
             _ => {}
         }
@@ -277,7 +277,7 @@ fn quiet(text: &str) -> Cow<'_, str> {
 }
 
 fn out_of_steps(totals: &Totals) -> String {
-    format!("info: reached maximum steps ({}); needs human review", totals.steps)
+    format!("error: stopped after {} without a final answer", counted(totals.steps.into(), "step"))
 }
 
 fn summary(totals: &Totals) -> String {

@@ -67,7 +67,7 @@ pub(crate) async fn read(
         match events(answer, lines(ended), step, streamed, report).await? {
             Some(turn) => Ok(turn),
             None if like_events => Err(fault(Unusable::Cut, report)),
-            None => Err(Fault::lasting(format!("the answer is neither JSON nor a stream of events: {shown}"))),
+            None => Err(Fault::lasting(format!("the answer is neither JSON nor an event stream: {shown}"))),
         }
     }
 }
@@ -109,7 +109,7 @@ fn bounded(response: Response, timeout: Duration, streamed: bool) -> impl Stream
 /// What is said of an answer that does not end. A stream that has gone on for ever would do so again.
 fn unended(whole: Duration, streamed: bool) -> Fault {
     match streamed {
-        true => Fault::lasting(format!("the answer has not ended within {whole:?}")),
+        true => Fault::lasting(format!("the answer did not end within {whole:?}")),
         false => Fault::late(whole),
     }
 }
@@ -153,7 +153,7 @@ async fn events(
             // What was announced as complete is complete, however the connection ends.
             Err(_) if answer.is_finished() => break,
             Err(EventStreamError::Transport(fault)) => return Err(fault),
-            Err(_) => return Err(Fault::passing("the stream is not one of events")),
+            Err(_) => return Err(Fault::passing("the stream is not an event stream")),
         };
         begun = true;
         report.debug(|| event.data.clone())?;
@@ -205,10 +205,10 @@ fn fault(unusable: Unusable, report: &Report) -> Fault {
     match unusable {
         Unusable::Cut => Fault::passing("the stream was cut before the answer was complete"),
         Unusable::CutCall => {
-            Fault::lasting("the server's limit of tokens has cut a call: nothing of the answer is executed")
+            Fault::lasting("the server's token limit cut a call short: no call of this answer is executed")
         }
-        Unusable::Empty => Fault::lasting("the server's answer holds no message"),
-        Unusable::Flood => Fault::lasting(format!("the answer holds more than {MAX_CALLS} calls or other items")),
+        Unusable::Empty => Fault::lasting("the server's answer contains no message"),
+        Unusable::Flood => Fault::lasting(format!("the answer contains more than {MAX_CALLS} calls or other items")),
         Unusable::Error { code, message } => {
             let reason = format!("the server reports: {}", one_line(&shortened(&report.masked(&message), SHOWN)));
             if code.is_some_and(retry::is_passing) { Fault::passing(reason) } else { Fault::lasting(reason) }

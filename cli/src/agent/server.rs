@@ -77,8 +77,10 @@ impl Server {
                     // Another body is another request.
                     once_key = self::once_key();
                     if setting == Setting::Temperature {
-                        report
-                            .warn(&format!("the model `{}` takes no temperature; asking without it", request.model))?;
+                        report.warn(&format!(
+                            "the model `{}` does not support a temperature; retrying without it",
+                            request.model
+                        ))?;
                     }
                 }
                 Fault::Passing { reason, asked, .. } if attempt < attempts => {
@@ -111,7 +113,8 @@ impl Server {
         step: u32,
         report: &mut Report,
     ) -> Result<Turn, Fault> {
-        let body = serde_json::to_vec(request).map_err(|error| Fault::lasting(format!("cannot be asked: {error}")))?;
+        let body = serde_json::to_vec(request)
+            .map_err(|error| Fault::lasting(format!("cannot encode the request: {error}")))?;
         report.debug(|| {
             format!("POST {} Idempotency-Key: {once_key}\n{}", shown(&self.url), String::from_utf8_lossy(&body))
         })?;

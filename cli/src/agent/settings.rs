@@ -165,7 +165,7 @@ impl ModelOptions {
             tool_timeout: tool_timeout.unwrap_or(Sourced::from("default", TIMEOUT)),
             http_timeout: http_timeout.unwrap_or(Sourced::from("default", HTTP_TIMEOUT)),
             retries: Retries { times: self.http_retries, backoff: self.http_retry_backoff },
-            warning: both.then_some("--top-p wins over --temp: no temperature is sent"),
+            warning: both.then_some("--top-p overrides --temp: no temperature is sent"),
             sampling: Sampling { temperature: self.temp.filter(|_| !both), top_p: self.top_p },
             max_steps: self.max_steps,
             script: self.script.clone(),
@@ -176,7 +176,7 @@ impl ModelOptions {
 impl Settings {
     /// The name of the model that is asked.
     pub(crate) fn model(&self) -> anyhow::Result<String> {
-        let none = || misuse("no model: name one with `--model` or `OAI_MODEL`");
+        let none = || misuse("no model: set one with `--model` or `OAI_MODEL`");
         Ok(self.model.as_ref().ok_or_else(none)?.value.clone())
     }
 

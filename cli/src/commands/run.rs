@@ -1,4 +1,4 @@
-//! `toolcrib run`: asks a model, executes what it calls, and prints its answer.
+//! `toolcrib run`: runs an agent loop with a model and prints the answer.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -31,22 +31,22 @@ const EXAMPLES: &str = r#"Examples:
   toolcrib run "sum up notes.md" --allow-read=. --json | jq -r 'select(.type == "tool_call").name'
   toolcrib run --script demo.json
 
-A script plays the model, without a server or a key: {"prompt": "…", "turns": [
+A script replaces the model, without a server or a key: {"prompt": "…", "turns": [
   {"content": "…", "tool_calls": [{"name": "fs_list_dir", "arguments": {"path": "."}}]}, {"content": "the answer"}]}
-A call of a tool that takes text has `"input": "the text"` in the place of `arguments`.
+A call of a tool that takes text has `"input": "the text"` instead of `arguments`.
 
 With --json every line of standard output is one event with a `type`: start, text, message, tool_call, tool_preview,
-tool_part, tool_result, usage, retry, warning, and at the end `end` or `error`.
+tool_part, tool_result, usage, retry, warning, and finally `end` or `error`.
 
-Exit status: 0 the model has answered, 1 it has not, 2 wrong use, 130 interrupted, 129 or 143 told to end."#;
+Exit status: 0 the model answered, 1 it did not, 2 usage error, 130 interrupted, 129 or 143 terminated."#;
 
 const OUTPUT: &str = "Output";
-const INSTEAD: &str = "Instead of a run";
+const INSTEAD: &str = "Print instead of running";
 
-/// Let a model work with the tools until it answers.
+/// Run an agent: a model that calls the tools until it answers.
 ///
-/// The answer goes to standard output, a trace of every call to standard error. The model is asked through the Chat
-/// Completions API, which most servers speak, or with `--api responses` through the Responses API.
+/// The answer is printed to standard output, a trace of every call to standard error. The model is accessed through the
+/// Chat Completions API, which most servers support, or with `--api responses` through the Responses API.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -55,38 +55,38 @@ pub(crate) struct Args {
     #[command(flatten)]
     model: Box<ModelOptions>,
 
-    /// Show the text as it arrives, which is the default on a terminal
+    /// Print text as it arrives (the default on a terminal)
     #[arg(long, overrides_with = "no_stream", help_heading = OUTPUT)]
     stream: bool,
-    /// Show the text when it is complete
+    /// Print text only when it is complete
     #[arg(long, overrides_with = "stream", help_heading = OUTPUT)]
     no_stream: bool,
-    /// Print one event a line instead of the answer
+    /// Print one JSON event per line instead of the answer
     #[arg(long, help_heading = OUTPUT)]
     json: bool,
-    /// Show what tools write to standard error, too, and cut nothing
+    /// Also show the standard error of tools, and do not truncate
     #[arg(long, short, conflicts_with = "quiet", help_heading = OUTPUT)]
     verbose: bool,
-    /// Show no trace
+    /// Do not print a trace
     #[arg(long, short, help_heading = OUTPUT)]
     quiet: bool,
-    /// Save media that tools show in this folder
+    /// Save media that tools show to this directory
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     media: Option<PathBuf>,
-    /// Show requests and answers, with the key masked
+    /// Print requests and responses, with the key masked
     #[arg(long, help_heading = OUTPUT)]
     debug: bool,
-    /// Show the first messages before they are sent
+    /// Print the first messages before they are sent
     #[arg(long, help_heading = OUTPUT)]
     print_messages: bool,
 
-    /// Print the first request and send nothing
+    /// Print the first request without sending it
     #[arg(long, help_heading = INSTEAD)]
     dry_run: bool,
     /// Print the tools that the model may call, sorted
     #[arg(long, help_heading = INSTEAD)]
     capabilities: bool,
-    /// Print the settings and where each is from, with the key masked
+    /// Print the settings and the source of each, with the key masked
     #[arg(long, help_heading = INSTEAD)]
     print_config: bool,
 
@@ -103,14 +103,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let end = perform(args, &mut begun).await;
     if let (Err(error), true, false) = (&end, json, begun) {
         let exit_code = if error.is::<clap::Error>() { 2 } else { 1 };
-        // Whoever reads the output may have closed it: what is wrong stands on standard error in any case.
-        let told = Event::Error { message: &render::message(error), exit_code };
-        let _ = Report::new(Audience::Program, false, Vec::new()).emit(&told);
+        // Standard output may be closed; the error is printed to standard error in any case.
+        let event = Event::Error { message: &render::message(error), exit_code };
+        let _ = Report::new(Audience::Program, false, Vec::new()).emit(&event);
     }
     end
 }
 
-/// Performs the run; `begun` is set once the run tells itself how it ends.
+/// Performs the run; sets `begun` once the run reports its own end.
 async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let settings = args.model.settle(|name| std::env::var(name).ok())?;
     if args.print_config {
@@ -175,7 +175,7 @@ impl Args {
         Ok(Wishes { api, custom_tools, model, sampling, stream, max_steps: self.model.max_steps })
     }
 
-    /// What becomes of the records; a request that is not sent leaves none.
+    /// Opens the records; a dry run writes none.
     fn recording(&self, settings: &Settings) -> anyhow::Result<Recording> {
         match self.dry_run {
             true => Ok(Recording::default()),
@@ -194,11 +194,11 @@ impl Args {
     }
 }
 
-/// The tools that were named, those of the default source, or none: a model can also just talk.
+/// Builds the runtime with the named tools, those of the default source, or none: a model can run without tools.
 fn runtime(sources: &Sources, settings: &Settings, with: impl FnOnce(Builder) -> Builder) -> anyhow::Result<Runtime> {
     if sources.tools.is_empty() && sources.paths().is_err() {
-        let missing = "no tools: there is no `./tools.json`, no `./.harness` and no `--tools`";
-        render::warning(&format!("{missing}; the model can only talk"));
+        let missing = "no tools found: no `./tools.json`, no `./.harness` and no `--tools`";
+        render::warning(&format!("{missing}; the model runs without tools"));
         let builder = Runtime::builder().audit(sources.audit(settings.secrets())?);
         return with(builder).build().context("cannot run without tools");
     }

@@ -115,7 +115,7 @@ impl<'a> Table<'a> {
         let near = |known: &&str| strsim::damerau_levenshtein(known, key.get_ref());
         let hint = match self.known.iter().copied().min_by_key(near).filter(|known| near(known) <= 3) {
             Some(nearest) => format!("did you mean `{nearest}`?"),
-            None => format!("there may be `{}`", self.known.join("`, `")),
+            None => format!("expected one of `{}`", self.known.join("`, `")),
         };
         Err(Advice::new(self.file.at(&key.span(), &unknown), hint).into())
     }

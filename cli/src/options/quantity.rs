@@ -1,8 +1,8 @@
-//! Times and sizes as people write them: a number and its unit.
+//! Parses times and sizes: a number and its unit.
 
 use std::time::Duration;
 
-/// A time such as `30s`, `500ms` or `2m`; a number alone means seconds. It is more than nothing and at most a day.
+/// Parses a time such as `30s`, `500ms` or `2m`; a number alone means seconds. The time must be positive and at most a day.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a time such as `30s`, `500ms` or `2m`, up to `24h`");
     let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
@@ -17,7 +17,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if time.is_zero() || time > toolcrib::tool::Limits::MAX_DEADLINE { Err(wrong()) } else { Ok(time) }
 }
 
-/// A size in bytes, such as `64MiB`, `512k` or `1048576`. Every unit is binary: `k` and `KiB` are both 1,024.
+/// Parses a size in bytes, such as `64MiB`, `512k` or `1048576`. Every unit is binary: `k` and `KiB` are both 1,024.
 pub(crate) fn size(text: &str) -> Result<usize, String> {
     let wrong = || format!("`{text}` is not a size such as `64MiB`, `512KiB` or `1048576`");
     let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
@@ -29,7 +29,7 @@ pub(crate) fn size(text: &str) -> Result<usize, String> {
         _ => return Err(wrong()),
     };
     let bytes = number * (1_u64 << shift) as f64;
-    // Beyond 2^53 a float no longer holds every byte, and no call is that large.
+    // Above 2^53 a float cannot represent every integer, and no call is that large.
     if bytes < 1.0 || bytes > (1_u64 << 53) as f64 {
         Err(wrong())
     } else {
@@ -37,7 +37,7 @@ pub(crate) fn size(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A size as [`size`] reads it, in the largest unit that gives a whole number.
+/// Formats a size in the largest unit that gives a whole number.
 pub(crate) fn size_in_words(bytes: usize) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit)) {

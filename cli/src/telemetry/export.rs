@@ -60,7 +60,7 @@ impl Queue {
     pub(super) fn push(&self, span: Span) {
         self.tally.made.fetch_add(1, Relaxed);
         if self.waiting.try_send(span).is_err() {
-            self.tally.note(format!("more than {MAX_WAITING} waited to be sent"));
+            self.tally.note(format!("more than {MAX_WAITING} were queued"));
         }
     }
 }
@@ -103,7 +103,7 @@ impl Exporter {
         let lost = made.checked_sub(delivered).filter(|lost| *lost > 0)?;
         let trouble = self.tally.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
         let why = trouble.unwrap_or_else(|| "no answer in time".to_owned());
-        Some(format!("{lost} of {made} spans did not reach `{}`: {why}", shown(&self.url)))
+        Some(format!("{lost} of {made} spans were not delivered to `{}`: {why}", shown(&self.url)))
     }
 }
 
@@ -187,6 +187,6 @@ mod tests {
             queue.push(Span::ended(new_id(), place, Kind::Internal, String::new(), SystemTime::now()));
         }
         let loss = exporter.finish().await.expect("a loss");
-        assert_eq!(loss, format!("{many} of {many} spans did not reach `{url}`: more than 2048 waited to be sent"));
+        assert_eq!(loss, format!("{many} of {many} spans were not delivered to `{url}`: more than 2048 were queued"));
     }
 }

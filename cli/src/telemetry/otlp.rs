@@ -33,7 +33,7 @@ pub(super) fn rejected(answer: &[u8]) -> Option<(u64, String)> {
         Json::String(count) => count.parse().ok()?,
         count => count.as_u64()?,
     };
-    let why = part.get("errorMessage").and_then(Json::as_str).unwrap_or("it did not say why");
+    let why = part.get("errorMessage").and_then(Json::as_str).unwrap_or("no reason given");
     (count > 0).then(|| (count, why.to_owned()))
 }
 
@@ -97,7 +97,7 @@ mod tests {
     fn what_a_collector_did_not_take_is_read_however_it_is_written() {
         for (answer, wanted) in [
             (r#"{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}"#, Some((2, "too old".to_owned()))),
-            (r#"{"partialSuccess":{"rejectedSpans":1}}"#, Some((1, "it did not say why".to_owned()))),
+            (r#"{"partialSuccess":{"rejectedSpans":1}}"#, Some((1, "no reason given".to_owned()))),
             (r#"{"partialSuccess":{"rejectedSpans":0,"errorMessage":"a warning"}}"#, None),
             (r#"{"partialSuccess":{}}"#, None),
             ("{}", None),

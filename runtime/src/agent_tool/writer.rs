@@ -82,7 +82,7 @@ impl Writer {
     pub(super) fn line(&self, kind: Kind, line: Vec<u8>) {
         let sent = self.queue.as_ref().map(|queue| queue.send(Message::Line(kind, line)));
         if !matches!(sent, Some(Ok(()))) {
-            self.trouble().note("the thread that writes them is gone".to_owned());
+            self.trouble().note("the writer thread has ended".to_owned());
         }
     }
 

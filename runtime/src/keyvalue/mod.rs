@@ -159,7 +159,7 @@ impl Store {
                     .ok()
                     .and_then(|text| text.parse::<i128>().ok())
                     .filter(|number| range.contains(number))
-                    .ok_or("the value under the key is no whole number in the range of this function")?,
+                    .ok_or("the value under the key is not a whole number in the range of this function")?,
             };
             let sum = number.checked_add(delta).filter(|sum| range.contains(sum));
             let sum = sum.ok_or("the sum is outside the range of this function; the value stays as it was")?;
@@ -226,7 +226,7 @@ fn refuse_many(count: usize) -> Result<(), String> {
 /// What a guest is told of a failure: the system's own words could name a path.
 fn told(error: io::Error) -> String {
     match error.kind() {
-        ErrorKind::InvalidData => "what is kept under the key is damaged; set it anew or delete it".to_owned(),
+        ErrorKind::InvalidData => "the stored value is damaged; set it again or delete it".to_owned(),
         kind => format!("the store cannot be used now: {kind}"),
     }
 }

@@ -22,7 +22,7 @@ const MAX_DESCRIPTION_LEN: usize = 4096;
 const MAX_SCHEMA_BYTES: usize = 16 << 10;
 /// The longest name that every model server takes.
 const MAX_NAME_LEN: usize = 64;
-const FULL: &str = "this run has no room for more";
+const FULL: &str = "this run has reached its maximum";
 
 impl Pipeline {
     /// Adds what a tool's script defines.
@@ -96,7 +96,7 @@ impl Pipeline {
         ready.disabled = by_policy.or_else(|| {
             self.rules.blocks(tool).map(|rule| {
                 let decision = Decision::new(Behavior::Deny, Reason::Rule, rule.to_string());
-                (decision, "refused by a rule of the operator's".to_owned())
+                (decision, "denied by an operator rule".to_owned())
             })
         });
         Ok(ready)

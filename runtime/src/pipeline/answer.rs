@@ -138,7 +138,7 @@ pub(super) fn shortened(
         if fits || keeps {
             return Ok((line, None));
         }
-        let words = json!({"note": "the answer is too long and is kept nowhere", "bytes": line.len()});
+        let words = json!({"note": "the answer is too long and no result store is configured", "bytes": line.len()});
         let told = match strategy {
             Persistence::NeverPersist => preview(&line, most, words),
             _ => framed("dropped", words, None),
@@ -148,7 +148,7 @@ pub(super) fn shortened(
     };
     let kept = results.put(&tool.name, invocation, line.as_bytes())?;
     let words = json!({
-        "note": "the answer is too long to be told whole; `read_result` opens it by its reference",
+        "note": "the answer is too long to show in full; read it with `read_result` and its reference",
         "reference": kept.reference,
         "bytes": line.len(),
     });

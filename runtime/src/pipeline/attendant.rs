@@ -83,7 +83,7 @@ impl Attendant {
     }
 
     fn refused(&self, denial: Denial) -> String {
-        let hint = denial.flag.as_ref().map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
+        let hint = denial.flag.as_ref().map(|flag| format!("; allow it with `{flag}`")).unwrap_or_default();
         self.usage.refused(denial);
         format!("permission denied by the grant{hint}")
     }
@@ -105,12 +105,12 @@ impl Attendant {
         if bytes > MAX_QUESTION_LEN {
             return Err(format!("the question has {bytes} bytes, more than the {MAX_QUESTION_LEN} allowed"));
         }
-        let model = self.pipeline.model.as_ref().ok_or("no model is set up here")?;
+        let model = self.pipeline.model.as_ref().ok_or("no model is configured")?;
         let usage = self.usage.whole();
         let asked = &self.together.completions;
         let asked = asked.fetch_update(Relaxed, Relaxed, |asked| (asked < MAX_QUESTIONS).then_some(asked + 1));
         asked.map_err(|_| {
-            format!("the call, with all that it calls, has asked the model {MAX_QUESTIONS} times, and asks no more")
+            format!("this call and its nested calls have already asked the model {MAX_QUESTIONS} times, the maximum")
         })?;
         usage.completions.fetch_add(1, Relaxed);
         // A secret that is masked everywhere else goes to no model either.
@@ -128,12 +128,12 @@ impl Attendant {
     async fn call_tool(&self, name: String, arguments: String) -> Result<String, String> {
         let depth = self.depth + 1;
         if depth > MAX_DEPTH {
-            return Err(format!("{MAX_DEPTH} tools have called one another already, and no more do"));
+            return Err(format!("calls are already nested {MAX_DEPTH} deep, the maximum"));
         }
         let calls = &self.together.calls;
         let counted = calls.fetch_update(Relaxed, Relaxed, |calls| (calls < MAX_CALLS).then_some(calls + 1));
         counted.map_err(|_| {
-            format!("the call, with all that it calls, has called {MAX_CALLS} tools, and calls no more")
+            format!("this call and its nested calls have already called {MAX_CALLS} tools, the maximum")
         })?;
         let number = self.usage.whole().calls.fetch_add(1, Relaxed) + 1;
         let call = ToolCall::new(format!("{}/{number}", self.call_id), name, arguments);

@@ -36,13 +36,13 @@ impl Pipeline {
     /// [`Outcome::BadComponent`] where there is none, or none that runs.
     pub(crate) async fn interpreter(&self, ready: &Ready) -> Result<Arc<Interpreter>, ToolError> {
         let bad = |why: &str| ToolError::new(Outcome::BadComponent, why);
-        let bytes = self.interpreters.bytes.as_ref().ok_or_else(|| bad("no interpreter of scripts is set up here"))?;
+        let bytes = self.interpreters.bytes.as_ref().ok_or_else(|| bad("no script interpreter is configured"))?;
         let counts_fuel = ready.limits.fuel.is_some();
         let making = if counts_fuel { &self.interpreters.metered } else { &self.interpreters.plain };
         let begin = || {
             let (sandbox, bytes) = (self.sandbox.clone(), bytes.clone());
             let made = tokio::task::spawn_blocking(move || prepare(&sandbox, &bytes, counts_fuel));
-            let made = made.map(|made| made.unwrap_or_else(|_| Err("it was not compiled to its end".to_owned())));
+            let made = made.map(|made| made.unwrap_or_else(|_| Err("its compilation did not finish".to_owned())));
             made.boxed().shared()
         };
         match making.finish(begin).await {

@@ -120,8 +120,8 @@ impl Scripted {
     /// A task, where it may hand on any.
     fn task(&self, task: Value) -> Result<Value, String> {
         let denied = |denial: Denial| {
-            let hint = denial.flag.map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
-            format!("it delegates, which it is not granted{hint}")
+            let hint = denial.flag.map(|flag| format!("; allow it with `{flag}`")).unwrap_or_default();
+            format!("delegation is not granted{hint}")
         };
         self.ready.grant.rights().delegate().map(|()| task).map_err(denied)
     }
@@ -252,7 +252,7 @@ impl Payload<'_> {
     /// else in it is the arguments themselves.
     fn modified(&self, payload: Value) -> Result<Value, String> {
         const OWN: [&str; 5] = ["id", "name", "arguments", "args", "sent"];
-        let Value::Object(mut fields) = payload else { return Err("its `payload` is no object".to_owned()) };
+        let Value::Object(mut fields) = payload else { return Err("its `payload` is not an object".to_owned()) };
         if fields.keys().any(|key| !OWN.contains(&key.as_str())) {
             return Ok(Value::Object(fields));
         }
@@ -290,7 +290,7 @@ fn replaced(modified: Value, payload: &Value) -> Value {
 
 /// Reads what a script said.
 fn answer(text: &str) -> Result<Answer, String> {
-    let mut fields = match schema::parse(text).map_err(|error| format!("its answer is no JSON: {error}"))? {
+    let mut fields = match schema::parse(text).map_err(|error| format!("its answer is not JSON: {error}"))? {
         Value::Null => return Ok(Answer::Pass),
         Value::Object(fields) => fields,
         _ => return Err("its answer is neither None nor a dict with `action`".to_owned()),
@@ -350,7 +350,7 @@ impl Pipeline {
             let signed = ticket.close(call, ended);
             let name = hook.name();
             if signed.receipt.outcome == Outcome::Unlogged {
-                return Err(format!("blocked by hook {name:?}, which cannot be signed for"));
+                return Err(format!("blocked by hook {name:?}, which cannot be logged"));
             }
             match said {
                 Ok(Answer::Pass | Answer::Allow) => {}

@@ -151,10 +151,10 @@ impl Cache {
         let before = kept.values.get(&key).map_or(0, |value| key.len() + value.len());
         let bytes = kept.bytes - before + key.len() + value.len();
         if bytes > MAX_KEPT_BYTES {
-            return Err(format!("the run would keep {bytes} bytes, more than the {MAX_KEPT_BYTES} allowed"));
+            return Err(format!("the run would store {bytes} bytes, more than the {MAX_KEPT_BYTES} allowed"));
         }
         if before == 0 && kept.values.len() == MAX_KEPT {
-            return Err(format!("the run keeps {MAX_KEPT} values already, and no more"));
+            return Err(format!("the run already stores {MAX_KEPT} values, the maximum"));
         }
         kept.bytes = bytes;
         kept.values.insert(key, value);

@@ -156,10 +156,10 @@ impl Parent<'_> {
     /// Whether the tool that a call has come to may be called, whatever it was called by.
     fn may_call(&self, tool: &Tool) -> Result<(), ToolError> {
         if let Body::Builtin(_) = tool.body {
-            return Err(ToolError::new(Outcome::Denied, format!("`{}` is for a model alone", tool.name)));
+            return Err(ToolError::new(Outcome::Denied, format!("`{}` can be called only by a model", tool.name)));
         }
         self.grant.rights().call(&tool.name).map_err(|denial| {
-            let hint = denial.flag.as_ref().map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
+            let hint = denial.flag.as_ref().map(|flag| format!("; allow it with `{flag}`")).unwrap_or_default();
             self.usage.refused(denial);
             ToolError::new(Outcome::Denied, format!("permission denied by the grant{hint}"))
         })
@@ -199,7 +199,7 @@ impl Pipeline {
         let ended = match self.audit.ready() {
             Ok(()) => {
                 let passed = AssertUnwindSafe(self.pass(&call, &context, &mut ticket)).catch_unwind().await;
-                passed.unwrap_or_else(|_| Err(ToolError::new(Outcome::Trap, "the call broke off inside the host")))
+                passed.unwrap_or_else(|_| Err(ToolError::new(Outcome::Trap, "the call failed inside the host")))
             }
             Err(fault) => Err(ticket.fault(fault)),
         };
@@ -272,7 +272,7 @@ impl Pipeline {
         }
         if tool.interface.discovery.schema_visibility.value == Visibility::Internal && !context.memory.is_open() {
             ticket.decide(Decision::new(Behavior::Deny, Reason::Record, "schema_visibility"));
-            return Err(ToolError::new(Outcome::Denied, "the tool is for the host alone"));
+            return Err(ToolError::new(Outcome::Denied, "the tool can be called only by the host"));
         }
         if ready.deferred && !index.is_some_and(|index| context.memory.has_loaded(index)) {
             let name = &tool.name;
@@ -369,7 +369,7 @@ impl Pipeline {
         let (tool, invocation, results) = (tool.clone(), ticket.invocation().to_owned(), self.results.clone());
         let cut = move || answer::shortened(&tool, &invocation, most, answer, results.as_ref());
         let cut = tokio::task::spawn_blocking(cut).await;
-        let lost = || ToolError::new(Outcome::BadResult, "the answer is too long and could not be kept");
+        let lost = || ToolError::new(Outcome::BadResult, "the answer is too long and could not be stored");
         let (told, persisted) = cut.map_err(|_| lost())?.map_err(|fault| {
             ticket.fault(fault);
             lost()

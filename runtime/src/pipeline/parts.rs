@@ -68,7 +68,7 @@ fn line(text: String) -> Result<String, ToolError> {
 fn native(Envelope { format, content }: Envelope) -> Result<Told, ToolError> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if format.is_empty() || format.len() > MAX_NAME_LEN || !format.chars().all(is_name) {
-        return Err(bad("tool answered with an envelope whose format is no name of an interface".to_owned()));
+        return Err(bad("tool answered with an envelope with an unknown format name".to_owned()));
     }
     let content = schema::parse(&content).ok().filter(Value::is_array);
     let content = content.ok_or_else(|| bad("tool answered with an envelope that holds no array".to_owned()))?;
@@ -141,7 +141,7 @@ fn media(MediaBytes { mime_type, name, data }: MediaBytes) -> Result<Media, Stri
 
 fn link(Elsewhere { uri, name, mime_type }: Elsewhere) -> Result<Link, String> {
     if uri.is_empty() || uri.chars().count() > MAX_URI_LEN || uri.chars().any(|c| c.is_control() || c == ' ') {
-        return Err("tool answered with a link that is none".to_owned());
+        return Err("tool answered with an invalid link".to_owned());
     }
     let name = name.map(|name| name.chars().filter(|c| !c.is_control()).take(MAX_NAME_LEN).collect());
     Ok(Link { uri, name, mime_type: mime_type.and_then(|mime_type| kind(&mime_type).ok()) })
@@ -154,7 +154,7 @@ fn kind(text: &str) -> Result<String, String> {
     };
     match text.split_once('/') {
         Some((one, other)) if text.len() <= MAX_KIND_LEN && plain(one) && plain(other) => Ok(text.to_ascii_lowercase()),
-        _ => Err("tool answered with media of no kind: write it like `image/png`".to_owned()),
+        _ => Err("tool answered with media without a type such as `image/png`".to_owned()),
     }
 }
 
@@ -182,7 +182,7 @@ pub(super) fn failed(failure: Failure, said: Option<String>) -> ToolError {
         FailureKind::Failed => (Outcome::Failed, None),
     };
     let message: String = said.unwrap_or(message).chars().take(MAX_MESSAGE_LEN).collect();
-    let message = if message.trim().is_empty() { "tool failed and said nothing".to_owned() } else { message };
+    let message = if message.trim().is_empty() { "tool failed without a message".to_owned() } else { message };
     let details = details.filter(|text| text.len() <= MAX_DETAILS_LEN);
     let details = details.and_then(|text| schema::parse(&text).ok()).filter(Value::is_object);
     if word.is_none() && details.is_none() {
@@ -267,7 +267,7 @@ mod tests {
             message: message.to_owned(),
             details: Some(details.to_owned()),
         };
-        assert_eq!(failed(failure(" ", "no json"), None).content(), r#"{"error":"tool failed and said nothing"}"#);
+        assert_eq!(failed(failure(" ", "no json"), None).content(), r#"{"error":"tool failed without a message"}"#);
         let told = failed(failure("why", r#"{"a":1}"#), None).content();
         assert_eq!(told, r#"{"error":"why","details":{"a":1}}"#);
         let large = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_DETAILS_LEN));

@@ -67,7 +67,7 @@ impl Pipeline {
         match self.judge(tool, ready, checked, ticket).await? {
             Judged::Deny(rule) => {
                 ticket.decide(Decision::new(Behavior::Deny, Reason::Rule, rule.to_string()));
-                Err(refused("refused by a rule of the operator's"))
+                Err(refused("denied by an operator rule"))
             }
             judged => Ok(judged),
         }
@@ -162,11 +162,11 @@ impl Pipeline {
         let reason = match (answer, approval) {
             (ApprovalAnswer::No, _) => {
                 ticket.decide(Decision::new(Behavior::Deny, Reason::Refused, rests_on));
-                return Err(refused("refused by a person who was asked"));
+                return Err(refused("the user denied this call"));
             }
             (ApprovalAnswer::Nobody, _) => {
                 ticket.decide(Decision::new(Behavior::Deny, Reason::Nobody, rests_on));
-                return Err(refused("refused: a person has to agree to this call, and there is nobody to ask"));
+                return Err(refused("this call requires approval, but no terminal is available to ask"));
             }
             (ApprovalAnswer::Session | ApprovalAnswer::Always, Some(approval)) => {
                 context.memory.approve(approval);

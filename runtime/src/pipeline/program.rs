@@ -21,7 +21,7 @@ use super::{Entry, Pipeline};
 
 /// EventKind the model is told where the system fails: how it fails is for the operator alone, and may pass.
 pub(super) const NOT_NOW: &str =
-    "the tool's program cannot be made ready on this host now; the call itself is not at fault";
+    "the host cannot prepare the tool's program right now; the call itself is not at fault";
 
 /// A program, or what is wrong with it, which stays wrong.
 type Made<T> = Result<Arc<T>, String>;
@@ -96,8 +96,8 @@ impl Pipeline {
             let made = tokio::task::spawn_blocking(move || prepare(&sandbox, &compiled, &path, counts_fuel));
             let made = made.map(|made| match made {
                 Ok(made) => made,
-                Err(broken) if broken.is_panic() => Ok(Err("the compiler broke on it".to_owned())),
-                Err(_) => Err("the program was not compiled to its end".to_owned()),
+                Err(broken) if broken.is_panic() => Ok(Err("the compiler crashed on it".to_owned())),
+                Err(_) => Err("compilation of the program did not finish".to_owned()),
             });
             made.boxed().shared()
         };

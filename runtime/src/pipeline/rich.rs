@@ -267,7 +267,9 @@ fn prepared(told: Told<String>) -> Result<Arc<str>, ToolError> {
         }
         Ok(Ok(prepared)) => match schema::parse(&prepared) {
             Ok(_) => Ok(prepared.into()),
-            Err(error) => Err(ToolError::new(Outcome::BadResult, unprepared(&format!("it gave no JSON: {error}")))),
+            Err(error) => {
+                Err(ToolError::new(Outcome::BadResult, unprepared(&format!("it did not return JSON: {error}"))))
+            }
         },
     }
 }

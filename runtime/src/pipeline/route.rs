@@ -40,7 +40,7 @@ impl Pipeline {
         };
         let by_name = |named: Option<Result<Entry<'p>, Error>>, ticket: &mut Ticket<'p>| match named {
             Some(named) => named.map_err(|fault| ticket.fault(fault)),
-            None => Err(bad("the call names no tool, and no tool claims it")),
+            None => Err(bad("the call names no tool and no tool claims it")),
         };
         let entry = named.as_ref().and_then(|named| named.as_ref().ok().copied());
         // A call that has a name of its own, and nobody to say otherwise.
@@ -59,7 +59,7 @@ impl Pipeline {
         for (count, entry) in asked.enumerate() {
             // Who was not heard might have claimed it too.
             if count == MAX_ASKED || Instant::now() >= until {
-                return Err(bad("whose this call is could not be settled in time: name its tool"));
+                return Err(bad("routing this call timed out: name its tool"));
             }
             let opinion = tokio::time::timeout_at(until.into(), self.opinion(entry, call, context, ticket)).await;
             match opinion.unwrap_or_else(|_| Err(bad("it took too long"))) {
@@ -81,9 +81,7 @@ impl Pipeline {
             [one] => Ok(*one),
             [one, other, ..] => {
                 let (one, other) = (&one.tool.name, &other.tool.name);
-                Err(bad(&format!(
-                    "`{one}` and `{other}` both claim this call: a route of the operator's has to settle it"
-                )))
+                Err(bad(&format!("`{one}` and `{other}` both claim this call: the operator must configure a route")))
             }
         }
     }

@@ -219,8 +219,9 @@ impl Pipeline {
             return Ok(slots);
         }
         let most = self.scheduler.queue;
-        let _place = Waiting::among(&self.waiting, most)
-            .ok_or_else(|| ToolError::new(Outcome::Busy, format!("{most} calls wait already; call again later")))?;
+        let _place = Waiting::among(&self.waiting, most).ok_or_else(|| {
+            ToolError::new(Outcome::Busy, format!("{most} calls are already queued; try again later"))
+        })?;
         // Neither semaphore is ever closed, which is all that can fail here.
         let slots = async {
             let own = match own {

@@ -130,7 +130,8 @@ impl Pipeline {
         let failed = |why: String| ToolError::new(Outcome::Failed, format!("the call was delegated: {why}"));
         let memory = context.memory;
         let task = Task::read(task, context.depth + 1, &memory.agents).map_err(failed)?;
-        let delegate = self.delegate.as_ref().ok_or_else(|| failed("no other agent is set up here".to_owned()))?;
+        let delegate =
+            self.delegate.as_ref().ok_or_else(|| failed("no agent is configured for delegation".to_owned()))?;
         if let Some(turn) = context.turn {
             turn.come().await?;
         }

@@ -91,7 +91,7 @@ impl Desk {
     }
 
     fn refused(&self, denial: Denial, why: &str) -> String {
-        let hint = denial.flag.as_ref().map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
+        let hint = denial.flag.as_ref().map(|flag| format!("; allow it with `{flag}`")).unwrap_or_default();
         self.usage.refused(denial);
         format!("{why}{hint}")
     }
@@ -107,7 +107,7 @@ impl Desk {
             .map(|index| self.pipeline.at(index))
             .filter(|entry| matches!(entry.tool.body, Body::Command { .. }))
             .filter(named);
-        let first = commands.next().ok_or_else(|| format!("no program of the crib is named `{program}`"))?;
+        let first = commands.next().ok_or_else(|| format!("the crib has no program named `{program}`"))?;
         Ok(commands.find(|entry| entry.tool.name == program).filter(|_| first.tool.name != program).unwrap_or(first))
     }
 
@@ -115,21 +115,21 @@ impl Desk {
     /// arguments, as [`Command`] has them.
     async fn judged(&self, entry: Entry<'_>, command: &Arc<Command>) -> Result<(), String> {
         if entry.ready.disabled.is_some() {
-            return Err("refused: its tool cannot be called".to_owned());
+            return Err("its tool is not available".to_owned());
         }
         let judged = self.by_rules(entry, command).await;
-        match judged.ok_or("refused: its tool timed out while its input was held against rules")? {
+        match judged.ok_or("its tool timed out while rules were matched against its input")? {
             Sentence::Pass => {}
-            Sentence::Denied => return Err("refused by a rule of the operator's".to_owned()),
-            Sentence::Asked => return Err("refused: a person has to agree to each call of its tool".to_owned()),
+            Sentence::Denied => return Err("denied by an operator rule".to_owned()),
+            Sentence::Asked => return Err("each call of its tool requires approval".to_owned()),
             Sentence::Unseen => {
-                let why = "refused: rules look at its arguments, and what it is given is not one JSON object alone";
+                let why = "rules match its arguments, but its input is not a single JSON object";
                 return Err(why.to_owned());
             }
         }
         let record = &entry.tool.interface;
         if record.safety.requires_user_interaction.value || record.permission.approval_reason.value.is_some() {
-            return Err("refused: a person has to agree to each call of its tool".to_owned());
+            return Err("each call of its tool requires approval".to_owned());
         }
         // EventKind hooks run is theirs: they do not judge themselves.
         match &self.tool {
@@ -159,8 +159,9 @@ impl Desk {
         let shown = super::clip(&program);
         let denied = |flag| Denial { capability: format!("exec:{shown}"), flag };
         if let Some(token) = program.chars().find(|c| SHELL.contains(c)) {
-            let why =
-                format!("forbidden shell token {token:?} in {shown:?}: name a program of the crib, without a shell");
+            let why = format!(
+                "forbidden shell token {token:?} in {shown:?}: name a program in the crib, without shell syntax"
+            );
             return Err(self.refused(denied(None), &why));
         }
         let bytes: usize = arguments.iter().map(String::len).sum();
@@ -189,7 +190,7 @@ impl Desk {
         // Fuel is counted where the program was compiled for that; what is left of the script's is the most.
         let fuel = entry.ready.limits.fuel.map(|own| fuel.map_or(own, |left| own.min(left)));
         let limits = Limits { deadline, fuel, ..least };
-        let Body::Command { argv, .. } = &entry.tool.body else { return Err(format!("`{shown}` is no command")) };
+        let Body::Command { argv, .. } = &entry.tool.body else { return Err(format!("`{shown}` is not a command")) };
         let argv: Vec<String> = argv.iter().take(1).cloned().chain(arguments).collect();
         let begun = Execution {
             program: entry.tool.name.clone(),
@@ -226,7 +227,7 @@ impl Desk {
         self.grant.rights().delegate().map_err(|denial| self.refused(denial, "permission denied by the grant"))?;
         let task: Value = schema::parse(&task).map_err(|error| error.to_string())?;
         let task = Task::read(task, self.depth + 1, &self.memory.agents)?;
-        let delegate = self.pipeline.delegate.as_ref().ok_or("no other agent is set up here")?;
+        let delegate = self.pipeline.delegate.as_ref().ok_or("no agent is configured for delegation")?;
         self.usage.whole().delegated.fetch_add(1, Relaxed);
         delegate.delegate(task).await.map(|answer| answer.to_string())
     }
@@ -257,11 +258,11 @@ impl Services for Desk {
 
     fn register(&self, what: Addition, definition: String) -> Result<(), String> {
         self.grant.rights().meta().map_err(|denial| self.refused(denial, "permission denied by the grant"))?;
-        let name = self.tool.as_ref().ok_or("only the script of a tool adds to its run")?;
+        let name = self.tool.as_ref().ok_or("only a tool's script can register tools and hooks")?;
         if self.memory.is_open() {
-            return Err("there is no run to add to".to_owned());
+            return Err("there is no active run".to_owned());
         }
-        let maker = self.pipeline.entry(name, &self.memory).map_err(|_| "its own tool is gone")?;
+        let maker = self.pipeline.entry(name, &self.memory).map_err(|_| "its own tool is no longer loaded")?;
         let definition = schema::parse(&definition).map_err(|error| error.to_string())?;
         let told = self.pipeline.add(what, &definition, maker, &self.memory)?;
         self.usage.added(told);

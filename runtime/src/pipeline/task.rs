@@ -178,7 +178,7 @@ impl Pipeline {
         turn: Option<&Turn>,
     ) -> ToolResult {
         let Some(place) = tasks.place() else {
-            let full = format!("this run has begun {MAX_TASKS} tasks, and begins no more");
+            let full = format!("this run has already started {MAX_TASKS} tasks, the maximum");
             return self.refuse(call, ToolError::new(Outcome::Busy, full));
         };
         let (id, name) = (call.id.clone(), call.name.clone());
@@ -207,7 +207,7 @@ impl Pipeline {
             // It ended before it was let through: this is all there is of it.
             let _ = (&mut task.work).await;
             let ended = task.state.result().take();
-            let broken = || ToolError::new(Outcome::Trap, "the call broke off inside the host");
+            let broken = || ToolError::new(Outcome::Trap, "the call failed inside the host");
             return ended.unwrap_or_else(|| self.refuse(ToolCall::new(id, name, ""), broken()));
         }
         let task_id = format!("task_{number}");

@@ -56,7 +56,7 @@ impl Opened {
         let (start, length) = (line.len() as u64, file.metadata()?.len());
         if start.checked_add(kept.bytes) != Some(length) {
             let there = length.saturating_sub(start);
-            return Err(Error::other(format!("it is torn: of {} bytes it holds {there}", kept.bytes)));
+            return Err(Error::other(format!("it is incomplete: {there} of {} bytes", kept.bytes)));
         }
         Ok(Self { file, kept, start })
     }
@@ -83,7 +83,7 @@ impl Opened {
         content.drain(..start);
         let (offset, end) = (low + start as u64, low + end as u64);
         if content.len() as u64 == total && sha256(&content) != self.kept.sha256 {
-            return Err(Error::other("its content has been changed: it has not the SHA-256 that was kept"));
+            return Err(Error::other("its content was changed: the SHA-256 does not match"));
         }
         Ok(Excerpt { kept: self.kept, offset, content, next: (end < total).then_some(end) })
     }
@@ -92,7 +92,7 @@ impl Opened {
         let mut content = Vec::new();
         self.file.seek(SeekFrom::Start(self.start + low))?;
         let read = Read::by_ref(&mut self.file).take(high - low).read_to_end(&mut content)?;
-        if read as u64 == high - low { Ok(content) } else { Err(Error::other("it was cut while it was read")) }
+        if read as u64 == high - low { Ok(content) } else { Err(Error::other("it was truncated while it was read")) }
     }
 }
 

@@ -40,7 +40,7 @@ pub use preview::{Preview, preview};
 const MAX_WORD_LEN: usize = 256;
 
 /// Why a reference names nothing. Nothing tells what was removed from what never was.
-const GONE: &str = "it was removed, has made room for newer ones, or was never kept here";
+const GONE: &str = "it was removed, evicted for newer results, or never stored here";
 const EXPIRED: &str = "it has expired";
 
 type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;

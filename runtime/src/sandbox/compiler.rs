@@ -112,7 +112,7 @@ impl Job<'_> {
             let engine = engine::for_compiling(self.counts_fuel).map_err(|error| format!("{error:#}"))?;
             compiled(&engine, &self.program).and_then(|code| self.within(code))
         }));
-        let made = made.unwrap_or_else(|_| Err("the compiler broke on it".to_owned()));
+        let made = made.unwrap_or_else(|_| Err("the compiler crashed on it".to_owned()));
         let (refused, bytes) = match &made {
             Ok(code) => (0, code.as_slice()),
             Err(reason) => (1, &reason.as_bytes()[..reason.len().min(MAX_REASON_BYTES)]),
@@ -141,7 +141,7 @@ impl Job<'_> {
 ///
 /// # Errors
 ///
-/// Where no job arrives, or nobody takes the answer.
+/// Where no job arrives, or cannot write the result.
 pub fn serve(from: impl Read, to: impl Write) -> io::Result<()> {
     Job::receive(from)?.perform(to)
 }

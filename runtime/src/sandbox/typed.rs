@@ -120,7 +120,7 @@ fn told(ty: &Type, returned: &Val, most: usize) -> Result<Result<Option<String>,
             let json = Some(format!("{{\"error\":{line}}}"));
             ToolError { outcome: Outcome::Failed, message: line, json }
         }
-        (None, _) => ToolError::new(Outcome::Failed, "the function failed and did not say why"),
+        (None, _) => ToolError::new(Outcome::Failed, "the function failed without a reason"),
     }))
 }
 

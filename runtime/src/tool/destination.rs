@@ -83,7 +83,7 @@ impl Destination {
             }
             found.push((std::mem::take(&mut methods) + part.trim()).parse()?);
         }
-        if methods.is_empty() { Ok(found) } else { Err(wrong(text, "methods stand before a host")) }
+        if methods.is_empty() { Ok(found) } else { Err(wrong(text, "methods must be followed by a host")) }
     }
 
     /// What it allows, with nothing left open but the scheme.
@@ -197,7 +197,7 @@ impl Place {
         match Host::read(below.unwrap_or(text))? {
             Host::Name(top) if below.is_some() => Ok(Place::Below(top)),
             Host::Name(name) => Ok(Place::Name(name)),
-            Host::Address(_) if below.is_some() => Err("`*.` stands before a name"),
+            Host::Address(_) if below.is_some() => Err("`*.` must be followed by a name"),
             Host::Address(address) => network_of(address.into()),
         }
     }
@@ -243,7 +243,7 @@ pub(crate) fn port(text: &str) -> Option<u16> {
 }
 
 fn wrong(text: &str, why: &str) -> String {
-    format!("`{text}` is no destination: {why}; {EXAMPLES}")
+    format!("`{text}` is not a destination: {why}; {EXAMPLES}")
 }
 
 impl FromStr for Destination {
@@ -258,7 +258,7 @@ impl FromStr for Destination {
         methods.sort_unstable();
         methods.dedup();
         if !methods.iter().all(|method| is_method(method)) {
-            return Err(wrong("what stands before the host is no list of methods such as `GET,HEAD`"));
+            return Err(wrong("the text before the host is not a list of methods such as `GET,HEAD`"));
         }
         if methods.iter().any(|method| matches!(method.as_str(), "CONNECT" | "TRACE")) {
             return Err(wrong("CONNECT and TRACE are never sent"));
@@ -277,7 +277,7 @@ impl FromStr for Destination {
         let host = Place::read(network.unwrap_or(host)).map_err(wrong)?;
         let port = match written {
             None => None,
-            Some(written) => Some(port(written).ok_or_else(|| wrong("its port is no number from 1 to 65535"))?),
+            Some(written) => Some(port(written).ok_or_else(|| wrong("its port is not a number from 1 to 65535"))?),
         };
         Ok(Self { methods, scheme, host, port })
     }
@@ -404,9 +404,9 @@ mod tests {
             ("a.example:", "its port is no number"),
             ("a.example/v1", "a grant has no path"),
             ("::1", "an IPv6 address stands in brackets"),
-            ("user@a.example", "the host is no DNS name"),
-            ("a.*.example", "the host is no DNS name"),
-            ("*.127.0.0.1", "`*.` stands before a name"),
+            ("user@a.example", "the host is not a DNS name"),
+            ("a.*.example", "the host is not a DNS name"),
+            ("*.127.0.0.1", "`*.` must be followed by a name"),
             ("127.1:80", "the host ends in a number"),
             ("10.0.0.1/8", "bits set behind its prefix"),
             ("[::ffff:10.0.0.1]:80", "an IPv4 address is written as one"),
@@ -417,6 +417,6 @@ mod tests {
             assert!(error.starts_with(&format!("`{text}` is no destination: ")), "{error}");
             assert!(error.contains(why) && error.contains("write it like"), "{text}: {error}");
         }
-        assert!(Destination::list("GET").unwrap_err().contains("methods stand before a host"));
+        assert!(Destination::list("GET").unwrap_err().contains("methods must be followed by a host"));
     }
 }

@@ -25,7 +25,7 @@ impl Host {
     pub fn read(text: &str) -> Result<Self, &'static str> {
         if let Some(inside) = text.strip_prefix('[') {
             let inside = inside.strip_suffix(']').ok_or("the `]` is missing")?;
-            let address: Ipv6Addr = inside.parse().map_err(|_| "no IPv6 address stands in the brackets")?;
+            let address: Ipv6Addr = inside.parse().map_err(|_| "the brackets contain no IPv6 address")?;
             return Ok(Host::Address(address.into()));
         }
         if let Ok(address) = text.parse::<Ipv4Addr>() {
@@ -79,10 +79,10 @@ fn name(text: &str) -> Result<String, &'static str> {
         return Err("the host ends in a dot");
     }
     let ascii = Uts46::new().to_ascii(text.as_bytes(), AsciiDenyList::URL, Hyphens::Allow, DnsLength::Verify);
-    let ascii = ascii.map_err(|_| "the host is no DNS name")?;
+    let ascii = ascii.map_err(|_| "the host is not a DNS name")?;
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.');
     if !ascii.bytes().all(plain) {
-        return Err("the host is no DNS name");
+        return Err("the host is not a DNS name");
     }
     // Such a name is an IPv4 address for many programs: `127.1`, `0x7f.1`, `2130706433`, `0177.0.0.1`.
     let last = ascii.rsplit('.').next().unwrap_or_default();

@@ -81,10 +81,12 @@ impl Placement {
             return Err(format!("{name:?} is not the name of a header: letters, digits, `_` and `-`"));
         }
         if FRAMING.contains(&lower.as_str()) || lower.starts_with("proxy-") {
-            return Err(format!("the header `{lower}` is the host's own and carries no secret"));
+            return Err(format!("the header `{lower}` is set by the host and cannot carry a secret"));
         }
         if format.matches(SLOT).count() != 1 || http::HeaderValue::from_str(format).is_err() {
-            return Err(format!("{format:?} is no format: one line with one `{SLOT}`, such as \"Bearer {SLOT}\""));
+            return Err(format!(
+                "{format:?} is not a valid format: one line with one `{SLOT}`, such as \"Bearer {SLOT}\""
+            ));
         }
         Ok(Self::Header { name: lower, format: format.to_owned() })
     }
@@ -119,7 +121,7 @@ impl Placement {
         match place.split_once(':') {
             Some(("header", name)) => Self::header(name, SLOT),
             Some(("query", name)) => Self::query(name),
-            _ => Err(format!("{place:?} is no place of a request; write `header:NAME` or `query:NAME`")),
+            _ => Err(format!("{place:?} is not a place in a request; write `header:NAME` or `query:NAME`")),
         }
     }
 
@@ -164,7 +166,7 @@ impl FromStr for SecretHost {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("{text:?} is no host for a secret: {why}");
+        let wrong = |why: &str| format!("{text:?} is not a valid host for a secret: {why}");
         let (scheme, authority) = match text.split_once("://") {
             None => (Scheme::Https, text),
             Some(("https", rest)) => (Scheme::Https, rest),
@@ -177,7 +179,7 @@ impl FromStr for SecretHost {
             None => (authority, None),
         };
         let port = written.map_or(Some(scheme.port()), port);
-        let port = port.ok_or_else(|| wrong("its port is no number from 1 to 65535"))?;
+        let port = port.ok_or_else(|| wrong("its port is not a number from 1 to 65535"))?;
         let host = Host::read(host).map_err(wrong)?;
         let is_loopback = matches!(&host, Host::Address(address) if address.is_loopback());
         if scheme == Scheme::Http && !is_loopback {

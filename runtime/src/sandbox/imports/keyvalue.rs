@@ -285,7 +285,7 @@ async fn within<T: Send + 'static>(
         true => act(&kept),
         false => {
             let done = tokio::task::spawn_blocking(move || act(&kept)).await;
-            done.unwrap_or_else(|_| Err("the store broke off".to_owned()))
+            done.unwrap_or_else(|_| Err("the store failed".to_owned()))
         }
     };
     done.map_err(Fault::Other)

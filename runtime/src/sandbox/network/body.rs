@@ -118,13 +118,17 @@ impl Received {
                     return self.end(Fault::ResponseTooLarge(most));
                 }
                 let broke_off = error.is_incomplete_message() || error.is_closed();
-                let why = if broke_off { "the far side broke off" } else { "the far side sent a malformed body" };
+                let why = if broke_off {
+                    "the server closed the connection early"
+                } else {
+                    "the server sent a malformed body"
+                };
                 return self.end(Fault::Protocol(why));
             }
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => {
                 return match self.silence.as_mut().poll(cx) {
-                    Poll::Ready(()) => self.end(Fault::Slow(Phase::Body, "the far side fell silent")),
+                    Poll::Ready(()) => self.end(Fault::Slow(Phase::Body, "the server stopped sending")),
                     Poll::Pending => Poll::Pending,
                 };
             }

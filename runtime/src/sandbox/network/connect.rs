@@ -64,15 +64,15 @@ impl Tls {
         let name = name.map_err(|_| Fault::Tls("no certificate can be for such a host"))?;
         let connector = TlsConnector::from(self.config().await?);
         let shaken = tokio::time::timeout(longest.min(MAX_HANDSHAKE), connector.connect(name, stream)).await;
-        let stream =
-            shaken.map_err(|_| Fault::Slow(Phase::Connection, "the far side did not end its handshake in time"))?;
+        let stream = shaken
+            .map_err(|_| Fault::Slow(Phase::Connection, "the server did not finish the TLS handshake in time"))?;
         let stream = stream.map_err(|error| {
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
             match inner {
                 Some(rustls::Error::InvalidCertificate(_)) => {
-                    Fault::Untrusted("the certificate of the far side is not trusted for its name")
+                    Fault::Untrusted("the server's certificate is not trusted for its name")
                 }
-                _ => Fault::Tls("the far side did not agree on TLS"),
+                _ => Fault::Tls("the TLS handshake failed"),
             }
         })?;
         Ok(Box::new(stream))
@@ -120,10 +120,10 @@ pub(super) async fn connect(
                 };
             }
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                fault = Fault::Connect("the far side refused the connection");
+                fault = Fault::Connect("the server refused the connection");
             }
-            Ok(Err(_)) => fault = Fault::Unreachable("the far side cannot be reached"),
-            Err(_) => fault = Fault::Slow(Phase::Connection, "the far side did not take the connection in time"),
+            Ok(Err(_)) => fault = Fault::Unreachable("the server cannot be reached"),
+            Err(_) => fault = Fault::Slow(Phase::Connection, "the server did not accept the connection in time"),
         }
     }
     Err(fault)
@@ -157,7 +157,7 @@ struct Overflow;
 
 impl fmt::Display for Overflow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the far side sends more than its response may hold")
+        f.write_str("the server sent more than a response may hold")
     }
 }
 

@@ -120,7 +120,7 @@ impl Gate {
         let request = Request::from_parts(parts, Sent::new(body, entry.clone(), &self.limits, announced));
         let (response, driver) = self.speak(stream, request, times.first_byte).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return Err(Fault::Protocol("the far side changed the protocol"));
+            return Err(Fault::Protocol("the server switched protocols"));
         }
         let scanner = credentials.map(|credentials| &credentials.scanner);
         if let Some(scanner) = scanner {
@@ -152,7 +152,7 @@ impl Gate {
         let shaken = tokio::time::timeout(MAX_HANDSHAKE, http.handshake(TokioIo::new(stream))).await;
         let broken = |error: hyper::Error| broken(&error, head);
         let (mut sender, connection) =
-            shaken.map_err(|_| Fault::Slow(Phase::Head, "the far side is too slow"))?.map_err(broken)?;
+            shaken.map_err(|_| Fault::Slow(Phase::Head, "the server is too slow"))?.map_err(broken)?;
         // The connection moves what the sender waits for, and its end is the sender's too.
         let mut connection = Box::pin(connection.map(|_| ()).fuse());
         let mut answer = pin!(sender.send_request(request));
@@ -162,7 +162,7 @@ impl Gate {
         });
         let answered = tokio::time::timeout(first_byte, answered).await;
         let response =
-            answered.map_err(|_| Fault::Slow(Phase::Head, "the far side did not answer in time"))?.map_err(broken)?;
+            answered.map_err(|_| Fault::Slow(Phase::Head, "the server did not answer in time"))?.map_err(broken)?;
         allowance.grant(self.limits.received.saturating_mul(MAX_FRAMING).saturating_add(head));
         Ok((response, connection))
     }
@@ -219,9 +219,9 @@ fn broken(error: &hyper::Error, most: usize) -> Fault {
         return Fault::HeadTooLarge(most);
     }
     Fault::Protocol(if error.is_parse() {
-        "the far side does not speak HTTP/1.1"
+        "the server does not speak HTTP/1.1"
     } else if error.is_incomplete_message() {
-        "the far side broke off before its response"
+        "the server closed the connection before its response"
     } else {
         "the connection broke"
     })

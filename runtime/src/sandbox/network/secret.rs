@@ -105,13 +105,13 @@ fn decoded(text: &str) -> Vec<u8> {
 pub(super) fn check_head(scanner: &Scanner, headers: &HeaderMap) -> Result<(), Fault> {
     let plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
     if !headers.get_all(CONTENT_ENCODING).iter().all(plain) {
-        return Err(Fault::Protocol("the far side sent an encoded body, in which no secret can be looked for"));
+        return Err(Fault::Protocol("the server sent an encoded body, which cannot be scanned for secrets"));
     }
     // A coding of the transfer hides as much as one of the content, and only this one is undone.
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
     if !codings.next().is_none_or(chunked) || codings.next().is_some() {
-        return Err(Fault::Protocol("the far side sent its body encoded for the transfer, and not only in chunks"));
+        return Err(Fault::Protocol("the server used a transfer encoding other than chunked"));
     }
     check_headers(scanner, headers)
 }
