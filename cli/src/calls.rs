@@ -30,11 +30,11 @@ impl Calls {
             let stage = self.stage;
             tokio::select! {
                 biased;
-                () = interrupt::insisted(), if stage != Stage::Cancelled => {
+                () = interrupt::hard_stop(), if stage != Stage::Cancelled => {
                     self.step.cancel();
                     self.stage = Stage::Cancelled;
                 }
-                () = interrupt::asked(), if stage == Stage::Running => {
+                () = interrupt::soft_stop(), if stage == Stage::Running => {
                     self.step.interrupt();
                     self.stage = Stage::Interrupted;
                     let held = self.step.held();

@@ -83,8 +83,8 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
     let threads = threads().context(NO_THREADS)?;
     let signals = runtime::Builder::new_current_thread().enable_all().build().context(NO_THREADS)?;
     let end = signals.block_on(async {
-        interrupt::outlive_large_files();
-        let mut interrupted = pin!(interrupt::requested());
+        interrupt::ignore_file_size_signal();
+        let mut interrupted = pin!(interrupt::signal());
         // Registers the signal handlers before the command starts.
         if let Poll::Ready(code) = futures::poll!(&mut interrupted) {
             return Ok(code.into());

@@ -11,23 +11,23 @@ pub(crate) const MAX_CALLS: usize = 512;
 
 /// Why an answer is none.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Unusable {
+pub(crate) enum AnswerError {
     /// The stream ended before the answer did.
-    Cut,
+    Truncated,
     /// The server stopped the model in the midst of a call whose text does not show that it breaks off.
-    CutCall,
+    TruncatedCall,
     /// There is no message in it.
     Empty,
     /// It holds more than [`MAX_CALLS`] calls, or other items.
-    Flood,
+    TooManyItems,
     /// The server reports an error in place of an answer.
     Error { code: Option<u16>, message: String },
 }
 
 /// An answer that arrives. A whole one is a stream of one part, so there is one way to read either.
-pub(crate) trait Arriving: Send {
+pub(crate) trait AnswerBuilder: Send {
     /// Adds one part, or the whole, and returns the text that is new in it.
-    fn add(&mut self, part: &Value) -> Result<&str, Unusable>;
+    fn add(&mut self, part: &Value) -> Result<&str, AnswerError>;
 
     /// Whether the server has said that the answer is complete.
     fn is_finished(&self) -> bool;
@@ -38,14 +38,14 @@ pub(crate) trait Arriving: Send {
     }
 
     /// The answer of a server that sent it whole.
-    fn whole(self: Box<Self>) -> Result<Turn, Unusable>;
+    fn whole(self: Box<Self>) -> Result<Turn, AnswerError>;
 
     /// The answer of a stream that has ended; `done` says whether its end was announced. Nothing of one that was cut may
     /// be executed.
-    fn streamed(self: Box<Self>, done: bool) -> Result<Turn, Unusable>;
+    fn streamed(self: Box<Self>, done: bool) -> Result<Turn, AnswerError>;
 }
 
-impl Unusable {
+impl AnswerError {
     /// The error that `body` tells of.
     pub(crate) fn error(body: &Value) -> Self {
         let places = [&body["error"]["code"], &body["error"]["status"], &body["code"]];
@@ -54,12 +54,12 @@ impl Unusable {
 }
 
 /// The error that a server reports in the place of an answer, or in the midst of a stream.
-pub(super) fn error_in(part: &Value) -> Option<Unusable> {
+pub(super) fn error_in(part: &Value) -> Option<AnswerError> {
     match &part["error"] {
         Value::Null | Value::Bool(false) => None,
         Value::String(text) if text.is_empty() => None,
         Value::Object(fields) if fields.is_empty() => None,
-        _ => Some(Unusable::error(part)),
+        _ => Some(AnswerError::error(part)),
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn an_error_in_the_place_of_an_answer_is_told_with_its_code() {
-        let error = |code, message: &str| Some(Unusable::Error { code, message: message.into() });
+        let error = |code, message: &str| Some(AnswerError::Error { code, message: message.into() });
         for (body, wanted) in [
             (json!({"error":{"code":502,"message":"upstream"}}), error(Some(502), "upstream")),
             (json!({"error":"no such model"}), error(None, "no such model")),

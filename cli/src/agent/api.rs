@@ -4,7 +4,7 @@
 use serde_json::Value;
 use toolcrib::{Tool, ToolResult};
 
-use super::answer::Arriving;
+use super::answer::AnswerBuilder;
 use super::reply::Reply;
 use super::{chat, responses};
 use crate::commands::schema::{openai_chat, openai_responses};
@@ -53,7 +53,7 @@ impl Api {
     }
 
     /// An answer of which nothing has arrived.
-    pub(super) fn answer(self) -> Box<dyn Arriving> {
+    pub(super) fn answer(self) -> Box<dyn AnswerBuilder> {
         match self {
             Self::Chat => Box::<chat::Answer>::default(),
             Self::Responses => Box::<responses::Answer>::default(),
@@ -61,7 +61,7 @@ impl Api {
     }
 
     /// What to do where a server knows no such address.
-    pub(super) fn unknown_there(self) -> &'static str {
+    pub(super) fn not_found_hint(self) -> &'static str {
         match self {
             Self::Chat => "check `--base-url`, which often ends with `/v1`, and `--model`",
             Self::Responses => {

@@ -27,7 +27,7 @@ use toolcrib::Receipt;
 use toolcrib::call::Part;
 
 use super::turn::Usage;
-use crate::watch::{self, Seen, Sight};
+use crate::watch::{self, CallEvent, CallEventKind};
 
 /// One event.
 #[derive(Debug, Serialize)]
@@ -134,12 +134,14 @@ pub(crate) struct ToolResult<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// Something that a call shows.
-    pub(crate) fn of(step: u32, seen: &'a Seen) -> Self {
-        let Seen { call_id: id, name, what } = seen;
-        match what {
-            Sight::Preview(text) => Self::ToolPreview { step, id, name, text },
-            Sight::Part { number, ms, part } => Self::ToolPart { step, id, name, number: *number, ms: *ms, part },
+    /// Creates the event of a step from an event of a call.
+    pub(crate) fn of(step: u32, event: &'a CallEvent) -> Self {
+        let CallEvent { call_id: id, name, kind } = event;
+        match kind {
+            CallEventKind::Preview(text) => Self::ToolPreview { step, id, name, text },
+            CallEventKind::Part { number, ms, part } => {
+                Self::ToolPart { step, id, name, number: *number, ms: *ms, part }
+            }
         }
     }
 }
@@ -177,7 +179,7 @@ impl Ending {
 
 /// An agent to which a task was handed.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct Below {
+pub(crate) struct Subagent {
     /// How many agents have handed on before it.
     pub(crate) depth: u32,
     /// Its number among the agents of the run, from 1.
@@ -186,11 +188,11 @@ pub(crate) struct Below {
 
 /// An event with whose it is.
 #[derive(Debug, Serialize)]
-pub(crate) struct Told<'a> {
+pub(crate) struct EventLine<'a> {
     #[serde(flatten)]
     pub(crate) event: &'a Event<'a>,
     #[serde(flatten)]
-    pub(crate) below: Option<Below>,
+    pub(crate) below: Option<Subagent>,
 }
 
 /// What a run came to.

@@ -17,7 +17,7 @@ use toolcrib::Session;
 use toolcrib::call::Payload;
 use toolcrib::tool::HookPoint;
 
-use super::Wishes;
+use super::RequestOptions;
 use super::conversation::Conversation;
 use super::event::Ending;
 use super::turn::{Call, Turn};
@@ -42,12 +42,12 @@ pub(super) fn hear_answers(session: &Session) -> bool {
 /// The run begins.
 pub(super) async fn begun(
     session: &Session,
-    wishes: &Wishes,
+    options: &RequestOptions,
     conversation: &Conversation,
     tools: &[&str],
 ) -> Result<(), Blocked> {
     let payload = || {
-        let Wishes { model, max_steps, .. } = wishes;
+        let RequestOptions { model, max_steps, .. } = options;
         json!({ "model": model, "tools": tools, "max_steps": max_steps, "messages": conversation.messages() })
     };
     tell(session, HookPoint::RunStart, payload).await.map(drop)
@@ -56,11 +56,11 @@ pub(super) async fn begun(
 /// The model is about to be asked.
 pub(super) async fn asking(
     session: &Session,
-    wishes: &Wishes,
+    options: &RequestOptions,
     conversation: &Conversation,
     step: u32,
 ) -> Result<(), Blocked> {
-    let payload = || json!({ "step": step, "model": wishes.model, "messages": conversation.messages() });
+    let payload = || json!({ "step": step, "model": options.model, "messages": conversation.messages() });
     tell(session, HookPoint::ModelPre, payload).await.map(drop)
 }
 

@@ -5,10 +5,12 @@ use std::mem;
 
 use futures::{Stream, TryStreamExt, stream};
 
-use super::fault::Fault;
+use super::request_error::RequestError;
 
 /// The lines of a stream, each with the character that ends it. What follows the last of these is dropped.
-pub(crate) fn lines(bytes: impl Stream<Item = Result<Vec<u8>, Fault>>) -> impl Stream<Item = Result<String, Fault>> {
+pub(crate) fn lines(
+    bytes: impl Stream<Item = Result<Vec<u8>, RequestError>>,
+) -> impl Stream<Item = Result<String, RequestError>> {
     let mut open = Vec::new();
     let whole = move |chunk: Vec<u8>| {
         let mut lines = Vec::new();
@@ -28,8 +30,8 @@ fn is_end(byte: &u8) -> bool {
 }
 
 /// One line as text. An identifier of an event, which would be kept and copied with every later one, becomes a comment.
-fn line(bytes: Vec<u8>) -> Result<String, Fault> {
-    let mut line = String::from_utf8(bytes).map_err(|_| Fault::passing("the stream is not UTF-8 text"))?;
+fn line(bytes: Vec<u8>) -> Result<String, RequestError> {
+    let mut line = String::from_utf8(bytes).map_err(|_| RequestError::transient("the stream is not UTF-8 text"))?;
     if line.starts_with("id") {
         line.replace_range(..line.len() - 1, ":");
     }

@@ -31,7 +31,7 @@ impl Model {
         }
     }
 
-    /// The model's next answer. Text is reported as it arrives where the request wishes for a stream.
+    /// The model's next answer. Text is reported as it arrives where the request options for a stream.
     pub(crate) async fn answer(
         &mut self,
         request: Request<'_>,

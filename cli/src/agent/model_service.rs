@@ -4,7 +4,7 @@
 use futures::future::BoxFuture;
 use toolcrib::model::{Completion, CompletionRequest};
 
-use super::Wishes;
+use super::RequestOptions;
 use super::conversation::{Conversation, Message, Role};
 use super::delegate::Agents;
 use super::hooks::{self, Blocked};
@@ -17,17 +17,17 @@ impl toolcrib::Model for Agents {
 
 impl Agents {
     async fn asked(&self, question: CompletionRequest) -> Result<Completion, String> {
-        let (model, wishes, mut report) = self.to_ask().ok_or("the run has not started")?;
+        let (model, options, mut report) = self.request_context().ok_or("the run has not started")?;
         let mut model = model.for_another_agent()?;
-        let wishes = Wishes { stream: false, ..wishes.clone() };
+        let options = RequestOptions { stream: false, ..options.clone() };
         let system = question.system.clone().map(|system| Message::text(Role::System, system));
         let messages = system.into_iter().chain([Message::text(Role::User, &question.prompt)]).collect();
         let conversation = Conversation::new(messages);
         // Hooks hear what any model of the run is asked, whoever asks.
         let session = self.session().ok_or("the run has ended")?;
         let blocked = |blocked: Blocked| blocked.to_string();
-        hooks::asking(&session, &wishes, &conversation, 1).await.map_err(blocked)?;
-        let request = wishes.question(&conversation, question.max_tokens);
+        hooks::asking(&session, &options, &conversation, 1).await.map_err(blocked)?;
+        let request = options.question(&conversation, question.max_tokens);
         match model.answer(request, 1, &mut report).await {
             Ok(turn) if turn.text.is_empty() => Err("the model returned no text".to_owned()),
             Ok(turn) => {

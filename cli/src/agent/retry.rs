@@ -8,7 +8,7 @@ use rand::Rng;
 
 /// The longest wait that a server may ask for. One that asks for more is asked again after our own wait: it would be
 /// given up on anyhow, and a wrong clock or a wrong unit is likelier than a server that means hours.
-const MAX_ASKED: Duration = Duration::from_secs(60);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 /// The longest wait of our own.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
@@ -38,12 +38,12 @@ impl Retries {
 }
 
 /// Whether a status is worth asking again for.
-pub(crate) fn is_passing(status: u16) -> bool {
+pub(crate) fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 429 | 500..=599)
 }
 
 /// The wait that a `Retry-After` asks for, as seconds or as an HTTP date; `None` where it is negative, absurd or unreadable.
-pub(crate) fn asked_wait(header: &str, now: Timestamp) -> Option<Duration> {
+pub(crate) fn retry_after(header: &str, now: Timestamp) -> Option<Duration> {
     let header = header.trim();
     let seconds = match header.parse::<f64>() {
         Ok(seconds) => seconds,
@@ -52,7 +52,7 @@ pub(crate) fn asked_wait(header: &str, now: Timestamp) -> Option<Duration> {
             date.duration_since(now).as_secs_f64().max(0.0)
         }
     };
-    Duration::try_from_secs_f64(seconds).ok().filter(|wait| *wait <= MAX_ASKED)
+    Duration::try_from_secs_f64(seconds).ok().filter(|wait| *wait <= MAX_RETRY_AFTER)
 }
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn a_server_may_ask_for_a_wait_in_bounds_and_no_other() {
         let now: Timestamp = "2026-03-01T12:00:00Z".parse().expect("a timestamp");
-        let seconds = |text| asked_wait(text, now).map(|wait| wait.as_secs());
+        let seconds = |text| retry_after(text, now).map(|wait| wait.as_secs());
         assert_eq!(seconds("2"), Some(2));
         assert_eq!(seconds(" 0 "), Some(0));
         assert_eq!(seconds("Sun, 01 Mar 2026 12:00:07 GMT"), Some(7));

@@ -27,7 +27,7 @@ use std::vec;
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Map, Value, json};
 
-use super::answer::Arriving;
+use super::answer::AnswerBuilder;
 use super::chat::Answer;
 use super::event::Event;
 use super::report::Report;

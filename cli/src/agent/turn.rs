@@ -48,7 +48,7 @@ pub(crate) struct Call {
 
 impl Call {
     /// The same call, with an empty object where it carries none.
-    pub(crate) fn or_no_arguments(mut self) -> Self {
+    pub(crate) fn with_default_arguments(mut self) -> Self {
         if self.payload == Payload::Object && self.arguments.trim().is_empty() {
             self.arguments = "{}".to_owned();
         }

@@ -19,7 +19,7 @@ use crate::permission::hint;
 use crate::progress;
 use crate::render;
 use crate::telemetry::{Root, TelemetryOptions};
-use crate::watch::{self, Seen, Sight, Sights};
+use crate::watch::{self, CallEvent, CallEventKind, CallEvents};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -102,21 +102,21 @@ async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     // Compiled ahead so that the receipt covers only the call; the call itself reports a program that cannot be compiled.
     let ready = async { (runtime.prepare(&args.name).await, runtime.prepare_hooks().await) };
     let _ = progress::during("preparing the tool", ready).await;
-    let _hold = interrupt::hold();
+    let _guard = interrupt::guard();
     let session = runtime.open_session();
-    let mut sights = Sights::of(&session);
+    let mut events = CallEvents::of(&session);
     let mut calls = Calls::start(&session, vec![call]);
     let result = loop {
         tokio::select! {
             biased;
-            Some(seen) = sights.next() => args.show(&seen, media.as_ref())?,
+            Some(event) = events.next() => args.show(&event, media.as_ref())?,
             result = calls.next() => break result,
         }
     };
     let result = result.context("the call was cancelled")?;
     *begun = true;
-    while let Some(seen) = sights.ready() {
-        args.show(&seen, media.as_ref())?;
+    while let Some(event) = events.ready() {
+        args.show(&event, media.as_ref())?;
     }
     if let (Some(display), false) = (&result.display, args.json) {
         render::aside(display);
@@ -172,16 +172,16 @@ impl Args {
     }
 
     /// Prints an event of the running call.
-    fn show(&self, seen: &Seen, media: Option<&MediaFolder>) -> anyhow::Result<()> {
-        match &seen.what {
-            Sight::Preview(text) if self.verbose && !self.json => render::quoted("?", text),
-            Sight::Preview(_) => {}
-            Sight::Part { number, ms, part } if self.stream => {
+    fn show(&self, event: &CallEvent, media: Option<&MediaFolder>) -> anyhow::Result<()> {
+        match &event.kind {
+            CallEventKind::Preview(text) if self.verbose && !self.json => render::quoted("?", text),
+            CallEventKind::Preview(_) => {}
+            CallEventKind::Part { number, ms, part } if self.stream => {
                 let part = watch::json_of(part);
-                let line = json!({ "type": "part", "call": seen.call_id, "number": number, "ms": ms, "part": part });
+                let line = json!({ "type": "part", "call": event.call_id, "number": number, "ms": ms, "part": part });
                 render::print_json(&line.to_string())?;
             }
-            Sight::Part { ms, part, .. } => {
+            CallEventKind::Part { ms, part, .. } => {
                 render::quoted(&format!("┊ {ms:.1} ms"), &watch::text_of(part, media));
             }
         }

@@ -13,11 +13,11 @@ use crate::agent::conversation::Conversation;
 use crate::agent::delegate::Agents;
 use crate::agent::event::{Ending, Event};
 use crate::agent::model::Model;
-use crate::agent::prompt::OpeningOptions;
+use crate::agent::prompt::PromptOptions;
 use crate::agent::report::{Audience, Detail, Report};
 use crate::agent::script::Script;
 use crate::agent::settings::{ModelOptions, Settings};
-use crate::agent::{Agent, Wishes};
+use crate::agent::{Agent, RequestOptions};
 use crate::media::MediaFolder;
 use crate::options::{Recording, RecordsFolder, Sources};
 use crate::render;
@@ -51,7 +51,7 @@ const INSTEAD: &str = "Print instead of running";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    opening: Box<OpeningOptions>,
+    opening: Box<PromptOptions>,
     #[command(flatten)]
     model: Box<ModelOptions>,
 
@@ -112,7 +112,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Performs the run; sets `begun` once the run reports its own end.
 async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
-    let settings = args.model.settle(|name| std::env::var(name).ok())?;
+    let settings = args.model.resolve(|name| std::env::var(name).ok())?;
     if args.print_config {
         render::print_json(&serde_json::to_string_pretty(&settings.shown())?)?;
         return Ok(ExitCode::SUCCESS);
@@ -123,13 +123,13 @@ async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     }
     let script = args.model.script.as_deref().map(Script::load).transpose()?;
     let conversation = args.opening.conversation(script.as_ref()).await?;
-    let wishes = args.wishes(&settings, script.is_some())?;
+    let options = args.options(&settings, script.is_some())?;
     let telemetry = args.telemetry.start(Root::Agent)?;
     let records = args.recording(&settings)?;
     let media = args.media.as_deref().filter(|_| !args.dry_run).map(MediaFolder::open).transpose()?.map(Arc::new);
     let observers = records.observer().into_iter().chain(telemetry.observer());
     let agents = Arc::new(Agents::default());
-    let (model, abilities) = (wishes.model.clone(), wishes.abilities());
+    let (model, abilities) = (options.model.clone(), options.abilities());
     let with = |builder: Builder| {
         let surrounded = builder.application("run", Map::from_iter([("model".to_owned(), json!(model))]));
         let apart = media.iter().fold(records.keep_apart(surrounded), |builder, media| media.keep_apart(builder));
@@ -146,7 +146,7 @@ async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         report.warn(warning)?;
     }
     if args.dry_run {
-        print_request(&wishes, &conversation, &wishes.definitions(&runtime.session()))?;
+        print_request(&options, &conversation, &options.definitions(&runtime.session()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let model = match script {
@@ -155,8 +155,8 @@ async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     };
     args.sources.prepare(&runtime).await?;
     *begun = true;
-    agents.begin(&runtime, &model, &wishes, &report);
-    let end = Agent::new(runtime.session(), model, wishes, conversation, report).run().await;
+    agents.begin(&runtime, &model, &options, &report);
+    let end = Agent::new(runtime.session(), model, options, conversation, report).run().await;
     let written = records.finish();
     telemetry.finish().await;
     let end = end?;
@@ -168,11 +168,11 @@ async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
 }
 
 impl Args {
-    fn wishes(&self, settings: &Settings, scripted: bool) -> anyhow::Result<Wishes> {
+    fn options(&self, settings: &Settings, scripted: bool) -> anyhow::Result<RequestOptions> {
         let model = if scripted { "script".to_owned() } else { settings.model()? };
         let stream = self.stream || (!self.no_stream && !self.json && io::stdout().is_terminal());
         let (api, custom_tools, sampling) = (settings.api.value, settings.custom_tools, settings.sampling);
-        Ok(Wishes { api, custom_tools, model, sampling, stream, max_steps: self.model.max_steps })
+        Ok(RequestOptions { api, custom_tools, model, sampling, stream, max_steps: self.model.max_steps })
     }
 
     /// Opens the records; a dry run writes none.
@@ -205,8 +205,8 @@ fn runtime(sources: &Sources, settings: &Settings, with: impl FnOnce(Builder) ->
     sources.runtime_with(settings.tool_timeout.value, settings.secrets(), with)
 }
 
-fn print_request(wishes: &Wishes, conversation: &Conversation, tools: &[Value]) -> anyhow::Result<()> {
-    let request = serde_json::to_string_pretty(&wishes.request(conversation, tools))?;
+fn print_request(options: &RequestOptions, conversation: &Conversation, tools: &[Value]) -> anyhow::Result<()> {
+    let request = serde_json::to_string_pretty(&options.request(conversation, tools))?;
     request.lines().try_for_each(render::print_json)
 }
 

@@ -82,7 +82,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         cases.iter().map(|case| subject.tool(case)).collect::<Result<_, _>>().map_err(|error| in_file(&file, error))?;
     let mut sources = args.sources;
     sources.tools.insert(0, subject.path.clone());
-    let _hold = interrupt::hold();
+    let _guard = interrupt::guard();
     let mut ended = Vec::new();
     for (case, tool) in cases.iter().zip(chosen) {
         let end = run_case(case, tool, &sources).await?;
@@ -90,7 +90,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             render::print(&end.sheet())?;
         }
         ended.push(end);
-        if interrupt::is_asked() {
+        if interrupt::is_requested() {
             return Ok(interrupt::INTERRUPTED.into());
         }
     }

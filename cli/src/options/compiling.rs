@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use toolcrib::Builder;
 
-use crate::compiler::Processes;
+use crate::compiler::CompilerProcesses;
 
 use super::{LIMITS, RECORDS, duration, size, user_folders};
 
@@ -35,7 +35,7 @@ impl Compiling {
 
     /// Configures the compiler, the interpreter and the cache of a runtime.
     pub(crate) fn settle(&self, builder: Builder) -> Builder {
-        let builder = builder.compiler(Arc::new(Processes::new(self.compile_timeout, self.compile_memory)));
+        let builder = builder.compiler(Arc::new(CompilerProcesses::new(self.compile_timeout, self.compile_memory)));
         // A build without the guests' workspace has none.
         let builder = if INTERPRETER.is_empty() { builder } else { builder.interpreter(INTERPRETER) };
         self.folder().into_iter().fold(builder, Builder::compile_cache)

@@ -113,7 +113,7 @@ async fn store(approvals: Approvals, approval: Approval) -> ApprovalAnswer {
 /// Shows a prompt until it is answered. An empty line means no; anything unknown is explained and asked again. All other
 /// output waits meanwhile.
 async fn ask(keyboard: &mut Keyboard, question: &ApprovalRequest<'_>, offered: Durations) -> ApprovalAnswer {
-    let _quiet = render::hold();
+    let _quiet = render::lock_terminal();
     let mut whole = false;
     loop {
         let width =

@@ -91,7 +91,7 @@ impl Exporter {
         // Where nobody listens the task has ended.
         let _ = self.closing.send(());
         let hurried = async {
-            interrupt::insisted().await;
+            interrupt::hard_stop().await;
             tokio::time::sleep(HURRIED).await;
         };
         tokio::select! {
