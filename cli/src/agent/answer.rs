@@ -6,33 +6,33 @@ use serde_json::Value;
 
 use super::turn::{Turn, Usage};
 
-/// The most calls that an answer may hold: more than any model makes, and few enough to look through for each fragment.
+/// Maximum calls per answer: more than any model makes, and few enough to search for each fragment.
 pub(crate) const MAX_CALLS: usize = 512;
 
-/// Why an answer is none.
+/// Error in an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AnswerError {
     /// The stream ended before the answer did.
     Truncated,
     /// The server stopped the model in the midst of a call whose text does not show that it breaks off.
     TruncatedCall,
-    /// There is no message in it.
+    /// The answer contains no message.
     Empty,
-    /// It holds more than [`MAX_CALLS`] calls, or other items.
+    /// The answer contains more than [`MAX_CALLS`] calls, or other items.
     TooManyItems,
     /// The server reports an error in place of an answer.
     Error { code: Option<u16>, message: String },
 }
 
-/// An answer that arrives. A whole one is a stream of one part, so there is one way to read either.
+/// Builds an answer from its parts. A whole answer is a stream of one part.
 pub(crate) trait AnswerBuilder: Send {
     /// Adds one part, or the whole, and returns the text that is new in it.
     fn add(&mut self, part: &Value) -> Result<&str, AnswerError>;
 
-    /// Whether the server has said that the answer is complete.
+    /// `true` once the server has marked the answer as complete.
     fn is_finished(&self) -> bool;
 
-    /// Whether nothing that belongs to it can follow.
+    /// `true` if no further part can follow.
     fn is_over(&self) -> bool {
         false
     }
@@ -46,14 +46,14 @@ pub(crate) trait AnswerBuilder: Send {
 }
 
 impl AnswerError {
-    /// The error that `body` tells of.
+    /// Parses an error body.
     pub(crate) fn error(body: &Value) -> Self {
         let places = [&body["error"]["code"], &body["error"]["status"], &body["code"]];
         Self::Error { code: places.into_iter().find_map(code), message: message_of(body) }
     }
 }
 
-/// The error that a server reports in the place of an answer, or in the midst of a stream.
+/// Returns the error that a server reports instead of an answer or within a stream.
 pub(super) fn error_in(part: &Value) -> Option<AnswerError> {
     match &part["error"] {
         Value::Null | Value::Bool(false) => None,
@@ -72,7 +72,7 @@ fn code(code: &Value) -> Option<u16> {
     }
 }
 
-/// What a server says went wrong, from whichever field it uses.
+/// Returns the error message of a server from any of the usual fields.
 pub(crate) fn message_of(body: &Value) -> String {
     let body = body.get(0).unwrap_or(body);
     let places = [&body["error"]["message"], &body["error"], &body["message"], &body["detail"], body];
@@ -131,7 +131,7 @@ pub(super) fn arguments(value: &Value) -> String {
     }
 }
 
-/// Whether `text` is one JSON value.
+/// `true` if `text` is one JSON value.
 pub(super) fn is_json(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }

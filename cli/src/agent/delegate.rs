@@ -1,6 +1,5 @@
-//! Agents to which scripts and hooks hand tasks in a run: each has a conversation and steps of its own, and the run's
-//! tools, grants, model and log. A script is told the answer, or in few words that there is none; what went wrong with a
-//! server is for the person alone.
+//! Subagents for tasks that scripts and hooks delegate: each has its own conversation and steps, and the run's tools,
+//! permissions, model and log. The script gets the answer or a short error; server errors are reported only to the user.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,19 +16,19 @@ use super::model::Model;
 use super::report::Report;
 use super::{Agent, RequestOptions};
 
-/// How often an agent asks its model where the task does not say.
+/// Default steps of a subagent.
 const DEFAULT_STEPS: u32 = 8;
-/// The member of a task that says how often.
+/// Field of a task with its maximum steps.
 const MAX_STEPS: &str = "max_steps";
 
 const SYSTEM: &str = "Another agent has handed you one task. Work on it with the tools that you have. Your last message is \
                       the whole answer that is passed on, so put the result there. Nobody can be asked anything.";
 
-/// The agents of a run, from the moment in which it begins.
+/// Subagents of a run; unavailable until [`Agents::begin`].
 #[derive(Default)]
 pub(crate) struct Agents(OnceLock<Origin>);
 
-/// What every agent is made from.
+/// Shared parts of all subagents.
 struct Origin {
     runtime: WeakRuntime,
     model: Model,
@@ -39,7 +38,7 @@ struct Origin {
 }
 
 impl Agents {
-    /// Takes tasks over from now on, for a run with this model, told where the run's own `report` is.
+    /// Enables delegation for a run; subagents report to the run's `report`.
     pub(crate) fn begin(&self, runtime: &Runtime, model: &Model, options: &RequestOptions, report: &Report) {
         let (runtime, model, options) = (runtime.downgrade(), model.clone(), options.clone());
         let report = report.below(Subagent { depth: 0, agent: 0 });
@@ -48,13 +47,13 @@ impl Agents {
         let _ = self.0.set(origin);
     }
 
-    /// Whom to ask, and where that is told.
+    /// Returns the model, the options and a report for a tool's model request.
     pub(super) fn request_context(&self) -> Option<(&Model, &RequestOptions, Report)> {
         let Origin { model, options, report, .. } = self.0.get()?;
         Some((model, options, report.below(Subagent { depth: 1, agent: 0 })))
     }
 
-    /// A conversation of the run's, where it goes on.
+    /// Returns a session of the run, if it has not ended.
     pub(super) fn session(&self) -> Option<Session> {
         Some(self.0.get()?.runtime.upgrade()?.session())
     }
@@ -86,7 +85,7 @@ impl Delegate for Agents {
     }
 }
 
-/// How often the agent may ask its model: as the task says, and never more than the run's own.
+/// Returns the maximum steps of a task, capped at those of the run.
 fn steps(fields: &Map<String, Value>, most: u32) -> Result<u32, String> {
     let asked = match fields.get(MAX_STEPS) {
         None | Some(Value::Null) => Some(DEFAULT_STEPS),
@@ -95,7 +94,7 @@ fn steps(fields: &Map<String, Value>, most: u32) -> Result<u32, String> {
     asked.map(|steps| steps.min(most)).ok_or_else(|| format!("`{MAX_STEPS}` must be a whole number from 1"))
 }
 
-/// How the agent's conversation begins.
+/// Creates the initial conversation of a subagent.
 fn opening(task: Task) -> Conversation {
     let Task { text, mut fields, .. } = task;
     fields.remove(MAX_STEPS);

@@ -1,5 +1,4 @@
-//! Cuts a stream of bytes into lines before it is read as events, one line at a time: whatever the sizes in which a server
-//! sends it, no byte is looked at more than a few times.
+//! Splits a byte stream into lines for the event parser, in linear time whatever the chunk sizes.
 
 use std::mem;
 
@@ -7,7 +6,7 @@ use futures::{Stream, TryStreamExt, stream};
 
 use super::request_error::RequestError;
 
-/// The lines of a stream, each with the character that ends it. What follows the last of these is dropped.
+/// Returns the lines of a stream with their line ends. An unterminated last line is dropped.
 pub(crate) fn lines(
     bytes: impl Stream<Item = Result<Vec<u8>, RequestError>>,
 ) -> impl Stream<Item = Result<String, RequestError>> {
@@ -29,7 +28,7 @@ fn is_end(byte: &u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }
 
-/// One line as text. An identifier of an event, which would be kept and copied with every later one, becomes a comment.
+/// Decodes a line. Event identifiers become comments, since the parser would copy them into every later event.
 fn line(bytes: Vec<u8>) -> Result<String, RequestError> {
     let mut line = String::from_utf8(bytes).map_err(|_| RequestError::transient("the stream is not UTF-8 text"))?;
     if line.starts_with("id") {

@@ -1,5 +1,5 @@
-//! The run's model as tools may ask it: one question, one answer, no tools, in a conversation of its own. The tool is told
-//! the text, or in few words that there is none; what went wrong with a server is for the person alone.
+//! The run's model as a service for tools: one prompt, one answer, without tools, in a separate conversation. The tool gets
+//! the text or a short error; server errors are reported only to the user.
 
 use futures::future::BoxFuture;
 use toolcrib::model::{Completion, CompletionRequest};
@@ -23,7 +23,7 @@ impl Agents {
         let system = question.system.clone().map(|system| Message::text(Role::System, system));
         let messages = system.into_iter().chain([Message::text(Role::User, &question.prompt)]).collect();
         let conversation = Conversation::new(messages);
-        // Hooks hear what any model of the run is asked, whoever asks.
+        // Hooks run for all model requests of the run.
         let session = self.session().ok_or("the run has ended")?;
         let blocked = |blocked: Blocked| blocked.to_string();
         hooks::asking(&session, &options, &conversation, 1).await.map_err(blocked)?;
@@ -36,7 +36,7 @@ impl Agents {
                 Ok(Completion { text, tokens })
             }
             Err(error) => {
-                // Nobody else is told of it; where it cannot be told, that is no failure of the question.
+                // Reported only to the user; a failure to report does not affect the request.
                 let _ = report.warn(&format!("a tool's request to the model failed: {error:#}"));
                 Err("the model did not answer".to_owned())
             }
