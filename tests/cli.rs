@@ -112,7 +112,7 @@ fn help_teaches_with_examples_that_name_real_commands() {
         );
     }
     let call = crib.run(&["call", "--help"]).stdout;
-    for heading in ["Tools:", "What tools may use", "Limits:", "Records:", "General:"] {
+    for heading in ["Tools:", "Permissions (none, unless granted here", "Limits:", "Records:", "General:"] {
         assert!(call.contains(heading), "{heading} in {call}");
     }
 }
@@ -146,9 +146,9 @@ fn wrong_use_is_exit_2_and_says_what_was_wrong() {
 fn without_tools_the_hint_says_how_to_name_some() {
     let ran = Crib::new().run(&["list"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
-    let expected = "error: no tools: there is no `./tools.json` and no `./.harness` in this folder\n\
-                    hint: name a `tools.json`, a Markdown file, a component or a folder of them with `--tools PATH`, or \
-                    make a tool with `toolcrib new tool NAME --markdown`\n";
+    let expected = "error: no tools found: this folder has no `./tools.json` and no `./.harness`\n\
+                    hint: pass a `tools.json`, a Markdown file, a component or a folder of them with `--tools PATH`, or \
+                    create a tool with `toolcrib new tool NAME --markdown`\n";
     assert_eq!(ran.stderr, expected);
 }
 

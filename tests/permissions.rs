@@ -111,16 +111,15 @@ fn a_flag_that_is_offered_is_about_this_call_alone() {
 #[test]
 fn a_denial_names_its_rule_and_no_flag() {
     let crib = crib();
-    let said =
-        "hint: `deny echo (--deny-tool)` refuses this call, and no flag overrides a denial: change the rule itself\n";
+    let said = "hint: `deny echo (--deny-tool)` denies this call, and no flag overrides a denial: change the rule\n";
     let ran = crib.run(&["call", "echo", "{}", "--deny-tool=echo", "--allow-tool=echo"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), said), "{ran:?}");
     let turns = json!([{"tool_calls": [{"name": "echo", "arguments": {"n": 1}}]}, {"content": "done"}]);
     fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
     let ran = crib.run(&["run", "--script", "script.json", "--deny-tool=echo(n=1)"]);
-    assert!(ran.stderr.contains("hint: `deny echo(n=1) (--deny-tool)` refuses this call"), "{ran:?}");
+    assert!(ran.stderr.contains("hint: `deny echo(n=1) (--deny-tool)` denies this call"), "{ran:?}");
     let ran = crib.run(&["run", "--script", "script.json", "--ask-tool=echo"]);
-    assert!(ran.stderr.contains("or allow it with `--allow-tool='echo(n=1)'`"), "{ran:?}");
+    assert!(ran.stderr.contains("or pre-approve with `--allow-tool='echo(n=1)'`"), "{ran:?}");
     let ran = crib.run(&["run", "--script", "script.json", "--ask-tool=echo", "--quiet"]);
     assert_eq!(ran.stderr, "", "who wants quiet gets it");
 }

@@ -47,7 +47,7 @@ use toolcrib::policy::{Pattern, Rule};
 use toolcrib::tool::SiblingFailure;
 
 use crate::input;
-use crate::options::{duration, name_server, size};
+use crate::parse::{duration, name_server, size};
 use crate::render;
 
 use table::{Field, Table};

@@ -4,7 +4,6 @@
 mod compiling;
 mod network;
 mod patterns;
-mod quantity;
 mod records;
 mod results;
 mod rules;
@@ -28,9 +27,8 @@ use crate::progress;
 use crate::render::{self, Advice};
 use crate::secrets::{PASSPHRASE, Vault};
 
+pub(crate) use crate::parse::{duration, size, size_in_words};
 pub(crate) use compiling::Compiling;
-pub(crate) use network::name_server;
-pub(crate) use quantity::{duration, size, size_in_words};
 pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use results::ResultsFolder;
 pub(crate) use rules::{Kept, Rules};

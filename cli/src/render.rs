@@ -144,6 +144,11 @@ impl fmt::Display for Advice {
 
 impl Error for Advice {}
 
+/// Creates a usage error, which exits with code 2.
+pub(crate) fn usage_error(message: impl fmt::Display) -> anyhow::Error {
+    clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{message}\n")).into()
+}
+
 /// Prints an error and returns its exit code: 2 for a usage error, raised by a command as a [`clap::Error`], and 0 if
 /// standard output was closed.
 pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {

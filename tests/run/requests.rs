@@ -163,7 +163,7 @@ fn wrong_use_is_told_apart_from_failure() {
         (&["a", "--prompt", "b"], "PROMPT and --prompt are mutually exclusive"),
         (&["a", "--system", "b", "--system-file", "prompt.txt"], "--system and --system-file are mutually exclusive"),
         (&["a", "--system", "b", "--load-messages", "x"], both),
-        (&["-", "--system-file", "-"], "standard input can be read once only"),
+        (&["-", "--system-file", "-"], "standard input can be read only once"),
         (&[], "no prompt"),
         (&["--prompt-file", "absent.txt"], "absent.txt"),
         (&["--prompt-file", "empty.txt"], "the prompt is empty"),

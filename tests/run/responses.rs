@@ -220,9 +220,9 @@ async fn an_end_that_is_none_is_told() {
         assert!(end.stdout == "half\n" && end.stderr.contains(wanted), "{end:?}");
     }
     for (details, wanted) in [
-        (Value::Null, "the server says that the answer is not complete\n"),
-        (json!({}), "the server says that the answer is not complete\n"),
-        (json!({ "reason": "weather\u{1b}[2J" }), "the server says that the answer is not complete: weather"),
+        (Value::Null, "the server marked the answer as incomplete\n"),
+        (json!({}), "the server marked the answer as incomplete\n"),
+        (json!({ "reason": "weather\u{1b}[2J" }), "the server marked the answer as incomplete: weather"),
     ] {
         let mut body = response("incomplete", json!([text("half")]));
         body["incomplete_details"] = details;

@@ -48,7 +48,7 @@ fn a_script_runs_the_programs_of_the_crib_that_a_flag_names_and_no_others() {
         assert_eq!((&executed[0]["program"], &executed[0]["exit"]), (&json!("hello"), &json!(0)), "{line}");
     }
     let told = crib.run(&["call", "greet"]).stderr;
-    assert!(told.contains("hint: `exec:hello` was denied: --allow-exec=hello would allow it"), "{told}");
+    assert!(told.contains("hint: `exec:hello` is not allowed; use --allow-exec=hello"), "{told}");
     let told = crib.run(&["call", "greet", "--verbose", "--allow-exec"]).stderr;
     assert!(told.contains("  ran hello: exit 0, "), "{told}");
 }
@@ -142,7 +142,7 @@ fn help_teaches_what_each_flag_lets_a_script_do() {
         "--deny-delegate",
         "--allow-meta",
         "--deny-meta",
-        "never a program of the system",
+        "never runs a system program",
     ] {
         assert!(help.contains(words), "{words}: {help}");
     }

@@ -6,10 +6,10 @@ use toolcrib::Builder;
 use toolcrib::tool::Access;
 
 use crate::input;
+use crate::render::usage_error;
 
 use super::conversation::{Conversation, Message, Role};
 use super::script::Script;
-use super::settings::usage_error;
 
 const MESSAGES: &str = "Messages";
 

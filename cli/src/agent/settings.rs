@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use clap::error::ErrorKind;
 use reqwest::Url;
 use serde_json::{Value, json};
 
@@ -16,6 +15,7 @@ use super::retry::Retries;
 use super::server::Server;
 use crate::http::{self, secrets_in, shown};
 use crate::options::duration;
+use crate::render::usage_error;
 
 const DEFAULT_URL: &str = "https://api.openai.com/v1";
 /// Default time limit of the server: a model may think longer than a tool may run.
@@ -219,11 +219,6 @@ impl Settings {
             },
         })
     }
-}
-
-/// Creates a usage error, which exits with code 2.
-pub(crate) fn usage_error(message: impl std::fmt::Display) -> anyhow::Error {
-    clap::Error::raw(ErrorKind::ValueValidation, format!("{message}\n")).into()
 }
 
 /// Parses a number from 0 to `MAX`.

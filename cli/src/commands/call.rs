@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use toolcrib::{Builder, Outcome, Receipt, ToolCall, ToolResult};
+use toolcrib::{Outcome, Receipt, ToolCall, ToolResult};
 
 use crate::calls::Calls;
+use crate::door::Door;
 use crate::input;
 use crate::interrupt;
 use crate::media::MediaFolder;
@@ -90,15 +92,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let call = args.call().await?;
     let arguments = call.arguments.clone();
-    let telemetry = args.telemetry.start(Root::Call)?;
-    let records = args.records.open(&args.sources, [])?;
-    let media = args.media.as_deref().map(MediaFolder::open).transpose()?;
+    let door = Door::open(&args.telemetry, Root::Call)?;
+    let door = door.with_folders(&args.records, args.media.as_deref(), &args.sources, [])?;
+    let media = door.media().map(Arc::as_ref);
     let deadline = args.tool_timeout.unwrap_or(args.timeout);
-    let observers = records.observer().into_iter().chain(telemetry.observer());
-    let runtime = args.sources.runtime_with(deadline, [], |builder| {
-        let builder = media.iter().fold(records.keep_apart(builder), |builder, media| media.keep_apart(builder));
-        observers.fold(builder.application("call", Map::new()), Builder::observer)
-    })?;
+    let runtime =
+        args.sources.runtime_with(deadline, [], |builder| door.attach(builder.application("call", Map::new())))?;
     // Compiled ahead so that the receipt covers only the call; the call itself reports a program that cannot be compiled.
     let ready = async { (runtime.prepare(&args.name).await, runtime.prepare_hooks().await) };
     let _ = progress::during("preparing the tool", ready).await;
@@ -109,20 +108,20 @@ async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let result = loop {
         tokio::select! {
             biased;
-            Some(event) = events.next() => args.show(&event, media.as_ref())?,
+            Some(event) = events.next() => args.show(&event, media)?,
             result = calls.next() => break result,
         }
     };
     let result = result.context("the call was cancelled")?;
     *begun = true;
     while let Some(event) = events.ready() {
-        args.show(&event, media.as_ref())?;
+        args.show(&event, media)?;
     }
     if let (Some(display), false) = (&result.display, args.json) {
         render::aside(display);
     }
     for part in result.shown.iter().filter(|_| !args.json) {
-        render::quoted("|", &watch::text_of(part, media.as_ref()));
+        render::quoted("|", &watch::text_of(part, media));
     }
     if !args.json {
         render::dropped(&result.receipt);
@@ -143,9 +142,7 @@ async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     }
     let line = if args.json { with_receipt(&result)? } else { result.line().into_owned() };
     let printed = render::print_json(&line);
-    let written = records.finish();
-    telemetry.finish().await;
-    printed.and(written)?;
+    printed.and(door.close().await)?;
     Ok(if result.is_error() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

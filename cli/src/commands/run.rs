@@ -18,8 +18,8 @@ use crate::agent::report::{Audience, Detail, Report};
 use crate::agent::script::Script;
 use crate::agent::settings::{ModelOptions, Settings};
 use crate::agent::{Agent, RequestOptions};
-use crate::media::MediaFolder;
-use crate::options::{Recording, RecordsFolder, Sources};
+use crate::door::Door;
+use crate::options::{RecordsFolder, Sources};
 use crate::render;
 use crate::telemetry::{Root, TelemetryOptions};
 
@@ -124,24 +124,20 @@ async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let script = args.model.script.as_deref().map(Script::load).transpose()?;
     let conversation = args.opening.conversation(script.as_ref()).await?;
     let options = args.options(&settings, script.is_some())?;
-    let telemetry = args.telemetry.start(Root::Agent)?;
-    let records = args.recording(&settings)?;
-    let media = args.media.as_deref().filter(|_| !args.dry_run).map(MediaFolder::open).transpose()?.map(Arc::new);
-    let observers = records.observer().into_iter().chain(telemetry.observer());
+    let door = args.door(&settings)?;
     let agents = Arc::new(Agents::default());
     let (model, abilities) = (options.model.clone(), options.abilities());
     let with = |builder: Builder| {
-        let surrounded = builder.application("run", Map::from_iter([("model".to_owned(), json!(model))]));
-        let apart = media.iter().fold(records.keep_apart(surrounded), |builder, media| media.keep_apart(builder));
-        let apart = args.model.script.iter().fold(args.opening.keep_apart(apart), Builder::protect);
-        let asked = apart.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities);
-        observers.fold(asked, Builder::observer)
+        let builder = builder.application("run", Map::from_iter([("model".to_owned(), json!(model))]));
+        let builder = args.opening.keep_apart(door.attach(builder));
+        let builder = args.model.script.iter().fold(builder, Builder::protect);
+        builder.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities)
     };
     let runtime = runtime(&args.sources, &settings, with)?;
     if args.print_messages {
         render::aside(&serde_json::to_string_pretty(conversation.messages())?);
     }
-    let mut report = args.report(&settings).traced(telemetry.agent()).saving(media.clone());
+    let mut report = args.report(&settings).traced(door.span()).saving(door.media().cloned());
     if let Some(warning) = settings.warning {
         report.warn(warning)?;
     }
@@ -157,8 +153,7 @@ async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     *begun = true;
     agents.begin(&runtime, &model, &options, &report);
     let end = Agent::new(runtime.session(), model, options, conversation, report).run().await;
-    let written = records.finish();
-    telemetry.finish().await;
+    let written = door.close().await;
     let end = end?;
     written?;
     match end.0 {
@@ -175,11 +170,12 @@ impl Args {
         Ok(RequestOptions { api, custom_tools, model, sampling, stream, max_steps: self.model.max_steps })
     }
 
-    /// Opens the records; a dry run writes none.
-    fn recording(&self, settings: &Settings) -> anyhow::Result<Recording> {
+    /// Opens traces, records and media. A dry run opens no folder.
+    fn door(&self, settings: &Settings) -> anyhow::Result<Door> {
+        let door = Door::open(&self.telemetry, Root::Agent)?;
         match self.dry_run {
-            true => Ok(Recording::default()),
-            false => self.records.open(&self.sources, settings.secrets()),
+            true => Ok(door),
+            false => door.with_folders(&self.records, self.media.as_deref(), &self.sources, settings.secrets()),
         }
     }
 

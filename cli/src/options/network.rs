@@ -1,6 +1,6 @@
 //! Options for network access of tools: destinations, name servers, certificates.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -10,12 +10,10 @@ use toolcrib::policy::Permission;
 use toolcrib::tool::Destination;
 
 use crate::config::Config;
+use crate::parse::name_server;
 use crate::{input, render};
 
 use super::{ALL, LIMITS, PERMISSIONS, size};
-
-/// Default port of a name server.
-const DNS_PORT: u16 = 53;
 
 /// Network access of tools.
 #[derive(Debug, Clone, clap::Args)]
@@ -67,13 +65,6 @@ impl Network {
     }
 }
 
-/// Parses the address of a name server, with or without a port.
-pub(crate) fn name_server(text: &str) -> Result<SocketAddr, String> {
-    let alone = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
-    let wrong = |_| format!("`{text}` is not the address of a name server such as `192.0.2.53` or `127.0.0.1:5353`");
-    text.parse().or_else(|_| alone()).map_err(wrong)
-}
-
 /// Destinations in one option value.
 #[derive(Debug, Clone)]
 struct Destinations(Vec<Destination>);
@@ -83,22 +74,5 @@ impl FromStr for Destinations {
 
     fn from_str(text: &str) -> Result<Self, String> {
         Destination::list(text).map(Self)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_server_is_an_address() {
-        for (text, address) in
-            [("192.0.2.53", "192.0.2.53:53"), ("127.0.0.1:5353", "127.0.0.1:5353"), ("::1", "[::1]:53")]
-        {
-            assert_eq!(name_server(text).map(|address| address.to_string()).as_deref(), Ok(address));
-        }
-        for text in ["", "dns.example", "127.0.0.1:", "127.0.0.1:99999"] {
-            assert!(name_server(text).is_err(), "{text}");
-        }
     }
 }

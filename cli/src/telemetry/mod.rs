@@ -21,10 +21,9 @@ use std::sync::Arc;
 
 use toolcrib::observe::Observer;
 
-use crate::agent::settings::usage_error;
 use crate::http;
 use crate::options::RECORDS;
-use crate::render;
+use crate::render::{self, usage_error};
 
 pub(crate) use agent::AgentSpan;
 

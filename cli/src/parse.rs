@@ -1,6 +1,10 @@
-//! Parses times and sizes: a number and its unit.
+//! Parses values of flags and settings: times, sizes and addresses of name servers.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+
+/// Default port of a name server.
+const DNS_PORT: u16 = 53;
 
 /// Parses a time such as `30s`, `500ms` or `2m`; a number alone means seconds. The time must be positive and at most a day.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -46,6 +50,13 @@ pub(crate) fn size_in_words(bytes: usize) -> String {
     }
 }
 
+/// Parses the address of a name server, with or without a port.
+pub(crate) fn name_server(text: &str) -> Result<SocketAddr, String> {
+    let alone = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
+    let wrong = |_| format!("`{text}` is not the address of a name server such as `192.0.2.53` or `127.0.0.1:5353`");
+    text.parse().or_else(|_| alone()).map_err(wrong)
+}
+
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -86,6 +97,18 @@ mod tests {
         }
         for text in ["", "0", "MiB", "-1", "1T", "9999999999GiB"] {
             assert!(size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_server_is_an_address() {
+        for (text, address) in
+            [("192.0.2.53", "192.0.2.53:53"), ("127.0.0.1:5353", "127.0.0.1:5353"), ("::1", "[::1]:53")]
+        {
+            assert_eq!(name_server(text).map(|address| address.to_string()).as_deref(), Ok(address));
+        }
+        for text in ["", "dns.example", "127.0.0.1:", "127.0.0.1:99999"] {
+            assert!(name_server(text).is_err(), "{text}");
         }
     }
 }
