@@ -211,7 +211,7 @@ fn inject_fault(whole: &Stores, point: &Point) -> (End, Vec<String>) {
     if end == End::NoFile {
         return (end, problems);
     }
-    if ["panicked at", "toolcrib itself has failed"].iter().any(|words| said.contains(words)) {
+    if ["panicked at", "internal error"].iter().any(|words| said.contains(words)) {
         problems.push(format!("it panicked: {}", said.trim()));
     }
     if status.code() == Some(124) || status.code() == Some(137) && end != End::Killed {

@@ -53,7 +53,7 @@ fn a_component_of_any_language_is_described_and_described_anew() {
     let before = fs::read(crib.path("get_time.wasm")).expect("a component");
     let ran = crib.run(&["describe", "get_time.wasm"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
-    assert!(ran.stderr.contains("`get_time.wasm` says nothing of its tools"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`get_time.wasm` has no tool metadata"), "{}", ran.stderr);
 
     write(&crib, "one.json", r#"{"name": "get_time", "description": "Tell the time"}"#);
     let ran = crib.run(&["describe", "get_time.wasm", "--write", "one.json"]);
@@ -90,7 +90,7 @@ fn what_is_no_descriptor_changes_nothing() {
     shipped(&crib, "get_time");
     let before = fs::read(crib.path("get_time.wasm")).expect("a component");
     for (text, told) in [
-        ("", "has no descriptor"),
+        ("", "contains no descriptor"),
         ("[1]", "found a number"),
         ("{\"name\":\"get_time\",\"name\":\"x\"}", "stands twice"),
         ("{\"name\":\"get_time\"} nonsense", "`d.json`: "),

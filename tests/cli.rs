@@ -95,7 +95,7 @@ fn help_teaches_with_examples_that_name_real_commands() {
     let crib = Crib::new();
     let help = crib.run(&["--help"]);
     assert_eq!(help.code, Some(0));
-    for words in ["Examples:", "Exit status:", "130 interrupted, 129 or 143 told to end", "fresh sandbox", "--color"]
+    for words in ["Examples:", "Exit status:", "130 interrupted, 129 or 143 terminated", "fresh sandbox", "--color"]
         .iter()
         .chain(&COMMANDS)
     {
@@ -112,7 +112,7 @@ fn help_teaches_with_examples_that_name_real_commands() {
         );
     }
     let call = crib.run(&["call", "--help"]).stdout;
-    for heading in ["Tools:", "What tools may use", "Limits:", "Records:", "General:"] {
+    for heading in ["Tools:", "Permissions (none, unless granted here", "Limits:", "Records:", "General:"] {
         assert!(call.contains(heading), "{heading} in {call}");
     }
 }
@@ -146,9 +146,9 @@ fn wrong_use_is_exit_2_and_says_what_was_wrong() {
 fn without_tools_the_hint_says_how_to_name_some() {
     let ran = Crib::new().run(&["list"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
-    let expected = "error: no tools: there is no `./tools.json` and no `./.harness` in this folder\n\
-                    hint: name a `tools.json`, a Markdown file, a component or a folder of them with `--tools PATH`, or \
-                    make a tool with `toolcrib new tool NAME --markdown`\n";
+    let expected = "error: no tools found: this folder has no `./tools.json` and no `./.harness`\n\
+                    hint: pass a `tools.json`, a Markdown file, a component or a folder of them with `--tools PATH`, or \
+                    create a tool with `toolcrib new tool NAME --markdown`\n";
     assert_eq!(ran.stderr, expected);
 }
 
@@ -188,7 +188,7 @@ fn list_shows_what_each_tool_may_use() {
     let table = crib.run(&["list"]);
     assert_eq!(table.code, Some(0), "{}", table.stderr);
     let lines: Vec<&str> = table.stdout.lines().collect();
-    assert!(lines[0].starts_with("NAME  MAY USE  SOURCE"), "{}", table.stdout);
+    assert!(lines[0].starts_with("NAME  GRANTED  SOURCE"), "{}", table.stdout);
     assert!(lines[1].starts_with("echo  nothing  tools.json  Say it again"), "{}", table.stdout);
     assert!(!table.stdout.contains("And nothing else"), "only the first sentence: {}", table.stdout);
 
@@ -288,7 +288,7 @@ fn doctor_finds_a_sound_place_sound_and_shows_no_secret() {
         "wasmtime 48.",
         "cache",
         "audit log",
-        "./tools.json is sound",
+        "./tools.json: no problems found",
         "TOOLCRIB_CACHE_DIR, OAI_API_KEY; not set: ",
     ] {
         assert!(ran.stdout.contains(words), "{words} in {}", ran.stdout);

@@ -140,7 +140,7 @@ fn a_tool_for_the_host_alone_is_refused_from_a_model_and_never_found() {
     let crib = crib("echo", json!({"interface": {"schema_visibility": "internal", "should_defer": true}}));
     let runtime = runtime(&crib, |builder| builder);
     let session = runtime.session();
-    assert_eq!(call(&session, json!({})).content(), r#"{"error":"the tool is for the host alone"}"#);
+    assert_eq!(call(&session, json!({})).content(), r#"{"error":"the tool can be called only by the host"}"#);
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let found = tokio.block_on(session.call(ToolCall::new("c", "tool_search", r#"{"query":"select:t"}"#)));
     assert!(found.content().contains(r#""tools":[]"#), "{}", found.content());

@@ -88,7 +88,7 @@ fn one_conversation_does_not_load_for_another() {
 fn a_tool_that_is_off_is_neither_shown_nor_called() {
     let crib = crib();
     let (outcome, told) = call(&runtime(&crib).open_session(), "off", json!({}));
-    assert_eq!((outcome, told), (Outcome::Denied, json!({"error": "the tool is switched off"})));
+    assert_eq!((outcome, told), (Outcome::Denied, json!({"error": "the tool is disabled"})));
     let decision = &crib.records()[0]["decision"];
     assert_eq!(decision, &json!({"behavior": "deny", "reason": "record", "restsOn": "is_enabled"}));
 }

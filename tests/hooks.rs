@@ -235,7 +235,7 @@ fn a_panic_in_the_host_ends_one_call_with_one_record() {
     let crib = crib();
     for _ in 0..2 {
         let result = call(&crib, Hooks(vec![Arc::new(Panics)], Arc::default()));
-        assert_eq!(result.content(), r#"{"error":"the call broke off inside the host"}"#);
+        assert_eq!(result.content(), r#"{"error":"the call failed inside the host"}"#);
     }
     assert_eq!(crib.records().len(), 2);
 }

@@ -62,7 +62,7 @@ fn a_wrong_pattern_is_wrong_use() {
 #[test]
 fn a_value_that_would_be_a_wider_pattern_is_offered_as_no_flag() {
     let ran = crib().run(&["call", "echo", "{\"path\":\"out/*\"}", "--ask-tool=echo"]);
-    assert_eq!(ran.stderr, "hint: `echo` needs a yes: run it on a terminal\n");
+    assert_eq!(ran.stderr, "hint: `echo` requires approval: run in a terminal\n");
 }
 
 #[test]
@@ -80,10 +80,10 @@ fn a_call_that_needs_a_yes_is_refused_with_the_flag_that_would_allow_it() {
         let ran = crib.run(&["call", "echo", &arguments.to_string(), "--ask-tool=echo"]);
         assert_eq!(ran.code, Some(1), "{arguments}: {ran:?}");
         assert!(
-            ran.stderr.starts_with("hint: `echo` needs a yes: run it on a terminal, or allow it with `"),
+            ran.stderr.starts_with("hint: `echo` requires approval: run in a terminal, or pre-approve with `"),
             "{ran:?}"
         );
-        let flag = ran.stderr.split("allow it with `").nth(1).unwrap().trim_end().trim_end_matches('`');
+        let flag = ran.stderr.split("pre-approve with `").nth(1).unwrap().trim_end().trim_end_matches('`');
         let typed = format!("\"$0\" call echo \"$1\" --ask-tool=echo {flag}");
         let mut shell = std::process::Command::new("sh");
         let (program, home) = (crate::crib::TOOLCRIB, crib.toolcrib(&[]));
@@ -105,22 +105,21 @@ fn a_flag_that_is_offered_is_about_this_call_alone() {
     let ran = crib.run(&[&["call", "fs_write_file", write][..], &flags].concat());
     assert!(ran.stderr.contains("`--allow-tool='fs_write_file(path=x)'`"), "what its record names: {ran:?}");
     let ran = crib.run(&["call", "echo", r#"{"path":"a/../x"}"#, "--ask-tool=echo"]);
-    assert_eq!(ran.stderr, "hint: `echo` needs a yes: run it on a terminal\n", "no narrow flag means this path");
+    assert_eq!(ran.stderr, "hint: `echo` requires approval: run in a terminal\n", "no narrow flag means this path");
 }
 
 #[test]
 fn a_denial_names_its_rule_and_no_flag() {
     let crib = crib();
-    let said =
-        "hint: `deny echo (--deny-tool)` refuses this call, and no flag overrides a denial: change the rule itself\n";
+    let said = "hint: `deny echo (--deny-tool)` denies this call, and no flag overrides a denial: change the rule\n";
     let ran = crib.run(&["call", "echo", "{}", "--deny-tool=echo", "--allow-tool=echo"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), said), "{ran:?}");
     let turns = json!([{"tool_calls": [{"name": "echo", "arguments": {"n": 1}}]}, {"content": "done"}]);
     fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
     let ran = crib.run(&["run", "--script", "script.json", "--deny-tool=echo(n=1)"]);
-    assert!(ran.stderr.contains("hint: `deny echo(n=1) (--deny-tool)` refuses this call"), "{ran:?}");
+    assert!(ran.stderr.contains("hint: `deny echo(n=1) (--deny-tool)` denies this call"), "{ran:?}");
     let ran = crib.run(&["run", "--script", "script.json", "--ask-tool=echo"]);
-    assert!(ran.stderr.contains("or allow it with `--allow-tool='echo(n=1)'`"), "{ran:?}");
+    assert!(ran.stderr.contains("or pre-approve with `--allow-tool='echo(n=1)'`"), "{ran:?}");
     let ran = crib.run(&["run", "--script", "script.json", "--ask-tool=echo", "--quiet"]);
     assert_eq!(ran.stderr, "", "who wants quiet gets it");
 }

@@ -135,7 +135,7 @@ fn a_socket_is_refused_and_the_record_says_so() {
             (call $exit (i32.const 1)))"#,
     );
     let ran = crib.run(&["call", "n", "{}", "--allow-net=127.0.0.1"]);
-    assert!(ran.stderr.contains("hint: `sockets:sock_shutdown` was denied"), "{ran:?}");
+    assert!(ran.stderr.contains("hint: `sockets:sock_shutdown` is not allowed"), "{ran:?}");
     let record = &crib.records()[0];
     assert_eq!((&record["outcome"], &record["exit"]), (&json!("denied"), &json!(1)), "{record}");
     assert_eq!(record["denied"][0]["capability"], "sockets:sock_shutdown", "{record}");
@@ -150,7 +150,7 @@ fn looks_and_ends(code: u8) -> Crib {
 
 #[test]
 fn who_fails_without_a_folder_is_told_which_flag_gives_one() {
-    let hint = "hint: `read` was denied: --allow-read=DIR would allow it";
+    let hint = "hint: `read` is not allowed; use --allow-read=DIR";
     let told = |crib: &Crib, flags: &[&str]| crib.run(&[&["call", "n", "{}"], flags].concat()).stderr;
     let failing = looks_and_ends(1);
     assert!(told(&failing, &[]).contains(hint));

@@ -1,45 +1,46 @@
-//! The calls of one step under a person's eyes: an interruption stops what may be stopped, a second one everything.
+//! Runs the calls of one step. The first interruption stops the calls that may be stopped, a second one stops all.
 
 use toolcrib::{Session, Step, ToolCall, ToolResult};
 
 use crate::{interrupt, render};
 
-/// Calls that run.
+/// Running calls of a step.
 pub(crate) struct Calls {
     step: Step,
     stage: Stage,
 }
 
+/// Interruptions so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    Undisturbed,
-    Asked,
-    Insisted,
+    Running,
+    Interrupted,
+    Cancelled,
 }
 
 impl Calls {
-    /// Starts them.
+    /// Starts the calls.
     pub(crate) fn start(session: &Session, calls: Vec<ToolCall>) -> Self {
-        Self { step: session.step(calls), stage: Stage::Undisturbed }
+        Self { step: session.step(calls), stage: Stage::Running }
     }
 
-    /// The next result in order, as soon as the call has ended or was stopped.
+    /// Awaits the next result in order, of a call that ended or was stopped.
     pub(crate) async fn next(&mut self) -> Option<ToolResult> {
         loop {
             let stage = self.stage;
             tokio::select! {
                 biased;
-                () = interrupt::insisted(), if stage != Stage::Insisted => {
+                () = interrupt::hard_stop(), if stage != Stage::Cancelled => {
                     self.step.cancel();
-                    self.stage = Stage::Insisted;
+                    self.stage = Stage::Cancelled;
                 }
-                () = interrupt::asked(), if stage == Stage::Undisturbed => {
+                () = interrupt::soft_stop(), if stage == Stage::Running => {
                     self.step.interrupt();
-                    self.stage = Stage::Asked;
+                    self.stage = Stage::Interrupted;
                     let held = self.step.held();
                     if !held.is_empty() {
                         let held = render::one_line(&held.join(", "));
-                        render::aside(&format!("info: waiting for {held} to end; interrupt again to stop it"));
+                        render::aside(&format!("info: waiting for {held} to finish; interrupt again to stop it"));
                     }
                 }
                 result = self.step.next() => return result,

@@ -1,5 +1,5 @@
-//! Programs are compiled in processes of this very program, each for one program and with limits of its own: killed at its
-//! bound, and gone when nobody waits any more. What is compiled and how, the library knows.
+//! Compiles programs in child processes of this program, one per program and each with its own limits. A process is killed
+//! at its limit or when its job is dropped.
 
 use std::io::{self, Read};
 use std::process::{Child, ExitStatus, Stdio};
@@ -12,11 +12,11 @@ use toolcrib::compiler::{CompileError, Compiler, Job};
 
 use crate::options::size_in_words;
 
-/// The most threads of one process: more would need more memory, and wait for one another.
+/// Maximum threads per process: more would need more memory and contend.
 const MAX_THREADS: usize = 4;
 
-/// Starts the processes, as many at once as the machine has cores.
-pub(crate) struct Processes {
+/// Starts compiler processes, at most one per core at a time.
+pub(crate) struct CompilerProcesses {
     time: Duration,
     memory: usize,
     cores: usize,
@@ -24,8 +24,8 @@ pub(crate) struct Processes {
     freed: Condvar,
 }
 
-impl Processes {
-    /// Each takes at most this time on the clock, and this many bytes of memory.
+impl CompilerProcesses {
+    /// Limits each process to this wall-clock time and this many bytes of memory.
     pub(crate) fn new(time: Duration, memory: usize) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Self { time, memory, cores, free: Mutex::new(cores), freed: Condvar::new() }
@@ -35,19 +35,19 @@ impl Processes {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until one more process may be started.
-    fn turn(&self) -> Turn<'_> {
+    /// Waits for permission to start a process.
+    fn acquire(&self) -> Permit<'_> {
         let mut free = self.free();
         while *free == 0 {
             free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
         }
         *free -= 1;
-        Turn(self)
+        Permit(self)
     }
 
     fn start(&self) -> io::Result<Running> {
         let threads = self.cores.min(MAX_THREADS);
-        // All threads together; the clock is looked at here.
+        // Processor time of all threads; wall-clock time is watched here.
         let seconds = (self.time.as_secs() + 1).saturating_mul(threads as u64);
         let mut command = system::this_program()?;
         command
@@ -61,11 +61,11 @@ impl Processes {
         command.spawn().map(Running)
     }
 
-    /// What a process wrote, how it ended, and whether it had to be stopped.
+    /// Returns the output and exit status of a process, and `true` if it timed out.
     fn run(&self, job: &Job<'_>) -> io::Result<(Vec<u8>, ExitStatus, bool)> {
         let mut running = self.start()?;
         let (Some(mut input), Some(output)) = (running.0.stdin.take(), running.0.stdout.take()) else {
-            return Err(io::Error::other("it has no pipes"));
+            return Err(io::Error::other("the process has no pipes"));
         };
         let running = Mutex::new(running);
         let end = || running.lock().unwrap_or_else(PoisonError::into_inner).end();
@@ -75,63 +75,62 @@ impl Processes {
                 let late = is_read.recv_timeout(self.time) == Err(RecvTimeoutError::Timeout);
                 (late, end())
             });
-            // One that has ended reads nothing: how it ended tells more than that. The pipe stays open until it has, for
-            // its end means that nobody waits.
+            // A write error means that the process has ended; its status tells more. The pipe stays open until then,
+            // since closing it makes the process exit.
             let _ = job.send(&mut input);
             let mut answer = Vec::new();
             let taken = output.take(job.max_answer_bytes() as u64 + 1).read_to_end(&mut answer);
             drop(read);
-            let (late, status) = watch.join().map_err(|_| io::Error::other("nobody watched it"))?;
+            let (late, status) = watch.join().map_err(|_| io::Error::other("the watcher thread panicked"))?;
             taken?;
             Ok((answer, status?, late))
         })
     }
 }
 
-impl Compiler for Processes {
+impl Compiler for CompilerProcesses {
     fn compile(&self, job: &Job<'_>) -> Result<Vec<u8>, CompileError> {
-        let _turn = self.turn();
-        let (answer, status, late) = self
-            .run(job)
-            .map_err(|error| CompileError::system("the process that compiles it cannot be run").caused_by(error))?;
+        let _permit = self.acquire();
+        let (answer, status, late) =
+            self.run(job).map_err(|error| CompileError::system("cannot run the compiler process").caused_by(error))?;
         let (time, memory) = (self.time, size_in_words(self.memory));
         if late || system::was_out_of_time(status) {
             return Err(CompileError::Program(format!(
-                "compiling it takes more than {time:?}; where you trust it to end, `--compile-timeout` gives it more"
+                "compilation timed out after {time:?}; raise the limit with `--compile-timeout`"
             )));
         }
         if system::broke_off(status) {
             return Err(CompileError::Program(format!(
-                "compiling it takes more than {memory} of memory, or breaks the compiler; where you trust it to end, \
-                 `--compile-memory` gives it more"
+                "compilation exceeded {memory} of memory or crashed the compiler; if you trust the program, \
+                 raise the limit with `--compile-memory`"
             )));
         }
-        // It refuses such code itself; one that sends it all the same was led to it by the program.
+        // The compiler refuses such code itself; a larger answer means that the program took it over.
         if answer.len() > job.max_answer_bytes() {
-            return Err(CompileError::Program("its code is too large when it is compiled".to_owned()));
+            return Err(CompileError::Program("its compiled code is too large".to_owned()));
         }
         if !status.success() {
-            return Err(CompileError::system(format!("the process that compiles it ended early: {status}")));
+            return Err(CompileError::system(format!("the compiler process ended early: {status}")));
         }
         Ok(answer)
     }
 }
 
-/// The right to run one process.
-struct Turn<'a>(&'a Processes);
+/// Permission to run one process.
+struct Permit<'a>(&'a CompilerProcesses);
 
-impl Drop for Turn<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         *self.0.free() += 1;
         self.0.freed.notify_one();
     }
 }
 
-/// A process, which ends at the latest with this.
+/// A child process that is killed on drop.
 struct Running(Child);
 
 impl Running {
-    /// Ends it, whatever it does, and tells how it ended; one that has ended keeps its own end.
+    /// Kills the process and returns its status; a process that has ended keeps its own status.
     fn end(&mut self) -> io::Result<ExitStatus> {
         let _ = self.0.kill();
         self.0.wait()
@@ -153,7 +152,7 @@ mod system {
 
     use rustix::process::Signal;
 
-    /// The file that runs, where the system has a name for it: what lies at its path may be another version by now.
+    /// The running executable on Linux: the file at its path may have been replaced.
     const ITSELF: &str = "/proc/self/exe";
 
     pub(super) fn this_program() -> io::Result<Command> {
@@ -165,12 +164,12 @@ mod system {
         Ok(command)
     }
 
-    /// Whether the system stopped it for its processor time.
+    /// `true` if the process exceeded its processor time.
     pub(super) fn was_out_of_time(status: ExitStatus) -> bool {
         status.signal() == Some(Signal::XCPU.as_raw())
     }
 
-    /// Whether it ended as a process does that gets no more memory.
+    /// `true` if the process ended like one that ran out of memory.
     pub(super) fn broke_off(status: ExitStatus) -> bool {
         [Signal::ABORT, Signal::SEGV, Signal::BUS, Signal::ILL]
             .iter()
@@ -183,14 +182,14 @@ mod system {
     use std::io;
     use std::process::{Command, ExitStatus};
 
-    /// How Windows ends a process that aborts.
+    /// Exit code of an aborted process on Windows.
     const FAST_FAIL: i32 = 0xC000_0409_u32.cast_signed();
 
     pub(super) fn this_program() -> io::Result<Command> {
         Ok(Command::new(std::env::current_exe()?))
     }
 
-    /// No such limit is known here.
+    /// Not supported here.
     pub(super) fn was_out_of_time(_: ExitStatus) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! What an operator settles in a `toolcrib.toml`: which calls may run, masks, the scheduler, results. The file is trusted
-//! like a manifest of one's own. Every slip in it is an error, for a file about permissions must not be half followed.
+//! The operator's settings in a `toolcrib.toml`: rules, masks, scheduler, results and more. The file is trusted like the
+//! user's own manifest. Every mistake is an error, since a file about permissions must not be applied partially.
 //!
 //! ```toml
 //! [permissions]                # rules over calls; `--allow-tool`, `--ask-tool` and `--deny-tool` say the same
@@ -47,18 +47,18 @@ use toolcrib::policy::{Pattern, Rule};
 use toolcrib::tool::SiblingFailure;
 
 use crate::input;
-use crate::options::{duration, name_server, size};
+use crate::parse::{duration, name_server, size};
 use crate::render;
 
 use table::{Field, Table};
 
-/// The file that is read where none is named.
+/// Default settings file.
 pub(crate) const DEFAULT_FILE: &str = "./toolcrib.toml";
 
-/// What a `toolcrib.toml` says.
+/// Settings of a `toolcrib.toml`.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
-    /// The file, where there was one.
+    /// The file, if one was loaded.
     pub(crate) path: Option<PathBuf>,
     /// Rules over calls, in the order of the file.
     pub(crate) rules: Vec<Rule>,
@@ -79,7 +79,7 @@ pub(crate) struct Config {
     pub(crate) tools: Vec<(String, Value)>,
 }
 
-/// Text that a tool's answer must not show, by the name under which its record refers to it.
+/// A named mask for tool answers, referenced by tool definitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mask {
     pub(crate) name: String,
@@ -88,12 +88,12 @@ pub(crate) struct Mask {
 }
 
 impl Config {
-    /// What the named file says, or else [`DEFAULT_FILE`], or nothing where that is not there.
+    /// Loads the named file, or [`DEFAULT_FILE`] if it exists.
     pub(crate) fn load(named: Option<&Path>) -> anyhow::Result<Self> {
         let default = Path::new(DEFAULT_FILE);
         match named {
             Some(path) => Self::read(path),
-            // A file that is there and cannot be looked at is read, and so told.
+            // An inaccessible file is read, which reports the error.
             None if default.try_exists().unwrap_or(true) => Self::read(default),
             None => Ok(Self::default()),
         }
@@ -109,7 +109,7 @@ impl Config {
         Ok(Self { path: Some(path.to_path_buf()), ..config })
     }
 
-    /// What `text` says; `file` is its name in messages.
+    /// Parses `text`; `file` is its name in messages.
     fn parse(file: &str, text: &str) -> anyhow::Result<Self> {
         let mut top = Table::parse(file, text)?;
         let mut config = Self {
@@ -185,7 +185,7 @@ fn masks(table: Table<'_>) -> anyhow::Result<Vec<Mask>> {
     let mask = |(name, field): (String, Field<'_>)| {
         let compiled = |text: &str| match Regex::new(text) {
             Ok(_) => Ok(text.to_owned()),
-            // The last line says what is wrong, those above it show where.
+            // The last line is the message; those above show the position.
             Err(error) => Err(error.to_string().lines().last().unwrap_or_default().replace("error: ", "")),
         };
         Ok(Mask { pattern: field.read("a regular expression as text", compiled)?, name })

@@ -1,14 +1,13 @@
-//! How the program speaks HTTP: one kind of client, addresses below a base, and addresses as they may be shown. It knows
-//! nobody whom it speaks to.
+//! HTTP basics: the client, addresses below a base, and addresses masked for display.
 
 use anyhow::{Context, anyhow};
 use reqwest::{Client, Url, redirect};
 
 use crate::render;
 
-/// A client that follows no redirect and says who it is.
+/// Creates a client with a user agent that does not follow redirects.
 pub(crate) fn client() -> anyhow::Result<Client> {
-    // A second call finds the provider installed, which is as well.
+    // Fails only if a provider is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .redirect(redirect::Policy::none())
@@ -17,17 +16,17 @@ pub(crate) fn client() -> anyhow::Result<Client> {
         .context("cannot set up the HTTP client")
 }
 
-/// The address that `text` is, from the flag or variable `name`; written wrong, the message shows one `like` it should be.
+/// Parses an address from the flag or variable `name`. The error message contains the example `like`.
 pub(crate) fn address(name: &str, text: &str, like: &str) -> Result<Url, String> {
-    // What cannot be read cannot be masked, so it is not repeated.
-    let url = Url::parse(text).map_err(|error| format!("{name}: {error}; write it like `{like}`"))?;
+    // An unparsable address cannot be masked, so it is not repeated.
+    let url = Url::parse(text).map_err(|error| format!("{name}: {error}; example: `{like}`"))?;
     match url.scheme() {
         "http" | "https" => Ok(url),
-        _ => Err(format!("{name} `{}`: neither http nor https; write it like `{like}`", shown(&url))),
+        _ => Err(format!("{name} `{}` is neither http nor https; example: `{like}`", shown(&url))),
     }
 }
 
-/// The address at these segments below `base`.
+/// Returns the address at these segments below `base`.
 pub(crate) fn below(base: &Url, segments: &[&str]) -> anyhow::Result<Url> {
     let mut url = base.clone();
     url.path_segments_mut()
@@ -37,7 +36,7 @@ pub(crate) fn below(base: &Url, segments: &[&str]) -> anyhow::Result<Url> {
     Ok(url)
 }
 
-/// An address without its password, and without the values of its query, of which one may be a key.
+/// Formats an address with its password and its query values masked, since a value may be a key.
 pub(crate) fn shown(url: &Url) -> String {
     let mut shown = url.clone();
     if url.password().is_some() {
@@ -52,7 +51,7 @@ pub(crate) fn shown(url: &Url) -> String {
     render::one_line(shown.as_str())
 }
 
-/// What in an address must never be shown, as it is written and as it is meant.
+/// Returns the secrets in an address, encoded and decoded.
 pub(crate) fn secrets_in(url: &Url) -> impl Iterator<Item = String> {
     let written = url.query().unwrap_or_default().split('&').map(|part| part.split_once('=').unwrap_or(("", part)).1);
     let meant = url.query_pairs().map(|(_, value)| value.into_owned());

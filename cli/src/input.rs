@@ -1,4 +1,4 @@
-//! Text that the program is pointed at, in a file or on standard input: read up to a cap, since either may be endless.
+//! Reads text from a file or standard input up to a maximum size, since either may be endless.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,17 +6,17 @@ use std::path::Path;
 
 use tokio::io::AsyncReadExt;
 
-/// The most bytes that are read.
+/// Maximum bytes read.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// The text of a file.
+/// Reads the text of a file.
 pub(crate) fn file(path: impl AsRef<Path>) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     text(bytes)
 }
 
-/// The text of standard input.
+/// Reads the text of standard input.
 pub(crate) async fn stdin() -> io::Result<String> {
     let mut bytes = Vec::new();
     tokio::io::stdin().take(MAX_BYTES + 1).read_to_end(&mut bytes).await?;
@@ -25,7 +25,7 @@ pub(crate) async fn stdin() -> io::Result<String> {
 
 fn text(bytes: Vec<u8>) -> io::Result<String> {
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other(format!("more than the {MAX_BYTES} bytes that are read")));
+        return Err(io::Error::other(format!("larger than the {MAX_BYTES} bytes allowed")));
     }
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the text is not UTF-8"))
 }

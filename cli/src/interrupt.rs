@@ -1,5 +1,5 @@
-//! Waits for someone to end the program from outside, names the exit code for it, and sees to it that the program ends:
-//! at once, or, where a person presses Ctrl-C for the first time, when what must not be cut off has ended.
+//! Handles signals: maps them to exit codes and ends the program, at once or, on the first Ctrl-C, after calls that must
+//! not be interrupted have finished.
 
 use std::process;
 use std::sync::LazyLock;
@@ -10,64 +10,65 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// The exit code of a program that was interrupted.
+/// Exit code after Ctrl-C.
 pub(crate) const INTERRUPTED: u8 = 130;
-/// How long an interrupted command may take to stop its guests, sign for their calls and save what was said.
-const PARTING: Duration = Duration::from_millis(1500);
-/// When the program ends whatever it is stuck in.
-const END: Duration = Duration::from_secs(2);
+/// Maximum time for an interrupted command to stop its guests, log their calls and save the conversation.
+const CLEANUP: Duration = Duration::from_millis(1500);
+/// Time after which the process exits even if it is blocked.
+const FORCED_EXIT: Duration = Duration::from_secs(2);
 
-/// How much the program is wanted to end.
+/// State of a requested shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Wish {
+enum Shutdown {
     None,
-    /// When what must not be cut off has ended.
-    Soon,
-    Now,
+    /// Calls that must not be interrupted may finish first.
+    Soft,
+    /// Nothing is awaited.
+    Hard,
 }
 
-static WISH: LazyLock<watch::Sender<Wish>> = LazyLock::new(|| watch::Sender::new(Wish::None));
-/// Commands that end by themselves when they are asked to.
-static HOLDS: AtomicUsize = AtomicUsize::new(0);
+static SHUTDOWN: LazyLock<watch::Sender<Shutdown>> = LazyLock::new(|| watch::Sender::new(Shutdown::None));
+/// Number of [`Guard`]s.
+static GUARDS: AtomicUsize = AtomicUsize::new(0);
 
-/// As long as it lives, the command is asked to end and not dropped.
-pub(crate) struct Hold(());
+/// While it lives, the command handles shutdown requests itself instead of being dropped.
+pub(crate) struct Guard(());
 
-/// Says that the command listens to [`asked`] and [`insisted`].
-pub(crate) fn hold() -> Hold {
-    HOLDS.fetch_add(1, SeqCst);
-    Hold(())
+/// Declares that the command handles [`soft_stop`] and [`hard_stop`].
+pub(crate) fn guard() -> Guard {
+    GUARDS.fetch_add(1, SeqCst);
+    Guard(())
 }
 
-impl Drop for Hold {
+impl Drop for Guard {
     fn drop(&mut self) {
-        HOLDS.fetch_sub(1, SeqCst);
+        GUARDS.fetch_sub(1, SeqCst);
     }
 }
 
-/// Returns once somebody wants the program to end.
-pub(crate) async fn asked() {
-    wished(Wish::Soon).await;
+/// Waits for a shutdown request.
+pub(crate) async fn soft_stop() {
+    at_least(Shutdown::Soft).await;
 }
 
-/// Returns once somebody wants the program to end without waiting for anything.
-pub(crate) async fn insisted() {
-    wished(Wish::Now).await;
+/// Waits for a request to shut down without waiting for anything.
+pub(crate) async fn hard_stop() {
+    at_least(Shutdown::Hard).await;
 }
 
-/// Whether somebody wants the program to end.
-pub(crate) fn is_asked() -> bool {
-    *WISH.borrow() >= Wish::Soon
+/// `true` after a shutdown request.
+pub(crate) fn is_requested() -> bool {
+    *SHUTDOWN.borrow() >= Shutdown::Soft
 }
 
-async fn wished(least: Wish) {
+async fn at_least(least: Shutdown) {
     // The sender lives as long as the program.
-    let _ = WISH.subscribe().wait_for(|wish| *wish >= least).await;
+    let _ = SHUTDOWN.subscribe().wait_for(|state| *state >= least).await;
 }
 
-/// Returns once the person presses Ctrl-C (130), closes the terminal (129), or the system asks the program to end (143).
-/// Where a signal cannot be listened for, it keeps its usual effect.
-pub(crate) async fn requested() -> u8 {
+/// Waits for Ctrl-C (130), SIGHUP (129) or SIGTERM (143) and returns the exit code. A signal that cannot be handled keeps
+/// its default effect.
+pub(crate) async fn signal() -> u8 {
     let interrupted = async {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
@@ -79,37 +80,37 @@ pub(crate) async fn requested() -> u8 {
     }
 }
 
-/// Ends the command: asks it to, and where it does not listen or somebody insists, drops it. Should the program not have
-/// ended by itself soon after, it ends with `code` here.
-pub(crate) async fn leave<T>(code: u8, mut command: JoinHandle<T>) {
-    // Looked at once, before anything is asked: who listens may be done with listening, and not with ending, right after.
-    let listens = HOLDS.load(SeqCst) > 0;
-    if code == INTERRUPTED && listens {
-        WISH.send_replace(Wish::Soon);
+/// Ends the command: requests a shutdown and, if the command has no [`Guard`] or on a second signal, drops it. If the
+/// program has not ended soon after, the process exits with `code`.
+pub(crate) async fn shut_down<T>(code: u8, mut command: JoinHandle<T>) {
+    // Read once, before the request: the guard may be dropped before the command has ended.
+    let guarded = GUARDS.load(SeqCst) > 0;
+    if code == INTERRUPTED && guarded {
+        SHUTDOWN.send_replace(Shutdown::Soft);
         tokio::select! {
             _ = &mut command => return,
-            _ = requested() => {}
+            _ = self::signal() => {}
         }
     }
     // Without this thread the wait below is still bounded.
     let _ = thread::Builder::new().spawn(move || {
-        thread::sleep(END);
+        thread::sleep(FORCED_EXIT);
         process::exit(code.into());
     });
-    WISH.send_replace(Wish::Now);
-    if !listens {
+    SHUTDOWN.send_replace(Shutdown::Hard);
+    if !guarded {
         command.abort();
     }
-    // However it ends, it has ended.
-    if tokio::time::timeout(PARTING, &mut command).await.is_err() {
+    // The result is irrelevant; the command has ended.
+    if tokio::time::timeout(CLEANUP, &mut command).await.is_err() {
         command.abort();
     }
 }
 
-/// Lets a write that is over the system's limit for files fail like any other: by default it ends the program, and a guest
-/// could bring that about. This needs a tokio runtime.
-pub(crate) fn outlive_large_files() {
-    system::outlive_large_files();
+/// Makes writes beyond the file size limit fail with an error. By default the system ends the process, which a guest could
+/// provoke. Requires a tokio runtime.
+pub(crate) fn ignore_file_size_signal() {
+    system::ignore_file_size_signal();
 }
 
 #[cfg(unix)]
@@ -117,8 +118,8 @@ mod system {
     use rustix::process::Signal;
     use tokio::signal::unix::{SignalKind, signal};
 
-    pub(super) fn outlive_large_files() {
-        // The handler stays when nobody listens; where it cannot be set, things are as they were.
+    pub(super) fn ignore_file_size_signal() {
+        // The handler stays installed after the stream is dropped; on failure the default effect remains.
         let _ = signal(SignalKind::from_raw(Signal::XFSZ.as_raw()));
     }
 
@@ -139,7 +140,7 @@ mod system {
 
 #[cfg(not(unix))]
 mod system {
-    pub(super) fn outlive_large_files() {}
+    pub(super) fn ignore_file_size_signal() {}
 
     pub(super) async fn ended() -> u8 {
         std::future::pending().await

@@ -1,5 +1,4 @@
-//! The folder in which media are saved that tools show: opened once, held by its handle, and kept apart from what tools may
-//! write.
+//! Folder for media shown by tools: opened once, held by its handle, and reserved so that no tool can write it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,7 +11,7 @@ use toolcrib::tool::Access;
 
 use crate::render::Advice;
 
-/// The most files of one name.
+/// Maximum number of files with the same name.
 const MAX_NUMBER: usize = 1000;
 
 /// A folder for media.
@@ -23,42 +22,44 @@ pub(crate) struct MediaFolder {
 }
 
 impl MediaFolder {
-    /// Opens the folder, and makes it where it is missing. A link in its place is refused: a tool could have made it.
+    /// Opens the folder, creating it if needed. A symbolic link is rejected: a tool could have created it.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
-        // With a slash or a dot behind its name, a link is what it leads to.
+        // Removes a trailing slash or dot, which would make the path refer to the link's target.
         let path: PathBuf = path.components().collect();
-        let told = || format!("cannot save media in `{}`", path.display());
+        let context = || format!("cannot save media in `{}`", path.display());
         if path.is_symlink() {
-            let hint = "name the folder that it leads to with `--media DIR`";
-            return Err(Advice::new(format!("{}: it is a link, which a tool could have made", told()), hint).into());
+            let hint = "pass its target folder with `--media DIR`";
+            return Err(
+                Advice::new(format!("{}: it is a link, which a tool could have created", context()), hint).into()
+            );
         }
-        std::fs::create_dir_all(&path).with_context(told)?;
-        let handle = system::open(&path).with_context(told)?;
+        std::fs::create_dir_all(&path).with_context(context)?;
+        let handle = system::open(&path).with_context(context)?;
         Ok(Self { path, handle })
     }
 
-    /// Keeps the folder apart from what tools may write.
+    /// Reserves the folder so that no grant covers it.
     pub(crate) fn keep_apart(&self, builder: Builder) -> Builder {
         builder.reserve("saved media", &self.path, Access::Write)
     }
 
-    /// Saves media under their own name, or a number where that is taken. Nothing is written over.
+    /// Saves media under their name, with a number if it is taken. Never overwrites a file.
     pub(crate) fn save(&self, media: &Media) -> anyhow::Result<PathBuf> {
-        let told = || format!("cannot save media in `{}`", self.path.display());
+        let context = || format!("cannot save media in `{}`", self.path.display());
         let ending = media.mime_type.split('/').nth(1).unwrap_or("bin").split('+').next().unwrap_or("bin").to_owned();
         let own = media.name.clone().unwrap_or_else(|| format!("media.{ending}"));
         let names = std::iter::once(own.clone()).chain((2..MAX_NUMBER).map(|number| format!("{number}-{own}")));
         for name in names {
             match system::create(&self.handle, &self.path, &name) {
                 Ok(mut file) => {
-                    file.write_all(&media.data).with_context(told)?;
+                    file.write_all(&media.data).with_context(context)?;
                     return Ok(self.path.join(name));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error).with_context(told),
+                Err(error) => return Err(error).with_context(context),
             }
         }
-        anyhow::bail!("{}: a thousand files have that name already", told())
+        anyhow::bail!("{}: a thousand files with that name already exist", context())
     }
 }
 
@@ -70,13 +71,13 @@ mod system {
 
     use rustix::fs::{Mode, OFlags, openat};
 
-    /// Opens a folder, and no link in its place.
+    /// Opens a folder; fails on a symbolic link.
     pub(super) fn open(path: &Path) -> io::Result<File> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(rustix::fs::open(path, flags, Mode::empty()).map(File::from)?)
     }
 
-    /// Makes a file in the folder, whatever has its path by now.
+    /// Creates a file in the opened folder, even if its path was replaced.
     pub(super) fn create(folder: &File, _: &Path, name: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(folder, name, flags, Mode::from_raw_mode(0o666)).map(File::from)?)
@@ -89,12 +90,12 @@ mod system {
     use std::io;
     use std::path::Path;
 
-    /// Opens some file, for a folder cannot be held here.
+    /// Opens a temporary file, since folders cannot be held open here.
     pub(super) fn open(path: &Path) -> io::Result<File> {
         tempfile::tempfile_in(path)
     }
 
-    /// Makes a file in the folder.
+    /// Creates a file in the folder.
     pub(super) fn create(_: &File, path: &Path, name: &str) -> io::Result<File> {
         OpenOptions::new().write(true).create_new(true).open(path.join(name))
     }

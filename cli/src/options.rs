@@ -1,10 +1,9 @@
-//! The options that every command with tools shares: which tools, what they may use, how much, and where calls are
-//! signed for. They are turned into a runtime here and nowhere else.
+//! Options shared by all commands that load tools: sources, permissions, limits, records. They are turned into a runtime
+//! here and nowhere else.
 
 mod compiling;
 mod network;
 mod patterns;
-mod quantity;
 mod records;
 mod results;
 mod rules;
@@ -23,67 +22,67 @@ use toolcrib::tool::{Access, LimitRequest, Limits};
 use toolcrib::{Audit, Availability, Builder, KeyValue, Runtime};
 
 use crate::config::{Config, Mask};
-use crate::permission::Person;
+use crate::permission::TerminalApprover;
 use crate::progress;
 use crate::render::{self, Advice};
 use crate::secrets::{PASSPHRASE, Vault};
 
+pub(crate) use crate::parse::{duration, size, size_in_words};
 pub(crate) use compiling::Compiling;
-pub(crate) use network::name_server;
-pub(crate) use quantity::{duration, size, size_in_words};
 pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use results::ResultsFolder;
 pub(crate) use rules::{Kept, Rules};
 pub(crate) use secrets::{KeptSecrets, SecretOptions};
 
-/// The source that is used where none is named, and what makes a folder the one that is used where it is not there.
+/// Source used if none is named.
 const DEFAULT_SOURCE: &str = "./tools.json";
+/// Paths that make the current folder the source if [`DEFAULT_SOURCE`] does not exist.
 const HARNESS: [&str; 2] = ["./.harness", "./harness.md"];
-/// Variables whose values never reach the audit log.
+/// Environment variables with values that are masked in the audit log.
 pub(crate) const SECRETS: [&str; 3] = ["OAI_API_KEY", "OPENAI_API_KEY", PASSPHRASE];
-/// The shortest secret that is masked, in characters: masking a shorter one would garble every text.
+/// Minimum length of a masked secret, in characters: masking shorter ones would garble every text.
 const MIN_SECRET_LEN: usize = 4;
-/// How many calls run at once where nobody says.
+/// Default number of concurrent calls.
 const DEFAULT_CONCURRENCY: u16 = 32;
-/// The most warnings of the sources that are printed.
+/// Maximum number of source warnings printed.
 const MAX_WARNINGS: usize = 50;
-/// Stands for a denial of everything.
+/// Value of a `--deny-*` flag that denies everything.
 const ALL: &str = "*";
 
 const TOOLS: &str = "Tools";
-const PERMISSIONS: &str = "What tools may use (nothing, unless allowed here or by a manifest of your own)";
+const PERMISSIONS: &str = "Permissions (none, unless granted here or by your own manifest)";
 const LIMITS: &str = "Limits";
 pub(crate) const RECORDS: &str = "Records";
 
-/// Which tools, with which permissions, limits and records.
+/// Tool sources with their permissions, limits and records.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Sources {
-    /// A `tools.json`, a Markdown file, a component, or a folder with any of them; may be repeated [default:
+    /// A `tools.json`, a Markdown file, a component, or a folder of them; repeatable [default:
     /// ./tools.json, else ./.harness]
     #[arg(long, value_name = "PATH", help_heading = TOOLS)]
     pub(crate) tools: Vec<PathBuf>,
-    /// Fail where any tool cannot be used, instead of going on without it
+    /// Fail if any tool cannot be used, instead of continuing without it
     #[arg(long, help_heading = TOOLS)]
     strict: bool,
 
-    /// Let tools read these folders and all below them
+    /// Allow tools to read these folders and everything below them
     #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
     allow_read: Vec<PathBuf>,
-    /// Let tools write, and so read, these folders and all below them
+    /// Allow tools to read and write these folders and everything below them
     #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
     allow_write: Vec<PathBuf>,
-    /// Let tools see these environment variables
+    /// Allow tools to read these environment variables
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
     allow_env: Vec<String>,
-    /// Refuse reading in these folders, or everywhere; wins over any allowance
+    /// Deny reading in these folders, or everywhere; overrides any --allow-* flag
     #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
     deny_read: Vec<PathBuf>,
-    /// Refuse writing in these folders, or everywhere; wins over any allowance
+    /// Deny writing in these folders, or everywhere; overrides any --allow-* flag
     #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
     deny_write: Vec<PathBuf>,
-    /// Hide these environment variables, or all; wins over any allowance
+    /// Deny these environment variables, or all; overrides any --allow-* flag
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
     deny_env: Vec<String>,
@@ -96,77 +95,77 @@ pub(crate) struct Sources {
 
     #[command(flatten)]
     pub(crate) rules: Rules,
-    /// Give the run this tag: tools can need one, or refuse one
+    /// Tag this run; tools can require or exclude tags
     #[arg(long = "tag", value_name = "TAG", value_delimiter = ',', help_heading = TOOLS)]
     tags: Vec<String>,
 
-    /// The longest that any call may take, such as `10s`, whatever its source says
+    /// Maximum time per call, such as `10s`; overrides longer times in tool sources
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
     max_timeout: Option<Duration>,
-    /// The most memory of one call, such as `64MiB`
+    /// Maximum memory per call, such as `64MiB`
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]
     max_memory: Option<usize>,
-    /// The most output of one call, such as `256KiB`
+    /// Maximum output per call, such as `256KiB`
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]
     max_output: Option<usize>,
-    /// The most that one call may write to its folders, such as `16MiB`; what it removes again is not given back
+    /// Maximum bytes written to disk per call, such as `16MiB`; removing files does not free quota
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]
     max_disk: Option<usize>,
-    /// The most files, folders and links that one call may make
+    /// Maximum files, folders and links created per call
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = LIMITS)]
     max_disk_entries: Option<u64>,
-    /// The most fuel of one call, about one unit an instruction; counting it makes calls slower
+    /// Maximum fuel per call, about one unit per instruction; metering slows calls down
     #[arg(long, value_name = "UNITS", help_heading = LIMITS)]
     fuel: Option<u64>,
-    /// How many calls run at once [default: 32]
+    /// Maximum concurrent calls [default: 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = LIMITS)]
     concurrency: Option<u16>,
 
     #[command(flatten)]
     pub(crate) log: AuditLog,
-    /// Mask this in records: regular expressions or plain texts, separated by `;` or `,`; no separator is a `,` in
-    /// `{2,3}` or `[a,b]`, nor what follows a `\`
+    /// Mask these in records: regular expressions or plain texts, separated by `;` or `,` (but not by a `,` inside
+    /// `{2,3}` or `[a,b]`, or after a `\`)
     #[arg(long, value_name = "LIST", env = "TOOLCRIB_REDACT", hide_env_values = true, help_heading = RECORDS)]
     redact: Option<String>,
     #[command(flatten)]
     results: ResultsFolder,
-    /// Where tools keep the values that they set through `wasi:keyvalue`, so that they outlast the run
+    /// Directory that persists values stored through `wasi:keyvalue`
     ///
-    /// Without it they last as long as the run. A tool reads what it kept itself and nothing of another's.
+    /// Without it, values last only for the run. Each tool can read only its own values.
     #[arg(long, value_name = "DIR", env = "TOOLCRIB_KEYVALUE_DIR", hide_env_values = true, help_heading = RECORDS)]
     keyvalue_dir: Option<PathBuf>,
-    /// Give a model at most this many characters of an answer, up to --max-output; the whole is kept, and a reference to
-    /// it told [default: 65536]
+    /// Truncate results over this many characters for the model; the full result, up to --max-output, is stored and
+    /// referenced [default: 65536]
     #[arg(long, value_name = "CHARS", value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
     max_inline: Option<u32>,
     #[command(flatten)]
     pub(crate) compiling: Compiling,
 }
 
-/// Where the audit log lies.
+/// Location of the audit log.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct AuditLog {
-    /// Where every call is signed for [default: `toolcrib/audit` in your state folder]
+    /// Directory for the audit log [default: `toolcrib/audit` in your state directory]
     #[arg(long, value_name = "DIR", env = "TOOLCRIB_AUDIT_DIR", hide_env_values = true, help_heading = RECORDS)]
     audit_dir: Option<PathBuf>,
 }
 
 impl AuditLog {
-    /// The folder.
+    /// Returns the log's folder.
     pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
         let default = || {
             let user = user_folders()?;
             Some(user.state_dir().unwrap_or(user.data_local_dir()).join("audit"))
         };
         self.audit_dir.clone().or_else(default).ok_or_else(|| {
-            Advice::new("no folder for the audit log: you have no home folder", "name one with `--audit-dir DIR`")
+            Advice::new("no folder for the audit log: no home directory was found", "set one with `--audit-dir DIR`")
                 .into()
         })
     }
 }
 
 impl Sources {
-    /// The runtime that these options describe; `secrets` never reach its log. Warnings of the sources go to standard
+    /// Builds the runtime that these options describe; `secrets` are masked in its log. Prints source warnings to standard
     /// error.
     pub(crate) fn runtime(
         &self,
@@ -176,7 +175,7 @@ impl Sources {
         self.runtime_with(default_deadline, secrets, |builder| builder)
     }
 
-    /// The same, with what else a command wants in it: who watches the calls, who takes tasks over.
+    /// Builds the runtime after `with` has added observers and services to the builder.
     pub(crate) fn runtime_with(
         &self,
         default_deadline: Duration,
@@ -191,7 +190,7 @@ impl Sources {
             .strict(self.strict)
             .policy(self.policy(&config))
             .approvals(agreed.iter().map(StoredApproval::approval))
-            .approver(Arc::new(Person::new(approvals.clone(), agreed)))
+            .approver(Arc::new(TerminalApprover::new(approvals.clone(), agreed)))
             .limits(Limits::with_deadline(default_deadline))
             .ceiling(self.ceiling())
             .environment(environment())
@@ -236,24 +235,24 @@ impl Sources {
             render::warning(&format!("{}: {problem}", render::from_here(&problem.path).display()));
         }
         if let Some(more @ 1..) = runtime.warnings().len().checked_sub(MAX_WARNINGS) {
-            render::warning(&format!("and {more} more: `toolcrib validate` names them all"));
+            render::warning(&format!("and {more} more: `toolcrib validate` lists them all"));
         }
         Ok(runtime)
     }
 
-    /// The same, but that tools may also write a folder.
+    /// Copies the options and grants write access to one more folder.
     pub(crate) fn also_writing(&self, folder: PathBuf) -> Self {
         let mut sources = self.clone();
         sources.allow_write.insert(0, folder);
         sources
     }
 
-    /// Compiles every tool ahead of its first call, several at once, and what hooks run on. Where that takes longer than a
-    /// moment, a line on the terminal says so. A tool whose program cannot be compiled is disabled, with a warning.
+    /// Compiles all tools concurrently, and the hook interpreter, ahead of the first call. Shows a progress bar if that
+    /// takes long. A tool with a program that cannot be compiled is disabled with a warning.
     ///
     /// # Errors
     ///
-    /// Hooks that have nothing to run on; with `--strict`, the first tool that is not compiled.
+    /// Fails if hooks have no interpreter or, with `--strict`, if a tool cannot be compiled.
     pub(crate) async fn prepare(&self, runtime: &Runtime) -> anyhow::Result<()> {
         let usable = runtime.tools().filter(|tool| tool.unusable.is_none());
         let names: Vec<String> = usable.map(|tool| tool.name.clone()).collect();
@@ -268,7 +267,7 @@ impl Sources {
                 })
             })
             .buffered(at_once)
-            .map(|task| match task.context("preparing a tool failed")? {
+            .map(|task| match task.context("cannot prepare a tool")? {
                 Err((_, error)) if self.strict => Err(anyhow::Error::from(error)),
                 prepared => Ok(prepared.err()),
             })
@@ -283,15 +282,15 @@ impl Sources {
         for (name, error) in failed.iter().take(MAX_WARNINGS) {
             let then = match runtime.availability(name) {
                 Some(Availability::Unusable { .. }) => "the tool is disabled",
-                // The system failed and not the program.
-                _ => "the next call tries again",
+                // The system failed, not the program.
+                _ => "the next call retries",
             };
             render::warning(&format!("tool {name:?}: {error}; {then}"));
         }
         Ok(())
     }
 
-    /// The sources that were named, or the default one.
+    /// Returns the named sources, or the default source.
     pub(crate) fn paths(&self) -> anyhow::Result<Vec<PathBuf>> {
         if self.tools.is_empty() { Ok(vec![default_source()?]) } else { Ok(self.tools.clone()) }
     }
@@ -327,12 +326,13 @@ impl Sources {
         ceiling
     }
 
+    /// Returns the audit log with its masks.
     pub(crate) fn audit(&self, secrets: impl IntoIterator<Item = String>) -> anyhow::Result<Audit> {
         let (patterns, texts) = self.masks(secrets);
         Ok(Audit::folder(self.log.folder()?).redact(patterns).redact_literal(texts))
     }
 
-    /// What is masked wherever something is kept: patterns, and texts letter for letter.
+    /// Returns the masks for all stored data: patterns and literal texts.
     fn masks(&self, secrets: impl IntoIterator<Item = String>) -> (Vec<String>, Vec<String>) {
         let patterns = self.redact.iter().flat_map(|list| patterns::listed(list)).map(str::to_owned);
         let secrets = SECRETS.iter().filter_map(|name| std::env::var(name).ok()).chain(secrets);
@@ -340,13 +340,13 @@ impl Sources {
         (patterns.collect(), texts.collect())
     }
 
-    /// How many calls run at once.
+    /// Returns the number of concurrent calls.
     pub(crate) fn at_once(&self) -> usize {
         self.concurrency.unwrap_or(DEFAULT_CONCURRENCY).into()
     }
 }
 
-/// The source that is used where none is named: the first that is there.
+/// Returns the first default source that exists.
 pub(crate) fn default_source() -> anyhow::Result<PathBuf> {
     if Path::new(DEFAULT_SOURCE).is_file() {
         return Ok(DEFAULT_SOURCE.into());
@@ -354,26 +354,26 @@ pub(crate) fn default_source() -> anyhow::Result<PathBuf> {
     if HARNESS.iter().any(|path| Path::new(path).exists()) {
         return Ok(".".into());
     }
-    let message = format!("no tools: there is no `{DEFAULT_SOURCE}` and no `{}` in this folder", HARNESS[0]);
-    let hint = "name a `tools.json`, a Markdown file, a component or a folder of them with `--tools PATH`, or make a \
-                tool with `toolcrib new tool NAME --markdown`";
+    let message = format!("no tools found: this folder has no `{DEFAULT_SOURCE}` and no `{}`", HARNESS[0]);
+    let hint = "pass a `tools.json`, a Markdown file, a component or a folder of them with `--tools PATH`, or create \
+                a tool with `toolcrib new tool NAME --markdown`";
     Err(Advice::new(message, hint).into())
 }
 
-/// Whether a secret is long enough to be masked.
+/// `true` if a secret is long enough to be masked.
 pub(crate) fn is_maskable(secret: &str) -> bool {
     secret.chars().count() >= MIN_SECRET_LEN
 }
 
-/// The process's own environment, of which tools get what they are granted; never what opens all secrets.
+/// The process environment that grants select from, without the passphrase of the secret store.
 fn environment() -> impl Iterator<Item = (String, String)> {
     let all =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     all.filter(|(name, _)| name != PASSPHRASE)
 }
 
-/// Keeps what is the program's own apart from what tools are granted: they could agree to their own calls, or open what is
-/// locked. The default places are kept apart too while flags name others.
+/// Reserves the program's own files so that no grant covers them: tools could approve their own calls or open the secret
+/// store. The default locations are reserved too when flags name others.
 fn keep_apart(builder: Builder, approvals: Option<&Approvals>, vault: Option<&Vault>) -> Builder {
     let approvals = approvals.map(|file| ("approvals", file.path().to_path_buf(), Access::Write));
     let secrets = vault.map(|vault| ("secrets", vault.path().to_path_buf(), Access::Read));
@@ -388,7 +388,7 @@ fn user_folders() -> Option<ProjectDirs> {
     ProjectDirs::from("", "", "toolcrib")
 }
 
-/// A folder of this name for what outlives a run, beside the others of its kind.
+/// Returns a folder of this name in the user's state folder.
 fn state_folder(name: &str) -> Option<PathBuf> {
     let user = user_folders()?;
     Some(user.state_dir().unwrap_or(user.data_local_dir()).join(name))

@@ -1,8 +1,8 @@
-//! How things are written: results to standard output, `error:`, `cause:`, `hint:` and `warning:` to standard error, and
-//! nothing from outside in a form that a terminal would obey. It knows no command.
+//! Terminal output: results on standard output, and `error:`, `cause:`, `hint:` and `warning:` on standard error. Text from
+//! outside is escaped so that it cannot control a terminal.
 
-mod hold;
 mod table;
+mod terminal_lock;
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -15,14 +15,14 @@ use std::sync::OnceLock;
 use toolcrib::call::{Denial, Execution, Flag, Receipt};
 use toolcrib::policy::controlled_by;
 
-use hold::Stream;
+use terminal_lock::Stream;
 
-pub(crate) use hold::hold;
 pub(crate) use table::table;
+pub(crate) use terminal_lock::lock_terminal;
 
 static COLOR: OnceLock<Color> = OnceLock::new();
 
-/// When to colour; `Auto` means on a terminal, unless `NO_COLOR` is set.
+/// When to use colors; `Auto` means on a terminal, unless `NO_COLOR` is set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Color {
     #[default]
@@ -31,13 +31,13 @@ pub(crate) enum Color {
     Never,
 }
 
-/// Sets the choice for the whole program, once.
+/// Sets the choice for the whole program; only the first call has an effect.
 pub(crate) fn use_color(choice: Color) {
-    // A second choice is ignored: only `main` makes one.
+    // Fails only on a second call; `main` makes the only one.
     let _ = COLOR.set(choice);
 }
 
-/// The colours there are, by meaning.
+/// Text colors by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Good,
@@ -47,7 +47,7 @@ pub(crate) enum Tone {
     Quiet,
 }
 
-/// `text` in a tone, for a stream that is a terminal or not.
+/// Colors `text` if the settings and the stream allow it.
 pub(crate) fn paint(tone: Tone, text: &str, terminal: bool) -> Cow<'_, str> {
     let wanted = match COLOR.get().copied().unwrap_or_default() {
         Color::Always => true,
@@ -70,7 +70,7 @@ pub(crate) fn paint(tone: Tone, text: &str, terminal: bool) -> Cow<'_, str> {
     Cow::Owned(format!("\u{1b}[{code}m{text}\u{1b}[0m"))
 }
 
-/// Standard output was closed by its reader, who has seen enough: a quiet end, no failure.
+/// Standard output was closed by its reader. The program ends without an error.
 #[derive(Debug)]
 struct OutputClosed;
 
@@ -82,18 +82,18 @@ impl fmt::Display for OutputClosed {
 
 impl Error for OutputClosed {}
 
-/// Writes `text` and a line break to standard output, at once.
+/// Writes `text` and a line break to standard output and flushes.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     to_stdout(format!("{text}\n").as_bytes())
 }
 
-/// Writes a path to standard output: as it is, or [`inert`] on a terminal.
+/// Writes a path to standard output, [`inert`] on a terminal.
 pub(crate) fn print_path(path: &Path) -> anyhow::Result<()> {
     let path = path.display().to_string();
     if io::stdout().is_terminal() { print(&inert(&path)) } else { print(&path) }
 }
 
-/// Writes content from outside to standard output, byte for byte. On a terminal it is [`legible`] text and ends its line.
+/// Writes content from outside to standard output, unchanged or, on a terminal, as [`legible`] text with a line break.
 pub(crate) fn print_content(content: &[u8]) -> anyhow::Result<()> {
     if io::stdout().is_terminal() { print(&legible(&String::from_utf8_lossy(content))) } else { to_stdout(content) }
 }
@@ -105,21 +105,20 @@ fn to_stdout(bytes: &[u8]) -> anyhow::Result<()> {
     })
 }
 
-/// Writes one line of JSON to standard output. On a terminal, characters that it would obey become JSON escapes: the
-/// same value, without effect.
+/// Writes one line of JSON to standard output. On a terminal, control characters become JSON escapes, which keep the value.
 pub(crate) fn print_json(line: &str) -> anyhow::Result<()> {
     if io::stdout().is_terminal() { print(&inert_json(line)) } else { print(line) }
 }
 
-/// A line of JSON in which every character that a terminal would obey is a JSON escape: the same value.
+/// Escapes control characters in a line of JSON as JSON escapes, which keep the value.
 pub(crate) fn inert_json(line: &str) -> Cow<'_, str> {
-    rewritten(line, obeyed, |c, text| {
+    rewritten(line, is_unsafe, |c, text| {
         let mut units = [0; 2];
         text.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
     })
 }
 
-/// A message with what a person can do about it.
+/// An error message with a hint.
 #[derive(Debug)]
 pub(crate) struct Advice {
     message: String,
@@ -131,7 +130,7 @@ impl Advice {
         Self { message: message.into(), hint: hint.into() }
     }
 
-    /// What a person can do.
+    /// Returns the hint.
     pub(crate) fn hint(&self) -> &str {
         &self.hint
     }
@@ -145,14 +144,19 @@ impl fmt::Display for Advice {
 
 impl Error for Advice {}
 
-/// Tells a person why the program failed, and gives the exit code for it. Wrong use, raised by a command as a
-/// [`clap::Error`], is 2; an output that nobody reads any more is no failure.
+/// Creates a usage error, which exits with code 2.
+pub(crate) fn usage_error(message: impl fmt::Display) -> anyhow::Error {
+    clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{message}\n")).into()
+}
+
+/// Prints an error and returns its exit code: 2 for a usage error, raised by a command as a [`clap::Error`], and 0 if
+/// standard output was closed.
 pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     if error.is::<OutputClosed>() {
         return ExitCode::SUCCESS;
     }
     if let Some(usage) = error.downcast_ref::<clap::Error>() {
-        // Nothing is left to tell it to.
+        // Standard error may be closed.
         let _ = usage.print();
         return ExitCode::from(2);
     }
@@ -160,22 +164,22 @@ pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The whole of an error as one message, as programs are told it.
+/// Formats an error with its causes as one message for programs.
 pub(crate) fn message(error: &anyhow::Error) -> String {
     let message = format!("{error:#}");
-    // Wrong use comes with a label of its own.
+    // Usage errors already start with a label.
     message.trim().strip_prefix("error: ").unwrap_or(message.trim()).to_owned()
 }
 
 /// Writes `error:`, each `cause:` and the `hint:`s of an error.
 pub(crate) fn explain(error: &anyhow::Error) {
-    let mut said = error.to_string();
-    label(Tone::Bad, "error", &said);
+    let mut message = error.to_string();
+    label(Tone::Bad, "error", &message);
     for cause in error.chain().skip(1).map(ToString::to_string) {
         // Some errors repeat their source in their own message.
-        if !said.contains(&cause) {
+        if !message.contains(&cause) {
             label(Tone::Bad, "cause", &cause);
-            said = cause;
+            message = cause;
         }
     }
     let advice = error.downcast_ref::<Advice>().map(|advice| advice.hint.clone());
@@ -195,40 +199,40 @@ pub(crate) fn hint(text: &str) {
     label(Tone::Advice, "hint", text);
 }
 
-/// Writes text from outside, marked line by line so that it cannot pass for a line of ours.
+/// Writes text from outside with a mark on each line, so that it cannot imitate a line of the program.
 pub(crate) fn quoted(mark: &str, text: &str) {
     let text = format!("{mark} {}", text.trim_matches('\n'));
     aside(&text.replace('\n', "\n  "));
 }
 
-/// Says how many parts of a call nobody was shown.
+/// Reports the number of parts that were not shown.
 pub(crate) fn dropped(receipt: &Receipt) {
     if receipt.dropped_parts > 0 {
-        aside(&format!("  {} parts were not shown: they were too many, or came too late", receipt.dropped_parts));
+        aside(&format!("  {} parts were not shown: too many, or too late", receipt.dropped_parts));
     }
 }
 
-/// Writes a `hint:` line for each flag that would have allowed what was denied.
+/// Writes a `hint:` line for each flag that would allow a denied capability.
 pub(crate) fn denials(denials: &[Denial]) {
     for (at, Denial { capability, flag, .. }) in denials.iter().enumerate() {
         match flag {
             Some(flag) if denials[..at].iter().any(|earlier| earlier.flag.as_ref() == Some(flag)) => {}
-            Some(flag) => hint(&format!("`{capability}` was denied: {flag} would allow it")),
-            None => match settled(capability) {
-                Some((path, settles)) => hint(&format!("`{path}` settles {settles}; tools cannot write it")),
-                None => hint(&format!("`{capability}` was denied")),
+            Some(flag) => hint(&format!("`{capability}` is not allowed; use {flag}")),
+            None => match protected_path(capability) {
+                Some((path, settles)) => hint(&format!("`{path}` controls {settles}; tools cannot write it")),
+                None => hint(&format!("`{capability}` is not allowed")),
             },
         }
     }
 }
 
-/// The path that a denied capability is about, and what it settles, where it is one that no tool may write.
-fn settled(capability: &str) -> Option<(&str, &'static str)> {
+/// Returns the path of a denied capability and its purpose, if no tool may write it.
+fn protected_path(capability: &str) -> Option<(&str, &'static str)> {
     let path = capability.strip_prefix("write:")?;
     Some((path, controlled_by(Path::new(path))?))
 }
 
-/// Writes a line for each program that a call's script ran.
+/// Writes a line for each program that a script ran.
 pub(crate) fn executed(executions: &[Execution]) {
     for Execution { program, exit, stopped, ms, .. } in executions {
         let end = match (exit, stopped) {
@@ -240,23 +244,23 @@ pub(crate) fn executed(executions: &[Execution]) {
     }
 }
 
-/// Writes a `warning:` line where an answer holds what a person who looks at it would miss.
+/// Writes a `warning:` line if an answer contains invisible or misleading characters.
 pub(crate) fn flags(flags: &[Flag]) {
     let words = flags.iter().map(|flag| match flag {
         Flag::InvalidUtf8 => "bytes that are not UTF-8, replaced by U+FFFD",
-        Flag::Bidirectional => "characters that turn the direction of text",
-        Flag::ZeroWidth => "characters without width",
-        Flag::Tags => "tag characters, which are letters that nobody sees",
-        Flag::Variation => "selectors of variants, which can spell what nobody sees",
-        _ => "what a person who looks at it would miss",
+        Flag::Bidirectional => "characters that change the text direction",
+        Flag::ZeroWidth => "zero-width characters",
+        Flag::Tags => "invisible tag characters",
+        Flag::Variation => "variation selectors, which can hide text",
+        _ => "content that a reader would not see",
     });
     let words: Vec<_> = words.collect();
     if !words.is_empty() {
-        warning(&format!("the tool's answer holds {}", words.join(", ")));
+        warning(&format!("the tool's answer contains {}", words.join(", ")));
     }
 }
 
-/// Writes text from outside to standard error as it is, but inert.
+/// Writes [`inert`] text to standard error.
 pub(crate) fn aside(text: &str) {
     ours(&inert(text.trim_end_matches('\n')));
 }
@@ -264,26 +268,24 @@ pub(crate) fn aside(text: &str) {
 fn label(tone: Tone, label: &str, text: &str) {
     let label = format!("{label}:");
     let label = paint(tone, &label, io::stderr().is_terminal());
-    // Further lines are indented, so that no text from outside can pass for a label.
+    // Further lines are indented so that text from outside cannot imitate a label.
     ours(&format!("{label} {}", inert(text).replace('\n', "\n  ")));
 }
 
-/// Writes words of our own to standard error, with our own colours.
+/// Writes trusted text to standard error, with its colors.
 pub(crate) fn ours(text: &str) {
-    // Where standard error is closed there is nowhere to say so.
+    // Standard error may be closed.
     let _ = Stream::Err.put(format!("{text}\n").as_bytes());
 }
 
-/// Text from outside without power over a terminal or a reader: control, bidirectional and invisible characters are
-/// shown by their code. Line breaks and tabs stay.
+/// Replaces control, bidirectional and invisible characters with their escapes. Line breaks and tabs stay.
 pub(crate) fn inert(text: &str) -> Cow<'_, str> {
-    rewritten(text, obeyed, |c, safe| safe.extend(c.escape_unicode()))
+    rewritten(text, is_unsafe, |c, safe| safe.extend(c.escape_unicode()))
 }
 
-/// [`inert`] text for reading: joiners stay, since emoji and several scripts are written with them, and line breaks lose
-/// their carriage return.
+/// Like [`inert`], but keeps joiners, which emoji and several scripts need, and normalizes line breaks.
 pub(crate) fn legible(text: &str) -> Cow<'_, str> {
-    let escaped = |before, c| obeyed(before, c) && !matches!(c, '\u{200c}' | '\u{200d}');
+    let escaped = |before, c| is_unsafe(before, c) && !matches!(c, '\u{200c}' | '\u{200d}');
     let write = |c: char, safe: &mut String| safe.extend(c.escape_unicode());
     match text.contains("\r\n") {
         true => Cow::Owned(rewritten(&text.replace("\r\n", "\n"), escaped, write).into_owned()),
@@ -291,7 +293,7 @@ pub(crate) fn legible(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `text` with every such character, told with the one before it, written in another way.
+/// Rewrites each character for which `such` returns `true`, given the character before it.
 fn rewritten(text: &str, such: impl Fn(Option<char>, char) -> bool, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
     let mut before = None;
     let Some((first, _)) = text.char_indices().find(|(_, c)| such(before.replace(*c), *c)) else {
@@ -306,7 +308,7 @@ fn rewritten(text: &str, such: impl Fn(Option<char>, char) -> bool, write: impl 
     Cow::Owned(safe)
 }
 
-/// A path as a person in this folder would write it: `tools.json`, not what stands above it.
+/// Returns a path relative to the current folder if it lies below it.
 pub(crate) fn from_here(path: &Path) -> &Path {
     let here = std::env::current_dir().unwrap_or_default();
     path.strip_prefix(here)
@@ -316,12 +318,12 @@ pub(crate) fn from_here(path: &Path) -> &Path {
         .unwrap_or(path)
 }
 
-/// [`inert`] text on one line.
+/// Returns [`inert`] text on one line.
 pub(crate) fn one_line(text: &str) -> String {
     inert(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// At most `most` characters of `text`, the last an ellipsis where something was cut.
+/// Cuts `text` to `most` characters, with an ellipsis if something was cut.
 pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     if text.chars().count() <= most {
         return Cow::Borrowed(text);
@@ -330,9 +332,9 @@ pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(kept.trim_end().to_owned() + "…")
 }
 
-/// Whether a terminal or a reader's eye would be led by a character: C0 but for line break and tab, DEL, C1, and what an
-/// answer is flagged for.
-fn obeyed(before: Option<char>, c: char) -> bool {
+/// `true` for characters that control a terminal or mislead a reader: C0 except line break and tab, DEL, C1, and the
+/// characters that answers are flagged for.
+fn is_unsafe(before: Option<char>, c: char) -> bool {
     match c {
         '\n' | '\t' => false,
         _ => c.is_control() || Flag::unseen(before, c).is_some(),

@@ -1,5 +1,4 @@
-//! EventKind calls show while they run, on its way to whoever prints it: previews and parts, in their order, each with the time
-//! since its call began to run.
+//! Events of running calls: previews and parts in order, with the time since the call started.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,55 +13,55 @@ use toolcrib::observe::{Event, EventKind, Observer};
 use crate::media::MediaFolder;
 use crate::render;
 
-/// Something that a call shows.
+/// Event of a running call.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct CallEvent {
     pub(crate) call_id: String,
     pub(crate) name: String,
-    pub(crate) what: Sight,
+    pub(crate) kind: CallEventKind,
 }
 
-/// EventKind it shows.
+/// Kind of a [`CallEvent`].
 #[derive(Debug)]
-pub(crate) enum Sight {
-    /// EventKind it is about to do, before it runs.
+pub(crate) enum CallEventKind {
+    /// Preview of the call, before it runs.
     Preview(String),
-    /// A part of its work, so many milliseconds after it began.
+    /// Part shown `ms` milliseconds after the call started.
     Part { number: u64, ms: f64, part: Part },
 }
 
-/// Where what calls show comes out.
-pub(crate) struct Sights(UnboundedReceiver<Seen>);
+/// Receives call events.
+pub(crate) struct CallEvents(UnboundedReceiver<CallEvent>);
 
-impl Sights {
-    /// Watches the calls of a conversation. How much they show is bounded by the runtime.
+impl CallEvents {
+    /// Subscribes to the calls of a session. The runtime bounds the number of events.
     pub(crate) fn of(session: &Session) -> Self {
         let (sender, receiver) = unbounded_channel();
         session.watched_by(Arc::new(Watcher { sender, started: Mutex::default() }));
         Self(receiver)
     }
 
-    /// The next, as soon as there is one.
-    pub(crate) async fn next(&mut self) -> Option<Seen> {
+    /// Awaits the next event.
+    pub(crate) async fn next(&mut self) -> Option<CallEvent> {
         self.0.recv().await
     }
 
-    /// The next, if there is one.
-    pub(crate) fn ready(&mut self) -> Option<Seen> {
+    /// Returns the next event if one is queued.
+    pub(crate) fn ready(&mut self) -> Option<CallEvent> {
         self.0.try_recv().ok()
     }
 }
 
 struct Watcher {
-    sender: UnboundedSender<Seen>,
-    /// When each call that runs began to.
+    sender: UnboundedSender<CallEvent>,
+    /// Start times of running calls by invocation.
     started: Mutex<HashMap<String, SystemTime>>,
 }
 
 impl Observer for Watcher {
     fn observe(&self, event: &Event<'_>) {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-        let what = match &event.kind {
+        let kind = match &event.kind {
             EventKind::Started(_) => {
                 started.insert(event.invocation.to_owned(), event.at);
                 return;
@@ -71,21 +70,21 @@ impl Observer for Watcher {
                 started.remove(event.invocation);
                 return;
             }
-            EventKind::Preview(text) => Sight::Preview((*text).to_owned()),
+            EventKind::Preview(text) => CallEventKind::Preview((*text).to_owned()),
             EventKind::Part { number, part } => {
                 let since = started.get(event.invocation).and_then(|since| event.at.duration_since(*since).ok());
                 let ms = since.map_or(0.0, |since| (since.as_secs_f64() * 1e4).round() / 10.0);
-                Sight::Part { number: *number, ms, part: (*part).clone() }
+                CallEventKind::Part { number: *number, ms, part: (*part).clone() }
             }
             _ => return,
         };
         let (call_id, name) = (event.call_id.to_owned(), event.name.to_owned());
-        // Nobody listens any more where the run has ended.
-        let _ = self.sender.send(Seen { call_id, name, what });
+        // Fails only after the run has ended.
+        let _ = self.sender.send(CallEvent { call_id, name, kind });
     }
 }
 
-/// A part for a program: its `type` and what it holds, bytes in base64.
+/// Formats a part as JSON with its `type`; bytes are base64.
 pub(crate) fn json_of(part: &Part) -> Value {
     match part {
         Part::Text(text) => json!({ "type": "text", "text": text }),
@@ -106,7 +105,7 @@ pub(crate) fn json_of(part: &Part) -> Value {
     }
 }
 
-/// A part for a person, as text; where `folder` is given, media are saved there.
+/// Formats a part as text; media are saved in `folder`, if given.
 pub(crate) fn text_of(part: &Part, folder: Option<&MediaFolder>) -> String {
     match part {
         Part::Text(text) | Part::Json(text) => text.clone(),
@@ -118,7 +117,7 @@ pub(crate) fn text_of(part: &Part, folder: Option<&MediaFolder>) -> String {
             match folder {
                 Some(folder) => match folder.save(media) {
                     Ok(path) => format!("[{}, {bytes} bytes, saved as {}]", media.mime_type, path.display()),
-                    // EventKind cannot be saved ends nothing.
+                    // A failure to save does not end the run.
                     Err(error) => {
                         render::warning(&format!("{error:#}"));
                         format!("[{}, {name}, {bytes} bytes, not saved]", media.mime_type)

@@ -39,12 +39,12 @@ impl Task {
             None => return Err("`task` is missing".to_owned()),
         };
         if depth > MAX_DEPTH {
-            return Err(format!("{MAX_DEPTH} agents have handed on already, and no more do"));
+            return Err(format!("delegation is already {MAX_DEPTH} agents deep, the maximum"));
         }
         let started = agents.fetch_update(Relaxed, Relaxed, |count| (count < MAX_AGENTS).then_some(count + 1));
         match started {
             Ok(_) => Ok(Self { text, fields, depth, agents: agents.clone() }),
-            Err(_) => Err(format!("this run has begun {MAX_AGENTS} agents already, and begins no more")),
+            Err(_) => Err(format!("this run has already started {MAX_AGENTS} agents, the maximum")),
         }
     }
 }

@@ -105,7 +105,7 @@ pub enum Error {
         reason: String,
     },
     /// Results cannot be kept, or one is not as it was kept.
-    #[error("kept results {}: {reason}", path.display())]
+    #[error("result store {}: {reason}", path.display())]
     Results {
         /// The folder of the results, or the file of one.
         path: PathBuf,
@@ -177,20 +177,20 @@ impl Error {
                     .into(),
             ),
             Error::LookAlike { .. } => Some(
-                "rename one of the two so that nobody calls it for the other, or load only one of the sources".into(),
+                "rename one of them so that they cannot be confused, or load only one of the sources".into(),
             ),
             Error::UnknownTool { nearest: Some(nearest), .. } => Some(format!("did you mean `{nearest}`?")),
             Error::Audit { .. } => {
-                Some("no call runs unlogged: see that the folder can be written, or name another".into())
+                Some("calls are not run unlogged: make the folder writable, or choose another".into())
             }
             Error::Approvals { .. } => Some(
-                "nothing was changed: see that the file is yours alone, and repair it, or delete it and be asked again"
+                "nothing was changed: check that only you own and can write the file, then repair it, or delete it to be asked again"
                     .into(),
             ),
             Error::Results { .. } => {
                 Some("see that the folder is yours alone, can be written and has room, or name another".into())
             }
-            Error::NoResult { .. } => Some("results are kept for a while only: call the tool again".into()),
+            Error::NoResult { .. } => Some("results are stored for a limited time; call the tool again".into()),
             _ => None,
         }
     }

@@ -79,11 +79,11 @@ fn what_is_missing_is_named_with_its_cure() {
     let output = crib.toolcrib(&["build", "greet"]).env("PATH", crib.path("home")).output();
     let ran = Ran::from(output.expect("the program starts"));
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-    let told = "error: there is no `rustc` here\nhint: install Rust from https://rustup.rs";
+    let told = "error: `rustc` not found\nhint: install Rust from https://rustup.rs";
     assert!(ran.stderr.starts_with(told), "{}", ran.stderr);
     let ran = crib.run(&["build", "home"]);
     assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.starts_with("error: there is no `home/Cargo.toml`\nhint: "), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("error: `home/Cargo.toml` not found\nhint: "), "{}", ran.stderr);
 }
 
 #[test]
@@ -105,11 +105,14 @@ fn a_new_tool_is_whole_or_not_there() {
     write(&crib, "own/my-tool/src/lib.rs", "mine");
     let ran = crib.run(&["new", "tool", "my-tool", "--dir", "own"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-    assert!(ran.stderr.starts_with("error: `own/my-tool` is there already\nhint: "), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("error: `own/my-tool` already exists\nhint: "), "{}", ran.stderr);
     assert_eq!(text("src/lib.rs"), "mine");
     for name in ["fn", "Greet", "2x"] {
         let ran = crib.run(&["new", "tool", name, "--dir", "own"]);
-        assert!(ran.code == Some(1) && ran.stderr.contains("cannot be the name of a crate"), "{name}: {ran:?}");
+        assert!(
+            ran.code == Some(1) && ran.stderr.contains("is not a valid Rust crate and function name"),
+            "{name}: {ran:?}"
+        );
     }
     assert_eq!(count(), 1);
 }

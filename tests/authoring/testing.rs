@@ -89,7 +89,7 @@ fn nothing_is_tested_where_there_is_nothing_to_test() {
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}: {ran:?}");
         assert!(ran.stderr.contains(told), "{arguments:?}: {}", ran.stderr);
     };
-    failed(&["test"], "there is no component in `.`\nhint: run `toolcrib build .` first");
+    failed(&["test"], "found no component in `.`\nhint: run `toolcrib build .` first");
     shipped(&crib, "get_time");
     failed(&["test"], "cannot read the cases in `./tests.json`: ");
     write(&crib, "tests.json", r#"{"cases": []}"#);
@@ -99,7 +99,7 @@ fn nothing_is_tested_where_there_is_nothing_to_test() {
     write(&crib, "tests.json", r#"{"cases": [{"name": "a", "tool": "get_tim", "expect": {"answer": 1}}]}"#);
     failed(&["test"], "there is no tool `get_tim`\nhint: `tool` is one of `get_time`");
     shipped(&crib, "calculate");
-    failed(&["test"], "there is 2 components in `.`\nhint: name one of them");
+    failed(&["test"], "found 2 components in `.`\nhint: pass one of them");
     assert!(crib.records().is_empty(), "no call was made");
     fs::remove_file(crib.path("calculate.wasm")).expect("a component to remove");
     write(&crib, "src/lib.rs", "");

@@ -121,7 +121,7 @@ fn how_the_system_fails_is_for_the_operator_alone() {
     let runtime = runtime(crib.dir.path(), compiler, LONG);
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let result = tokio.block_on(runtime.call(ToolCall::new("", "n", "{}")));
-    let told = "the tool's program cannot be made ready on this host now; the call itself is not at fault";
+    let told = "the host cannot prepare the tool's program right now; the call itself is not at fault";
     assert_eq!(result.outcome.as_ref().unwrap_err().message, told);
     assert!(!result.content().contains("/secret/disk"), "{}", result.content());
     assert!(result.fault.is_some_and(|fault| fault.to_string().contains("no room on /secret/disk")));

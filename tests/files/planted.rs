@@ -193,7 +193,7 @@ fn nothing_that_the_host_writes_lies_where_a_tool_may_write() {
         ("--records=work/inner/records", "records"),
         ("--records=work", "records"),
         ("--audit-dir=alias/inner/audit", "audit log"),
-        ("--results-dir=alias", "kept results"),
+        ("--results-dir=alias", "result store"),
         ("--keyvalue-dir=alias/inner", "kept values"),
     ] {
         let ran = crib.run(&[&run[..], &[flag]].concat());

@@ -72,7 +72,7 @@ fn a_file_is_inspected_alone() {
     fs::write(crib.path("r.tool.json"), record.to_string()).unwrap();
     let record = inspect(&crib, &["r.tool.json"]);
     assert_eq!((&record["name"], &record["source"]["format"]), (&json!("r"), &json!("record")));
-    assert_eq!((&record["callable"], &record["reason"]), (&json!(false), &json!("the tool is switched off")));
+    assert_eq!((&record["callable"], &record["reason"]), (&json!(false), &json!("the tool is disabled")));
     let one_entry = inspect(&crib, &["tools.json"]);
     assert_eq!(one_entry["name"], "n");
 }
@@ -84,7 +84,7 @@ fn a_person_reads_a_sheet() {
     for line in [
         "n\nd\n  source    tools.json (tool[0])\n  program   tools/bin/echo.wasm, ",
         "\n  digest    sha256:",
-        "\n  asks for  read in what the flags allow, env:TZ\n  granted   nothing\n",
+        "\n  requests  read in the folders that flags allow, env:TZ\n  granted   nothing\n",
         "\n  limits    2s, 128 MiB of memory, 1 MiB of output, 256 MiB and 10000 entries to disk, 128 handles\n",
         "IMPORTS ",
         "wasi:cli/stdin@",
@@ -115,7 +115,7 @@ fn a_wrong_name_or_file_is_told_with_what_to_do() {
     let absent = crib.run(&["inspect", "absent.tool.json"]);
     assert!(absent.code == Some(1) && absent.stderr.contains("read record: "), "{absent:?}");
     let many = crib.run(&["inspect", toolbox().join("tools.json").to_str().unwrap()]);
-    assert!(many.code == Some(1) && many.stderr.contains("21 tools, and one is inspected"), "{many:?}");
+    assert!(many.code == Some(1) && many.stderr.contains("21 tools, but only one can be inspected"), "{many:?}");
     assert!(many.stderr.contains("hint: name one of them, such as `toolcrib inspect get_time --tools "), "{many:?}");
 }
 

@@ -167,7 +167,7 @@ fn what_an_earlier_version_stored_is_read_and_asked_about_again() {
     fs::write(&path, stored.to_string()).unwrap();
     asked_again(&crib, &[], "an earlier version");
     let said = unasked(&crib, &[]).1;
-    assert!(said.contains("an earlier version stored it"), "{said}");
+    assert!(said.contains("stored by an earlier version"), "{said}");
     let listed = crib.run(&["approvals", "list"]);
     assert!(
         listed.code == Some(0)

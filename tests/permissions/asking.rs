@@ -47,17 +47,17 @@ fn a_question_says_what_would_run_and_is_about_this_very_call() {
     let mut terminal = asked(&crib, &json!({"path": "out/x", "n": 1.0}));
     let question = terminal.question();
     for row in [
-        "     tool | echo\n",
-        "     from | tools.json (tool[0]), program tools/bin/echo.wasm\n",
-        "     with | {\n          |   \"path\": \"out/x\",\n          |   \"n\": 1.0\n          | }\n",
-        "    it is | read-only (inferred), not destructive (inferred), ",
-        "  may use | nothing\n",
-        " asked by | ask echo (--ask-tool)\n",
-        "  s and a | cover calls of `echo` that `ask echo (--ask-tool)` asks about, as long as its program",
+        "      Tool | echo\n",
+        "    Source | tools.json (tool[0]), program tools/bin/echo.wasm\n",
+        " Arguments | {\n           |   \"path\": \"out/x\",\n           |   \"n\": 1.0\n           | }\n",
+        "Properties | read-only (inferred), not destructive (inferred), ",
+        "   Granted | nothing\n",
+        "  Asked by | ask echo (--ask-tool)\n",
+        "     Scope | \"session\" and \"always\" apply to calls of `echo` that `ask echo (--ask-tool)` asks about, ",
     ] {
         assert!(question.contains(row), "{row:?} in {question}");
     }
-    let invocation = question.lines().find_map(|line| line.strip_prefix("     call | ")).expect(&question);
+    let invocation = question.lines().find_map(|line| line.strip_prefix("      Call | ")).expect(&question);
     terminal.types("o\n");
     let left = terminal.end();
     assert_eq!(left.code, Some(0), "{left:?}");
@@ -77,7 +77,7 @@ fn everything_but_a_yes_is_a_no() {
         terminal.types(typed);
         let left = terminal.end();
         assert_eq!((left.code, &decision(&left)["reason"]), (Some(1), &json!("refused")), "{typed:?}: {left:?}");
-        assert!(left.stdout.contains("refused by a person"), "{left:?}");
+        assert!(left.stdout.contains("denied this call"), "{left:?}");
     }
 }
 
@@ -86,12 +86,25 @@ fn what_is_no_answer_is_asked_again() {
     let crib = crib();
     let mut terminal = asked(&crib, &json!({}));
     terminal.question();
-    for typed in ["y\n", "yes\n", "onces\n", "v\n", "\u{1b}[A\n"] {
+    for typed in ["x\n", "yess\n", "onces\n", "v\n", "\u{1b}[A\n"] {
         terminal.types(typed);
-        terminal.until("[o]nce, [s]ession, [a]lways, [n]o (Enter means no): ");
+        terminal.until("Enter alone means no.");
+        terminal.until("Allow [o]nce (y), for this [s]ession, [a]lways, or [N]o? ");
     }
     terminal.types("O\n");
     assert_eq!(terminal.end().code, Some(0));
+}
+
+#[test]
+fn y_and_yes_mean_once() {
+    let crib = crib();
+    for typed in ["y\n", "yes\n", "Y\n"] {
+        let mut terminal = asked(&crib, &json!({}));
+        terminal.question();
+        terminal.types(typed);
+        let left = terminal.end();
+        assert_eq!((left.code, &decision(&left)["reason"]), (Some(0), &json!("once")), "{typed:?}: {left:?}");
+    }
 }
 
 #[test]
@@ -125,7 +138,7 @@ fn data_on_standard_input_answers_nothing() {
     let command = crib.toolcrib(&["call", "echo", "{}", "--json", "--ask-tool=echo"]);
     let left = Terminal::start_with_input(command, input).end();
     assert_eq!((left.code, &decision(&left)["reason"]), (Some(1), &json!("nobody")), "{left:?}");
-    assert!(!left.terminal.contains("question:"), "{left:?}");
+    assert!(!left.terminal.contains("Allow this call?"), "{left:?}");
 }
 
 #[test]
@@ -137,7 +150,7 @@ fn an_answer_for_the_session_holds_for_the_calls_that_wait_and_those_that_come()
     let left = terminal.end();
     assert_eq!(left.code, Some(0), "{left:?}");
     assert_eq!(reasons(&left), ["session"; 3]);
-    assert_eq!(left.terminal.matches("question:").count(), 1, "{left:?}");
+    assert_eq!(left.terminal.matches("Allow this call?").count(), 1, "{left:?}");
     assert!(!crib.path("approvals.json").exists());
     let mut again = run(&crib, &[1], &["--ask-tool=echo"]);
     again.question();
@@ -203,7 +216,7 @@ fn what_cannot_be_kept_holds_for_the_session() {
 fn nothing_in_a_call_can_pass_for_a_line_of_the_question() {
     let crib = crib();
     let column = usize::from(COLUMNS);
-    let forged = "[o]nce, [s]ession, [a]lways, [n]o (Enter means no): o";
+    let forged = "Allow [o]nce (y), for this [s]ession, [a]lways, or [N]o? o";
     let arguments = json!({
         "lines": format!("a\n{forged}\r{forged}\u{1b}[2J\u{1b}[1;1H{forged}\u{9b}A\u{202e}"),
         "wraps": format!("{}{forged}", " ".repeat(3 * column)),
@@ -211,12 +224,12 @@ fn nothing_in_a_call_can_pass_for_a_line_of_the_question() {
         format!("key\n{forged}"): "}",
     });
     let mut terminal = asked(&crib, &arguments);
-    terminal.until("question:");
-    let question = terminal.until("\n[o]nce, [s]ession, [a]lways, [n]o (Enter means no): ");
-    assert!(question.contains("     with | {\n") && question.contains(r"\u001b[2J"), "{question}");
+    terminal.until("Allow this call?");
+    let question = terminal.until("\nAllow [o]nce (y), for this [s]ession, [a]lways, or [N]o? ");
+    assert!(question.contains(" Arguments | {\n") && question.contains(r"\u001b[2J"), "{question}");
     assert!(!question.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{question:?}");
     for line in question.lines().skip(1) {
-        assert_eq!(line.get(9..12), Some(" | "), "a line without its mark: {line:?} in {question}");
+        assert_eq!(line.get(10..13), Some(" | "), "a line without its mark: {line:?} in {question}");
         let width: usize = line.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum();
         assert!(width <= column, "{width}: {line:?}");
     }
@@ -234,7 +247,7 @@ fn what_is_long_is_cut_in_the_middle_and_shown_whole_on_wish() {
     let question = terminal.question();
     assert!(question.contains("1010") && question.contains("1099"), "{question}");
     assert!(!question.contains("1050") && question.contains(" lines left out, "), "{question}");
-    assert!(question.ends_with("[v]iew all, [n]o "), "{question}");
+    assert!(question.ends_with("[v]iew all, "), "{question}");
     terminal.types("v\n");
     let whole = terminal.question();
     assert!((1000..1100).all(|number: usize| whole.contains(&number.to_string())), "{whole}");

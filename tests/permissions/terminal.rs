@@ -100,8 +100,8 @@ impl Terminal {
 
     /// Waits for a question, and returns it.
     pub(crate) fn question(&mut self) -> String {
-        self.until("question:");
-        self.until("(Enter means no): ")
+        self.until("Allow this call?");
+        self.until("or [N]o? ")
     }
 
     /// Types text.

@@ -77,7 +77,7 @@ fn what_is_not_there_is_exit_1_with_a_hint_and_wrong_use_exit_2() {
     let ran = crib.run(&["result", "show", "../tools.json"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     let expected = "error: no result `../tools.json`: a reference is `res_` and 32 of the digits 0-9 and a-f\n\
-                    hint: results are kept for a while only: call the tool again\n";
+                    hint: results are stored for a limited time; call the tool again\n";
     assert_eq!(ran.stderr, expected);
     for arguments in [&["result"][..], &["result", "show"], &["result", "remove"], &["result", "remove", "--all", "x"]]
     {

@@ -106,7 +106,7 @@ fn a_call_of_a_tool_is_judged_like_every_other() {
     let inner = |value: &str| json!({"name": "echo", "arguments": {"value": value}});
     assert_eq!(call(&runtime, "calls", inner("yes")).content(), "\"yes\"");
     let refused = call(&runtime, "calls", inner("no"));
-    assert!(refused.content().contains("refused by a rule of the operator's"), "{}", refused.content());
+    assert!(refused.content().contains("denied by an operator rule"), "{}", refused.content());
     let wrong = call(&runtime, "calls", json!({"name": "echo", "arguments": {"vale": 1}}));
     assert!(wrong.content().contains("invalid arguments"), "{}", wrong.content());
 }

@@ -19,7 +19,7 @@ fn a_call_without_a_name_reaches_the_tool_that_claims_it() {
     assert_eq!((result.content().as_ref(), result.receipt.tool.as_str()), ("received 4 bytes", "raw"));
     let object = made(&runtime, ToolCall::new("c", "", "{}"));
     assert_eq!(object.receipt.outcome, Outcome::BadArguments);
-    assert!(object.content().contains("the call names no tool, and no tool claims it"), "{}", object.content());
+    assert!(object.content().contains("the call names no tool and no tool claims it"), "{}", object.content());
 }
 
 #[test]

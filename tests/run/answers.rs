@@ -212,7 +212,7 @@ async fn a_flood_of_fragments_and_lines_takes_no_longer_than_it_is_long() {
 async fn an_answer_without_any_content_is_a_failure() {
     let place = Place::new();
     for (body, wanted) in [
-        (json!({ "choices": [] }), "holds no message"),
+        (json!({ "choices": [] }), "contains no message"),
         (json!({ "choices": [{ "message": { "content": "" } }] }), "neither text nor calls"),
         (json!({ "error": { "message": "no such model" } }), "no such model"),
     ] {

@@ -77,7 +77,7 @@ fn the_nucleus_wins_over_the_temperature_with_one_warning() {
     let end = place.run(&["go", "--model", "m", "--dry-run", "--temp", "0.5", "--top-p", "0.9"]).ended(0);
     let request: Value = serde_json::from_str(&end.stdout).expect("JSON");
     assert_eq!((request["top_p"].as_f64(), request.get("temperature")), (Some(0.9), None));
-    assert_eq!(end.stderr.matches("--top-p wins over --temp").count(), 1, "{}", end.stderr);
+    assert_eq!(end.stderr.matches("--top-p overrides --temp").count(), 1, "{}", end.stderr);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn wrong_use_is_told_apart_from_failure() {
         (&["a", "--prompt", "b"], "PROMPT and --prompt are mutually exclusive"),
         (&["a", "--system", "b", "--system-file", "prompt.txt"], "--system and --system-file are mutually exclusive"),
         (&["a", "--system", "b", "--load-messages", "x"], both),
-        (&["-", "--system-file", "-"], "standard input can be read once only"),
+        (&["-", "--system-file", "-"], "standard input can be read only once"),
         (&[], "no prompt"),
         (&["--prompt-file", "absent.txt"], "absent.txt"),
         (&["--prompt-file", "empty.txt"], "the prompt is empty"),

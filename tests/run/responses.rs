@@ -212,17 +212,17 @@ async fn an_end_that_is_none_is_told() {
         ResponseTemplate::new(200).set_body_json(body)
     };
     for (reason, wanted) in [
-        ("max_output_tokens", "the answer was cut at the server's limit of tokens"),
-        ("content_filter", "the server's filter has withheld a part of the answer"),
+        ("max_output_tokens", "the answer was cut at the server's token limit"),
+        ("content_filter", "the server's content filter withheld part of the answer"),
     ] {
         let server = responses([incomplete(reason, json!([text("half")]))]).await;
         let end = ask(&place, &server, &[]).ended(0);
         assert!(end.stdout == "half\n" && end.stderr.contains(wanted), "{end:?}");
     }
     for (details, wanted) in [
-        (Value::Null, "the server says that the answer is not complete\n"),
-        (json!({}), "the server says that the answer is not complete\n"),
-        (json!({ "reason": "weather\u{1b}[2J" }), "the server says that the answer is not complete: weather"),
+        (Value::Null, "the server marked the answer as incomplete\n"),
+        (json!({}), "the server marked the answer as incomplete\n"),
+        (json!({ "reason": "weather\u{1b}[2J" }), "the server marked the answer as incomplete: weather"),
     ] {
         let mut body = response("incomplete", json!([text("half")]));
         body["incomplete_details"] = details;
@@ -236,7 +236,7 @@ async fn an_end_that_is_none_is_told() {
     }
     let server = responses([incomplete("max_output_tokens", json!([custom("echo", "a", "{\"n\":1}")]))]).await;
     let end = ask(&place, &server, &[]).ended(1);
-    assert!(end.stderr.contains("has cut a call") && place.audited().is_empty(), "{end:?}");
+    assert!(end.stderr.contains("cut a call short") && place.audited().is_empty(), "{end:?}");
 
     let failed = |code: &str| {
         let mut response = response("failed", json!([]));
@@ -255,7 +255,7 @@ async fn an_end_that_is_none_is_told() {
         }
     }
     let server = responses([ResponseTemplate::new(200).set_body_json(json!({ "choices": [] }))]).await;
-    assert!(ask(&place, &server, &[]).ended(1).stderr.contains("holds no message"));
+    assert!(ask(&place, &server, &[]).ended(1).stderr.contains("contains no message"));
 }
 
 #[tokio::test]
@@ -270,7 +270,7 @@ async fn what_a_model_refuses_is_left_out_of_every_later_request() {
     ];
     let server = responses(answers).await;
     let end = ask(&Place::new(), &server, &["--temp", "1", "--http-retries", "0"]).ended(0);
-    assert!(end.stderr.contains("takes no temperature"), "{}", end.stderr);
+    assert!(end.stderr.contains("does not support a temperature"), "{}", end.stderr);
     let has = |body: &Value| (body.get("include").is_some(), body.get("temperature").is_some());
     let sent: Vec<_> = bodies(&server).await.iter().map(has).collect();
     assert_eq!(sent, [(true, true), (false, true), (false, false), (false, false)]);

@@ -163,5 +163,5 @@ async fn an_answer_beyond_all_bounds_is_refused() {
 async fn a_page_in_the_place_of_an_answer_is_named_as_such() {
     let server = server([ResponseTemplate::new(200).set_body_raw("<html>welcome</html>", "text/html")]).await;
     let end = Place::new().ask(&base(&server), &["go"]).ended(1);
-    assert!(end.stderr.contains("neither JSON nor a stream") && end.stderr.contains("<html>"), "{}", end.stderr);
+    assert!(end.stderr.contains("neither JSON nor an event stream") && end.stderr.contains("<html>"), "{}", end.stderr);
 }

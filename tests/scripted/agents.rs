@@ -102,7 +102,7 @@ fn tasks_get_the_next_agents_of_the_script_and_their_own_steps() {
     assert_eq!(own[0]["content"], "{\"said\":\"first\"}");
     for (result, why) in own[1..].iter().zip([
         "the agent has not answered within its 2 steps",
-        "the script that plays the model has no more `agents`",
+        "the model script has no more `agents`",
         "`max_steps` must be a whole number from 1",
     ]) {
         assert!(result["isError"] == true && result["content"].as_str().unwrap().contains(why), "{why}: {result}");
@@ -184,7 +184,7 @@ async fn an_agent_is_asked_with_its_task_alone_and_a_script_is_told_nothing_of_t
     let own: Vec<Value> = results(&ran).into_iter().filter(|event| event["depth"].is_null()).collect();
     assert_eq!(own[0]["content"], "{\"said\":\"found\"}");
     let failed = own[1]["content"].as_str().expect("text");
-    assert!(failed.contains("the agent has failed") && !failed.contains("key"), "{failed}");
+    assert!(failed.contains("the agent failed") && !failed.contains("key"), "{failed}");
     let below = events(&ran).into_iter().find(|event| event["type"] == "error").expect("the agent's own error");
     assert!(below["depth"] == 1 && below["message"].as_str().expect("text").contains("your key is known"), "{below}");
     let requests = server.received_requests().await.expect("requests are recorded");

@@ -60,7 +60,7 @@ fn what_is_there_stays() {
     let crib = project(&[("own/count.md", "mine")]);
     let ran = crib.run(&["new", "tool", "count", "--markdown", "--dir", "own"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-    assert!(ran.stderr.starts_with("error: `own/count.md` is there already\nhint: "), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("error: `own/count.md` already exists\nhint: "), "{}", ran.stderr);
     assert_eq!(fs::read_to_string(crib.path("own/count.md")).expect("the file"), "mine");
     assert_eq!(crib.run(&["new", "tool", "other", "--markdown", "--dir", "own"]).stdout, "own/other.md\n");
     assert_eq!(crib.call("other", &json!({ "text": "a b" }), &["--tools", "own/other.md"])["result"]["words"], 2);

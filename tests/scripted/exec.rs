@@ -50,7 +50,7 @@ fn a_program_gets_its_arguments_its_input_and_the_scripts_surroundings() {
     let told = crib.run(&["list"]).stdout;
     assert!(told.contains("run_command"), "{told}");
     let ran = play(&crib, &json!({"prompt": "go", "turns": [calls("env_dump", json!({})), {"content": "x"}]}), &[]);
-    assert!(results(&ran)[0]["content"].as_str().is_some_and(|text| text.contains("for the host alone")), "{ran:?}");
+    assert!(results(&ran)[0]["content"].as_str().is_some_and(|text| text.contains("only by the host")), "{ran:?}");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_line_for_a_shell_is_refused_and_the_refusal_signed_for() {
     ] {
         let line = crib.call("run_command", &json!({ "command": command }), &["--allow-exec"]);
         let wanted =
-            format!("forbidden shell token {token} in {command:?}: name a program of the crib, without a shell");
+            format!("forbidden shell token {token} in {command:?}: name a program in the crib, without shell syntax");
         assert_eq!(error(&line), format!("tool error: exec.run: {wanted}"));
         assert_eq!(line["receipt"]["denied"], json!([{ "capability": format!("exec:{command}") }]), "{line}");
         assert_eq!(line["receipt"]["executed"], Value::Null);
@@ -81,8 +81,8 @@ fn a_name_that_nothing_has_and_a_rule_that_stands_before_it() {
     let line = crib.call("run_command", &json!({"command": "bash", "args": ["-lc", "ls"]}), &["--allow-exec"]);
     assert_eq!(error(&line), "tool error: exec.run: no program of the crib is named `bash`");
     for (rule, why) in [
-        ("--deny-tool=echo", "refused: its tool cannot be called"),
-        ("--ask-tool=echo", "refused: a person has to agree to each call of its tool"),
+        ("--deny-tool=echo", "its tool is not available"),
+        ("--ask-tool=echo", "each call of its tool requires approval"),
     ] {
         let line = crib.call("run_command", &json!({"command": "echo"}), &["--allow-exec", rule]);
         assert_eq!(error(&line), format!("tool error: exec.run: `echo`: {why}"), "{rule}");
@@ -177,14 +177,13 @@ fn a_programs_tool_keeps_its_rules_its_hooks_and_its_limits() {
         crib.call("run_command", &arguments, &[&["--allow-exec"], flags].concat())
     };
     let rule = "--deny-tool=echo(path=secret*)";
-    assert!(error(&run("{\"path\":\"secret.txt\"}", &[rule])).contains("refused by a rule of the operator's"));
+    assert!(error(&run("{\"path\":\"secret.txt\"}", &[rule])).contains("denied by an operator rule"));
     assert_eq!(run("{\"path\":\"other.txt\"}", &[rule])["result"]["ok"], true);
     assert!(
-        error(&run("words", &[rule]))
-            .contains("rules look at its arguments, and what it is given is not one JSON object alone")
+        error(&run("words", &[rule])).contains("rules match its arguments, but its input is not a single JSON object")
     );
     let line = run("{\"path\":\"a\"}", &["--ask-tool=echo(path=*)"]);
-    assert!(error(&line).contains("a person has to agree"), "{line}");
+    assert!(error(&line).contains("requires approval"), "{line}");
     let guard = "if payload[\"name\"] == \"echo\":\n    return block(\"not here\")";
     write(&crib, ".harness/hooks/guard.md", hook("tool.pre", guard));
     let line = run("{}", &[]);
@@ -205,15 +204,15 @@ fn what_a_program_is_given_as_arguments_is_judged_too() {
     };
     let rule = "--deny-tool=echo(argv=*secret*)";
     for args in [&["secrets/a"] as &[_], &["-v", "--path=secrets/a"], &["--path", "secrets"]] {
-        refused(&run("{}", args, &[rule]), "refused by a rule of the operator's");
+        refused(&run("{}", args, &[rule]), "denied by an operator rule");
     }
-    refused(&run("{}", &["-r", "/"], &["--deny-tool=echo(argv=-r /)"]), "refused by a rule of the operator's");
-    refused(&run("{}", &["--force"], &["--ask-tool=echo(argv=--force)"]), "a person has to agree");
+    refused(&run("{}", &["-r", "/"], &["--deny-tool=echo(argv=-r /)"]), "denied by an operator rule");
+    refused(&run("{}", &["--force"], &["--ask-tool=echo(argv=--force)"]), "requires approval");
     for args in [&[] as &[_], &["notes"]] {
         assert_eq!(run("{}", args, &[rule])["result"]["ok"], true);
     }
     // A rule over another argument cannot see the arguments of the program.
-    let blind = "rules look at its arguments, and what it is given is not one JSON object alone";
+    let blind = "rules match its arguments, but its input is not a single JSON object";
     for rule in ["--deny-tool=echo(path=secrets/*)", "--ask-tool=echo(path=*)"] {
         for args in [&["secrets/a"] as &[_], &["--path=secrets/a"], &["notes"]] {
             refused(&run("{\"n\":1}", args, &[rule]), blind);
@@ -222,7 +221,7 @@ fn what_a_program_is_given_as_arguments_is_judged_too() {
     }
     let both = ["--ask-tool=echo", "--allow-tool=echo(path=out/*)"];
     assert_eq!(run("{\"path\":\"out/a\"}", &[], &both)["result"]["ok"], true);
-    refused(&run("{\"path\":\"out/a\"}", &["secrets/a"], &both), "a person has to agree");
+    refused(&run("{\"path\":\"out/a\"}", &["secrets/a"], &both), "requires approval");
 }
 
 #[test]

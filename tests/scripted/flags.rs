@@ -48,7 +48,7 @@ fn a_script_runs_the_programs_of_the_crib_that_a_flag_names_and_no_others() {
         assert_eq!((&executed[0]["program"], &executed[0]["exit"]), (&json!("hello"), &json!(0)), "{line}");
     }
     let told = crib.run(&["call", "greet"]).stderr;
-    assert!(told.contains("hint: `exec:hello` was denied: --allow-exec=hello would allow it"), "{told}");
+    assert!(told.contains("hint: `exec:hello` is not allowed; use --allow-exec=hello"), "{told}");
     let told = crib.run(&["call", "greet", "--verbose", "--allow-exec"]).stderr;
     assert!(told.contains("  ran hello: exit 0, "), "{told}");
 }
@@ -74,7 +74,10 @@ fn handing_on_and_adding_have_a_flag_each_and_a_denial_wins() {
         play(&crib, &json!({"prompt": "go", "turns": [calls("grow", json!({})), {"content": "x"}]}), &["--allow-meta"]);
     assert_eq!(results(&ran)[0]["content"], "\"grown\"", "{ran:?}");
     let line = crib.call("hand_on", &json!({ "task": "t" }), &["--allow-delegate"]);
-    assert!(line["error"].as_str().is_some_and(|error| error.contains("no other agent is set up here")), "{line}");
+    assert!(
+        line["error"].as_str().is_some_and(|error| error.contains("no agent is configured for delegation")),
+        "{line}"
+    );
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn what_scripts_may_do_is_listed_and_inspected() {
         ", from line 4 on",
         "  digest    sha256:",
         "  hooks     guard (tool.pre)",
-        "whatever the flags allow",
+        "anything the flags allow",
     ] {
         assert!(sheet.contains(words), "{words}: {sheet}");
     }
@@ -139,7 +142,7 @@ fn help_teaches_what_each_flag_lets_a_script_do() {
         "--deny-delegate",
         "--allow-meta",
         "--deny-meta",
-        "never a program of the system",
+        "never runs a system program",
     ] {
         assert!(help.contains(words), "{words}: {help}");
     }

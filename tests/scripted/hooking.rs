@@ -96,7 +96,7 @@ fn whatever_a_hook_does_wrong_blocks() {
         ("event: tool.pre\nwhen: '7'", "return None", "when must be True or False"),
         ("event: tool.pre\nwhen: payload[\"none\"]", "return None", "was not found"),
         ("event: tool.pre\ntimeout_ms: 50", "for i in range(1000000000):\n    pass", "tool timed out"),
-        ("event: tool.pre", "return {\"action\": \"delegate\", \"task\": \"x\"}", "`--allow-delegate` would allow it"),
+        ("event: tool.pre", "return {\"action\": \"delegate\", \"task\": \"x\"}", "allow it with `--allow-delegate`"),
     ] {
         let crib = crib(&[("h", members, lines)]);
         let line = echo(&crib, &[]);

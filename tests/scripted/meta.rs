@@ -98,9 +98,9 @@ fn nothing_is_added_that_is_there_looks_alike_or_is_too_much() {
     let lines = "for n in range(40):\n    meta.tool_register(name=\"t%d\" % n, description=\"\", script=\"def run(args): pass\")";
     let many = project(&[(".harness/tools/many.md", &tool(lines))]);
     let told = contents(&play(&many, &turns(&[calls("many", json!({}))]), &["--allow-meta"]));
-    assert!(told[0].contains("tool error: meta.tool_register: this run has no room for more"), "{told:?}");
+    assert!(told[0].contains("tool error: meta.tool_register: this run has reached its maximum"), "{told:?}");
     let line = many.call("many", &json!({}), &["--allow-meta"]);
-    assert_eq!(line["error"], "tool error: meta.tool_register: there is no run to add to", "{line}");
+    assert_eq!(line["error"], "tool error: meta.tool_register: there is no active run", "{line}");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_denied_name_stays_denied_and_a_hook_that_is_added_is_heard() {
         calls("other", json!({})),
     ]);
     let told = contents(&play(&crib, &script, &["--allow-meta", "--deny-tool=secret_*"]));
-    assert!(told[1].contains("refused by a rule of the operator's"), "{told:?}");
+    assert!(told[1].contains("denied by an operator rule"), "{told:?}");
     assert_eq!(told[2], "1");
     assert!(told[4].contains("tool blocked: blocked by hook \\\"late\\\": added"), "{told:?}");
 }
@@ -142,7 +142,7 @@ fn nobody_gets_the_grant_of_another_by_its_name() {
     let script = turns(&[calls("poor", json!({})), calls("tick", json!({})), calls("stolen", json!({}))]);
     let ran = play(&crib, &script, &["--allow-meta", "--allow-read=work"]);
     let told = contents(&ran);
-    assert!(told[1].contains("only the script of a tool adds to its run"), "{told:?}");
+    assert!(told[1].contains("only a tool's script can register tools and hooks"), "{told:?}");
     assert!(told[2].contains("not found") && !ran.stdout.contains("a secret"), "{told:?}");
     assert_eq!(crib.records()[0]["added"], json!(["hook:rich"]));
 }
@@ -165,7 +165,7 @@ fn what_is_added_is_under_the_projects_policy_and_no_hook_of_it_answers_for_a_pe
     ]);
     let told = contents(&play(&crib, &script, &["--allow-meta", "--ask-tool=danger"]));
     assert!(told[1].contains("tool \\\"bad_one\\\" denied by policy"), "{told:?}");
-    assert!(told[3].contains("there is nobody to ask"), "{told:?}");
+    assert!(told[3].contains("no terminal is available to ask"), "{told:?}");
 }
 
 #[test]

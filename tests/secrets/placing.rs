@@ -156,12 +156,12 @@ fn a_record_asks_and_a_flag_allows() {
     for (wrong, why) in [
         ("--allow-secret=A", "not the name of a secret"),
         ("--allow-secret=*", "not the name of a secret"),
-        ("--allow-secret=a@*.b", "is no host for a secret"),
+        ("--allow-secret=a@*.b", "is not a valid host for a secret"),
         ("--allow-secret=a@http://b.example", "without TLS it could be read"),
         ("--allow-secret=a#header:x", "not the name of a secret"),
-        ("--allow-secret=a@b.c#", "is no place of a request"),
-        ("--allow-secret=a@b.c#body", "is no place of a request"),
-        ("--allow-secret=a@b.c#header:Host", "is the host's own and carries no secret"),
+        ("--allow-secret=a@b.c#", "is not a place in a request"),
+        ("--allow-secret=a@b.c#body", "is not a place in a request"),
+        ("--allow-secret=a@b.c#header:Host", "is set by the host and cannot carry a secret"),
         ("--allow-secret=a@b.c#header:x`y`", "is not the name of a header"),
         ("--allow-secret=a@b.c#query:", "is not the name of a parameter"),
     ] {

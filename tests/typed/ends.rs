@@ -12,7 +12,7 @@ fn an_error_that_a_function_returns_is_a_failure_and_never_an_answer() {
         ("with_text", json!("well"), json!({"error": "no such thing"})),
         ("with_variant", json!(7), json!({"error": {"not-found": "it"}})),
         ("with_enum", json!({}), json!({"error": "tired"})),
-        ("with_nothing", json!({}), json!({"error": "the function failed and did not say why"})),
+        ("with_nothing", json!({}), json!({"error": "the function failed without a reason"})),
     ] {
         assert_eq!(call(&crib, name, &fail(false), &[]), ("ok".to_owned(), answer), "{name}");
         assert_eq!(call(&crib, name, &fail(true), &[]), ("failed".to_owned(), error), "{name}");

@@ -6,60 +6,60 @@ use serde_json::Value;
 
 use super::turn::{Turn, Usage};
 
-/// The most calls that an answer may hold: more than any model makes, and few enough to look through for each fragment.
+/// Maximum calls per answer: more than any model makes, and few enough to search for each fragment.
 pub(crate) const MAX_CALLS: usize = 512;
 
-/// Why an answer is none.
+/// Error in an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Unusable {
+pub(crate) enum AnswerError {
     /// The stream ended before the answer did.
-    Cut,
+    Truncated,
     /// The server stopped the model in the midst of a call whose text does not show that it breaks off.
-    CutCall,
-    /// There is no message in it.
+    TruncatedCall,
+    /// The answer contains no message.
     Empty,
-    /// It holds more than [`MAX_CALLS`] calls, or other items.
-    Flood,
+    /// The answer contains more than [`MAX_CALLS`] calls, or other items.
+    TooManyItems,
     /// The server reports an error in place of an answer.
     Error { code: Option<u16>, message: String },
 }
 
-/// An answer that arrives. A whole one is a stream of one part, so there is one way to read either.
-pub(crate) trait Arriving: Send {
+/// Builds an answer from its parts. A whole answer is a stream of one part.
+pub(crate) trait AnswerBuilder: Send {
     /// Adds one part, or the whole, and returns the text that is new in it.
-    fn add(&mut self, part: &Value) -> Result<&str, Unusable>;
+    fn add(&mut self, part: &Value) -> Result<&str, AnswerError>;
 
-    /// Whether the server has said that the answer is complete.
+    /// `true` once the server has marked the answer as complete.
     fn is_finished(&self) -> bool;
 
-    /// Whether nothing that belongs to it can follow.
+    /// `true` if no further part can follow.
     fn is_over(&self) -> bool {
         false
     }
 
     /// The answer of a server that sent it whole.
-    fn whole(self: Box<Self>) -> Result<Turn, Unusable>;
+    fn whole(self: Box<Self>) -> Result<Turn, AnswerError>;
 
     /// The answer of a stream that has ended; `done` says whether its end was announced. Nothing of one that was cut may
     /// be executed.
-    fn streamed(self: Box<Self>, done: bool) -> Result<Turn, Unusable>;
+    fn streamed(self: Box<Self>, done: bool) -> Result<Turn, AnswerError>;
 }
 
-impl Unusable {
-    /// The error that `body` tells of.
+impl AnswerError {
+    /// Parses an error body.
     pub(crate) fn error(body: &Value) -> Self {
         let places = [&body["error"]["code"], &body["error"]["status"], &body["code"]];
         Self::Error { code: places.into_iter().find_map(code), message: message_of(body) }
     }
 }
 
-/// The error that a server reports in the place of an answer, or in the midst of a stream.
-pub(super) fn error_in(part: &Value) -> Option<Unusable> {
+/// Returns the error that a server reports instead of an answer or within a stream.
+pub(super) fn error_in(part: &Value) -> Option<AnswerError> {
     match &part["error"] {
         Value::Null | Value::Bool(false) => None,
         Value::String(text) if text.is_empty() => None,
         Value::Object(fields) if fields.is_empty() => None,
-        _ => Some(Unusable::error(part)),
+        _ => Some(AnswerError::error(part)),
     }
 }
 
@@ -72,7 +72,7 @@ fn code(code: &Value) -> Option<u16> {
     }
 }
 
-/// What a server says went wrong, from whichever field it uses.
+/// Returns the error message of a server from any of the usual fields.
 pub(crate) fn message_of(body: &Value) -> String {
     let body = body.get(0).unwrap_or(body);
     let places = [&body["error"]["message"], &body["error"], &body["message"], &body["detail"], body];
@@ -131,7 +131,7 @@ pub(super) fn arguments(value: &Value) -> String {
     }
 }
 
-/// Whether `text` is one JSON value.
+/// `true` if `text` is one JSON value.
 pub(super) fn is_json(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn an_error_in_the_place_of_an_answer_is_told_with_its_code() {
-        let error = |code, message: &str| Some(Unusable::Error { code, message: message.into() });
+        let error = |code, message: &str| Some(AnswerError::Error { code, message: message.into() });
         for (body, wanted) in [
             (json!({"error":{"code":502,"message":"upstream"}}), error(Some(502), "upstream")),
             (json!({"error":"no such model"}), error(None, "no such model")),

@@ -1,34 +1,28 @@
-//! Which API a server is asked through, and all that differs between the two: the address, the form of a request and of
-//! what it holds, and how an answer is read.
+//! Differences between the model APIs: path, request body, tool definitions, replies and answers.
 
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use toolcrib::{Tool, ToolResult};
 
-use super::answer::Arriving;
+use super::answer::AnswerBuilder;
 use super::reply::Reply;
+use super::request::Request;
 use super::{chat, responses};
 use crate::commands::schema::{openai_chat, openai_responses};
 
-/// An API of OpenAI that other servers have, too.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Api {
-    /// Chat Completions, which most servers speak
-    #[default]
-    Chat,
-    /// Responses: tools that take text, images in results, and reasoning that is given back
-    Responses,
+pub(crate) use super::request::Api;
+
+impl Serialize for Request<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.api {
+            Api::Chat => chat::Body::from(self).serialize(serializer),
+            Api::Responses => responses::Body::from(self).serialize(serializer),
+        }
+    }
 }
 
 impl Api {
-    /// Its word.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Chat => "chat",
-            Self::Responses => "responses",
-        }
-    }
-
-    /// What its address has after the server's own.
+    /// Returns the path below the base URL.
     pub(super) fn path(self) -> &'static [&'static str] {
         match self {
             Self::Chat => &["chat", "completions"],
@@ -36,7 +30,7 @@ impl Api {
         }
     }
 
-    /// A tool as it is offered to a model; one that takes text as such only with `custom_tools`.
+    /// Returns the definition of a tool; a tool that takes text is a custom tool only with `custom_tools`.
     pub(super) fn definition(self, tool: &Tool, custom_tools: bool) -> Value {
         match self {
             Self::Chat => openai_chat(tool),
@@ -44,7 +38,7 @@ impl Api {
         }
     }
 
-    /// What a model is told of a call.
+    /// Returns the reply to the model for a call.
     pub(super) fn reply(self, result: &ToolResult) -> Reply {
         match self {
             Self::Chat => chat::reply(result),
@@ -52,16 +46,16 @@ impl Api {
         }
     }
 
-    /// An answer of which nothing has arrived.
-    pub(super) fn answer(self) -> Box<dyn Arriving> {
+    /// Creates an empty answer builder.
+    pub(super) fn answer(self) -> Box<dyn AnswerBuilder> {
         match self {
             Self::Chat => Box::<chat::Answer>::default(),
             Self::Responses => Box::<responses::Answer>::default(),
         }
     }
 
-    /// What to do where a server knows no such address.
-    pub(super) fn unknown_there(self) -> &'static str {
+    /// Returns the hint for a 404.
+    pub(super) fn not_found_hint(self) -> &'static str {
         match self {
             Self::Chat => "check `--base-url`, which often ends with `/v1`, and `--model`",
             Self::Responses => {

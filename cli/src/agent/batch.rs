@@ -1,4 +1,4 @@
-//! The calls of one step of the model, each with what the model is told of it. It knows nothing of the conversation.
+//! The calls of one step with their replies to the model.
 
 use serde_json::json;
 use toolcrib::call::Payload;
@@ -13,7 +13,7 @@ use crate::calls::Calls;
 pub(crate) struct Batch {
     api: Api,
     calls: Vec<Call>,
-    told: Vec<Reply>,
+    replies: Vec<Reply>,
     running: Calls,
 }
 
@@ -25,25 +25,25 @@ impl Batch {
             Payload::Text => ToolCall::text(id, name, arguments),
         };
         let made = calls.iter().map(made).collect();
-        Self { api, told: Vec::with_capacity(calls.len()), running: Calls::start(session, made), calls }
+        Self { api, replies: Vec::with_capacity(calls.len()), running: Calls::start(session, made), calls }
     }
 
-    /// How many calls it holds.
+    /// Returns the number of calls.
     pub(crate) fn len(&self) -> usize {
         self.calls.len()
     }
 
-    /// The next call in order with its result, as soon as it has ended.
+    /// Awaits the next call in order with its result.
     pub(crate) async fn next(&mut self) -> Option<(&Call, ToolResult)> {
         let result = self.running.next().await?;
-        self.told.push(self.api.reply(&result));
-        Some((&self.calls[self.told.len() - 1], result))
+        self.replies.push(self.api.reply(&result));
+        Some((&self.calls[self.replies.len() - 1], result))
     }
 
-    /// Every call with what the model gets for it.
+    /// Returns every call with its reply; unfinished calls get an error.
     pub(crate) fn replies(self) -> impl Iterator<Item = (Call, Reply)> {
         let interrupted =
             std::iter::repeat_with(|| json!({ "error": "interrupted before the call ended" }).to_string().into());
-        self.calls.into_iter().zip(self.told.into_iter().chain(interrupted))
+        self.calls.into_iter().zip(self.replies.into_iter().chain(interrupted))
     }
 }

@@ -1,6 +1,6 @@
-//! The messages of a conversation, in the strict form of the Chat Completions API, in which they are kept in a file
-//! whichever API they came by. What only the Responses API has words for stands in fields beside. A file that was loaded
-//! is kept whole, fields that nobody here knows included; it is written whole or not at all. It decides nothing.
+//! Messages of a conversation in the strict form of the Chat Completions API, which is also the file format for both APIs.
+//! Content specific to the Responses API is stored in extra fields. Unknown fields of a loaded file are preserved; files
+//! are replaced atomically.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use super::reply::Reply;
 use super::turn::{Call, Turn};
 use crate::input;
 
-/// The longest name of a function that the APIs take, in characters.
+/// Maximum length of a function name that the APIs accept, in characters.
 const MAX_NAME_LEN: usize = 64;
 
-/// One message.
+/// A message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Message {
     pub(super) role: Role,
@@ -29,25 +29,25 @@ pub(crate) struct Message {
     pub(super) tool_calls: Option<Vec<MessageCall>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tool_call_id: Option<String>,
-    /// What a model gave beside text and calls, each thing in its place among these: see [`Stand`].
+    /// Output items besides text and calls, in order, with a [`Placeholder`] for each text and call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) output_items: Vec<Value>,
-    /// The parts of a result, where it has more than its text.
+    /// Parts of a result that consists of more than text.
     #[serde(rename = "output_parts", default, skip_serializing_if = "Option::is_none")]
     pub(super) output: Option<Value>,
     #[serde(flatten)]
     pub(super) other: Map<String, Value>,
 }
 
-/// What stands in the place of a message's own text and calls among what else a model gave.
+/// Position of a message's text or call among its output items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stand {
+pub(super) enum Placeholder {
     Text,
     Call,
 }
 
-impl Stand {
-    /// What `item` stands for, if it is not itself what was given.
+impl Placeholder {
+    /// Parses an item as a placeholder; `None` for an actual output item.
     pub(super) fn of(item: &Value) -> Option<Self> {
         match item.as_str()? {
             "text" => Some(Self::Text),
@@ -57,16 +57,16 @@ impl Stand {
     }
 }
 
-impl From<Stand> for Value {
-    fn from(stand: Stand) -> Self {
-        match stand {
-            Stand::Text => "text".into(),
-            Stand::Call => "call".into(),
+impl From<Placeholder> for Value {
+    fn from(placeholder: Placeholder) -> Self {
+        match placeholder {
+            Placeholder::Text => "text".into(),
+            Placeholder::Call => "call".into(),
         }
     }
 }
 
-/// Who speaks.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Role {
@@ -91,7 +91,7 @@ pub(super) struct MessageCall {
 }
 
 impl Message {
-    /// What `role` says.
+    /// Creates a text message.
     pub(crate) fn text(role: Role, text: impl Into<String>) -> Self {
         Self {
             role,
@@ -105,7 +105,7 @@ impl Message {
         }
     }
 
-    /// What the model answered, as it is told to the model again.
+    /// Creates the message of a model's turn.
     pub(crate) fn assistant(turn: &Turn) -> Self {
         let calls: Vec<_> = turn.calls.iter().map(MessageCall::from).collect();
         let mut message = Self::text(Role::Assistant, turn.text.clone());
@@ -119,7 +119,7 @@ impl Message {
         message
     }
 
-    /// The result of a call.
+    /// Creates the message with a call's result.
     pub(crate) fn result(call: &Call, reply: Reply) -> Self {
         let mut message = Self::text(Role::Tool, "");
         (message.content, message.output) = (reply.content, reply.output);
@@ -128,12 +128,12 @@ impl Message {
         message
     }
 
-    /// Whether it holds what the Chat Completions API has no words for.
-    pub(super) fn says_more(&self) -> bool {
+    /// `true` if the message has content that the Chat Completions API does not support.
+    pub(super) fn has_extensions(&self) -> bool {
         !self.output_items.is_empty() || self.output.is_some()
     }
 
-    /// The same without that.
+    /// Copies the message without extensions.
     pub(super) fn plain(&self) -> Self {
         Self { output_items: Vec::new(), output: None, ..self.clone() }
     }
@@ -150,14 +150,15 @@ impl From<&Call> for MessageCall {
     }
 }
 
-/// A name as servers accept it: a model may call what no tool is named, and a refused name would end the conversation.
+/// Replaces characters that servers reject: a model may call an invalid name, and a rejected name would end the
+/// conversation.
 fn sent_name(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let name: String = name.chars().take(MAX_NAME_LEN).map(|c| if plain(c) { c } else { '_' }).collect();
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-/// A conversation, and the file in which it is kept, if it is.
+/// A conversation and its file, if any.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     messages: Vec<Message>,
@@ -165,12 +166,12 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// A conversation that opens with these messages.
+    /// Creates a conversation with initial messages.
     pub(crate) fn new(messages: Vec<Message>) -> Self {
         Self { messages, file: None }
     }
 
-    /// The conversation in a file: an array of messages.
+    /// Loads a conversation from a file with an array of messages.
     pub(crate) fn load(path: &Path) -> anyhow::Result<Self> {
         let place = path.display();
         let text = input::file(path).with_context(|| format!("cannot read `{place}`"))?;
@@ -189,28 +190,28 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Keeps the conversation in a file from now on.
-    pub(crate) fn kept_in(mut self, file: Option<PathBuf>) -> Self {
+    /// Sets the file that the conversation is saved to.
+    pub(crate) fn saved_to(mut self, file: Option<PathBuf>) -> Self {
         self.file = file;
         self
     }
 
-    /// The messages, oldest first.
+    /// Returns the messages, oldest first.
     pub(crate) fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// Adds a message at the end.
+    /// Appends a message.
     pub(crate) fn push(&mut self, message: Message) {
         self.messages.push(message);
     }
 
-    /// Whether it is for the model to speak.
-    pub(crate) fn awaits_the_model(&self) -> bool {
+    /// `true` if the next message is the model's.
+    pub(crate) fn awaits_model(&self) -> bool {
         self.messages.last().is_some_and(|last| matches!(last.role, Role::User | Role::Tool))
     }
 
-    /// The identifiers of every call in it.
+    /// Returns the identifiers of all calls.
     pub(crate) fn call_ids(&self) -> impl Iterator<Item = &str> {
         self.messages.iter().flat_map(|message| message.tool_calls.iter().flatten()).map(|call| call.id.as_str())
     }
@@ -220,7 +221,7 @@ impl Conversation {
         self.call_ids().find(|id| !answered.contains(id))
     }
 
-    /// Writes the file, if there is one: the messages go to a new file beside it, which then takes its name.
+    /// Saves the conversation, if it has a file, by writing a new file and renaming it.
     pub(crate) fn save(&self) -> anyhow::Result<()> {
         let Some(path) = &self.file else { return Ok(()) };
         let mut text = serde_json::to_string_pretty(&self.messages).context("cannot write the messages as JSON")?;
@@ -229,8 +230,7 @@ impl Conversation {
     }
 }
 
-/// Puts `bytes` in the place of a file. The new file is its owner's alone, under a name that nobody could foresee until
-/// it is whole, and gone again where anything fails.
+/// Replaces a file atomically. The temporary file is private, has an unpredictable name, and is removed on failure.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn what_one_api_alone_has_words_for_is_kept_and_not_told_to_the_other() {
         let call = Call { id: "c1".into(), name: "patch".into(), arguments: "a".into(), payload: Payload::Text };
-        let items = vec![json!({ "type": "reasoning" }), Stand::Call.into()];
+        let items = vec![json!({ "type": "reasoning" }), Placeholder::Call.into()];
         let said = Message::assistant(&Turn { calls: vec![call.clone()], items, ..Turn::default() });
         let told = Message::result(&call, Reply { content: json!("b"), output: Some(json!([1])) });
         let mut plain = json!([
@@ -277,7 +277,7 @@ mod tests {
         plain[0]["output_items"] = json!([{ "type": "reasoning" }, "call"]);
         plain[1]["output_parts"] = json!([1]);
         assert_eq!(json!([said, told]), plain);
-        assert!(said.says_more() && told.says_more() && !told.plain().says_more());
+        assert!(said.has_extensions() && told.has_extensions() && !told.plain().has_extensions());
     }
 
     #[test]

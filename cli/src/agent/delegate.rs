@@ -1,6 +1,5 @@
-//! Agents to which scripts and hooks hand tasks in a run: each has a conversation and steps of its own, and the run's
-//! tools, grants, model and log. A script is told the answer, or in few words that there is none; what went wrong with a
-//! server is for the person alone.
+//! Subagents for tasks that scripts and hooks delegate: each has its own conversation and steps, and the run's tools,
+//! permissions, model and log. The script gets the answer or a short error; server errors are reported only to the user.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,70 +10,70 @@ use toolcrib::delegate::Task;
 use toolcrib::{Delegate, Runtime, Session, WeakRuntime};
 
 use super::conversation::{Conversation, Message, Role};
-use super::event::{Below, Ending};
+use super::event::{Ending, Subagent};
 use super::hooks::Blocked;
 use super::model::Model;
 use super::report::Report;
-use super::{Agent, Wishes};
+use super::{Agent, RequestOptions};
 
-/// How often an agent asks its model where the task does not say.
-const USUAL_STEPS: u32 = 8;
-/// The member of a task that says how often.
+/// Default steps of a subagent.
+const DEFAULT_STEPS: u32 = 8;
+/// Field of a task with its maximum steps.
 const MAX_STEPS: &str = "max_steps";
 
 const SYSTEM: &str = "Another agent has handed you one task. Work on it with the tools that you have. Your last message is \
                       the whole answer that is passed on, so put the result there. Nobody can be asked anything.";
 
-/// The agents of a run, from the moment in which it begins.
+/// Subagents of a run; unavailable until [`Agents::begin`].
 #[derive(Default)]
 pub(crate) struct Agents(OnceLock<Origin>);
 
-/// What every agent is made from.
+/// Shared parts of all subagents.
 struct Origin {
     runtime: WeakRuntime,
     model: Model,
-    wishes: Wishes,
+    options: RequestOptions,
     report: Report,
     begun: AtomicU64,
 }
 
 impl Agents {
-    /// Takes tasks over from now on, for a run with this model, told where the run's own `report` is.
-    pub(crate) fn begin(&self, runtime: &Runtime, model: &Model, wishes: &Wishes, report: &Report) {
-        let (runtime, model, wishes) = (runtime.downgrade(), model.clone(), wishes.clone());
-        let report = report.below(Below { depth: 0, agent: 0 });
-        let origin = Origin { runtime, model, wishes, report, begun: AtomicU64::new(0) };
+    /// Enables delegation for a run; subagents report to the run's `report`.
+    pub(crate) fn begin(&self, runtime: &Runtime, model: &Model, options: &RequestOptions, report: &Report) {
+        let (runtime, model, options) = (runtime.downgrade(), model.clone(), options.clone());
+        let report = report.below(Subagent { depth: 0, agent: 0 });
+        let origin = Origin { runtime, model, options, report, begun: AtomicU64::new(0) };
         // A run begins once.
         let _ = self.0.set(origin);
     }
 
-    /// Whom to ask, and where that is told.
-    pub(super) fn to_ask(&self) -> Option<(&Model, &Wishes, Report)> {
-        let Origin { model, wishes, report, .. } = self.0.get()?;
-        Some((model, wishes, report.below(Below { depth: 1, agent: 0 })))
+    /// Returns the model, the options and a report for a tool's model request.
+    pub(super) fn request_context(&self) -> Option<(&Model, &RequestOptions, Report)> {
+        let Origin { model, options, report, .. } = self.0.get()?;
+        Some((model, options, report.below(Subagent { depth: 1, agent: 0 })))
     }
 
-    /// A conversation of the run's, where it goes on.
+    /// Returns a session of the run, if it has not ended.
     pub(super) fn session(&self) -> Option<Session> {
         Some(self.0.get()?.runtime.upgrade()?.session())
     }
 
     async fn work(&self, task: Task) -> Result<Value, String> {
-        let Origin { runtime, model, wishes, report, begun } = self.0.get().ok_or("the run has not begun")?;
+        let Origin { runtime, model, options, report, begun } = self.0.get().ok_or("the run has not started")?;
         let runtime = runtime.upgrade().ok_or("the run has ended")?;
-        let max_steps = steps(&task.fields, wishes.max_steps)?;
+        let max_steps = steps(&task.fields, options.max_steps)?;
         let model = model.for_another_agent()?;
-        let below = Below { depth: task.depth, agent: begun.fetch_add(1, Relaxed) + 1 };
-        let wishes = Wishes { max_steps, stream: false, ..wishes.clone() };
+        let below = Subagent { depth: task.depth, agent: begun.fetch_add(1, Relaxed) + 1 };
+        let options = RequestOptions { max_steps, stream: false, ..options.clone() };
         let session = runtime.session_for(&task);
-        let agent = Agent::new(session, model, wishes, opening(task), report.below(below));
+        let agent = Agent::new(session, model, options, opening(task), report.below(below));
         match agent.run().await {
             Ok((Ending::Answer, answer)) => Ok(Value::String(answer.unwrap_or_default())),
-            Ok((Ending::MaxSteps, _)) => Err(format!("the agent has not answered within its {max_steps} steps")),
+            Ok((Ending::MaxSteps, _)) => Err(format!("the agent did not answer within {max_steps} steps")),
             Ok((Ending::Interrupted, _)) => Err("the agent was interrupted".to_owned()),
             Err(error) => Err(match error.downcast_ref::<Blocked>() {
                 Some(blocked) => blocked.to_string(),
-                None => "the agent has failed".to_owned(),
+                None => "the agent failed".to_owned(),
             }),
         }
     }
@@ -86,16 +85,16 @@ impl Delegate for Agents {
     }
 }
 
-/// How often the agent may ask its model: as the task says, and never more than the run's own.
+/// Returns the maximum steps of a task, capped at those of the run.
 fn steps(fields: &Map<String, Value>, most: u32) -> Result<u32, String> {
     let asked = match fields.get(MAX_STEPS) {
-        None | Some(Value::Null) => Some(USUAL_STEPS),
+        None | Some(Value::Null) => Some(DEFAULT_STEPS),
         Some(asked) => asked.as_u64().filter(|steps| *steps > 0).map(|steps| u32::try_from(steps).unwrap_or(most)),
     };
     asked.map(|steps| steps.min(most)).ok_or_else(|| format!("`{MAX_STEPS}` must be a whole number from 1"))
 }
 
-/// How the agent's conversation begins.
+/// Creates the initial conversation of a subagent.
 fn opening(task: Task) -> Conversation {
     let Task { text, mut fields, .. } = task;
     fields.remove(MAX_STEPS);
@@ -116,8 +115,8 @@ mod tests {
     #[test]
     fn an_agent_gets_the_steps_of_its_task_and_never_more_than_the_run() {
         let of = |fields: Value| steps(fields.as_object().expect("an object"), 10);
-        assert_eq!(of(json!({})), Ok(USUAL_STEPS));
-        assert_eq!(of(json!({ "max_steps": null })), Ok(USUAL_STEPS));
+        assert_eq!(of(json!({})), Ok(DEFAULT_STEPS));
+        assert_eq!(of(json!({ "max_steps": null })), Ok(DEFAULT_STEPS));
         assert_eq!(of(json!({ "max_steps": 3 })), Ok(3));
         assert_eq!(of(json!({ "max_steps": u64::MAX })), Ok(10));
         for wrong in [json!(0), json!(-1), json!(1.5), json!("3")] {

@@ -1,5 +1,5 @@
-//! What happens in a run, as it is told to a program with `--json`, one event a line, and to a person as a trace. The
-//! names here are a contract: fields may be added, none is renamed.
+//! Events of a run, printed one per line with `--json` and as a trace for people. The names are a stable contract: fields
+//! may be added but not renamed.
 //!
 //! | `type` | when |
 //! |---|---|
@@ -18,16 +18,15 @@
 //!
 //! `step` counts the model's answers from 1. `end` or `error` is the last line.
 //!
-//! An agent to which a task was handed has events of its own, each with its `depth`, 1 below the run's own agent, and its
-//! number in the run, `agent`: also a `start` and an `end` or `error`, which are not the run's. They come between the
-//! `tool_call` that handed the task on and its `tool_result`.
+//! Events of a subagent carry its `depth`, 1 for subagents of the run's own agent, and its number in the run, `agent`. They
+//! include their own `start` and `end` or `error`, and come between the delegating `tool_call` and its `tool_result`.
 
 use serde::{Serialize, Serializer};
 use toolcrib::Receipt;
 use toolcrib::call::Part;
 
 use super::turn::Usage;
-use crate::watch::{self, Seen, Sight};
+use crate::watch::{self, CallEvent, CallEventKind};
 
 /// One event.
 #[derive(Debug, Serialize)]
@@ -125,21 +124,23 @@ pub(crate) struct ToolResult<'a> {
     pub(crate) receipt: &'a Receipt,
     /// What the tool wrote to standard error; for people.
     pub(crate) log: &'a str,
-    /// What a person can do about a refusal.
+    /// Hint about a denial.
     #[serde(skip)]
     pub(crate) hint: Option<&'a str>,
-    /// Whether it is the only call of its step.
+    /// `true` if the step has no other call.
     #[serde(skip)]
     pub(crate) alone: bool,
 }
 
 impl<'a> Event<'a> {
-    /// Something that a call shows.
-    pub(crate) fn of(step: u32, seen: &'a Seen) -> Self {
-        let Seen { call_id: id, name, what } = seen;
-        match what {
-            Sight::Preview(text) => Self::ToolPreview { step, id, name, text },
-            Sight::Part { number, ms, part } => Self::ToolPart { step, id, name, number: *number, ms: *ms, part },
+    /// Creates the event of a step from an event of a call.
+    pub(crate) fn of(step: u32, event: &'a CallEvent) -> Self {
+        let CallEvent { call_id: id, name, kind } = event;
+        match kind {
+            CallEventKind::Preview(text) => Self::ToolPreview { step, id, name, text },
+            CallEventKind::Part { number, ms, part } => {
+                Self::ToolPart { step, id, name, number: *number, ms: *ms, part }
+            }
         }
     }
 }
@@ -152,20 +153,20 @@ fn parts_as_json<S: Serializer>(parts: &[Part], serializer: S) -> Result<S::Ok, 
     serializer.collect_seq(parts.iter().map(watch::json_of))
 }
 
-/// Why a run ended without failing.
+/// Reason for the end of a run without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Ending {
-    /// The model has answered.
+    /// The model answered.
     Answer,
     /// The model still called tools at the last step.
     MaxSteps,
-    /// Somebody ended the run from outside.
+    /// The run was interrupted.
     Interrupted,
 }
 
 impl Ending {
-    /// Its word in events and traces.
+    /// Returns the word used in events and traces.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Answer => "answer",
@@ -175,25 +176,25 @@ impl Ending {
     }
 }
 
-/// An agent to which a task was handed.
+/// A subagent.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct Below {
-    /// How many agents have handed on before it.
+pub(crate) struct Subagent {
+    /// Number of delegations above it.
     pub(crate) depth: u32,
     /// Its number among the agents of the run, from 1.
     pub(crate) agent: u64,
 }
 
-/// An event with whose it is.
+/// An event with the subagent that it belongs to, if any.
 #[derive(Debug, Serialize)]
-pub(crate) struct Told<'a> {
+pub(crate) struct EventLine<'a> {
     #[serde(flatten)]
     pub(crate) event: &'a Event<'a>,
     #[serde(flatten)]
-    pub(crate) below: Option<Below>,
+    pub(crate) below: Option<Subagent>,
 }
 
-/// What a run came to.
+/// Totals of a run.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Totals {

@@ -1,14 +1,14 @@
-//! What hooks are told of a run beside its calls, and what is taken of what they make of it: a text for a text. One that
-//! blocks ends the run. Nothing is made for events that nobody hears.
+//! Hook events of a run besides its calls. Hooks may replace a text; a hook that blocks ends the run. Payloads are built
+//! only if a hook handles the event.
 //!
-//! | event | its payload, always with `depth` | what may be changed |
+//! | event | payload, always with `depth` | replaceable |
 //! |---|---|---|
 //! | `run.start` | `model`, `tools`, `max_steps`, `messages` | |
 //! | `model.pre` | `step`, `model`, `messages` | |
 //! | `model.post` | `step`, `content`, `tool_calls` of `id`, `name`, `arguments`, and `custom` where these are text | `content` |
 //! | `run.end` | `reason`, `answer` | `answer`, where there is one |
 //!
-//! A run that was interrupted or has failed is told to no hook.
+//! No hook runs after an interruption or an error.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use toolcrib::Session;
 use toolcrib::call::Payload;
 use toolcrib::tool::HookPoint;
 
-use super::Wishes;
+use super::RequestOptions;
 use super::conversation::Conversation;
 use super::event::Ending;
 use super::turn::{Call, Turn};
@@ -34,37 +34,37 @@ impl fmt::Display for Blocked {
 
 impl std::error::Error for Blocked {}
 
-/// Whether an answer is to be told to a hook before anybody else.
+/// `true` if a hook handles answers before they are shown.
 pub(super) fn hear_answers(session: &Session) -> bool {
     session.hears(&HookPoint::ModelPost) || session.hears(&HookPoint::RunEnd)
 }
 
-/// The run begins.
+/// Runs the hooks for the start of the run.
 pub(super) async fn begun(
     session: &Session,
-    wishes: &Wishes,
+    options: &RequestOptions,
     conversation: &Conversation,
     tools: &[&str],
 ) -> Result<(), Blocked> {
     let payload = || {
-        let Wishes { model, max_steps, .. } = wishes;
+        let RequestOptions { model, max_steps, .. } = options;
         json!({ "model": model, "tools": tools, "max_steps": max_steps, "messages": conversation.messages() })
     };
     tell(session, HookPoint::RunStart, payload).await.map(drop)
 }
 
-/// The model is about to be asked.
+/// Runs the hooks before a model request.
 pub(super) async fn asking(
     session: &Session,
-    wishes: &Wishes,
+    options: &RequestOptions,
     conversation: &Conversation,
     step: u32,
 ) -> Result<(), Blocked> {
-    let payload = || json!({ "step": step, "model": wishes.model, "messages": conversation.messages() });
+    let payload = || json!({ "step": step, "model": options.model, "messages": conversation.messages() });
     tell(session, HookPoint::ModelPre, payload).await.map(drop)
 }
 
-/// The model has answered: its text as hooks leave it.
+/// Runs the hooks after a model answer and returns the text.
 pub(super) async fn answered(session: &Session, step: u32, turn: &Turn) -> Result<String, Blocked> {
     let payload = || {
         let called = |Call { id, name, arguments, payload }: &Call| {
@@ -80,14 +80,14 @@ pub(super) async fn answered(session: &Session, step: u32, turn: &Turn) -> Resul
     text_of(tell(session, HookPoint::ModelPost, payload).await?, "content", &turn.text)
 }
 
-/// The run ends with this answer, or at its last step: the answer as hooks leave it.
+/// Runs the hooks for the end of the run and returns the answer.
 pub(super) async fn ended(session: &Session, reason: Ending, answer: Option<&str>) -> Result<Option<String>, Blocked> {
     let payload = || json!({ "reason": reason, "answer": answer });
     let told = tell(session, HookPoint::RunEnd, payload).await?;
     answer.map(|answer| text_of(told, "answer", answer)).transpose()
 }
 
-/// Tells the hooks that hear it of an event. `None` where there are none.
+/// Runs the hooks for an event; `None` if no hook handles it.
 async fn tell(session: &Session, event: HookPoint, payload: impl FnOnce() -> Value) -> Result<Option<Value>, Blocked> {
     if !session.hears(&event) {
         return Ok(None);
@@ -97,12 +97,12 @@ async fn tell(session: &Session, event: HookPoint, payload: impl FnOnce() -> Val
     session.event(&event, payload).await.map(Some).map_err(Blocked)
 }
 
-/// The text that hooks made of a member.
+/// Returns the text of a member after the hooks.
 fn text_of(told: Option<Value>, member: &str, before: &str) -> Result<String, Blocked> {
     match told.as_ref().and_then(|told| told.get(member)) {
         None => Ok(before.to_owned()),
         Some(Value::String(text)) => Ok(text.clone()),
-        Some(_) => Err(Blocked(format!("a hook has made something other than text of `{member}`"))),
+        Some(_) => Err(Blocked(format!("a hook replaced `{member}` with something other than text"))),
     }
 }
 

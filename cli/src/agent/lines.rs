@@ -1,14 +1,15 @@
-//! Cuts a stream of bytes into lines before it is read as events, one line at a time: whatever the sizes in which a server
-//! sends it, no byte is looked at more than a few times.
+//! Splits a byte stream into lines for the event parser, in linear time whatever the chunk sizes.
 
 use std::mem;
 
 use futures::{Stream, TryStreamExt, stream};
 
-use super::fault::Fault;
+use super::request_error::RequestError;
 
-/// The lines of a stream, each with the character that ends it. What follows the last of these is dropped.
-pub(crate) fn lines(bytes: impl Stream<Item = Result<Vec<u8>, Fault>>) -> impl Stream<Item = Result<String, Fault>> {
+/// Returns the lines of a stream with their line ends. An unterminated last line is dropped.
+pub(crate) fn lines(
+    bytes: impl Stream<Item = Result<Vec<u8>, RequestError>>,
+) -> impl Stream<Item = Result<String, RequestError>> {
     let mut open = Vec::new();
     let whole = move |chunk: Vec<u8>| {
         let mut lines = Vec::new();
@@ -27,9 +28,9 @@ fn is_end(byte: &u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }
 
-/// One line as text. An identifier of an event, which would be kept and copied with every later one, becomes a comment.
-fn line(bytes: Vec<u8>) -> Result<String, Fault> {
-    let mut line = String::from_utf8(bytes).map_err(|_| Fault::passing("the stream is not UTF-8 text"))?;
+/// Decodes a line. Event identifiers become comments, since the parser would copy them into every later event.
+fn line(bytes: Vec<u8>) -> Result<String, RequestError> {
+    let mut line = String::from_utf8(bytes).map_err(|_| RequestError::transient("the stream is not UTF-8 text"))?;
     if line.starts_with("id") {
         line.replace_range(..line.len() - 1, ":");
     }

@@ -1,6 +1,5 @@
-//! The agent: a model is asked, what it calls is executed, and it is told the results, until it answers. This is the
-//! loop; each of its parts is a file. It knows neither the command line nor what a tool may do: every call, right or
-//! wrong, goes to the runtime, which answers it.
+//! The agent loop: requests a model turn, executes its calls and returns the results until the model answers. All calls,
+//! valid or not, go to the runtime, which decides about permissions.
 
 mod answer;
 pub(crate) mod api;
@@ -9,7 +8,6 @@ mod chat;
 pub(crate) mod conversation;
 pub(crate) mod delegate;
 pub(crate) mod event;
-mod fault;
 mod hooks;
 mod lines;
 pub(crate) mod model;
@@ -18,6 +16,7 @@ pub(crate) mod prompt;
 mod reply;
 pub(crate) mod report;
 pub(crate) mod request;
+mod request_error;
 mod response_body;
 mod responses;
 pub(crate) mod retry;
@@ -45,16 +44,16 @@ use turn::{Call, FILTER, INCOMPLETE, Identifiers, LENGTH, Turn, Usage};
 use crate::interrupt;
 use crate::permission::hint;
 use crate::render::{one_line, shortened};
-use crate::watch::Sights;
+use crate::watch::CallEvents;
 
-/// The most characters that are shown of a reason in a server's words.
+/// Maximum characters shown of a server's reason.
 const MAX_REASON: usize = 200;
 
-/// What is wished for in every request of a run.
+/// Options of every model request in a run.
 #[derive(Debug, Clone)]
-pub(crate) struct Wishes {
+pub(crate) struct RequestOptions {
     pub(crate) api: Api,
-    /// Whether a tool that takes text is offered as one where the API has such tools.
+    /// `true` to offer tools that take text as custom tools if the API supports them.
     pub(crate) custom_tools: bool,
     pub(crate) model: String,
     pub(crate) sampling: Sampling,
@@ -62,10 +61,10 @@ pub(crate) struct Wishes {
     pub(crate) max_steps: u32,
 }
 
-impl Wishes {
-    /// The request for the next message of `conversation`, to a model that may call `tools`.
+impl RequestOptions {
+    /// Creates the request for the next message of `conversation` with `tools`.
     pub(crate) fn request<'a>(&'a self, conversation: &'a Conversation, tools: &'a [Value]) -> Request<'a> {
-        let Wishes { api, sampling, stream, .. } = *self;
+        let RequestOptions { api, sampling, stream, .. } = *self;
         Request {
             api,
             model: &self.model,
@@ -78,54 +77,54 @@ impl Wishes {
         }
     }
 
-    /// The request for one answer of so many tokens, to a model that may call nothing.
+    /// Creates a request without tools for one answer of at most `tokens`.
     pub(crate) fn question<'a>(&'a self, conversation: &'a Conversation, tokens: u32) -> Request<'a> {
         Request { max_tokens: Some(tokens), reasoning: false, ..self.request(conversation, &[]) }
     }
 
-    /// What the model's API can do, in the words by which tools ask for it.
+    /// Returns the features of the model's API by the names that tool definitions use.
     pub(crate) fn abilities(&self) -> impl Iterator<Item = String> {
         let custom = self.api == Api::Responses && self.custom_tools;
         let abilities = [("custom_tools", custom), ("media_results", self.api == Api::Responses)];
         abilities.into_iter().filter(|(_, can)| *can).map(|(name, _)| name.to_owned())
     }
 
-    /// The tools of a conversation as a model is shown them now.
+    /// Returns the current tool definitions of a session.
     pub(crate) fn definitions(&self, session: &Session) -> Vec<Value> {
         session.tools().into_iter().map(|tool| self.api.definition(tool, self.custom_tools)).collect()
     }
 }
 
-/// One run. Dropping it before its end stops its calls and keeps what was said so far.
+/// One agent run. Dropping it early stops its calls and saves the conversation.
 pub(crate) struct Agent {
     session: Session,
     model: Model,
-    wishes: Wishes,
+    options: RequestOptions,
     conversation: Conversation,
     report: Report,
     identifiers: Identifiers,
     batch: Option<Batch>,
-    sights: Sights,
+    events: CallEvents,
     totals: Totals,
     started: Instant,
     ended: bool,
 }
 
 impl Agent {
-    /// An agent with the tools of `session`, about to continue `conversation`.
+    /// Creates an agent that continues `conversation` with the tools of `session`.
     pub(crate) fn new(
         session: Session,
         model: Model,
-        wishes: Wishes,
+        options: RequestOptions,
         conversation: Conversation,
         report: Report,
     ) -> Self {
         Self {
             identifiers: Identifiers::knowing(conversation.call_ids()),
-            sights: Sights::of(&session),
+            events: CallEvents::of(&session),
             session,
             model,
-            wishes,
+            options,
             conversation,
             report,
             batch: None,
@@ -135,17 +134,17 @@ impl Agent {
         }
     }
 
-    /// Runs to the end, and gives the answer where there is one. A failure is told too, and returned.
+    /// Runs to the end and returns the answer, if any. An error is reported and returned.
     pub(crate) async fn run(mut self) -> anyhow::Result<(Ending, Option<String>)> {
-        let _hold = interrupt::hold();
+        let _guard = interrupt::guard();
         let end = self.steps().await;
         self.ended = true;
-        let kept = self.keep();
-        // What goes on ends with the run, and is signed for before the run is over.
+        let saved = self.save();
+        // Background tasks end with the run and are logged before it is over.
         self.session.end().await;
         match end {
             Ok((ending, answer)) => {
-                kept?;
+                saved?;
                 let exit_code = match ending {
                     Ending::Answer => 0,
                     Ending::MaxSteps => 1,
@@ -156,7 +155,7 @@ impl Agent {
                 Ok((ending, answer))
             }
             Err(error) => {
-                // The first failure is the one to return.
+                // The first error is the one to return.
                 let _ = self.report.emit(&Event::Error { message: &format!("{error:#}"), exit_code: 1 });
                 Err(error)
             }
@@ -167,12 +166,12 @@ impl Agent {
         const INTERRUPTED: (Ending, Option<String>) = (Ending::Interrupted, None);
         let session = self.session.clone();
         let tools: Vec<&str> = session.tools().into_iter().map(|tool| tool.name.as_str()).collect();
-        let Wishes { model, max_steps, stream, .. } = &self.wishes;
+        let RequestOptions { model, max_steps, stream, .. } = &self.options;
         self.report.emit(&Event::Start { model, tools: tools.clone(), max_steps: *max_steps, stream: *stream })?;
         self.conversation.save()?;
-        let begun = hooks::begun(&session, &self.wishes, &self.conversation, &tools);
+        let begun = hooks::begun(&session, &self.options, &self.conversation, &tools);
         let Some(()) = unless_interrupted(begun).await? else { return Ok(INTERRUPTED) };
-        for step in 1..=self.wishes.max_steps {
+        for step in 1..=self.options.max_steps {
             let Some(turn) = unless_interrupted(self.ask(step)).await? else { return Ok(INTERRUPTED) };
             self.conversation.push(Message::assistant(&turn));
             let Turn { text, calls, .. } = turn;
@@ -180,21 +179,21 @@ impl Agent {
                 return Ok((Ending::Answer, Some(text)));
             }
             self.call(step, calls).await?;
-            if interrupt::is_asked() {
+            if interrupt::is_requested() {
                 return Ok(INTERRUPTED);
             }
-            self.keep()?;
+            self.save()?;
         }
         let ended = unless_interrupted(hooks::ended(&session, Ending::MaxSteps, None)).await?;
         Ok(ended.map_or(INTERRUPTED, |_| (Ending::MaxSteps, None)))
     }
 
     async fn ask(&mut self, step: u32) -> anyhow::Result<Turn> {
-        hooks::asking(&self.session, &self.wishes, &self.conversation, step).await?;
-        let tools = self.wishes.definitions(&self.session);
-        let mut request = self.wishes.request(&self.conversation, &tools);
+        hooks::asking(&self.session, &self.options, &self.conversation, step).await?;
+        let tools = self.options.definitions(&self.session);
+        let mut request = self.options.request(&self.conversation, &tools);
         if hooks::hear_answers(&self.session) {
-            // What a hook may still withhold or change is shown to nobody before.
+            // Hooks may change or block the answer, so it is not streamed.
             request.stream = false;
         }
         let mut turn = self.model.answer(request, step, &mut self.report).await?;
@@ -217,17 +216,17 @@ impl Agent {
             self.report.emit(&Event::Usage { step, usage })?;
         }
         match turn.finish.as_deref() {
-            Some(LENGTH) => self.report.warn("the answer was cut at the server's limit of tokens")?,
-            Some(FILTER) => self.report.warn("the server's filter has withheld a part of the answer")?,
+            Some(LENGTH) => self.report.warn("the answer was cut at the server's token limit")?,
+            Some(FILTER) => self.report.warn("the server's content filter withheld part of the answer")?,
             Some(early) if early.starts_with(INCOMPLETE) => {
                 let reason = one_line(early.trim_start_matches(INCOMPLETE));
                 let reason = shortened(&reason, MAX_REASON);
-                self.report.warn(&format!("the server says that the answer is not complete{reason}"))?;
+                self.report.warn(&format!("the server marked the answer as incomplete{reason}"))?;
             }
             _ => {}
         }
         if is_empty {
-            bail!("the model `{}` gave neither text nor calls", self.wishes.model);
+            bail!("the model `{}` returned neither text nor calls", self.options.model);
         }
         Ok(turn)
     }
@@ -237,12 +236,12 @@ impl Agent {
             let custom = *payload == Payload::Text;
             self.report.emit(&Event::ToolCall { step, id, name, arguments, custom })?;
         }
-        let batch = self.batch.insert(Batch::start(&self.session, self.wishes.api, calls));
+        let batch = self.batch.insert(Batch::start(&self.session, self.options.api, calls));
         let alone = batch.len() == 1;
         loop {
             let (call, result) = tokio::select! {
                 biased;
-                Some(seen) = self.sights.next() => {
+                Some(seen) = self.events.next() => {
                     self.report.emit(&Event::of(step, &seen))?;
                     continue;
                 }
@@ -251,8 +250,8 @@ impl Agent {
                     None => break,
                 },
             };
-            // What was shown before the end is told before it.
-            while let Some(seen) = self.sights.ready() {
+            // Parts shown before the end are reported before it.
+            while let Some(seen) = self.events.ready() {
                 self.report.emit(&Event::of(step, &seen))?;
             }
             self.totals.calls += 1;
@@ -277,8 +276,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Puts the results of the calls into the conversation, stops calls that have none, and saves it.
-    fn keep(&mut self) -> anyhow::Result<()> {
+    /// Adds the results of the calls to the conversation, stops unfinished calls, and saves it.
+    fn save(&mut self) -> anyhow::Result<()> {
         if let Some(batch) = self.batch.take() {
             batch.replies().for_each(|(call, reply)| self.conversation.push(Message::result(&call, reply)));
         }
@@ -290,25 +289,25 @@ impl Agent {
     }
 }
 
-/// The end of `work`, or nothing where somebody ends the run before.
+/// Awaits `work`; `None` if the run is interrupted first.
 async fn unless_interrupted<T, E: Into<anyhow::Error>>(
     work: impl Future<Output = Result<T, E>>,
 ) -> anyhow::Result<Option<T>> {
     tokio::select! {
         biased;
-        () = interrupt::asked() => Ok(None),
+        () = interrupt::soft_stop() => Ok(None),
         end = work => end.map(Some).map_err(Into::into),
     }
 }
 
 impl Drop for Agent {
-    /// Somebody ended the program: what was said so far is kept, and calls that still run are stopped and answered.
+    /// Saves the conversation after an interruption; running calls are stopped and answered.
     fn drop(&mut self) {
         if self.ended {
             return;
         }
-        // Nobody is left to be told of a failure.
-        let _ = self.keep();
+        // An error cannot be reported any more.
+        let _ = self.save();
         let totals = self.totals();
         let _ = self.report.emit(&Event::End {
             reason: Ending::Interrupted,

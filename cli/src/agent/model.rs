@@ -1,4 +1,4 @@
-//! Where answers come from: a server, or a script that plays one. The loop sees no difference.
+//! A model: a server or a script.
 
 use super::report::Report;
 use super::request::Request;
@@ -9,29 +9,29 @@ use super::turn::Turn;
 /// A model.
 #[derive(Debug, Clone)]
 pub(crate) enum Model {
-    /// One behind an API.
+    /// A server with a model API.
     Server(Box<Server>),
-    /// One that says what a file says.
+    /// A script that replaces the model.
     Script(Script),
 }
 
 impl Model {
-    /// The same model for an agent to which a task is handed, in a conversation of its own.
+    /// Returns the model for a subagent with its own conversation.
     ///
     /// # Errors
     ///
-    /// Why there is none, in words for whoever hands the task on.
+    /// Fails with a message for the delegating script if there is no further agent.
     pub(crate) fn for_another_agent(&self) -> Result<Self, String> {
         match self {
             Model::Server(server) => Ok(Model::Server(server.clone())),
             Model::Script(script) => {
                 let next = script.next_agent().map(Model::Script);
-                next.ok_or_else(|| "the script that plays the model has no more `agents`".to_owned())
+                next.ok_or_else(|| "the model script has no more `agents`".to_owned())
             }
         }
     }
 
-    /// The model's next answer. Text is reported as it arrives where the request wishes for a stream.
+    /// The model's next answer. Text is reported as it arrives where the request options for a stream.
     pub(crate) async fn answer(
         &mut self,
         request: Request<'_>,

@@ -1,10 +1,10 @@
-//! The run's model as tools may ask it: one question, one answer, no tools, in a conversation of its own. The tool is told
-//! the text, or in few words that there is none; what went wrong with a server is for the person alone.
+//! The run's model as a service for tools: one prompt, one answer, without tools, in a separate conversation. The tool gets
+//! the text or a short error; server errors are reported only to the user.
 
 use futures::future::BoxFuture;
 use toolcrib::model::{Completion, CompletionRequest};
 
-use super::Wishes;
+use super::RequestOptions;
 use super::conversation::{Conversation, Message, Role};
 use super::delegate::Agents;
 use super::hooks::{self, Blocked};
@@ -17,28 +17,28 @@ impl toolcrib::Model for Agents {
 
 impl Agents {
     async fn asked(&self, question: CompletionRequest) -> Result<Completion, String> {
-        let (model, wishes, mut report) = self.to_ask().ok_or("the run has not begun")?;
+        let (model, options, mut report) = self.request_context().ok_or("the run has not started")?;
         let mut model = model.for_another_agent()?;
-        let wishes = Wishes { stream: false, ..wishes.clone() };
+        let options = RequestOptions { stream: false, ..options.clone() };
         let system = question.system.clone().map(|system| Message::text(Role::System, system));
         let messages = system.into_iter().chain([Message::text(Role::User, &question.prompt)]).collect();
         let conversation = Conversation::new(messages);
-        // Hooks hear what any model of the run is asked, whoever asks.
+        // Hooks run for all model requests of the run.
         let session = self.session().ok_or("the run has ended")?;
         let blocked = |blocked: Blocked| blocked.to_string();
-        hooks::asking(&session, &wishes, &conversation, 1).await.map_err(blocked)?;
-        let request = wishes.question(&conversation, question.max_tokens);
+        hooks::asking(&session, &options, &conversation, 1).await.map_err(blocked)?;
+        let request = options.question(&conversation, question.max_tokens);
         match model.answer(request, 1, &mut report).await {
-            Ok(turn) if turn.text.is_empty() => Err("the model gave no text".to_owned()),
+            Ok(turn) if turn.text.is_empty() => Err("the model returned no text".to_owned()),
             Ok(turn) => {
                 let tokens = turn.usage.map_or(0, |usage| usage.total_tokens);
                 let text = hooks::answered(&session, 1, &turn).await.map_err(blocked)?;
                 Ok(Completion::new(text, tokens))
             }
             Err(error) => {
-                // Nobody else is told of it; where it cannot be told, that is no failure of the question.
-                let _ = report.warn(&format!("a tool's question to the model has failed: {error:#}"));
-                Err("the model has not answered".to_owned())
+                // Reported only to the user; a failure to report does not affect the request.
+                let _ = report.warn(&format!("a tool's request to the model failed: {error:#}"));
+                Err("the model did not answer".to_owned())
             }
         }
     }

@@ -1,4 +1,4 @@
-//! How a conversation opens: the prompt, the messages before it, or a conversation from a file. It sends nothing.
+//! Options for the initial messages: the prompt, the messages before it, or a saved conversation.
 
 use std::path::{Path, PathBuf};
 
@@ -6,44 +6,44 @@ use toolcrib::Builder;
 use toolcrib::tool::Access;
 
 use crate::input;
+use crate::render::usage_error;
 
 use super::conversation::{Conversation, Message, Role};
 use super::script::Script;
-use super::settings::misuse;
 
 const MESSAGES: &str = "Messages";
 
-/// The options of the first messages, and of the file that keeps them all.
+/// Options for the initial messages and for the conversation file.
 #[derive(Debug, clap::Args)]
-pub(crate) struct OpeningOptions {
-    /// What to ask, or `-` for standard input
+pub(crate) struct PromptOptions {
+    /// The prompt, or `-` for standard input
     #[arg(value_name = "PROMPT")]
     text: Option<String>,
-    /// What to ask
+    /// The prompt
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = MESSAGES)]
     prompt: Option<String>,
-    /// A file with what to ask, or `-` for standard input
+    /// File with the prompt, or `-` for standard input
     #[arg(long, value_name = "FILE", help_heading = MESSAGES)]
     prompt_file: Option<PathBuf>,
     /// The system message
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = MESSAGES)]
     system: Option<String>,
-    /// A file with the system message, or `-` for standard input
+    /// File with the system message, or `-` for standard input
     #[arg(long, value_name = "FILE", help_heading = MESSAGES)]
     system_file: Option<PathBuf>,
-    /// A developer message, after the system message; may be repeated
+    /// Developer message, after the system message; repeatable
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = MESSAGES)]
     developer: Vec<String>,
-    /// Continue the conversation in this file
+    /// Continue the conversation saved in this file
     #[arg(long, value_name = "FILE", help_heading = MESSAGES)]
     load_messages: Option<PathBuf>,
-    /// Keep the conversation in this file, from the first request on
+    /// Save the conversation to this file, starting before the first request
     #[arg(long, value_name = "FILE", help_heading = MESSAGES)]
     save_messages: Option<PathBuf>,
 }
 
-impl OpeningOptions {
-    /// The conversation that these options open. A script's own prompt and system message stand in for missing ones.
+impl PromptOptions {
+    /// Creates the conversation. The prompt and system message of a script replace missing ones.
     pub(crate) async fn conversation(&self, script: Option<&Script>) -> anyhow::Result<Conversation> {
         self.check()?;
         let prompt = match (&self.text, &self.prompt, &self.prompt_file) {
@@ -58,18 +58,19 @@ impl OpeningOptions {
             None => Conversation::new(self.before_the_prompt(script).await?),
         };
         match prompt {
-            Some(prompt) if prompt.trim().is_empty() => return Err(misuse("the prompt is empty")),
+            Some(prompt) if prompt.trim().is_empty() => return Err(usage_error("the prompt is empty")),
             Some(prompt) => conversation.push(Message::text(Role::User, prompt)),
-            None if conversation.awaits_the_model() => {}
+            None if conversation.awaits_model() => {}
             None => {
-                return Err(misuse("no prompt: give PROMPT, `-` for standard input, `--prompt` or `--prompt-file`"));
+                return Err(usage_error(
+                    "no prompt: pass PROMPT, `-` for standard input, `--prompt` or `--prompt-file`",
+                ));
             }
         }
-        Ok(conversation.kept_in(self.save_messages.clone()))
+        Ok(conversation.saved_to(self.save_messages.clone()))
     }
 
-    /// Keeps the file of the conversation apart from what tools may write, for the next run may begin with it, and protects
-    /// the files that this run begins with.
+    /// Reserves the conversation file, since the next run may start from it, and protects the files that this run reads.
     pub(crate) fn keep_apart(&self, builder: Builder) -> Builder {
         let read = [&self.prompt_file, &self.system_file, &self.load_messages];
         let builder = read.into_iter().flatten().fold(builder, Builder::protect);
@@ -109,25 +110,25 @@ impl OpeningOptions {
         for group in exclusive {
             let both: Vec<&str> = group.iter().copied().filter(|name| given.contains(name)).collect();
             if let [first, second, ..] = both[..] {
-                return Err(misuse(format!("{first} and {second} are mutually exclusive")));
+                return Err(usage_error(format!("{first} and {second} are mutually exclusive")));
             }
         }
         let from_stdin =
             [self.text.as_deref().map(Path::new), self.prompt_file.as_deref(), self.system_file.as_deref()];
         if from_stdin.iter().filter(|source| **source == Some(Path::new("-"))).count() > 1 {
-            return Err(misuse("standard input can be read once only: give one of the texts in a file"));
+            return Err(usage_error("standard input can be read only once: pass one of the texts in a file"));
         }
         Ok(())
     }
 }
 
-/// A text from a file or from standard input, without the line break at its end.
+/// Reads a text from a file or standard input, without the final line break.
 async fn read(file: &Path) -> anyhow::Result<String> {
     let read = match file.as_os_str() == "-" {
         true => input::stdin().await,
         false => input::file(file),
     };
-    let mut text = read.map_err(|error| misuse(format!("cannot read `{}`: {error}", file.display())))?;
+    let mut text = read.map_err(|error| usage_error(format!("cannot read `{}`: {error}", file.display())))?;
     text.truncate(text.trim_end_matches(['\r', '\n']).len());
     Ok(text)
 }

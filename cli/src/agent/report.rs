@@ -1,5 +1,5 @@
-//! Tells what happens in a run: to a program as one event a line on standard output, to a person as the answer on
-//! standard output and a trace on standard error. What came from outside is inert there. It decides nothing.
+//! Reports a run: for programs as one JSON event per line on standard output, for people as the answer on standard output
+//! and a trace on standard error. Text from outside is made inert.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use reqwest::Url;
 
-use super::event::{Below, Ending, Event, Told, ToolResult, Totals};
+use super::event::{Ending, Event, EventLine, Subagent, ToolResult, Totals};
 use super::turn::Turn;
 use crate::media::MediaFolder;
 use crate::options::is_maskable;
@@ -16,69 +16,70 @@ use crate::render::{self, Tone, legible, one_line, ours, paint, shortened};
 use crate::telemetry::AgentSpan;
 use crate::watch;
 
-/// How wide a line of the trace may be where standard error is no terminal, in characters.
-const WIDTH: usize = 160;
-/// The most characters that are shown of the name that a model calls.
+/// Width of a trace line if standard error is not a terminal, in characters.
+const DEFAULT_WIDTH: usize = 160;
+/// Maximum characters shown of a called name.
 const MAX_NAME: usize = 80;
 
-/// To whom a run is told.
+/// Audience of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
-    /// A program: one event a line.
+    /// A program: one JSON event per line.
     Program,
     /// A person.
     Person(Detail),
 }
 
-/// How much a person is told.
+/// Level of detail for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Detail {
     /// The answer, warnings and errors.
     Quiet,
-    /// Calls, results and totals too.
+    /// Also calls, results and totals.
     Trace,
-    /// And what tools write to standard error, usage by step, and nothing cut.
+    /// Also standard error of tools and usage per step; nothing is cut.
     Verbose,
 }
 
-/// Where a run is told.
+/// Reports the events of a run.
 #[derive(Debug)]
 pub(crate) struct Report {
     audience: Audience,
     debug: bool,
     secrets: Vec<String>,
-    /// Whose report it is, where a task was handed on.
-    below: Option<Below>,
-    /// Where media are saved that tools show, if anywhere.
+    /// Subagent that the report belongs to, if any.
+    below: Option<Subagent>,
+    /// Folder for media shown by tools, if any.
     media: Option<Arc<MediaFolder>>,
-    /// Who traces the run, if somebody does.
+    /// Trace span of the run, if tracing is enabled.
     span: Option<AgentSpan>,
-    /// Whether text was streamed in the answer that arrives, and whether its last line is still open.
+    /// `true` if text of the current answer was streamed.
     streamed: bool,
+    /// `true` if the last streamed line has no line break yet.
     line_open: bool,
 }
 
 impl Report {
-    /// A report to `audience`; with `debug`, requests and answers go to standard error, `secrets` masked.
+    /// Creates a report. With `debug`, requests and responses go to standard error with `secrets` masked.
     pub(crate) fn new(audience: Audience, debug: bool, secrets: Vec<String>) -> Self {
         let mut secrets: Vec<String> = secrets.into_iter().filter(|secret| is_maskable(secret)).collect();
-        // A secret that holds another is masked whole.
+        // Longer secrets first, since one may contain another.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self { audience, debug, secrets, below: None, media: None, span: None, streamed: false, line_open: false }
     }
 
-    /// The same report, which saves media that tools show.
+    /// Sets the folder for media shown by tools.
     pub(crate) fn saving(self, media: Option<Arc<MediaFolder>>) -> Self {
         Self { media, ..self }
     }
 
-    /// The same report, to `span` too.
+    /// Sets the trace span.
     pub(crate) fn traced(self, span: Option<AgentSpan>) -> Self {
         Self { span, ..self }
     }
 
-    /// The report of an agent below, told where this one is told.
-    pub(crate) fn below(&self, below: Below) -> Self {
+    /// Creates the report of a subagent.
+    pub(crate) fn below(&self, below: Subagent) -> Self {
         Self {
             secrets: self.secrets.clone(),
             below: Some(below),
@@ -90,15 +91,15 @@ impl Report {
         }
     }
 
-    /// Tells one event.
+    /// Reports one event.
     pub(crate) fn emit(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
         if let Some(span) = &mut self.span {
-            span.hear(event);
+            span.observe(event);
         }
         match self.audience {
             Audience::Program => {
-                let told = Told { event, below: self.below };
-                render::print_json(&serde_json::to_string(&told).context("cannot write an event as JSON")?)?;
+                let line = EventLine { event, below: self.below };
+                render::print_json(&serde_json::to_string(&line).context("cannot write an event as JSON")?)?;
                 if self.below.is_some() {
                     return Ok(());
                 }
@@ -107,30 +108,30 @@ impl Report {
                 }
                 Ok(())
             }
-            Audience::Person(detail) => self.tell(event, detail),
+            Audience::Person(detail) => self.print(event, detail),
         }
     }
 
-    /// Tells whoever traces the run that the model is asked, behind `server` or in a script.
+    /// Records in the trace that a request is sent to `server` or to a script.
     pub(crate) fn asked(&mut self, step: u32, server: Option<&Url>) {
         if let Some(span) = &mut self.span {
             span.asked(step, server);
         }
     }
 
-    /// Tells whoever traces the run of the answer, or of the kind of failure there was instead.
+    /// Records in the trace the answer or the kind of error.
     pub(crate) fn answered(&mut self, end: Result<&Turn, &str>) {
         if let Some(span) = &mut self.span {
             span.answered(end);
         }
     }
 
-    /// Tells that something was not as asked for.
+    /// Reports a warning.
     pub(crate) fn warn(&mut self, message: &str) -> anyhow::Result<()> {
         self.emit(&Event::Warning { message })
     }
 
-    /// Tells what travels, where that was asked for.
+    /// Reports request and response data if `debug` is set.
     pub(crate) fn debug(&mut self, what: impl FnOnce() -> String) -> anyhow::Result<()> {
         if self.debug {
             self.close_line()?;
@@ -139,7 +140,7 @@ impl Report {
         Ok(())
     }
 
-    /// `text` without the secrets in it.
+    /// Masks the secrets in `text`.
     pub(crate) fn masked<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.secrets.iter().fold(Cow::Borrowed(text), |text, secret| match text.contains(secret.as_str()) {
             true => Cow::Owned(text.replace(secret.as_str(), "***")),
@@ -147,7 +148,7 @@ impl Report {
         })
     }
 
-    fn tell(&mut self, event: &Event<'_>, detail: Detail) -> anyhow::Result<()> {
+    fn print(&mut self, event: &Event<'_>, detail: Detail) -> anyhow::Result<()> {
         if let Event::Text { delta, .. } = event {
             return self.stream(delta);
         }
@@ -165,7 +166,7 @@ impl Report {
                 }
             }
             Event::Start { model, tools, .. } if detail == Detail::Verbose => {
-                render::aside(&format!("asking `{model}` with {}", counted(tools.len() as u64, "tool")));
+                render::aside(&format!("model `{model}`, {}", counted(tools.len() as u64, "tool")));
             }
             Event::ToolCall { name, arguments, .. } if traced => {
                 let name = one_line(&shortened(name, MAX_NAME));
@@ -179,7 +180,7 @@ impl Report {
                 render::quoted(&format!("{margin}┊ {} {}", milliseconds(*ms), one_line(name)), &shown);
             }
             Event::ToolResult(result) if traced => {
-                told(&margin, result, detail);
+                print_result(&margin, result, detail);
                 render::dropped(result.receipt);
                 for part in result.shown {
                     render::quoted(&format!("{margin}|"), &watch::text_of(part, self.media.as_deref()));
@@ -191,7 +192,7 @@ impl Report {
             Event::Retry { attempt, attempts, wait_ms, reason, .. } => {
                 self.streamed = false;
                 if traced {
-                    render::aside(&format!("{reason}; asking again in {wait_ms} ms (attempt {attempt} of {attempts})"));
+                    render::aside(&format!("{reason}; retrying in {wait_ms} ms (attempt {attempt} of {attempts})"));
                 }
             }
             Event::Warning { message } => render::warning(message),
@@ -200,7 +201,7 @@ impl Report {
                     ours(&quiet(&format!("{margin}{}", summary(totals))));
                 }
                 match reason {
-                    // What became of the task is told by the result of the call that handed it on.
+                    // The result of the delegating call reports the outcome.
                     _ if is_below => {}
                     Ending::Answer => {}
                     Ending::MaxSteps => render::aside(&out_of_steps(totals)),
@@ -208,14 +209,14 @@ impl Report {
                 }
             }
             Event::Error { message, .. } if is_below => {
-                render::warning(&format!("an agent to which a task was handed has failed: {message}"));
+                render::warning(&format!("a delegated agent failed: {message}"));
             }
             _ => {}
         }
         Ok(())
     }
 
-    /// What the lines of an agent below begin with.
+    /// Returns the line prefix of a subagent.
     fn margin(&self) -> String {
         "│ ".repeat(self.below.map_or(0, |below| below.depth as usize))
     }
@@ -224,7 +225,7 @@ impl Report {
         let mut out = io::stdout().lock();
         let text = legible(delta);
         if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
-            // Whether it is a failure that nobody reads on is not decided here.
+            // `print` decides whether a closed output is an error.
             drop(out);
             return render::print("");
         }
@@ -238,7 +239,7 @@ impl Report {
     }
 }
 
-fn told(margin: &str, result: &ToolResult<'_>, detail: Detail) {
+fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail) {
     let outcome = result.receipt.outcome.as_str();
     let took = format!(" {}", milliseconds(result.receipt.ms));
     let name = if result.alone { String::new() } else { format!("{} ", one_line(result.name)) };
@@ -260,16 +261,16 @@ fn told(margin: &str, result: &ToolResult<'_>, detail: Detail) {
     }
 }
 
-/// As much of `text` as fits on one line beside `width` characters.
+/// Cuts `text` to one line beside `width` other characters.
 fn fitting(width: usize, text: &str, detail: Detail) -> String {
     let most = if detail == Detail::Verbose { usize::MAX } else { line_width().saturating_sub(width).max(20) };
-    // Cut first: a result may be a megabyte.
+    // Cut first, since a result may be large.
     let line = one_line(&shortened(text, most));
     shortened(&line, most).into_owned()
 }
 
 fn line_width() -> usize {
-    terminal_size::terminal_size_of(io::stderr()).map_or(WIDTH, |(width, _)| usize::from(width.0))
+    terminal_size::terminal_size_of(io::stderr()).map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0))
 }
 
 fn quiet(text: &str) -> Cow<'_, str> {
@@ -277,7 +278,7 @@ fn quiet(text: &str) -> Cow<'_, str> {
 }
 
 fn out_of_steps(totals: &Totals) -> String {
-    format!("info: reached maximum steps ({}); needs human review", totals.steps)
+    format!("error: stopped after {} without a final answer", counted(totals.steps.into(), "step"))
 }
 
 fn summary(totals: &Totals) -> String {

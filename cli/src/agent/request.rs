@@ -1,14 +1,31 @@
-//! A request for one answer, by whichever API. It knows nothing of how it travels.
+//! A request for one answer, independent of API and transport.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value;
 
-use super::api::Api;
 use super::conversation::Message;
-use super::{chat, responses};
 
-/// What is asked. What is not wished for is not in the body: servers refuse an empty `tools` and settings that their
-/// model does not have.
+/// Model API of OpenAI and compatible servers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Api {
+    /// Chat Completions, which most servers support
+    #[default]
+    Chat,
+    /// Responses: tools that take text, images in results, and reasoning that is returned
+    Responses,
+}
+
+impl Api {
+    /// Returns the name of the API.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+        }
+    }
+}
+
+/// A model request. Unset options are left out of the body: servers reject an empty `tools` and unsupported settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request<'a> {
     pub(crate) api: Api,
@@ -16,24 +33,15 @@ pub(crate) struct Request<'a> {
     pub(crate) messages: &'a [Message],
     pub(crate) tools: &'a [Value],
     pub(crate) sampling: Sampling,
-    /// Whether the answer shall come in parts.
+    /// `true` to stream the answer.
     pub(crate) stream: bool,
-    /// Whether the model's reasoning is wished for in a form that can be given back, where the API has one.
+    /// `true` to request reasoning in a form that can be returned to the model, if the API supports it.
     pub(crate) reasoning: bool,
-    /// The most tokens of the answer, where there is such a bound.
+    /// Maximum tokens of the answer, if limited.
     pub(crate) max_tokens: Option<u32>,
 }
 
-impl Serialize for Request<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.api {
-            Api::Chat => chat::Body::from(self).serialize(serializer),
-            Api::Responses => responses::Body::from(self).serialize(serializer),
-        }
-    }
-}
-
-/// How the model picks its words. At most one of the two is set.
+/// Sampling settings. At most one is set.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(crate) struct Sampling {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! When to ask a server again, and how long to wait before. Every wait is bounded, whatever the server says.
+//! Retry policy: retryable statuses and bounded delays.
 
 use std::time::Duration;
 
@@ -6,29 +6,28 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 use rand::Rng;
 
-/// The longest wait that a server may ask for. One that asks for more is asked again after our own wait: it would be
-/// given up on anyhow, and a wrong clock or a wrong unit is likelier than a server that means hours.
-const MAX_ASKED: Duration = Duration::from_secs(60);
-/// The longest wait of our own.
+/// Maximum delay that a server may request. A longer one is ignored in favor of the backoff: a wrong clock or unit is more
+/// likely than an intended delay of hours.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+/// Maximum backoff.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
-/// How often a request is repeated.
+/// Retry settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Retries {
-    /// How many times after the first.
+    /// Maximum retries after the first attempt.
     pub(crate) times: u32,
-    /// The wait before the first repetition; it doubles with each.
+    /// Delay before the first retry; doubles with each retry.
     pub(crate) backoff: Duration,
 }
 
 impl Retries {
-    /// How many attempts that makes.
+    /// Returns the maximum number of attempts.
     pub(crate) fn attempts(self) -> u32 {
         self.times.saturating_add(1)
     }
 
-    /// The wait after attempt number `attempt`, counted from 1: what the server asked for, or our own, with jitter so
-    /// that many clients do not return together.
+    /// Returns the delay after attempt `attempt`, counted from 1: the server's, or the backoff with jitter.
     pub(crate) fn wait(self, attempt: u32, asked: Option<Duration>) -> Duration {
         asked.unwrap_or_else(|| {
             let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
@@ -37,13 +36,13 @@ impl Retries {
     }
 }
 
-/// Whether a status is worth asking again for.
-pub(crate) fn is_passing(status: u16) -> bool {
+/// `true` if a status is worth a retry.
+pub(crate) fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 429 | 500..=599)
 }
 
-/// The wait that a `Retry-After` asks for, as seconds or as an HTTP date; `None` where it is negative, absurd or unreadable.
-pub(crate) fn asked_wait(header: &str, now: Timestamp) -> Option<Duration> {
+/// Parses a `Retry-After` header, in seconds or as an HTTP date; `None` if it is negative, too long or invalid.
+pub(crate) fn retry_after(header: &str, now: Timestamp) -> Option<Duration> {
     let header = header.trim();
     let seconds = match header.parse::<f64>() {
         Ok(seconds) => seconds,
@@ -52,7 +51,7 @@ pub(crate) fn asked_wait(header: &str, now: Timestamp) -> Option<Duration> {
             date.duration_since(now).as_secs_f64().max(0.0)
         }
     };
-    Duration::try_from_secs_f64(seconds).ok().filter(|wait| *wait <= MAX_ASKED)
+    Duration::try_from_secs_f64(seconds).ok().filter(|wait| *wait <= MAX_RETRY_AFTER)
 }
 
 #[cfg(test)]
@@ -62,7 +61,7 @@ mod tests {
     #[test]
     fn a_server_may_ask_for_a_wait_in_bounds_and_no_other() {
         let now: Timestamp = "2026-03-01T12:00:00Z".parse().expect("a timestamp");
-        let seconds = |text| asked_wait(text, now).map(|wait| wait.as_secs());
+        let seconds = |text| retry_after(text, now).map(|wait| wait.as_secs());
         assert_eq!(seconds("2"), Some(2));
         assert_eq!(seconds(" 0 "), Some(0));
         assert_eq!(seconds("Sun, 01 Mar 2026 12:00:07 GMT"), Some(7));

@@ -27,7 +27,7 @@ use std::vec;
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Map, Value, json};
 
-use super::answer::Arriving;
+use super::answer::AnswerBuilder;
 use super::chat::Answer;
 use super::event::Event;
 use super::report::Report;
@@ -92,17 +92,19 @@ impl Script {
     pub(crate) fn answer(&mut self, request: Request<'_>, step: u32, report: &mut Report) -> anyhow::Result<Turn> {
         let turn = self.turns.get(self.next).ok_or_else(|| {
             let (path, turns) = (self.path.display(), self.turns.len());
-            anyhow!("script `{path}` has {turns} turns and the loop asks for another: end it with a turn without `tool_calls`")
+            anyhow!(
+                "script `{path}` has {turns} turns but the loop needs another: end it with a turn without `tool_calls`"
+            )
         })?;
         self.next += 1;
         let mut answer = Box::<Answer>::default();
-        let text = answer.add(turn).map_err(|_| anyhow!("turn {} of the script cannot be played", self.next))?;
+        let text = answer.add(turn).map_err(|_| anyhow!("turn {} of the script is invalid", self.next))?;
         if request.stream {
             for word in text.split_inclusive(' ') {
                 report.emit(&Event::Text { step, delta: word })?;
             }
         }
-        answer.whole().map_err(|_| anyhow!("turn {} of the script cannot be played", self.next))
+        answer.whole().map_err(|_| anyhow!("turn {} of the script is invalid", self.next))
     }
 }
 

@@ -1,12 +1,11 @@
-//! Which model is asked, and how: each setting from its flag, else from its variable, else its default. The key is read
-//! here and shown nowhere.
+//! Settings of the model and its server, each from its flag, else its environment variable, else its default. The API key
+//! is never shown.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use clap::error::ErrorKind;
 use reqwest::Url;
 use serde_json::{Value, json};
 
@@ -16,65 +15,66 @@ use super::retry::Retries;
 use super::server::Server;
 use crate::http::{self, secrets_in, shown};
 use crate::options::duration;
+use crate::render::usage_error;
 
 const DEFAULT_URL: &str = "https://api.openai.com/v1";
-/// How long a server may take where nothing says: a model may think longer than a tool may run.
+/// Default time limit of the server: a model may think longer than a tool may run.
 const HTTP_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long a call may take where nothing says.
+/// Default time limit of a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 const MODEL: &str = "Model";
-const TIMES: &str = "Times and retries";
+const TIMES: &str = "Timeouts and retries";
 
 /// The options of a model and its server.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ModelOptions {
-    /// The API to ask through; its path is appended to --base-url [env: OAI_API] [default: chat]
+    /// Model API; its path is appended to --base-url [env: OAI_API] [default: chat]
     #[arg(long, value_name = "API", help_heading = MODEL)]
     api: Option<Api>,
-    /// Offer tools that take text as functions with one field, for a server whose Responses API has no custom tools [env: OAI_NO_CUSTOM_TOOLS]
+    /// Offer tools that take text as functions with one field, for servers with a Responses API without custom tools [env: OAI_NO_CUSTOM_TOOLS]
     #[arg(long, help_heading = MODEL)]
     no_custom_tools: bool,
-    /// The server's address, to which `/chat/completions` or `/responses` is appended [env: OAI_BASE_URL] [default: https://api.openai.com/v1]
+    /// Base URL of the server; `/chat/completions` or `/responses` is appended [env: OAI_BASE_URL] [default: https://api.openai.com/v1]
     #[arg(long, value_name = "URL", help_heading = MODEL)]
     base_url: Option<String>,
-    /// The key for the server, where it wants one; a variable is safer [env: OAI_API_KEY, then OPENAI_API_KEY]
+    /// API key of the server; an environment variable is safer [env: OAI_API_KEY, then OPENAI_API_KEY]
     #[arg(long, value_name = "KEY", help_heading = MODEL)]
     api_key: Option<String>,
-    /// The model's name [env: OAI_MODEL]
+    /// Name of the model [env: OAI_MODEL]
     #[arg(long, value_name = "NAME", help_heading = MODEL)]
     model: Option<String>,
-    /// Play a model from a file instead of asking a server
+    /// Replay a scripted model from a file instead of using a server
     #[arg(long, value_name = "FILE", help_heading = MODEL)]
     pub(crate) script: Option<PathBuf>,
-    /// The temperature, from 0 to 2; without it the server decides
+    /// Sampling temperature, 0 to 2 [default: the server's]
     #[arg(long, value_name = "N", value_parser = within::<2>, help_heading = MODEL)]
     temp: Option<f64>,
-    /// The nucleus, from 0 to 1; wins over --temp
+    /// Nucleus sampling (top-p), 0 to 1; overrides --temp
     #[arg(long, value_name = "N", value_parser = within::<1>, help_heading = MODEL)]
     top_p: Option<f64>,
-    /// Ask at most this many times
+    /// Maximum number of steps, each a request to the model
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..), help_heading = MODEL)]
     pub(crate) max_steps: u32,
 
-    /// How long a call, or a server, may take where nothing else says [default: 30s for a call]
+    /// Default time limit of calls and of the server [default: 30s for a call]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TIMES)]
     timeout: Option<Duration>,
-    /// How long a call may take where the tool sets no time of its own [default: --timeout]
+    /// Default time limit of tools that do not set one [default: --timeout]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TIMES)]
     tool_timeout: Option<Duration>,
-    /// How long the server may take, for an answer or between two parts of one [env: OAI_HTTP_TIMEOUT] [default: --timeout, else 120s]
+    /// Time limit of the server, for a response or between two parts of one [env: OAI_HTTP_TIMEOUT] [default: --timeout, else 120s]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TIMES)]
     http_timeout: Option<Duration>,
-    /// Ask again this many times after a time-out, a lost connection, 429 or 5xx
+    /// Maximum retries after a timeout, a lost connection, 429 or 5xx
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=100), help_heading = TIMES)]
     http_retries: u32,
-    /// The wait before asking again; it doubles each time
+    /// Delay before the first retry; doubles with each retry
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = backoff, help_heading = TIMES)]
     http_retry_backoff: Duration,
 }
 
-/// What holds for a run.
+/// Resolved settings of a run.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) api: Sourced<Api>,
@@ -85,14 +85,14 @@ pub(crate) struct Settings {
     pub(crate) tool_timeout: Sourced<Duration>,
     http_timeout: Sourced<Duration>,
     retries: Retries,
-    /// What the operator should know about the choice.
+    /// Warning about conflicting settings.
     pub(crate) warning: Option<&'static str>,
     pub(crate) sampling: Sampling,
     max_steps: u32,
     script: Option<PathBuf>,
 }
 
-/// A value, and which flag, variable or default it is from.
+/// A value with the flag, variable or default that it comes from.
 #[derive(Debug, Clone)]
 pub(crate) struct Sourced<T> {
     pub(crate) value: T,
@@ -110,8 +110,8 @@ impl<T> Sourced<T> {
 }
 
 impl ModelOptions {
-    /// Settles every setting. `variable` gives an environment variable, if it is set.
-    pub(crate) fn settle(&self, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Settings> {
+    /// Resolves every setting. `variable` returns an environment variable, if it is set.
+    pub(crate) fn resolve(&self, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Settings> {
         let text = |flag: &Option<String>, name: &'static str, variables: &[&'static str]| {
             let from_flag = flag.clone().map(|value| Sourced::from(name, value));
             let from_variable = |name: &&'static str| {
@@ -124,7 +124,7 @@ impl ModelOptions {
         let base_url = text(&self.base_url, "--base-url", &["OAI_BASE_URL"]);
         let base_url = base_url.unwrap_or_else(|| Sourced::from("default", DEFAULT_URL.to_owned()));
         let base_url = Sourced {
-            value: http::address(base_url.source, &base_url.value, DEFAULT_URL).map_err(misuse)?,
+            value: http::address(base_url.source, &base_url.value, DEFAULT_URL).map_err(usage_error)?,
             source: base_url.source,
         };
 
@@ -132,7 +132,7 @@ impl ModelOptions {
             (Some(api), _) => Sourced::from("--api", api),
             (None, Some(word)) => {
                 let api = Api::from_str(&word.value, true);
-                let wrong = |_| misuse(format!("`OAI_API` is `{}`: write `chat` or `responses`", word.value));
+                let wrong = |_| usage_error(format!("`OAI_API` is `{}`: write `chat` or `responses`", word.value));
                 Sourced::from(word.source, api.map_err(wrong)?)
             }
             (None, None) => Sourced::from("default", Api::default()),
@@ -140,7 +140,7 @@ impl ModelOptions {
         let no_custom_tools = match text(&None, "", &["OAI_NO_CUSTOM_TOOLS"]).as_ref().map(|word| word.value.as_str()) {
             None | Some("0" | "false") => self.no_custom_tools,
             Some("1" | "true") => true,
-            Some(word) => return Err(misuse(format!("`OAI_NO_CUSTOM_TOOLS` is `{word}`: write `1` or `0`"))),
+            Some(word) => return Err(usage_error(format!("`OAI_NO_CUSTOM_TOOLS` is `{word}`: write `1` or `0`"))),
         };
 
         let flag = |flag: Option<Duration>, name| flag.map(|time| Sourced::from(name, time));
@@ -149,7 +149,7 @@ impl ModelOptions {
         let http_timeout =
             match (self.http_timeout, variable("OAI_HTTP_TIMEOUT").filter(|text| !text.trim().is_empty())) {
                 (None, Some(text)) => {
-                    let time = duration(&text).map_err(|error| misuse(format!("`OAI_HTTP_TIMEOUT`: {error}")))?;
+                    let time = duration(&text).map_err(|error| usage_error(format!("`OAI_HTTP_TIMEOUT`: {error}")))?;
                     Some(Sourced::from("OAI_HTTP_TIMEOUT", time))
                 }
                 (given, _) => flag(given, "--http-timeout").or(timeout),
@@ -165,7 +165,7 @@ impl ModelOptions {
             tool_timeout: tool_timeout.unwrap_or(Sourced::from("default", TIMEOUT)),
             http_timeout: http_timeout.unwrap_or(Sourced::from("default", HTTP_TIMEOUT)),
             retries: Retries { times: self.http_retries, backoff: self.http_retry_backoff },
-            warning: both.then_some("--top-p wins over --temp: no temperature is sent"),
+            warning: both.then_some("--top-p overrides --temp: no temperature is sent"),
             sampling: Sampling { temperature: self.temp.filter(|_| !both), top_p: self.top_p },
             max_steps: self.max_steps,
             script: self.script.clone(),
@@ -174,25 +174,25 @@ impl ModelOptions {
 }
 
 impl Settings {
-    /// The name of the model that is asked.
+    /// Returns the name of the model.
     pub(crate) fn model(&self) -> anyhow::Result<String> {
-        let none = || misuse("no model: name one with `--model` or `OAI_MODEL`");
+        let none = || usage_error("no model: set one with `--model` or `OAI_MODEL`");
         Ok(self.model.as_ref().ok_or_else(none)?.value.clone())
     }
 
-    /// The server.
+    /// Creates the server.
     pub(crate) fn server(&self) -> anyhow::Result<Server> {
         let key = self.api_key.as_ref().map(|key| key.value.clone());
         Server::new(self.api.value, &self.base_url.value, key, self.http_timeout.value, self.retries)
-            .context("cannot reach the model's server")
+            .context("cannot set up the model's server")
     }
 
-    /// What must never be shown.
+    /// Returns the values that must never be shown.
     pub(crate) fn secrets(&self) -> Vec<String> {
         self.api_key.iter().map(|key| key.value.clone()).chain(secrets_in(&self.base_url.value)).collect()
     }
 
-    /// All of it for a person, secrets masked.
+    /// Formats the settings as JSON with secrets masked.
     pub(crate) fn shown(&self) -> Value {
         let source = |source: Option<&'static str>| source.unwrap_or("none");
         json!({
@@ -221,18 +221,17 @@ impl Settings {
     }
 }
 
-/// Wrong use of the command line.
-pub(crate) fn misuse(message: impl std::fmt::Display) -> anyhow::Error {
-    clap::Error::raw(ErrorKind::ValueValidation, format!("{message}\n")).into()
-}
-
-/// A number from 0 to `MAX`.
+/// Parses a number from 0 to `MAX`.
 fn within<const MAX: u8>(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
-    if (0.0..=f64::from(MAX)).contains(&number) { Ok(number) } else { Err(format!("`{text}` is not from 0 to {MAX}")) }
+    if (0.0..=f64::from(MAX)).contains(&number) {
+        Ok(number)
+    } else {
+        Err(format!("`{text}` is not between 0 and {MAX}"))
+    }
 }
 
-/// A time to wait, which may be none.
+/// Parses a delay, which may be zero.
 fn backoff(text: &str) -> Result<Duration, String> {
     if matches!(text.trim(), "0" | "0s" | "0ms") { Ok(Duration::ZERO) } else { duration(text) }
 }

@@ -1,5 +1,4 @@
-//! What a model answers once everything odd about its server is gone: text, calls with unique identifiers, and usage.
-//! It knows neither HTTP nor scripts.
+//! A model's turn, normalized across servers: text, calls with unique identifiers, and usage.
 
 use std::collections::HashSet;
 use std::ops::AddAssign;
@@ -8,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolcrib::call::Payload;
 
-/// The longest identifier that is taken from a server as it is, in bytes.
+/// Maximum length of an identifier accepted from a server, in bytes.
 const MAX_ID_LEN: usize = 256;
 
 /// Why a model stopped at the limit of tokens, and where a filter stopped it.
@@ -17,23 +16,23 @@ pub(crate) const FILTER: &str = "content_filter";
 /// The beginning of what is said of an answer that ended early in another way; its reason follows where there is one.
 pub(crate) const INCOMPLETE: &str = "incomplete";
 
-/// One answer of a model.
+/// An answer of a model.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Turn {
-    /// What it says; empty where it only calls.
+    /// Text; empty if the turn has only calls.
     pub(crate) text: String,
-    /// What it calls, in its order.
+    /// Calls in order.
     pub(crate) calls: Vec<Call>,
-    /// Why it stopped, in the server's word.
+    /// Finish reason in the server's terms.
     pub(crate) finish: Option<String>,
-    /// What the answer cost, where the server says so.
+    /// Token usage, if reported.
     pub(crate) usage: Option<Usage>,
     /// What else it gave, to be given back to it as it was, and the places of its text and its calls among that: see
     /// [`super::conversation::Message`].
     pub(crate) items: Vec<Value>,
 }
 
-/// One call, as the model made it.
+/// A call requested by the model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Call {
     /// The identifier that ties the result to the call.
@@ -42,13 +41,13 @@ pub(crate) struct Call {
     pub(crate) name: String,
     /// The arguments as text, which need not be JSON; or the text itself.
     pub(crate) arguments: String,
-    /// Which of the two.
+    /// Kind of `arguments`.
     pub(crate) payload: Payload,
 }
 
 impl Call {
-    /// The same call, with an empty object where it carries none.
-    pub(crate) fn or_no_arguments(mut self) -> Self {
+    /// Replaces missing arguments with an empty object.
+    pub(crate) fn with_default_arguments(mut self) -> Self {
         if self.payload == Payload::Object && self.arguments.trim().is_empty() {
             self.arguments = "{}".to_owned();
         }
@@ -73,7 +72,7 @@ impl AddAssign for Usage {
     }
 }
 
-/// Gives every call of a conversation an identifier of its own.
+/// Assigns a unique identifier to every call of a conversation.
 ///
 /// A server's own identifier is kept. One that is empty, absurdly long or was used before is replaced by `call_N`, with
 /// N the number of the call in the run: the same answers always get the same identifiers.
@@ -84,12 +83,12 @@ pub(crate) struct Identifiers {
 }
 
 impl Identifiers {
-    /// Knows the identifiers that a conversation already holds.
+    /// Starts with the identifiers already used in a conversation.
     pub(crate) fn knowing<'a>(used: impl IntoIterator<Item = &'a str>) -> Self {
         Self { used: used.into_iter().map(str::to_owned).collect(), calls: 0 }
     }
 
-    /// Sees to it that each of `calls` has an identifier that no other call has.
+    /// Replaces missing, overlong and duplicate identifiers.
     pub(crate) fn settle(&mut self, calls: &mut [Call]) {
         for call in calls {
             self.calls += 1;

@@ -1,5 +1,5 @@
-//! `toolcrib build`: a tool in Rust becomes a component that says what it is at its top level. It runs cargo, and so the
-//! package's build scripts, as `cargo build` would.
+//! `toolcrib build`: compiles a tool in Rust to a component with embedded tool metadata. It runs cargo, and therefore the
+//! package's build scripts.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,31 +17,31 @@ const EXAMPLES: &str = "\
 Examples:
   toolcrib new tool greet && toolcrib build greet    greet/greet.wasm
   toolcrib build                                     the package in this folder
-  toolcrib build --debug                             faster to build, larger, and slower to run
+  toolcrib build --debug                             builds faster, runs slower
   toolcrib build --json | jq -r '.[].path'
 
-The component lies in the package's folder under the name of its crate, and is replaced only by one of which
-every tool can be loaded. This runs cargo, which runs what the package brings: build what you trust.";
+The component is written to the package's folder under the name of its crate, and replaced only if every tool
+of the new one can be loaded. This runs cargo and the package's build scripts: build only packages you trust.";
 
-/// Build a tool in Rust.
+/// Build a Rust tool into a component.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The folder of the package
+    /// Folder of the package
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Without optimization, as `cargo build` without --release
+    /// Build without optimization, like `cargo build` without --release
     #[arg(long)]
     debug: bool,
-    /// Print a JSON array, one object a component
+    /// Print a JSON array, one object per component
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     compiling: Compiling,
 }
 
-/// A component that was built.
-struct Built {
+/// A built component.
+struct BuiltComponent {
     path: PathBuf,
     bytes: usize,
     tools: Vec<Tool>,
@@ -52,11 +52,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if artifacts.is_empty() {
         let hint =
             "a tool is a library with `crate-type = [\"cdylib\", \"rlib\"]` under `[lib]`, or a program with `fn main`";
-        return Err(Advice::new(format!("the package in `{}` makes no component", args.dir.display()), hint).into());
+        return Err(Advice::new(format!("the package in `{}` builds no component", args.dir.display()), hint).into());
     }
     let mut all = Vec::new();
     for artifact in &artifacts {
-        all.push(built(artifact, &args).await?);
+        all.push(install(artifact, &args).await?);
     }
     if args.json {
         render::print_json(&json!(all.iter().map(record).collect::<Vec<_>>()).to_string())?;
@@ -67,32 +67,32 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Puts what cargo made into the package's folder, with its descriptors where they are found without looking inside.
-async fn built(artifact: &Path, args: &Args) -> anyhow::Result<Built> {
-    let path = args.dir.join(artifact.file_name().context("an artifact of cargo has no name")?);
+/// Installs a cargo artifact in the package's folder, with its descriptors at the top level.
+async fn install(artifact: &Path, args: &Args) -> anyhow::Result<BuiltComponent> {
+    let path = args.dir.join(artifact.file_name().context("a cargo artifact has no file name")?);
     let program = component::read(artifact)?;
     let component = descriptor::sections(&program)
         .and_then(|tools| descriptor::described(&program, &tools))
-        .map_err(|wrong| anyhow::anyhow!("{}: {wrong}", path.display()))?;
+        .map_err(|reason| anyhow::anyhow!("{}: {reason}", path.display()))?;
     let tools = component::put(&path, &component, &args.compiling).await?;
-    Ok(Built { path: render::from_here(&path).to_path_buf(), bytes: component.len(), tools })
+    Ok(BuiltComponent { path: render::from_here(&path).to_path_buf(), bytes: component.len(), tools })
 }
 
-fn sheet(built: &Built) -> String {
+fn sheet(built: &BuiltComponent) -> String {
     let size = size_in_words(built.bytes.next_multiple_of(1 << 10));
     let mut lines = vec![format!("{} ({size})", built.path.display())];
     let line = |label: &str, text: &str| format!("  {label:8} {}", render::one_line(text));
     for Tool { name, description, .. } in &built.tools {
-        lines.push(line("tool", description.as_ref().map_or(name.clone(), |said| format!("{name}: {said}")).as_str()));
+        lines.push(line("tool", description.as_ref().map_or(name.clone(), |text| format!("{name}: {text}")).as_str()));
     }
-    // Of an import with types alone it uses nothing.
+    // Imports of type definitions only are not used at run time.
     for import in imports(&built.tools).filter(|import| !import.functions.is_empty()) {
         lines.push(line("imports", &format!("{}: {}", import.from, import.functions.join(", "))));
     }
     lines.join("\n")
 }
 
-fn record(built: &Built) -> serde_json::Value {
+fn record(built: &BuiltComponent) -> serde_json::Value {
     let tools = built.tools.iter().map(|tool| json!({ "name": tool.name, "description": tool.description }));
     json!({
         "path": built.path.to_string_lossy(),
@@ -102,7 +102,7 @@ fn record(built: &Built) -> serde_json::Value {
     })
 }
 
-/// What the component imports, which is the same for each of its tools.
+/// Returns the imports of the component, shared by all its tools.
 fn imports(tools: &[Tool]) -> impl Iterator<Item = &toolcrib::tool::Import> {
     tools.first().and_then(|tool| tool.imports.as_deref()).into_iter().flatten()
 }

@@ -1,16 +1,18 @@
-//! `toolcrib call`: one call, and on standard output one line: what a model would get.
+//! `toolcrib call`: performs one call and prints one line on standard output, the result as a model would see it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use toolcrib::{Builder, Outcome, Receipt, ToolCall, ToolResult};
+use toolcrib::{Outcome, Receipt, ToolCall, ToolResult};
 
 use crate::calls::Calls;
+use crate::door::Door;
 use crate::input;
 use crate::interrupt;
 use crate::media::MediaFolder;
@@ -19,7 +21,7 @@ use crate::permission::hint;
 use crate::progress;
 use crate::render;
 use crate::telemetry::{Root, TelemetryOptions};
-use crate::watch::{self, Seen, Sight, Sights};
+use crate::watch::{self, CallEvent, CallEventKind, CallEvents};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,40 +34,40 @@ Examples:
   toolcrib call chart @numbers.json --media ./charts
   toolcrib call get_time --records ./records && jq .status ./records/invocations.ndjson
 
-Standard output is exactly one line of JSON, also where a model is told plain text; a failed call is an object with
-`error`, and exit status 1. With --json --stream, lines with `type` `part` come before it.";
+Standard output is exactly one line of JSON, even if a model would see plain text; a failed call prints an object with
+`error` and exits with status 1. With --json --stream, lines with `type` `part` come first.";
 
-/// Call one tool and print what a model would get.
+/// Call a tool and print the result as a model would see it.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The tool's name
+    /// Name of the tool
     name: String,
-    /// Its arguments: JSON, `-` for standard input, or `@FILE` [default: {}]
+    /// Arguments: JSON, `-` for standard input, or `@FILE` [default: {}]
     #[arg(value_name = "JSON")]
     arguments: Option<String>,
-    /// Print the result or error and the receipt as one object
+    /// Print one object with the result or error and the receipt
     #[arg(long)]
     json: bool,
-    /// Send text to a tool that takes text, in the place of arguments: the text itself, `-` or `@FILE`
+    /// Pass raw text instead of JSON arguments: the text itself, `-` for standard input, or `@FILE`
     #[arg(long, value_name = "TEXT", conflicts_with = "arguments", allow_hyphen_values = true)]
     text: Option<String>,
-    /// Add a JSON object to what surrounds the call; the host's own keys stay as they are
+    /// Extra JSON context for the tool; reserved keys cannot be overridden
     #[arg(long, value_name = "JSON")]
     context: Option<String>,
-    /// Print each part that the tool shows while it runs as a line of JSON of its own, before the last
+    /// Print each part that the tool shows while it runs as one line of JSON, before the result
     #[arg(long, requires = "json")]
     stream: bool,
-    /// Save media that the tool shows in this folder
+    /// Save media that the tool shows to this directory
     #[arg(long, value_name = "DIR")]
     media: Option<PathBuf>,
-    /// Show what the call is about to do, and what the tool wrote to standard error
+    /// Show the preview of the call and the tool's standard error
     #[arg(long, short)]
     verbose: bool,
-    /// How long a call may take where the tool sets no time of its own [default: the value of --timeout]
+    /// Default time limit of tools that do not set one [default: the value of --timeout]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Limits")]
     tool_timeout: Option<Duration>,
-    /// How long a call may take where nothing else says
+    /// Default time limit
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", help_heading = "Limits")]
     timeout: Duration,
     #[command(flatten)]
@@ -80,49 +82,46 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (json, mut begun) = (args.json, false);
     let end = perform(args, &mut begun).await;
     if let (Err(error), true, false) = (&end, json, begun) {
-        // Whoever reads the output may have closed it: what is wrong stands on standard error in any case.
+        // Standard output may be closed; the error is printed to standard error in any case.
         let _ = render::print_json(&json!({ "error": render::message(error) }).to_string());
     }
     end
 }
 
-/// Performs the call; `begun` is set once the call answers for itself.
+/// Performs the call; sets `begun` once the call has a result of its own.
 async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let call = args.call().await?;
     let arguments = call.arguments.clone();
-    let telemetry = args.telemetry.start(Root::Call)?;
-    let records = args.records.open(&args.sources, [])?;
-    let media = args.media.as_deref().map(MediaFolder::open).transpose()?;
+    let door = Door::open(&args.telemetry, Root::Call)?;
+    let door = door.with_folders(&args.records, args.media.as_deref(), &args.sources, [])?;
+    let media = door.media().map(Arc::as_ref);
     let deadline = args.tool_timeout.unwrap_or(args.timeout);
-    let observers = records.observer().into_iter().chain(telemetry.observer());
-    let runtime = args.sources.runtime_with(deadline, [], |builder| {
-        let builder = media.iter().fold(records.keep_apart(builder), |builder, media| media.keep_apart(builder));
-        observers.fold(builder.application("call", Map::new()), Builder::observer)
-    })?;
-    // The receipt is to show the call and not the compiler; what is wrong with the program, the call says itself.
+    let runtime =
+        args.sources.runtime_with(deadline, [], |builder| door.attach(builder.application("call", Map::new())))?;
+    // Compiled ahead so that the receipt covers only the call; the call itself reports a program that cannot be compiled.
     let ready = async { (runtime.prepare(&args.name).await, runtime.prepare_hooks().await) };
     let _ = progress::during("preparing the tool", ready).await;
-    let _hold = interrupt::hold();
+    let _guard = interrupt::guard();
     let session = runtime.open_session();
-    let mut sights = Sights::of(&session);
+    let mut events = CallEvents::of(&session);
     let mut calls = Calls::start(&session, vec![call]);
     let result = loop {
         tokio::select! {
             biased;
-            Some(seen) = sights.next() => args.show(&seen, media.as_ref())?,
+            Some(event) = events.next() => args.show(&event, media)?,
             result = calls.next() => break result,
         }
     };
-    let result = result.context("the call broke off")?;
+    let result = result.context("the call was cancelled")?;
     *begun = true;
-    while let Some(seen) = sights.ready() {
-        args.show(&seen, media.as_ref())?;
+    while let Some(event) = events.ready() {
+        args.show(&event, media)?;
     }
     if let (Some(display), false) = (&result.display, args.json) {
         render::aside(display);
     }
     for part in result.shown.iter().filter(|_| !args.json) {
-        render::quoted("|", &watch::text_of(part, media.as_ref()));
+        render::quoted("|", &watch::text_of(part, media));
     }
     if !args.json {
         render::dropped(&result.receipt);
@@ -143,14 +142,12 @@ async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     }
     let line = if args.json { with_receipt(&result)? } else { result.line().into_owned() };
     let printed = render::print_json(&line);
-    let written = records.finish();
-    telemetry.finish().await;
-    printed.and(written)?;
+    printed.and(door.close().await)?;
     Ok(if result.is_error() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 impl Args {
-    /// The call that is asked for.
+    /// Builds the call from the arguments.
     async fn call(&self) -> anyhow::Result<ToolCall> {
         let id = format!("call_{:016x}", rand::random::<u64>());
         let read = arguments(self.text.as_deref().or(self.arguments.as_deref())).await;
@@ -171,17 +168,17 @@ impl Args {
         Ok(call)
     }
 
-    /// Shows what a call shows while it runs.
-    fn show(&self, seen: &Seen, media: Option<&MediaFolder>) -> anyhow::Result<()> {
-        match &seen.what {
-            Sight::Preview(text) if self.verbose && !self.json => render::quoted("?", text),
-            Sight::Preview(_) => {}
-            Sight::Part { number, ms, part } if self.stream => {
+    /// Prints an event of the running call.
+    fn show(&self, event: &CallEvent, media: Option<&MediaFolder>) -> anyhow::Result<()> {
+        match &event.kind {
+            CallEventKind::Preview(text) if self.verbose && !self.json => render::quoted("?", text),
+            CallEventKind::Preview(_) => {}
+            CallEventKind::Part { number, ms, part } if self.stream => {
                 let part = watch::json_of(part);
-                let line = json!({ "type": "part", "call": seen.call_id, "number": number, "ms": ms, "part": part });
+                let line = json!({ "type": "part", "call": event.call_id, "number": number, "ms": ms, "part": part });
                 render::print_json(&line.to_string())?;
             }
-            Sight::Part { ms, part, .. } => {
+            CallEventKind::Part { ms, part, .. } => {
                 render::quoted(&format!("┊ {ms:.1} ms"), &watch::text_of(part, media));
             }
         }
@@ -200,23 +197,25 @@ async fn arguments(given: Option<&str>) -> anyhow::Result<String> {
     }
 }
 
-/// Says on standard error what a person can do about a call that did not get what it wanted.
+/// Prints hints for a failed call to standard error.
 fn advise(result: &ToolResult, verbose: bool) {
     if result.is_error() || verbose {
         render::denials(&result.receipt.denied);
     }
     let Err(error) = &result.outcome else { return };
     if let Some(fault) = &result.fault {
-        // The model is told little; the operator is told what the library knows.
+        // The model sees a short message; the operator sees the full error.
         render::explain(&fault.clone().into());
     } else if error.outcome == Outcome::Quota {
-        render::hint("`limits.diskMb` and `limits.diskEntries` in the tool's manifest set what a call may write");
+        render::hint(
+            "`limits.diskMb` and `limits.diskEntries` in the tool's manifest limit the bytes and entries a call may write",
+        );
     } else if !verbose && ![error.content().trim(), error.message.trim(), ""].contains(&result.log.trim()) {
-        render::hint("the tool wrote to standard error: --verbose shows it");
+        render::hint("the tool wrote to standard error; show it with --verbose");
     }
 }
 
-/// The model's line and the receipt in one object. An error object that holds nothing but `error` is unwrapped.
+/// Combines the model's line and the receipt in one object. An error object with `error` as its only key is unwrapped.
 fn with_receipt(result: &ToolResult) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Line<'a> {
@@ -224,10 +223,10 @@ fn with_receipt(result: &ToolResult) -> serde_json::Result<String> {
         result: Option<&'a RawValue>,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<&'a RawValue>,
-        /// The call and its end in one line, for people.
+        /// The call and its outcome in one line, for people.
         #[serde(skip_serializing_if = "Option::is_none")]
         display: Option<&'a str>,
-        /// What people are shown.
+        /// Parts shown to people.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         shown: Vec<Value>,
         receipt: &'a Receipt,

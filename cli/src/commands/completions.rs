@@ -1,4 +1,4 @@
-//! `toolcrib completions`: a completion script, made from the arguments themselves.
+//! `toolcrib completions`: generates a shell completion script from the argument definitions.
 
 use std::process::ExitCode;
 
@@ -13,11 +13,11 @@ Examples:
   toolcrib completions zsh > ~/.zfunc/_toolcrib
   toolcrib completions fish > ~/.config/fish/completions/toolcrib.fish";
 
-/// Print a completion script for a shell.
+/// Print a shell completion script.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The shell that will read it
+    /// Shell that will load the script
     shell: Shell,
 }
 

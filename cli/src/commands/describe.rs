@@ -1,4 +1,5 @@
-//! `toolcrib describe`: what a component says of its tools, read or written, whatever language it is made in. Nothing is run.
+//! `toolcrib describe`: reads or writes the tool metadata embedded in a component, whatever its language. Nothing is
+//! executed.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,32 +13,31 @@ use crate::{component, input};
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib describe greet.wasm                                 what it says of its tools
-  toolcrib describe greet.wasm --write greet.json              say something else
+  toolcrib describe greet.wasm                                 show its tool metadata
+  toolcrib describe greet.wasm --write greet.json              replace the metadata
   toolcrib describe greet.wasm --write greet.json --out new.wasm
   echo '{\"name\":\"greet\",\"description\":\"Greet someone by name\"}' | toolcrib describe greet.wasm --write -
   toolcrib describe old.wasm | toolcrib describe new.wasm --write -
-  toolcrib describe words.wasm --wit wit/                      put the comments of its WIT into it
+  toolcrib describe words.wasm --wit wit/                      embed the comments of its WIT
 
-A descriptor is one JSON object a tool, with the keys of an entry in a `tools.json`: `name`, `description`,
-`schema`, `capabilities`, `timeoutSec`, `limits`, `interface`. It only asks: what a tool may use, flags decide.";
+A descriptor is one JSON object per tool, with the keys of an entry in a `tools.json`: `name`, `description`,
+`schema`, `capabilities`, `timeoutSec`, `limits`, `interface`. It only requests permissions; flags grant them.";
 
-/// Read or write what a component says of its tools.
+/// Read or write a component's embedded tool metadata.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The component
+    /// Path of the component
     #[arg(value_name = "COMPONENT")]
     component: PathBuf,
-    /// Write the descriptors of this file into it, or of `-` for standard input: a JSON object, several, or an array of
-    /// them. They stand in the place of those at its top level
+    /// Embed the descriptors from this file, or from standard input with `-`: one or more JSON objects, or an array of
+    /// them. They replace the existing top-level descriptors
     #[arg(long, value_name = "FILE", group = "written")]
     write: Option<String>,
-    /// Put what the comments of this WIT, a file or a folder, say of its functions and types into it: compilers leave
-    /// them out
+    /// Embed the comments on functions and types from this WIT file or folder; compilers omit them
     #[arg(long, value_name = "PATH", group = "written")]
     wit: Option<PathBuf>,
-    /// Where the described component is written [default: in the place of COMPONENT]
+    /// Output path [default: COMPONENT is replaced]
     #[arg(long, value_name = "PATH", requires = "written")]
     out: Option<PathBuf>,
     /// Print the descriptors as one JSON array
@@ -52,18 +52,18 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let name = args.component.display().to_string();
     let out = args.out.as_ref().unwrap_or(&args.component);
     if let Some(wit) = &args.wit {
-        // The fault may be in either.
+        // The error may be in either file.
         let both = format!("{name} with {}", wit.display());
-        let documented = source::documented(&program, wit).map_err(|wrong| faulty(&both, &wrong))?;
+        let documented = source::documented(&program, wit).map_err(|reason| invalid(&both, &reason))?;
         component::put(out, &documented, &args.compiling).await?;
         return render::print_path(out).map(|()| ExitCode::SUCCESS);
     }
     let tools = match &args.write {
-        None => descriptor::sections(&program).map_err(|wrong| faulty(&name, &wrong))?,
-        Some(from) => stated(from).await?,
+        None => descriptor::sections(&program).map_err(|reason| invalid(&name, &reason))?,
+        Some(from) => read_descriptors(from).await?,
     };
     if args.write.is_some() {
-        let described = descriptor::described(&program, &tools).map_err(|wrong| faulty(&name, &wrong))?;
+        let described = descriptor::described(&program, &tools).map_err(|reason| invalid(&name, &reason))?;
         component::put(out, &described, &args.compiling).await?;
     }
     if args.json {
@@ -71,7 +71,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     } else if args.write.is_some() {
         render::print_path(out)?;
     } else if tools.is_empty() {
-        render::aside(&format!("info: `{name}` says nothing of its tools; `--write FILE` makes it"));
+        render::aside(&format!("info: `{name}` has no tool metadata; add it with `--write FILE`"));
     }
     for tool in tools.iter().filter(|_| !args.json && args.write.is_none()) {
         render::print_json(&serde_json::to_string_pretty(tool)?)?;
@@ -79,21 +79,21 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The descriptors of a file or of standard input.
-async fn stated(from: &str) -> anyhow::Result<Vec<serde_json::Value>> {
+/// Reads descriptors from a file or standard input.
+async fn read_descriptors(from: &str) -> anyhow::Result<Vec<serde_json::Value>> {
     let (text, name) = match from {
         "-" => (input::stdin().await, "standard input".to_owned()),
         file => (input::file(file), format!("`{file}`")),
     };
     let text = text.with_context(|| format!("cannot read descriptors from {name}"))?;
-    let tools = descriptor::parse(&text).map_err(|wrong| faulty(&name, &wrong))?;
+    let tools = descriptor::parse(&text).map_err(|reason| invalid(&name, &reason))?;
     if tools.is_empty() {
-        let hint = "a descriptor is one JSON object a tool, such as `{\"name\": \"greet\"}`";
-        return Err(Advice::new(format!("{name} has no descriptor"), hint).into());
+        let hint = "a descriptor is one JSON object per tool, such as `{\"name\": \"greet\"}`";
+        return Err(Advice::new(format!("{name} contains no descriptor"), hint).into());
     }
     Ok(tools)
 }
 
-fn faulty(what: &str, wrong: &str) -> anyhow::Error {
-    anyhow::anyhow!("{what}: {wrong}")
+fn invalid(file: &str, reason: &str) -> anyhow::Error {
+    anyhow::anyhow!("{file}: {reason}")
 }

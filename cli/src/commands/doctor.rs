@@ -1,4 +1,4 @@
-//! `toolcrib doctor`: what is there, what is wrong, and the cure. It looks and changes nothing.
+//! `toolcrib doctor`: checks the installation and suggests fixes. It changes nothing.
 
 mod checks;
 
@@ -11,25 +11,26 @@ use serde::Serialize;
 use crate::options::Sources;
 use crate::render::{self, Tone};
 
-/// Say what is installed, what is wrong, and the cure.
+/// Check the installation and suggest fixes.
 #[derive(clap::Args)]
-#[command(after_help = "Exit status: 1 only where something is broken; a `warn` is advice.")]
+#[command(after_help = "Exit status: 1 if a check reports `fail`; a `warn` is advice.")]
 pub(crate) struct Args {
-    /// Print a JSON array, one object a finding
+    /// Print a JSON array, one object per finding
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     sources: Sources,
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
     check: &'static str,
     status: Status,
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cure: Option<String>,
+    #[serde(rename = "cure")]
+    fix: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -42,11 +43,11 @@ enum Status {
 
 impl Finding {
     fn ok(check: &'static str, detail: impl Into<String>) -> Self {
-        Self { check, status: Status::Ok, detail: detail.into(), cure: None }
+        Self { check, status: Status::Ok, detail: detail.into(), fix: None }
     }
 
-    fn wrong(check: &'static str, status: Status, detail: impl Into<String>, cure: impl Into<String>) -> Self {
-        Self { check, status, detail: detail.into(), cure: Some(cure.into()) }
+    fn wrong(check: &'static str, status: Status, detail: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { check, status, detail: detail.into(), fix: Some(fix.into()) }
     }
 }
 
@@ -59,8 +60,8 @@ impl fmt::Display for Finding {
         };
         let terminal = io::stdout().is_terminal();
         write!(f, "{} {:11} {}", render::paint(tone, word, terminal), self.check, render::one_line(&self.detail))?;
-        if let Some(cure) = &self.cure {
-            write!(f, "\n     {} {}", render::paint(Tone::Advice, "cure:      ", terminal), render::one_line(cure))?;
+        if let Some(fix) = &self.fix {
+            write!(f, "\n     {} {}", render::paint(Tone::Advice, "fix:       ", terminal), render::one_line(fix))?;
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! `toolcrib inspect`: all that is known of one tool and why it holds, and what any component could ever ask for, without
-//! running it.
+//! `toolcrib inspect`: shows the details of a tool with the source of each fact, or the capabilities that a component could
+//! request. Nothing is executed.
 
 mod component;
 mod sheet;
@@ -27,21 +27,21 @@ Examples:
   toolcrib inspect ./greet.wasm --json | jq .interface.safety
   toolcrib inspect ./stranger.wasm --json | jq -r '.component.asks[].capability'
 
-Of a component, or a core module for WASI preview 1, its imports are shown: they are all that it could
-ever ask for. Its bytes are read; nothing of it is compiled or run.
+For a component, or a core module for WASI preview 1, the imports are shown: they bound everything that it
+could request. Only its bytes are read; nothing is compiled or run.
 
-A fact is `declared` by the tool's source, `inferred` from its program's imports and from what it is
-granted, or the safe `default`. What ends in .json, .md or .wasm or has a slash in it is a file, which
-is loaded alone; anything else is the name of a tool among --tools.";
+A fact is `declared` by the tool's source, `inferred` from the imports of its program and from its
+permissions, or the safe `default`. An argument that ends in .json, .md or .wasm or contains a slash is a
+file, which is loaded alone; anything else is the name of a tool from --tools.";
 
-/// Show what is known of a tool and why, and what a component could ask for.
+/// Show a tool's details, where each fact comes from, and what a component could request.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The name of a tool, or a component, record or Markdown file
+    /// Name of a tool, or a component, an Agent Tool record or a Markdown file
     #[arg(value_name = "NAME or FILE")]
     tool: String,
-    /// Show the defaults that say nothing too
+    /// Also show empty defaults
     #[arg(long)]
     all: bool,
     /// Print one JSON object
@@ -51,8 +51,8 @@ pub(crate) struct Args {
     sources: Sources,
 }
 
-/// What is known of a tool beyond itself.
-struct Known<'a> {
+/// A tool with its runtime and program.
+struct Details<'a> {
     runtime: &'a Runtime,
     tool: &'a Tool,
     program: Option<Component>,
@@ -64,24 +64,24 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(file) = &file {
         sources.tools = vec![file.clone()];
         if is_program(file)
-            && let Some(component) = no_tool_of_its_own(file)?
+            && let Some(component) = unless_single_tool(file)?
         {
             return show(args.json, || Ok(json!({ "component": component.record()? })), || component.sheet());
         }
     }
     let runtime = sources.runtime(Limits::default().deadline, [])?;
     let tool = match &file {
-        Some(file) => the_one(&runtime, file)?,
+        Some(file) => single_tool(&runtime, file)?,
         None => {
             if runtime.tool(&args.tool).is_none() {
-                // There is nothing to prepare: the library says which name is nearest.
+                // Fails, with the nearest name as a hint.
                 runtime.prepare(&args.tool).await?;
             }
             runtime.tool(&args.tool).ok_or_else(|| anyhow::anyhow!("unknown tool: {}", args.tool))?
         }
     };
     let mut program = match tool.body.program().map(Component::read).transpose() {
-        // The program of a tool that is unusable may be missing: the reason is shown in its place.
+        // The program of an unusable tool may be missing; the reason is shown instead.
         Err(_) if tool.unusable.is_some() => None,
         program => program?,
     };
@@ -89,8 +89,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         let same = runtime.tools().filter(|other| other.body.program() == tool.body.program());
         component.tools = same.map(|tool| tool.name.clone()).collect();
     }
-    let known = Known { runtime: &runtime, tool, program };
-    show(args.json, || record(&known), || sheet::of(&known, args.all))
+    let details = Details { runtime: &runtime, tool, program };
+    show(args.json, || record(&details), || sheet::of(&details, args.all))
 }
 
 fn show(
@@ -106,7 +106,7 @@ fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a file is inspected for its bytes and not read as a text with tools.
+/// `true` if a file is inspected as a program instead of loaded as a text source.
 fn is_program(file: &Path) -> bool {
     let is_text = file
         .extension()
@@ -114,14 +114,14 @@ fn is_program(file: &Path) -> bool {
     !is_text && !file.is_dir()
 }
 
-/// The program of a file that is not one tool: it is several, or none.
-fn no_tool_of_its_own(file: &Path) -> anyhow::Result<Option<Component>> {
+/// Returns the program of a file unless the file defines exactly one tool.
+fn unless_single_tool(file: &Path) -> anyhow::Result<Option<Component>> {
     let mut component = Component::read(file)?;
     component.problem = if file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("wasm")) {
         let mut problems = source::check(file).into_iter();
         problems.find(|problem| problem.severity == Severity::Error).map(|problem| problem.to_string())
     } else {
-        Some("a component is loaded from a file whose name ends in `.wasm`".to_owned())
+        Some("components are loaded only from files with names that end in `.wasm`".to_owned())
     };
     if component.problem.is_none() {
         component.tools = source::load(file)?.tools.into_iter().map(|tool| tool.name).collect();
@@ -131,34 +131,39 @@ fn no_tool_of_its_own(file: &Path) -> anyhow::Result<Option<Component>> {
         [] => {}
         [name, ..] => {
             let file = file.display();
-            render::hint(&format!("`toolcrib inspect {name} --tools {file}` shows more of one of its tools"));
+            render::hint(&format!("for details of one tool, run `toolcrib inspect {name} --tools {file}`"));
         }
     }
     Ok(Some(component))
 }
 
-/// Whether an argument means a file and not a name: the same wherever the caller stands.
+/// `true` if an argument is a file rather than a tool name, whatever the working directory.
 fn is_file(argument: &str) -> bool {
     [".json", ".md", ".wasm"].iter().any(|ending| argument.ends_with(ending))
         || argument.contains(std::path::is_separator)
 }
 
-/// The one tool of a file.
-fn the_one<'a>(runtime: &'a Runtime, file: &Path) -> anyhow::Result<&'a Tool> {
+/// Returns the only tool of a file.
+fn single_tool<'a>(runtime: &'a Runtime, file: &Path) -> anyhow::Result<&'a Tool> {
     let mut tools = runtime.tools();
     match (tools.next(), tools.next()) {
         (Some(tool), None) => Ok(tool),
+        (None, _) if runtime.hooks().next().is_some() => {
+            let message = format!("`{}` defines a hook, not a tool; hooks cannot be inspected yet", file.display());
+            Err(Advice::new(message, "`toolcrib list --all` lists hooks").into())
+        }
         (first, _) => {
             let count = runtime.tools().count();
             let name = first.map_or("NAME", |tool| &tool.name);
-            let hint = format!("name one of them, such as `toolcrib inspect {name} --tools {}`", file.display());
-            Err(Advice::new(format!("{}: {count} tools, and one is inspected", file.display()), hint).into())
+            let hint = format!("choose one, such as `toolcrib inspect {name} --tools {}`", file.display());
+            Err(Advice::new(format!("`{}` defines {count} tools, but only one can be inspected", file.display()), hint)
+                .into())
         }
     }
 }
 
-fn record(known: &Known<'_>) -> anyhow::Result<Value> {
-    let Known { runtime, tool, program } = known;
+fn record(details: &Details<'_>) -> anyhow::Result<Value> {
+    let Details { runtime, tool, program } = details;
     let mut interface = Map::new();
     for row in tool.rows() {
         interface.entry(row.partition).or_insert_with(|| json!({}))[row.field] =
@@ -168,8 +173,8 @@ fn record(known: &Known<'_>) -> anyhow::Result<Value> {
     Ok(json!({
         "name": tool.name,
         "description": tool.description,
-        "callable": closed(runtime, tool).is_none(),
-        "reason": closed(runtime, tool),
+        "callable": disabled(runtime, tool).is_none(),
+        "reason": disabled(runtime, tool),
         "source": {
             "format": tool.origin.format,
             "path": tool.origin.path.to_string_lossy(),
@@ -203,7 +208,7 @@ fn record(known: &Known<'_>) -> anyhow::Result<Value> {
     }))
 }
 
-/// The function of a component that a tool is.
+/// Returns the component function of a typed tool.
 fn function(tool: &Tool) -> Option<&Function> {
     match &tool.body {
         Body::Typed(typed) => Some(&typed.function),
@@ -211,7 +216,7 @@ fn function(tool: &Tool) -> Option<&Function> {
     }
 }
 
-/// The script of a tool that is one.
+/// Returns the script of a scripted tool.
 fn script(tool: &Tool) -> Option<&Script> {
     match &tool.body {
         Body::Script(script) => Some(script),
@@ -219,25 +224,25 @@ fn script(tool: &Tool) -> Option<&Script> {
     }
 }
 
-/// The hooks that are asked about calls of a tool, in order; what else each of them waits for shows in a call alone.
+/// Returns the hooks that may run for calls of a tool, in order. Their argument conditions are not evaluated.
 fn hooks<'a>(runtime: &'a Runtime, tool: &'a Tool) -> impl Iterator<Item = &'a ScriptedHook> {
-    let hears = |hook: &&ScriptedHook| {
+    let applies = |hook: &&ScriptedHook| {
         let tools = &hook.when.tools;
         matches!(hook.event, HookPoint::ToolPre | HookPoint::ToolPost)
             && (tools.is_empty() || tools.iter().any(|glob| glob.is_match(&tool.name)))
     };
-    runtime.hooks().filter(hears)
+    runtime.hooks().filter(applies)
 }
 
-/// Why a tool cannot be called, where it cannot.
-fn closed<'a>(runtime: &'a Runtime, tool: &Tool) -> Option<&'a str> {
+/// Returns the reason if a tool cannot be called.
+fn disabled<'a>(runtime: &'a Runtime, tool: &Tool) -> Option<&'a str> {
     match runtime.availability(&tool.name) {
         Some(Availability::Disabled { why, .. } | Availability::Unusable { why }) => Some(why),
         _ => None,
     }
 }
 
-/// What a tool asks for; `null` where its source says nothing and the flags decide.
+/// Returns the requested capabilities; `null` if the source states none and the flags decide.
 fn requested(tool: &Tool) -> Value {
     let asked = &tool.requested;
     let files = match &asked.files {
@@ -250,7 +255,7 @@ fn requested(tool: &Tool) -> Value {
         }
     };
     let mut requested = json!({ "stated": asked.stated, "files": files, "env": asked.env });
-    // Nothing but a script has a way to ask for these.
+    // Only scripts can request these.
     if let Body::Script(_) = tool.body {
         requested["exec"] = asked.exec.iter().map(Glob::as_str).collect();
         requested["delegate"] = json!(asked.delegate);

@@ -1,4 +1,4 @@
-//! `toolcrib list`: the tools there are and what each may use, without running any.
+//! `toolcrib list`: lists tools and their permissions. Nothing is executed.
 
 use std::process::ExitCode;
 
@@ -14,18 +14,18 @@ Examples:
   toolcrib list --tools ./tools.json --allow-read=./docs
   toolcrib list --all --tools .
   toolcrib list --json | jq -r '.[].name'";
-const HEADINGS: [&str; 4] = ["NAME", "MAY USE", "SOURCE", "DESCRIPTION"];
-const DISABLED_HEADINGS: [&str; 4] = ["DISABLED", "WHY", "SOURCE", "DESCRIPTION"];
-const HOOK_HEADINGS: [&str; 6] = ["HOOK", "HEARS", "PRIORITY", "MAY USE", "SOURCE", "DESCRIPTION"];
+const HEADINGS: [&str; 4] = ["NAME", "GRANTED", "SOURCE", "DESCRIPTION"];
+const DISABLED_HEADINGS: [&str; 4] = ["DISABLED", "REASON", "SOURCE", "DESCRIPTION"];
+const HOOK_HEADINGS: [&str; 6] = ["HOOK", "EVENT", "PRIORITY", "GRANTED", "SOURCE", "DESCRIPTION"];
 
-/// List the tools and what each may use.
+/// List tools and their permissions.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// List also the tools that a rule, record or policy closes, with why, and the hooks, in the order in which they are heard
+    /// Also list tools disabled by a rule, their definition or a policy, with the reason, and the hooks, in the order they run
     #[arg(long)]
     all: bool,
-    /// Print a JSON array, one object a tool, and with --all one a hook, which has an `event`
+    /// Print a JSON array, one object per tool; with --all also one per hook, with an `event`
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -45,17 +45,17 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let (closed, open): (Vec<&Tool>, Vec<&Tool>) = runtime.tools().partition(|tool| disabled(&runtime, tool).is_some());
     render::print(&render::table(HEADINGS, open.into_iter().map(|tool| row(&runtime, tool))))?;
-    // What is wrong is always said; what somebody decided, where it is asked for.
-    let (told, untold): (Vec<&Tool>, Vec<&Tool>) =
+    // Broken tools are always listed; tools disabled by a decision only with `--all`.
+    let (listed, hidden): (Vec<&Tool>, Vec<&Tool>) =
         closed.into_iter().partition(|tool| args.all || tool.unusable.is_some());
-    if !told.is_empty() {
-        let rows = told.into_iter().map(|tool| disabled_row(&runtime, tool));
+    if !listed.is_empty() {
+        let rows = listed.into_iter().map(|tool| disabled_row(&runtime, tool));
         render::print(&format!("\n{}", render::table(DISABLED_HEADINGS, rows)))?;
     }
-    match untold.len() {
+    match hidden.len() {
         0 => {}
-        1 => render::hint("1 tool is disabled: `list --all` says why"),
-        several => render::hint(&format!("{several} tools are disabled: `list --all` says why")),
+        1 => render::hint("1 tool is disabled; `toolcrib list --all` shows the reason"),
+        several => render::hint(&format!("{several} tools are disabled; `toolcrib list --all` shows the reasons")),
     }
     if !hooks.is_empty() {
         let rows = hooks.into_iter().map(|hook| hook_row(&runtime, hook));
@@ -75,7 +75,7 @@ fn record(runtime: &Runtime, tool: &Tool, granted: Vec<String>) -> Value {
     })
 }
 
-/// Why a tool cannot be called, where it cannot.
+/// Returns the reason if a tool cannot be called.
 fn disabled<'r>(runtime: &'r Runtime, tool: &Tool) -> Option<&'r str> {
     match runtime.availability(&tool.name)? {
         Availability::Disabled { why, .. } | Availability::Unusable { why } => Some(why),
@@ -96,17 +96,17 @@ fn hook_record(runtime: &Runtime, hook: &ScriptedHook) -> Value {
 }
 
 fn row(runtime: &Runtime, tool: &Tool) -> [String; 4] {
-    [render::one_line(&tool.name), may_use(&granted(runtime, tool)), source(tool), first_sentence(tool)]
+    [render::one_line(&tool.name), permissions(&granted(runtime, tool)), source(tool), first_sentence(tool)]
 }
 
 fn hook_row(runtime: &Runtime, ScriptedHook { tool, event, priority, .. }: &ScriptedHook) -> [String; 6] {
-    let hears = render::one_line(&event.to_string());
+    let event = render::one_line(&event.to_string());
     let name = render::one_line(&tool.name);
     let granted = granted_to_hook(runtime, tool);
-    [name, hears, priority.to_string(), may_use(&granted), source(tool), first_sentence(tool)]
+    [name, event, priority.to_string(), permissions(&granted), source(tool), first_sentence(tool)]
 }
 
-fn may_use(granted: &[String]) -> String {
+fn permissions(granted: &[String]) -> String {
     if granted.is_empty() { "nothing".to_owned() } else { render::one_line(&granted.join(", ")) }
 }
 
@@ -120,12 +120,12 @@ fn first_sentence(tool: &Tool) -> String {
     first.trim_end_matches(['.', ' ']).to_owned()
 }
 
-/// The grant of a tool.
+/// Returns the granted capabilities of a tool.
 fn granted(runtime: &Runtime, tool: &Tool) -> Vec<String> {
     runtime.grant(&tool.name).map(|grant| grant.granted()).unwrap_or_default()
 }
 
-/// The grant of a hook, which may have the name of a tool, and is told from it by its record.
+/// Returns the granted capabilities of a hook. A hook may share a name with a tool, so its definition is compared.
 fn granted_to_hook(runtime: &Runtime, tool: &Tool) -> Vec<String> {
     let mut grants = runtime.grants();
     grants.find(|(of, _)| std::ptr::eq(*of, tool)).map(|(_, grant)| grant.granted()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The commands, one file each: its arguments, then one call into the library. This file only lists them.
+//! The commands, one file each: the arguments, then a call into the library. This file only lists them.
 
 pub(crate) mod approvals;
 pub(crate) mod audit;
@@ -21,7 +21,7 @@ pub(crate) mod validate;
 
 use std::process::ExitCode;
 
-/// What can be asked of the program.
+/// Commands of the program.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Run(run::Args),
@@ -46,6 +46,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Runs the command.
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Command::Run(args) => run::run(args).await,

@@ -1,4 +1,4 @@
-//! `toolcrib run`: asks a model, executes what it calls, and prints its answer.
+//! `toolcrib run`: runs an agent loop with a model and prints the answer.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use crate::agent::conversation::Conversation;
 use crate::agent::delegate::Agents;
 use crate::agent::event::{Ending, Event};
 use crate::agent::model::Model;
-use crate::agent::prompt::OpeningOptions;
+use crate::agent::prompt::PromptOptions;
 use crate::agent::report::{Audience, Detail, Report};
 use crate::agent::script::Script;
 use crate::agent::settings::{ModelOptions, Settings};
-use crate::agent::{Agent, Wishes};
-use crate::media::MediaFolder;
-use crate::options::{Recording, RecordsFolder, Sources};
+use crate::agent::{Agent, RequestOptions};
+use crate::door::Door;
+use crate::options::{RecordsFolder, Sources};
 use crate::render;
 use crate::telemetry::{Root, TelemetryOptions};
 
@@ -31,62 +31,62 @@ const EXAMPLES: &str = r#"Examples:
   toolcrib run "sum up notes.md" --allow-read=. --json | jq -r 'select(.type == "tool_call").name'
   toolcrib run --script demo.json
 
-A script plays the model, without a server or a key: {"prompt": "…", "turns": [
+A script replaces the model, without a server or a key: {"prompt": "…", "turns": [
   {"content": "…", "tool_calls": [{"name": "fs_list_dir", "arguments": {"path": "."}}]}, {"content": "the answer"}]}
-A call of a tool that takes text has `"input": "the text"` in the place of `arguments`.
+A call of a tool that takes text has `"input": "the text"` instead of `arguments`.
 
 With --json every line of standard output is one event with a `type`: start, text, message, tool_call, tool_preview,
-tool_part, tool_result, usage, retry, warning, and at the end `end` or `error`.
+tool_part, tool_result, usage, retry, warning, and finally `end` or `error`.
 
-Exit status: 0 the model has answered, 1 it has not, 2 wrong use, 130 interrupted, 129 or 143 told to end."#;
+Exit status: 0 the model answered, 1 it did not, 2 usage error, 130 interrupted, 129 or 143 terminated."#;
 
 const OUTPUT: &str = "Output";
-const INSTEAD: &str = "Instead of a run";
+const INSTEAD: &str = "Print instead of running";
 
-/// Let a model work with the tools until it answers.
+/// Run an agent: a model that calls the tools until it answers.
 ///
-/// The answer goes to standard output, a trace of every call to standard error. The model is asked through the Chat
-/// Completions API, which most servers speak, or with `--api responses` through the Responses API.
+/// The answer is printed to standard output, a trace of every call to standard error. The model is accessed through the
+/// Chat Completions API, which most servers support, or with `--api responses` through the Responses API.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    opening: Box<OpeningOptions>,
+    opening: Box<PromptOptions>,
     #[command(flatten)]
     model: Box<ModelOptions>,
 
-    /// Show the text as it arrives, which is the default on a terminal
+    /// Print text as it arrives (the default on a terminal)
     #[arg(long, overrides_with = "no_stream", help_heading = OUTPUT)]
     stream: bool,
-    /// Show the text when it is complete
+    /// Print text only when it is complete
     #[arg(long, overrides_with = "stream", help_heading = OUTPUT)]
     no_stream: bool,
-    /// Print one event a line instead of the answer
+    /// Print one JSON event per line instead of the answer
     #[arg(long, help_heading = OUTPUT)]
     json: bool,
-    /// Show what tools write to standard error, too, and cut nothing
+    /// Also show the standard error of tools, and do not truncate
     #[arg(long, short, conflicts_with = "quiet", help_heading = OUTPUT)]
     verbose: bool,
-    /// Show no trace
+    /// Do not print a trace
     #[arg(long, short, help_heading = OUTPUT)]
     quiet: bool,
-    /// Save media that tools show in this folder
+    /// Save media that tools show to this directory
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     media: Option<PathBuf>,
-    /// Show requests and answers, with the key masked
+    /// Print requests and responses, with the key masked
     #[arg(long, help_heading = OUTPUT)]
     debug: bool,
-    /// Show the first messages before they are sent
+    /// Print the first messages before they are sent
     #[arg(long, help_heading = OUTPUT)]
     print_messages: bool,
 
-    /// Print the first request and send nothing
+    /// Print the first request without sending it
     #[arg(long, help_heading = INSTEAD)]
     dry_run: bool,
     /// Print the tools that the model may call, sorted
     #[arg(long, help_heading = INSTEAD)]
     capabilities: bool,
-    /// Print the settings and where each is from, with the key masked
+    /// Print the settings and the source of each, with the key masked
     #[arg(long, help_heading = INSTEAD)]
     print_config: bool,
 
@@ -103,16 +103,16 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let end = perform(args, &mut begun).await;
     if let (Err(error), true, false) = (&end, json, begun) {
         let exit_code = if error.is::<clap::Error>() { 2 } else { 1 };
-        // Whoever reads the output may have closed it: what is wrong stands on standard error in any case.
-        let told = Event::Error { message: &render::message(error), exit_code };
-        let _ = Report::new(Audience::Program, false, Vec::new()).emit(&told);
+        // Standard output may be closed; the error is printed to standard error in any case.
+        let event = Event::Error { message: &render::message(error), exit_code };
+        let _ = Report::new(Audience::Program, false, Vec::new()).emit(&event);
     }
     end
 }
 
-/// Performs the run; `begun` is set once the run tells itself how it ends.
+/// Performs the run; sets `begun` once the run reports its own end.
 async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
-    let settings = args.model.settle(|name| std::env::var(name).ok())?;
+    let settings = args.model.resolve(|name| std::env::var(name).ok())?;
     if args.print_config {
         render::print_json(&serde_json::to_string_pretty(&settings.shown())?)?;
         return Ok(ExitCode::SUCCESS);
@@ -123,30 +123,26 @@ async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     }
     let script = args.model.script.as_deref().map(Script::load).transpose()?;
     let conversation = args.opening.conversation(script.as_ref()).await?;
-    let wishes = args.wishes(&settings, script.is_some())?;
-    let telemetry = args.telemetry.start(Root::Agent)?;
-    let records = args.recording(&settings)?;
-    let media = args.media.as_deref().filter(|_| !args.dry_run).map(MediaFolder::open).transpose()?.map(Arc::new);
-    let observers = records.observer().into_iter().chain(telemetry.observer());
+    let options = args.options(&settings, script.is_some())?;
+    let door = args.door(&settings)?;
     let agents = Arc::new(Agents::default());
-    let (model, abilities) = (wishes.model.clone(), wishes.abilities());
+    let (model, abilities) = (options.model.clone(), options.abilities());
     let with = |builder: Builder| {
-        let surrounded = builder.application("run", Map::from_iter([("model".to_owned(), json!(model))]));
-        let apart = media.iter().fold(records.keep_apart(surrounded), |builder, media| media.keep_apart(builder));
-        let apart = args.model.script.iter().fold(args.opening.keep_apart(apart), Builder::protect);
-        let asked = apart.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities);
-        observers.fold(asked, Builder::observer)
+        let builder = builder.application("run", Map::from_iter([("model".to_owned(), json!(model))]));
+        let builder = args.opening.keep_apart(door.attach(builder));
+        let builder = args.model.script.iter().fold(builder, Builder::protect);
+        builder.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities)
     };
     let runtime = runtime(&args.sources, &settings, with)?;
     if args.print_messages {
         render::aside(&serde_json::to_string_pretty(conversation.messages())?);
     }
-    let mut report = args.report(&settings).traced(telemetry.agent()).saving(media.clone());
+    let mut report = args.report(&settings).traced(door.span()).saving(door.media().cloned());
     if let Some(warning) = settings.warning {
         report.warn(warning)?;
     }
     if args.dry_run {
-        print_request(&wishes, &conversation, &wishes.definitions(&runtime.session()))?;
+        print_request(&options, &conversation, &options.definitions(&runtime.session()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let model = match script {
@@ -155,10 +151,9 @@ async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     };
     args.sources.prepare(&runtime).await?;
     *begun = true;
-    agents.begin(&runtime, &model, &wishes, &report);
-    let end = Agent::new(runtime.session(), model, wishes, conversation, report).run().await;
-    let written = records.finish();
-    telemetry.finish().await;
+    agents.begin(&runtime, &model, &options, &report);
+    let end = Agent::new(runtime.session(), model, options, conversation, report).run().await;
+    let written = door.close().await;
     let end = end?;
     written?;
     match end.0 {
@@ -168,18 +163,19 @@ async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
 }
 
 impl Args {
-    fn wishes(&self, settings: &Settings, scripted: bool) -> anyhow::Result<Wishes> {
+    fn options(&self, settings: &Settings, scripted: bool) -> anyhow::Result<RequestOptions> {
         let model = if scripted { "script".to_owned() } else { settings.model()? };
         let stream = self.stream || (!self.no_stream && !self.json && io::stdout().is_terminal());
         let (api, custom_tools, sampling) = (settings.api.value, settings.custom_tools, settings.sampling);
-        Ok(Wishes { api, custom_tools, model, sampling, stream, max_steps: self.model.max_steps })
+        Ok(RequestOptions { api, custom_tools, model, sampling, stream, max_steps: self.model.max_steps })
     }
 
-    /// What becomes of the records; a request that is not sent leaves none.
-    fn recording(&self, settings: &Settings) -> anyhow::Result<Recording> {
+    /// Opens traces, records and media. A dry run opens no folder.
+    fn door(&self, settings: &Settings) -> anyhow::Result<Door> {
+        let door = Door::open(&self.telemetry, Root::Agent)?;
         match self.dry_run {
-            true => Ok(Recording::default()),
-            false => self.records.open(&self.sources, settings.secrets()),
+            true => Ok(door),
+            false => door.with_folders(&self.records, self.media.as_deref(), &self.sources, settings.secrets()),
         }
     }
 
@@ -194,19 +190,19 @@ impl Args {
     }
 }
 
-/// The tools that were named, those of the default source, or none: a model can also just talk.
+/// Builds the runtime with the named tools, those of the default source, or none: a model can run without tools.
 fn runtime(sources: &Sources, settings: &Settings, with: impl FnOnce(Builder) -> Builder) -> anyhow::Result<Runtime> {
     if sources.tools.is_empty() && sources.paths().is_err() {
-        let missing = "no tools: there is no `./tools.json`, no `./.harness` and no `--tools`";
-        render::warning(&format!("{missing}; the model can only talk"));
+        let missing = "no tools found: no `./tools.json`, no `./.harness` and no `--tools`";
+        render::warning(&format!("{missing}; the model runs without tools"));
         let builder = Runtime::builder(sources.audit(settings.secrets())?);
         return with(builder).build().context("cannot run without tools");
     }
     sources.runtime_with(settings.tool_timeout.value, settings.secrets(), with)
 }
 
-fn print_request(wishes: &Wishes, conversation: &Conversation, tools: &[Value]) -> anyhow::Result<()> {
-    let request = serde_json::to_string_pretty(&wishes.request(conversation, tools))?;
+fn print_request(options: &RequestOptions, conversation: &Conversation, tools: &[Value]) -> anyhow::Result<()> {
+    let request = serde_json::to_string_pretty(&options.request(conversation, tools))?;
     request.lines().try_for_each(render::print_json)
 }
 

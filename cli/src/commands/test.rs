@@ -1,4 +1,4 @@
-//! `toolcrib test`: calls of a tool, each in a sandbox and a session of its own, held against what is to come of them.
+//! `toolcrib test`: runs the test cases of a tool, each in its own sandbox and session, and compares the results.
 
 mod cases;
 mod subject;
@@ -23,12 +23,12 @@ use crate::{input, interrupt, progress};
 use cases::Case;
 use subject::Subject;
 
-/// The file of the cases, beside the component.
+/// Default file of test cases, next to the component.
 const CASES: &str = "tests.json";
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib build greet && toolcrib test greet        the cases of greet/tests.json
+  toolcrib build greet && toolcrib test greet        run the cases in greet/tests.json
   toolcrib test target/crib/tools/bin/get_time.wasm --cases time.json
   toolcrib test greet --json | jq -r '.cases[] | select(.ok | not) | .name'
 
@@ -39,18 +39,18 @@ Examples:
      \"files\": {\"notes.md\": \"a \\n\"}, \"after\": {\"notes.md\": \"a\\n\"}}
   ]}
 
-A case expects one of `answer` (this value), `contains`, `error` (both in what the model is told) or `outcome`. Instead of
-`arguments` it may have `text`. With `files` the tool gets a fresh folder that it may read and write; `after` says what
-is in them then, or `null` for a file that is gone. Exit status: 1 where a case fails.";
+A case expects one of `answer` (the exact value), `contains`, `error` (both a part of the text that the model sees) or
+`outcome`. It may have `text` instead of `arguments`. With `files` the tool gets a fresh folder that it may read and
+write; `after` gives the expected contents, or `null` for a deleted file. Exit status: 1 if a case fails.";
 
-/// Test a tool with the cases of its author.
+/// Run a tool's test cases.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A component, or the folder that it lies in
+    /// A component, or the folder that contains it
     #[arg(value_name = "DIR or COMPONENT", default_value = ".")]
     path: PathBuf,
-    /// The file of the cases [default: `tests.json` beside the component]
+    /// File with the test cases [default: `tests.json` beside the component]
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
     /// Print one JSON object
@@ -60,13 +60,13 @@ pub(crate) struct Args {
     sources: Sources,
 }
 
-/// How a case ended.
-struct Ended {
+/// Result of a case.
+struct CaseResult {
     name: String,
     ms: f64,
-    /// What was expected and what was found, where the case failed.
+    /// Expected and actual values, if the case failed.
     failures: Vec<(String, String)>,
-    /// What the tool was denied and what it wrote to standard error, where the case failed.
+    /// Denied capabilities and standard error of the tool, if the case failed.
     notes: Vec<String>,
 }
 
@@ -74,29 +74,29 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let subject = Subject::find(&args.path)?;
     let file = args.cases.unwrap_or_else(|| subject.folder().join(CASES));
     let text = input::file(&file).map_err(|error| {
-        let hint = "write cases as `toolcrib test --help` shows them, or name a file with `--cases FILE`";
+        let hint = "write cases as shown in `toolcrib test --help`, or pass a file with `--cases FILE`";
         Advice::new(format!("cannot read the cases in `{}`: {error}", file.display()), hint)
     })?;
-    let cases = cases::parse(&text).map_err(|error| placed(&file, error))?;
+    let cases = cases::parse(&text).map_err(|error| in_file(&file, error))?;
     let chosen: Vec<&str> =
-        cases.iter().map(|case| subject.tool(case)).collect::<Result<_, _>>().map_err(|error| placed(&file, error))?;
+        cases.iter().map(|case| subject.tool(case)).collect::<Result<_, _>>().map_err(|error| in_file(&file, error))?;
     let mut sources = args.sources;
     sources.tools.insert(0, subject.path.clone());
-    let _hold = interrupt::hold();
+    let _guard = interrupt::guard();
     let mut ended = Vec::new();
     for (case, tool) in cases.iter().zip(chosen) {
-        let end = try_case(case, tool, &sources).await?;
+        let end = run_case(case, tool, &sources).await?;
         if !args.json {
-            render::print(&end.told())?;
+            render::print(&end.sheet())?;
         }
         ended.push(end);
-        if interrupt::is_asked() {
+        if interrupt::is_requested() {
             return Ok(interrupt::INTERRUPTED.into());
         }
     }
     let failed = ended.iter().filter(|end| !end.failures.is_empty()).count();
     if args.json {
-        let all: Vec<_> = ended.iter().map(Ended::record).collect();
+        let all: Vec<_> = ended.iter().map(CaseResult::record).collect();
         let total = json!({ "cases": all, "passed": ended.len() - failed, "failed": failed });
         render::print_json(&total.to_string())?;
     } else {
@@ -107,8 +107,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// One case, in a runtime and a folder that no other has.
-async fn try_case(case: &Case, tool: &str, sources: &Sources) -> anyhow::Result<Ended> {
+/// Runs one case in its own runtime and folder.
+async fn run_case(case: &Case, tool: &str, sources: &Sources) -> anyhow::Result<CaseResult> {
     let folder = case.files.as_ref().map(fresh_folder).transpose().context("cannot write `files`")?;
     let granted = folder.as_ref().map(|folder| sources.also_writing(folder.path().to_path_buf()));
     let runtime = granted.as_ref().unwrap_or(sources).runtime(Limits::default().deadline, [])?;
@@ -117,7 +117,7 @@ async fn try_case(case: &Case, tool: &str, sources: &Sources) -> anyhow::Result<
     let id = format!("case_{:016x}", rand::random::<u64>());
     let began = Instant::now();
     let session = runtime.open_session();
-    let result = Calls::start(&session, vec![case.call(id, tool)]).next().await.context("the call broke off")?;
+    let result = Calls::start(&session, vec![case.call(id, tool)]).next().await.context("the call was cancelled")?;
     let ms = began.elapsed().as_secs_f64() * 1000.0;
     session.end().await;
     let mut failures: Vec<_> = case.difference(&result).into_iter().collect();
@@ -126,7 +126,7 @@ async fn try_case(case: &Case, tool: &str, sources: &Sources) -> anyhow::Result<
             .extend(case.after.iter().filter_map(|(path, content)| changed(folder.path(), path, content.as_deref())));
     }
     let notes = if failures.is_empty() { Vec::new() } else { notes(&result) };
-    Ok(Ended { name: case.name.clone(), ms, failures, notes })
+    Ok(CaseResult { name: case.name.clone(), ms, failures, notes })
 }
 
 fn fresh_folder(files: &BTreeMap<String, String>) -> io::Result<tempfile::TempDir> {
@@ -139,17 +139,17 @@ fn fresh_folder(files: &BTreeMap<String, String>) -> io::Result<tempfile::TempDi
     Ok(folder)
 }
 
-/// The text of a file that a tool may have left in its folder: a link that leads out of it is not followed.
+/// Reads a file that a tool may have left in its folder. Links that lead out of the folder are not followed.
 fn left(folder: &Path, path: &str) -> io::Result<String> {
     let file = folder.join(path).canonicalize()?;
     if file.starts_with(folder.canonicalize()?) && file.is_file() {
         input::file(file)
     } else {
-        Err(io::Error::other("not a regular file in the folder of the case"))
+        Err(io::Error::other("not a regular file in the case's folder"))
     }
 }
 
-/// What is to be in a file and what is, where the two differ.
+/// Returns the expected and actual contents of a file if they differ.
 fn changed(folder: &Path, path: &str, wanted: Option<&str>) -> Option<(String, String)> {
     let word = |content: Option<&str>| match content {
         Some(content) => format!("`{path}` with {content:?}"),
@@ -163,30 +163,30 @@ fn changed(folder: &Path, path: &str, wanted: Option<&str>) -> Option<(String, S
     (found.as_deref() != wanted).then(|| (word(wanted), word(found.as_deref())))
 }
 
-/// What helps to see why a call came to something else.
+/// Collects details that explain a failed case.
 fn notes(result: &ToolResult) -> Vec<String> {
     let denied = result.receipt.denied.iter().map(|denial| match &denial.flag {
-        Some(flag) => format!("`{}` was denied: {flag} would allow it", denial.capability),
-        None => format!("`{}` was denied", denial.capability),
+        Some(flag) => format!("`{}` is not allowed; use {flag}", denial.capability),
+        None => format!("`{}` is not allowed", denial.capability),
     });
     let fault = result.fault.iter().map(ToString::to_string);
     let log = Some(result.log.trim()).filter(|log| !log.is_empty());
-    denied.chain(fault).chain(log.map(|log| format!("it wrote to standard error: {log}"))).collect()
+    denied.chain(fault).chain(log.map(|log| format!("standard error: {log}"))).collect()
 }
 
-impl Ended {
-    fn told(&self) -> String {
+impl CaseResult {
+    fn sheet(&self) -> String {
         let (word, tone) = if self.failures.is_empty() { ("ok    ", Tone::Good) } else { ("FAILED", Tone::Bad) };
         let word = paint(tone, word, io::stdout().is_terminal());
-        let mut told = format!("{word}  {}  {:.0} ms", render::one_line(&self.name), self.ms);
+        let mut text = format!("{word}  {}  {:.0} ms", render::one_line(&self.name), self.ms);
         for (wanted, found) in &self.failures {
-            told += &format!("\n        expected {}", render::one_line(wanted));
-            told += &format!("\n        found    {}", render::one_line(found));
+            text += &format!("\n        expected {}", render::one_line(wanted));
+            text += &format!("\n        found    {}", render::one_line(found));
         }
         for note in &self.notes {
-            told += &format!("\n        {}", render::one_line(note));
+            text += &format!("\n        {}", render::one_line(note));
         }
-        told
+        text
     }
 
     fn record(&self) -> serde_json::Value {
@@ -201,8 +201,8 @@ impl Ended {
     }
 }
 
-/// An error with the file that it is in.
-fn placed(file: &Path, error: anyhow::Error) -> anyhow::Error {
+/// Adds the file to an error.
+fn in_file(file: &Path, error: anyhow::Error) -> anyhow::Error {
     let message = format!("{}: {error}", file.display());
     match error.downcast_ref::<Advice>() {
         Some(advice) => Advice::new(message, advice.hint()).into(),

@@ -1,5 +1,5 @@
-//! A TOML table whose keys are taken by name, so that what is left is known to be a slip. Every message names the file,
-//! the line and the key.
+//! A TOML table with keys taken by name, so that remaining keys are errors. Every message names the file, the line and the
+//! key.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use toml::de::{DeTable, DeValue};
 
 use crate::render::{Advice, one_line, shortened};
 
-/// How much of a value is shown, in characters.
-const SHOWN: usize = 60;
+/// Maximum characters shown of a value.
+const MAX_SHOWN: usize = 60;
 
 /// A text with its name.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    /// A message about a place in the file.
+    /// Formats a message about a place in the file.
     fn at(&self, place: &Range<usize>, message: &str) -> String {
         let above = self.text.get(..place.start).unwrap_or(self.text);
         format!("{}:{}: {message}", self.name, above.matches('\n').count() + 1)
@@ -37,7 +37,7 @@ pub(super) struct Table<'a> {
     known: Vec<&'static str>,
 }
 
-/// A value of a file, by the keys that lead to it.
+/// A value with its dotted key.
 #[derive(Debug)]
 pub(super) struct Field<'a> {
     file: File<'a>,
@@ -108,14 +108,14 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// Whoever made the table wrote no other key than those that were taken.
+    /// Fails if the table has keys that were not taken.
     pub(super) fn end(self) -> anyhow::Result<()> {
         let Some((key, _)) = self.entries.iter().min_by_key(|(key, _)| key.span().start) else { return Ok(()) };
         let unknown = format!("unknown key `{}`", inside(&self.name, key.get_ref()));
         let near = |known: &&str| strsim::damerau_levenshtein(known, key.get_ref());
         let hint = match self.known.iter().copied().min_by_key(near).filter(|known| near(known) <= 3) {
             Some(nearest) => format!("did you mean `{nearest}`?"),
-            None => format!("there may be `{}`", self.known.join("`, `")),
+            None => format!("expected one of `{}`", self.known.join("`, `")),
         };
         Err(Advice::new(self.file.at(&key.span(), &unknown), hint).into())
     }
@@ -135,7 +135,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// What a text says; `wanted` is told of everything that is no text, and of texts that `parse` refuses wordlessly.
+    /// Parses a text. Errors name `wanted` if the value is not a text or `parse` fails without a message.
     pub(super) fn read<T>(&self, wanted: &str, parse: impl Fn(&str) -> Result<T, String>) -> anyhow::Result<T> {
         let DeValue::String(text) = self.value.get_ref() else { return Err(self.wrong(wanted)) };
         parse(text).map_err(|reason| match reason.is_empty() {
@@ -157,7 +157,7 @@ impl<'a> Field<'a> {
     fn wrong(&self, wanted: &str) -> anyhow::Error {
         let place = self.value.span();
         let found = one_line(self.file.text.get(place.clone()).unwrap_or_default());
-        let found = shortened(&found, SHOWN);
+        let found = shortened(&found, MAX_SHOWN);
         anyhow!(self.file.at(&place, &format!("`{}` must be {wanted}, found `{found}`", self.name)))
     }
 }
@@ -167,7 +167,7 @@ fn inside(table: &str, key: &str) -> String {
     if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") }
 }
 
-/// A value as JSON; what JSON has no word for is its text.
+/// Converts a value to JSON; values without a JSON form become text.
 fn json_of(value: &DeValue<'_>) -> Value {
     match value {
         DeValue::String(text) => Value::from(text.as_ref()),

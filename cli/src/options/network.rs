@@ -1,6 +1,6 @@
-//! The options that say where tools may send requests, and by whose name servers and certificates.
+//! Options for network access of tools: destinations, name servers, certificates.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -10,56 +10,54 @@ use toolcrib::policy::Permission;
 use toolcrib::tool::{Destination, DestinationError};
 
 use crate::config::Config;
+use crate::parse::name_server;
 use crate::{input, render};
 
 use super::{ALL, LIMITS, PERMISSIONS, size};
 
-/// The port of a name server that is named without one.
-const DNS_PORT: u16 = 53;
-
-/// Where tools may send requests.
+/// Network access of tools.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Network {
-    /// Let tools send requests there: DEST is `api.example.com` (https), `*.example.com`, `HOST:PORT`, `http://HOST`,
-    /// `10.0.0.0/8:443` or `GET,HEAD HOST`; a name never leads to a private address unless that is allowed, too
+    /// Allow requests to DEST: `api.example.com` (https), `*.example.com`, `HOST:PORT`, `http://HOST`,
+    /// `10.0.0.0/8:443` or `GET,HEAD HOST`; private addresses must be allowed by address, even if a name resolves to them
     #[arg(long, value_name = "DEST", help_heading = PERMISSIONS)]
     allow_net: Vec<Destinations>,
-    /// Refuse requests there, or everywhere; wins over any allowance
+    /// Deny requests to DEST, or everywhere; overrides any --allow-* flag
     #[arg(long, value_name = "DEST", help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
     deny_net: Vec<Destinations>,
-    /// Ask this name server about hosts, and not the system's
+    /// Resolve host names with this name server instead of the system's
     #[arg(long, value_name = "ADDR[:PORT]", value_parser = name_server, value_delimiter = ',', help_heading = PERMISSIONS)]
     dns: Vec<SocketAddr>,
-    /// Trust the certificates in this file (PEM) to vouch for hosts, beside the system's
+    /// Trust the root certificates in this PEM file, in addition to the system's
     #[arg(long, value_name = "FILE", help_heading = PERMISSIONS)]
     net_ca: Vec<PathBuf>,
-    /// The most requests of one call
+    /// Maximum requests per call
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
     pub(super) max_requests: Option<u32>,
-    /// The most that one call may receive by requests, such as `1MiB`
+    /// Maximum response bytes per call, such as `1MiB`
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]
     pub(super) max_received: Option<usize>,
 }
 
 impl Network {
-    /// What is allowed.
+    /// Returns the allowed destinations.
     pub(super) fn allowed(&self) -> impl Iterator<Item = Permission> {
         self.allow_net.iter().flat_map(|list| list.0.iter().cloned()).map(Permission::Net)
     }
 
-    /// What is denied.
+    /// Returns the denied destinations.
     pub(super) fn denied(&self) -> impl Iterator<Item = Permission> {
         self.deny_net.iter().flat_map(|list| list.0.iter().cloned()).map(Permission::Net)
     }
 
-    /// The same runtime, which asks these name servers and trusts these certificates.
+    /// Adds the name servers and root certificates to a runtime.
     pub(super) fn configure(&self, builder: Builder, config: &Config) -> anyhow::Result<Builder> {
         let servers = if self.dns.is_empty() { &config.name_servers } else { &self.dns };
         let mut builder = builder.name_servers(servers.iter().copied());
         for path in &self.net_ca {
             let name = render::from_here(path).display().to_string();
-            let told = || format!("cannot trust the certificates in `{name}`");
+            let told = || format!("cannot load the certificates in `{name}`");
             builder = builder.root_certificates(input::file(path).with_context(told)?.as_bytes()).with_context(told)?;
             builder = builder.protect(path);
         }
@@ -67,14 +65,7 @@ impl Network {
     }
 }
 
-/// The address of a name server, with or without a port.
-pub(crate) fn name_server(text: &str) -> Result<SocketAddr, String> {
-    let alone = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
-    let wrong = |_| format!("`{text}` is not the address of a name server such as `192.0.2.53` or `127.0.0.1:5353`");
-    text.parse().or_else(|_| alone()).map_err(wrong)
-}
-
-/// The destinations of one option.
+/// Destinations in one option value.
 #[derive(Debug, Clone)]
 struct Destinations(Vec<Destination>);
 
@@ -83,22 +74,5 @@ impl FromStr for Destinations {
 
     fn from_str(text: &str) -> Result<Self, DestinationError> {
         Destination::parse_list(text).map(Self)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_server_is_an_address() {
-        for (text, address) in
-            [("192.0.2.53", "192.0.2.53:53"), ("127.0.0.1:5353", "127.0.0.1:5353"), ("::1", "[::1]:53")]
-        {
-            assert_eq!(name_server(text).map(|address| address.to_string()).as_deref(), Ok(address));
-        }
-        for text in ["", "dns.example", "127.0.0.1:", "127.0.0.1:99999"] {
-            assert!(name_server(text).is_err(), "{text}");
-        }
     }
 }

@@ -1,8 +1,8 @@
-//! Patterns as people list them: separated by `;` or `,`, of which regular expressions hold some themselves.
+//! Splits a list of patterns at `;` or `,`, which regular expressions may also contain.
 
-/// The patterns of a list, without white space around them. A `,` between the numbers of a repetition (`{2,3}`) or the
+/// Returns the patterns of a list, trimmed. A `,` between the numbers of a repetition (`{2,3}`) or the
 /// characters of a class (`[a,b]`) separates nothing, nor does anything after a backslash. A bracket that is not closed
-/// before the next `;` is a character as any other.
+/// before the next `;` is an ordinary character.
 pub(crate) fn listed(list: &str) -> impl Iterator<Item = &str> {
     let mut items = Vec::new();
     let (mut start, mut at) = (0, 0);
@@ -18,7 +18,7 @@ pub(crate) fn listed(list: &str) -> impl Iterator<Item = &str> {
     items.into_iter().map(str::trim).filter(|item| !item.is_empty())
 }
 
-/// How many bytes of what follows `c` stay with it.
+/// Returns the number of bytes after `c` that belong to the same token.
 fn held(c: char, rest: &str) -> usize {
     let inside = |close| rest.split(';').next().and_then(|rest| Some(rest.split_once(close)?.0));
     let count = |text: &str| text.bytes().all(|byte| byte == b',' || byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Where the records of calls are written, if they are.
+//! Option for the folder of Agent Tool records of calls.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use crate::render::Advice;
 
 use super::{RECORDS, Sources};
 
-/// Where the records of calls are written.
+/// Folder of Agent Tool records.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct RecordsFolder {
-    /// Write what happens in every call as records of the Agent Tool standard, one NDJSON file a kind
+    /// Write Agent Tool records of all calls to this directory, one NDJSON file per kind
     #[arg(long, value_name = "DIR", help_heading = RECORDS)]
     records: Option<PathBuf>,
 }
 
-/// The records of calls, where they are wanted.
+/// Recorder of Agent Tool records, if enabled.
 #[derive(Default)]
 pub(crate) struct Recording(Option<Arc<AgentToolRecorder>>);
 
 impl RecordsFolder {
-    /// Opens the folder that was named. The records are under the masks of the audit log.
+    /// Opens the folder, if one is named. The records use the masks of the audit log.
     pub(crate) fn open(
         &self,
         sources: &Sources,
@@ -43,12 +43,12 @@ impl RecordsFolder {
 }
 
 impl Recording {
-    /// Who watches the calls.
+    /// Returns the observer that records calls.
     pub(crate) fn observer(&self) -> Option<Arc<dyn Observer>> {
         Some(self.0.clone()?)
     }
 
-    /// Keeps the records apart from what tools are granted: they could write some of their own.
+    /// Reserves the folder so that no grant covers it: tools could forge records.
     pub(crate) fn keep_apart(&self, builder: Builder) -> Builder {
         self.0.iter().fold(builder, |builder, records| builder.reserve("records", records.path(), Access::Read))
     }

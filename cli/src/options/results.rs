@@ -1,4 +1,4 @@
-//! Where results are kept that are too large to be told to a model whole.
+//! Option for the folder of stored results.
 
 use std::path::PathBuf;
 
@@ -8,20 +8,20 @@ use crate::render::Advice;
 
 use super::{RECORDS, state_folder};
 
-/// Where large results are kept.
+/// Folder of results that are too large for a model.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ResultsFolder {
-    /// Where results too large for a model are kept [default: `toolcrib/results` in your state folder]
+    /// Directory for results too large for a model [default: `toolcrib/results` in your state directory]
     #[arg(long, value_name = "DIR", env = "TOOLCRIB_RESULTS_DIR", hide_env_values = true, help_heading = RECORDS)]
     results_dir: Option<PathBuf>,
 }
 
 impl ResultsFolder {
-    /// The results in the folder that was named, or in the default one.
+    /// Returns the result store in the named or default folder.
     pub(crate) fn results(&self) -> anyhow::Result<Results> {
         let folder = self.results_dir.clone().or_else(|| state_folder("results"));
         folder.map(Results::folder).ok_or_else(|| {
-            Advice::new("no folder for results: you have no home folder", "name one with `--results-dir DIR`").into()
+            Advice::new("no folder for results: no home directory was found", "set one with `--results-dir DIR`").into()
         })
     }
 }

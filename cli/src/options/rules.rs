@@ -1,5 +1,4 @@
-//! The options that say which calls may run, which need a person's yes, and where both are kept: rules on the command
-//! line and in a `toolcrib.toml`, and what was agreed to for always.
+//! Options for rules about calls (allow, ask, deny) and for the file of permanent approvals.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -12,42 +11,42 @@ use crate::config::Config;
 
 use super::state_folder;
 
-const RULES: &str = "Which calls may run";
+const RULES: &str = "Rules for calls";
 
-/// Rules over calls, and where more of them are.
+/// Rules for calls, and the file with more of them.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Rules {
-    /// Let calls run without a question; PATTERN is like `fs_*` or `fs_write_file(path=out/*)`
+    /// Allow matching calls without asking; PATTERN is like `fs_*` or `fs_write_file(path=out/*)`
     #[arg(long, value_name = "PATTERN", help_heading = RULES)]
     allow_tool: Vec<Patterns>,
-    /// Ask before these calls; without a terminal the answer is no
+    /// Ask for approval before matching calls; without a terminal they are denied
     #[arg(long, value_name = "PATTERN", help_heading = RULES)]
     ask_tool: Vec<Patterns>,
-    /// Refuse these calls; wins over any allowance
+    /// Deny matching calls; overrides any --allow-* flag
     #[arg(long, value_name = "PATTERN", help_heading = RULES)]
     deny_tool: Vec<Patterns>,
-    /// More rules and settings; the file is trusted like a manifest of your own [default: ./toolcrib.toml, if there]
+    /// File with rules and settings, trusted like your own manifest [default: ./toolcrib.toml, if it exists]
     #[arg(long, value_name = "FILE", env = "TOOLCRIB_CONFIG", hide_env_values = true, help_heading = RULES)]
     config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) kept: Kept,
 }
 
-/// Where it is kept what was agreed to for always.
+/// Location of the permanent approvals.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Kept {
-    /// Where it is kept what you agreed to for always [default: `toolcrib/approvals.json` in your state folder]
+    /// File that stores permanent approvals [default: `toolcrib/approvals.json` in your state directory]
     #[arg(long, value_name = "FILE", env = "TOOLCRIB_APPROVALS", hide_env_values = true, help_heading = RULES)]
     approvals: Option<PathBuf>,
 }
 
 impl Rules {
-    /// What the `toolcrib.toml` says.
+    /// Loads the `toolcrib.toml`.
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
         Config::load(self.config.as_deref())
     }
 
-    /// `policy` with the rules of the command line and those of `config`.
+    /// Adds the rules of the command line and of `config` to `policy`.
     pub(super) fn rule(&self, policy: Policy, config: &Config) -> Policy {
         let flags = [
             (Behavior::Allow, "--allow-tool", &self.allow_tool),
@@ -62,13 +61,13 @@ impl Rules {
 }
 
 impl Kept {
-    /// The file; `None` where none is named and the user has no home, and then nothing is kept.
+    /// Returns the file; `None` if none is named and the user has no home directory, which disables permanent approvals.
     pub(crate) fn file(&self) -> Option<Approvals> {
         self.approvals.clone().or_else(|| state_folder("approvals.json")).map(Approvals::file)
     }
 }
 
-/// The patterns of one option, separated by commas that stand outside parentheses and quotes.
+/// Patterns in one option value, separated by commas outside parentheses and quotes.
 #[derive(Debug, Clone)]
 struct Patterns(Vec<Pattern>);
 

@@ -1,57 +1,57 @@
-//! The options that say what scripts and rich tools may ask of the crib itself: to run its programs, to call its tools, to
-//! ask its model, to hand tasks on, to add to it.
+//! Options for services that scripts and rich tools may use: running programs, calling tools, asking the model,
+//! delegating tasks, registering tools.
 
 use toolcrib::policy::Permission;
 use toolcrib::tool::Glob;
 
 use super::{ALL, PERMISSIONS};
 
-/// What scripts and rich tools may do beside what every tool may.
+/// Permissions specific to scripts and rich tools.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Services {
-    /// Let scripts run these programs of the crib, or all of them; NAME is a tool's, or like `fs_*`
+    /// Allow scripts to run these programs from the crib, or all; NAME is a tool name or a pattern like `fs_*`
     ///
-    /// `exec.run` of a script runs a component, in a sandbox of its own and with no more than the script itself was
-    /// granted; never a program of the system, and never a shell.
+    /// `exec.run` runs a component in its own sandbox with no more permissions than the script. It never runs a system
+    /// program or a shell.
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
     allow_exec: Vec<Glob>,
-    /// Let no script run these programs, or any; wins over any allowance
+    /// Deny scripts these programs, or all; overrides any --allow-* flag
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
     deny_exec: Vec<Glob>,
-    /// Let scripts and hooks hand tasks to another agent, which has the same tools and asks the same model (in a run)
+    /// Allow scripts and hooks to delegate tasks to another agent with the same tools and model (in a run)
     #[arg(long, help_heading = PERMISSIONS)]
     allow_delegate: bool,
-    /// Let no script hand on a task; wins over any allowance
+    /// Deny delegating tasks; overrides any --allow-* flag
     #[arg(long, help_heading = PERMISSIONS)]
     deny_delegate: bool,
-    /// Let scripts add tools and hooks to their run, with no more rights than their own
+    /// Let scripts register tools and hooks for this run (never with more permissions than the script)
     #[arg(long, help_heading = PERMISSIONS)]
     allow_meta: bool,
-    /// Let no script add anything; wins over any allowance
+    /// Deny registering tools and hooks; overrides any --allow-* flag
     #[arg(long, help_heading = PERMISSIONS)]
     deny_meta: bool,
-    /// Let tools call these other tools, or all of them; NAME is a tool's, or like `fs_*`
+    /// Allow tools to call these other tools, or all; NAME is a tool name or a pattern like `fs_*`
     ///
-    /// A call that a tool makes goes the way of every call, under the other tool's own grant, rules and hooks.
+    /// A nested call is handled like any call, under the called tool's own permissions, rules and hooks.
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
     allow_call: Vec<Glob>,
-    /// Let no tool call these others, or any; wins over any allowance
+    /// Deny tools calling these other tools, or any; overrides any --allow-* flag
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
     deny_call: Vec<Glob>,
-    /// Let tools ask the run's model, without tools and within bounds
+    /// Allow tools to ask the run's model, without tools and within limits
     #[arg(long, help_heading = PERMISSIONS)]
     allow_model: bool,
-    /// Let no tool ask the model; wins over any allowance
+    /// Deny tools asking the model; overrides any --allow-* flag
     #[arg(long, help_heading = PERMISSIONS)]
     deny_model: bool,
 }
 
 impl Services {
-    /// What is allowed.
+    /// Returns the allowed services.
     pub(super) fn allowed(&self) -> impl Iterator<Item = Permission> {
         let switches = [
             (self.allow_delegate, Permission::Delegate),
@@ -61,7 +61,7 @@ impl Services {
         listed(&self.allow_exec, &self.allow_call, switches)
     }
 
-    /// What is denied.
+    /// Returns the denied services.
     pub(super) fn denied(&self) -> impl Iterator<Item = Permission> {
         let switches = [
             (self.deny_delegate, Permission::Delegate),

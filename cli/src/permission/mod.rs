@@ -1,10 +1,10 @@
-//! A person's part in what may run: being asked on a terminal, what was agreed to for always, and what can be done about
-//! a refusal. It decides nothing by itself: the rules and the record of the tool say what is asked.
+//! Approval prompts on the terminal, permanent approvals, and hints about denied calls. Rules and tool definitions decide
+//! which calls need approval; this module decides nothing.
 
 mod keyboard;
 mod person;
 mod refusal;
 mod sheet;
 
-pub(crate) use person::Person;
+pub(crate) use person::TerminalApprover;
 pub(crate) use refusal::hint;

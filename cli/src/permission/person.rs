@@ -1,5 +1,5 @@
-//! The person at the terminal, who is asked one question at a time. Only a line typed after the question was shown
-//! answers it; without a terminal there is nobody.
+//! Approval prompts on the terminal, one at a time. Only a line typed after the prompt was shown answers it; without a
+//! terminal the answer is [`ApprovalAnswer::Nobody`].
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, IsTerminal, Write};
@@ -15,44 +15,45 @@ use crate::render::{self, Tone, one_line};
 use super::keyboard::Keyboard;
 use super::sheet::Sheet;
 
-/// Columns of a terminal that does not tell its width.
-const WIDTH: usize = 80;
+/// Assumed width of a terminal that does not report one, in columns.
+const DEFAULT_WIDTH: usize = 80;
 
-/// Whoever sits at the terminal.
+/// Asks the user at the terminal for approvals.
 #[derive(Debug)]
-pub(crate) struct Person {
+pub(crate) struct TerminalApprover {
+    /// File that stores permanent approvals.
     approvals: Option<Approvals>,
     /// Permanent approvals given earlier.
     earlier: Vec<StoredApproval>,
-    /// The tools and rules of which it was said that an earlier approval no longer applies.
-    hinted: Lock<HashSet<(String, String)>>,
-    /// One question at a time.
-    turn: Mutex<Turn>,
+    /// Tools and rules for which the outdated approval was already reported.
+    reported: Lock<HashSet<(String, String)>>,
+    /// Locked while a prompt is shown.
+    state: Mutex<PromptState>,
 }
 
-/// What lasts from one question to the next.
+/// State shared by all prompts.
 #[derive(Debug, Default)]
-struct Turn {
+struct PromptState {
     keyboard: Keyboard,
-    /// What was agreed to for longer than one call: a question that waited for its turn may be about the same.
-    agreed: HashMap<Approval, ApprovalAnswer>,
+    /// Answers that cover more than one call: a queued prompt may be covered by an earlier answer.
+    granted: HashMap<Approval, ApprovalAnswer>,
 }
 
-impl Person {
-    /// The person at the terminal; what they agree to for always goes into `approvals`, which held `earlier`.
+impl TerminalApprover {
+    /// Creates an approver that stores permanent approvals in `approvals`; `earlier` holds those already stored.
     pub(crate) fn new(approvals: Option<Approvals>, earlier: Vec<StoredApproval>) -> Self {
-        Self { approvals, earlier, hinted: Lock::default(), turn: Mutex::default() }
+        Self { approvals, earlier, reported: Lock::default(), state: Mutex::default() }
     }
 
-    /// Says once why an earlier approval does not answer this question: had it matched, nobody would be asked.
+    /// Reports once why an earlier approval does not cover this call. A matching approval would have prevented the prompt.
     fn explain(&self, approval: &Approval) {
         let about = |given: &&StoredApproval| given.tool == approval.tool && given.rule == approval.rule;
         let Some(given) = self.earlier.iter().rfind(about) else { return };
         let key = (approval.tool.clone(), approval.rule.clone());
-        if self.hinted.lock().unwrap_or_else(PoisonError::into_inner).insert(key) {
+        if self.reported.lock().unwrap_or_else(PoisonError::into_inner).insert(key) {
             let why = match given.definition {
-                None => "an earlier version stored it, without the definition of the tool",
-                Some(_) => "its program, its definition, its source or what it may use has changed since",
+                None => "it was stored by an earlier version without the tool's definition",
+                Some(_) => "the tool's program, definition, source or permissions have changed since",
             };
             render::hint(&format!("an approval of `{}` does not apply: {why}", one_line(&approval.tool)));
         }
@@ -65,80 +66,85 @@ impl Person {
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return ApprovalAnswer::Nobody;
         }
-        let mut turn = self.turn.lock().await;
+        let mut state = self.state.lock().await;
         let Some(approval) = question.approval else {
-            return ask(&mut turn.keyboard, &question, Terms { session: false, always: false }).await;
+            return ask(&mut state.keyboard, &question, Durations { session: false, always: false }).await;
         };
-        if let Some(answer) = turn.agreed.get(approval) {
+        if let Some(answer) = state.granted.get(approval) {
             return *answer;
         }
-        let terms = Terms { session: true, always: self.approvals.is_some() };
-        let answer = match (ask(&mut turn.keyboard, &question, terms).await, &self.approvals) {
-            (ApprovalAnswer::Always, Some(approvals)) => keep(approvals.clone(), approval.clone()).await,
+        let offered = Durations { session: true, always: self.approvals.is_some() };
+        let answer = match (ask(&mut state.keyboard, &question, offered).await, &self.approvals) {
+            (ApprovalAnswer::Always, Some(approvals)) => store(approvals.clone(), approval.clone()).await,
             (answer, _) => answer,
         };
         if matches!(answer, ApprovalAnswer::Session | ApprovalAnswer::Always) {
-            turn.agreed.insert(approval.clone(), answer);
+            state.granted.insert(approval.clone(), answer);
         }
         answer
     }
 }
 
-impl Approver for Person {
+impl Approver for TerminalApprover {
     fn ask<'a>(&'a self, question: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
         self.answer(question).boxed()
     }
 }
 
-/// For how long a person can agree, besides for this call.
+/// Durations that a prompt offers besides the single call.
 #[derive(Debug, Clone, Copy)]
-struct Terms {
+struct Durations {
     session: bool,
     always: bool,
 }
 
-/// Keeps an approval; what could not be kept holds for the session.
-async fn keep(approvals: Approvals, approval: Approval) -> ApprovalAnswer {
-    let kept = tokio::task::spawn_blocking(move || approvals.add(&approval)).await;
-    match kept.map_err(anyhow::Error::from).and_then(|kept| Ok(kept?)) {
+/// Stores a permanent approval. If that fails, the approval covers the session only.
+async fn store(approvals: Approvals, approval: Approval) -> ApprovalAnswer {
+    let stored = tokio::task::spawn_blocking(move || approvals.add(&approval)).await;
+    match stored.map_err(anyhow::Error::from).and_then(|stored| Ok(stored?)) {
         Ok(()) => ApprovalAnswer::Always,
         Err(error) => {
-            render::warning(&format!("{error:#}; you are asked again in the next session"));
+            render::warning(&format!("{error:#}; you will be asked again in the next session"));
             ApprovalAnswer::Session
         }
     }
 }
 
-/// Shows a question until it is answered. Nothing else is written meanwhile.
-async fn ask(keyboard: &mut Keyboard, question: &ApprovalRequest<'_>, terms: Terms) -> ApprovalAnswer {
-    let _quiet = render::hold();
+/// Shows a prompt until it is answered. An empty line means no; anything unknown is explained and asked again. All other
+/// output waits meanwhile.
+async fn ask(keyboard: &mut Keyboard, question: &ApprovalRequest<'_>, offered: Durations) -> ApprovalAnswer {
+    let _quiet = render::lock_terminal();
     let mut whole = false;
     loop {
-        let width = terminal_size::terminal_size_of(io::stderr()).map_or(WIDTH, |(width, _)| usize::from(width.0));
+        let width =
+            terminal_size::terminal_size_of(io::stderr()).map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0));
         let sheet = Sheet::new(question, width, whole);
-        keyboard.forget();
-        say(&format!("\n{} {}", render::paint(Tone::Doubtful, "question:", true), sheet.text));
-        let session = if terms.session { ", [s]ession" } else { "" };
-        let always = if terms.always { ", [a]lways" } else { "" };
+        keyboard.discard();
+        say(&format!("\n{}\n{}", render::paint(Tone::Doubtful, "Allow this call?", true), sheet.text));
+        let session = if offered.session { ", for this [s]ession" } else { "" };
+        let always = if offered.always { ", [a]lways" } else { "" };
         let view = if sheet.is_cut { ", [v]iew all" } else { "" };
         loop {
-            let open = OpenLine::new(&format!("[o]nce{session}{always}{view}, [n]o (Enter means no): "));
+            let open = OpenLine::new(&format!("Allow [o]nce (y){session}{always}{view}, or [N]o? "));
             let Some(line) = keyboard.line().await else { return ApprovalAnswer::No };
             open.closed();
             match line.to_lowercase().as_str() {
-                "o" | "once" => return ApprovalAnswer::Once,
-                "s" | "session" if terms.session => return ApprovalAnswer::Session,
-                "a" | "always" if terms.always => return ApprovalAnswer::Always,
+                "o" | "once" | "y" | "yes" => return ApprovalAnswer::Once,
+                "s" | "session" if offered.session => return ApprovalAnswer::Session,
+                "a" | "always" if offered.always => return ApprovalAnswer::Always,
                 "n" | "no" | "" => return ApprovalAnswer::No,
                 "v" | "view" if sheet.is_cut => break,
-                _ => keyboard.forget(),
+                _ => {
+                    say("Not understood: type a letter in brackets and press Enter; Enter alone means no.\n");
+                    keyboard.discard();
+                }
             }
         }
         whole = true;
     }
 }
 
-/// A line on which a person writes. Where they do not end it, it ends with this.
+/// A line on which the user types. Dropping it ends the line.
 struct OpenLine;
 
 impl OpenLine {
@@ -147,7 +153,7 @@ impl OpenLine {
         Self
     }
 
-    /// The person has ended the line.
+    /// Marks the line as ended by the user.
     fn closed(self) {
         std::mem::forget(self);
     }
@@ -160,6 +166,6 @@ impl Drop for OpenLine {
 }
 
 fn say(text: &str) {
-    // A terminal that is gone gives no answer either.
+    // If the terminal is gone, no answer will arrive either.
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }

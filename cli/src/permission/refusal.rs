@@ -1,5 +1,4 @@
-//! What a person can do about a call that was refused: the flag that would have let this very call run, or that there is
-//! none.
+//! Hints about denied calls: the flag that would allow this call, if there is one.
 
 use serde_json::Value;
 use toolcrib::call::{Behavior, Reason};
@@ -8,29 +7,29 @@ use toolcrib::{Receipt, Tool};
 
 use crate::render::inert;
 
-/// The longest value that a flag names, in characters.
+/// Maximum length of a value in a suggested flag, in characters.
 const MAX_CHARS: usize = 80;
 
-/// The hint for a refusal that a person can do something about. `tool` and `arguments` are those of the call.
+/// Returns the hint for a denial that the user can resolve. `tool` and `arguments` belong to the call.
 pub(crate) fn hint(receipt: &Receipt, tool: Option<&Tool>, arguments: &str) -> Option<String> {
     let decision = receipt.decision.as_ref().filter(|decision| decision.behavior == Behavior::Deny)?;
     match decision.reason {
         Reason::Nobody => {
-            // What a hook has changed is in no record, so that a flag can only name the tool.
+            // Arguments changed by a hook are not recorded, so the flag can only name the tool.
             let arguments = if receipt.mutations.is_empty() { arguments } else { "" };
             let flag = tool.and_then(|tool| flag(tool, arguments));
-            let flag = flag.map(|flag| format!(", or allow it with `{flag}`")).unwrap_or_default();
-            Some(format!("`{}` needs a yes: run it on a terminal{flag}", receipt.tool))
+            let flag = flag.map(|flag| format!(", or pre-approve with `{flag}`")).unwrap_or_default();
+            Some(format!("`{}` requires approval: run in a terminal{flag}", receipt.tool))
         }
         Reason::Rule => {
             let rule = decision.rests_on.as_deref().unwrap_or("a rule");
-            Some(format!("`{rule}` refuses this call, and no flag overrides a denial: change the rule itself"))
+            Some(format!("`{rule}` denies this call, and no flag overrides a denial: change the rule"))
         }
         _ => None,
     }
 }
 
-/// The flag that allows this call and few others, as a shell takes it.
+/// The narrowest flag that allows this call, quoted for a shell.
 fn flag(tool: &Tool, arguments: &str) -> Option<String> {
     let arguments = match arguments.trim() {
         "" => Value::Object(serde_json::Map::new()),
@@ -50,7 +49,7 @@ fn flag(tool: &Tool, arguments: &str) -> Option<String> {
     allows(&pattern).then(|| format!("--allow-tool='{pattern}'"))
 }
 
-/// The arguments that tell this call from others: those that the tool's record names, or else all that are short.
+/// The arguments that identify this call: those named in the tool's definition, or else all short ones.
 fn named<'a>(tool: &'a Tool, arguments: &'a Value) -> Vec<(&'a str, &'a Value)> {
     let matcher = tool.interface.permission.permission_matcher.value.as_deref();
     let resources = tool.interface.validation.io_preflight_validation.value.iter().map(|one| one.field.as_str());
@@ -73,7 +72,7 @@ fn named<'a>(tool: &'a Tool, arguments: &'a Value) -> Vec<(&'a str, &'a Value)> 
     short.map(|(name, value)| (name.as_str(), value)).collect()
 }
 
-/// Patterns for a value, the narrowest first. What a path means has to match, too: `./x` is `x`.
+/// Patterns for a value, the narrowest first. A path must also match in its normal form: `./x` is `x`.
 fn globs_of(value: &Value) -> Option<Vec<String>> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -82,7 +81,7 @@ fn globs_of(value: &Value) -> Option<Vec<String>> {
         other => other.to_string(),
     };
     if text.contains(['*', '?']) {
-        // As a pattern it would allow more than this call.
+        // As a pattern it would match more than this call.
         return None;
     }
     // A `\` separates the parts of a path as a `/` does.
@@ -95,7 +94,7 @@ fn globs_of(value: &Value) -> Option<Vec<String>> {
     Some(vec![plain(&text), plain(&format!("*{inner}"))])
 }
 
-/// `text` with `?` for each of `others` and for what cannot stand in one line.
+/// Replaces each of `others`, and each character that is not printable on one line, with `?`.
 fn safe(text: &str, others: &str) -> String {
     let stays =
         |c: char| !others.contains(c) && !c.is_control() && inert(c.encode_utf8(&mut [0; 4])).len() == c.len_utf8();

@@ -1,5 +1,5 @@
-//! What a person is shown before they answer. All that comes from outside stands right of a `|`, on lines that are never
-//! longer than the terminal is wide, in characters that no terminal obeys: it cannot pass for a line of ours.
+//! Text of an approval prompt. Text from outside is printed to the right of a `|`, on lines no longer than the terminal is
+//! wide and without control characters, so that it cannot imitate a line of the program.
 
 use std::fmt::Write;
 
@@ -9,92 +9,103 @@ use toolcrib::tool::{Body, Fact, Tool};
 
 use crate::render::{from_here, inert_json, one_line};
 
-/// Columns of a label and its mark.
-const MARGIN: usize = 12;
-/// The narrowest that text from outside gets: where the terminal is narrower, nothing can be read anyway.
+/// Width of a label and its mark, in columns.
+const MARGIN: usize = 13;
+/// Minimum width of text from outside, in columns. A narrower terminal is unreadable anyway.
 const MIN_WIDTH: usize = 2;
-/// The most lines of one label, and how many of them are the last ones.
+/// Maximum lines of one label.
 const MAX_LINES: usize = 24;
-const LAST: usize = 8;
+/// Lines kept from the end of a text that is cut to [`MAX_LINES`].
+const LAST_LINES: usize = 8;
 
-/// What is shown, and whether something was left out in the middle.
+/// Text of a prompt.
 #[derive(Debug)]
 pub(super) struct Sheet {
     pub(super) text: String,
+    /// `true` if lines in the middle were left out.
     pub(super) is_cut: bool,
     width: usize,
     whole: bool,
 }
 
 impl Sheet {
-    /// A question for a terminal of `width` columns; `whole` where nothing is to be left out.
+    /// Creates the prompt for a terminal of `width` columns; `whole` leaves nothing out.
     pub(super) fn new(question: &ApprovalRequest<'_>, width: usize, whole: bool) -> Self {
         let ApprovalRequest { tool, approval, .. } = question;
-        let mut sheet = Self { text: "may this call run?\n".to_owned(), is_cut: false, width, whole };
-        sheet.row("tool", &one_line(&tool.name));
-        sheet.row("from", &one_line(&from(tool)));
+        let mut sheet = Self { text: String::new(), is_cut: false, width, whole };
+        sheet.row("Tool", &one_line(&tool.name));
+        sheet.row("Source", &one_line(&source(tool)));
         if let Some(fixed) = fixed(&tool.body) {
-            sheet.row("fixed", &one_line(&inert_json(&fixed)));
+            sheet.row("Fixed", &one_line(&inert_json(&fixed)));
         }
-        sheet.row("with", &pretty(&inert_json(question.arguments)));
+        sheet.row("Arguments", &pretty(&inert_json(question.arguments)));
         if let Some(preview) = question.preview {
-            sheet.row("it says", &preview.lines().map(one_line).collect::<Vec<_>>().join("\n"));
+            sheet.row("Tool says", &preview.lines().map(one_line).collect::<Vec<_>>().join("\n"));
         }
-        sheet.row("it is", &facts(tool));
-        let granted = question.granted.iter().map(|granted| one_line(&spelled(granted))).collect::<Vec<_>>().join("\n");
-        sheet.row("may use", if granted.is_empty() { "nothing" } else { &granted });
-        sheet.row("asked by", &one_line(question.rests_on));
+        sheet.row("Properties", &facts(tool));
+        let granted =
+            question.granted.iter().map(|granted| one_line(&explained(granted))).collect::<Vec<_>>().join("\n");
+        sheet.row("Granted", if granted.is_empty() { "nothing" } else { &granted });
+        sheet.row("Asked by", &one_line(question.rests_on));
         if let Some(reason) = &tool.interface.permission.approval_reason.value {
-            sheet.row("because", &one_line(reason));
+            sheet.row("Reason", &one_line(reason));
         }
         if let Some(approval) = approval {
-            let covered = "that `{rule}` asks about, as long as its program, fixed arguments, description, schema, \
-                           limits, source and what it may use stay the same";
+            let covered = "that `{rule}` asks about, while its program, fixed arguments, description, schema, \
+                           limits, source and permissions stay the same";
             let covered = covered.replace("{rule}", &one_line(&approval.rule));
             sheet.row(
-                "s and a",
-                &format!("cover calls of `{}` {covered} ({})", one_line(&approval.tool), one_line(&approval.digest)),
+                "Scope",
+                &format!(
+                    "\"session\" and \"always\" apply to calls of `{}` {covered} ({})",
+                    one_line(&approval.tool),
+                    one_line(&approval.digest)
+                ),
             );
         }
-        sheet.row("call", &one_line(question.invocation));
+        sheet.row("Call", &one_line(question.invocation));
         sheet
     }
 
-    /// A label of ours with text from outside, every line of which is marked.
+    /// Adds a label with text from outside; every line of the text is marked.
     fn row(&mut self, label: &str, text: &str) {
         let columns = self.width.saturating_sub(MARGIN).max(MIN_WIDTH);
         let lines: Vec<&str> = text.split('\n').flat_map(|line| wrapped(line, columns)).collect();
-        let left_out = if self.whole || lines.len() <= MAX_LINES { 0..0 } else { MAX_LINES - LAST..lines.len() - LAST };
+        let left_out = if self.whole || lines.len() <= MAX_LINES {
+            0..0
+        } else {
+            MAX_LINES - LAST_LINES..lines.len() - LAST_LINES
+        };
         for (at, line) in lines.iter().enumerate() {
             let label = if at == 0 { label } else { "" };
             if at == left_out.start && !left_out.is_empty() {
                 let characters: usize = lines[left_out.clone()].iter().map(|line| line.chars().count()).sum();
-                // No line from outside is without its mark.
+                // Every line from outside carries a mark; this one is ours.
                 let _ = writeln!(self.text, "  … {} lines left out, {characters} characters …", left_out.len());
                 self.is_cut = true;
             }
             if !left_out.contains(&at) {
-                let _ = writeln!(self.text, "{label:>9} | {line}");
+                let _ = writeln!(self.text, "{label:>10} | {line}");
             }
         }
     }
 }
 
-/// What was granted, with what it means where the word alone does not tell.
-fn spelled(granted: &str) -> String {
+/// Explains a granted capability that is not self-explanatory.
+fn explained(granted: &str) -> String {
     let meaning = match granted.split_once(':') {
-        Some(("call", _)) => "it may call these tools, each under its own grant",
+        Some(("call", _)) => "it may call these tools, each with its own permissions",
         None if granted == "model" => "it may ask the run's model",
-        Some(("exec", _)) => "its script may run these programs of the crib",
-        None if granted == "delegate" => "its script may hand tasks to another agent",
-        None if granted == "meta" => "its script may add tools and hooks to this run",
+        Some(("exec", _)) => "its script may run these programs from the crib",
+        None if granted == "delegate" => "its script may delegate tasks to another agent",
+        None if granted == "meta" => "its script may register tools and hooks in this run",
         _ => return granted.to_owned(),
     };
     format!("{granted} ({meaning})")
 }
 
-/// Where a tool and its program are from.
-fn from(tool: &Tool) -> String {
+/// Source of a tool and of its program.
+fn source(tool: &Tool) -> String {
     let index = tool.origin.index.map(|index| format!(" (tool[{index}])")).unwrap_or_default();
     let program = match &tool.body {
         Body::Script(script) => format!(", script {}", script.digest),
@@ -116,23 +127,23 @@ fn fixed(body: &Body) -> Option<String> {
 
 fn facts(tool: &Tool) -> String {
     let safety = &tool.interface.safety;
-    let fact = |fact: &Fact<bool>, yes: &str, no: &str| told(if fact.value { yes } else { no }, fact);
+    let fact = |fact: &Fact<bool>, yes: &str, no: &str| with_basis(if fact.value { yes } else { no }, fact);
     let risk = &tool.interface.permission.risk_level;
     [
         fact(&safety.is_read_only, "read-only", "not read-only"),
         fact(&safety.is_destructive, "destructive", "not destructive"),
         fact(&safety.is_open_world, "open-world", "not open-world"),
-        told(&format!("{} risk", risk.value.as_str()), risk),
+        with_basis(&format!("{} risk", risk.value.as_str()), risk),
     ]
     .join(", ")
 }
 
-/// A value with its basis: what nobody said or proved is no promise.
-fn told<T>(value: &str, fact: &Fact<T>) -> String {
+/// Formats a value with its basis, so that defaults are not mistaken for declarations.
+fn with_basis<T>(value: &str, fact: &Fact<T>) -> String {
     format!("{value} ({})", format!("{:?}", fact.basis).to_lowercase())
 }
 
-/// JSON over several lines, every byte outside white space as it was: parsed and written anew it could be something else.
+/// Formats JSON over several lines and keeps every byte outside white space: parsing and writing it again could change it.
 fn pretty(json: &str) -> String {
     let mut text = String::with_capacity(json.len() * 2);
     let (mut depth, mut quoted, mut escaped) = (0, false, false);
@@ -175,7 +186,7 @@ fn pretty(json: &str) -> String {
     text
 }
 
-/// `line` in parts of at most so many columns, after a space where there is one in the second half of a part.
+/// Wraps `line` at `columns`, after a space if one lies in the second half of a part.
 fn wrapped(line: &str, columns: usize) -> Vec<&str> {
     let (mut parts, mut rest) = (Vec::new(), line);
     while let Some(full) = longest(rest, columns) {
@@ -188,8 +199,7 @@ fn wrapped(line: &str, columns: usize) -> Vec<&str> {
     parts
 }
 
-/// Where `line` has to be cut to fit; `None` where it fits. A character beyond ASCII counts as two columns, the most that
-/// one takes.
+/// Byte index at which `line` must be cut; `None` if it fits. A non-ASCII character counts as two columns, the maximum.
 fn longest(line: &str, columns: usize) -> Option<usize> {
     let mut used = 0;
     line.find(|c: char| {
@@ -204,7 +214,7 @@ mod tests {
 
     fn sheet(width: usize, whole: bool, text: &str) -> Sheet {
         let mut sheet = Sheet { text: String::new(), is_cut: false, width, whole };
-        sheet.row("with", text);
+        sheet.row("Arguments", text);
         sheet
     }
 
@@ -212,18 +222,18 @@ mod tests {
     fn every_line_from_outside_is_marked_however_long_it_is() {
         let forged = format!("{}\n[o]nce, [s]ession: o\n{}", " ".repeat(200), "漢".repeat(90));
         let shown = sheet(80, true, &forged);
-        assert!(shown.text.lines().all(|line| &line[9..12] == " | "), "{}", shown.text);
+        assert!(shown.text.lines().all(|line| &line[10..13] == " | "), "{}", shown.text);
         let width = |line: &str| line.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum::<usize>();
         assert!(shown.text.lines().all(|line| width(line) <= 80), "{}", shown.text);
         assert_eq!(shown.text.matches('漢').count(), 90);
     }
 
     #[test]
-    fn what_a_script_may_ask_of_the_crib_is_told_in_words() {
-        assert_eq!(spelled("exec:fs_*"), "exec:fs_* (its script may run these programs of the crib)");
-        assert_eq!(spelled("delegate"), "delegate (its script may hand tasks to another agent)");
-        assert_eq!(spelled("meta"), "meta (its script may add tools and hooks to this run)");
-        assert_eq!(spelled("read:/meta"), "read:/meta");
+    fn capabilities_of_scripts_are_explained() {
+        assert_eq!(explained("exec:fs_*"), "exec:fs_* (its script may run these programs from the crib)");
+        assert_eq!(explained("delegate"), "delegate (its script may delegate tasks to another agent)");
+        assert_eq!(explained("meta"), "meta (its script may register tools and hooks in this run)");
+        assert_eq!(explained("read:/meta"), "read:/meta");
     }
 
     #[test]

@@ -1,19 +1,19 @@
-//! Tables: columns under headings, cut to the terminal where there is one.
+//! Tables with headings, cut to the width of the terminal.
 
 use std::io;
 
 use super::shortened;
 
-/// The widest that a column but the last may be on a terminal: a digest or reference is not cut.
+/// Maximum width of a column on a terminal, except the last: fits digests and references.
 const MAX_WIDTH: usize = 40;
 
-/// Rows of inert cells under their headings, for standard output.
+/// Formats rows of inert cells under headings for standard output.
 pub(crate) fn table<const N: usize>(headings: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
     aligned(headings, rows, width)
 }
 
-/// Aligns the columns; where there is a width, each line is cut to it.
+/// Aligns the columns and cuts each line to `width`, if given.
 fn aligned<const N: usize>(
     headings: [&str; N],
     rows: impl Iterator<Item = [String; N]>,

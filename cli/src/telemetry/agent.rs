@@ -1,5 +1,4 @@
-//! The `invoke_agent` span of a run and in it one `chat` span a request to the model, from what the loop tells. What is
-//! said, by whomever, is in none of them.
+//! The `invoke_agent` span of a run with one `chat` span per model request. Spans contain no message content.
 
 use std::time::SystemTime;
 
@@ -10,10 +9,10 @@ use super::span::{Kind, Place, Span, new_id};
 use crate::agent::event::{Ending, Event, Totals};
 use crate::agent::turn::{Turn, Usage};
 
-/// What is said of a failure of which nothing better is known.
+/// Error type if nothing more specific is known.
 const OTHER: &str = "_OTHER";
 
-/// A run, as it is traced.
+/// Span of a run.
 #[derive(Debug)]
 pub(crate) struct AgentSpan {
     queue: Queue,
@@ -21,13 +20,13 @@ pub(crate) struct AgentSpan {
     id: u64,
     start: SystemTime,
     model: String,
-    /// The request that is under way.
+    /// Pending request.
     chat: Option<Chat>,
-    /// How the last request failed, if it did.
+    /// Error kind of the last request, if it failed.
     failure: Option<String>,
 }
 
-/// A request that is under way.
+/// A pending request.
 #[derive(Debug)]
 struct Chat {
     step: u32,
@@ -36,18 +35,18 @@ struct Chat {
 }
 
 impl AgentSpan {
-    /// The span `id`, there.
+    /// Creates the span `id`.
     pub(super) fn new(queue: Queue, place: Place, id: u64) -> Self {
         Self { queue, place, id, start: SystemTime::now(), model: String::new(), chat: None, failure: None }
     }
 
-    /// The span of an agent below this one.
+    /// Creates the span of a subagent.
     pub(crate) fn below(&self) -> Self {
         Self::new(self.queue.clone(), Place { parent: Some(self.id), ..self.place }, new_id())
     }
 
-    /// Hears what happens in the run. Its last event ends the span.
-    pub(crate) fn hear(&mut self, event: &Event<'_>) {
+    /// Records an event of the run. The last event ends the span.
+    pub(crate) fn observe(&mut self, event: &Event<'_>) {
         match event {
             Event::Start { model, .. } => (self.model, self.start) = ((*model).to_owned(), SystemTime::now()),
             Event::End { reason, totals, .. } => self.end(Ok((*reason, totals))),
@@ -56,19 +55,19 @@ impl AgentSpan {
         }
     }
 
-    /// Notes that the model is asked, behind `server` or in a script.
+    /// Records that a request is sent to `server` or to a script.
     pub(crate) fn asked(&mut self, step: u32, server: Option<&Url>) {
         self.chat = Some(Chat { step, server: server.cloned(), start: SystemTime::now() });
     }
 
-    /// Notes its answer, or the kind of failure there was instead.
+    /// Records the answer or the kind of error.
     pub(crate) fn answered(&mut self, end: Result<&Turn, &str>) {
         let Some(Chat { step, server, start }) = self.chat.take() else { return };
         let place = Place { parent: Some(self.id), ..self.place };
         let kind = if server.is_some() { Kind::Client } else { Kind::Internal };
         let mut span = Span::ended(new_id(), place, kind, format!("chat {}", self.model), start);
         span.say("gen_ai.operation.name", "chat");
-        // Whose protocol it is, whoever the server is.
+        // Names the protocol, not the actual server.
         span.say("gen_ai.provider.name", if server.is_some() { "openai" } else { "script" });
         span.say("gen_ai.request.model", self.model.as_str());
         if let Some(address) = server.as_ref().and_then(Url::host_str) {
@@ -92,7 +91,7 @@ impl AgentSpan {
     }
 
     fn end(&mut self, end: Result<(Ending, &Totals), ()>) {
-        // Whoever ended the run did not wait for the model.
+        // An interrupted run leaves its request without an answer.
         self.answered(Err(Ending::Interrupted.as_str()));
         let mut span = Span::ended(self.id, self.place, Kind::Internal, "invoke_agent".to_owned(), self.start);
         span.say("gen_ai.operation.name", "invoke_agent");

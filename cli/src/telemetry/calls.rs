@@ -1,6 +1,5 @@
-//! One `execute_tool` span a call, from what the pipeline tells of it. It keeps neither arguments nor results nor
-//! anything that quotes them, since they may hold secrets: a decision is told without what it rests on, a failure by its
-//! outcome alone.
+//! One `execute_tool` span per call, from pipeline events. Spans contain no arguments, results or text that quotes them,
+//! since these may contain secrets: decisions omit their basis, and failures are reduced to the outcome.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,11 +12,11 @@ use toolcrib::observe::{Event, EventKind, Observer};
 use super::export::Queue;
 use super::span::{Attributes, Kind, Moment, Place, Span, Value, new_id};
 
-/// Watches calls.
+/// Observes calls.
 pub(super) struct Calls {
     queue: Queue,
     place: Place,
-    /// The calls that have not ended, by their invocations.
+    /// Running calls by invocation.
     running: Mutex<HashMap<String, Running>>,
 }
 
@@ -27,7 +26,7 @@ struct Running {
 }
 
 impl Calls {
-    /// Calls that belong there.
+    /// Creates an observer that adds spans at `place`.
     pub(super) fn new(queue: Queue, place: Place) -> Self {
         Self { queue, place, running: Mutex::default() }
     }
@@ -45,7 +44,7 @@ impl Calls {
     fn end(&self, event: &Event<'_>, result: &ToolResult) {
         let Some(Running { start, moments }) = self.with(|running| running.remove(event.invocation)) else { return };
         let receipt = &result.receipt;
-        // A name that no tool has is a word of the model's.
+        // An unknown name is text from the model.
         let tool = event.tool.map_or("unknown", |tool| &tool.name);
         let mut span = Span::ended(new_id(), self.place, Kind::Internal, format!("execute_tool {tool}"), start);
         span.moments = moments;
@@ -96,7 +95,7 @@ impl Observer for Calls {
     }
 }
 
-/// A decision in two words; what it rests on may quote an argument.
+/// Attributes of a decision. Its basis is omitted, since it may quote an argument.
 fn decided(decision: &Decision) -> [(&'static str, Value); 2] {
     [("toolcrib.decision", decision.behavior.as_str().into()), ("toolcrib.reason", decision.reason.as_str().into())]
 }

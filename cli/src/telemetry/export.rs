@@ -1,5 +1,5 @@
-//! Brings spans to a collector without ever standing in the way: whoever makes one hands it over and goes on, a task of
-//! its own posts them, and the end of the program waits for it only so long. What was lost is counted.
+//! Exports spans without blocking: spans are queued, a background task posts them, and the program waits for it only for a
+//! bounded time at exit. Lost spans are counted.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,38 +16,38 @@ use crate::http::{self, shown};
 use crate::interrupt;
 use crate::render::{one_line, shortened};
 
-/// The most spans that wait to be sent; further ones are lost.
+/// Maximum queued spans; further ones are lost.
 const MAX_WAITING: usize = 2048;
-/// The most spans of one request.
+/// Maximum spans per request.
 const MAX_CONCURRENT: usize = 512;
-/// How long the collector may take for one request.
+/// Time limit of one request.
 const REQUEST: Duration = Duration::from_secs(10);
-/// How long the end of the program waits for the collector, all in all.
-const PARTING: Duration = Duration::from_secs(2);
-/// The same, from when somebody insists on the end.
-const HURRIED: Duration = Duration::from_millis(500);
-/// The most of a collector's answer that is read, in bytes.
+/// Maximum wait for the collector at exit.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum wait after a hard shutdown request.
+const HARD_STOP_TIMEOUT: Duration = Duration::from_millis(500);
+/// Maximum bytes read of a collector's response.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
-/// The most of it that is shown, in characters.
-const SHOWN: usize = 200;
+/// Maximum characters shown of a response.
+const MAX_SHOWN: usize = 200;
 
-/// Where spans are handed over.
+/// Queue of finished spans.
 #[derive(Debug, Clone)]
 pub(super) struct Queue {
     waiting: mpsc::Sender<Span>,
     tally: Arc<Tally>,
 }
 
-/// What became of the spans.
+/// Counts of created and delivered spans.
 #[derive(Debug, Default)]
 struct Tally {
     made: AtomicU64,
     delivered: AtomicU64,
-    /// Why some were lost, the last reason.
-    trouble: Mutex<Option<String>>,
+    /// Last error.
+    failure: Mutex<Option<String>>,
 }
 
-/// The task that sends them.
+/// Background task that sends spans.
 pub(super) struct Exporter {
     url: Url,
     tally: Arc<Tally>,
@@ -56,18 +56,18 @@ pub(super) struct Exporter {
 }
 
 impl Queue {
-    /// Hands a span over, or loses it: this takes no time.
+    /// Queues a span without blocking, or counts it as lost.
     pub(super) fn push(&self, span: Span) {
         self.tally.made.fetch_add(1, Relaxed);
         if self.waiting.try_send(span).is_err() {
-            self.tally.note(format!("more than {MAX_WAITING} waited to be sent"));
+            self.tally.note(format!("more than {MAX_WAITING} were queued"));
         }
     }
 }
 
 impl Tally {
-    fn note(&self, trouble: String) {
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
+    fn note(&self, failure: String) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
     }
 
     fn deliver(&self, spans: u64) {
@@ -76,46 +76,46 @@ impl Tally {
 }
 
 impl Exporter {
-    /// Starts to send to `url`.
+    /// Starts exporting to `url`.
     pub(super) fn start(url: Url) -> anyhow::Result<(Self, Queue)> {
         let (waiting, spans) = mpsc::channel(MAX_WAITING);
         let (closing, closed) = oneshot::channel();
         let tally = Arc::new(Tally::default());
-        let line = Line { client: http::client()?, url: url.clone(), tally: tally.clone() };
-        let task = tokio::spawn(line.send(spans, closed));
+        let sender = Sender { client: http::client()?, url: url.clone(), tally: tally.clone() };
+        let task = tokio::spawn(sender.send(spans, closed));
         Ok((Self { url, tally: tally.clone(), closing, task }, Queue { waiting, tally }))
     }
 
-    /// Sends what waits, for [`PARTING`] at most, and says what was lost.
+    /// Sends the queued spans for at most [`FLUSH_TIMEOUT`] and returns a message about lost ones.
     pub(super) async fn finish(mut self) -> Option<String> {
-        // Where nobody listens the task has ended.
+        // Fails only if the task has ended.
         let _ = self.closing.send(());
         let hurried = async {
-            interrupt::insisted().await;
-            tokio::time::sleep(HURRIED).await;
+            interrupt::hard_stop().await;
+            tokio::time::sleep(HARD_STOP_TIMEOUT).await;
         };
         tokio::select! {
             _ = &mut self.task => {}
-            () = tokio::time::sleep(PARTING) => self.task.abort(),
+            () = tokio::time::sleep(FLUSH_TIMEOUT) => self.task.abort(),
             () = hurried => self.task.abort(),
         }
         let (made, delivered) = (self.tally.made.load(Relaxed), self.tally.delivered.load(Relaxed));
         let lost = made.checked_sub(delivered).filter(|lost| *lost > 0)?;
-        let trouble = self.tally.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let why = trouble.unwrap_or_else(|| "no answer in time".to_owned());
-        Some(format!("{lost} of {made} spans did not reach `{}`: {why}", shown(&self.url)))
+        let failure = self.tally.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let why = failure.unwrap_or_else(|| "no answer in time".to_owned());
+        Some(format!("{lost} of {made} spans were not delivered to `{}`: {why}", shown(&self.url)))
     }
 }
 
-/// The way to the collector.
-struct Line {
+/// Connection to the collector.
+struct Sender {
     client: Client,
     url: Url,
     tally: Arc<Tally>,
 }
 
-impl Line {
-    /// Sends what waits, and while that is under way more gathers. It ends when all is sent that was there at closing.
+impl Sender {
+    /// Sends queued spans in batches until the queue is closed and empty.
     async fn send(self, mut spans: mpsc::Receiver<Span>, mut closed: oneshot::Receiver<()>) {
         let mut batch = Vec::new();
         loop {
@@ -131,14 +131,14 @@ impl Line {
             }
             match tokio::time::timeout(REQUEST, self.post(&batch)).await {
                 Ok(Ok(taken)) => self.tally.deliver(taken),
-                Ok(Err(trouble)) => self.tally.note(trouble),
+                Ok(Err(failure)) => self.tally.note(failure),
                 Err(_) => self.tally.note(format!("no answer within {REQUEST:?}")),
             }
             batch.clear();
         }
     }
 
-    /// How many of them the collector has taken.
+    /// Posts spans and returns the number that the collector accepted.
     async fn post(&self, spans: &[Span]) -> Result<u64, String> {
         let body = serde_json::to_vec(&otlp::request(spans)).map_err(|error| error.to_string())?;
         let request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json").body(body);
@@ -147,16 +147,16 @@ impl Line {
         let status = response.status();
         let answer = read(response).await;
         if !status.is_success() {
-            let said = one_line(&shortened(&String::from_utf8_lossy(&answer), SHOWN));
+            let said = one_line(&shortened(&String::from_utf8_lossy(&answer), MAX_SHOWN));
             return Err(if said.is_empty() { status.to_string() } else { format!("{status}: {said}") });
         }
         let Some((rejected, why)) = otlp::rejected(&answer) else { return Ok(spans.len() as u64) };
-        self.tally.note(format!("rejected: {}", one_line(&shortened(&why, SHOWN))));
+        self.tally.note(format!("rejected: {}", one_line(&shortened(&why, MAX_SHOWN))));
         Ok((spans.len() as u64).saturating_sub(rejected))
     }
 }
 
-/// The start of an answer; what breaks off ends there.
+/// Reads the start of a response, up to an error.
 async fn read(mut response: Response) -> Vec<u8> {
     let mut answer = Vec::new();
     while let Ok(Some(more)) = response.chunk().await {
@@ -177,7 +177,7 @@ mod tests {
     use crate::telemetry::span::{Kind, Place, new_id, new_trace};
 
     #[tokio::test]
-    async fn what_finds_no_room_is_lost_at_once_and_told() {
+    async fn spans_beyond_the_queue_are_lost_and_reported() {
         let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/v1/traces", silent.local_addr().expect("an address"));
         let (exporter, queue) = Exporter::start(Url::parse(&url).expect("an address")).expect("a task");
@@ -187,6 +187,6 @@ mod tests {
             queue.push(Span::ended(new_id(), place, Kind::Internal, String::new(), SystemTime::now()));
         }
         let loss = exporter.finish().await.expect("a loss");
-        assert_eq!(loss, format!("{many} of {many} spans did not reach `{url}`: more than 2048 waited to be sent"));
+        assert_eq!(loss, format!("{many} of {many} spans were not delivered to `{url}`: more than 2048 were queued"));
     }
 }

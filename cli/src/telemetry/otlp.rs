@@ -1,5 +1,5 @@
 //! Spans in the JSON encoding of the OpenTelemetry protocol (OTLP 1.x, `ExportTraceServiceRequest`): identifiers in
-//! hexadecimal, 64-bit numbers as text, kinds and statuses as numbers. It knows no transport.
+//! hexadecimal, 64-bit numbers as text, kinds and statuses as numbers. Transport is separate.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use super::span::{Attributes, Kind, Moment, Span, Value};
 /// The status of a span that failed.
 const FAILED: u8 = 2;
 
-/// What is posted to a collector.
+/// Builds the body of an export request.
 pub(super) fn request(spans: &[Span]) -> Json {
     let version = env!("CARGO_PKG_VERSION");
     let program = vec![("service.name", Value::from("toolcrib")), ("service.version", Value::from(version))];
@@ -25,7 +25,7 @@ pub(super) fn request(spans: &[Span]) -> Json {
     })
 }
 
-/// How many spans a collector says that it did not take, and why, where it took the others.
+/// Returns the number of rejected spans and the reason from a partial success.
 pub(super) fn rejected(answer: &[u8]) -> Option<(u64, String)> {
     let answer: Json = serde_json::from_slice(answer).ok()?;
     let part = answer.get("partialSuccess")?;
@@ -33,7 +33,7 @@ pub(super) fn rejected(answer: &[u8]) -> Option<(u64, String)> {
         Json::String(count) => count.parse().ok()?,
         count => count.as_u64()?,
     };
-    let why = part.get("errorMessage").and_then(Json::as_str).unwrap_or("it did not say why");
+    let why = part.get("errorMessage").and_then(Json::as_str).unwrap_or("no reason given");
     (count > 0).then(|| (count, why.to_owned()))
 }
 
@@ -84,7 +84,7 @@ fn value(said: &Value) -> Json {
     }
 }
 
-/// Nanoseconds since 1970, as text: a number of JSON is not sure to hold them.
+/// Nanoseconds since 1970 as text, since JSON numbers may lose precision.
 fn nanoseconds(time: SystemTime) -> String {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos().to_string()
 }
@@ -94,10 +94,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_collector_did_not_take_is_read_however_it_is_written() {
+    fn rejected_spans_are_read_in_every_encoding() {
         for (answer, wanted) in [
             (r#"{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}"#, Some((2, "too old".to_owned()))),
-            (r#"{"partialSuccess":{"rejectedSpans":1}}"#, Some((1, "it did not say why".to_owned()))),
+            (r#"{"partialSuccess":{"rejectedSpans":1}}"#, Some((1, "no reason given".to_owned()))),
             (r#"{"partialSuccess":{"rejectedSpans":0,"errorMessage":"a warning"}}"#, None),
             (r#"{"partialSuccess":{}}"#, None),
             ("{}", None),

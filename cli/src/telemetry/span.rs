@@ -1,17 +1,17 @@
-//! A span as data: what was done, when, as a part of what, and how it ended. It knows neither calls nor how it travels.
+//! Span data: name, times, parent, attributes and status.
 
 use std::time::SystemTime;
 
-/// Where a span belongs.
+/// Position of a span in a trace.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     /// The trace, never 0.
     pub(super) trace: u128,
-    /// The span around it, if there is one, never 0.
+    /// The parent span, if any, never 0.
     pub(super) parent: Option<u64>,
 }
 
-/// Something that was done.
+/// A finished operation.
 #[derive(Debug)]
 pub(super) struct Span {
     pub(super) place: Place,
@@ -27,16 +27,16 @@ pub(super) struct Span {
     pub(super) failed: bool,
 }
 
-/// Who did it.
+/// Kind of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// This program.
     Internal,
-    /// Somebody whom it asked over a network.
+    /// A server.
     Client,
 }
 
-/// Something that happened in a span.
+/// An event within a span.
 #[derive(Debug)]
 pub(super) struct Moment {
     pub(super) name: &'static str,
@@ -44,10 +44,10 @@ pub(super) struct Moment {
     pub(super) attributes: Attributes,
 }
 
-/// What is said of something, by name.
+/// Attributes by name.
 pub(super) type Attributes = Vec<(&'static str, Value)>;
 
-/// What can be said.
+/// Value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     Text(String),
@@ -57,31 +57,31 @@ pub(super) enum Value {
 }
 
 impl Span {
-    /// Something that `who` has done from `start` until now.
+    /// Creates a span from `start` until now.
     pub(super) fn ended(id: u64, place: Place, who: Kind, name: String, start: SystemTime) -> Self {
         // The clock may have been set back.
         let end = SystemTime::now().max(start);
         Self { place, id, kind: who, name, start, end, attributes: Vec::new(), moments: Vec::new(), failed: false }
     }
 
-    /// Says something of it.
+    /// Adds an attribute.
     pub(super) fn say(&mut self, name: &'static str, value: impl Into<Value>) {
         self.attributes.push((name, value.into()));
     }
 
-    /// Says that it failed, and in one word of few how.
+    /// Marks the span as failed with an error type.
     pub(super) fn fail(&mut self, kind: &str) {
         self.failed = true;
         self.say("error.type", kind);
     }
 }
 
-/// An identifier that no other span has.
+/// Creates a random span identifier.
 pub(super) fn new_id() -> u64 {
     rand::random_range(1..=u64::MAX)
 }
 
-/// An identifier that no other trace has.
+/// Creates a random trace identifier.
 pub(super) fn new_trace() -> u128 {
     rand::random_range(1..=u128::MAX)
 }

@@ -91,7 +91,7 @@ impl Writer {
     pub(crate) fn line(&self, kind: RecordKind, line: Vec<u8>) {
         let sent = self.queue.as_ref().map(|queue| queue.send(Message::Line(kind, line)));
         if !matches!(sent, Some(Ok(()))) {
-            self.losses().add(io::Error::other("the thread that writes them is gone"));
+            self.losses().add(io::Error::other("the writer thread has ended"));
         }
     }
 

@@ -47,7 +47,7 @@ impl Pipeline {
         let ended = match self.audit.ready() {
             Ok(()) => {
                 let ended = AssertUnwindSafe(self.stages(&call, &scope, &mut recorder)).catch_unwind().await;
-                ended.unwrap_or_else(|_| Err(ToolError::new(Outcome::Trap, "the call broke off inside the host")))
+                ended.unwrap_or_else(|_| Err(ToolError::new(Outcome::Trap, "the call failed inside the host")))
             }
             Err(fault) => Err(recorder.fault(fault)),
         };

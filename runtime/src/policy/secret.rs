@@ -140,7 +140,7 @@ impl Secrets {
     /// Reads a secret. No lock is held while the store is read, which may wait for a person, or while the search is
     /// compiled, so that other calls continue.
     fn read(&self, name: &str) -> Result<Known, Error> {
-        let missing = || Error::Secret { name: name.to_owned(), reason: "there is none of this name".to_owned() };
+        let missing = || Error::Secret { name: name.to_owned(), reason: "no secret has this name".to_owned() };
         let secret = self.0.store.value(name)?.ok_or_else(missing)?;
         let needle = Arc::new(Needle::of(&secret)?);
         let mut read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);

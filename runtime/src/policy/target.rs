@@ -24,7 +24,7 @@ impl Target {
             return Err("the authority has user information");
         }
         let (host, written) = split_port(authority);
-        let port = written.map_or(Some(scheme.port()), parse_port).ok_or("the port is no number from 1 to 65535")?;
+        let port = written.map_or(Some(scheme.port()), parse_port).ok_or("the port is not a number from 1 to 65535")?;
         Ok(Self { scheme, host: Host::parse_strict(host).map_err(|error| error.as_str())?, port })
     }
 

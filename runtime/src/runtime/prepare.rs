@@ -177,7 +177,7 @@ impl Builder {
     fn disabled(&self, tool: &Tool, grant: &Grant) -> Option<(Decision, String)> {
         if let Some(rule) = self.policy.rules().blocks(tool) {
             let decision = Decision::new(Behavior::Deny, Reason::Rule, rule.to_string());
-            return Some((decision, "refused by a rule of the operator's".to_owned()));
+            return Some((decision, "denied by an operator rule".to_owned()));
         }
         let by_record = |field: &str, why: String| Some((Decision::new(Behavior::Deny, Reason::Record, field), why));
         if let Some(disabled) = &tool.disabled {
@@ -188,20 +188,20 @@ impl Builder {
         }
         let availability = &tool.interface.availability;
         if !availability.is_enabled.value {
-            return by_record("is_enabled", "the tool is switched off".to_owned());
+            return by_record("is_enabled", "the tool is disabled".to_owned());
         }
         if let Some(setup) = &availability.requires_setup.value {
-            return by_record("requires_setup", format!("the tool has to be set up first: {setup}"));
+            return by_record("requires_setup", format!("the tool requires setup: {setup}"));
         }
         let gate = availability.feature_gate_refs.value.iter().find(|name| !self.features.contains(*name));
         if let Some(name) = gate {
-            return by_record("feature_gate_refs", format!("the tool waits for the feature `{name}`, which is not on"));
+            return by_record("feature_gate_refs", format!("the tool requires the feature `{name}`, which is off"));
         }
         let missing = |name: &&String| !grant.env_keys().any(|key| key == name.as_str());
         if let Some(name) = availability.required_credentials.value.iter().find(missing) {
             return by_record(
                 "required_credentials",
-                format!("the tool needs the variable `{name}`, which it is not granted"),
+                format!("the tool requires the variable `{name}`, which is not granted"),
             );
         }
         None

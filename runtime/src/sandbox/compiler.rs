@@ -48,7 +48,7 @@
 //! if std::env::args().nth(1).as_deref() == Some("compile") {
 //!     return Ok(serve(stdin().lock(), stdout().lock())?);
 //! }
-//! let runtime = Runtime::builder().source("tools.json").compiler(Arc::new(ChildProcess)).build()?;
+//! let runtime = Runtime::builder(Audit::off()).source("tools.json").compiler(Arc::new(ChildProcess)).build()?;
 //! # Ok(())
 //! # }
 //! ```
@@ -196,7 +196,7 @@ impl Job<'_> {
             let engine = engine::for_compiling(self.counts_fuel).map_err(|error| format!("{error:#}"))?;
             compiled(&engine, &self.program).and_then(|code| self.check_size(code))
         }));
-        let code = code.unwrap_or_else(|_| Err("the compiler broke on it".to_owned()));
+        let code = code.unwrap_or_else(|_| Err("the compiler crashed on it".to_owned()));
         let (status, bytes) = match &code {
             Ok(code) => (0, code.as_slice()),
             Err(reason) => (1, &reason.as_bytes()[..reason.len().min(MAX_REASON_BYTES)]),

@@ -229,7 +229,7 @@ mod tests {
         for (value, text) in [
             (json!("*"), "capabilities.network must be `allow` or an array of destinations, found \"*\""),
             (json!(true), "capabilities.network must be an array of strings, found a boolean"),
-            (json!(["a.example", "b/c"]), "capabilities.network[1]: `b/c` is no destination: "),
+            (json!(["a.example", "b/c"]), "capabilities.network[1]: `b/c` is not a destination: "),
         ] {
             let error = of(value).unwrap_err();
             assert!(error.starts_with(text), "{error}");

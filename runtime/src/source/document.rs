@@ -59,7 +59,7 @@ pub(super) fn read_text(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     let bytes = std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)? as u64;
     if bytes > MAX_BYTES {
-        return Err(std::io::Error::other(format!("more than the {MAX_BYTES} bytes that are read")));
+        return Err(std::io::Error::other(format!("larger than the {MAX_BYTES} bytes allowed")));
     }
     Ok(text)
 }

@@ -104,12 +104,12 @@ mod tests {
             (json!({"host": "a.b"}), "capabilities.secrets[0].name is required"),
             (json!({"name": "G", "host": "a.b"}), "must match [a-z0-9][a-z0-9_-]*"),
             (json!({"name": "g"}), "capabilities.secrets[0].host is required"),
-            (json!({"name": "g", "host": "*.b", "query": "k"}), "\"*.b\" is no host for a secret"),
+            (json!({"name": "g", "host": "*.b", "query": "k"}), "\"*.b\" is not a valid host for a secret"),
             (json!({"name": "g", "host": "http://a.b", "query": "k"}), "without TLS it could be read on the way"),
             (json!({"name": "g", "host": "a.b"}), "name either a `header` or a `query`"),
             (json!({"name": "g", "host": "a.b", "query": "k", "header": "h"}), "name either a `header` or a `query`"),
             (json!({"name": "g", "host": "a.b", "query": "k", "format": "{}"}), "`format` is for a header"),
-            (json!({"name": "g", "host": "a.b", "header": "Host"}), "is the host's own and carries no secret"),
+            (json!({"name": "g", "host": "a.b", "header": "Host"}), "is set by the host and cannot carry a secret"),
             (json!({"name": "g", "host": "a.b", "query": "k", "value": "x"}), "unknown field `value`"),
         ] {
             let error = of(item);

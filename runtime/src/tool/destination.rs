@@ -333,9 +333,9 @@ mod tests {
             ("a.example:", "its port is no number"),
             ("a.example/v1", "a grant has no path"),
             ("::1", "an IPv6 address stands in brackets"),
-            ("user@a.example", "the host is no DNS name"),
-            ("a.*.example", "the host is no DNS name"),
-            ("*.127.0.0.1", "`*.` stands before a name"),
+            ("user@a.example", "the host is not a DNS name"),
+            ("a.*.example", "the host is not a DNS name"),
+            ("*.127.0.0.1", "`*.` must be followed by a name"),
             ("127.1:80", "the host ends in a number"),
             ("10.0.0.1/8", "bits set behind its prefix"),
             ("[::ffff:10.0.0.1]:80", "an IPv4 address is written as one"),
@@ -343,9 +343,9 @@ mod tests {
             ("CONNECT a.example", "never sent"),
         ] {
             let error = text.parse::<Destination>().unwrap_err().to_string();
-            assert!(error.starts_with(&format!("`{text}` is no destination: ")), "{error}");
+            assert!(error.starts_with(&format!("`{text}` is not a destination: ")), "{error}");
             assert!(error.contains(why) && error.contains("write it like"), "{text}: {error}");
         }
-        assert!(Destination::parse_list("GET").unwrap_err().to_string().contains("methods stand before a host"));
+        assert!(Destination::parse_list("GET").unwrap_err().to_string().contains("methods must be followed by a host"));
     }
 }

@@ -44,11 +44,11 @@ impl HostError {
         match self {
             HostError::Empty => "there is no host",
             HostError::UnclosedBracket => "the `]` is missing",
-            HostError::InvalidIpv6 => "no IPv6 address stands in the brackets",
+            HostError::InvalidIpv6 => "the brackets contain no IPv6 address",
             HostError::NotAscii => "the host is not ASCII: an international name is sent as Punycode",
             HostError::NotNormalized => "the host is not in its normal form",
             HostError::TrailingDot => "the host ends in a dot",
-            HostError::InvalidName => "the host is no DNS name",
+            HostError::InvalidName => "the host is not a DNS name",
             HostError::NumericLabel => {
                 "the host ends in a number: an IPv4 address is four decimal numbers without leading zeros"
             }

@@ -51,7 +51,7 @@ pub struct SecretHost {
 
 /// Error of parsing a [`SecretHost`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no host for a secret: {reason}")]
+#[error("{text:?} is not a valid host for a secret: {reason}")]
 pub struct SecretHostError {
     text: String,
     reason: SecretHostErrorReason,
@@ -72,7 +72,7 @@ pub enum SecretHostErrorReason {
     #[error("its scheme is neither `http` nor `https`")]
     Scheme,
     /// Invalid port.
-    #[error("its port is no number from 1 to 65535")]
+    #[error("its port is not a number from 1 to 65535")]
     Port,
     /// Plain HTTP to a host that is not a loopback address.
     #[error(

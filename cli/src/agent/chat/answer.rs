@@ -4,7 +4,9 @@
 use serde_json::{Map, Value, json};
 use toolcrib::call::Payload;
 
-use crate::agent::answer::{Arriving, MAX_CALLS, Unusable, arguments, error_in, is_json, push_text, scalar, usage};
+use crate::agent::answer::{
+    AnswerBuilder, AnswerError, MAX_CALLS, arguments, error_in, is_json, push_text, scalar, usage,
+};
 use crate::agent::turn::{Call, LENGTH, Turn, Usage};
 
 /// An answer while it arrives.
@@ -36,7 +38,7 @@ struct Object {
 }
 
 impl Answer {
-    fn add_message(&mut self, message: &Map<String, Value>, whole: bool) -> Result<(), Unusable> {
+    fn add_message(&mut self, message: &Map<String, Value>, whole: bool) -> Result<(), AnswerError> {
         let get = |field: &str| message.get(field).unwrap_or(&Value::Null);
         push_text(&mut self.text, get("content"));
         push_text(&mut self.refusal, get("refusal"));
@@ -53,7 +55,7 @@ impl Answer {
     }
 
     /// Adds a call or a fragment of one. Its place in its part counts only where the server gives no index.
-    fn add_call(&mut self, fragment: &Value, place: usize, whole: bool) -> Result<(), Unusable> {
+    fn add_call(&mut self, fragment: &Value, place: usize, whole: bool) -> Result<(), AnswerError> {
         let id = scalar(&fragment["id"]);
         let (called, arguments, payload) = match (&fragment["custom"], &fragment["function"]) {
             (custom @ Value::Object(_), _) => (custom, arguments(&custom["input"]), Payload::Text),
@@ -69,7 +71,7 @@ impl Answer {
             name.is_empty() || arguments.is_empty() || !self.calls[*at].object.ended
         });
         match opened {
-            None if self.calls.len() == MAX_CALLS => return Err(Unusable::Flood),
+            None if self.calls.len() == MAX_CALLS => return Err(AnswerError::TooManyItems),
             None => {
                 let mut object = Object::default();
                 object.read(&arguments);
@@ -106,14 +108,14 @@ impl Answer {
     }
 
     fn turn(self) -> Turn {
-        let calls = self.calls.into_iter().map(|partial| partial.call.or_no_arguments()).collect();
+        let calls = self.calls.into_iter().map(|partial| partial.call.with_default_arguments()).collect();
         let text = if self.text.is_empty() { self.refusal } else { self.text };
         Turn { text, calls, finish: self.finish, usage: self.usage, items: Vec::new() }
     }
 }
 
-impl Arriving for Answer {
-    fn add(&mut self, part: &Value) -> Result<&str, Unusable> {
+impl AnswerBuilder for Answer {
+    fn add(&mut self, part: &Value) -> Result<&str, AnswerError> {
         if let Some(error) = error_in(part) {
             return Err(error);
         }
@@ -143,24 +145,24 @@ impl Arriving for Answer {
         self.finish.is_some()
     }
 
-    fn whole(self: Box<Self>) -> Result<Turn, Unusable> {
+    fn whole(self: Box<Self>) -> Result<Turn, AnswerError> {
         let text_last = self.calls.last().is_some_and(|partial| partial.call.payload == Payload::Text);
         match self.finish.as_deref() {
-            _ if !self.begun && self.text.is_empty() => Err(Unusable::Empty),
-            Some(LENGTH) if text_last => Err(Unusable::CutCall),
+            _ if !self.begun && self.text.is_empty() => Err(AnswerError::Empty),
+            Some(LENGTH) if text_last => Err(AnswerError::TruncatedCall),
             _ => Ok(self.turn()),
         }
     }
 
     /// A stream that neither says why the model stopped nor announces its end was cut, and so was one whose arguments
     /// break off without a reason; of a text nobody can tell.
-    fn streamed(self: Box<Self>, done: bool) -> Result<Turn, Unusable> {
+    fn streamed(self: Box<Self>, done: bool) -> Result<Turn, AnswerError> {
         let broken = |Partial { call, .. }: &Partial| match call.payload {
             Payload::Object => !call.arguments.is_empty() && !is_json(&call.arguments),
             Payload::Text => true,
         };
         if self.finish.is_none() && (!done || self.calls.iter().any(broken)) {
-            return Err(Unusable::Cut);
+            return Err(AnswerError::Truncated);
         }
         self.whole()
     }
@@ -193,7 +195,7 @@ mod tests {
         Call { id: id.into(), name: name.into(), arguments: arguments.into(), payload: Payload::Object }
     }
 
-    fn streamed(deltas: &[Value]) -> Result<Vec<Call>, Unusable> {
+    fn streamed(deltas: &[Value]) -> Result<Vec<Call>, AnswerError> {
         let mut answer = Box::<Answer>::default();
         for delta in deltas {
             answer.add(&json!({ "choices": [{ "delta": { "tool_calls": delta } }] }))?;
@@ -276,13 +278,13 @@ mod tests {
         let calls = |count: usize| vec![json!({ "function": { "name": "one", "arguments": "{}" } }); count];
         let answer = |count| json!({ "choices": [{ "message": { "tool_calls": calls(count) } }] });
         assert_eq!(Answer::default().add(&answer(MAX_CALLS)), Ok(""));
-        assert_eq!(Answer::default().add(&answer(MAX_CALLS + 1)), Err(Unusable::Flood));
+        assert_eq!(Answer::default().add(&answer(MAX_CALLS + 1)), Err(AnswerError::TooManyItems));
     }
 
     #[test]
     fn arguments_that_break_off_without_a_reason_are_a_cut_stream() {
         let broken = [json!([{"index":0,"id":"a","function":{"name":"one","arguments":"{\"x\":"}}])];
-        assert_eq!(streamed(&broken), Err(Unusable::Cut));
+        assert_eq!(streamed(&broken), Err(AnswerError::Truncated));
     }
 
     #[test]
@@ -298,7 +300,7 @@ mod tests {
         };
         let wanted = Call { payload: Payload::Text, ..call("a", "patch", "*** {") };
         assert_eq!(parts(Some("tool_calls")), Ok(vec![wanted]));
-        assert_eq!(parts(Some("length")), Err(Unusable::CutCall));
-        assert_eq!(parts(None), Err(Unusable::Cut), "nobody says that it is complete");
+        assert_eq!(parts(Some("length")), Err(AnswerError::TruncatedCall));
+        assert_eq!(parts(None), Err(AnswerError::Truncated), "nobody says that it is complete");
     }
 }

@@ -54,7 +54,7 @@ struct StreamOptions {
 impl<'a> From<&Request<'a>> for Body<'a> {
     fn from(request: &Request<'a>) -> Self {
         let Request { model, messages, tools, sampling, stream, max_tokens, .. } = *request;
-        let messages = match messages.iter().any(Message::says_more) {
+        let messages = match messages.iter().any(Message::has_extensions) {
             true => Cow::Owned(messages.iter().map(Message::plain).collect()),
             false => Cow::Borrowed(messages),
         };

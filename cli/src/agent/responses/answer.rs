@@ -6,8 +6,8 @@ use serde_json::Value;
 use toolcrib::call::Payload;
 
 use super::item::{Item, What};
-use crate::agent::answer::{Arriving, MAX_CALLS, Unusable, arguments, error_in, scalar, usage};
-use crate::agent::conversation::Stand;
+use crate::agent::answer::{AnswerBuilder, AnswerError, MAX_CALLS, arguments, error_in, scalar, usage};
+use crate::agent::conversation::Placeholder;
 use crate::agent::turn::{Call, FILTER, INCOMPLETE, LENGTH, Turn, Usage};
 
 const COMPLETED: &str = "completed";
@@ -24,7 +24,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// The item that an event is about; a new one, `otherwise`, where it is about none so far.
-    fn item(&mut self, index: Option<u64>, id: &str, otherwise: What) -> Result<&mut Item, Unusable> {
+    fn item(&mut self, index: Option<u64>, id: &str, otherwise: What) -> Result<&mut Item, AnswerError> {
         let same_id = |item: &Item| !id.is_empty() && item.id == id;
         let open_there = |item: &Item| !item.is_done && (index.is_none() || item.index == index);
         let known = self.items.iter().rposition(same_id).or_else(|| self.items.iter().rposition(open_there));
@@ -38,16 +38,16 @@ impl Answer {
         Ok(&mut self.items[at])
     }
 
-    fn push(&mut self, item: Item) -> Result<(), Unusable> {
+    fn push(&mut self, item: Item) -> Result<(), AnswerError> {
         if self.items.len() == MAX_CALLS {
-            return Err(Unusable::Flood);
+            return Err(AnswerError::TooManyItems);
         }
         self.items.push(item);
         Ok(())
     }
 
     /// Hears one event of a stream.
-    fn hear(&mut self, kind: &str, event: &Value) -> Result<(), Unusable> {
+    fn hear(&mut self, kind: &str, event: &Value) -> Result<(), AnswerError> {
         let (index, id) = (event["output_index"].as_u64(), scalar(&event["item_id"]));
         let delta = || event["delta"].as_str().unwrap_or_default();
         match kind {
@@ -96,7 +96,7 @@ impl Answer {
     }
 
     /// Adds to what a call carries, or takes the whole of it.
-    fn carry(&mut self, index: Option<u64>, id: &str, payload: Payload, event: &Value) -> Result<(), Unusable> {
+    fn carry(&mut self, index: Option<u64>, id: &str, payload: Payload, event: &Value) -> Result<(), AnswerError> {
         let item = self.item(index, id, What::call(payload))?;
         match (&mut item.what, event["delta"].as_str()) {
             (What::Call(call), Some(delta)) => call.arguments.push_str(delta),
@@ -111,7 +111,7 @@ impl Answer {
     }
 
     /// Takes the whole response, at the end of a stream or in its place.
-    fn end(&mut self, announced: &str, response: &Value) -> Result<(), Unusable> {
+    fn end(&mut self, announced: &str, response: &Value) -> Result<(), AnswerError> {
         if let Some(error) = error_in(response) {
             return Err(error);
         }
@@ -125,7 +125,7 @@ impl Answer {
             (INCOMPLETE, Some("content_filter")) => FILTER.to_owned(),
             (INCOMPLETE, Some(reason)) => format!("{INCOMPLETE}: {reason}"),
             (INCOMPLETE | COMPLETED, _) => status.to_owned(),
-            _ => return Err(Unusable::Error { code: None, message: format!("the response is `{status}`") }),
+            _ => return Err(AnswerError::Error { code: None, message: format!("the response is `{status}`") }),
         });
         match (&response["output"], &response["output_text"]) {
             (Value::Array(items), _) if !items.is_empty() => {
@@ -166,17 +166,19 @@ impl Answer {
     }
 }
 
-impl Arriving for Answer {
-    fn add(&mut self, part: &Value) -> Result<&str, Unusable> {
+impl AnswerBuilder for Answer {
+    fn add(&mut self, part: &Value) -> Result<&str, AnswerError> {
         let seen = self.text.len();
         match part["type"].as_str() {
-            Some("error") => return Err(Unusable::error(part)),
-            _ if error_in(part).is_some() => return Err(Unusable::error(part)),
+            Some("error") => return Err(AnswerError::error(part)),
+            _ if error_in(part).is_some() => return Err(AnswerError::error(part)),
             Some(kind) if self.finish.is_none() => {
                 self.hear(kind.strip_prefix("response.").unwrap_or(kind), part)?;
             }
             Some(_) => {}
-            None if matches!(part["status"].as_str(), Some("queued" | "in_progress")) => return Err(Unusable::Cut),
+            None if matches!(part["status"].as_str(), Some("queued" | "in_progress")) => {
+                return Err(AnswerError::Truncated);
+            }
             None if part["output"].is_array() || part["output_text"].is_string() || part["status"].is_string() => {
                 self.end(COMPLETED, part)?;
             }
@@ -193,12 +195,12 @@ impl Arriving for Answer {
         self.is_finished()
     }
 
-    fn whole(self: Box<Self>) -> Result<Turn, Unusable> {
+    fn whole(self: Box<Self>) -> Result<Turn, AnswerError> {
         if self.finish.is_none() {
-            return Err(Unusable::Empty);
+            return Err(AnswerError::Empty);
         }
         if self.is_cut_in_text() {
-            return Err(Unusable::CutCall);
+            return Err(AnswerError::TruncatedCall);
         }
         let (text, refusal) = (self.said(|text, _| text), self.said(|_, refusal| refusal));
         let mut turn = Turn {
@@ -209,23 +211,23 @@ impl Arriving for Answer {
         };
         for Item { what, .. } in self.items {
             turn.items.push(match what {
-                What::Message { .. } => Stand::Text.into(),
+                What::Message { .. } => Placeholder::Text.into(),
                 What::Call(call) => {
-                    turn.calls.push(call.or_no_arguments());
-                    Stand::Call.into()
+                    turn.calls.push(call.with_default_arguments());
+                    Placeholder::Call.into()
                 }
                 What::Other(item) => item,
             });
         }
-        if turn.items.iter().all(|item| Stand::of(item).is_some()) {
+        if turn.items.iter().all(|item| Placeholder::of(item).is_some()) {
             turn.items.clear();
         }
         Ok(turn)
     }
 
     /// A stream was cut where the end of the response was not told, whatever else announced an end.
-    fn streamed(self: Box<Self>, _done: bool) -> Result<Turn, Unusable> {
-        if self.finish.is_none() { Err(Unusable::Cut) } else { self.whole() }
+    fn streamed(self: Box<Self>, _done: bool) -> Result<Turn, AnswerError> {
+        if self.finish.is_none() { Err(AnswerError::Truncated) } else { self.whole() }
     }
 }
 
@@ -239,7 +241,7 @@ mod tests {
         Call { id: id.into(), name: name.into(), arguments: arguments.into(), payload }
     }
 
-    fn heard(events: &[Value]) -> Result<(Turn, String), Unusable> {
+    fn heard(events: &[Value]) -> Result<(Turn, String), AnswerError> {
         let (mut answer, mut shown) = (Box::<Answer>::default(), String::new());
         for event in events {
             shown += answer.add(event)?;
@@ -247,7 +249,7 @@ mod tests {
         Ok((answer.streamed(true)?, shown))
     }
 
-    fn whole(body: &Value) -> Result<Turn, Unusable> {
+    fn whole(body: &Value) -> Result<Turn, AnswerError> {
         let mut answer = Box::<Answer>::default();
         answer.add(body)?;
         answer.whole()
@@ -291,9 +293,9 @@ mod tests {
         ] {
             assert_eq!(whole(&body).map(|turn| turn.text), Ok(wanted.to_owned()), "{body}");
         }
-        assert_eq!(whole(&json!({ "id": "resp_1" })), Err(Unusable::Empty));
-        assert_eq!(whole(&json!({ "choices": [{ "message": { "content": "hello" } }] })), Err(Unusable::Empty));
-        assert_eq!(whole(&json!({ "status": "in_progress", "output": [] })), Err(Unusable::Cut));
+        assert_eq!(whole(&json!({ "id": "resp_1" })), Err(AnswerError::Empty));
+        assert_eq!(whole(&json!({ "choices": [{ "message": { "content": "hello" } }] })), Err(AnswerError::Empty));
+        assert_eq!(whole(&json!({ "status": "in_progress", "output": [] })), Err(AnswerError::Truncated));
     }
 
     #[test]
@@ -306,7 +308,7 @@ mod tests {
         assert_eq!(ended("max_output_tokens").as_deref(), Ok("length"));
         assert_eq!(ended("content_filter").as_deref(), Ok("content_filter"));
         assert_eq!(ended("weather").as_deref(), Ok("incomplete: weather"));
-        let error = |code, message: &str| Err(Unusable::Error { code, message: message.to_owned() });
+        let error = |code, message: &str| Err(AnswerError::Error { code, message: message.to_owned() });
         for (body, wanted) in [
             (
                 json!({ "status": "failed", "error": { "code": "server_error", "message": "later" } }),
@@ -398,7 +400,7 @@ mod tests {
             assert_eq!(heard(events).map(|(turn, _)| turn.calls), Ok(wanted.clone()), "case {case}");
         }
         for (case, events) in cases.iter().enumerate() {
-            assert_eq!(heard(&events[..events.len() - 1]), Err(Unusable::Cut), "case {case}, cut");
+            assert_eq!(heard(&events[..events.len() - 1]), Err(AnswerError::Truncated), "case {case}, cut");
         }
     }
 
@@ -432,8 +434,8 @@ mod tests {
             whole(&json!({ "status": "incomplete", "incomplete_details": { "reason": "max_output_tokens" }, "output": output }))
                 .map(|turn| turn.calls.len())
         };
-        assert_eq!(body(Some("incomplete"), false), Err(Unusable::CutCall));
-        assert_eq!(body(None, true), Err(Unusable::CutCall));
+        assert_eq!(body(Some("incomplete"), false), Err(AnswerError::TruncatedCall));
+        assert_eq!(body(None, true), Err(AnswerError::TruncatedCall));
         assert_eq!(body(Some("completed"), true), Ok(1));
         assert_eq!(body(None, false), Ok(1));
     }
@@ -442,7 +444,7 @@ mod tests {
     fn more_items_than_any_model_gives_are_refused() {
         let added = |n: usize| json!({ "type": "response.output_item.added", "item": { "type": "function_call", "id": n.to_string() } });
         let events: Vec<Value> = (0..=MAX_CALLS).map(added).collect();
-        assert_eq!(heard(&events), Err(Unusable::Flood));
-        assert_eq!(whole(&json!({ "output": vec![message("a"); MAX_CALLS + 1] })), Err(Unusable::Flood));
+        assert_eq!(heard(&events), Err(AnswerError::TooManyItems));
+        assert_eq!(whole(&json!({ "output": vec![message("a"); MAX_CALLS + 1] })), Err(AnswerError::TooManyItems));
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use crate::agent::answer::push_text;
-use crate::agent::conversation::{Message, MessageCall, Role, Stand};
+use crate::agent::conversation::{Message, MessageCall, Placeholder, Role};
 
 /// Every message, in its order.
 pub(super) fn items(messages: &[Message]) -> Vec<Value> {
@@ -37,9 +37,9 @@ fn assistant(message: &Message, items: &mut Vec<Value>) {
     let mut text = (!text.is_empty()).then(|| said(Role::Assistant, json!(text)));
     let mut calls = message.tool_calls.iter().flatten().map(call);
     for item in &message.output_items {
-        match Stand::of(item) {
-            Some(Stand::Text) => items.extend(text.take()),
-            Some(Stand::Call) => items.extend(calls.next()),
+        match Placeholder::of(item) {
+            Some(Placeholder::Text) => items.extend(text.take()),
+            Some(Placeholder::Call) => items.extend(calls.next()),
             None if is_whole(item) => items.push(filled(item)),
             None => {}
         }

@@ -1,4 +1,4 @@
-//! What a doctor looks at. Each check reads one thing and words one finding; values of variables are never shown.
+//! The checks of `doctor`. Each check returns one finding; values of variables are never shown.
 
 use std::env;
 use std::fs::{self, OpenOptions};
@@ -30,22 +30,23 @@ const VARIABLES: [&str; 12] = [
     "NO_COLOR",
 ];
 
+/// Runs all checks.
 pub(super) fn all(sources: &Sources) -> Vec<Finding> {
     let mut findings = vec![version(), target(), cache(sources.compiling.folder())];
     findings.push(match sources.log.folder() {
         Ok(folder) => audit(&folder),
         Err(error) => {
-            Finding::wrong("audit log", Status::Fail, error.to_string(), "name a folder with `--audit-dir DIR`")
+            Finding::wrong("audit log", Status::Fail, error.to_string(), "set a folder with `--audit-dir DIR`")
         }
     });
     findings.push(config(sources));
-    findings.extend(sources.rules.kept.file().map(|approvals| agreed(&approvals)));
+    findings.extend(sources.rules.kept.file().map(|approvals| self::approvals(&approvals)));
     findings.extend(sources.secrets.kept.vault().ok().map(|vault| secrets(&vault)));
     match sources.paths() {
         Ok(paths) => findings.extend(paths.iter().map(|path| tools(path))),
         Err(error) => {
-            let cure = "change to the folder of your `tools.json` or `.harness`, or name a source with `--tools PATH`";
-            findings.push(Finding::wrong("tools", Status::Warn, error.to_string(), cure));
+            let fix = "change to the folder with your `tools.json` or `.harness`, or pass a source with `--tools PATH`";
+            findings.push(Finding::wrong("tools", Status::Warn, error.to_string(), fix));
         }
     }
     findings.push(environment());
@@ -58,33 +59,38 @@ fn version() -> Finding {
     Finding::ok("toolcrib", detail)
 }
 
-/// Whether tools can be built here; to run them nothing is needed.
+/// Checks that tools can be built here. Running tools needs no toolchain.
 fn target() -> Finding {
-    let cure = format!("to build tools, run `rustup target add {TARGET}`; to use them nothing is needed");
+    let fix = format!("to build tools, run `rustup target add {TARGET}`; running tools needs nothing else");
     match rust::has_target(Path::new(".")) {
         Ok(true) => Finding::ok("rust target", format!("{TARGET} is installed: tools can be built here")),
-        Ok(false) => Finding::wrong("rust target", Status::Warn, format!("{TARGET} is not installed"), cure),
-        Err(_) => Finding::wrong("rust target", Status::Warn, "there is no `rustc` here", cure),
+        Ok(false) => Finding::wrong("rust target", Status::Warn, format!("{TARGET} is not installed"), fix),
+        Err(_) => Finding::wrong("rust target", Status::Warn, "`rustc` not found", fix),
     }
 }
 
 fn cache(folder: Option<PathBuf>) -> Finding {
     const CHECK: &str = "cache";
     let Some(folder) = folder else {
-        let cure = "name a folder with `--cache-dir DIR` or TOOLCRIB_CACHE_DIR";
-        return Finding::wrong(CHECK, Status::Warn, "none: you have no home folder, and every run compiles anew", cure);
+        let fix = "set a folder with `--cache-dir DIR` or TOOLCRIB_CACHE_DIR";
+        return Finding::wrong(
+            CHECK,
+            Status::Warn,
+            "none: no home directory was found, so every run compiles again",
+            fix,
+        );
     };
     let shown = folder.display();
     if let Err(error) = probe(&folder) {
-        let cure = "make it writable, or name another with `--cache-dir DIR`";
-        return Finding::wrong(CHECK, Status::Fail, format!("{shown} cannot be written: {error}"), cure);
+        let fix = "make it writable, or choose another with `--cache-dir DIR`";
+        return Finding::wrong(CHECK, Status::Fail, format!("{shown} cannot be written: {error}"), fix);
     }
     if !folder.is_dir() {
-        return Finding::ok(CHECK, format!("{shown}, made when the first tool is compiled"));
+        return Finding::ok(CHECK, format!("{shown}, created when the first tool is compiled"));
     }
-    if !private::is_private(&folder) {
-        let cure = format!("run `chmod 700 {shown}`: whoever writes there decides what runs");
-        return Finding::wrong(CHECK, Status::Warn, format!("{shown} is open to other users"), cure);
+    if !permissions::is_private(&folder) {
+        let fix = format!("run `chmod 700 {shown}`: anyone who can write there controls the code that runs");
+        return Finding::wrong(CHECK, Status::Warn, format!("{shown} is accessible to other users"), fix);
     }
     let (files, bytes) = contents(&folder);
     Finding::ok(CHECK, format!("{shown}, {files} compiled tools, {}", mebibytes(bytes)))
@@ -94,15 +100,15 @@ fn audit(folder: &Path) -> Finding {
     const CHECK: &str = "audit log";
     let shown = folder.display();
     if let Err(error) = probe(folder) {
-        let cure = "no call runs unlogged: make it writable, or name another with `--audit-dir DIR`";
-        return Finding::wrong(CHECK, Status::Fail, format!("{shown} cannot be written: {error}"), cure);
+        let fix = "calls are not run unlogged: make it writable, or choose another with `--audit-dir DIR`";
+        return Finding::wrong(CHECK, Status::Fail, format!("{shown} cannot be written: {error}"), fix);
     }
     if !folder.is_dir() {
-        return Finding::ok(CHECK, format!("{shown}, made by the first call"));
+        return Finding::ok(CHECK, format!("{shown}, created by the first call"));
     }
-    if !private::is_private(folder) {
-        let cure = format!("run `chmod 700 {shown}`: records name folders and variables");
-        return Finding::wrong(CHECK, Status::Warn, format!("{shown} is open to other users"), cure);
+    if !permissions::is_private(folder) {
+        let fix = format!("run `chmod 700 {shown}`: records name folders and variables");
+        return Finding::wrong(CHECK, Status::Warn, format!("{shown} is accessible to other users"), fix);
     }
     let (_, bytes) = contents(folder);
     let today = folder.join(jiff::Timestamp::now().strftime("%Y%m%d.log").to_string());
@@ -113,52 +119,50 @@ fn audit(folder: &Path) -> Finding {
 fn config(sources: &Sources) -> Finding {
     const CHECK: &str = "config";
     match sources.rules.config() {
-        Ok(Config { path: None, .. }) => {
-            Finding::ok(CHECK, format!("none: there is no `{DEFAULT_FILE}` in this folder"))
-        }
+        Ok(Config { path: None, .. }) => Finding::ok(CHECK, format!("none: no `{DEFAULT_FILE}` in this folder")),
         Ok(Config { path: Some(path), rules, masks, .. }) => {
             let (shown, rules, masks) = (path.display(), rules.len(), masks.len());
-            Finding::ok(CHECK, format!("{shown} is sound: {rules} rules over calls, {masks} masks"))
+            Finding::ok(CHECK, format!("{shown}: {rules} rules, {masks} masks"))
         }
         Err(error) => Finding::wrong(
             CHECK,
             Status::Fail,
             format!("{error:#}"),
-            "no call runs with half of its rules: mend the file",
+            "fix the file: calls do not run while its rules cannot be read",
         ),
     }
 }
 
-fn agreed(approvals: &Approvals) -> Finding {
+fn approvals(file: &Approvals) -> Finding {
     const CHECK: &str = "approvals";
-    match approvals.read() {
-        Ok(given) => Finding::ok(CHECK, format!("{}, {} for always", approvals.path().display(), given.len())),
+    match file.read() {
+        Ok(stored) => Finding::ok(CHECK, format!("{}, {} permanent approvals", file.path().display(), stored.len())),
         Err(error) => Finding::wrong(CHECK, Status::Fail, error.to_string(), error.hint().unwrap_or_default()),
     }
 }
 
-/// Where secrets are kept, and whether they can be opened; no value leaves its store for this.
+/// Checks that the secret store can be opened. No value is read.
 fn secrets(vault: &Vault) -> Finding {
     const CHECK: &str = "secrets";
     let shown = vault.path().display();
     let keyring = match vault.probe_keyring() {
-        Ok(()) => "the system's keyring answers".to_owned(),
+        Ok(()) => "the system keyring is available".to_owned(),
         Err(error) => format!("no keyring: {}", error.reason()),
     };
     let file = match vault.protection() {
-        Ok(Protection::Missing) => format!("{shown} is made when it is needed"),
-        Ok(Protection::KeyFile) => format!("{shown} is locked by the key beside it"),
-        Ok(Protection::Passphrase) => format!("{shown} is locked with a passphrase"),
+        Ok(Protection::Missing) => format!("{shown} is created when needed"),
+        Ok(Protection::KeyFile) => format!("{shown} is encrypted with the key file next to it"),
+        Ok(Protection::Passphrase) => format!("{shown} is encrypted with a passphrase"),
         Err(error) => {
-            let cure = "no call gets a secret of it: mend it, or keep secrets elsewhere with `--secrets-file FILE`";
-            return Finding::wrong(CHECK, Status::Fail, format!("{error:#}"), cure);
+            let fix = "its secrets are unavailable: fix it, or use another file with `--secrets-file FILE`";
+            return Finding::wrong(CHECK, Status::Fail, format!("{error:#}"), fix);
         }
     };
     match vault.list() {
-        Ok(kept) => Finding::ok(CHECK, format!("{} kept; {keyring}; {file}", kept.len())),
+        Ok(kept) => Finding::ok(CHECK, format!("{} stored; {keyring}; {file}", kept.len())),
         Err(error) => {
-            let cure = format!("set {PASSPHRASE}, or see what is wrong with `toolcrib secret list`");
-            Finding::wrong(CHECK, Status::Warn, format!("{error:#}; {keyring}"), cure)
+            let fix = format!("set {PASSPHRASE}, or run `toolcrib secret list` for details");
+            Finding::wrong(CHECK, Status::Warn, format!("{error:#}; {keyring}"), fix)
         }
     }
 }
@@ -168,7 +172,7 @@ fn tools(path: &Path) -> Finding {
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let shown = path.display();
     match problems.first() {
-        None => Finding::ok("tools", format!("{shown} is sound")),
+        None => Finding::ok("tools", format!("{shown}: no problems found")),
         Some(first) => {
             let status = if errors > 0 { Status::Fail } else { Status::Warn };
             let detail = format!("{shown}: {errors} errors, {} warnings; first: {first}", problems.len() - errors);
@@ -184,7 +188,7 @@ fn environment() -> Finding {
     Finding::ok("environment", format!("set: {}; not set: {}", names(set), names(unset)))
 }
 
-/// Whether files can be made in a folder, or where it would be made.
+/// Checks that files can be created in a folder, or in its nearest existing parent.
 fn probe(folder: &Path) -> io::Result<()> {
     let there = folder.ancestors().find(|above| above.exists()).unwrap_or(Path::new("."));
     let file = there.join(format!(".toolcrib-doctor-{}", std::process::id()));
@@ -192,7 +196,7 @@ fn probe(folder: &Path) -> io::Result<()> {
     fs::remove_file(&file)
 }
 
-/// How many files a folder and those in it hold, and how large they are.
+/// Returns the number and total size of the files below a folder.
 fn contents(folder: &Path) -> (usize, u64) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.fold((0, 0), |(files, bytes), entry| match entry.metadata() {
@@ -210,7 +214,7 @@ fn mebibytes(bytes: u64) -> String {
 }
 
 #[cfg(unix)]
-mod private {
+mod permissions {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
@@ -220,10 +224,10 @@ mod private {
 }
 
 #[cfg(not(unix))]
-mod private {
+mod permissions {
     use std::path::Path;
 
-    /// Other systems keep a user's folders private by inheritance.
+    /// Other systems keep a user's folders private through inherited permissions.
     pub(super) fn is_private(_: &Path) -> bool {
         true
     }

@@ -1,5 +1,5 @@
-//! What is known of a tool as a person reads it: what it is, what its program could ask for, and its facts by partition. All
-//! text of the tool is inert.
+//! Text output of `inspect`: the tool, the capabilities of its program and its facts by partition. All text of the tool is
+//! made inert.
 
 use std::io::{self, IsTerminal};
 
@@ -10,18 +10,18 @@ use crate::options::size_in_words;
 use crate::render::{self, Tone};
 
 use super::component::Component;
-use super::{Known, closed, function, hooks, script};
+use super::{Details, disabled, function, script};
 
 const FACTS: [&str; 4] = ["PARTITION", "FIELD", "BASIS", "VALUE"];
 
-/// The sheet of a tool; `all` shows the defaults that say nothing too.
-pub(super) fn of(known: &Known<'_>, all: bool) -> String {
-    let tables = known.program.iter().flat_map(Component::tables);
-    std::iter::once(head(known)).chain(tables).chain([facts(known, all)]).collect::<Vec<_>>().join("\n\n")
+/// Formats the details of a tool; `all` includes empty defaults.
+pub(super) fn of(details: &Details<'_>, all: bool) -> String {
+    let tables = details.program.iter().flat_map(Component::tables);
+    std::iter::once(head(details)).chain(tables).chain([facts(details, all)]).collect::<Vec<_>>().join("\n\n")
 }
 
-fn head(known: &Known<'_>) -> String {
-    let Known { runtime, tool, program } = known;
+fn head(details: &Details<'_>) -> String {
+    let Details { runtime, tool, program } = details;
     let place = |path| render::one_line(&render::from_here(path).to_string_lossy());
     let mut lines = vec![render::one_line(&tool.name)];
     lines.extend(tool.description.as_deref().map(render::one_line));
@@ -40,11 +40,12 @@ fn head(known: &Known<'_>) -> String {
         add("script", format!("{} bytes{place}{background}", script.source.len()));
         add("digest", script.digest.clone());
     }
-    let heard: Vec<_> = hooks(runtime, tool).map(|hook| format!("{} ({})", hook.tool.name, hook.event)).collect();
-    if !heard.is_empty() {
-        add("hooks", render::one_line(&heard.join(", ")));
+    let hooks: Vec<_> =
+        super::hooks(runtime, tool).map(|hook| format!("{} ({})", hook.tool.name, hook.event)).collect();
+    if !hooks.is_empty() {
+        add("hooks", render::one_line(&hooks.join(", ")));
     }
-    add("asks for", render::one_line(&requested(&tool.requested)));
+    add("requests", render::one_line(&requested(&tool.requested)));
     if let Some(grant) = runtime.grant(&tool.name) {
         let granted = grant.granted();
         add("granted", if granted.is_empty() { "nothing".into() } else { render::one_line(&granted.join(", ")) });
@@ -56,15 +57,15 @@ fn head(known: &Known<'_>) -> String {
     if let Some(limited) = runtime.limits(&tool.name) {
         add("limits", limits(limited));
     }
-    if let Some(why) = closed(runtime, tool) {
-        add("closed", render::one_line(why));
+    if let Some(why) = disabled(runtime, tool) {
+        add("disabled", render::one_line(why));
     }
     lines.join("\n")
 }
 
-/// The facts, those that are only defaults in a quiet tone.
-fn facts(known: &Known<'_>, all: bool) -> String {
-    let rows: Vec<Row> = known.tool.rows().into_iter().filter(|row| all || says_something(row)).collect();
+/// Formats the table of facts, with defaults dimmed.
+fn facts(details: &Details<'_>, all: bool) -> String {
+    let rows: Vec<Row> = details.tool.rows().into_iter().filter(|row| all || is_informative(row)).collect();
     let mut last = "";
     let cells = rows.iter().map(|row| {
         let partition = if row.partition == last { "" } else { row.partition };
@@ -81,7 +82,7 @@ fn facts(known: &Known<'_>, all: bool) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn says_something(row: &Row) -> bool {
+fn is_informative(row: &Row) -> bool {
     let empty = match &row.value {
         Value::Null => true,
         Value::String(text) => text.is_empty(),
@@ -111,7 +112,7 @@ fn shown(value: &Value) -> String {
 fn requested(asked: &Capabilities) -> String {
     let mut words = match &asked.files {
         FileRequest::None => Vec::new(),
-        FileRequest::Workspace(access) => vec![format!("{} in what the flags allow", access.as_str())],
+        FileRequest::Workspace(access) => vec![format!("{} in the folders that flags allow", access.as_str())],
         FileRequest::Folders(folders) => {
             folders.iter().map(|it| format!("{}:{}", it.access.as_str(), it.path.display())).collect()
         }
@@ -120,7 +121,7 @@ fn requested(asked: &Capabilities) -> String {
     words.extend(asked.secrets.iter().map(SecretRequest::capability));
     match &asked.network {
         NetworkRequest::None => {}
-        NetworkRequest::Workspace => words.push("the network as far as the flags allow".to_owned()),
+        NetworkRequest::Workspace => words.push("the network destinations that flags allow".to_owned()),
         NetworkRequest::Destinations(destinations) => {
             words.extend(destinations.iter().map(|destination| format!("net:{destination}")));
         }
@@ -131,8 +132,8 @@ fn requested(asked: &Capabilities) -> String {
     match (asked.stated, words.is_empty()) {
         (true, true) => "nothing".to_owned(),
         (true, false) => words.join(", "),
-        (false, true) => "whatever the flags allow".to_owned(),
-        (false, false) => format!("whatever the flags allow, {}", words.join(", ")),
+        (false, true) => "anything the flags allow".to_owned(),
+        (false, false) => format!("anything the flags allow, {}", words.join(", ")),
     }
 }
 

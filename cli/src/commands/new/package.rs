@@ -1,5 +1,4 @@
-//! A tool in Rust to begin with: a package with its test, its cases, and the SDK that belongs to this program, since none is on a
-//! registry.
+//! Template of a tool in Rust: a package with a test, test cases and the SDK of this program version.
 
 use std::fs;
 use std::io;
@@ -10,9 +9,9 @@ use anyhow::Context;
 use crate::component::UNFINISHED;
 use crate::render::Advice;
 
-/// The SDK: paths and texts. A build without the guests' workspace has none.
+/// Files of the SDK as paths and texts; empty in a build without the guests' workspace.
 static SDK: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/sdk.rs"));
-/// The versions of what the SDK needs, which begin the package's own.
+/// Lock file of the SDK, used as the package's initial lock file.
 const LOCK: &str = "Cargo.lock";
 
 const MANIFEST: &str = include_str!("tool/Cargo.toml");
@@ -20,11 +19,11 @@ const SOURCE: &str = include_str!("tool/lib.rs");
 const CASES: &str = include_str!("tool/tests.json");
 const IGNORED: &str = "/target\n/*.wasm\n";
 
-/// Arguments with which the tool does something.
+/// Example arguments for the tool.
 pub(super) const EXAMPLE: &str = r#"{"name":"Ada"}"#;
 
-/// Names that mean something else to Rust or cargo: those of functions, and those of crates.
-const TAKEN: [&str; 49] = [
+/// Names reserved by Rust or cargo.
+const RESERVED: [&str; 49] = [
     "as",
     "async",
     "await",
@@ -76,19 +75,19 @@ const TAKEN: [&str; 49] = [
     "tool",
 ];
 
-/// Writes the folder of a tool into another; it appears there when it is whole.
+/// Creates the package folder inside `dir`. The folder appears only when it is complete.
 pub(super) fn write(dir: &Path, name: &str) -> anyhow::Result<PathBuf> {
     check(name)?;
     if SDK.is_empty() {
-        let hint = "use a program that was built in its repository, or begin a tool with `--markdown`";
-        return Err(Advice::new("this program was built without the SDK for tools in Rust", hint).into());
+        let hint = "use a build from the repository, or create a tool with `--markdown`";
+        return Err(Advice::new("this build does not include the Rust SDK", hint).into());
     }
     let folder = dir.join(name);
     let told = || format!("cannot write `{}`", folder.display());
     match fs::symlink_metadata(&folder) {
         Ok(_) => {
-            let hint = "nothing is written over: choose another name, or remove that first";
-            return Err(Advice::new(format!("`{}` is there already", folder.display()), hint).into());
+            let hint = "existing files are never overwritten: choose another name, or remove it first";
+            return Err(Advice::new(format!("`{}` already exists", folder.display()), hint).into());
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error).with_context(told),
@@ -118,15 +117,15 @@ fn fill(folder: &Path, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses a name that a crate or a function cannot have.
+/// Rejects names that are not valid for a crate and a function.
 fn check(name: &str) -> anyhow::Result<()> {
     let hint =
-        "choose another name: lower-case letters, digits, `_` and `-`, a letter first, and no word of Rust's own";
+        "choose another name: lowercase letters, digits, `_` and `-`, starting with a letter, and not a Rust keyword";
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.contains(|c: char| c.is_ascii_uppercase());
-    if plain && !TAKEN.contains(&name.replace('-', "_").as_str()) {
+    if plain && !RESERVED.contains(&name.replace('-', "_").as_str()) {
         return Ok(());
     }
-    Err(Advice::new(format!("`{name}` cannot be the name of a crate and a function in Rust"), hint).into())
+    Err(Advice::new(format!("`{name}` is not a valid Rust crate and function name"), hint).into())
 }
 
 #[cfg(test)]

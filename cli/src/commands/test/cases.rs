@@ -12,20 +12,20 @@ use crate::render::{Advice, shortened};
 const FILE_KEYS: [&str; 1] = ["cases"];
 const CASE_KEYS: [&str; 7] = ["name", "tool", "arguments", "text", "expect", "files", "after"];
 const EXPECTATIONS: [&str; 4] = ["answer", "contains", "error", "outcome"];
-/// How many characters of what was expected or found are shown.
-const SHOWN: usize = 400;
+/// Maximum characters shown of an expected or actual value.
+const MAX_SHOWN: usize = 400;
 
-/// One call and what is to come of it.
+/// A test case: one call and its expected result.
 #[derive(Debug, PartialEq)]
 pub(super) struct Case {
     pub(super) name: String,
-    /// The tool, where there is more than one to choose from.
+    /// Name of the tool, required if there are several.
     pub(super) tool: Option<String>,
     payload: Payload,
     expect: Expect,
-    /// The files of the folder that the tool may read and write, where it gets one.
+    /// Files in the folder that the tool may read and write; `None` gives it no folder.
     pub(super) files: Option<BTreeMap<String, String>>,
-    /// What is to stand there afterwards; nothing means that the file is gone.
+    /// Expected contents after the call; `None` expects the file to be deleted.
     pub(super) after: BTreeMap<String, Option<String>>,
 }
 
@@ -37,18 +37,18 @@ enum Payload {
 
 #[derive(Debug, PartialEq)]
 enum Expect {
-    /// This very value; an answer that is text is its string.
+    /// This exact value; a text answer is a JSON string.
     Answer(Value),
-    /// An answer with this in it.
+    /// An answer that contains this text.
     Contains(String),
-    /// A failure with this in what the model is told.
+    /// A failure with this text in the message for the model.
     Error(String),
-    /// An end of this kind.
+    /// This outcome.
     Outcome(Outcome),
 }
 
 impl Case {
-    /// The call, of a tool of this name.
+    /// Builds the call of the named tool.
     pub(super) fn call(&self, id: String, tool: &str) -> ToolCall {
         match &self.payload {
             Payload::Arguments(arguments) => ToolCall::new(id, tool, arguments),
@@ -56,28 +56,30 @@ impl Case {
         }
     }
 
-    /// What was expected and what was found, where the two differ.
+    /// Returns the expected and actual results if they differ.
     pub(super) fn difference(&self, result: &ToolResult) -> Option<(String, String)> {
-        let told = result.content();
+        let content = result.content();
         let value = || serde_json::from_str::<Value>(&result.line()).ok();
         let (met, wanted) = match &self.expect {
             Expect::Answer(answer) => (!result.is_error() && value().as_ref() == Some(answer), answer.to_string()),
-            Expect::Contains(part) => (!result.is_error() && told.contains(part), format!("an answer with `{part}`")),
+            Expect::Contains(part) => {
+                (!result.is_error() && content.contains(part), format!("an answer with `{part}`"))
+            }
             Expect::Error(part) => {
-                let said = |error: &toolcrib::ToolError| error.message.contains(part) || told.contains(part);
-                (result.outcome.as_ref().is_err_and(said), format!("an error with `{part}`"))
+                let matches = |error: &toolcrib::ToolError| error.message.contains(part) || content.contains(part);
+                (result.outcome.as_ref().is_err_and(matches), format!("an error with `{part}`"))
             }
             Expect::Outcome(outcome) => (result.receipt.outcome == *outcome, format!("the outcome `{outcome}`")),
         };
         (!met).then(|| {
-            let told = if let Expect::Answer(_) = self.expect { result.line() } else { told };
-            let found = format!("{} (outcome `{}`)", shortened(&told, SHOWN), result.receipt.outcome);
-            (shortened(&wanted, SHOWN).into_owned(), found)
+            let actual = if let Expect::Answer(_) = self.expect { result.line() } else { content };
+            let found = format!("{} (outcome `{}`)", shortened(&actual, MAX_SHOWN), result.receipt.outcome);
+            (shortened(&wanted, MAX_SHOWN).into_owned(), found)
         })
     }
 }
 
-/// The cases in a text.
+/// Parses a file of cases.
 pub(super) fn parse(text: &str) -> anyhow::Result<Vec<Case>> {
     let value = serde_json::from_str(text).map_err(|error| anyhow::anyhow!("{error}"))?;
     let mut file = Fields::of("the file", value, &FILE_KEYS)?;
@@ -87,7 +89,7 @@ pub(super) fn parse(text: &str) -> anyhow::Result<Vec<Case>> {
         );
     };
     if cases.is_empty() {
-        return Err(Advice::new("`cases` is empty", "without a case nothing is tested: write one").into());
+        return Err(Advice::new("`cases` is empty", "add at least one case").into());
     }
     cases.into_iter().enumerate().map(|(at, case)| case_of(format!("cases[{at}]"), case)).collect()
 }
@@ -100,7 +102,7 @@ fn case_of(at: String, value: Value) -> anyhow::Result<Case> {
     let payload = match (fields.members.remove("arguments"), fields.text("text")?) {
         (Some(_), Some(_)) => return Err(fields.wrong("`arguments` and `text` exclude each other")),
         (None, Some(text)) => Payload::Text(text),
-        // What is no object is for the tool to refuse, and so may be tested.
+        // Arguments that are not an object are passed on, so that the tool's refusal can be tested.
         (Some(arguments), None) => Payload::Arguments(arguments.to_string()),
         (None, None) => Payload::Arguments("{}".to_owned()),
     };
@@ -113,7 +115,7 @@ fn case_of(at: String, value: Value) -> anyhow::Result<Case> {
     let files = fields.files("files")?.map(|files| files.into_iter().map(is_text).collect()).transpose()?;
     let after = fields.files("after")?.unwrap_or_default();
     if files.is_none() && !after.is_empty() {
-        return Err(fields.wrong("`after` needs `files`, which may be `{}`: without it there is no folder"));
+        return Err(fields.wrong("`after` needs `files`, which may be `{}`: without `files` there is no folder"));
     }
     Ok(Case { name, tool: fields.text("tool")?, payload, expect, files, after })
 }
@@ -138,7 +140,7 @@ fn expectation(at: String, value: Value) -> anyhow::Result<Expect> {
     known.map(Expect::Outcome).ok_or_else(|| unknown(&at, "outcome", &word, &words))
 }
 
-/// The members of an object that are still to be read.
+/// Unread members of an object.
 struct Fields {
     at: String,
     members: Map<String, Value>,
@@ -161,7 +163,7 @@ impl Fields {
         }
     }
 
-    /// Files with their content, by paths inside of a folder.
+    /// Reads files by relative path.
     fn files(&mut self, key: &str) -> anyhow::Result<Option<BTreeMap<String, Option<String>>>> {
         let files = match self.members.remove(key) {
             None => return Ok(None),
@@ -187,14 +189,14 @@ impl Fields {
     }
 }
 
-/// What is said of a word that is none of those that are known.
+/// Error about an unknown word, with the nearest known one.
 fn unknown(at: &str, what: &str, word: &str, known: &[&str]) -> anyhow::Error {
     let far = |known: &&str| strsim::damerau_levenshtein(known, word);
     let hint = match known.iter().copied().min_by_key(far).filter(|known| far(known) <= 3) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!("there may be `{}`", known.join("`, `")),
+        None => format!("expected one of `{}`", known.join("`, `")),
     };
-    Advice::new(format!("{at}: unknown {what} `{}`", shortened(word, SHOWN)), hint).into()
+    Advice::new(format!("{at}: unknown {what} `{}`", shortened(word, MAX_SHOWN)), hint).into()
 }
 
 #[cfg(test)]

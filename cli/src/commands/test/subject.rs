@@ -1,4 +1,4 @@
-//! What is tested: a component, or whatever else is a source of tools, and the tools that it brings.
+//! Subject of a test run: a component or another source of tools.
 
 use std::fs;
 use std::io;
@@ -12,19 +12,19 @@ use crate::render::Advice;
 
 use super::cases::Case;
 
-/// What a component is built from, in the folder of a package.
+/// Sources of a component in the folder of its package.
 const SOURCES: [&str; 3] = ["Cargo.toml", "src", "sdk"];
-/// The deepest that folders of sources are looked into.
+/// Maximum depth of source folders searched.
 const MAX_DEPTH: usize = 16;
 
-/// A source of tools, and their names.
+/// A source of tools and their names.
 pub(super) struct Subject {
     pub(super) path: PathBuf,
     tools: Vec<String>,
 }
 
 impl Subject {
-    /// What a path means: itself, or of a folder its `tools.json`, or the one component in it.
+    /// Resolves a path: the path itself or, for a folder, its `tools.json` or its only component.
     pub(super) fn find(path: &Path) -> anyhow::Result<Self> {
         let is_package = path.is_dir() && !path.join(source::MANIFEST).is_file();
         let path = if is_package { component(path)? } else { path.to_path_buf() };
@@ -32,27 +32,27 @@ impl Subject {
         Ok(Self { path, tools })
     }
 
-    /// The folder that it lies in.
+    /// Returns the folder of the source.
     pub(super) fn folder(&self) -> &Path {
         if self.path.is_dir() { &self.path } else { self.path.parent().unwrap_or(Path::new("")) }
     }
 
-    /// The name of the tool that a case is about.
+    /// Returns the name of the tool that a case calls.
     pub(super) fn tool<'a>(&'a self, case: &'a Case) -> anyhow::Result<&'a str> {
         let hint = || format!("`tool` is one of `{}`", self.tools.join("`, `"));
         let at = &case.name;
         match (&case.tool, self.tools.as_slice()) {
             (Some(name), tools) if tools.contains(name) => Ok(name),
-            (Some(name), _) => Err(Advice::new(format!("{at:?}: there is no tool `{name}`"), hint()).into()),
+            (Some(name), _) => Err(Advice::new(format!("{at:?}: unknown tool `{name}`"), hint()).into()),
             (None, [only]) => Ok(only),
             (None, tools) => {
-                Err(Advice::new(format!("{at:?}: `tool` is required among {}", tools.len()), hint()).into())
+                Err(Advice::new(format!("{at:?}: `tool` is required: there are {} tools", tools.len()), hint()).into())
             }
         }
     }
 }
 
-/// The one component of a folder, where nothing that it is built from is newer.
+/// Returns the only component of a folder. Fails if one of its sources is newer.
 fn component(folder: &Path) -> anyhow::Result<PathBuf> {
     let told = || format!("cannot read the folder `{}`", folder.display());
     let build = || format!("run `toolcrib build {}` first", folder.display());
@@ -66,8 +66,8 @@ fn component(folder: &Path) -> anyhow::Result<PathBuf> {
     let [component] = components.as_slice() else {
         let found =
             if components.is_empty() { "no component".to_owned() } else { format!("{} components", components.len()) };
-        let hint = if components.is_empty() { build() } else { "name one of them".to_owned() };
-        return Err(Advice::new(format!("there is {found} in `{}`", folder.display()), hint).into());
+        let hint = if components.is_empty() { build() } else { "pass one of them".to_owned() };
+        return Err(Advice::new(format!("found {found} in `{}`", folder.display()), hint).into());
     };
     let built = fs::metadata(component).and_then(|about| about.modified()).with_context(told)?;
     for source in SOURCES {
@@ -79,7 +79,7 @@ fn component(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(component.clone())
 }
 
-/// A file at or below a path that was changed after this time.
+/// Returns a file at or below a path that was modified after a time.
 fn newer(path: &Path, than: SystemTime, deep: usize) -> io::Result<Option<PathBuf>> {
     let about = match fs::symlink_metadata(path) {
         Ok(about) => about,

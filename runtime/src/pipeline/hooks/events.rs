@@ -48,7 +48,7 @@ pub(crate) async fn run_event(
         let recorded = recorder.close(call, ended);
         let name = hook.name();
         if recorded.receipt.outcome == Outcome::Unlogged {
-            return Err(format!("blocked by hook {name:?}, which cannot be signed for"));
+            return Err(format!("blocked by hook {name:?}, which cannot be logged"));
         }
         match answer {
             Ok(Answer::Pass | Answer::Allow) => {}

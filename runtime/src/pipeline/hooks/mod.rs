@@ -242,7 +242,7 @@ pub(crate) async fn judge_command(
             Ok(Verdict::Pass | Verdict::Allow) => {}
             Ok(Verdict::Block(reason)) => return Err(format!("blocked by hook {name:?}: {reason}")),
             Ok(Verdict::Modify(_) | Verdict::Delegate(_)) => {
-                return Err(format!("blocked by hook {name:?}, which would make another call of it"));
+                return Err(format!("blocked by hook {name:?}, which tried to change the call"));
             }
             Err(error) => return Err(format!("blocked by hook {name:?}, which failed: {error}")),
         }

@@ -48,7 +48,7 @@ fn of_call(id: &str, tool: &str, sent: &str, arguments: &Value) -> Value {
 /// key is the arguments themselves.
 pub(super) fn modified_arguments(call: &ProposedCall<'_>, payload: Value) -> Result<Value, String> {
     const OWN: [&str; 5] = ["id", "name", "arguments", "args", "sent"];
-    let Value::Object(mut fields) = payload else { return Err("its `payload` is no object".to_owned()) };
+    let Value::Object(mut fields) = payload else { return Err("its `payload` is not an object".to_owned()) };
     if fields.keys().any(|key| !OWN.contains(&key.as_str())) {
         return Ok(Value::Object(fields));
     }
@@ -85,7 +85,7 @@ pub(super) fn replaced(modified: Value, payload: &Value) -> Value {
 
 /// Parses the answer of a script.
 pub(super) fn parse_answer(text: &str) -> Result<Answer, String> {
-    let mut fields = match schema::parse(text).map_err(|error| format!("its answer is no JSON: {error}"))? {
+    let mut fields = match schema::parse(text).map_err(|error| format!("its answer is not JSON: {error}"))? {
         Value::Null => return Ok(Answer::Pass),
         Value::Object(fields) => fields,
         _ => return Err("its answer is neither None nor a dict with `action`".to_owned()),

@@ -119,8 +119,8 @@ impl<'a> ScriptHandler<'a> {
     /// Returns a delegated task if the hook is granted the delegation of tasks.
     fn delegated(&self, task: Value) -> Result<Value, String> {
         let denied = |denial: Denial| {
-            let hint = denial.flag.map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
-            format!("it delegates, which it is not granted{hint}")
+            let hint = denial.flag.map(|flag| format!("; allow it with `{flag}`")).unwrap_or_default();
+            format!("delegation is not granted{hint}")
         };
         self.hook.prepared.grant.rights().delegate().map(|()| task).map_err(denied)
     }

@@ -35,14 +35,14 @@ impl Interpreters {
     /// [`Outcome::BadComponent`] if there is no interpreter, or it cannot run.
     pub(crate) async fn interpreter(&self, prepared: &PreparedTool) -> Result<Arc<Interpreter>, ToolError> {
         let bad = |why: &str| ToolError::new(Outcome::BadComponent, why);
-        let bytes = self.bytes.as_ref().ok_or_else(|| bad("no interpreter of scripts is set up here"))?;
+        let bytes = self.bytes.as_ref().ok_or_else(|| bad("no script interpreter is configured"))?;
         let counts_fuel = prepared.limits.fuel.is_some();
         let once = if counts_fuel { &self.metered } else { &self.plain };
         let start = || {
             let (sandbox, bytes) = (self.sandbox.clone(), bytes.clone());
             let compiled = tokio::task::spawn_blocking(move || compile(&sandbox, &bytes, counts_fuel));
             let compiled =
-                compiled.map(|ended| ended.unwrap_or_else(|_| Err("it was not compiled to its end".to_owned())));
+                compiled.map(|ended| ended.unwrap_or_else(|_| Err("its compilation did not finish".to_owned())));
             compiled.boxed().shared()
         };
         match once.finish(start).await {

@@ -20,7 +20,7 @@ use super::compile_once::Compiled;
 
 /// Message for the model if the system fails to compile a program. The reason is for the operator alone, and may pass.
 pub(super) const NOT_NOW: &str =
-    "the tool's program cannot be made ready on this host now; the call itself is not at fault";
+    "the host cannot prepare the tool's program right now; the call itself is not at fault";
 
 /// Compiles the programs of all tools of a runtime.
 pub(crate) struct ProgramCompiler {
@@ -94,8 +94,8 @@ impl ProgramCompiler {
             let compiled = tokio::task::spawn_blocking(move || compile(&sandbox, &cells, &path, counts_fuel));
             let compiled = compiled.map(|compiled| match compiled {
                 Ok(compiled) => compiled,
-                Err(broken) if broken.is_panic() => Ok(Err("the compiler broke on it".to_owned())),
-                Err(_) => Err("the program was not compiled to its end".to_owned()),
+                Err(broken) if broken.is_panic() => Ok(Err("the compiler crashed on it".to_owned())),
+                Err(_) => Err("compilation of the program did not finish".to_owned()),
             });
             compiled.boxed().shared()
         };

@@ -21,7 +21,8 @@ pub(crate) async fn delegate(
 ) -> Result<String, ToolError> {
     let failed = |why: String| ToolError::new(Outcome::Failed, format!("the call was delegated: {why}"));
     let task = Task::read(task, scope.depth + 1, &scope.memory.agents).map_err(failed)?;
-    let delegate = pipeline.delegate.as_ref().ok_or_else(|| failed("no other agent is set up here".to_owned()))?;
+    let delegate =
+        pipeline.delegate.as_ref().ok_or_else(|| failed("no agent is configured for delegation".to_owned()))?;
     if let Some(turn) = scope.turn {
         turn.begin().await?;
     }

@@ -45,7 +45,7 @@ pub(super) async fn run(
     arguments: &Value,
     scope: &CallScope<'_>,
 ) -> Result<String, ToolError> {
-    let no_tasks = || ToolError::new(Outcome::Failed, "calls outside a conversation begin no tasks");
+    let no_tasks = || ToolError::new(Outcome::Failed, "calls outside a conversation cannot start tasks");
     let bad = |error: serde_json::Error| ToolError::new(Outcome::BadArguments, error.to_string());
     match builtin {
         Builtin::ToolSearch => {
@@ -120,7 +120,7 @@ fn is_findable(pipeline: &Pipeline, index: usize) -> bool {
 async fn open(pipeline: &Pipeline, open: Open) -> Result<String, ToolError> {
     let Open { reference, offset, limit } = open;
     let Some(results) = pipeline.results.clone() else {
-        return Err(ToolError::new(Outcome::Failed, "no answers are kept"));
+        return Err(ToolError::new(Outcome::Failed, "no result store is configured"));
     };
     let end = offset.saturating_add(limit.unwrap_or(MAX_OPENED));
     let opened = tokio::task::spawn_blocking(move || results.open(&reference, offset..end));

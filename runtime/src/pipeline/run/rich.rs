@@ -126,7 +126,9 @@ fn prepared_state(outcome: GuestOutput<Result<String, GuestFailure>>) -> Result<
         }
         Ok(Ok(state)) => match schema::parse(&state) {
             Ok(_) => Ok(state.into()),
-            Err(error) => Err(ToolError::new(Outcome::BadResult, unprepared(&format!("it gave no JSON: {error}")))),
+            Err(error) => {
+                Err(ToolError::new(Outcome::BadResult, unprepared(&format!("it did not return JSON: {error}"))))
+            }
         },
     }
 }

@@ -50,7 +50,7 @@ fn settings(config: &Value) -> Settings {
     let table = match config {
         Value::Null => return Ok(Arc::default()),
         Value::Object(table) => table,
-        _ => return Err("the tool's settings are no table".to_owned()),
+        _ => return Err("the tool's settings are not a table".to_owned()),
     };
     if table.len() > MAX_SETTINGS {
         return Err(format!("the tool has {} settings, more than the {MAX_SETTINGS} allowed", table.len()));

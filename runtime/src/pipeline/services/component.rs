@@ -86,12 +86,12 @@ impl CallServices {
         if bytes > MAX_PROMPT_LEN {
             return Err(format!("the question has {bytes} bytes, more than the {MAX_PROMPT_LEN} allowed"));
         }
-        let model = self.pipeline.model.as_ref().ok_or("no model is set up here")?;
+        let model = self.pipeline.model.as_ref().ok_or("no model is configured")?;
         let usage = self.usage.whole();
         let count = &component.tree.completions;
         let count = count.fetch_update(Relaxed, Relaxed, |count| (count < MAX_COMPLETIONS).then_some(count + 1));
         count.map_err(|_| {
-            format!("the call, with all that it calls, has asked the model {MAX_COMPLETIONS} times, and asks no more")
+            format!("this call and its nested calls have already asked the model {MAX_COMPLETIONS} times, the maximum")
         })?;
         usage.completions.fetch_add(1, Relaxed);
         // Secrets are masked for the model as everywhere else.
@@ -115,12 +115,12 @@ impl CallServices {
     ) -> Result<String, String> {
         let depth = self.depth + 1;
         if depth > MAX_DEPTH {
-            return Err(format!("{MAX_DEPTH} tools have called one another already, and no more do"));
+            return Err(format!("calls are already nested {MAX_DEPTH} deep, the maximum"));
         }
         let calls = &component.tree.calls;
         let counted = calls.fetch_update(Relaxed, Relaxed, |calls| (calls < MAX_CALLS).then_some(calls + 1));
         counted.map_err(|_| {
-            format!("the call, with all that it calls, has called {MAX_CALLS} tools, and calls no more")
+            format!("this call and its nested calls have already called {MAX_CALLS} tools, the maximum")
         })?;
         let number = self.usage.whole().calls.fetch_add(1, Relaxed) + 1;
         let call = ToolCall::new(format!("{}/{number}", component.call_id), name, arguments);

@@ -36,7 +36,7 @@ impl CallServices {
             .map(|index| self.pipeline.at(index))
             .filter(|entry| matches!(entry.tool.body, Body::Command { .. }))
             .filter(named);
-        let first = commands.next().ok_or_else(|| format!("no program of the crib is named `{program}`"))?;
+        let first = commands.next().ok_or_else(|| format!("the crib has no program named `{program}`"))?;
         Ok(commands.find(|entry| entry.tool.name == program).filter(|_| first.tool.name != program).unwrap_or(first))
     }
 
@@ -44,21 +44,21 @@ impl CallServices {
     /// arguments as [`Command`] has them.
     async fn judge(&self, script: &Script, entry: ToolEntry<'_>, command: &Arc<Command>) -> Result<(), String> {
         if entry.prepared.disabled.is_some() {
-            return Err("refused: its tool cannot be called".to_owned());
+            return Err("its tool is not available".to_owned());
         }
         let judged = self.judge_by_rules(script, entry, command).await;
-        match judged.ok_or("refused: its tool timed out while its input was held against rules")? {
+        match judged.ok_or("its tool timed out while rules were matched against its input")? {
             CommandDecision::Allow => {}
-            CommandDecision::Deny => return Err("refused by a rule of the operator's".to_owned()),
-            CommandDecision::Ask => return Err("refused: a person has to agree to each call of its tool".to_owned()),
+            CommandDecision::Deny => return Err("denied by an operator rule".to_owned()),
+            CommandDecision::Ask => return Err("each call of its tool requires approval".to_owned()),
             CommandDecision::Undecidable => {
-                let why = "refused: rules look at its arguments, and what it is given is not one JSON object alone";
+                let why = "rules match its arguments, but its input is not a single JSON object";
                 return Err(why.to_owned());
             }
         }
         let interface = &entry.tool.interface;
         if interface.safety.requires_user_interaction.value || interface.permission.approval_reason.value.is_some() {
-            return Err("refused: a person has to agree to each call of its tool".to_owned());
+            return Err("each call of its tool requires approval".to_owned());
         }
         // Hooks do not judge the commands of hooks.
         match &script.tool {
@@ -95,8 +95,9 @@ impl CallServices {
         let shown = clipped(&program);
         let denied = |flag| Denial { capability: format!("exec:{shown}"), flag };
         if let Some(token) = program.chars().find(|c| SHELL.contains(c)) {
-            let why =
-                format!("forbidden shell token {token:?} in {shown:?}: name a program of the crib, without a shell");
+            let why = format!(
+                "forbidden shell token {token:?} in {shown:?}: name a program in the crib, without shell syntax"
+            );
             return Err(self.refused(denied(None), &why));
         }
         let bytes: usize = arguments.iter().map(String::len).sum();
@@ -125,7 +126,7 @@ impl CallServices {
         // Fuel is counted if the program was compiled for it, and limited by the remaining fuel of the script.
         let fuel = entry.prepared.limits.fuel.map(|own| fuel.map_or(own, |left| own.min(left)));
         let limits = Limits { deadline, fuel, ..least };
-        let Body::Command { argv, .. } = &entry.tool.body else { return Err(format!("`{shown}` is no command")) };
+        let Body::Command { argv, .. } = &entry.tool.body else { return Err(format!("`{shown}` is not a command")) };
         let argv: Vec<String> = argv.iter().take(1).cloned().chain(arguments).collect();
         let started = Execution {
             program: entry.tool.name.clone(),

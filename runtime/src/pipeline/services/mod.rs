@@ -119,7 +119,7 @@ impl CallServices {
 
     /// Records a denial, and returns its message with the flag that would allow the request.
     fn refused(&self, denial: Denial, why: &str) -> String {
-        let hint = denial.flag.as_ref().map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
+        let hint = denial.flag.as_ref().map(|flag| format!("; allow it with `{flag}`")).unwrap_or_default();
         self.usage.refused(denial);
         format!("{why}{hint}")
     }
@@ -128,18 +128,18 @@ impl CallServices {
         self.grant.rights().delegate().map_err(|denial| self.refused(denial, NOT_GRANTED))?;
         let task: Value = schema::parse(&task).map_err(|error| error.to_string())?;
         let task = Task::read(task, self.depth + 1, &self.memory.agents)?;
-        let delegate = self.pipeline.delegate.as_ref().ok_or("no other agent is set up here")?;
+        let delegate = self.pipeline.delegate.as_ref().ok_or("no agent is configured for delegation")?;
         self.usage.whole().delegated.fetch_add(1, Relaxed);
         delegate.delegate(task).await.map(|answer| answer.to_string())
     }
 
     fn add_to_run(&self, script: &Script, what: Registration, definition: &str) -> Result<(), String> {
         self.grant.rights().meta().map_err(|denial| self.refused(denial, NOT_GRANTED))?;
-        let name = script.tool.as_ref().ok_or("only the script of a tool adds to its run")?;
+        let name = script.tool.as_ref().ok_or("only a tool's script can register tools and hooks")?;
         if self.memory.is_open() {
-            return Err("there is no run to add to".to_owned());
+            return Err("there is no active run".to_owned());
         }
-        let maker = self.pipeline.entry(name, &self.memory).map_err(|_| "its own tool is gone")?;
+        let maker = self.pipeline.entry(name, &self.memory).map_err(|_| "its own tool is no longer loaded")?;
         let definition = schema::parse(definition).map_err(|error| error.to_string())?;
         self.usage.added(register::register(&self.pipeline, what, &definition, maker, &self.memory)?);
         Ok(())

@@ -21,7 +21,7 @@ const MAX_DESCRIPTION_LEN: usize = 4096;
 const MAX_SCHEMA_BYTES: usize = 16 << 10;
 /// Maximum bytes of a name: every model server accepts this length.
 const MAX_NAME_LEN: usize = 64;
-const FULL: &str = "this run has no room for more";
+const FULL: &str = "this run has reached its maximum";
 
 /// Registers a tool or hook that the script of `maker` defines, and returns its name for the record.
 ///
@@ -96,7 +96,7 @@ fn prepare(pipeline: &Pipeline, tool: &Tool, maker: &PreparedTool) -> Result<Pre
     prepared.disabled = by_policy.or_else(|| {
         pipeline.rules.blocks(tool).map(|rule| {
             let decision = Decision::new(Behavior::Deny, Reason::Rule, rule.to_string());
-            (decision, "refused by a rule of the operator's".to_owned())
+            (decision, "denied by an operator rule".to_owned())
         })
     });
     Ok(prepared)

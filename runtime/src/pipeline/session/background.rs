@@ -27,7 +27,7 @@ pub(super) async fn start(
     turn: Option<&Turn>,
 ) -> ToolResult {
     let Some(reservation) = tasks.reserve() else {
-        let full = format!("this run has begun {MAX_TASKS} tasks, and begins no more");
+        let full = format!("this run has already started {MAX_TASKS} tasks, the maximum");
         return pipeline.refuse(call, ToolError::new(Outcome::Busy, full));
     };
     let (id, name) = (call.id.clone(), call.name.clone());
@@ -51,7 +51,7 @@ pub(super) async fn start(
         }
     };
     if authorized.is_err() {
-        let broken = || ToolError::new(Outcome::Trap, "the call broke off inside the host");
+        let broken = || ToolError::new(Outcome::Trap, "the call failed inside the host");
         return task.finished().await.unwrap_or_else(|| pipeline.refuse(ToolCall::new(id, name, ""), broken()));
     }
     let task_id = format!("task_{number}");

@@ -92,7 +92,7 @@ impl Step {
         let (id, name) = self.names[self.returned].clone();
         let mut receipt = Receipt::begun(id.clone(), String::new(), name.clone());
         receipt.outcome = Outcome::Trap;
-        let outcome = Err(ToolError::new(Outcome::Trap, "the call broke off inside the host"));
+        let outcome = Err(ToolError::new(Outcome::Trap, "the call failed inside the host"));
         ToolResult::bare(id, name, outcome, receipt)
     }
 

@@ -44,7 +44,7 @@ pub(crate) fn accept<'p, 'c>(
     }
     if tool.interface.discovery.schema_visibility.value == Visibility::Internal && !scope.memory.is_open() {
         recorder.decide(Decision::new(Behavior::Deny, Reason::Record, "schema_visibility"));
-        return Err(ToolError::new(Outcome::Denied, "the tool is for the host alone"));
+        return Err(ToolError::new(Outcome::Denied, "the tool can be called only by the host"));
     }
     if prepared.deferred && !index.is_some_and(|index| scope.memory.has_loaded(index)) {
         let name = &tool.name;

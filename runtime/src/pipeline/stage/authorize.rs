@@ -117,11 +117,11 @@ async fn ask(
     let reason = match (answer, approval) {
         (ApprovalAnswer::No, _) => {
             recorder.decide(Decision::new(Behavior::Deny, Reason::Refused, rests_on));
-            return Err(refused("refused by a person who was asked"));
+            return Err(refused("the user denied this call"));
         }
         (ApprovalAnswer::Nobody, _) => {
             recorder.decide(Decision::new(Behavior::Deny, Reason::Nobody, rests_on));
-            return Err(refused("refused: a person has to agree to this call, and there is nobody to ask"));
+            return Err(refused("this call requires approval, but no terminal is available to ask"));
         }
         (ApprovalAnswer::Session | ApprovalAnswer::Always, Some(approval)) => {
             scope.memory.approve(approval);

@@ -71,7 +71,7 @@ fn line(text: String) -> Result<String, ToolError> {
 fn native(GuestNative { format, content }: GuestNative) -> Result<ModelContent, ToolError> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if format.is_empty() || format.len() > MAX_NAME_LEN || !format.chars().all(is_name) {
-        return Err(bad("tool answered with an envelope whose format is no name of an interface".to_owned()));
+        return Err(bad("tool answered with an envelope with an unknown format name".to_owned()));
     }
     let content = schema::parse(&content).ok().filter(Value::is_array);
     let content = content.ok_or_else(|| bad("tool answered with an envelope that holds no array".to_owned()))?;
@@ -146,7 +146,7 @@ fn media(GuestMedia { mime_type, name, data }: GuestMedia) -> Result<Media, Stri
 
 fn link(GuestLink { uri, name, mime_type }: GuestLink) -> Result<Link, String> {
     if uri.is_empty() || uri.chars().count() > MAX_URI_LEN || uri.chars().any(|c| c.is_control() || c == ' ') {
-        return Err("tool answered with a link that is none".to_owned());
+        return Err("tool answered with an invalid link".to_owned());
     }
     let name = name.map(|name| name.chars().filter(|c| !c.is_control()).take(MAX_NAME_LEN).collect());
     Ok(Link { uri, name, mime_type: mime_type.and_then(|mime_type| media_type(&mime_type).ok()) })
@@ -159,7 +159,7 @@ fn media_type(text: &str) -> Result<String, String> {
     };
     match text.split_once('/') {
         Some((one, other)) if text.len() <= MAX_TYPE_LEN && plain(one) && plain(other) => Ok(text.to_ascii_lowercase()),
-        _ => Err("tool answered with media of no kind: write it like `image/png`".to_owned()),
+        _ => Err("tool answered with media without a type such as `image/png`".to_owned()),
     }
 }
 
@@ -186,7 +186,7 @@ pub(crate) fn tool_error(failure: GuestFailure, presented: Option<String>) -> To
         GuestFailureKind::Failed => (Outcome::Failed, None),
     };
     let message: String = presented.unwrap_or(message).chars().take(MAX_MESSAGE_LEN).collect();
-    let message = if message.trim().is_empty() { "tool failed and said nothing".to_owned() } else { message };
+    let message = if message.trim().is_empty() { "tool failed without a message".to_owned() } else { message };
     let details = details.filter(|text| text.len() <= MAX_DETAILS_LEN);
     let details = details.and_then(|text| schema::parse(&text).ok()).filter(Value::is_object);
     if word.is_none() && details.is_none() {

@@ -39,7 +39,7 @@ pub(crate) async fn resolve<'p>(
     };
     let by_name = |named: Option<Result<ToolEntry<'p>, Error>>, recorder: &mut CallRecorder<'p>| match named {
         Some(named) => named.map_err(|fault| recorder.fault(fault)),
-        None => Err(bad("the call names no tool, and no tool claims it")),
+        None => Err(bad("the call names no tool and no tool claims it")),
     };
     let entry = named.as_ref().and_then(|named| named.as_ref().ok().copied());
     // No other tool can claim a named call of a tool that claims none.
@@ -58,7 +58,7 @@ pub(crate) async fn resolve<'p>(
     for (count, entry) in claimants.enumerate() {
         // A tool that was not asked could have claimed the call too.
         if count == MAX_CLAIMANTS || Instant::now() >= until {
-            return Err(bad("whose this call is could not be settled in time: name its tool"));
+            return Err(bad("routing this call timed out: name its tool"));
         }
         let opinion = tokio::time::timeout_at(until.into(), opinion(pipeline, entry, call, scope, recorder)).await;
         match opinion.unwrap_or_else(|_| Err(bad("it took too long"))) {
@@ -76,7 +76,7 @@ pub(crate) async fn resolve<'p>(
         [one] => Ok(*one),
         [one, other, ..] => {
             let (one, other) = (&one.tool.name, &other.tool.name);
-            Err(bad(&format!("`{one}` and `{other}` both claim this call: a route of the operator's has to settle it")))
+            Err(bad(&format!("`{one}` and `{other}` both claim this call: the operator must configure a route")))
         }
     }
 }

@@ -86,7 +86,7 @@ pub(crate) async fn store(
     let (tool, invocation, results) = (tool.clone(), recorder.invocation().to_owned(), pipeline.results.clone());
     let short = move || shortened(&tool, &invocation, max, answer, results.as_ref());
     let short = tokio::task::spawn_blocking(short).await;
-    let lost = || ToolError::new(Outcome::BadResult, "the answer is too long and could not be kept");
+    let lost = || ToolError::new(Outcome::BadResult, "the answer is too long and could not be stored");
     let (line, persisted) = short.map_err(|_| lost())?.map_err(|fault| {
         recorder.fault(fault);
         lost()
@@ -233,7 +233,7 @@ fn shortened(
         if fits || stores {
             return Ok((line, None));
         }
-        let words = json!({"note": "the answer is too long and is kept nowhere", "bytes": line.len()});
+        let words = json!({"note": "the answer is too long and no result store is configured", "bytes": line.len()});
         let shown = match strategy {
             Persistence::NeverPersist => preview(&line, max, words),
             _ => framed("dropped", words, None),
@@ -243,7 +243,7 @@ fn shortened(
     };
     let stored = results.put(&tool.name, invocation, line.as_bytes())?;
     let words = json!({
-        "note": "the answer is too long to be told whole; `read_result` opens it by its reference",
+        "note": "the answer is too long to show in full; read it with `read_result` and its reference",
         "reference": stored.reference,
         "bytes": line.len(),
     });

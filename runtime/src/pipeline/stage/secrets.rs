@@ -43,9 +43,9 @@ async fn open(pipeline: &Pipeline, prepared: &PreparedTool) -> Result<Arc<Creden
     let granted = prepared.grant.secrets().to_vec();
     let name = granted.first().map(|request| request.name.clone()).unwrap_or_default();
     let missing = |reason: &str| Error::Secret { name: name.clone(), reason: reason.to_owned() };
-    let secrets = pipeline.secrets.clone().ok_or_else(|| missing("no secrets are kept here"))?;
+    let secrets = pipeline.secrets.clone().ok_or_else(|| missing("no secret store is configured"))?;
     let opened = tokio::task::spawn_blocking(move || secrets.open(&granted)).await;
-    opened.map_err(|_| missing("the store of secrets broke off"))?.map(Arc::new)
+    opened.map_err(|_| missing("the secret store failed"))?.map(Arc::new)
 }
 
 /// Masks the secrets in the end of a call, on a blocking thread for a large answer.

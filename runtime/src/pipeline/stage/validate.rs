@@ -66,7 +66,7 @@ pub(crate) async fn revalidate(
     let judged = if changed { judge(pipeline, execution, checked, recorder).await? } else { judged };
     if let RuleDecision::Deny(rule) = &judged {
         recorder.decide(Decision::new(Behavior::Deny, Reason::Rule, rule.to_string()));
-        return Err(ToolError::new(Outcome::Denied, "refused by a rule of the operator's"));
+        return Err(ToolError::new(Outcome::Denied, "denied by an operator rule"));
     }
     if changed {
         check_by_tool(pipeline, execution, checked, scope, recorder).await?;

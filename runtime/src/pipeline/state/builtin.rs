@@ -31,13 +31,13 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
         ),
         Builtin::ReadResult => (
             "read_result",
-            "Open a part of an answer that was too long to be told whole, by the reference that its preview gives.",
+            "Read a part of an answer that was too long to show in full, by the reference in its preview.",
             json!({
                 "type": "object",
                 "properties": {
                     "reference": {"type": "string", "maxLength": 100, "description": "The reference, `res_…`"},
                     "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "Byte to start at"},
-                    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_OPENED, "default": MAX_OPENED, "description": "Most bytes to open"},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_OPENED, "default": MAX_OPENED, "description": "Maximum bytes to read"},
                 },
                 "required": ["reference"],
                 "additionalProperties": false,
@@ -45,7 +45,7 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
         ),
         Builtin::TaskPoll => (
             "task_poll",
-            "Tell what has become of a task: `running`, `done` with its result, or `failed` with its error.",
+            "Return the state of a task: `running`, `done` with its result, or `failed` with its error.",
             json!({
                 "type": "object",
                 "properties": {"task_id": {"type": "string", "maxLength": 100, "description": "The task, `task_…`"}},
@@ -55,12 +55,12 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
         ),
         Builtin::TaskAwait => (
             "task_await",
-            "Wait for a task to end, and tell what has become of it; where the wait is over before, it is still `running`.",
+            "Wait for a task to end and return its state; it is still `running` if the wait times out first.",
             json!({
                 "type": "object",
                 "properties": {
                     "task_id": {"type": "string", "maxLength": 100, "description": "The task, `task_…`"},
-                    "timeout_ms": {"type": "integer", "minimum": 0, "maximum": 300_000, "default": 20_000, "description": "The longest wait in milliseconds"},
+                    "timeout_ms": {"type": "integer", "minimum": 0, "maximum": 300_000, "default": 20_000, "description": "Maximum wait in milliseconds"},
                 },
                 "required": ["task_id"],
                 "additionalProperties": false,

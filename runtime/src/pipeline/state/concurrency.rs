@@ -50,7 +50,7 @@ impl Concurrency {
         }
         let max = self.max_waiting;
         let _waiting = Waiting::among(&self.waiting, max)
-            .ok_or_else(|| ToolError::new(Outcome::Busy, format!("{max} calls wait already; call again later")))?;
+            .ok_or_else(|| ToolError::new(Outcome::Busy, format!("{max} calls are already queued; try again later")))?;
         // An acquisition fails only on a closed semaphore, and neither is ever closed.
         let permits = async {
             let own = match own {

@@ -161,10 +161,10 @@ impl Cache {
         let before = cached.values.get(&key).map_or(0, |value| key.len() + value.len());
         let bytes = cached.bytes - before + key.len() + value.len();
         if bytes > MAX_CACHE_BYTES {
-            return Err(format!("the run would keep {bytes} bytes, more than the {MAX_CACHE_BYTES} allowed"));
+            return Err(format!("the run would store {bytes} bytes, more than the {MAX_CACHE_BYTES} allowed"));
         }
         if before == 0 && cached.values.len() == MAX_VALUES {
-            return Err(format!("the run keeps {MAX_VALUES} values already, and no more"));
+            return Err(format!("the run already stores {MAX_VALUES} values, the maximum"));
         }
         cached.bytes = bytes;
         cached.values.insert(key, value);

@@ -74,10 +74,10 @@ impl Parent<'_> {
     /// [`Outcome::Denied`].
     pub(crate) fn may_call(&self, tool: &Tool) -> Result<(), ToolError> {
         if let Body::Builtin(_) = tool.body {
-            return Err(ToolError::new(Outcome::Denied, format!("`{}` is for a model alone", tool.name)));
+            return Err(ToolError::new(Outcome::Denied, format!("`{}` can be called only by a model", tool.name)));
         }
         self.grant.rights().call(&tool.name).map_err(|denial| {
-            let hint = denial.flag.as_ref().map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
+            let hint = denial.flag.as_ref().map(|flag| format!("; allow it with `{flag}`")).unwrap_or_default();
             self.usage.refused(denial);
             ToolError::new(Outcome::Denied, format!("permission denied by the grant{hint}"))
         })

@@ -105,7 +105,7 @@ fn returned_json(ty: &Type, returned: &Val, max: usize) -> Result<Result<Option<
             let json = Some(format!("{{\"error\":{line}}}"));
             ToolError { outcome: Outcome::Failed, message: line, json }
         }
-        (None, _) => ToolError::new(Outcome::Failed, "the function failed and did not say why"),
+        (None, _) => ToolError::new(Outcome::Failed, "the function failed without a reason"),
     }))
 }
 

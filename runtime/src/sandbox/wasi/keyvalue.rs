@@ -293,7 +293,7 @@ async fn access<T: Send + 'static>(
         true => operation(&values),
         false => {
             let done = tokio::task::spawn_blocking(move || operation(&values)).await;
-            done.map_err(|_| StoreError::Other("the store broke off".to_owned()))?
+            done.map_err(|_| StoreError::Other("the store failed".to_owned()))?
         }
     };
     done.map_err(|error| StoreError::Other(error.to_string()))

@@ -36,10 +36,13 @@ mod tests {
     #[test]
     fn an_error_is_told_in_one_text_without_the_hosts_stack() {
         let mut table = ResourceTable::new();
-        let error = wasmtime::Error::msg("x".repeat(1000)).context("the far side broke off");
+        let error = wasmtime::Error::msg("x".repeat(1000)).context("the server closed the connection early");
         let error = table.push(error).unwrap();
         let told = StreamErrors(&mut table).to_debug_string(Resource::new_borrow(error.rep())).unwrap();
-        assert!(told.starts_with("the far side broke off: xxx") && told.len() == MAX_MESSAGE_CHARS, "{told}");
+        assert!(
+            told.starts_with("the server closed the connection early: xxx") && told.len() == MAX_MESSAGE_CHARS,
+            "{told}"
+        );
         StreamErrors(&mut table).drop(error).unwrap();
         assert!(table.is_empty());
     }

@@ -19,11 +19,11 @@ pub(crate) enum StoreError {
     RequestedKeys(usize),
     #[error("the values have more than the {MAX_BYTES} bytes that are given at once")]
     RequestedBytes,
-    #[error("the value under the key is no whole number in the range of this function")]
+    #[error("the value under the key is not a whole number in the range of this function")]
     NotANumber,
     #[error("the sum is outside the range of this function; the value stays as it was")]
     Overflow,
-    #[error("what is kept under the key is damaged; set it anew or delete it")]
+    #[error("the stored value is damaged; set it again or delete it")]
     Damaged(#[source] io::Error),
     /// The message has only the kind of the error, because its own text could name a path.
     #[error("the store cannot be used now: {}", .0.kind())]

@@ -7,7 +7,7 @@ const EXAMPLES: &str = "write it like `api.example.com`, `*.example.com:443`, `h
 
 /// Error of parsing a [`Destination`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no destination: {reason}; {EXAMPLES}")]
+#[error("`{text}` is not a destination: {reason}; {EXAMPLES}")]
 pub struct DestinationError {
     text: String,
     reason: DestinationErrorReason,
@@ -29,10 +29,10 @@ impl DestinationError {
 #[non_exhaustive]
 pub enum DestinationErrorReason {
     /// Methods without a host.
-    #[error("methods stand before a host")]
+    #[error("methods must be followed by a host")]
     MissingHost,
     /// Text before the host that is not a list of methods.
-    #[error("what stands before the host is no list of methods such as `GET,HEAD`")]
+    #[error("the text before the host is not a list of methods such as `GET,HEAD`")]
     Methods,
     /// Method that is never sent.
     #[error("CONNECT and TRACE are never sent")]
@@ -44,13 +44,13 @@ pub enum DestinationErrorReason {
     #[error("an IPv6 address stands in brackets")]
     BareIpv6,
     /// Invalid port.
-    #[error("its port is no number from 1 to 65535")]
+    #[error("its port is not a number from 1 to 65535")]
     Port,
     /// Path, or malformed network.
     #[error("a path or a malformed network; a grant has no path")]
     Path,
     /// Wildcard before an IP address.
-    #[error("`*.` stands before a name")]
+    #[error("`*.` must be followed by a name")]
     WildcardAddress,
     /// Network with bits set after its prefix.
     #[error("the network has bits set behind its prefix")]

@@ -47,16 +47,18 @@ pub enum PlacementError {
     #[error("{0:?} is not the name of a header: letters, digits, `_` and `-`")]
     HeaderName(String),
     /// Header that the host sets itself.
-    #[error("the header `{0}` is the host's own and carries no secret")]
+    #[error("the header `{0}` is set by the host and cannot carry a secret")]
     FramingHeader(String),
     /// Format of a header without exactly one placeholder.
-    #[error("{0:?} is no format: one line with one `{SECRET_PLACEHOLDER}`, such as \"Bearer {SECRET_PLACEHOLDER}\"")]
+    #[error(
+        "{0:?} is not a valid format: one line with one `{SECRET_PLACEHOLDER}`, such as \"Bearer {SECRET_PLACEHOLDER}\""
+    )]
     Format(String),
     /// Invalid name of a query parameter.
     #[error("{0:?} is not the name of a parameter: letters, digits, `.`, `_` and `-`")]
     QueryName(String),
     /// Unknown placement.
-    #[error("{0:?} is no place of a request; write `header:NAME` or `query:NAME`")]
+    #[error("{0:?} is not a place in a request; write `header:NAME` or `query:NAME`")]
     Place(String),
 }
 

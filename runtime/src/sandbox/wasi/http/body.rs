@@ -119,13 +119,17 @@ impl ResponseBody {
                     return self.end(RequestError::ResponseTooLarge(max));
                 }
                 let closed_early = error.is_incomplete_message() || error.is_closed();
-                let reason = if closed_early { "the far side broke off" } else { "the far side sent a malformed body" };
+                let reason = if closed_early {
+                    "the server closed the connection early"
+                } else {
+                    "the server sent a malformed body"
+                };
                 return self.end(RequestError::Protocol(reason));
             }
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => {
                 return match self.silence.as_mut().poll(cx) {
-                    Poll::Ready(()) => self.end(RequestError::Slow(RequestPhase::Body, "the far side fell silent")),
+                    Poll::Ready(()) => self.end(RequestError::Slow(RequestPhase::Body, "the server stopped sending")),
                     Poll::Pending => Poll::Pending,
                 };
             }

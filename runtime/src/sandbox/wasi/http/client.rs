@@ -33,7 +33,7 @@ pub(crate) type Certificates = Vec<CertificateDer<'static>>;
 /// A description of the certificate that is missing or unusable.
 pub(crate) fn certificates(pem: &[u8]) -> Result<Certificates, String> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let read = read.map_err(|error| format!("the certificates are no PEM: {error:?}"))?;
+    let read = read.map_err(|error| format!("the certificates are not PEM: {error:?}"))?;
     if read.is_empty() {
         return Err("there is no `BEGIN CERTIFICATE` in it".to_owned());
     }

@@ -72,15 +72,15 @@ impl Tls {
         let connector = TlsConnector::from(self.config().await?);
         let handshake = tokio::time::timeout(timeout.min(MAX_HANDSHAKE), connector.connect(name, stream)).await;
         let stream = handshake.map_err(|_| {
-            RequestError::Slow(RequestPhase::Connection, "the far side did not end its handshake in time")
+            RequestError::Slow(RequestPhase::Connection, "the server did not finish the TLS handshake in time")
         })?;
         let stream = stream.map_err(|error| {
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
             match inner {
                 Some(rustls::Error::InvalidCertificate(_)) => {
-                    RequestError::Untrusted("the certificate of the far side is not trusted for its name")
+                    RequestError::Untrusted("the server's certificate is not trusted for its name")
                 }
-                _ => RequestError::Tls("the far side did not agree on TLS"),
+                _ => RequestError::Tls("the TLS handshake failed"),
             }
         })?;
         Ok(Box::new(stream))
@@ -129,11 +129,11 @@ pub(super) async fn connect(
                 };
             }
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                last = RequestError::Connect("the far side refused the connection");
+                last = RequestError::Connect("the server refused the connection");
             }
-            Ok(Err(_)) => last = RequestError::Unreachable("the far side cannot be reached"),
+            Ok(Err(_)) => last = RequestError::Unreachable("the server cannot be reached"),
             Err(_) => {
-                last = RequestError::Slow(RequestPhase::Connection, "the far side did not take the connection in time")
+                last = RequestError::Slow(RequestPhase::Connection, "the server did not accept the connection in time")
             }
         }
     }
@@ -169,7 +169,7 @@ struct Overflow;
 
 impl fmt::Display for Overflow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the far side sends more than its response may hold")
+        f.write_str("the server sent more than a response may hold")
     }
 }
 

@@ -120,7 +120,7 @@ impl HttpEgress {
         let request = Request::from_parts(parts, RequestBody::new(body, logged.clone(), &self.limits, announced));
         let (response, driver) = self.send_http1(stream, request, timeouts.first_byte).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return Err(RequestError::Protocol("the far side changed the protocol"));
+            return Err(RequestError::Protocol("the server switched protocols"));
         }
         let scanner = credentials.map(|credentials| &credentials.scanner);
         if let Some(scanner) = scanner {
@@ -152,7 +152,7 @@ impl HttpEgress {
         let handshake = tokio::time::timeout(MAX_HANDSHAKE, http.handshake(TokioIo::new(stream))).await;
         let connection_error = |error: hyper::Error| connection_error(&error, head);
         let (mut sender, connection) = handshake
-            .map_err(|_| RequestError::Slow(RequestPhase::Head, "the far side is too slow"))?
+            .map_err(|_| RequestError::Slow(RequestPhase::Head, "the server is too slow"))?
             .map_err(connection_error)?;
         // The connection must be polled for the sender to progress, and ends the sender when it ends.
         let mut connection = Box::pin(connection.map(|_| ()).fuse());
@@ -163,7 +163,7 @@ impl HttpEgress {
         });
         let answered = tokio::time::timeout(first_byte, answered).await;
         let response = answered
-            .map_err(|_| RequestError::Slow(RequestPhase::Head, "the far side did not answer in time"))?
+            .map_err(|_| RequestError::Slow(RequestPhase::Head, "the server did not answer in time"))?
             .map_err(connection_error)?;
         budget.extend(self.limits.received.saturating_mul(MAX_FRAMING).saturating_add(head));
         Ok((response, connection))
@@ -227,9 +227,9 @@ fn connection_error(error: &hyper::Error, max: usize) -> RequestError {
         return RequestError::HeadTooLarge(max);
     }
     RequestError::Protocol(if error.is_parse() {
-        "the far side does not speak HTTP/1.1"
+        "the server does not speak HTTP/1.1"
     } else if error.is_incomplete_message() {
-        "the far side broke off before its response"
+        "the server closed the connection before its response"
     } else {
         "the connection broke"
     })

@@ -59,7 +59,7 @@ pub(super) fn prepare(parts: &mut Parts, target: &Target, limits: &Limits) -> Re
         return Err(rejected("its method is not up to 32 capital letters and `-`"));
     }
     if let Some(name) = parts.headers.keys().find(|name| *name != HOST && is_own(name)) {
-        return Err(rejected(&format!("the header `{name}` is the host's own")));
+        return Err(rejected(&format!("the header `{name}` is set by the host")));
     }
     let authority = target.authority();
     for host in parts.headers.get_all(HOST) {
@@ -82,7 +82,7 @@ pub(super) fn prepare(parts: &mut Parts, target: &Target, limits: &Limits) -> Re
         let max = limits.http_head;
         return Err(rejected(&format!("its URL and headers are more than {max} bytes or {MAX_HEADERS} headers")));
     }
-    parts.uri = Uri::try_from(path).map_err(|_| rejected("its path is no path"))?;
+    parts.uri = Uri::try_from(path).map_err(|_| rejected("its path is invalid"))?;
     parts.version = Version::HTTP_11;
     Ok(())
 }
@@ -106,7 +106,7 @@ pub(super) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Request
     };
     let digits = length.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     let length = digits.and_then(|text| text.parse().ok());
-    length.map(Some).ok_or_else(|| rejected("its announced length is no number"))
+    length.map(Some).ok_or_else(|| rejected("its announced length is not a number"))
 }
 
 #[cfg(test)]

@@ -132,10 +132,10 @@ mod tests {
         let failed = || ToolError::new(Outcome::Failed, "no luck");
         let logged = LoggedRequest::begin(&usage, "GET", &Limits::default()).unwrap();
         assert_eq!(log.attribute(failed()).outcome, Outcome::Failed);
-        logged.fail(&RequestError::Slow(RequestPhase::Head, "the far side was silent"));
+        logged.fail(&RequestError::Slow(RequestPhase::Head, "the server was silent"));
         let attributed = log.attribute(failed());
         assert_eq!(attributed.outcome, Outcome::Upstream);
-        assert_eq!(attributed.message, "a request failed: the far side was silent; the tool said: no luck");
+        assert_eq!(attributed.message, "a request failed: the server was silent; the tool said: no luck");
         let own = ToolError { json: Some(r#"{"error":"no luck"}"#.to_owned()), ..failed() };
         for error in [
             RequestError::Denied("`a.example:443` is denied".into()),

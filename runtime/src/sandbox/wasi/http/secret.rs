@@ -105,15 +105,13 @@ fn decoded(text: &str) -> Vec<u8> {
 pub(super) fn check_head(scanner: &Scanner, headers: &HeaderMap) -> Result<(), RequestError> {
     let plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
     if !headers.get_all(CONTENT_ENCODING).iter().all(plain) {
-        return Err(RequestError::Protocol("the far side sent an encoded body, in which no secret can be looked for"));
+        return Err(RequestError::Protocol("the server sent an encoded body, which cannot be scanned for secrets"));
     }
     // A transfer coding hides a secret as well as a content coding, and only `chunked` is decoded.
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
     if !codings.next().is_none_or(chunked) || codings.next().is_some() {
-        return Err(RequestError::Protocol(
-            "the far side sent its body encoded for the transfer, and not only in chunks",
-        ));
+        return Err(RequestError::Protocol("the server used a transfer encoding other than chunked"));
     }
     check_headers(scanner, headers)
 }

@@ -1,8 +1,12 @@
-//! Times and sizes as people write them: a number and its unit.
+//! Parses values of flags and settings: times, sizes and addresses of name servers.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// A time such as `30s`, `500ms` or `2m`; a number alone means seconds. It is more than nothing and at most a day.
+/// Default port of a name server.
+const DNS_PORT: u16 = 53;
+
+/// Parses a time such as `30s`, `500ms` or `2m`; a number alone means seconds. The time must be positive and at most a day.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a time such as `30s`, `500ms` or `2m`, up to `24h`");
     let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
@@ -17,7 +21,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if time.is_zero() || time > toolcrib::tool::Limits::MAX_DEADLINE { Err(wrong()) } else { Ok(time) }
 }
 
-/// A size in bytes, such as `64MiB`, `512k` or `1048576`. Every unit is binary: `k` and `KiB` are both 1,024.
+/// Parses a size in bytes, such as `64MiB`, `512k` or `1048576`. Every unit is binary: `k` and `KiB` are both 1,024.
 pub(crate) fn size(text: &str) -> Result<usize, String> {
     let wrong = || format!("`{text}` is not a size such as `64MiB`, `512KiB` or `1048576`");
     let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
@@ -29,7 +33,7 @@ pub(crate) fn size(text: &str) -> Result<usize, String> {
         _ => return Err(wrong()),
     };
     let bytes = number * (1_u64 << shift) as f64;
-    // Beyond 2^53 a float no longer holds every byte, and no call is that large.
+    // Above 2^53 a float cannot represent every integer, and no call is that large.
     if bytes < 1.0 || bytes > (1_u64 << 53) as f64 {
         Err(wrong())
     } else {
@@ -37,13 +41,20 @@ pub(crate) fn size(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A size as [`size`] reads it, in the largest unit that gives a whole number.
+/// Formats a size in the largest unit that gives a whole number.
 pub(crate) fn size_in_words(bytes: usize) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit)) {
         Some((unit, name)) => format!("{} {name}", bytes / unit),
         None => format!("{bytes} bytes"),
     }
+}
+
+/// Parses the address of a name server, with or without a port.
+pub(crate) fn name_server(text: &str) -> Result<SocketAddr, String> {
+    let alone = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
+    let wrong = |_| format!("`{text}` is not the address of a name server such as `192.0.2.53` or `127.0.0.1:5353`");
+    text.parse().or_else(|_| alone()).map_err(wrong)
 }
 
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
@@ -86,6 +97,18 @@ mod tests {
         }
         for text in ["", "0", "MiB", "-1", "1T", "9999999999GiB"] {
             assert!(size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_server_is_an_address() {
+        for (text, address) in
+            [("192.0.2.53", "192.0.2.53:53"), ("127.0.0.1:5353", "127.0.0.1:5353"), ("::1", "[::1]:53")]
+        {
+            assert_eq!(name_server(text).map(|address| address.to_string()).as_deref(), Ok(address));
+        }
+        for text in ["", "dns.example", "127.0.0.1:", "127.0.0.1:99999"] {
+            assert!(name_server(text).is_err(), "{text}");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Writing while a question stands on the terminal: what would run into it waits until it is answered.
+//! Delays terminal output while a prompt is shown, until the prompt is answered.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What waits, in its order; `None` while no question stands.
+/// Delayed output in order; `None` while no prompt is shown.
 type Waiting = Option<Vec<(Stream, Vec<u8>)>>;
 
 static WAITING: Mutex<Waiting> = Mutex::new(None);
@@ -15,27 +15,27 @@ pub(super) enum Stream {
     Err,
 }
 
-/// Nothing else is written to the terminal until this is dropped.
+/// Delays all other terminal output until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Hold(());
+pub(crate) struct TerminalLock(());
 
-/// Keeps the terminal for a question.
-pub(crate) fn hold() -> Hold {
+/// Reserves the terminal for a prompt.
+pub(crate) fn lock_terminal() -> TerminalLock {
     *waiting() = Some(Vec::new());
-    Hold(())
+    TerminalLock(())
 }
 
-impl Drop for Hold {
+impl Drop for TerminalLock {
     fn drop(&mut self) {
         for (stream, text) in waiting().take().into_iter().flatten() {
-            // It was told as written when it came.
+            // Success was already reported when the text arrived.
             let _ = stream.write(&text);
         }
     }
 }
 
 impl Stream {
-    /// Writes a text, or keeps it until the question is answered that stands on the same terminal.
+    /// Writes a text, or delays it while a prompt is shown on the same terminal.
     pub(super) fn put(self, text: &[u8]) -> io::Result<()> {
         let mut waiting = waiting();
         match &mut *waiting {

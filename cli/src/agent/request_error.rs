@@ -1,0 +1,97 @@
+//! Errors of model requests, and whether a retry may help.
+
+use std::time::Duration;
+
+use super::request::Request;
+use super::responses::REASONING;
+
+/// Kind of an error in the answer itself.
+const UNUSABLE: &str = "unusable-answer";
+
+/// Error of a request. Its kind is the status, `timeout`, `transport` or
+/// `unusable-answer`.
+#[derive(Debug)]
+pub(crate) enum RequestError {
+    /// A retry may succeed; `asked` is the delay that the server requested.
+    Transient { kind: String, reason: String, asked: Option<Duration> },
+    /// A retry will not succeed.
+    Permanent { kind: String, reason: String, hint: Option<&'static str> },
+    /// The model does not support a setting.
+    Refused { kind: String, setting: Setting },
+    /// The program's own output cannot be written.
+    Output(anyhow::Error),
+}
+
+impl RequestError {
+    /// Creates an error after which a retry may succeed.
+    pub(crate) fn transient(reason: impl Into<String>) -> Self {
+        Self::Transient { kind: UNUSABLE.into(), reason: reason.into(), asked: None }
+    }
+
+    /// Creates an error about a timeout.
+    pub(crate) fn timed_out(timeout: Duration) -> Self {
+        Self::Transient { kind: "timeout".into(), reason: format!("no answer within {timeout:?}"), asked: None }
+    }
+
+    /// Creates an error after which a retry will not succeed.
+    pub(crate) fn permanent(reason: impl Into<String>) -> Self {
+        Self::Permanent { kind: UNUSABLE.into(), reason: reason.into(), hint: None }
+    }
+
+    /// Creates an error about the transport, without the address, which may contain a password.
+    pub(crate) fn transport(error: reqwest::Error) -> Self {
+        let error = anyhow::Error::from(error.without_url());
+        Self::Transient { kind: "transport".into(), reason: format!("{error:#}"), asked: None }
+    }
+
+    /// Returns the error's kind.
+    pub(crate) fn kind(&self) -> &str {
+        match self {
+            Self::Transient { kind, .. } | Self::Permanent { kind, .. } | Self::Refused { kind, .. } => kind,
+            Self::Output(_) => "output",
+        }
+    }
+}
+
+impl From<anyhow::Error> for RequestError {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// An optional setting that some models reject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Setting {
+    Temperature,
+    /// Encrypted reasoning that can be returned to the model.
+    Reasoning,
+}
+
+impl Setting {
+    /// All settings.
+    pub(crate) const ALL: [Self; 2] = [Self::Temperature, Self::Reasoning];
+
+    /// `true` if a request has the setting.
+    pub(crate) fn is_in(self, request: &Request<'_>) -> bool {
+        match self {
+            Self::Temperature => request.sampling.temperature.is_some(),
+            Self::Reasoning => request.reasoning,
+        }
+    }
+
+    /// `true` if a lowercase refusal names the setting.
+    pub(crate) fn is_named_in(self, refusal: &str) -> bool {
+        match self {
+            Self::Temperature => refusal.contains("temperature"),
+            Self::Reasoning => [REASONING, "encrypted", "include"].iter().any(|word| refusal.contains(word)),
+        }
+    }
+
+    /// Removes the setting from a request.
+    pub(crate) fn remove_from(self, request: &mut Request<'_>) {
+        match self {
+            Self::Temperature => request.sampling.temperature = None,
+            Self::Reasoning => request.reasoning = false,
+        }
+    }
+}
