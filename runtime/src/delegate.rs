@@ -69,9 +69,9 @@ mod tests {
     fn agents_are_begun_so_deep_and_so_often_in_one_run() {
         let agents = Arc::default();
         let begin = |depth| Task::read(json!({"task": "t"}), depth, &agents).map(|task| task.depth);
-        assert!(begin(MAX_DEPTH + 1).unwrap_err().contains("3 agents have handed on already"));
+        assert!(begin(MAX_DEPTH + 1).unwrap_err().contains("delegation is already 3 agents deep"));
         let depths = (0..MAX_AGENTS).map(|n| begin(1 + n % MAX_DEPTH));
         assert!(depths.into_iter().all(|begun| begun.is_ok()), "what was refused took no place");
-        assert!(begin(1).unwrap_err().contains("this run has begun 32 agents already"));
+        assert!(begin(1).unwrap_err().contains("this run has already started 32 agents"));
     }
 }

@@ -17,7 +17,7 @@
 //! use std::sync::Arc;
 //!
 //! use toolcrib::compiler::{CompileError, Compiler, Job, serve};
-//! use toolcrib::Runtime;
+//! use toolcrib::{Audit, Runtime};
 //!
 //! struct ChildProcess;
 //!

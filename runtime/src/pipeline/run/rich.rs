@@ -56,7 +56,7 @@ pub(super) async fn run(
     };
     let invocation = invocation.with(rich, payload(execution.tool, checked), prepared.as_deref());
     let (usage, since) = (recorder.usage.clone(), Instant::now());
-    let run = pipeline.sandbox.run_rich(program, invocation, granted(limits), services, &usage);
+    let run = pipeline.sandbox.run_rich(program, invocation.clone(), granted(limits), services, &usage);
     let GuestOutput { result: ended, stderr: log, .. } =
         show_while(&mut parts, recorder, unless_cancelled(scope.turn, run)).await?;
     let log = recorder.decode(log);

@@ -3,7 +3,7 @@
 /// Package `toolcrib:tool`. Every export of a rich tool but one is optional; the world names them all for their types.
 pub(super) mod tool {
     wasmtime::component::bindgen!({
-        path: ["../wit/tool.wit"],
+        path: ["../wit/tool"],
         inline: "
             package toolcrib:host;
             world rich-tool {
@@ -23,7 +23,7 @@ pub(super) mod tool {
 /// Package `toolcrib:script`.
 pub(super) mod script {
     wasmtime::component::bindgen!({
-        path: ["../wit/script.wit"],
+        path: ["../wit/script"],
         world: "toolcrib:script/interpreter-guest",
         ownership: Borrowing { duplicate_if_necessary: false },
     });
