@@ -1,9 +1,11 @@
 //! The WIT world is what the host links: no more, no less.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use toolcrib_component::interfaces::{INTERFACES, Link};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve, UnresolvedPackageGroup, WorldId};
 
@@ -109,6 +111,22 @@ fn nothing_outside_the_world_is_linked() {
         assert_eq!(line["receipt"]["outcome"], "bad-component", "{line}");
     }
     assert!(outside >= 7, "the engine's WASI has sockets, which no tool gets: {outside}");
+}
+
+/// Asserts that a world imports the interfaces of the table that are linked in this way.
+fn assert_table(resolve: &Resolve, world: WorldId, link: Link) {
+    let imports = resolve.worlds[world].imports.keys().map(|key| resolve.name_world_key(key));
+    let names: BTreeSet<_> = imports.map(|name| name.split('@').next().unwrap().to_owned()).collect();
+    let table = INTERFACES.iter().filter(|known| known.link == link).map(|known| known.name.to_owned());
+    assert_eq!(names, table.collect());
+}
+
+#[test]
+fn the_table_of_interfaces_is_the_contract() {
+    let (command, world) = resolve();
+    assert_table(&command, world, Link::All);
+    let (rich, world) = rich();
+    assert_table(&rich, world, Link::Tools);
 }
 
 #[test]

@@ -94,6 +94,6 @@ async fn stated(from: &str) -> anyhow::Result<Vec<serde_json::Value>> {
     Ok(tools)
 }
 
-fn faulty(what: &str, wrong: &str) -> anyhow::Error {
+fn faulty(what: &str, wrong: &impl std::fmt::Display) -> anyhow::Error {
     anyhow::anyhow!("{what}: {wrong}")
 }

@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use wasmparser::Parser;
+use toolcrib_component::Form;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Module};
 
@@ -16,22 +16,6 @@ const KEY_FILE: &str = "key";
 /// Who compiled: another version may compile programs in another way.
 const MADE_BY: &str = concat!("toolcrib ", env!("CARGO_PKG_VERSION"));
 const SEAL: usize = blake3::OUT_LEN;
-
-/// The two forms of a program. The form is part of the name under which code is kept, and so of what is sealed: code of the
-/// one is never loaded as the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    Component,
-    /// A core module.
-    Module,
-}
-
-impl Form {
-    /// The form of a program's bytes.
-    pub(super) fn of(program: &[u8]) -> Self {
-        if Parser::is_component(program) { Self::Component } else { Self::Module }
-    }
-}
 
 /// Compiled code of either form.
 pub(super) enum Code {

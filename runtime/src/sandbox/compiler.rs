@@ -10,11 +10,11 @@ use std::borrow::Cow;
 use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use toolcrib_component::Form;
 use wasmtime::Engine;
 
 use crate::source::MAX_PROGRAM_BYTES;
 
-use super::cache::Form;
 use super::engine;
 
 /// How both sides begin: another version may ask for another thing, or make another thing of it.

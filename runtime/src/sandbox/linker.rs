@@ -10,37 +10,11 @@ use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, io, random};
 use wasmtime_wasi::random::{WasiRandom, WasiRandomView};
 use wasmtime_wasi_http::WasiHttp;
 use wasmtime_wasi_http::p2::bindings::LinkOptions;
-use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types as http_types};
+use wasmtime_wasi_http::p2::bindings::http;
 
 use super::errors::Told;
 use super::files::GatedFiles;
 use super::host::Host;
-
-/// The names of what is linked.
-pub(super) const INTERFACES: [&str; 22] = [
-    "wasi:cli/environment",
-    "wasi:cli/exit",
-    "wasi:cli/stderr",
-    "wasi:cli/stdin",
-    "wasi:cli/stdout",
-    "wasi:cli/terminal-input",
-    "wasi:cli/terminal-output",
-    "wasi:cli/terminal-stderr",
-    "wasi:cli/terminal-stdin",
-    "wasi:cli/terminal-stdout",
-    "wasi:clocks/monotonic-clock",
-    "wasi:clocks/wall-clock",
-    "wasi:filesystem/preopens",
-    "wasi:filesystem/types",
-    "wasi:http/outgoing-handler",
-    "wasi:http/types",
-    "wasi:io/error",
-    "wasi:io/poll",
-    "wasi:io/streams",
-    "wasi:random/insecure",
-    "wasi:random/insecure-seed",
-    "wasi:random/random",
-];
 
 struct Table;
 
@@ -72,18 +46,28 @@ pub(super) fn command(engine: &Engine) -> wasmtime::Result<Linker<Host>> {
     cli::terminal_stderr::add_to_linker::<Host, WasiCli>(l, Host::cli)?;
     filesystem::types::add_to_linker::<Host, GatedFiles>(l, Host::files)?;
     filesystem::preopens::add_to_linker::<Host, GatedFiles>(l, Host::files)?;
-    outgoing_handler::add_to_linker::<Host, WasiHttp>(l, Host::http)?;
-    http_types::add_to_linker::<Host, WasiHttp>(l, &LinkOptions::default().into(), Host::http)?;
+    http::outgoing_handler::add_to_linker::<Host, WasiHttp>(l, Host::http)?;
+    http::types::add_to_linker::<Host, WasiHttp>(l, &LinkOptions::default().into(), Host::http)?;
     Ok(linker)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeSet;
+
+    use toolcrib_component::interfaces::{INTERFACES, Link};
+
+    /// The interfaces that this file links, by the paths of its calls: `cli::exit` is `wasi:cli/exit`.
+    fn linked() -> BTreeSet<String> {
+        let calls =
+            include_str!("linker.rs").lines().filter_map(|line| line.trim().split_once("::add_to_linker::<Host"));
+        let name = |path: &str| format!("wasi:{}", path.replace("::", "/").replace('_', "-"));
+        calls.map(|(path, _)| name(path)).collect()
+    }
 
     #[test]
-    fn what_is_linked_is_told_of_a_program_that_imports_it() {
-        let unknown = INTERFACES.iter().filter(|name| !crate::source::inspect::interface::is_known(name));
-        assert_eq!(unknown.collect::<Vec<_>>(), [] as [&&str; 0]);
+    fn the_linker_holds_the_interfaces_of_the_table() {
+        let table = INTERFACES.iter().filter(|known| known.link == Link::All).map(|known| known.name.to_owned());
+        assert_eq!(linked(), table.collect());
     }
 }

@@ -14,7 +14,6 @@ mod imports;
 mod interpreter;
 mod linker;
 mod network;
-mod preflight;
 mod preview1;
 mod requests;
 mod rich;
@@ -31,6 +30,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
+use toolcrib_component::interfaces::{self, Link};
+use toolcrib_component::{Form, preflight};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker, ResourceTable};
 use wasmtime::{Store, UpdateDeadline};
 use wasmtime_wasi::p2::bindings::CommandPre;
@@ -57,7 +58,7 @@ pub(crate) use typed::Returned;
 pub(crate) use usage::Usage;
 
 use bindings::Exports;
-use cache::{Cache, Code, Form};
+use cache::{Cache, Code};
 use compiler::{Compiler, Failure as NotCompiled, Job};
 use engine::{Room, Rooms};
 use files::{Allowance, Fence, OpenFiles};
@@ -201,7 +202,8 @@ impl Sandbox {
         if let Some(known) = self.cache.as_ref().and_then(|cache| cache.get(&room.engine, digest, form)) {
             return Ok(known);
         }
-        preflight::check(bytes).map_err(NotCompiled::Program)?;
+        preflight::check(bytes, &preflight::Limits::default())
+            .map_err(|error| NotCompiled::Program(error.to_string()))?;
         let code = match &self.compiler {
             None => compiler::compiled(&room.engine, bytes).map_err(NotCompiled::Program)?,
             Some(compiler) => compiler::code(compiler.compile(&Job { program: bytes.into(), counts_fuel })?)?,
@@ -386,9 +388,7 @@ fn linked(room: &Room, linker: &Linker<Host>, component: &Component) -> Result<I
         let unknown: Vec<_> = imports
             .imports(&room.engine)
             .map(|(name, _)| name)
-            .filter(|name| !imports::is_known(name))
-            .filter(|name| !linker::INTERFACES.contains(&name.split('@').next().unwrap_or(name)))
-            .filter(|name| !(asks && tool_imports::is_linked(name)))
+            .filter(|name| interfaces::find_import(name).is_none_or(|known| known.link == Link::Tools && !asks))
             .map(|name| format!("`{name}`"))
             .collect();
         match unknown.is_empty() {

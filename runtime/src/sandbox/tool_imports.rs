@@ -18,14 +18,6 @@ const MODEL: &str = "toolcrib:tool/model@1.1.0";
 const TOOLS: &str = "toolcrib:tool/tools@1.1.0";
 const SECRETS: &str = "toolcrib:tool/secrets@1.1.0";
 
-/// Whether an import of this name is among them.
-pub(super) fn is_linked(name: &str) -> bool {
-    [PROGRESS, LOG, CACHE, MODEL, TOOLS, SECRETS].iter().any(|known| {
-        let (known, _) = known.split_once('@').unwrap_or((known, ""));
-        name.split_once('@').is_some_and(|(name, version)| name == known && version.starts_with("1."))
-    })
-}
-
 /// Links them. Types are data, and their interface has nothing to link.
 pub(super) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.instance("toolcrib:tool/types@1.1.0")?;

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use toolcrib_component::functions::is_contract;
 use wasmtime::Engine;
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Val};
 
 use crate::error::{Outcome, ToolError};
-use crate::source;
 use crate::tool::typed::{Function, Type};
 
 use super::host::Host;
@@ -134,5 +134,5 @@ fn export(component: &Component, function: &Function) -> Option<ComponentExportI
 
 /// Whether a component exports something of its own, and not only what is a contract with a host.
 pub(super) fn is_plain(engine: &Engine, component: &Component) -> bool {
-    component.component_type().exports(engine).any(|(name, _)| !source::is_contract(name))
+    component.component_type().exports(engine).any(|(name, _)| !is_contract(name))
 }

@@ -8,7 +8,6 @@ mod input;
 mod marks;
 mod pattern;
 mod positions;
-mod strict;
 pub(crate) mod typed;
 mod values;
 mod watched;
@@ -28,7 +27,7 @@ pub(crate) use closed::{RuledOut, Wanted, ruled_out};
 pub(crate) use input::{Checked, Input};
 use pattern::MAX_COMPILED_NAME;
 use positions::{Positions, everything};
-pub(crate) use strict::{Strict, check_line, parse};
+pub(crate) use toolcrib_component::json::{Strict, check_line, parse};
 use watched::Watched;
 
 /// The most bytes of arguments that are read.

@@ -4,12 +4,10 @@
 mod agent_tool;
 mod capabilities;
 mod component;
-pub mod descriptor;
 mod diagnostics;
 mod document;
 mod environment;
 mod folder;
-mod imports;
 mod inference;
 pub mod inspect;
 mod interface;
@@ -22,7 +20,6 @@ mod project;
 mod secrets;
 mod shape;
 mod tools_json;
-mod typed;
 mod world;
 
 use std::fmt;
@@ -36,14 +33,14 @@ use crate::tool::{Format, Place, ScriptedHook, Tool};
 
 pub(crate) use diagnostics::nearest;
 use diagnostics::{Scope, ScopedDiagnostic};
-pub(crate) use imports::check_nesting;
 pub use inspect::inspect;
 pub(crate) use markdown::{ToolsPolicy, defined_hook, defined_tool};
 use parsed::Parsed;
+pub(crate) use program::portable;
 pub use program::{Fingerprint, fingerprint, program_bytes};
-pub(crate) use program::{MAX_PROGRAM_BYTES, digest, portable};
-pub use typed::documented;
-pub(crate) use typed::is_contract;
+pub use toolcrib_component::descriptor;
+pub use toolcrib_component::functions::documented;
+pub(crate) use toolcrib_component::{MAX_PROGRAM_BYTES, digest};
 
 /// The most tools of one run, and so of one source.
 pub(crate) const MAX_TOOLS: usize = 32_768;

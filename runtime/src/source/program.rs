@@ -5,10 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
-
-/// The largest program that is loaded.
-pub(crate) const MAX_PROGRAM_BYTES: usize = 64 << 20;
+use toolcrib_component::{MAX_PROGRAM_BYTES, digest};
 
 /// Which program it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,16 +41,6 @@ pub fn program_bytes(program: &Path) -> std::io::Result<Vec<u8>> {
         return Err(std::io::Error::other(format!("more than the {MAX_PROGRAM_BYTES} bytes that are loaded")));
     }
     Ok(content)
-}
-
-/// The SHA-256 of a program, as `sha256:HEX`.
-pub(crate) fn digest(program: &[u8]) -> String {
-    let mut text = String::with_capacity(7 + 64);
-    text.push_str("sha256:");
-    for byte in Sha256::digest(program) {
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
 }
 
 /// The program that `path` means: itself if it ends in `.wasm`, else the file beside it that does. A manifest written

@@ -9,7 +9,6 @@ mod fact;
 mod glob;
 mod hook;
 mod host;
-mod import;
 mod interface;
 mod limits;
 mod resource;
@@ -40,7 +39,6 @@ pub use glob::Glob;
 pub use hook::{HookPoint, ScriptedHook, When};
 pub use host::Host;
 pub(crate) use host::split_port;
-pub use import::Import;
 pub use interface::{
     Availability, Discovery, EmptyResult, Execution, Identity, Interface, Interrupt, Permission, Persistence,
     Rendering, ResultRules, Risk, Safety, Schemas, SiblingFailure, Validation, Visibility,
@@ -52,6 +50,7 @@ pub use script::{Place, Script};
 pub use secret::{Placement, SLOT, SecretHost, SecretRequest, is_secret_name};
 pub(crate) use shape::masked;
 pub use text::{Grammar, Syntax, TextInput};
+pub use toolcrib_component::externs::Import;
 
 /// A tool: what the model sees, what runs, what it asks for, and where it came from.
 #[derive(Debug, Clone)]

@@ -127,9 +127,7 @@ fn asked(asks: &[CapabilityRequest]) -> Option<String> {
 fn granted(asked: &CapabilityRequest) -> String {
     match asked.granted {
         Granted::Always => "always there".to_owned(),
-        Granted::CapabilityRequest => {
-            "always there, unless the tool states that it asks for other things alone".to_owned()
-        }
+        Granted::OnRequest => "always there, unless the tool states that it asks for other things alone".to_owned(),
         Granted::Flags if asked.capability == Capability::Environment => {
             format!("arguments always there, variables {}", asked.flags.join(", "))
         }

@@ -4,9 +4,6 @@ use wasmtime::component::{ComponentType, LinkerInstance, Lower};
 
 use crate::sandbox::host::Host;
 
-/// The names that the interface has had.
-pub(super) const INTERFACES: [&str; 2] = ["wasi:config/store", "wasi:config/runtime"];
-
 /// Why there is no answer.
 #[derive(Debug, Clone, ComponentType, Lower)]
 #[component(variant)]

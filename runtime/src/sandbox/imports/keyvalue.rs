@@ -12,8 +12,6 @@ use crate::sandbox::host::Host;
 
 const STORE: &str = "wasi:keyvalue/store";
 const ATOMICS: &str = "wasi:keyvalue/atomics";
-const BATCH: &str = "wasi:keyvalue/batch";
-pub(super) const INTERFACES: [&str; 3] = [STORE, ATOMICS, BATCH];
 
 /// The names under which a tool finds its one store.
 const NAMES: [&str; 2] = ["", "default"];

@@ -5,8 +5,6 @@ use wasmtime::component::{ComponentType, Lift, LinkerInstance};
 use crate::sandbox::host::Host;
 use crate::sandbox::tool_imports::note;
 
-pub(super) const INTERFACE: &str = "wasi:logging/logging";
-
 #[derive(Debug, Clone, Copy, ComponentType, Lift)]
 #[component(enum)]
 #[repr(u8)]

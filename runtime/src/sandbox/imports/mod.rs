@@ -9,6 +9,8 @@ mod sockets;
 
 use std::sync::Arc;
 
+use toolcrib_component::capability::Capability;
+use toolcrib_component::interfaces::{self, Link};
 use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker};
@@ -37,35 +39,26 @@ impl Default for Provided {
 /// Settings by their keys, in the order in which they stand.
 pub(crate) type Settings = Result<Arc<[(String, String)]>, String>;
 
-/// Whether an import of this name is one of these.
-pub(super) fn is_known(name: &str) -> bool {
-    let interface = name.split_once('@').map_or(name, |(interface, _)| interface);
-    config::INTERFACES.contains(&interface)
-        || keyvalue::INTERFACES.contains(&interface)
-        || interface == logging::INTERFACE
-        || sockets::is_refused(name)
-}
-
 /// Links what a component imports of them, and says whether it asks for what a call has to provide.
 pub(super) fn add(linker: &mut Linker<Host>, engine: &Engine, component: &Component) -> wasmtime::Result<bool> {
     let mut asks = false;
     let mut refused = sockets::Refusing::default();
     for (name, import) in component.component_type().imports(engine) {
         let ComponentItem::ComponentInstance(instance) = import.ty else { continue };
-        let interface = name.split_once('@').map_or(name, |(interface, _)| interface);
-        asks |= config::INTERFACES.contains(&interface) || keyvalue::INTERFACES.contains(&interface);
-        if config::INTERFACES.contains(&interface) {
-            config::add(&mut linker.instance(name)?)?;
-        } else if keyvalue::INTERFACES.contains(&interface) {
-            keyvalue::add(&mut linker.instance(name)?, interface, |function| {
-                keyvalue::form(engine, &instance, function)
-            })?;
-        } else if interface == logging::INTERFACE {
-            logging::add(&mut linker.instance(name)?)?;
-        } else if sockets::is_refused(name) {
-            refused.add(&mut linker.instance(name)?, engine, &instance)?;
-        } else {
-            refused.pass(engine, &instance);
+        match interfaces::find_import(name).map(|known| (known.link, known.capability)) {
+            Some((Link::OnImport, Capability::Config)) => {
+                asks = true;
+                config::add(&mut linker.instance(name)?)?;
+            }
+            Some((Link::OnImport, Capability::KeyValue)) => {
+                asks = true;
+                let (interface, _) = interfaces::split(name);
+                let form = |function: &str| keyvalue::form(engine, &instance, function);
+                keyvalue::add(&mut linker.instance(name)?, interface, form)?;
+            }
+            Some((Link::OnImport, Capability::Logging)) => logging::add(&mut linker.instance(name)?)?,
+            Some((Link::Refused, _)) => refused.add(&mut linker.instance(name)?, engine, &instance)?,
+            _ => refused.pass(engine, &instance),
         }
     }
     Ok(asks)

@@ -10,7 +10,6 @@ use wasmtime::component::{LinkerInstance, ResourceDynamic, ResourceType, Val};
 use crate::call::Denial;
 use crate::sandbox::host::Host;
 
-const PACKAGE: &str = "wasi:sockets/";
 /// How a function of it says that it was refused.
 const DENIED: &str = "access-denied";
 /// The most bytes kept of a function's name, which is a stranger's.
@@ -27,12 +26,6 @@ impl fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
-
-/// Whether an import of this name is part of it, in a version of WASI 0.2.
-pub(super) fn is_refused(name: &str) -> bool {
-    let version = name.strip_prefix(PACKAGE).and_then(|rest| rest.split_once('@'));
-    version.is_some_and(|(_, version)| version.starts_with("0.2."))
-}
 
 /// What a function answers.
 #[derive(Clone, Copy)]

@@ -6,7 +6,6 @@ mod calls;
 mod descriptors;
 mod environment;
 mod listing;
-mod module;
 mod paths;
 mod polling;
 mod stat;
@@ -15,6 +14,7 @@ mod transfer;
 #[cfg(test)]
 mod tests;
 
+use toolcrib_component::preflight::START;
 use wasmtime::{Engine, ExternType, InstancePre, Linker, Module, Store};
 use wasmtime_wasi::p1::types::{Errno, Error};
 use wasmtime_wasi::p1::wasi_snapshot_preview1;
@@ -23,7 +23,6 @@ use wiggle::{GuestMemory, GuestPtr};
 use super::host::Host;
 
 pub(super) use descriptors::Descriptors;
-pub(super) use module::check;
 
 /// The most bytes of a path.
 const MAX_PATH_BYTES: u32 = 4096;
@@ -44,7 +43,7 @@ pub(super) struct Preview1 {
 ///
 /// A text that says what is wrong with its imports or its `_start`.
 pub(super) fn linked(engine: &Engine, module: &Module) -> std::result::Result<InstancePre<Host>, String> {
-    let start = module.get_export(module::START);
+    let start = module.get_export(START);
     let starts = matches!(&start, Some(ExternType::Func(it)) if it.params().len() == 0 && it.results().len() == 0);
     if !starts {
         return Err("a core module whose `_start` takes arguments or has results; a command's has neither".to_owned());
@@ -58,7 +57,7 @@ pub(super) fn linked(engine: &Engine, module: &Module) -> std::result::Result<In
 pub(super) async fn run(pre: &InstancePre<Host>, store: &mut Store<Host>) -> wasmtime::Result<()> {
     descriptors::open_standard(store.data_mut())?;
     let instance = pre.instantiate_async(&mut *store).await?;
-    let start = instance.get_typed_func::<(), ()>(&mut *store, module::START)?;
+    let start = instance.get_typed_func::<(), ()>(&mut *store, START)?;
     start.call_async(&mut *store, ()).await
 }
 

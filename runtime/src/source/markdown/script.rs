@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::source::program::digest;
+use crate::source::digest;
 use crate::tool::{Place, Script};
 
 /// The most columns before a line of a script that has a place.

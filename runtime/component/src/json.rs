@@ -1,38 +1,39 @@
-//! JSON from strangers, with one behaviour for its dark corners: at most 127 levels deep, no key twice in an object, no
-//! number beyond a double, no lone surrogate, nothing after the end.
+//! Strict JSON for untrusted input: at most 127 levels deep, no repeated key in an object, no number beyond a double, no lone
+//! surrogate, nothing after the end.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// The most characters that a message tells of a key.
-const MAX_KEY: usize = 256;
+/// Maximum characters of a key in a message.
+const MAX_KEY_LEN: usize = 256;
 
 /// Parses a text into a value.
 ///
 /// # Errors
 ///
-/// Where the text is not JSON or breaks a rule above.
-pub(crate) fn parse(text: &str) -> serde_json::Result<Value> {
+/// The text is not JSON or breaks a rule of this module.
+pub fn parse(text: &str) -> serde_json::Result<Value> {
     serde_json::from_str::<Strict>(text).map(|strict| strict.0)
 }
 
-/// Checks a text by the same rules, but for repeated keys, and builds nothing.
+/// Checks a text by the same rules, except for repeated keys, without building a value.
 ///
 /// # Errors
 ///
-/// Where the text is not JSON or breaks a rule above.
-pub(crate) fn check_line(text: &str) -> serde_json::Result<()> {
+/// The text is not JSON or breaks a rule of this module.
+pub fn check_line(text: &str) -> serde_json::Result<()> {
     serde_json::from_str::<Sound>(text).map(|_| ())
 }
 
-/// A value that was read by these rules, alone or as a part of something else.
-pub(crate) struct Strict(Value);
+/// A value that is deserialized by these rules, alone or as a part of another type.
+#[derive(Debug)]
+pub struct Strict(Value);
 
 impl Strict {
-    /// The value.
-    pub(crate) fn value(self) -> Value {
+    /// Returns the value.
+    pub fn value(self) -> Value {
         self.0
     }
 }
@@ -75,7 +76,7 @@ impl<'de> Deserialize<'de> for Strict {
                 let mut object = Map::new();
                 while let Some((key, Strict(value))) = entries.next_entry::<String, Strict>()? {
                     if object.contains_key(&key) {
-                        let key: String = key.chars().take(MAX_KEY).collect();
+                        let key: String = key.chars().take(MAX_KEY_LEN).collect();
                         return Err(A::Error::custom(format_args!("key {key:?} stands twice in one object")));
                     }
                     object.insert(key, value);
@@ -87,6 +88,19 @@ impl<'de> Deserialize<'de> for Strict {
     }
 }
 
+/// Returns the kind of a value with its article, for messages.
+pub fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// A value that is checked and not built.
 struct Sound;
 
 impl<'de> Deserialize<'de> for Sound {
