@@ -12,7 +12,7 @@ use crate::delegate::MAX_DEPTH;
 use crate::model::{CompletionRequest, MAX_ANSWER_LEN, MAX_QUESTION_LEN, MAX_QUESTIONS, MAX_TOKENS, USUAL_TOKENS};
 use crate::policy::Grant;
 use crate::sandbox::{ModelAnswer, ModelQuestion, Piece, Program, Services, Usage};
-use crate::tool::SecretRequest;
+use crate::tool::{SecretRequest, Service};
 
 use super::memory::Cache;
 use super::ready::Ready;
@@ -99,7 +99,7 @@ impl Attendant {
     }
 
     async fn ask(&self, question: ModelQuestion) -> Result<ModelAnswer, String> {
-        self.grant.rights().model().map_err(|denial| self.refused(denial))?;
+        self.grant.rights().check(Service::Model, None).map_err(|denial| self.refused(denial))?;
         let ModelQuestion { system, prompt, max_tokens } = question;
         let bytes = prompt.len() + system.as_ref().map_or(0, String::len);
         if bytes > MAX_QUESTION_LEN {

@@ -13,7 +13,7 @@ use crate::hook::{Modification, Review, Verdict};
 use crate::policy::Command;
 use crate::sandbox::{Act, Usage};
 use crate::schema::{self, Clock, step, watched};
-use crate::tool::{Body, Glob, HookPoint, Limits, ScriptedHook};
+use crate::tool::{Body, Glob, HookPoint, Limits, ScriptedHook, Service};
 
 use super::ready::{Ready, aside};
 use super::script::{Answered, Asked};
@@ -123,7 +123,7 @@ impl Scripted {
             let hint = denial.flag.map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
             format!("it delegates, which it is not granted{hint}")
         };
-        self.ready.grant.rights().delegate().map(|()| task).map_err(denied)
+        self.ready.grant.rights().check(Service::Delegate, None).map(|()| task).map_err(denied)
     }
 
     async fn ask(&self, around: &mut Around<'_>, event: &HookPoint, payload: &Value) -> Result<Answer, String> {

@@ -58,7 +58,7 @@ use crate::results::Results;
 use crate::sandbox::{Sandbox, Usage};
 use crate::schema::Checked;
 use crate::source::ToolsPolicy;
-use crate::tool::{Basis, Body, Limits, Tool, Visibility};
+use crate::tool::{Basis, Body, Limits, Service, Tool, Visibility};
 
 pub use gate::Scheduler;
 pub(crate) use gate::Turn;
@@ -158,7 +158,7 @@ impl Parent<'_> {
         if let Body::Builtin(_) = tool.body {
             return Err(ToolError::new(Outcome::Denied, format!("`{}` is for a model alone", tool.name)));
         }
-        self.grant.rights().call(&tool.name).map_err(|denial| {
+        self.grant.rights().check(Service::Call, Some(&tool.name)).map_err(|denial| {
             let hint = denial.flag.as_ref().map(|flag| format!("; `{flag}` would allow it")).unwrap_or_default();
             self.usage.refused(denial);
             ToolError::new(Outcome::Denied, format!("permission denied by the grant{hint}"))

@@ -15,7 +15,7 @@ use crate::error::ToolError;
 use crate::policy::{Command, Grant, Sentence};
 use crate::sandbox::{Addition, Ended, Finished, How, Invocation, Left, Provided, Services, Usage};
 use crate::schema;
-use crate::tool::{Body, Limits, Tool};
+use crate::tool::{Body, Limits, Service, Tool};
 
 use super::memory::Cache;
 use super::ready::{Ready, aside, at_once};
@@ -167,7 +167,7 @@ impl Desk {
         if arguments.len() > MAX_ARGUMENTS || bytes > MAX_ARGUMENT_BYTES {
             return Err(format!("more than {MAX_ARGUMENTS} arguments or {MAX_ARGUMENT_BYTES} bytes of them"));
         }
-        if let Err(denial) = self.grant.rights().program(&program) {
+        if let Err(denial) = self.grant.rights().check(Service::Exec, Some(&program)) {
             let denial = Denial { capability: format!("exec:{shown}"), ..denial };
             return Err(self.refused(denial, &format!("`{shown}`: permission denied by the grant")));
         }
@@ -223,7 +223,10 @@ impl Desk {
     }
 
     async fn hand_on(&self, task: String) -> Result<String, String> {
-        self.grant.rights().delegate().map_err(|denial| self.refused(denial, "permission denied by the grant"))?;
+        self.grant
+            .rights()
+            .check(Service::Delegate, None)
+            .map_err(|denial| self.refused(denial, "permission denied by the grant"))?;
         let task: Value = schema::parse(&task).map_err(|error| error.to_string())?;
         let task = Task::read(task, self.depth + 1, &self.memory.agents)?;
         let delegate = self.pipeline.delegate.as_ref().ok_or("no other agent is set up here")?;
@@ -256,7 +259,10 @@ impl Services for Desk {
     }
 
     fn register(&self, what: Addition, definition: String) -> Result<(), String> {
-        self.grant.rights().meta().map_err(|denial| self.refused(denial, "permission denied by the grant"))?;
+        self.grant
+            .rights()
+            .check(Service::Meta, None)
+            .map_err(|denial| self.refused(denial, "permission denied by the grant"))?;
         let name = self.tool.as_ref().ok_or("only the script of a tool adds to its run")?;
         if self.memory.is_open() {
             return Err("there is no run to add to".to_owned());

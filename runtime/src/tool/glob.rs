@@ -29,6 +29,11 @@ pub struct Glob {
 type Places = Vec<u64>;
 
 impl Glob {
+    /// Creates the pattern `*`, which matches every text.
+    pub fn everything() -> Self {
+        Self { text: "*".to_owned(), length: 0, own: Vec::new(), one: vec![0], any: vec![1] }
+    }
+
     /// Whether the whole text is as the pattern says.
     pub fn is_match(&self, text: &str) -> bool {
         if self.is_everything() {
@@ -142,6 +147,7 @@ mod tests {
         for (pattern, text) in [("fs_*", "fs"), ("a?c", "ac"), ("a*b", "abc"), ("", "a"), ("?", ""), ("a.c", "abc")] {
             assert!(!glob(pattern).is_match(text), "{pattern} {text}");
         }
+        assert_eq!(format!("{:?}", Glob::everything()), format!("{:?}", glob("*")));
         assert!(glob("**").is_everything() && !glob("*?").is_everything() && !glob("").is_everything());
     }
 
