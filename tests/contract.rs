@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use toolcrib_component::capability::Capability;
 use toolcrib_component::interfaces::{INTERFACES, Link};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve, UnresolvedPackageGroup, WorldId};
@@ -117,7 +118,9 @@ fn nothing_outside_the_world_is_linked() {
 fn assert_table(resolve: &Resolve, world: WorldId, link: Link) {
     let imports = resolve.worlds[world].imports.keys().map(|key| resolve.name_world_key(key));
     let names: BTreeSet<_> = imports.map(|name| name.split('@').next().unwrap().to_owned()).collect();
-    let table = INTERFACES.iter().filter(|known| known.link == link).map(|known| known.name.to_owned());
+    let linked = INTERFACES.iter().filter(|known| known.link == link);
+    // The world leaves out requests by HTTP, which are linked too: their WIT is not part of the engine's WASI.
+    let table = linked.filter(|known| known.capability != Capability::Http).map(|known| known.name.to_owned());
     assert_eq!(names, table.collect());
 }
 

@@ -56,11 +56,11 @@ fn replay(all: &[Target]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// How the fuzzing of one target ended.
-struct Ended {
+/// Outcome of fuzzing one target.
+struct Run {
     target: &'static str,
     sound: bool,
-    /// What libFuzzer counted: inputs tried, edges covered, inputs worth keeping, megabytes at most.
+    /// Counts of libFuzzer: inputs tried, edges covered, inputs kept, peak megabytes.
     runs: u64,
     edges: u64,
     kept: u64,
@@ -68,8 +68,8 @@ struct Ended {
     guided: bool,
 }
 
-/// Fuzzes a target in a process of its own, and shows what it says where that is a finding.
-fn fuzz(target: &Target, flags: &[String]) -> Ended {
+/// Fuzzes a target in a process of its own, and prints the output of that process if it ended in a finding.
+fn fuzz(target: &Target, flags: &[String]) -> Run {
     let folder = scratch();
     let mut child = Command::new(env::current_exe().expect("this program"))
         .arg(target.name)
@@ -78,7 +78,7 @@ fn fuzz(target: &Target, flags: &[String]) -> Ended {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    let mut ended = Ended { target: target.name, sound: false, runs: 0, edges: 0, kept: 0, peak: 0, guided: false };
+    let mut ended = Run { target: target.name, sound: false, runs: 0, edges: 0, kept: 0, peak: 0, guided: false };
     let mut said = Vec::new();
     for line in BufReader::new(child.stderr.take().expect("a pipe")).split(b'\n').map_while(io::Result::ok) {
         let line = String::from_utf8_lossy(&line).into_owned();
@@ -92,7 +92,7 @@ fn fuzz(target: &Target, flags: &[String]) -> Ended {
     ended
 }
 
-impl Ended {
+impl Run {
     fn note(&mut self, line: &str) {
         let after = |word: &str| {
             let rest = line.split(word).nth(1)?.trim_start();
@@ -106,9 +106,9 @@ impl Ended {
     }
 }
 
-fn report(all: &[Ended]) -> ExitCode {
+fn report(all: &[Run]) -> ExitCode {
     println!("{:10} {:>10} {:>8} {:>7} {:>8}", "target", "runs", "edges", "inputs", "peak MiB");
-    for Ended { target, sound, runs, edges, kept, peak, guided } in all {
+    for Run { target, sound, runs, edges, kept, peak, guided } in all {
         let end = match (sound, guided) {
             (false, _) => "  A FINDING",
             (true, false) => "  blind: set RUSTC_WORKSPACE_WRAPPER to benches/fuzz/rustc.sh",
@@ -174,7 +174,7 @@ fn drive(arguments: Vec<String>) -> ExitCode {
     if code == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Where fuzzing keeps what it finds: in the target folder.
+/// Returns the folder of new inputs and findings, in the target folder.
 fn place() -> PathBuf {
     let program = env::current_exe().expect("this program");
     program.ancestors().nth(3).expect("it lies three folders down").join("fuzz")

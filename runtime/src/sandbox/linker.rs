@@ -57,12 +57,12 @@ mod tests {
 
     use toolcrib_component::interfaces::{INTERFACES, Link};
 
-    /// The interfaces that this file links, by the paths of its calls: `cli::exit` is `wasi:cli/exit`.
+    /// Returns the interfaces that this file links, by the paths of its calls: `cli::exit` is `wasi:cli/exit`.
     fn linked() -> BTreeSet<String> {
-        let calls =
-            include_str!("linker.rs").lines().filter_map(|line| line.trim().split_once("::add_to_linker::<Host"));
-        let name = |path: &str| format!("wasi:{}", path.replace("::", "/").replace('_', "-"));
-        calls.map(|(path, _)| name(path)).collect()
+        let calls = include_str!("linker.rs").lines();
+        let calls = calls.filter_map(|line| line.trim().split_once("::add_to_linker::<Host").map(|(path, _)| path));
+        let is_path = |path: &&str| path.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == ':');
+        calls.filter(is_path).map(|path| format!("wasi:{}", path.replace("::", "/").replace('_', "-"))).collect()
     }
 
     #[test]

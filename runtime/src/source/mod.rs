@@ -207,13 +207,13 @@ fn read(path: &Path) -> Parsed {
         (None, None) if markdown::is_markdown(path) => project::read_files([path], Parsed::default()),
         (None, None) => document::read(path),
     };
-    let mut programs = world::Programs::default();
+    let mut programs = world::ProgramCache::default();
     for tool in std::mem::take(&mut reading.tools) {
         if tool.unusable.is_some() {
             reading.tools.push(tool);
             continue;
         }
-        let (tools, problems) = programs.settle(tool);
+        let (tools, problems) = programs.expand(tool);
         reading.tools.extend(tools);
         reading.problems.extend(problems);
     }

@@ -17,7 +17,7 @@ const SCRIPT: &str = "toolcrib:script/";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Interface {
-    /// Name without version. A name that ends in `/` is a package and stands for all of its interfaces.
+    /// Name without version. A name that ends in `/` is a package and matches all of its interfaces.
     pub name: &'static str,
     /// Versions that are linked.
     pub versions: Versions,

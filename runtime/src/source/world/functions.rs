@@ -12,7 +12,7 @@ use crate::tool::typed::Typed;
 use crate::tool::{Body, Format, Tool};
 
 use super::program::Functions;
-use super::{Component, MAX_NAMES, demanded, filled};
+use super::{Component, MAX_NAMES, filled, required_function};
 
 /// Maximum exports that are no tools in one message.
 const MAX_SKIPPED: usize = 3;
@@ -41,7 +41,7 @@ impl Component {
         }
         let mut tools = Vec::with_capacity(callable.len() + 1);
         if *is_command {
-            let described = self.take(&tool.name);
+            let described = self.take_descriptor(&tool.name);
             tools.push(filled(tool.clone(), described.as_deref()));
         }
         for (function, Names { short, full }) in callable {
@@ -49,10 +49,10 @@ impl Component {
             if *full != own.name {
                 own.interface.identity.aliases.infer(vec![full.clone()]);
             }
-            let described = self.take(&own.name).or_else(|| self.take(full));
+            let described = self.take_descriptor(&own.name).or_else(|| self.take_descriptor(full));
             tools.push(with_function(filled(own, described.as_deref()), function));
         }
-        match self.described.first() {
+        match self.descriptors.first() {
             Some(one) => {
                 let name = &one.name;
                 Err(format!("it describes the tool {name:?}, and exports no function of that name"))
@@ -85,11 +85,11 @@ impl Component {
         };
         match index.and_then(|index| callable.get(index)) {
             Some((function, names)) => {
-                let described = self.take(&names.short).or_else(|| self.take(&names.full));
+                let described = self.take_descriptor(&names.short).or_else(|| self.take_descriptor(&names.full));
                 Ok(with_function(filled(tool, described.as_deref()), function))
             }
-            None if *is_command && demanded(&tool).is_none() => {
-                let described = self.take(&tool.name);
+            None if *is_command && required_function(&tool).is_none() => {
+                let described = self.take_descriptor(&tool.name);
                 Ok(filled(tool, described.as_deref()))
             }
             None => {

@@ -13,7 +13,7 @@ use crate::source::{program, program_bytes};
 use crate::tool::typed::Typed;
 use crate::tool::{Import, Says};
 
-use super::described::Described;
+use super::descriptor::Descriptor;
 use super::unfit;
 
 /// Prefix of the names of the contract's interfaces.
@@ -37,7 +37,7 @@ pub(super) struct Program {
 
 /// Reason why no tool can use a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unfit {
+pub(super) enum Unusable {
     /// It cannot be opened.
     Unavailable(String),
     /// It can never run.
@@ -50,7 +50,7 @@ pub(super) enum Contract {
     Unknown,
     Known {
         kind: Kind,
-        described: Vec<Arc<Described>>,
+        described: Vec<Arc<Descriptor>>,
         /// Problems of the descriptors.
         problems: Vec<ScopedDiagnostic>,
     },
@@ -81,12 +81,12 @@ impl Program {
     /// # Errors
     ///
     /// No tool can run it, as far as its bytes show without compilation.
-    pub(super) fn read(path: &Path) -> Result<Self, Unfit> {
-        program::available(path).map_err(Unfit::Unavailable)?;
+    pub(super) fn read(path: &Path) -> Result<Self, Unusable> {
+        program::available(path).map_err(Unusable::Unavailable)?;
         let externs = match Externs::read(path) {
             Ok(externs) => externs,
             Err(error @ (Error::Truncated { .. } | Error::UnknownVersion)) => {
-                return Err(Unfit::Unrunnable(error.to_string()));
+                return Err(Unusable::Unrunnable(error.to_string()));
             }
             // The compiler reports the reason.
             Err(_) => return Ok(Self::unread(None, None)),
@@ -114,11 +114,11 @@ impl Program {
             Ok(descriptors) => {
                 let several = descriptors.len() > 1;
                 let each = descriptors.into_iter().enumerate();
-                each.filter_map(|(index, one)| Described::read(index, one, several, &mut report).map(Arc::new))
+                each.filter_map(|(index, one)| Descriptor::read(index, one, several, &mut report).map(Arc::new))
                     .collect()
             }
-            Err(why) => {
-                report.error(&why);
+            Err(reason) => {
+                report.error(&reason);
                 Vec::new()
             }
         };
