@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use regex::Regex;
-use toolcrib::hook::{Hook, Proposed, Verdict};
+use toolcrib::hook::{Hook, ProposedCall, Verdict};
 use toolcrib::policy::Permission;
 use toolcrib::{Audit, Policy, Runtime, ToolCall, ToolResult};
 
@@ -381,7 +381,7 @@ impl Hook for ReadOnly {
         "read-only"
     }
 
-    fn before<'a>(&'a self, call: Proposed<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+    fn before<'a>(&'a self, call: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
         let verdict = match call.tool.interface.safety.is_read_only.value {
             true => Verdict::Pass,
             false => Verdict::Block("this program changes nothing".to_owned()),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use toolcrib::call::Behavior;
 use toolcrib::model::{Completion, CompletionRequest};
 use toolcrib::policy::{Permission, Rule};
+use toolcrib::tool::Service;
 use toolcrib::{Model, Outcome, Policy};
 
 use super::{call, crib, record, runtime};
@@ -32,7 +33,7 @@ impl Model for Parrot {
 fn the_model_answers_who_is_granted_it_and_the_tokens_are_signed_for() {
     let crib = crib();
     let parrot = Arc::new(Parrot::default());
-    let allow = Policy::default().allow(Permission::Model);
+    let allow = Policy::default().allow(Permission::service(Service::Model));
     let with = |policy: Policy| runtime(&crib, |builder| builder.policy(policy).model(parrot.clone()));
     let result = call(&with(allow.clone()), "asks", json!({"prompt": "hello"}));
     assert_eq!(result.content(), "hello (1024 tokens)");
@@ -42,7 +43,7 @@ fn the_model_answers_who_is_granted_it_and_the_tokens_are_signed_for() {
     assert_eq!(refused.receipt.outcome, Outcome::Denied);
     assert_eq!(refused.receipt.denied[0].capability, "model");
     assert_eq!(refused.receipt.denied[0].flag.as_deref(), Some("--allow-model"));
-    let denied = call(&with(allow.deny(Permission::Model)), "asks", json!({"prompt": "hello"}));
+    let denied = call(&with(allow.deny(Permission::service(Service::Model))), "asks", json!({"prompt": "hello"}));
     assert_eq!(denied.receipt.outcome, Outcome::Denied, "a denial wins");
     assert_eq!(parrot.0.load(SeqCst), 1);
 }
@@ -51,7 +52,7 @@ fn the_model_answers_who_is_granted_it_and_the_tokens_are_signed_for() {
 fn a_question_has_a_bound() {
     let crib = crib();
     let parrot = Arc::new(Parrot::default());
-    let allow = Policy::default().allow(Permission::Model);
+    let allow = Policy::default().allow(Permission::service(Service::Model));
     let runtime = runtime(&crib, |builder| builder.policy(allow).model(parrot.clone()));
     let result = call(&runtime, "asks", json!({"prompt": "x".repeat((256 << 10) + 1)}));
     assert!(result.content().contains("more than the 262144 allowed"), "{}", result.content());
@@ -62,7 +63,7 @@ fn a_question_has_a_bound() {
 fn questions_and_answers_are_counted_and_bounded() {
     let crib = crib();
     let parrot = Arc::new(Parrot::default());
-    let allow = Policy::default().allow(Permission::Model).allow(Permission::Call("*".parse().unwrap()));
+    let allow = Policy::default().allow(Permission::service(Service::Model)).allow(Permission::service(Service::Call));
     let runtime = runtime(&crib, |builder| builder.policy(allow).model(parrot.clone()));
     let most = call(&runtime, "asks", json!({"prompt": "p", "tokens": 1_000_000}));
     assert_eq!(most.content(), "p (4096 tokens)");
@@ -78,7 +79,9 @@ fn questions_and_answers_are_counted_and_bounded() {
 }
 
 fn calls(names: &[&str]) -> Policy {
-    names.iter().fold(Policy::default(), |policy, name| policy.allow(Permission::Call(name.parse().unwrap())))
+    names
+        .iter()
+        .fold(Policy::default(), |policy, name| policy.allow(Permission::Service(Service::Call, name.parse().unwrap())))
 }
 
 #[test]

@@ -1,11 +1,9 @@
 //! Definitions of the tools that the host runs itself: search for deferred tools, reader of stored answers, and the two
 //! tools for background tasks.
 
-use std::path::Path;
-
 use serde_json::json;
 
-use crate::tool::{Body, Builtin, Capabilities, Format, Interface, Origin, Tool};
+use crate::tool::{Body, Builtin, Capabilities, Interface, Origin, Tool};
 
 /// Maximum number of tools that a search returns.
 pub(crate) const MAX_FOUND: usize = 20;
@@ -78,12 +76,11 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
     interface.safety.is_read_only.prove(true);
     interface.safety.is_open_world.prove(false);
     interface.safety.is_concurrency_safe.prove(true);
-    let origin = Origin::of(Format::Builtin, Path::new("toolcrib"));
     Tool {
         description: Some(description.to_owned()),
         parameters: Some(parameters),
         requested: Capabilities { stated: true, ..Capabilities::default() },
         interface,
-        ..Tool::new(name, Body::Builtin(builtin), origin)
+        ..Tool::new(name, Body::Builtin(builtin), Origin::host())
     }
 }
