@@ -12,6 +12,24 @@ const ORDER: [&str; 16] = [
     "audit", "sandbox", "pipeline", "runtime",
 ];
 
+/// Each module of the crate that reads programs, likewise.
+const COMPONENT_ORDER: [&str; 14] = [
+    "error",
+    "text",
+    "json",
+    "form",
+    "sections",
+    "nesting",
+    "descriptor",
+    "externs",
+    "functions",
+    "kind",
+    "capability",
+    "interfaces",
+    "inspect",
+    "preflight",
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -31,12 +49,21 @@ fn rust_files(folder: &Path) -> Vec<(PathBuf, String)> {
 
 /// Files of the library, each with its module.
 fn library() -> Vec<(&'static str, PathBuf, String)> {
-    let source = root().join("runtime/src");
+    modules("runtime/src", &ORDER)
+}
+
+/// The files of the crate that reads programs, likewise.
+fn component() -> Vec<(&'static str, PathBuf, String)> {
+    modules("runtime/component/src", &COMPONENT_ORDER)
+}
+
+fn modules(source: &str, order: &'static [&'static str]) -> Vec<(&'static str, PathBuf, String)> {
+    let source = root().join(source);
     let files = rust_files(&source).into_iter().filter(|(path, _)| *path != source.join("lib.rs"));
     let modules = files.map(|(path, text)| {
         let first = path.strip_prefix(&source).unwrap().components().next().unwrap();
         let first = Path::new(first.as_os_str()).file_stem().unwrap().to_string_lossy().into_owned();
-        let module = ORDER.iter().find(|module| **module == first);
+        let module = order.iter().find(|module| **module == first);
         (*module.unwrap_or_else(|| panic!("{} has no place in the order", path.display())), path, text)
     });
     modules.collect()
@@ -54,9 +81,15 @@ fn code(text: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn an_import_points_only_backwards() {
-    let place = |module: &str| ORDER.iter().position(|known| *known == module);
+    assert!(imports_backwards(library(), &ORDER) > 30, "the test still finds imports");
+    assert!(imports_backwards(component(), &COMPONENT_ORDER) > 30, "the test still finds imports");
+}
+
+/// Asserts the order of the modules of a crate, and counts the imports between them.
+fn imports_backwards(files: Vec<(&str, PathBuf, String)>, order: &[&str]) -> usize {
+    let place = |module: &str| order.iter().position(|known| *known == module);
     let mut imports = 0;
-    for (module, path, text) in library() {
+    for (module, path, text) in files {
         for line in code(&text) {
             assert!(
                 !line.contains("crate::{") && !line.contains("super::super"),
@@ -71,7 +104,7 @@ fn an_import_points_only_backwards() {
             }
         }
     }
-    assert!(imports > 30, "the test still finds imports: {imports}");
+    imports
 }
 
 #[test]
@@ -81,8 +114,48 @@ fn only_the_sandbox_names_the_engine() {
     for (module, path, text) in library() {
         assert!(module == "sandbox" || !names(&text), "{} names the engine", path.display());
     }
+    for (_, path, text) in component() {
+        assert!(!names(&text), "{} names the engine", path.display());
+    }
     for (path, text) in rust_files(&root().join("cli/src")) {
         assert!(!code(&text).any(|line| line.contains("wasmtime::")), "{} names the engine", path.display());
+    }
+}
+
+#[test]
+fn programs_are_read_without_an_engine() {
+    let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
+    let mut open = vec!["toolcrib-component".to_owned()];
+    let mut seen = Vec::new();
+    while let Some(name) = open.pop() {
+        // A dependency is written with its version if the lock file has several.
+        let plain = name.split(' ').next().unwrap().to_owned();
+        assert!(!plain.starts_with("wasmtime") && !plain.starts_with("cranelift"), "it depends on {plain}");
+        if seen.contains(&name) {
+            continue;
+        }
+        let is_meant = |entry: &&str| {
+            name.split_once(' ').is_none_or(|(_, version)| entry.contains(&format!("version = \"{version}\"")))
+        };
+        let head = format!("\nname = \"{plain}\"\n");
+        for entry in lock.split("[[package]]").filter(|entry| entry.contains(&head)).filter(is_meant) {
+            let list = entry.split("dependencies = [").nth(1).unwrap_or_default();
+            open.extend(list.split('"').skip(1).step_by(2).map(str::to_owned));
+        }
+        seen.push(name);
+    }
+    assert!(seen.iter().any(|name| name.starts_with("wasmparser")), "the test still follows dependencies: {seen:?}");
+    let readers = |text: &str| code(text).any(|line| line.contains("wasmparser") || line.contains("wit_parser"));
+    for (_, path, text) in library() {
+        assert!(!readers(&text), "{} reads a program: that is `toolcrib-component`'s", path.display());
+    }
+}
+
+#[test]
+fn sections_are_walked_in_one_place() {
+    for (module, path, text) in component() {
+        let walks = code(&text).take_while(|line| !line.contains("mod tests")).any(|line| line.contains("parse_all("));
+        assert!(!walks || module == "sections", "{} walks sections", path.display());
     }
 }
 
@@ -116,7 +189,7 @@ fn past_the_sources_there_is_only_the_tool() {
 #[test]
 fn the_library_has_no_door() {
     let observer = rust_files(&root().join("runtime/agent-tool/src"));
-    for (path, text) in library().into_iter().map(|(_, path, text)| (path, text)).chain(observer) {
+    for (path, text) in library().into_iter().chain(component()).map(|(_, path, text)| (path, text)).chain(observer) {
         for word in ["clap", "openai", "otlp", "println!", "eprintln!", "std::env", "home_dir", "std::process::Command"]
         {
             assert!(!code(&text).any(|line| line.contains(word)), "{}: {word}", path.display());

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use toolcrib_component::capability::Capability;
+use toolcrib_component::interfaces::{INTERFACES, Link};
 use wit_component::{ComponentEncoder, DecodedWasm, StringEncoding, embed_component_metadata};
 use wit_parser::{LiftLowerAbi, ManglingAndAbi, PackageId, Resolve, UnresolvedPackageGroup, WorldId};
 
@@ -167,6 +169,24 @@ fn nothing_outside_the_world_is_linked() {
         assert_eq!(line["receipt"]["outcome"], "bad-component", "{line}");
     }
     assert!(outside >= 7, "the engine's WASI has sockets, which no tool gets: {outside}");
+}
+
+/// Asserts that a world imports the interfaces of the table that are linked in this way.
+fn assert_table(resolve: &Resolve, world: WorldId, link: Link) {
+    let imports = resolve.worlds[world].imports.keys().map(|key| resolve.name_world_key(key));
+    let names: BTreeSet<_> = imports.map(|name| name.split('@').next().unwrap().to_owned()).collect();
+    let linked = INTERFACES.iter().filter(|known| known.link == link);
+    // The world leaves out requests by HTTP, which are linked too: their WIT is not part of the engine's WASI.
+    let table = linked.filter(|known| known.capability != Capability::Http).map(|known| known.name.to_owned());
+    assert_eq!(names, table.collect());
+}
+
+#[test]
+fn the_table_of_interfaces_is_the_contract() {
+    for (folder, link) in [("command", Link::All), ("tool", Link::Tools)] {
+        let (resolve, world) = world(folder, folder);
+        assert_table(&resolve, world, link);
+    }
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn a_tool_for_the_host_alone_is_refused_from_a_model_and_never_found() {
 fn a_tool_waits_for_its_features() {
     let crib = crib("echo", json!({"interface": {"feature_gate_refs": ["beta"]}}));
     let off = call(&runtime(&crib, |builder| builder).session(), json!({}));
-    assert_eq!(off.content(), r#"{"error":"the tool waits for the feature `beta`, which is not on"}"#);
+    assert_eq!(off.content(), r#"{"error":"the tool requires the feature `beta`, which is off"}"#);
     let on = call(&runtime(&crib, |builder| builder.feature("beta")).session(), json!({}));
     assert_eq!(on.receipt.outcome, Outcome::Ok);
 }

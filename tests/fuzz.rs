@@ -1,5 +1,9 @@
 //! Replay of the inputs that fuzzing saved.
 
+#[path = "../benches/fuzz/program.rs"]
+mod program;
+#[path = "../benches/fuzz/target.rs"]
+mod target;
 #[path = "../benches/fuzz/targets/mod.rs"]
 mod targets;
 
@@ -7,19 +11,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tempfile::TempDir;
 
-use targets::{ALL, inputs, saved};
+use target::{Target, inputs, saved};
+
+/// The targets of the library and those for programs.
+fn all() -> impl Iterator<Item = &'static Target> {
+    targets::ALL.iter().chain(&program::ALL)
+}
 
 #[test]
 fn every_saved_input_is_survived() {
     let mut failed = Vec::new();
-    for target in ALL {
-        let saved = inputs(target.name);
+    for target in all() {
+        let saved = inputs(target.corpus);
         assert!(!saved.is_empty(), "{} has no saved input", target.name);
         let folder = TempDir::new().unwrap();
         let mut act = (target.open)(folder.path());
         for (name, input) in saved {
             if catch_unwind(AssertUnwindSafe(|| act(&input))).is_err() {
-                failed.push(name);
+                failed.push(format!("{}: {name}", target.name));
             }
         }
     }
@@ -28,7 +37,7 @@ fn every_saved_input_is_survived() {
 
 #[test]
 fn every_folder_of_saved_inputs_has_a_target() {
-    let all = saved("").read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let lost: Vec<_> = all.filter(|name| ALL.iter().all(|target| target.name != name)).collect();
+    let folders = saved("").read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let lost: Vec<_> = folders.filter(|name| all().all(|target| target.corpus != name)).collect();
     assert!(lost.is_empty(), "no target tries {lost:?}");
 }

@@ -211,5 +211,5 @@ fn hostile_front_matter_is_refused_at_once() {
     }
     let crib = with_files(&[("run.md", &format!("---\n---\n{}", "x".repeat(9 << 20)))]);
     let told = errors(&crib, "run.md");
-    assert_eq!(told, ["error: run.md: read tool: more than the 8388608 bytes that are read"]);
+    assert_eq!(told, ["error: run.md: read tool: larger than the 8388608 bytes allowed"]);
 }

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use super::{code, root, rust_files};
 
 /// Crates with the folder of their sources.
-const CRATES: [(&str, &str); 4] = [
+const CRATES: [(&str, &str); 6] = [
     ("toolcrib", "runtime/src"),
+    ("toolcrib-agent-tool", "runtime/agent-tool/src"),
+    ("toolcrib-component", "runtime/component/src"),
     ("toolcrib-cli", "cli/src"),
     ("toolcrib-guest", "guest-sdk/src"),
     ("toolcrib-guest-macro", "guest-sdk/macro/src"),

@@ -194,7 +194,7 @@ fn nothing_that_the_host_writes_lies_where_a_tool_may_write() {
         ("--records=work", "records"),
         ("--audit-dir=alias/inner/audit", "audit log"),
         ("--results-dir=alias", "result store"),
-        ("--keyvalue-dir=alias/inner", "kept values"),
+        ("--keyvalue-dir=alias/inner", "key-value store"),
     ] {
         let ran = crib.run(&[&run[..], &[flag]].concat());
         assert_eq!(ran.code, Some(1), "{flag}: {ran:?}");

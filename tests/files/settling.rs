@@ -333,7 +333,7 @@ fn a_write_that_would_settle_something_is_recorded_and_explained() {
     );
     assert_eq!(line["receipt"]["denied"], json!([{"capability": "write:tools.json"}]), "no flag would help: {line}");
     let ran = crib.run(&["call", "file_io", &arguments.to_string(), "--allow-write=work", "--verbose"]);
-    let hint = "hint: `tools.json` settles what later sessions may do; tools cannot write it";
+    let hint = "hint: `tools.json` controls what later sessions may do; tools cannot write it";
     assert!(ran.stderr.contains(hint), "{ran:?}");
     let arguments = json!({"op": "rename", "path": "note", "to": "folder/../.envrc"});
     assert_eq!(denied(&ends(&crib, "file_io", arguments, &["--allow-write=work"], "ok")), ["write:folder/../.envrc"]);

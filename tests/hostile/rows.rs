@@ -34,9 +34,9 @@ pub(super) const ROWS: &[(u8, &[&str])] = &[
         11,
         &[
             "limits::what_one_host_call_copies_is_bounded",
-            "sandbox::preview1::tests::an_address_outside_the_memory_ends_the_program",
-            "sandbox::preview1::tests::a_call_that_copies_too_much_comes_back_short",
-            "sandbox::preview1::tests::arguments::no_arguments_harm_the_host",
+            "sandbox::wasi::preview1::tests::an_address_outside_the_memory_ends_the_program",
+            "sandbox::wasi::preview1::tests::a_call_that_copies_too_much_comes_back_short",
+            "sandbox::wasi::preview1::tests::arguments::no_arguments_harm_the_host",
         ],
     ),
     (12, &["limits::an_absurd_request_to_the_host_is_a_trap"]),

@@ -21,7 +21,7 @@ fn bytes_that_are_not_utf_8_are_replaced_and_flagged() {
     let [record] = crib.records().try_into().expect("one record");
     assert_eq!(record["flags"], json!(["invalid-utf8"]));
     let ran = crib.run(&["call", "invalid_utf8"]);
-    assert!(ran.stderr.contains("warning: the tool's answer holds bytes that are not UTF-8"), "{ran:?}");
+    assert!(ran.stderr.contains("warning: the tool's answer contains bytes that are not UTF-8"), "{ran:?}");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn what_an_eye_does_not_see_is_flagged() {
     }
     let arguments = json!({"code": 0, "stdout": "\"a\u{fe0f}\""}).to_string();
     let warned = crib.run(&["call", "exit_code", &arguments]).stderr;
-    assert!(warned.contains("warning: the tool's answer holds selectors of variants"), "{warned}");
+    assert!(warned.contains("warning: the tool's answer contains variation selectors"), "{warned}");
     let failed = crib.call("exit_code", &json!({"code": 1, "stderr": "no\u{202e}"}), &[]);
     assert_eq!(failed["receipt"]["flags"], json!(["bidirectional"]), "an error is an answer too");
 }

@@ -53,7 +53,7 @@ fn a_record_that_is_no_record_is_told() {
         (r#"{"tool_id":"t","tool_id":"u"}"#, "parse record: key \"tool_id\" stands twice in one object"),
         (r#"{"tool_id":"t","rendering":{"ui_summary":"a","ui_summary":"b"}}"#, "key \"ui_summary\" stands twice"),
         (&deep, "parse record: recursion limit exceeded"),
-        (&huge, "read record: more than the 8388608 bytes that are read"),
+        (&huge, "read record: larger than the 8388608 bytes allowed"),
     ] {
         fs::write(crib.path("n.tool.json"), content).unwrap();
         let (code, told) = validate(&crib, "n.tool.json");

@@ -116,7 +116,7 @@ fn a_wrong_name_or_file_is_told_with_what_to_do() {
     assert!(absent.code == Some(1) && absent.stderr.contains("read record: "), "{absent:?}");
     let many = crib.run(&["inspect", toolbox().join("tools.json").to_str().unwrap()]);
     assert!(many.code == Some(1) && many.stderr.contains("21 tools, but only one can be inspected"), "{many:?}");
-    assert!(many.stderr.contains("hint: name one of them, such as `toolcrib inspect get_time --tools "), "{many:?}");
+    assert!(many.stderr.contains("hint: choose one, such as `toolcrib inspect get_time --tools "), "{many:?}");
 }
 
 #[test]

@@ -151,10 +151,10 @@ fn the_descriptor_of_a_component_is_part_of_what_was_agreed_to() {
 fn a_question_shows_the_fixed_arguments() {
     let crib = crib(json!({"command": ["./tools/bin/t", "--force", "a b", "\u{1b}[2J"]}));
     let question = agree(&crib, &[]);
-    assert!(question.contains("    fixed | [\"--force\",\"a b\",\"\\u001b[2J\"]\n"), "{question}");
+    assert!(question.contains("     Fixed | [\"--force\",\"a b\",\"\\u001b[2J\"]\n"), "{question}");
     define(&crib, json!({"command": ["./tools/bin/t"]}));
     let question = agree(&crib, &[]);
-    assert!(!question.contains("    fixed | "), "{question}");
+    assert!(!question.contains("     Fixed | "), "{question}");
 }
 
 #[test]

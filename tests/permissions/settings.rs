@@ -48,7 +48,7 @@ fn a_slip_stops_every_command_with_its_line_and_what_to_do() {
         (
             "[security]\n",
             "error: toolcrib.toml:1: unknown key `security`\n\
-             hint: there may be `permissions`, `masks`, `scheduler`, `results`, `network`, `run`, `routes`, `config`\n",
+             hint: expected one of `permissions`, `masks`, `scheduler`, `results`, `network`, `run`, `routes`, `config`\n",
         ),
         (
             "[permissions]\ndeny = 'echo'\n",

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use toolcrib::call::Behavior;
 use toolcrib::model::{Completion, CompletionRequest};
 use toolcrib::policy::{Permission, Rule};
+use toolcrib::tool::Service;
 use toolcrib::{Model, Outcome, Policy};
 
 use super::{call, crib, record, runtime};
@@ -32,7 +33,7 @@ impl Model for Parrot {
 fn the_model_answers_who_is_granted_it_and_the_tokens_are_signed_for() {
     let crib = crib();
     let parrot = Arc::new(Parrot::default());
-    let allow = Policy::default().allow(Permission::Model);
+    let allow = Policy::default().allow(Permission::service(Service::Model));
     let with = |policy: Policy| runtime(&crib, |builder| builder.policy(policy).model(parrot.clone()));
     let result = call(&with(allow.clone()), "asks", json!({"prompt": "hello"}));
     assert_eq!(result.content(), "hello (1024 tokens)");
@@ -42,7 +43,7 @@ fn the_model_answers_who_is_granted_it_and_the_tokens_are_signed_for() {
     assert_eq!(refused.receipt.outcome, Outcome::Denied);
     assert_eq!(refused.receipt.denied[0].capability, "model");
     assert_eq!(refused.receipt.denied[0].flag.as_deref(), Some("--allow-model"));
-    let denied = call(&with(allow.deny(Permission::Model)), "asks", json!({"prompt": "hello"}));
+    let denied = call(&with(allow.deny(Permission::service(Service::Model))), "asks", json!({"prompt": "hello"}));
     assert_eq!(denied.receipt.outcome, Outcome::Denied, "a denial wins");
     assert_eq!(parrot.0.load(SeqCst), 1);
 }
@@ -51,7 +52,7 @@ fn the_model_answers_who_is_granted_it_and_the_tokens_are_signed_for() {
 fn a_question_has_a_bound() {
     let crib = crib();
     let parrot = Arc::new(Parrot::default());
-    let allow = Policy::default().allow(Permission::Model);
+    let allow = Policy::default().allow(Permission::service(Service::Model));
     let runtime = runtime(&crib, |builder| builder.policy(allow).model(parrot.clone()));
     let result = call(&runtime, "asks", json!({"prompt": "x".repeat((256 << 10) + 1)}));
     assert!(result.content().contains("more than the 262144 allowed"), "{}", result.content());
@@ -62,7 +63,7 @@ fn a_question_has_a_bound() {
 fn questions_and_answers_are_counted_and_bounded() {
     let crib = crib();
     let parrot = Arc::new(Parrot::default());
-    let allow = Policy::default().allow(Permission::Model).allow(Permission::Call("*".parse().unwrap()));
+    let allow = Policy::default().allow(Permission::service(Service::Model)).allow(Permission::service(Service::Call));
     let runtime = runtime(&crib, |builder| builder.policy(allow).model(parrot.clone()));
     let most = call(&runtime, "asks", json!({"prompt": "p", "tokens": 1_000_000}));
     assert_eq!(most.content(), "p (4096 tokens)");
@@ -70,15 +71,17 @@ fn questions_and_answers_are_counted_and_bounded() {
     assert!(large.content().contains("the model answered with more than 262144 bytes"), "{}", large.content());
     assert_eq!(call(&runtime, "asks", json!({"prompt": "p", "times": 8})).receipt.completions, 8);
     let ninth = call(&runtime, "asks", json!({"prompt": "p", "times": 9}));
-    assert!(ninth.content().contains("has asked the model 8 times"), "{}", ninth.content());
+    assert!(ninth.content().contains("already asked the model 8 times"), "{}", ninth.content());
     // Calls that it makes use the same budget of eight requests.
     let inner = json!({"name": "asks", "arguments": {"prompt": "p", "times": 5}, "times": 2});
     let together = call(&runtime, "calls", inner);
-    assert!(together.content().contains("has asked the model 8 times"), "{}", together.content());
+    assert!(together.content().contains("already asked the model 8 times"), "{}", together.content());
 }
 
 fn calls(names: &[&str]) -> Policy {
-    names.iter().fold(Policy::default(), |policy, name| policy.allow(Permission::Call(name.parse().unwrap())))
+    names
+        .iter()
+        .fold(Policy::default(), |policy, name| policy.allow(Permission::Service(Service::Call, name.parse().unwrap())))
 }
 
 #[test]
@@ -119,7 +122,7 @@ fn calls_of_tools_are_counted_together() {
     assert_eq!(call(&runtime, "calls", echo.clone()).receipt.calls, 64);
     let inner = json!({"name": "calls", "arguments": echo});
     let one_more = call(&runtime, "calls", inner);
-    assert!(one_more.content().contains("has called 64 tools, and calls no more"), "{}", one_more.content());
+    assert!(one_more.content().contains("already called 64 tools, the maximum"), "{}", one_more.content());
 }
 
 #[test]
@@ -158,7 +161,7 @@ fn tools_call_one_another_only_so_deep() {
     let deepest = call(&runtime, "calls", nested(2));
     assert!(deepest.content().contains("deep") && !deepest.is_error(), "{}", deepest.content());
     let deeper = call(&runtime, "calls", nested(3));
-    assert!(deeper.content().contains("3 tools have called one another already"), "{}", deeper.content());
+    assert!(deeper.content().contains("already nested 3 deep"), "{}", deeper.content());
 }
 
 #[test]

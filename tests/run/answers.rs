@@ -187,7 +187,7 @@ async fn a_flood_of_calls_is_bounded_and_every_call_is_answered() {
     assert_eq!(told[512]["tool_call_id"], "call_512");
     let server = server([calls(&many)]).await;
     let end = Place::new().ask(&base(&server), &["go"]).ended(1);
-    assert!(end.stderr.contains("the answer holds more than 512 calls"), "{}", end.stderr);
+    assert!(end.stderr.contains("the answer contains more than 512 calls"), "{}", end.stderr);
     assert_eq!(bodies(&server).await.len(), 1);
 }
 

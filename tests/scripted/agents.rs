@@ -101,7 +101,7 @@ fn tasks_get_the_next_agents_of_the_script_and_their_own_steps() {
     let own: Vec<Value> = results(&ran).into_iter().filter(|event| event["depth"].is_null()).collect();
     assert_eq!(own[0]["content"], "{\"said\":\"first\"}");
     for (result, why) in own[1..].iter().zip([
-        "the agent has not answered within its 2 steps",
+        "the agent did not answer within 2 steps",
         "the model script has no more `agents`",
         "`max_steps` must be a whole number from 1",
     ]) {
@@ -121,7 +121,7 @@ fn agents_hand_on_three_deep_and_no_deeper() {
     assert_eq!(depths, [Value::Null, json!(1), json!(2), json!(3)]);
     let deepest = results(&ran).into_iter().find(|event| event["depth"] == 3).expect("a result");
     assert!(
-        deepest["isError"] == true && deepest["content"].as_str().unwrap().contains("3 agents have handed on already"),
+        deepest["isError"] == true && deepest["content"].as_str().unwrap().contains("delegation is already 3 agents deep"),
         "{deepest}"
     );
 }

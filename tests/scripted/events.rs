@@ -38,7 +38,7 @@ fn a_hook_that_fails_or_answers_nonsense_ends_it_too() {
     for (lines, why) in [
         ("fail(\"broken\")", "which failed: broken"),
         ("return 7", "which failed: "),
-        ("return modify({\"content\": 7})", "a hook has made something other than text of `content`"),
+        ("return modify({\"content\": 7})", "a hook replaced `content` with something other than text"),
     ] {
         let ran = run("model.post", lines, &[]);
         let last = events(&ran).pop().expect("an event");

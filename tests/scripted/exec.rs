@@ -79,7 +79,7 @@ fn a_line_for_a_shell_is_refused_and_the_refusal_signed_for() {
 fn a_name_that_nothing_has_and_a_rule_that_stands_before_it() {
     let crib = crib(&["echo"]);
     let line = crib.call("run_command", &json!({"command": "bash", "args": ["-lc", "ls"]}), &["--allow-exec"]);
-    assert_eq!(error(&line), "tool error: exec.run: no program of the crib is named `bash`");
+    assert_eq!(error(&line), "tool error: exec.run: the crib has no program named `bash`");
     for (rule, why) in [
         ("--deny-tool=echo", "its tool is not available"),
         ("--ask-tool=echo", "each call of its tool requires approval"),

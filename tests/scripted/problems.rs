@@ -67,7 +67,7 @@ fn without_a_source_it_is_the_manifest_else_the_harness() {
     for arguments in [&["list"][..], &["validate"]] {
         let ran = Crib::new().run(arguments);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}");
-        let wanted = "error: no tools: there is no `./tools.json` and no `./.harness` in this folder\nhint: ";
+        let wanted = "error: no tools found: this folder has no `./tools.json` and no `./.harness`\nhint: ";
         assert!(ran.stderr.starts_with(wanted), "{}", ran.stderr);
     }
 }

@@ -15,44 +15,23 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use toolcrib::{Runtime, ToolCall, ToolResult};
 
-/// A target with what it keeps between two inputs.
-pub(crate) type Act = Box<dyn FnMut(&[u8])>;
-
-/// One target: its name, and how it is made ready in a folder of its own.
-pub(crate) struct Target {
-    pub(crate) name: &'static str,
-    pub(crate) open: fn(&Path) -> Act,
-}
+use super::target::{Act, Target};
 
 /// Every target.
 pub(crate) const ALL: [Target; 12] = [
-    Target { name: "manifest", open: sources::manifest },
-    Target { name: "record", open: sources::record },
-    Target { name: "artifact", open: sources::artifact },
-    Target { name: "project", open: sources::project },
-    Target { name: "component", open: sources::component },
-    Target { name: "schema", open: inputs::schema },
-    Target { name: "arguments", open: inputs::arguments },
-    Target { name: "paths", open: paths::paths },
-    Target { name: "network", open: network::network },
-    Target { name: "audit", open: log::audit },
-    Target { name: "results", open: kept::results },
-    Target { name: "approvals", open: kept::approvals },
+    Target { name: "manifest", corpus: "manifest", open: sources::manifest },
+    Target { name: "record", corpus: "record", open: sources::record },
+    Target { name: "artifact", corpus: "artifact", open: sources::artifact },
+    Target { name: "project", corpus: "project", open: sources::project },
+    Target { name: "component", corpus: "component", open: sources::component },
+    Target { name: "schema", corpus: "schema", open: inputs::schema },
+    Target { name: "arguments", corpus: "arguments", open: inputs::arguments },
+    Target { name: "paths", corpus: "paths", open: paths::paths },
+    Target { name: "network", corpus: "network", open: network::network },
+    Target { name: "audit", corpus: "audit", open: log::audit },
+    Target { name: "results", corpus: "results", open: kept::results },
+    Target { name: "approvals", corpus: "approvals", open: kept::approvals },
 ];
-
-/// Where the inputs of a target are saved.
-pub(crate) fn saved(target: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/corpus").join(target)
-}
-
-/// The saved inputs of a target, by the names of their files.
-pub(crate) fn inputs(target: &str) -> Vec<(String, Vec<u8>)> {
-    let Ok(entries) = fs::read_dir(saved(target)) else { return Vec::new() };
-    let read = |path: PathBuf| (path.display().to_string(), fs::read(&path).expect("a saved input"));
-    let mut inputs: Vec<_> = entries.map(|entry| read(entry.expect("a file").path())).collect();
-    inputs.sort();
-    inputs
-}
 
 /// The smallest program that there is: a core module for WASI preview 1 whose `_start` returns.
 const PROGRAM: &[u8] = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x05\x03\x01\0\x01\

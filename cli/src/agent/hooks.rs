@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(of(Some(json!({ "other": 1 }))).as_deref(), Ok("before"));
         assert_eq!(of(Some(json!({ "content": "after" }))).as_deref(), Ok("after"));
         for wrong in [json!(null), json!(7), json!(["a"])] {
-            let wanted = "run blocked: a hook has made something other than text of `content`";
+            let wanted = "run blocked: a hook replaced `content` with something other than text";
             assert_eq!(of(Some(json!({ "content": wrong }))), Err(wanted.to_owned()));
         }
     }

@@ -94,6 +94,6 @@ async fn read_descriptors(from: &str) -> anyhow::Result<Vec<serde_json::Value>> 
     Ok(tools)
 }
 
-fn invalid(file: &str, reason: &str) -> anyhow::Error {
+fn invalid(file: &str, reason: &impl std::fmt::Display) -> anyhow::Error {
     anyhow::anyhow!("{file}: {reason}")
 }

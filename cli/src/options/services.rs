@@ -1,83 +1,158 @@
-//! Options for services that scripts and rich tools may use: running programs, calling tools, asking the model,
-//! delegating tasks, registering tools.
+//! Options for services that scripts and rich tools may use: `--allow-NAME` and `--deny-NAME` for each [`Service`].
 
+use clap::builder::ValueParser;
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use toolcrib::policy::Permission;
-use toolcrib::tool::Glob;
+use toolcrib::tool::{Glob, Service, ServiceKind};
 
 use super::{ALL, PERMISSIONS};
 
 /// Permissions specific to scripts and rich tools.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Services {
-    /// Allow scripts to run these programs from the crib, or all; NAME is a tool name or a pattern like `fs_*`
-    ///
-    /// `exec.run` runs a component in its own sandbox with no more permissions than the script. It never runs a system
-    /// program or a shell.
-    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
-    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
-    allow_exec: Vec<Glob>,
-    /// Deny scripts these programs, or all; overrides any --allow-* flag
-    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
-    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
-    deny_exec: Vec<Glob>,
-    /// Allow scripts and hooks to delegate tasks to another agent with the same tools and model (in a run)
-    #[arg(long, help_heading = PERMISSIONS)]
-    allow_delegate: bool,
-    /// Deny delegating tasks; overrides any --allow-* flag
-    #[arg(long, help_heading = PERMISSIONS)]
-    deny_delegate: bool,
-    /// Let scripts register tools and hooks for this run (never with more permissions than the script)
-    #[arg(long, help_heading = PERMISSIONS)]
-    allow_meta: bool,
-    /// Deny registering tools and hooks; overrides any --allow-* flag
-    #[arg(long, help_heading = PERMISSIONS)]
-    deny_meta: bool,
-    /// Allow tools to call these other tools, or all; NAME is a tool name or a pattern like `fs_*`
-    ///
-    /// A nested call is handled like any call, under the called tool's own permissions, rules and hooks.
-    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
-    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
-    allow_call: Vec<Glob>,
-    /// Deny tools calling these other tools, or any; overrides any --allow-* flag
-    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
-    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
-    deny_call: Vec<Glob>,
-    /// Allow tools to ask the run's model, without tools and within limits
-    #[arg(long, help_heading = PERMISSIONS)]
-    allow_model: bool,
-    /// Deny tools asking the model; overrides any --allow-* flag
-    #[arg(long, help_heading = PERMISSIONS)]
-    deny_model: bool,
+    allowed: Vec<Permission>,
+    denied: Vec<Permission>,
 }
+
+/// Help of the flags of one service.
+struct Help {
+    service: Service,
+    /// `allow-NAME` and `deny-NAME`.
+    flags: [&'static str; 2],
+    allow: &'static str,
+    /// A second paragraph of `allow`, for `--help` alone.
+    more: Option<&'static str>,
+    deny: &'static str,
+}
+
+/// The flags, in the order of the help.
+const FLAGS: [Help; Service::ALL.len()] = [
+    Help {
+        service: Service::Exec,
+        flags: ["allow-exec", "deny-exec"],
+        allow: "Allow scripts to run these programs from the crib, or all; NAME is a tool name or a pattern like `fs_*`",
+        more: Some(
+            "`exec.run` runs a component in its own sandbox with no more permissions than the script. It never runs a \
+             system program or a shell.",
+        ),
+        deny: "Deny scripts these programs, or all; overrides any --allow-* flag",
+    },
+    Help {
+        service: Service::Delegate,
+        flags: ["allow-delegate", "deny-delegate"],
+        allow: "Allow scripts and hooks to delegate tasks to another agent with the same tools and model (in a run)",
+        more: None,
+        deny: "Deny delegating tasks; overrides any --allow-* flag",
+    },
+    Help {
+        service: Service::Meta,
+        flags: ["allow-meta", "deny-meta"],
+        allow: "Let scripts register tools and hooks for this run (never with more permissions than the script)",
+        more: None,
+        deny: "Deny registering tools and hooks; overrides any --allow-* flag",
+    },
+    Help {
+        service: Service::Call,
+        flags: ["allow-call", "deny-call"],
+        allow: "Allow tools to call these other tools, or all; NAME is a tool name or a pattern like `fs_*`",
+        more: Some("A nested call is handled like any call, under the called tool's own permissions, rules and hooks."),
+        deny: "Deny tools calling these other tools, or any; overrides any --allow-* flag",
+    },
+    Help {
+        service: Service::Model,
+        flags: ["allow-model", "deny-model"],
+        allow: "Allow tools to ask the run's model, without tools and within limits",
+        more: None,
+        deny: "Deny tools asking the model; overrides any --allow-* flag",
+    },
+];
 
 impl Services {
     /// Returns the allowed services.
     pub(super) fn allowed(&self) -> impl Iterator<Item = Permission> {
-        let switches = [
-            (self.allow_delegate, Permission::Delegate),
-            (self.allow_meta, Permission::Meta),
-            (self.allow_model, Permission::Model),
-        ];
-        listed(&self.allow_exec, &self.allow_call, switches)
+        self.allowed.iter().cloned()
     }
 
     /// Returns the denied services.
     pub(super) fn denied(&self) -> impl Iterator<Item = Permission> {
-        let switches = [
-            (self.deny_delegate, Permission::Delegate),
-            (self.deny_meta, Permission::Meta),
-            (self.deny_model, Permission::Model),
-        ];
-        listed(&self.deny_exec, &self.deny_call, switches)
+        self.denied.iter().cloned()
     }
 }
 
-fn listed<const N: usize>(
-    exec: &[Glob],
-    call: &[Glob],
-    switches: [(bool, Permission); N],
-) -> impl Iterator<Item = Permission> {
-    let switched = switches.into_iter().filter(|(on, _)| *on).map(|(_, permission)| permission);
-    let call = call.iter().cloned().map(Permission::Call);
-    exec.iter().cloned().map(Permission::Exec).chain(call).chain(switched)
+impl Help {
+    /// Creates a flag.
+    fn flag(&self, name: &'static str, help: &'static str, more: Option<&'static str>) -> Arg {
+        let flag = Arg::new(name).long(name).help(help).help_heading(PERMISSIONS);
+        let flag = match more {
+            Some(more) => flag.long_help(format!("{help}\n\n{more}")),
+            None => flag,
+        };
+        match self.service.kind() {
+            ServiceKind::Switch => flag.action(ArgAction::SetTrue),
+            ServiceKind::Names => flag
+                .value_name("NAME")
+                .action(ArgAction::Append)
+                .value_delimiter(',')
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value(ALL)
+                .value_parser(ValueParser::new(|text: &str| text.parse::<Glob>())),
+        }
+    }
+
+    /// Returns the permissions of a flag.
+    fn permissions(&self, name: &str, matches: &mut ArgMatches) -> Vec<Permission> {
+        let service = self.service;
+        match service.kind() {
+            ServiceKind::Switch if matches.get_flag(name) => vec![Permission::service(service)],
+            ServiceKind::Switch => Vec::new(),
+            ServiceKind::Names => {
+                let names = matches.remove_many::<Glob>(name).into_iter().flatten();
+                names.map(|name| Permission::Service(service, name)).collect()
+            }
+        }
+    }
+}
+
+impl clap::Args for Services {
+    fn augment_args(command: Command) -> Command {
+        let flags = FLAGS.iter().flat_map(|it| {
+            let [allow, deny] = it.flags;
+            [it.flag(allow, it.allow, it.more), it.flag(deny, it.deny, None)]
+        });
+        command.args(flags)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for Services {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Self::from_arg_matches_mut(&mut matches.clone())
+    }
+
+    fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, clap::Error> {
+        let mut of = |at: usize| FLAGS.iter().flat_map(|it| it.permissions(it.flags[at], matches)).collect();
+        Ok(Self { allowed: of(0), denied: of(1) })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_service_has_flags_of_its_name() {
+        for service in Service::ALL {
+            let flags = FLAGS.iter().find(|it| it.service == service).map(|it| it.flags.map(str::to_owned));
+            assert_eq!(flags, Some(["allow", "deny"].map(|verb| format!("{verb}-{}", service.as_str()))));
+        }
+    }
 }

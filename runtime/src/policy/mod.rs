@@ -22,7 +22,7 @@ mod walk;
 
 use std::path::{Path, PathBuf};
 
-use crate::tool::{Destination, Glob};
+use crate::tool::{Destination, Glob, Service};
 
 pub use approval::{Approval, ApprovalAnswer, ApprovalRequest, Approver};
 pub use approvals::{Approvals, StoredApproval};
@@ -57,16 +57,15 @@ pub enum Permission {
     Secret(String),
     /// Sending requests to a destination.
     Net(Destination),
-    /// Letting scripts run the programs of the crib whose names are like this.
-    Exec(Glob),
-    /// Letting scripts hand tasks to other agents.
-    Delegate,
-    /// Letting scripts add tools and hooks to their run, with no more rights than their own.
-    Meta,
-    /// Letting tools ask the host's model.
-    Model,
-    /// Letting tools call the tools whose names are like this.
-    Call(Glob),
+    /// Using a service of the crib. The glob selects names; for a service without names, it is `*`.
+    Service(Service, Glob),
+}
+
+impl Permission {
+    /// Creates the permission to use a service, for all names if it has any.
+    pub fn service(service: Service) -> Self {
+        Self::Service(service, Glob::everything())
+    }
 }
 
 /// Permissions and denials of an operator, which are resolved on the system when a runtime is built.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::tool::{Access, Destination, Glob};
+use crate::tool::{Access, Destination, Glob, Service};
 
 use super::folder::RealFolder;
 use super::location::{Identity, Location, Mounts};
@@ -28,18 +28,9 @@ pub(crate) struct Allowed {
     /// Destinations that flags allow.
     pub(super) network: Vec<Destination>,
     pub(super) denied_network: Vec<Destination>,
-    /// Programs that flags let scripts run, and those that they deny.
-    pub(super) exec: Vec<Glob>,
-    pub(super) denied_exec: Vec<Glob>,
-    pub(super) delegate: bool,
-    pub(super) denies_delegate: bool,
-    pub(super) meta: bool,
-    pub(super) denies_meta: bool,
-    pub(super) model: bool,
-    pub(super) denies_model: bool,
-    /// Tools that flags let other tools call, and those that they deny.
-    pub(super) call: Vec<Glob>,
-    pub(super) denied_call: Vec<Glob>,
+    /// Services that flags allow, and those that they deny.
+    pub(super) services: Vec<(Service, Glob)>,
+    pub(super) denied_services: Vec<(Service, Glob)>,
     pub(super) mounts: Mounts,
     /// Files that no tool may change in any folder.
     pub(super) protected: Arc<Protected>,
@@ -61,11 +52,7 @@ impl Allowed {
                 Permission::Env(name) => allowed.denied_env.push(variable(name, "--deny-env")?),
                 Permission::Secret(text) => allowed.denied_secrets.push(SecretRule::read(text, "--deny-secret")?),
                 Permission::Net(destination) => allowed.denied_network.push(destination.clone()),
-                Permission::Exec(name) => allowed.denied_exec.push(name.clone()),
-                Permission::Delegate => allowed.denies_delegate = true,
-                Permission::Meta => allowed.denies_meta = true,
-                Permission::Model => allowed.denies_model = true,
-                Permission::Call(name) => allowed.denied_call.push(name.clone()),
+                Permission::Service(service, names) => allowed.denied_services.push((*service, names.clone())),
             }
         }
         let writable = allowed.writable(&policy.allowed)?;
@@ -76,11 +63,7 @@ impl Allowed {
                 Permission::Env(name) => allowed.env.push(variable(name, "--allow-env")?),
                 Permission::Secret(text) => allowed.secrets.push(SecretRule::read(text, "--allow-secret")?),
                 Permission::Net(destination) => allowed.network.push(destination.clone().with_default_port()),
-                Permission::Exec(name) => allowed.exec.push(name.clone()),
-                Permission::Delegate => allowed.delegate = true,
-                Permission::Meta => allowed.meta = true,
-                Permission::Model => allowed.model = true,
-                Permission::Call(name) => allowed.call.push(name.clone()),
+                Permission::Service(service, names) => allowed.services.push((*service, names.clone())),
             }
         }
         Ok(allowed)

@@ -213,8 +213,8 @@ impl Builder {
         let own = [
             ("audit log", self.audit.place()),
             ("compile cache", self.compile_cache.as_deref()),
-            ("kept results", self.results.as_ref().map(Results::path)),
-            ("kept values", self.keyvalue.as_ref().map(KeyValue::path)),
+            ("result store", self.results.as_ref().map(Results::path)),
+            ("key-value store", self.keyvalue.as_ref().map(KeyValue::path)),
         ];
         let own = own.into_iter().filter_map(|(label, path)| Some((label, path?, Access::Read)));
         let named = self.reserved.iter().map(|(label, path, least)| (label.as_str(), path.as_path(), *least));

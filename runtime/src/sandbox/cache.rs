@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use wasmparser::Parser;
+use toolcrib_component::Form;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Module};
 
@@ -17,22 +17,6 @@ const KEY_FILE: &str = "key";
 /// Version that compiled: another version may compile a program in another way.
 const COMPILED_BY: &str = concat!("toolcrib ", env!("CARGO_PKG_VERSION"));
 const SEAL_LEN: usize = blake3::OUT_LEN;
-
-/// Form of a program. It is part of the file name in the cache and therefore sealed: code of one form is never loaded
-/// as the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    Component,
-    /// Core module.
-    Module,
-}
-
-impl Form {
-    /// Returns the form of a program.
-    pub(super) fn of(program: &[u8]) -> Self {
-        if Parser::is_component(program) { Self::Component } else { Self::Module }
-    }
-}
 
 /// Compiled code of either form.
 pub(super) enum Code {

@@ -58,11 +58,11 @@ use std::error::Error;
 use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use toolcrib_component::Form;
 use wasmtime::Engine;
 
 use crate::source::MAX_PROGRAM_BYTES;
 
-use super::cache::Form;
 use super::engine;
 
 /// First bytes of a job and of an answer. They contain the version, because another version may have another protocol.

@@ -11,7 +11,6 @@ mod engine;
 mod epoch;
 mod guest_io;
 mod imports;
-mod preflight;
 mod program;
 mod services;
 mod state;

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use toolcrib_component::functions::is_contract;
+use toolcrib_component::interfaces::{self, Link};
+use toolcrib_component::{Form, preflight};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 use wasmtime_wasi::p2::bindings::CommandPre;
 
@@ -10,12 +13,11 @@ use crate::error::Error;
 use crate::source;
 
 use super::bindings::{self, Exports};
-use super::cache::{self, Cache, Code, Form};
+use super::cache::{self, Cache, Code};
 use super::compiler::{self, CompileError, Compiler, Job};
 use super::descriptor_budget::DescriptorBudget;
 use super::engine::{EngineSet, GuestEngine};
-use super::imports::{add_tool_imports, is_tool_import};
-use super::preflight;
+use super::imports::add_tool_imports;
 use super::state::CallState;
 use super::wasi::{self, HttpClient, preview1};
 
@@ -170,7 +172,8 @@ impl Sandbox {
         if let Some(known) = self.cache.as_ref().and_then(|cache| cache.get(&engine.engine, digest, form)) {
             return Ok(known);
         }
-        preflight::check(bytes).map_err(CompileError::Program)?;
+        preflight::check(bytes, &preflight::Limits::default())
+            .map_err(|error| CompileError::Program(error.to_string()))?;
         let code = match &self.compiler {
             None => compiler::compiled(&engine.engine, bytes).map_err(CompileError::Program)?,
             Some(compiler) => compiler::code(compiler.compile(&Job { program: bytes.into(), counts_fuel })?)?,
@@ -192,7 +195,7 @@ impl Sandbox {
 
 /// Returns `true` if a component exports something besides the interfaces of hosts.
 fn is_plain(engine: &GuestEngine, component: &Component) -> bool {
-    component.component_type().exports(&engine.engine).any(|(name, _)| !source::is_contract(name))
+    component.component_type().exports(&engine.engine).any(|(name, _)| !is_contract(name))
 }
 
 /// Explains why a component cannot be linked, by the imports that are not available.
@@ -201,9 +204,7 @@ fn import_error(engine: &GuestEngine, component: &Component, is_tool: bool, erro
     let unknown: Vec<_> = imports
         .imports(&engine.engine)
         .map(|(name, _)| name)
-        .filter(|name| !wasi::is_draft(name))
-        .filter(|name| !wasi::INTERFACES.contains(&name.split('@').next().unwrap_or(name)))
-        .filter(|name| !(is_tool && is_tool_import(name)))
+        .filter(|name| interfaces::find_import(name).is_none_or(|known| known.link == Link::Tools && !is_tool))
         .map(|name| format!("`{name}`"))
         .collect();
     match unknown.is_empty() {

@@ -1,44 +1,39 @@
-//! What no format has a word for: `capabilities` and `limits`, two objects of a tool. A wrong value is an error, so
-//! that nothing is granted or left unlimited by a slip of the pen.
+//! The fields `capabilities` and `limits`, which are the same in every format. A wrong value is an error, so that a typing
+//! error grants nothing and leaves nothing unlimited.
 
 use std::path::{Component, Path};
 
 use serde_json::{Map, Value};
 
-use crate::tool::{Access, Capabilities, Destination, FileRequest, FolderRequest, Glob, LimitRequest, NetworkRequest};
+use crate::tool::{
+    Access, Capabilities, Destination, FileRequest, FolderRequest, Glob, LimitRequest, NetworkRequest, Service,
+    ServiceKind, ServiceUser,
+};
 
 use super::shape::{kind, members};
 use super::{environment, secrets};
 
-/// What any tool may ask for, and what a script may beside that.
-const PROGRAMS: [&str; 7] = ["files", "env", "network", "secrets", "cache", "model", "tools"];
-const SCRIPTS: [&str; 3] = ["exec", "delegate", "meta"];
-/// The most patterns of one list.
+/// Capabilities that every tool may request, beside services.
+const FIELDS: [&str; 5] = ["files", "env", "network", "secrets", "cache"];
+/// Maximum patterns of one list.
 const MAX_GLOBS: usize = 256;
-/// The most entries of any other list: each is held against the ones before.
+/// Maximum entries of any other list: each is compared with those before it.
 const MAX_LISTED: usize = 1024;
 
-/// What an entry asks for: `{"files": "read" | "write" | {"read": [DIR…], "write": [DIR…]}, "env": [NAME…], "network":
-/// "allow" | [DEST…], "secrets": [{…}…], "cache": true, "model": true, "tools": "allow" | [GLOB…]}`, with the names of `envPassthrough` before those of `env`.
+/// Reads the request of an entry: `{"files": "read" | "write" | {"read": [DIR…], "write": [DIR…]}, "env": [NAME…],
+/// "network": "allow" | [DEST…], "secrets": [{…}…], "cache": true, "model": true, "tools": "allow" | [GLOB…]}`. The names of
+/// `envPassthrough` come before those of `env`.
 pub(super) fn capabilities(stated: Option<Value>, env: Vec<String>, folder: &Path) -> Result<Capabilities, String> {
-    let Some(stated) = stated else {
-        return Ok(Capabilities { env, ..Capabilities::default() });
-    };
-    known(object("capabilities", stated, &PROGRAMS)?, env, folder)
+    read(stated, env, folder, &[ServiceUser::Program])
 }
 
-/// What a script asks for: what a program may, and `{"exec": "allow" | [GLOB…], "delegate": true, "meta": true}`.
+/// Reads the request of a script: that of an entry, and `{"exec": "allow" | [GLOB…], "delegate": true, "meta": true}`.
 pub(super) fn scripts(stated: Option<Value>, folder: &Path) -> Result<Capabilities, String> {
-    let Some(stated) = stated else {
-        return Ok(Capabilities::default());
-    };
-    let mut fields = object("capabilities", stated, &[&PROGRAMS[..], &SCRIPTS[..]].concat())?;
-    let exec = names("exec", &mut fields)?;
-    let (delegate, meta) = (may("delegate", &mut fields)?, may("meta", &mut fields)?);
-    Ok(Capabilities { exec, delegate, meta, ..known(fields, Vec::new(), folder)? })
+    read(stated, Vec::new(), folder, &[ServiceUser::Program, ServiceUser::Script])
 }
 
-/// What a component asks for by itself: what a program may, but no folder by its name, for it lies beside nothing.
+/// Reads the request of a component's descriptor: that of an entry without folders by name, because a component lies beside
+/// no files.
 pub(super) fn of_program(stated: Option<Value>) -> Result<Capabilities, String> {
     let requested = capabilities(stated, Vec::new(), Path::new("/"))?;
     if let FileRequest::Folders(_) = requested.files {
@@ -47,10 +42,35 @@ pub(super) fn of_program(stated: Option<Value>) -> Result<Capabilities, String> 
     Ok(Capabilities { by_program: true, ..requested })
 }
 
-fn may(field: &str, fields: &mut Map<String, Value>) -> Result<bool, String> {
+/// Reads a request that may contain the services of these users.
+fn read(stated: Option<Value>, env: Vec<String>, folder: &Path, users: &[ServiceUser]) -> Result<Capabilities, String> {
+    let Some(stated) = stated else {
+        return Ok(Capabilities { env, ..Capabilities::default() });
+    };
+    let of_user = |user| Service::ALL.into_iter().filter(move |service: &Service| service.user() == user);
+    let services: Vec<_> = users.iter().flat_map(|user| of_user(*user)).collect();
+    let keys: Vec<_> = FIELDS.into_iter().chain(services.iter().map(|service| service.key())).collect();
+    let mut fields = object("capabilities", stated, &keys)?;
+    let mut requests = Vec::with_capacity(services.len());
+    for service in services {
+        let names = match service.kind() {
+            ServiceKind::Switch if switch(service.key(), &mut fields)? => vec![Glob::everything()],
+            ServiceKind::Switch => Vec::new(),
+            ServiceKind::Names => names(service.key(), &mut fields)?,
+        };
+        requests.push((service, names));
+    }
+    let mut requested = common(fields, env, folder)?;
+    for (service, names) in requests {
+        requested.request(service, names);
+    }
+    Ok(requested)
+}
+
+fn switch(field: &str, fields: &mut Map<String, Value>) -> Result<bool, String> {
     match fields.remove(field) {
         None | Some(Value::Null) => Ok(false),
-        Some(Value::Bool(asked)) => Ok(asked),
+        Some(Value::Bool(requested)) => Ok(requested),
         Some(other) => Err(format!("capabilities.{field} must be true or false, found {}", kind(&other))),
     }
 }
@@ -67,7 +87,7 @@ fn names(field: &str, fields: &mut Map<String, Value>) -> Result<Vec<Glob>, Stri
     globs(&place, written)
 }
 
-/// Patterns over names, none of them empty.
+/// Parses patterns over names, none of them empty.
 pub(super) fn globs(field: &str, written: Vec<String>) -> Result<Vec<Glob>, String> {
     if written.len() > MAX_GLOBS {
         return Err(format!("{field}: {} patterns, more than the {MAX_GLOBS} allowed", written.len()));
@@ -79,7 +99,8 @@ pub(super) fn globs(field: &str, written: Vec<String>) -> Result<Vec<Glob>, Stri
     written.into_iter().enumerate().map(read).collect()
 }
 
-fn known(mut fields: Map<String, Value>, mut env: Vec<String>, folder: &Path) -> Result<Capabilities, String> {
+/// Reads the fields that every tool may have.
+fn common(mut fields: Map<String, Value>, mut env: Vec<String>, folder: &Path) -> Result<Capabilities, String> {
     for name in environment::normalise("capabilities.env", strings("capabilities.env", fields.remove("env"))?)? {
         if !env.contains(&name) {
             env.push(name);
@@ -107,8 +128,8 @@ fn known(mut fields: Map<String, Value>, mut env: Vec<String>, folder: &Path) ->
     };
     let secrets = secrets::read(fields.remove("secrets"))?;
     let network = network(fields.remove("network"))?;
-    let (cache, model, tools) = (may("cache", &mut fields)?, may("model", &mut fields)?, names("tools", &mut fields)?);
-    Ok(Capabilities { files, env, network, secrets, cache, model, tools, stated: true, ..Capabilities::default() })
+    let cache = switch("cache", &mut fields)?;
+    Ok(Capabilities { files, env, network, secrets, cache, stated: true, ..Capabilities::default() })
 }
 
 fn network(stated: Option<Value>) -> Result<NetworkRequest, String> {
@@ -128,7 +149,7 @@ fn network(stated: Option<Value>) -> Result<NetworkRequest, String> {
     }
 }
 
-/// The limits an entry sets: `{"memoryMb": N, "outputKb": N, "diskMb": N, "diskEntries": N, "fuel": N, "requests": N,
+/// Reads the limits of an entry: `{"memoryMb": N, "outputKb": N, "diskMb": N, "diskEntries": N, "fuel": N, "requests": N,
 /// "receivedKb": N}`.
 pub(super) fn limits(stated: Option<Value>) -> Result<LimitRequest, String> {
     let Some(stated) = stated else {
@@ -157,7 +178,7 @@ pub(super) fn limits(stated: Option<Value>) -> Result<LimitRequest, String> {
     })
 }
 
-/// Whether a path stays in its file's folder: a source that is copied to another system asks for the same there.
+/// Returns `true` if a path stays in the folder of its file: a copied source requests the same folders elsewhere.
 pub(super) fn beside(path: &str) -> bool {
     let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
     !path.is_empty() && !path.contains(['\\', ':']) && Path::new(path).components().all(plain)
@@ -211,8 +232,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_asked_for_by_word_or_by_folder() {
-        let of = |value| capabilities(Some(value), vec![], Path::new("/m")).map(|asked| asked.files);
+    fn files_are_requested_by_word_or_by_folder() {
+        let of = |value| capabilities(Some(value), vec![], Path::new("/m")).map(|requested| requested.files);
         assert_eq!(of(json!({})), Ok(FileRequest::None));
         assert_eq!(of(json!({"files": "write"})), Ok(FileRequest::Workspace(Access::Write)));
         let read = FolderRequest { path: "/m/./data".into(), access: Access::Read, beside: "/m".into() };
@@ -220,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_network_is_asked_for_by_word_or_by_destination() {
+    fn the_network_is_requested_by_word_or_by_destination() {
         let of = |value| capabilities(Some(json!({ "network": value })), vec![], Path::new("/m")).map(|it| it.network);
         assert_eq!(of(json!(null)), Ok(NetworkRequest::None));
         assert_eq!(of(json!("allow")), Ok(NetworkRequest::Workspace));
@@ -237,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_an_error_and_never_a_grant() {
+    fn a_typing_error_grants_nothing() {
         let of = |value| capabilities(Some(value), vec![], Path::new("/m")).unwrap_err();
         assert_eq!(of(json!([])), "capabilities must be an object, found an array");
         assert_eq!(
@@ -254,11 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn a_script_asks_for_programs_agents_and_its_own_run_too() {
+    fn a_script_requests_programs_agents_and_its_own_run_too() {
         let of = |value| scripts(Some(value), Path::new("/m"));
-        let asked = of(json!({"exec": ["git*"], "delegate": true, "env": ["tz"]})).unwrap();
-        assert_eq!((asked.exec[0].as_str(), asked.delegate, asked.meta, asked.stated), ("git*", true, false, true));
-        assert_eq!(asked.env, ["TZ"]);
+        let requested = of(json!({"exec": ["git*"], "delegate": true, "env": ["tz"]})).unwrap();
+        assert_eq!(
+            (requested.exec[0].as_str(), requested.delegate, requested.meta, requested.stated),
+            ("git*", true, false, true)
+        );
+        assert_eq!(requested.env, ["TZ"]);
         assert!(of(json!({"exec": "allow"})).unwrap().exec[0].is_everything());
         assert!(!scripts(None, Path::new("/m")).unwrap().stated);
         for (value, text) in [

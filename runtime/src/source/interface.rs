@@ -1,5 +1,5 @@
-//! What a source says of a tool's behaviour, in the fields of the Agent Tool interface: one reading for the object in an
-//! entry and for a record of its own. A wrong value is an error, a field that nobody knows is kept and told.
+//! The fields of the Agent Tool interface in a source: one reader for the object in an entry and for an Agent Tool record. A wrong
+//! value is an error; an unknown field is kept, with a warning.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use crate::tool::Interface;
 use super::diagnostics::Diagnostics;
 use super::shape::members;
 
-/// The object of the standard's records that holds the fields of the partition of this name.
+/// Object in an Agent Tool record that holds the fields of the partition of the same name.
 const RENDERING: &str = "rendering";
-/// The field whose kind the standard leaves open: whatever is no string is taken as its JSON text.
+/// Field without a type in the standard: a value that is not a string becomes its JSON text.
 const OF_ANY_KIND: &str = "classifier_input";
 
-/// What was stated.
+/// The fields that a source states.
 #[derive(Default)]
 pub(super) struct Statement {
-    /// The stated fields; the others at their defaults.
+    /// The stated fields; the others have their defaults.
     pub(super) interface: Interface,
-    /// The fields that no rule knows, as they were.
+    /// Unknown fields, unchanged.
     pub(super) unknown: Map<String, Value>,
 }
 
 impl Statement {
-    /// Takes the fields of an object. `within` is the object's own name, empty at the top; `elsewhere` names the fields
-    /// that stand beside it and not in it.
+    /// Reads the fields of an object. `within` is the object's name, empty at the top level; `elsewhere` lists the fields that belong
+    /// beside the object and not into it.
     pub(super) fn read(
         &mut self,
         within: &str,
@@ -65,7 +65,7 @@ impl Statement {
         self.unknown.extend(unknown);
     }
 
-    /// States each field that there is, and gives back the others.
+    /// Reads the fields of the interface and returns the others.
     fn state(&mut self, dotted: &str, fields: Map<String, Value>, report: &mut Diagnostics) -> Map<String, Value> {
         let mut others = Map::new();
         for (field, value) in fields {
@@ -82,12 +82,11 @@ impl Statement {
         others
     }
 
-    /// The schema of the arguments: `schema` as it stands in an entry, or the interface's own; where it states only
-    /// what the model sees, that.
+    /// Returns the schema of the arguments: `schema` of the entry, else `runtime_input_schema`, else `model_input_schema`.
     ///
     /// # Errors
     ///
-    /// A text, where two are stated and they differ.
+    /// Two schemas are stated and differ.
     pub(super) fn parameters(&self, schema: Option<Value>) -> Result<Option<Value>, String> {
         let schemas = &self.interface.schemas;
         match (schema, &schemas.runtime_input_schema.value) {
@@ -100,11 +99,11 @@ impl Statement {
         }
     }
 
-    /// The deadline: the seconds of an entry, or the interface's `timeout_ms`.
+    /// Returns the deadline: the seconds of the entry, or the interface's `timeout_ms`.
     ///
     /// # Errors
     ///
-    /// A text, where both are stated and they differ.
+    /// Both are stated and differ.
     pub(super) fn deadline(&self, seconds: Option<u64>) -> Result<Option<Duration>, String> {
         let millis = self.interface.execution.timeout_ms.value.map(|millis| millis as u64);
         match (seconds, millis) {

@@ -5,13 +5,11 @@ mod agent_tool;
 mod capabilities;
 mod check;
 mod component;
-pub mod descriptor;
 mod diagnostics;
 mod dialect;
 mod document;
 mod environment;
 mod folder;
-mod imports;
 mod inference;
 pub mod inspect;
 mod interface;
@@ -24,7 +22,6 @@ mod secrets;
 mod shape;
 mod suggestion;
 mod tools_json;
-mod typed;
 mod world;
 
 use std::path::{Path, PathBuf};
@@ -37,15 +34,15 @@ pub use check::check;
 pub use diagnostics::Diagnostic;
 use diagnostics::{Parsed, Scope, ScopedDiagnostic};
 pub(crate) use folder::is_listed;
-pub(crate) use imports::check_nesting;
 pub use inspect::inspect;
 pub(crate) use markdown::{ToolsPolicy, defined_hook, defined_tool};
-pub use program::{Fingerprint, digest, fingerprint, program_bytes};
-pub(crate) use program::{MAX_PROGRAM_BYTES, portable};
+pub(crate) use program::portable;
+pub use program::{Fingerprint, fingerprint, program_bytes};
 pub(crate) use suggestion::nearest;
+pub(crate) use toolcrib_component::MAX_PROGRAM_BYTES;
+pub use toolcrib_component::functions::documented;
+pub use toolcrib_component::{descriptor, digest};
 pub(crate) use tools_json::program_folders;
-pub use typed::documented;
-pub(crate) use typed::is_contract;
 
 /// Maximum number of tools of one run, and so of one source.
 pub(crate) const MAX_TOOLS: usize = 32_768;
@@ -110,13 +107,13 @@ fn load_with(path: &Path, strict: bool) -> Result<LoadedSource, Error> {
 /// Reads a source in its dialect, and completes each tool from the bytes of its program.
 fn read(path: &Path) -> Parsed {
     let mut parsed = dialect::read(path);
-    let mut programs = world::Programs::default();
+    let mut programs = world::ProgramCache::default();
     for tool in std::mem::take(&mut parsed.tools) {
         if tool.unusable.is_some() {
             parsed.tools.push(tool);
             continue;
         }
-        let (tools, problems) = programs.settle(tool);
+        let (tools, problems) = programs.expand(tool);
         parsed.tools.extend(tools);
         parsed.problems.extend(problems);
     }

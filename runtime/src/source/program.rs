@@ -1,39 +1,35 @@
-//! From the words of a command to a file with WebAssembly in it, the same on every system; and which file that is, by its
-//! size and digest.
+//! The file of a program: its location for a command, the same on every system, its bytes, its size and its digest.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
+use toolcrib_component::{MAX_PROGRAM_BYTES, digest};
 
-/// The largest program that is loaded.
-pub(crate) const MAX_PROGRAM_BYTES: usize = 64 << 20;
-
-/// Which program it is.
+/// Identity of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
     /// SHA-256 of the file, as `sha256:HEX`.
     pub digest: String,
-    /// The size of the file in bytes.
+    /// Size of the file in bytes.
     pub bytes: usize,
 }
 
-/// The fingerprint of a program.
+/// Reads the fingerprint of a program.
 ///
 /// # Errors
 ///
-/// Where the file cannot be read, is no regular file or is larger than any program that is loaded.
+/// The file cannot be read, is no regular file or is larger than any program that is loaded.
 pub fn fingerprint(program: &Path) -> std::io::Result<Fingerprint> {
     let content = program_bytes(program)?;
     Ok(Fingerprint { digest: digest(&content), bytes: content.len() })
 }
 
-/// The bytes of a program.
+/// Reads the bytes of a program.
 ///
 /// # Errors
 ///
-/// Where the file cannot be read, is no regular file or is larger than any program that is loaded.
+/// The file cannot be read, is no regular file or is larger than any program that is loaded.
 pub fn program_bytes(program: &Path) -> std::io::Result<Vec<u8>> {
     if !program.metadata()?.is_file() {
         return Err(std::io::Error::other("not a regular file"));
@@ -46,18 +42,8 @@ pub fn program_bytes(program: &Path) -> std::io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// The SHA-256 of a program, as `sha256:HEX`.
-pub fn digest(program: &[u8]) -> String {
-    let mut text = String::with_capacity(7 + 64);
-    text.push_str("sha256:");
-    for byte in Sha256::digest(program) {
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
-}
-
-/// The program that `path` means: itself if it ends in `.wasm`, else the file beside it that does. A manifest written
-/// for native programs names `NAME` or, for Windows, `NAME.exe`: both mean `NAME.wasm`.
+/// Returns the program for a path: the path itself if it ends in `.wasm`, else the file beside it that does. A manifest for
+/// native programs names `NAME` or, for Windows, `NAME.exe`: both mean `NAME.wasm`.
 pub(super) fn locate(path: &Path) -> PathBuf {
     match portable(path) {
         Some(portable) if portable.exists() || !is_wasm(path).unwrap_or(false) => portable,
@@ -65,7 +51,7 @@ pub(super) fn locate(path: &Path) -> PathBuf {
     }
 }
 
-/// The file that is taken for a program before `path` is, as soon as it is there; `None` where `path` is that file.
+/// Returns the file that takes precedence over `path` if it exists; `None` if `path` ends in `.wasm` itself.
 pub(crate) fn portable(path: &Path) -> Option<PathBuf> {
     if path.extension().is_some_and(|extension| extension == "wasm") {
         return None;
@@ -78,7 +64,7 @@ pub(crate) fn portable(path: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(name))
 }
 
-/// Fails where a program is missing or is no WebAssembly.
+/// Checks that a program exists and is WebAssembly.
 pub(super) fn available(program: &Path) -> Result<(), String> {
     match is_wasm(program) {
         Ok(true) => Ok(()),

@@ -2,17 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Returns the type of a value with an article, for messages.
-pub(super) fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
-}
+pub(super) use toolcrib_component::json::kind;
 
 /// Returns the members of the object in a field.
 ///

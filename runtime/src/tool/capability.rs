@@ -1,4 +1,4 @@
-//! What a tool may ask for. Asking grants nothing: see [`crate::policy`].
+//! Capabilities that a tool requests. A request grants nothing: see [`crate::policy`].
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::destination::Destination;
 use super::glob::Glob;
 use super::secret::SecretRequest;
 
-/// Everything a tool asks for.
+/// Capabilities that a tool requests. The digest that binds an approval to a tool covers all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// Files and folders.
@@ -17,62 +17,62 @@ pub struct Capabilities {
     pub env: Vec<String>,
     /// Secrets, each with the host that it is for.
     pub secrets: Vec<SecretRequest>,
-    /// Where it would send requests.
+    /// Destinations of requests.
     pub network: NetworkRequest,
-    /// The programs of the crib that its script would run, by their names.
+    /// Programs of the crib that its script runs, by name.
     pub exec: Vec<Glob>,
-    /// Whether its script would hand tasks to other agents.
+    /// `true` if its script hands tasks to other agents.
     pub delegate: bool,
-    /// Whether its script would add tools and hooks to its run.
+    /// `true` if its script adds tools and hooks to its run.
     pub meta: bool,
-    /// Whether it would keep values for its later calls, as long as the run lasts or in the operator's folder.
+    /// `true` if it stores values for its later calls, for the run or in the operator's folder.
     pub cache: bool,
-    /// Whether it would ask the host's model.
+    /// `true` if it asks the host's model.
     pub model: bool,
-    /// The tools that it would call, by their names.
+    /// Tools that it calls, by name.
     pub tools: Vec<Glob>,
-    /// Whether its program says so itself, which no operator has written: what it names is allowed by flags alone.
+    /// `true` if its program states the requests: no operator wrote them, so only flags allow the items that they name.
     pub by_program: bool,
-    /// Whether the source stated its capabilities. Where it did not, the tool takes whatever the operator's flags allow.
+    /// `true` if the source states capabilities. Otherwise the tool gets everything that the operator's flags allow.
     pub stated: bool,
 }
 
-/// Which files a tool asks for.
+/// Files that a tool requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum FileRequest {
     /// None.
     #[default]
     None,
-    /// Whatever folders the operator's flags allow, with at most this access.
+    /// The folders that the operator's flags allow, with at most this access.
     Workspace(Access),
-    /// These folders by name.
+    /// These folders.
     Folders(Vec<FolderRequest>),
 }
 
-/// Where a tool asks to send requests.
+/// Destinations that a tool requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum NetworkRequest {
-    /// Nowhere.
+    /// None.
     #[default]
     None,
-    /// Wherever the operator's flags allow.
+    /// The destinations that the operator's flags allow.
     Workspace,
-    /// To these destinations.
+    /// These destinations.
     Destinations(Vec<Destination>),
 }
 
-/// One folder that a tool asks for by name.
+/// One folder that a tool requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderRequest {
     /// The folder on the host, resolved against its manifest.
     pub path: PathBuf,
-    /// The folder of the file that asks for it, below which no link is followed to it.
+    /// The folder of the requesting file. No link below it is followed on the way to the requested folder.
     pub beside: PathBuf,
-    /// What it would do there.
+    /// Requested access.
     pub access: Access,
 }
 
-/// What may be done in a folder. Ordered: writing includes reading.
+/// Access to a folder. Ordered: writing includes reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
@@ -83,7 +83,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// The name used in manifests, flags and receipts.
+    /// Returns the name in manifests, flags and receipts.
     pub fn as_str(self) -> &'static str {
         match self {
             Access::Read => "read",

@@ -326,11 +326,11 @@ mod tests {
         for (text, why) in [
             ("", "there is no host"),
             ("ftp://a.example", "its scheme is neither"),
-            ("a.example:0", "its port is no number"),
-            ("a.example:080", "its port is no number"),
-            ("a.example:+80", "its port is no number"),
-            ("a.example:65536", "its port is no number"),
-            ("a.example:", "its port is no number"),
+            ("a.example:0", "its port is not a number"),
+            ("a.example:080", "its port is not a number"),
+            ("a.example:+80", "its port is not a number"),
+            ("a.example:65536", "its port is not a number"),
+            ("a.example:", "its port is not a number"),
             ("a.example/v1", "a grant has no path"),
             ("::1", "an IPv6 address stands in brackets"),
             ("user@a.example", "the host is not a DNS name"),
@@ -339,7 +339,7 @@ mod tests {
             ("127.1:80", "the host ends in a number"),
             ("10.0.0.1/8", "bits set behind its prefix"),
             ("[::ffff:10.0.0.1]:80", "an IPv4 address is written as one"),
-            ("get a.example", "no list of methods"),
+            ("get a.example", "not a list of methods"),
             ("CONNECT a.example", "never sent"),
         ] {
             let error = text.parse::<Destination>().unwrap_err().to_string();

@@ -37,6 +37,11 @@ pub struct GlobError {
 }
 
 impl Glob {
+    /// Creates the pattern `*`, which matches every text.
+    pub fn everything() -> Self {
+        Self { text: "*".to_owned(), length: 0, literals: Vec::new(), single: vec![0], after_star: vec![1] }
+    }
+
     /// Returns `true` if the pattern matches the whole text.
     pub fn is_match(&self, text: &str) -> bool {
         if self.is_everything() {
@@ -151,6 +156,7 @@ mod tests {
         for (pattern, text) in [("fs_*", "fs"), ("a?c", "ac"), ("a*b", "abc"), ("", "a"), ("?", ""), ("a.c", "abc")] {
             assert!(!glob(pattern).is_match(text), "{pattern} {text}");
         }
+        assert_eq!(format!("{:?}", Glob::everything()), format!("{:?}", glob("*")));
         assert!(glob("**").is_everything() && !glob("*?").is_everything() && !glob("").is_everything());
     }
 

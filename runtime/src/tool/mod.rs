@@ -8,7 +8,6 @@ mod fact;
 mod glob;
 mod hook;
 mod host;
-mod import;
 mod interface;
 mod limits;
 mod mask;
@@ -17,6 +16,7 @@ mod rich;
 mod rows;
 mod script;
 mod secret;
+mod service;
 mod text;
 pub mod typed;
 mod word;
@@ -39,7 +39,6 @@ pub use glob::{Glob, GlobError};
 pub use hook::{HookPoint, ScriptedHook, UnknownHookPoint, When};
 pub(crate) use host::split_port;
 pub use host::{Host, HostError};
-pub use import::Import;
 pub use interface::{
     Availability, Discovery, EmptyResult, Execution, FieldError, Identity, Interface, Interrupt, Permission,
     Persistence, Rendering, ResultRules, Risk, Safety, Schemas, SiblingFailure, Validation, Visibility,
@@ -53,7 +52,9 @@ pub use secret::{
     Placement, PlacementError, SECRET_PLACEHOLDER, SecretHost, SecretHostError, SecretHostErrorReason, SecretRequest,
     is_secret_name,
 };
+pub use service::{Service, ServiceKind, ServiceUser};
 pub use text::{Grammar, Syntax, TextInput};
+pub use toolcrib_component::externs::Import;
 
 /// Tool: description for the model, program, requested capabilities and origin.
 #[derive(Debug, Clone)]

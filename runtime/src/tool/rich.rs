@@ -1,29 +1,29 @@
-//! A tool of a component with the contract of rich tools, as its bytes tell it.
+//! A tool of a component with the contract of rich tools.
 
 use std::path::PathBuf;
 
-/// Which tool of which component, and in what it has something to say.
+/// Tool of a component with the contract of rich tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rich {
     /// The component on the host.
     pub program: PathBuf,
-    /// The tool's name inside of the component.
+    /// Name of the tool inside of the component.
     pub tool: String,
-    /// What the component exports besides the call.
+    /// Optional parts of the contract that the component exports.
     pub says: Says,
 }
 
-/// The optional parts of the contract that a component exports.
+/// Optional parts of the contract of rich tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Says {
-    /// It checks calls.
+    /// `true` if it checks calls before they run.
     pub validate: bool,
-    /// It tells what a call is about to do.
+    /// `true` if it describes the effect of a call before it runs.
     pub preview: bool,
-    /// It prepares once a session.
+    /// `true` if it prepares once per session.
     pub prepare: bool,
-    /// It claims calls.
+    /// `true` if it claims calls by name.
     pub route: bool,
-    /// It presents its answers.
+    /// `true` if it renders its results.
     pub present: bool,
 }

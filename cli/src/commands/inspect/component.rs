@@ -1,5 +1,5 @@
-//! The program of a tool or a file of its own: what it could ever ask for and who grants that, what cannot be linked, and
-//! what it says of itself. All text of it is inert.
+//! `inspect` of a program: the capabilities that it could request and the flags that grant them, imports that cannot be linked,
+//! and its metadata. All text of the program is printed inert.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -15,24 +15,24 @@ const UNLINKED: [&str; 2] = ["CANNOT BE LINKED", "WHY"];
 const NOT_TOOLS: [&str; 2] = ["NO TOOL", "WHY"];
 const METADATA: [&str; 2] = ["METADATA", "AS ITS AUTHOR WROTE IT, UNCHECKED"];
 
-/// A program, and the tools that it is.
+/// A program and its tools.
 pub(super) struct Component {
     pub(super) path: PathBuf,
     pub(super) about: Inspection,
-    /// The names of the tools.
+    /// Names of the tools.
     pub(super) tools: Vec<String>,
-    /// Why there are none, where it could not be loaded as one.
+    /// Reason why it has none, if it could not be loaded.
     pub(super) problem: Option<String>,
 }
 
 impl Component {
-    /// The program of a file, of whose tools nothing is known yet.
+    /// Inspects the program in a file; its tools are not known yet.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let about = toolcrib::source::inspect(path)?;
         Ok(Self { path: path.to_path_buf(), about, tools: Vec::new(), problem: None })
     }
 
-    /// All of it, for a program.
+    /// Returns all facts as JSON.
     pub(super) fn record(&self) -> anyhow::Result<Value> {
         let mut record = serde_json::to_value(&self.about)?;
         record["path"] = json!(self.path.to_string_lossy());
@@ -41,14 +41,14 @@ impl Component {
         Ok(record)
     }
 
-    /// The sheet of a program that is not shown as one tool.
+    /// Returns the sheet of a program that is not shown as one tool.
     pub(super) fn sheet(&self) -> String {
         let mut lines = vec![self.place()];
         lines.extend(self.lines().into_iter().map(|(label, text)| format!("  {label:10}{text}")));
         std::iter::once(lines.join("\n")).chain(self.tables()).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// What fits on a line each, with its label.
+    /// Returns the facts of one line each, with their labels.
     pub(super) fn lines(&self) -> Vec<(&'static str, String)> {
         let Inspection { kind, digest, bytes, core_modules, pure, exports, .. } = &self.about;
         let mut lines = vec![
@@ -71,10 +71,10 @@ impl Component {
         lines
     }
 
-    /// What it could ask for, by what it imports; what cannot be linked; what it says of itself.
+    /// Returns the tables: requests, imports, imports that cannot be linked, exports that are no tools, metadata.
     pub(super) fn tables(&self) -> impl Iterator<Item = String> {
         let asks = self.about.asks.as_deref().unwrap_or_default();
-        [asked(asks), imports(asks), unlinked(asks), self.not_tools(), self.metadata()].into_iter().flatten()
+        [requests(asks), imports(asks), unlinked(asks), self.not_tools(), self.metadata()].into_iter().flatten()
     }
 
     fn place(&self) -> String {
@@ -112,8 +112,8 @@ fn kind(kind: ProgramKind, core_modules: usize) -> String {
     }
 }
 
-fn asked(asks: &[CapabilityRequest]) -> Option<String> {
-    let rows = asks.iter().map(|asked| [asked.capability.words().to_owned(), granted(asked)]);
+fn requests(asks: &[CapabilityRequest]) -> Option<String> {
+    let rows = asks.iter().map(|request| [request.capability.words().to_owned(), granted(request)]);
     let table = Some(render::table(ASKS, rows)).filter(|_| !asks.is_empty())?;
     let terminal = io::stdout().is_terminal();
     let tones = std::iter::once(None).chain(asks.iter().map(tone));
@@ -124,25 +124,23 @@ fn asked(asks: &[CapabilityRequest]) -> Option<String> {
     Some(lines.collect::<Vec<_>>().join("\n"))
 }
 
-fn granted(asked: &CapabilityRequest) -> String {
-    match asked.granted {
+fn granted(request: &CapabilityRequest) -> String {
+    match request.granted {
         Granted::Always => "always there".to_owned(),
-        Granted::CapabilityRequest => {
-            "always there, unless the tool states that it asks for other things alone".to_owned()
+        Granted::OnRequest => "always there, unless the tool states that it asks for other things alone".to_owned(),
+        Granted::Flags if request.capability == Capability::Environment => {
+            format!("arguments always there, variables {}", request.flags.join(", "))
         }
-        Granted::Flags if asked.capability == Capability::Environment => {
-            format!("arguments always there, variables {}", asked.flags.join(", "))
-        }
-        Granted::Flags => asked.flags.join(", "),
-        _ if asked.capability == Capability::Unknown => "cannot be linked".to_owned(),
+        Granted::Flags => request.flags.join(", "),
+        _ if request.capability == Capability::Unknown => "cannot be linked".to_owned(),
         _ => "never granted".to_owned(),
     }
 }
 
-fn tone(asked: &CapabilityRequest) -> Option<Tone> {
-    match asked.granted {
+fn tone(request: &CapabilityRequest) -> Option<Tone> {
+    match request.granted {
         Granted::Always => Some(Tone::Quiet),
-        Granted::Never if asked.capability == Capability::Unknown => Some(Tone::Bad),
+        Granted::Never if request.capability == Capability::Unknown => Some(Tone::Bad),
         Granted::Never => Some(Tone::Doubtful),
         _ => None,
     }
@@ -150,7 +148,7 @@ fn tone(asked: &CapabilityRequest) -> Option<Tone> {
 
 fn imports(asks: &[CapabilityRequest]) -> Option<String> {
     let mut last = None;
-    let interfaces = asks.iter().flat_map(|asked| asked.interfaces.iter().map(|it| (asked.capability, it)));
+    let interfaces = asks.iter().flat_map(|request| request.interfaces.iter().map(|it| (request.capability, it)));
     let rows = interfaces.map(|(capability, interface)| {
         let group = if last.replace(capability) == Some(capability) { "" } else { capability.words() };
         [group.to_owned(), full_name(interface), render::one_line(&interface.functions.join(" "))]
@@ -160,7 +158,7 @@ fn imports(asks: &[CapabilityRequest]) -> Option<String> {
 }
 
 fn unlinked(asks: &[CapabilityRequest]) -> Option<String> {
-    let interfaces = asks.iter().flat_map(|asked| &asked.interfaces);
+    let interfaces = asks.iter().flat_map(|request| &request.interfaces);
     let rows: Vec<_> =
         interfaces.filter_map(|interface| Some([full_name(interface), interface.cannot_link.clone()?])).collect();
     (!rows.is_empty()).then(|| render::table(UNLINKED, rows.into_iter()))

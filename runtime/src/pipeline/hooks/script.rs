@@ -16,7 +16,7 @@ use crate::pipeline::prepared::ScriptHook;
 use crate::pipeline::services::CallServices;
 use crate::pipeline::state::{CallScope, Memory, Pipeline};
 use crate::sandbox::{GuestInput, GuestOutput, ScriptCall, ScriptText, Usage, WasiExtras};
-use crate::tool::{Body, HookPoint, Limits};
+use crate::tool::{Body, HookPoint, Limits, Service};
 
 use super::payload::{Answer, clipped_reason, finished, modified_arguments, parse_answer, proposed, replaced};
 
@@ -122,7 +122,7 @@ impl<'a> ScriptHandler<'a> {
             let hint = denial.flag.map(|flag| format!("; allow it with `{flag}`")).unwrap_or_default();
             format!("delegation is not granted{hint}")
         };
-        self.hook.prepared.grant.rights().delegate().map(|()| task).map_err(denied)
+        self.hook.prepared.grant.rights().check(Service::Delegate, None).map(|()| task).map_err(denied)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::model::{
 use crate::pipeline::recorder::{CallRecorder, redact};
 use crate::pipeline::state::{CallScope, CallTree, Parent};
 use crate::sandbox::{ModelAnswer, ModelQuestion, Program, Usage};
+use crate::tool::Service;
 
 use super::{CallServices, NOT_GRANTED};
 
@@ -80,7 +81,7 @@ impl CallServices {
         component: &Component,
         question: ModelQuestion,
     ) -> Result<ModelAnswer, String> {
-        self.grant.rights().model().map_err(|denial| self.refused(denial, NOT_GRANTED))?;
+        self.grant.rights().check(Service::Model, None).map_err(|denial| self.refused(denial, NOT_GRANTED))?;
         let ModelQuestion { system, prompt, max_tokens } = question;
         let bytes = prompt.len() + system.as_ref().map_or(0, String::len);
         if bytes > MAX_PROMPT_LEN {

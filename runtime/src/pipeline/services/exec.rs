@@ -13,7 +13,7 @@ use crate::pipeline::prepared::ToolEntry;
 use crate::pipeline::prepared::compute::{aside, at_once};
 use crate::policy::{Command, CommandDecision};
 use crate::sandbox::{ExecOptions, ExecOutcome, ExecOutput, GuestInput, GuestOutput, Usage, WasiExtras};
-use crate::tool::{Body, Limits};
+use crate::tool::{Body, Limits, Service};
 
 use super::{CallServices, NOT_GRANTED, Script};
 
@@ -104,7 +104,7 @@ impl CallServices {
         if arguments.len() > MAX_ARGUMENTS || bytes > MAX_ARGUMENT_BYTES {
             return Err(format!("more than {MAX_ARGUMENTS} arguments or {MAX_ARGUMENT_BYTES} bytes of them"));
         }
-        if let Err(denial) = self.grant.rights().program(&program) {
+        if let Err(denial) = self.grant.rights().check(Service::Exec, Some(&program)) {
             let denial = Denial { capability: format!("exec:{shown}"), ..denial };
             return Err(self.refused(denial, &format!("`{shown}`: {NOT_GRANTED}")));
         }

@@ -25,7 +25,7 @@ use crate::sandbox::{
     ExecOptions, ExecOutcome, GuestPart, HostServices, ModelAnswer, ModelQuestion, Program, Registration, Usage,
 };
 use crate::schema;
-use crate::tool::{Limits, SecretRequest, Tool};
+use crate::tool::{Limits, SecretRequest, Service, Tool};
 
 use component::{Component, WAITING_PARTS};
 
@@ -125,7 +125,7 @@ impl CallServices {
     }
 
     async fn delegate_task(&self, task: String) -> Result<String, String> {
-        self.grant.rights().delegate().map_err(|denial| self.refused(denial, NOT_GRANTED))?;
+        self.grant.rights().check(Service::Delegate, None).map_err(|denial| self.refused(denial, NOT_GRANTED))?;
         let task: Value = schema::parse(&task).map_err(|error| error.to_string())?;
         let task = Task::read(task, self.depth + 1, &self.memory.agents)?;
         let delegate = self.pipeline.delegate.as_ref().ok_or("no agent is configured for delegation")?;
@@ -134,7 +134,7 @@ impl CallServices {
     }
 
     fn add_to_run(&self, script: &Script, what: Registration, definition: &str) -> Result<(), String> {
-        self.grant.rights().meta().map_err(|denial| self.refused(denial, NOT_GRANTED))?;
+        self.grant.rights().check(Service::Meta, None).map_err(|denial| self.refused(denial, NOT_GRANTED))?;
         let name = script.tool.as_ref().ok_or("only a tool's script can register tools and hooks")?;
         if self.memory.is_open() {
             return Err("there is no active run".to_owned());

@@ -276,7 +276,7 @@ mod tests {
             message: message.to_owned(),
             details: Some(details.to_owned()),
         };
-        assert_eq!(tool_error(failure(" ", "no json"), None).content(), r#"{"error":"tool failed and said nothing"}"#);
+        assert_eq!(tool_error(failure(" ", "no json"), None).content(), r#"{"error":"tool failed without a message"}"#);
         let content = tool_error(failure("why", r#"{"a":1}"#), None).content();
         assert_eq!(content, r#"{"error":"why","details":{"a":1}}"#);
         let large = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_DETAILS_LEN));

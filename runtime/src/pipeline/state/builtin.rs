@@ -76,12 +76,11 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
     interface.safety.is_read_only.prove(true);
     interface.safety.is_open_world.prove(false);
     interface.safety.is_concurrency_safe.prove(true);
-    let origin = Origin::host();
     Tool {
         description: Some(description.to_owned()),
         parameters: Some(parameters),
         requested: Capabilities { stated: true, ..Capabilities::default() },
         interface,
-        ..Tool::new(name, Body::Builtin(builtin), origin)
+        ..Tool::new(name, Body::Builtin(builtin), Origin::host())
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use crate::error::{Outcome, ToolError};
 use crate::policy::Grant;
 use crate::sandbox::Usage;
-use crate::tool::{Body, Tool};
+use crate::tool::{Body, Service, Tool};
 
 use super::memory::Memory;
 use super::schedule::Turn;
@@ -76,7 +76,7 @@ impl Parent<'_> {
         if let Body::Builtin(_) = tool.body {
             return Err(ToolError::new(Outcome::Denied, format!("`{}` can be called only by a model", tool.name)));
         }
-        self.grant.rights().call(&tool.name).map_err(|denial| {
+        self.grant.rights().check(Service::Call, Some(&tool.name)).map_err(|denial| {
             let hint = denial.flag.as_ref().map(|flag| format!("; allow it with `{flag}`")).unwrap_or_default();
             self.usage.refused(denial);
             ToolError::new(Outcome::Denied, format!("permission denied by the grant{hint}"))

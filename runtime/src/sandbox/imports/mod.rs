@@ -6,4 +6,4 @@ mod script;
 mod tool;
 
 pub(super) use script::add_to_linker as add_script_imports;
-pub(super) use tool::{add_to_linker as add_tool_imports, is_linked as is_tool_import};
+pub(super) use tool::add_to_linker as add_tool_imports;

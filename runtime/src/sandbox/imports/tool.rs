@@ -17,14 +17,6 @@ const MODEL: &str = "toolcrib:tool/model@1.1.0";
 const TOOLS: &str = "toolcrib:tool/tools@1.1.0";
 const SECRETS: &str = "toolcrib:tool/secrets@1.1.0";
 
-/// Returns `true` if an import of this name is linked, in any version of the first major one.
-pub(in crate::sandbox) fn is_linked(name: &str) -> bool {
-    [PROGRESS, LOG, CACHE, MODEL, TOOLS, SECRETS].iter().any(|known| {
-        let (known, _) = known.split_once('@').unwrap_or((known, ""));
-        name.split_once('@').is_some_and(|(name, version)| name == known && version.starts_with("1."))
-    })
-}
-
 /// Links the interfaces. The types are data, and their interface has no functions.
 pub(in crate::sandbox) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     linker.instance(TYPES)?;

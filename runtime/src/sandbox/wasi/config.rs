@@ -4,9 +4,6 @@ use wasmtime::component::{ComponentType, LinkerInstance, Lower};
 
 use super::state::WasiStore;
 
-/// Names of the interface in its drafts.
-pub(super) const INTERFACES: [&str; 2] = ["wasi:config/store", "wasi:config/runtime"];
-
 /// Error of a lookup.
 #[derive(Debug, Clone, ComponentType, Lower)]
 #[component(variant)]

@@ -13,8 +13,6 @@ use super::state::WasiStore;
 
 const STORE: &str = "wasi:keyvalue/store";
 const ATOMICS: &str = "wasi:keyvalue/atomics";
-const BATCH: &str = "wasi:keyvalue/batch";
-pub(super) const INTERFACES: [&str; 3] = [STORE, ATOMICS, BATCH];
 
 /// Names under which a tool opens its one store.
 const NAMES: [&str; 2] = ["", "default"];

@@ -10,37 +10,11 @@ use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, io, random};
 use wasmtime_wasi::random::{WasiRandom, WasiRandomView};
 use wasmtime_wasi_http::WasiHttp;
 use wasmtime_wasi_http::p2::bindings::LinkOptions;
-use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types as http_types};
+use wasmtime_wasi_http::p2::bindings::http;
 
 use super::files::HasFiles;
 use super::state::WasiStore;
 use super::stream_error::HasStreamErrors;
-
-/// Names of the linked interfaces.
-pub(in crate::sandbox) const INTERFACES: [&str; 22] = [
-    "wasi:cli/environment",
-    "wasi:cli/exit",
-    "wasi:cli/stderr",
-    "wasi:cli/stdin",
-    "wasi:cli/stdout",
-    "wasi:cli/terminal-input",
-    "wasi:cli/terminal-output",
-    "wasi:cli/terminal-stderr",
-    "wasi:cli/terminal-stdin",
-    "wasi:cli/terminal-stdout",
-    "wasi:clocks/monotonic-clock",
-    "wasi:clocks/wall-clock",
-    "wasi:filesystem/preopens",
-    "wasi:filesystem/types",
-    "wasi:http/outgoing-handler",
-    "wasi:http/types",
-    "wasi:io/error",
-    "wasi:io/poll",
-    "wasi:io/streams",
-    "wasi:random/insecure",
-    "wasi:random/insecure-seed",
-    "wasi:random/random",
-];
 
 struct HasTable;
 
@@ -48,7 +22,7 @@ impl HasData for HasTable {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// Links every interface of [`INTERFACES`].
+/// Links every interface of the table with [`Link::All`](toolcrib_component::interfaces::Link::All).
 pub(in crate::sandbox) fn add_to_linker<T: WasiStore>(l: &mut Linker<T>) -> wasmtime::Result<()> {
     io::error::add_to_linker::<T, HasStreamErrors>(l, |store| store.wasi().stream_errors())?;
     io::poll::add_to_linker::<T, HasTable>(l, |store| &mut store.wasi().table)?;
@@ -70,18 +44,28 @@ pub(in crate::sandbox) fn add_to_linker<T: WasiStore>(l: &mut Linker<T>) -> wasm
     cli::terminal_stderr::add_to_linker::<T, WasiCli>(l, |store| store.wasi().cli())?;
     filesystem::types::add_to_linker::<T, HasFiles>(l, |store| store.wasi().files())?;
     filesystem::preopens::add_to_linker::<T, HasFiles>(l, |store| store.wasi().files())?;
-    outgoing_handler::add_to_linker::<T, WasiHttp>(l, |store| store.wasi().http())?;
-    http_types::add_to_linker::<T, WasiHttp>(l, &LinkOptions::default().into(), |store| store.wasi().http())?;
+    http::outgoing_handler::add_to_linker::<T, WasiHttp>(l, |store| store.wasi().http())?;
+    http::types::add_to_linker::<T, WasiHttp>(l, &LinkOptions::default().into(), |store| store.wasi().http())?;
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeSet;
+
+    use toolcrib_component::interfaces::{INTERFACES, Link};
+
+    /// Returns the interfaces that this file links, by the paths of its calls: `cli::exit` is `wasi:cli/exit`.
+    fn linked() -> BTreeSet<String> {
+        let calls = include_str!("linker.rs").lines();
+        let calls = calls.filter_map(|line| line.trim().split_once("::add_to_linker::<T").map(|(path, _)| path));
+        let is_path = |path: &&str| path.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == ':');
+        calls.filter(is_path).map(|path| format!("wasi:{}", path.replace("::", "/").replace('_', "-"))).collect()
+    }
 
     #[test]
-    fn what_is_linked_is_told_of_a_program_that_imports_it() {
-        let unknown = INTERFACES.iter().filter(|name| !crate::source::inspect::interface::is_known(name));
-        assert_eq!(unknown.collect::<Vec<_>>(), [] as [&&str; 0]);
+    fn the_linker_holds_the_interfaces_of_the_table() {
+        let table = INTERFACES.iter().filter(|known| known.link == Link::All).map(|known| known.name.to_owned());
+        assert_eq!(linked(), table.collect());
     }
 }

@@ -4,8 +4,6 @@ use wasmtime::component::{ComponentType, Lift, LinkerInstance};
 
 use super::state::WasiStore;
 
-pub(super) const INTERFACE: &str = "wasi:logging/logging";
-
 #[derive(Debug, Clone, Copy, ComponentType, Lift)]
 #[component(enum)]
 #[repr(u8)]

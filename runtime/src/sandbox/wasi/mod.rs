@@ -17,11 +17,11 @@ mod stdio;
 mod stream_error;
 
 pub(super) use descriptor_table::Preview1State;
-pub(super) use drafts::{add_drafts, is_draft};
+pub(super) use drafts::add_drafts;
 pub(crate) use extras::{Settings, WasiExtras};
 pub(super) use files::{FileState, PathGuard};
 pub(crate) use http::{Certificates, HttpClient, certificates};
 pub(super) use http::{HttpAccess, HttpEgress, HttpHooks};
-pub(super) use linker::{INTERFACES, add_to_linker};
+pub(super) use linker::add_to_linker;
 pub(super) use state::{MAX_RANDOM_BYTES, WasiState, WasiStore};
 pub(super) use stdio::CappedStream;

@@ -10,17 +10,10 @@ use crate::sandbox::causes::SocketRefused;
 
 use super::state::WasiStore;
 
-const PACKAGE: &str = "wasi:sockets/";
 /// Error code of a refusal.
 const DENIED: &str = "access-denied";
 /// Maximum length of a function's name in the record, in characters.
 const MAX_NAME_LEN: usize = 64;
-
-/// Returns `true` for an import of this package in a version of WASI 0.2.
-pub(super) fn is_refused(name: &str) -> bool {
-    let version = name.strip_prefix(PACKAGE).and_then(|rest| rest.split_once('@'));
-    version.is_some_and(|(_, version)| version.starts_with("0.2."))
-}
 
 /// Result of a stub.
 #[derive(Clone, Copy)]

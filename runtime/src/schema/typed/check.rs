@@ -1,5 +1,5 @@
-//! Whether JSON arguments are values of a function's types. The first that is not is told with its place, what was found and
-//! what would do. Nothing is built and nothing is copied.
+//! The check of JSON arguments against a function's types. The first mismatch is reported with its place, the value found and
+//! the value expected. Nothing is built or copied.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -12,31 +12,31 @@ use crate::tool::typed::{Cases, Field, Function, Integer, Type};
 
 use super::{ERROR, INFINITE, NEGATIVE_INFINITE, NOT_A_NUMBER, OK, SOME};
 
-/// The most values in the arguments of a call: each element, each field, also one that is left out, each byte of a
-/// `list<u8>` is one, and of a field so is each [`NAME`] of its name, which is copied.
+/// Maximum values in the arguments of a call. Each element, each field (also an absent one) and each byte of a `list<u8>` counts
+/// as one. Of a field, each [`NAME_BYTES`] of its name count as one too, because the name is copied.
 pub(super) const MAX_VALUES: usize = 1 << 18;
-const NAME: usize = 40;
-/// Beyond this not every whole number is one of 64 bits with a point.
-const EXACT: f64 = (1_u64 << 53) as f64;
-/// The most characters of a value that a message shows.
+const NAME_BYTES: usize = 40;
+/// Greatest magnitude up to which a double represents every whole number.
+const MAX_EXACT: f64 = (1_u64 << 53) as f64;
+/// Maximum characters of a value in a message.
 const MAX_SHOWN_LEN: usize = 60;
-/// The most names that a message lists.
+/// Maximum names in a message.
 const MAX_LISTED: usize = 12;
 
 /// Checks the arguments of a function.
 ///
 /// # Errors
 ///
-/// One sentence, such as `$.items[3].size: 70000 does not fit u16`.
+/// One sentence about the first mismatch, such as `$.items[3].size: 70000 does not fit u16`.
 pub(crate) fn check(function: &Function, arguments: &Map<String, Value>) -> Result<(), String> {
     let mut budget = MAX_VALUES;
-    members(&function.params, arguments, "argument", &mut budget).map_err(Wrong::told)
+    members(&function.params, arguments, "argument", &mut budget).map_err(Mismatch::into_message)
 }
 
-/// What is wrong, and where; the innermost step of the way first.
-struct Wrong {
-    what: String,
-    way: Vec<Step>,
+/// A mismatch with its place, the innermost step first.
+struct Mismatch {
+    message: String,
+    path: Vec<Step>,
 }
 
 enum Step {
@@ -44,26 +44,26 @@ enum Step {
     Item(usize),
 }
 
-impl Wrong {
-    fn new(what: String) -> Self {
-        Self { what, way: Vec::new() }
+impl Mismatch {
+    fn new(message: String) -> Self {
+        Self { message, path: Vec::new() }
     }
 
     fn at(mut self, step: Step) -> Self {
-        self.way.push(step);
+        self.path.push(step);
         self
     }
 
-    fn told(self) -> String {
-        let mut told = "$".to_owned();
-        for step in self.way.iter().rev() {
+    fn into_message(self) -> String {
+        let mut place = "$".to_owned();
+        for step in self.path.iter().rev() {
             let _ = match step {
-                Step::Member(name) if is_plain(name) => write!(told, ".{name}"),
-                Step::Member(name) => write!(told, "[{}]", shown(&Value::String(name.clone()))),
-                Step::Item(index) => write!(told, "[{index}]"),
+                Step::Member(name) if is_plain(name) => write!(place, ".{name}"),
+                Step::Member(name) => write!(place, "[{}]", shown(&Value::String(name.clone()))),
+                Step::Item(index) => write!(place, "[{index}]"),
             };
         }
-        format!("{told}: {}", self.what)
+        format!("{place}: {}", self.message)
     }
 }
 
@@ -71,19 +71,19 @@ fn is_plain(name: &str) -> bool {
     name.len() <= MAX_SHOWN_LEN && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
-fn value(ty: &Type, found: &Value, budget: &mut usize) -> Result<(), Wrong> {
+fn value(ty: &Type, found: &Value, budget: &mut usize) -> Result<(), Mismatch> {
     spend(1, budget)?;
     match (ty, found) {
         (Type::Bool, Value::Bool(_)) | (Type::String, Value::String(_)) => Ok(()),
         (Type::Integer(integer), Value::Number(number)) => match fits(*integer, number) {
             Some(true) => Ok(()),
-            Some(false) => Err(Wrong::new(format!("{} does not fit {}", shown(found), integer.as_str()))),
-            None => Err(unlike(ty, found)),
+            Some(false) => Err(Mismatch::new(format!("{} does not fit {}", shown(found), integer.as_str()))),
+            None => Err(mismatch(ty, found)),
         },
         (Type::F64, Value::Number(_)) => Ok(()),
         (Type::F32, Value::Number(number)) => match number.as_f64().is_some_and(|wide| (wide as f32).is_finite()) {
             true => Ok(()),
-            false => Err(Wrong::new(format!("{} does not fit f32", shown(found)))),
+            false => Err(Mismatch::new(format!("{} does not fit f32", shown(found)))),
         },
         (Type::F32 | Type::F64, Value::String(word))
             if [NOT_A_NUMBER, INFINITE, NEGATIVE_INFINITE].contains(&word.as_str()) =>
@@ -93,7 +93,7 @@ fn value(ty: &Type, found: &Value, budget: &mut usize) -> Result<(), Wrong> {
         (Type::Char, Value::String(text)) if text.chars().nth(1).is_none() && !text.is_empty() => Ok(()),
         (Type::Bytes, Value::String(text)) => {
             spend(text.len() / 4 * 3, budget)?;
-            STANDARD.decode(text).map(drop).map_err(|error| Wrong::new(format!("no base64 with padding: {error}")))
+            STANDARD.decode(text).map(drop).map_err(|error| Mismatch::new(format!("no base64 with padding: {error}")))
         }
         (Type::List(item), Value::Array(items)) => {
             items.iter().enumerate().try_for_each(|(index, found)| at_item(index, value(item, found, budget)))
@@ -102,23 +102,25 @@ fn value(ty: &Type, found: &Value, budget: &mut usize) -> Result<(), Wrong> {
         (Type::Tuple(types), Value::Array(items)) => {
             let (wanted, count) = (types.len(), items.len());
             if wanted != count {
-                return Err(Wrong::new(format!("a tuple of {wanted} is expected, found {count} items")));
+                return Err(Mismatch::new(format!("a tuple of {wanted} is expected, found {count} items")));
             }
             let each = types.iter().zip(items).enumerate();
             each.into_iter().try_for_each(|(index, (ty, found))| at_item(index, value(ty, found, budget)))
         }
         (Type::Record(record), Value::Object(fields)) => members(&record.fields, fields, "field", budget),
-        (Type::Enum(cases), Value::String(name)) => known(cases, name),
+        (Type::Enum(cases), Value::String(name)) => check_name(cases, name),
         (Type::Flags(cases), Value::Array(set)) => {
             let mut seen = HashSet::with_capacity(set.len().min(cases.iter().count()));
             for (index, flag) in set.iter().enumerate() {
-                let known = match flag {
-                    Value::String(name) => known(cases, name),
-                    other => Err(Wrong::new(format!("the name of a flag is expected, found {}", told(other)))),
+                let checked = match flag {
+                    Value::String(name) => check_name(cases, name),
+                    other => {
+                        Err(Mismatch::new(format!("the name of a flag is expected, found {}", kind_or_value(other))))
+                    }
                 };
-                at_item(index, known.and_then(|()| spend(1, budget)))?;
+                at_item(index, checked.and_then(|()| spend(1, budget)))?;
                 if !seen.insert(flag.as_str()) {
-                    return at_item(index, Err(Wrong::new(format!("{} stands twice", shown(flag)))));
+                    return at_item(index, Err(Mismatch::new(format!("{} stands twice", shown(flag)))));
                 }
             }
             Ok(())
@@ -136,23 +138,23 @@ fn value(ty: &Type, found: &Value, budget: &mut usize) -> Result<(), Wrong> {
             case(|wanted| (wanted == SOME).then_some((SOME, Some(&**inner))), ty, found, budget)
         }
         (Type::Option(inner), found) => value(inner, found, budget),
-        _ => Err(unlike(ty, found)),
+        _ => Err(mismatch(ty, found)),
     }
 }
 
-/// The parameters of a call or the fields of a record.
-fn members(fields: &[Field], found: &Map<String, Value>, word: &str, budget: &mut usize) -> Result<(), Wrong> {
+/// Checks the parameters of a call or the fields of a record.
+fn members(fields: &[Field], found: &Map<String, Value>, word: &str, budget: &mut usize) -> Result<(), Mismatch> {
     let mut seen = 0;
     for field in fields {
-        spend(1 + field.name.len() / NAME, budget)?;
+        spend(1 + field.name.len() / NAME_BYTES, budget)?;
         match found.get(&field.name) {
             Some(found) => {
-                value(&field.ty, found, budget).map_err(|wrong| wrong.at(Step::Member(field.name.clone())))?;
+                value(&field.ty, found, budget).map_err(|mismatch| mismatch.at(Step::Member(field.name.clone())))?;
                 seen += 1;
             }
             None if field.ty.takes_null() => {}
             None => {
-                let missing = Wrong::new(format!("missing, {} is expected", wanted(&field.ty)));
+                let missing = Mismatch::new(format!("missing, {} is expected", expectation(&field.ty)));
                 return Err(missing.at(Step::Member(field.name.clone())));
             }
         }
@@ -164,102 +166,108 @@ fn members(fields: &[Field], found: &Map<String, Value>, word: &str, budget: &mu
     match found.keys().find(is_unknown) {
         Some(name) => {
             let expected = listed(fields.iter().map(|field| field.name.as_str()));
-            Err(Wrong::new(format!("unknown {word}, {expected} is expected")).at(Step::Member(name.clone())))
+            Err(Mismatch::new(format!("unknown {word}, {expected} is expected")).at(Step::Member(name.clone())))
         }
         None => Ok(()),
     }
 }
 
-/// The entries of a map.
-fn entries(ty: &Type, key: &Type, entry: &Type, found: &Value, budget: &mut usize) -> Result<(), Wrong> {
+/// Checks the entries of a map.
+fn entries(ty: &Type, key: &Type, entry: &Type, found: &Value, budget: &mut usize) -> Result<(), Mismatch> {
     match (key, found) {
         (Type::String, Value::Object(found)) => found.iter().try_for_each(|(name, found)| {
             spend(1, budget)?;
-            value(entry, found, budget).map_err(|wrong| wrong.at(Step::Member(name.clone())))
+            value(entry, found, budget).map_err(|mismatch| mismatch.at(Step::Member(name.clone())))
         }),
-        (Type::String, _) => Err(unlike(ty, found)),
+        (Type::String, _) => Err(mismatch(ty, found)),
         (_, Value::Array(pairs)) => pairs.iter().enumerate().try_for_each(|(index, pair)| {
             let pair = match pair.as_array().map(Vec::as_slice) {
                 Some([first, second]) => {
                     at_item(0, value(key, first, budget)).and_then(|()| at_item(1, value(entry, second, budget)))
                 }
-                _ => Err(Wrong::new(format!("a pair `[key, value]` is expected, found {}", told(pair)))),
+                _ => Err(Mismatch::new(format!("a pair `[key, value]` is expected, found {}", kind_or_value(pair)))),
             };
             at_item(index, pair)
         }),
-        _ => Err(Wrong::new(format!("an array of pairs `[key, value]` is expected, found {}", told(found)))),
+        _ => {
+            Err(Mismatch::new(format!("an array of pairs `[key, value]` is expected, found {}", kind_or_value(found))))
+        }
     }
 }
 
-/// One of several cases: its name where it carries nothing, else an object with it as the one member.
+/// Checks one of several cases: its name if it has no payload, else an object with it as the only member.
 fn case<'a>(
     find: impl Fn(&str) -> Option<(&'a str, Option<&'a Type>)>,
     ty: &Type,
     found: &Value,
     budget: &mut usize,
-) -> Result<(), Wrong> {
+) -> Result<(), Mismatch> {
     let unknown = |name: &str| {
         let found = shown(&Value::String(name.to_owned()));
-        Wrong::new(format!("unknown case {found}, {} is expected", wanted(ty)))
+        Mismatch::new(format!("unknown case {found}, {} is expected", expectation(ty)))
     };
     match found {
         Value::String(name) => match find(name) {
             Some((_, None)) => Ok(()),
             Some((name, Some(ty))) => {
-                Err(Wrong::new(format!("the case `{name}` carries {}: write {{\"{name}\": …}}", wanted(ty))))
+                Err(Mismatch::new(format!("the case `{name}` carries {}: write {{\"{name}\": …}}", expectation(ty))))
             }
             None => Err(unknown(name)),
         },
         Value::Object(members) if members.len() == 1 => {
-            let Some((name, found)) = members.iter().next() else { return Err(unlike(ty, found)) };
+            let Some((name, found)) = members.iter().next() else { return Err(mismatch(ty, found)) };
             match find(name) {
-                Some((_, Some(ty))) => value(ty, found, budget).map_err(|wrong| wrong.at(Step::Member(name.clone()))),
-                Some((name, None)) => Err(Wrong::new(format!("the case `{name}` carries nothing: write \"{name}\""))),
+                Some((_, Some(ty))) => {
+                    value(ty, found, budget).map_err(|mismatch| mismatch.at(Step::Member(name.clone())))
+                }
+                Some((name, None)) => {
+                    Err(Mismatch::new(format!("the case `{name}` carries nothing: write \"{name}\"")))
+                }
                 None => Err(unknown(name)),
             }
         }
-        _ => Err(unlike(ty, found)),
+        _ => Err(mismatch(ty, found)),
     }
 }
 
-fn known(cases: &Cases, name: &str) -> Result<(), Wrong> {
+fn check_name(cases: &Cases, name: &str) -> Result<(), Mismatch> {
     cases.find(name).map(drop).ok_or_else(|| {
         let found = shown(&Value::String(name.to_owned()));
-        Wrong::new(format!("unknown name {found}, {} is expected", listed(cases.names())))
+        Mismatch::new(format!("unknown name {found}, {} is expected", listed(cases.names())))
     })
 }
 
-/// Whether a number is a value of an integer type; nothing where it is no whole number.
+/// Returns `true` if a number is a value of an integer type; `None` if it is no whole number.
 fn fits(integer: Integer, number: &Number) -> Option<bool> {
     let (least, most) = integer.range();
     if let Some(whole) = number.as_i128() {
         return Some((i128::from(least)..=i128::from(most)).contains(&whole));
     }
-    // What may have been rounded when it was read is not taken for what was meant.
-    let wide = number.as_f64().filter(|wide| wide.fract() == 0.0 && wide.abs() <= EXACT)?;
+    // A number that the parser may have rounded is not accepted.
+    let wide = number.as_f64().filter(|wide| wide.fract() == 0.0 && wide.abs() <= MAX_EXACT)?;
     Some(wide >= least as f64 && wide < most as f64 + 1.0)
 }
 
-fn spend(values: usize, budget: &mut usize) -> Result<(), Wrong> {
+fn spend(values: usize, budget: &mut usize) -> Result<(), Mismatch> {
     match budget.checked_sub(values) {
         Some(left) => {
             *budget = left;
             Ok(())
         }
-        None => Err(Wrong::new(format!("more than {MAX_VALUES} values in the arguments of one call"))),
+        None => Err(Mismatch::new(format!("more than {MAX_VALUES} values in the arguments of one call"))),
     }
 }
 
-fn at_item(index: usize, checked: Result<(), Wrong>) -> Result<(), Wrong> {
-    checked.map_err(|wrong| wrong.at(Step::Item(index)))
+fn at_item(index: usize, checked: Result<(), Mismatch>) -> Result<(), Mismatch> {
+    checked.map_err(|mismatch| mismatch.at(Step::Item(index)))
 }
 
-fn unlike(ty: &Type, found: &Value) -> Wrong {
-    Wrong::new(format!("{} is expected, found {}", wanted(ty), told(found)))
+fn mismatch(ty: &Type, found: &Value) -> Mismatch {
+    Mismatch::new(format!("{} is expected, found {}", expectation(ty), kind_or_value(found)))
 }
 
-/// What a value of a type looks like.
-fn wanted(ty: &Type) -> String {
+/// Describes the values of a type.
+fn expectation(ty: &Type) -> String {
     match ty {
         Type::Bool => "true or false".to_owned(),
         Type::Integer(integer) => {
@@ -280,7 +288,7 @@ fn wanted(ty: &Type) -> String {
         Type::Map(sides) if sides.0 != Type::String => "an array of pairs `[key, value]`".to_owned(),
         Type::Map(_) | Type::Record(_) => "an object".to_owned(),
         Type::Option(inner) if inner.takes_null() => format!("null or {{\"{SOME}\": …}}"),
-        Type::Option(inner) => format!("null or {}", wanted(inner)),
+        Type::Option(inner) => format!("null or {}", expectation(inner)),
     }
 }
 
@@ -299,7 +307,7 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-fn told(found: &Value) -> String {
+fn kind_or_value(found: &Value) -> String {
     match found {
         Value::Array(_) => "an array".to_owned(),
         Value::Object(_) => "an object".to_owned(),
@@ -307,10 +315,10 @@ fn told(found: &Value) -> String {
     }
 }
 
-/// As much of a value as a message can hold.
+/// Returns a value, cut for a message.
 fn shown(found: &Value) -> String {
     let text = match found {
-        // Of a long text, no more than is shown is written.
+        // Only the shown part of a long text is written.
         Value::String(text) => Value::String(text.chars().take(MAX_SHOWN_LEN + 1).collect()).to_string(),
         other => other.to_string(),
     };
@@ -335,7 +343,7 @@ mod tests {
         Function { interface: None, name: "f".to_owned(), docs: None, params, result: None }
     }
 
-    fn told(ty: Type, found: Value) -> String {
+    fn message(ty: Type, found: Value) -> String {
         check(&function(ty), json!({ "items": found }).as_object().unwrap()).unwrap_err()
     }
 
@@ -345,12 +353,12 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_place_what_was_found_and_what_would_do() {
+    fn an_error_names_the_place_and_the_values_found_and_expected() {
         let size = Field { name: "size".to_owned(), docs: None, ty: Type::Integer(Integer::U16) };
         let item = Type::Record(Arc::new(Record { docs: None, fields: vec![size] }));
         let list = || Type::List(Arc::new(item.clone()));
         let four = |last: Value| json!([{"size": 1}, {"size": 2}, {"size": 3}, last]);
-        assert_eq!(told(list(), four(json!({"size": 70000}))), "$.items[3].size: 70000 does not fit u16");
+        assert_eq!(message(list(), four(json!({"size": 70000}))), "$.items[3].size: 70000 does not fit u16");
         for (found, wanted) in [
             (json!({"size": "x"}), "$.items[3].size: u16 (a whole number from 0 to 65535) is expected, found \"x\""),
             (json!({"size": 1.5}), "$.items[3].size: u16 (a whole number from 0 to 65535) is expected, found 1.5"),
@@ -358,40 +366,40 @@ mod tests {
             (json!({"size": 1, "b c": 2}), "$.items[3][\"b c\"]: unknown field, `size` is expected"),
             (json!([]), "$.items[3]: an object is expected, found an array"),
         ] {
-            assert_eq!(told(list(), four(found)), wanted);
+            assert_eq!(message(list(), four(found)), wanted);
         }
         let missing = check(&function(Type::Bool), &Map::new()).unwrap_err();
         assert_eq!(missing, "$.items: missing, true or false is expected");
         let levels = || Type::Enum(cases(&["low", "high"]));
-        assert_eq!(told(levels(), json!("mid")), "$.items: unknown name \"mid\", one of `low`, `high` is expected");
+        assert_eq!(message(levels(), json!("mid")), "$.items: unknown name \"mid\", one of `low`, `high` is expected");
         let flags = Type::Flags(cases(&["low", "high"]));
-        assert_eq!(told(flags, json!(["low", "low"])), "$.items[1]: \"low\" stands twice");
-        assert_eq!(told(levels(), json!(1)), "$.items: a string, one of `low`, `high` is expected, found 1");
-        assert_eq!(told(Type::Char, json!("ab")), "$.items: a string of one character is expected, found \"ab\"");
-        assert!(told(Type::Bytes, json!("%")).starts_with("$.items: no base64 with padding"));
-        assert_eq!(told(Type::F32, json!(1e300)), "$.items: 1e+300 does not fit f32");
-        let long = told(Type::Bool, json!("é".repeat(1000)));
+        assert_eq!(message(flags, json!(["low", "low"])), "$.items[1]: \"low\" stands twice");
+        assert_eq!(message(levels(), json!(1)), "$.items: a string, one of `low`, `high` is expected, found 1");
+        assert_eq!(message(Type::Char, json!("ab")), "$.items: a string of one character is expected, found \"ab\"");
+        assert!(message(Type::Bytes, json!("%")).starts_with("$.items: no base64 with padding"));
+        assert_eq!(message(Type::F32, json!(1e300)), "$.items: 1e+300 does not fit f32");
+        let long = message(Type::Bool, json!("é".repeat(1000)));
         assert!(long.chars().count() < 150 && long.ends_with('…'), "{long}");
     }
 
     #[test]
-    fn what_is_left_out_counts_as_what_is_made_of_it() {
+    fn an_absent_field_counts_as_a_value() {
         let optional = |n| Field { name: format!("f{n}"), docs: None, ty: Type::Option(Arc::new(Type::Bool)) };
         let record = |count| Type::Record(Arc::new(Record { docs: None, fields: (0..count).map(optional).collect() }));
         let of = |count: usize| json!(vec![json!({}); count]);
         let list = Type::List(Arc::new(record(1000)));
         assert!(check(&function(list.clone()), json!({"items": of(250)}).as_object().unwrap()).is_ok());
-        assert!(told(list, of(270)).contains("more than 262144 values"));
+        assert!(message(list, of(270)).contains("more than 262144 values"));
         let long = Field { name: "n".repeat(4000), docs: None, ty: Type::Option(Arc::new(Type::Bool)) };
         let list = Type::List(Arc::new(Type::Record(Arc::new(Record { docs: None, fields: vec![long] }))));
-        assert!(told(list, of(3000)).contains("more than 262144 values"));
+        assert!(message(list, of(3000)).contains("more than 262144 values"));
     }
 
     #[test]
     fn a_whole_number_that_was_rounded_is_not_taken() {
         let wide = || Type::Integer(Integer::S64);
         assert!(check(&function(wide()), json!({"items": 9_007_199_254_740_992_f64}).as_object().unwrap()).is_ok());
-        assert!(told(wide(), json!(9_007_199_254_740_994_f64)).contains("is expected, found"));
+        assert!(message(wide(), json!(9_007_199_254_740_994_f64)).contains("is expected, found"));
     }
 
     #[test]
@@ -402,7 +410,7 @@ mod tests {
         assert_eq!(check(&function(list.clone()), of(MAX_VALUES - 2).as_object().unwrap()), Ok(()));
         let error = check(&function(list), of(MAX_VALUES - 1).as_object().unwrap()).unwrap_err();
         assert_eq!(error, "$.items[262142]: more than 262144 values in the arguments of one call");
-        let bytes = told(Type::Bytes, json!("A".repeat(MAX_VALUES / 3 * 4 + 8)));
+        let bytes = message(Type::Bytes, json!("A".repeat(MAX_VALUES / 3 * 4 + 8)));
         assert_eq!(bytes, "$.items: more than 262144 values in the arguments of one call");
     }
 }

@@ -1,4 +1,4 @@
-//! The JSON Schemas of a function: of the object of its arguments, and of its answer.
+//! The JSON Schemas of a function: one of the object of its arguments, one of its result.
 
 use serde_json::{Map, Value, json};
 
@@ -6,28 +6,29 @@ use crate::tool::typed::{Case, Cases, Field, Function, Type};
 
 use super::{ERROR, INFINITE, NEGATIVE_INFINITE, NOT_A_NUMBER, OK, SOME};
 
-/// For whom a schema is. A model is not told that a number may be none; whoever reads an answer is.
+/// Direction of a schema. A result may hold `"NaN"` for a number; the schema of an argument does not offer that.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Argument,
-    Answer,
+    Result,
 }
 
-/// The schema of the arguments.
+/// Returns the schema of the arguments.
 pub(crate) fn arguments(function: &Function) -> Value {
     object(&function.params, Side::Argument)
 }
 
-/// The schema of an answer, where there is one: of a `result`, of what it is when all went well.
+/// Returns the schema of the result, if there is one; for a `result`, that of its `ok`.
 pub(crate) fn output(function: &Function) -> Option<Value> {
     match function.result.as_ref()? {
         Type::Result(sides) => sides.0.as_ref(),
         other => Some(other),
     }
-    .map(|ty| of(ty, Side::Answer))
+    .map(|ty| schema(ty, Side::Result))
 }
 
-fn of(ty: &Type, side: Side) -> Value {
+/// Returns the schema of a type.
+fn schema(ty: &Type, side: Side) -> Value {
     match ty {
         Type::Bool => json!({"type": "boolean"}),
         Type::Integer(integer) => {
@@ -41,23 +42,23 @@ fn of(ty: &Type, side: Side) -> Value {
         Type::Char => json!({"type": "string", "minLength": 1, "maxLength": 1}),
         Type::String => json!({"type": "string"}),
         Type::Bytes => json!({"type": "string", "contentEncoding": "base64"}),
-        Type::List(item) => json!({"type": "array", "items": of(item, side)}),
+        Type::List(item) => json!({"type": "array", "items": schema(item, side)}),
         Type::Map(sides) => match &sides.0 {
-            Type::String => json!({"type": "object", "additionalProperties": of(&sides.1, side)}),
+            Type::String => json!({"type": "object", "additionalProperties": schema(&sides.1, side)}),
             key => json!({"type": "array", "items": tuple([key, &sides.1], side)}),
         },
         Type::Tuple(items) => tuple(items.iter(), side),
         Type::Record(record) => described(object(&record.fields, side), record.docs.as_deref()),
         Type::Variant(cases) => described(variant(cases.iter().map(Alternative::of), side), cases.docs.as_deref()),
-        Type::Enum(cases) => described(json!({"type": "string", "enum": names(cases)}), told(cases).as_deref()),
+        Type::Enum(cases) => described(json!({"type": "string", "enum": names(cases)}), docs(cases).as_deref()),
         Type::Flags(cases) => {
             let names = json!({"type": "string", "enum": names(cases)});
-            described(json!({"type": "array", "items": names, "uniqueItems": true}), told(cases).as_deref())
+            described(json!({"type": "array", "items": names, "uniqueItems": true}), docs(cases).as_deref())
         }
         Type::Option(inner) => {
-            let mut inner_schema = of(inner, side);
+            let mut inner_schema = schema(inner, side);
             if inner.takes_null() {
-                inner_schema = one(SOME, inner_schema);
+                inner_schema = single_member(SOME, inner_schema);
             }
             json!({"anyOf": [inner_schema, {"type": "null"}]})
         }
@@ -72,8 +73,8 @@ fn object(fields: &[Field], side: Side) -> Value {
     let properties: Map<String, Value> = fields
         .iter()
         .map(|field| {
-            let schema = of(&field.ty, side);
-            // What is said of the field is nearer than what is said of its type.
+            let schema = schema(&field.ty, side);
+            // The docs of the field replace those of its type.
             (field.name.clone(), described(schema, field.docs.as_deref()))
         })
         .collect();
@@ -88,12 +89,12 @@ fn object(fields: &[Field], side: Side) -> Value {
 }
 
 fn tuple<'a>(items: impl IntoIterator<Item = &'a Type>, side: Side) -> Value {
-    let items: Vec<_> = items.into_iter().map(|item| of(item, side)).collect();
+    let items: Vec<_> = items.into_iter().map(|item| schema(item, side)).collect();
     let count = items.len();
     json!({"type": "array", "prefixItems": items, "items": false, "minItems": count, "maxItems": count})
 }
 
-/// A case of something of which one holds.
+/// One case of a variant.
 struct Alternative<'a> {
     name: &'a str,
     docs: Option<&'a str>,
@@ -109,7 +110,7 @@ impl<'a> Alternative<'a> {
 fn variant<'a>(cases: impl Iterator<Item = Alternative<'a>>, side: Side) -> Value {
     let cases = cases.map(|Alternative { name, docs, ty }| {
         let schema = match ty {
-            Some(ty) => one(name, of(ty, side)),
+            Some(ty) => single_member(name, schema(ty, side)),
             None => json!({"const": name}),
         };
         described(schema, docs)
@@ -117,8 +118,8 @@ fn variant<'a>(cases: impl Iterator<Item = Alternative<'a>>, side: Side) -> Valu
     json!({"oneOf": cases.collect::<Vec<_>>()})
 }
 
-/// An object of one member.
-fn one(name: &str, schema: Value) -> Value {
+/// Returns the schema of an object with one member.
+fn single_member(name: &str, schema: Value) -> Value {
     json!({"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": false})
 }
 
@@ -126,8 +127,8 @@ fn names(cases: &Cases) -> Vec<&str> {
     cases.names().collect()
 }
 
-/// What is said of cases that have no schema of their own to say it in.
-fn told(cases: &Cases) -> Option<String> {
+/// Joins the docs of cases, which have no schemas of their own.
+fn docs(cases: &Cases) -> Option<String> {
     let each = cases.iter().filter_map(|case| Some(format!("`{}`: {}", case.name, case.docs.as_deref()?)));
     let lines: Vec<String> = cases.docs.clone().into_iter().chain(each).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))

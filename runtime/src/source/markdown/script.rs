@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::source::program::digest;
+use crate::source::digest;
 use crate::tool::{Place, Script};
 
 /// Maximum column of a script that has a position.

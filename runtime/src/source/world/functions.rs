@@ -1,24 +1,25 @@
-//! The functions that a component exports by itself as tools: all of them where nothing but the component was named, and
-//! the one that an entry means. What the source leaves open the descriptor says, and what that leaves open the types.
+//! Exported functions as tools: all of them if the source is the component itself, and the one that an entry of a manifest
+//! names. The descriptor fills in fields that the source leaves open, and the types fill in the rest.
 
 use std::sync::Arc;
+
+use toolcrib_component::functions::Names;
 
 use crate::schema::typed as mapping;
 use crate::source::diagnostics::Diagnostics;
 use crate::source::name;
 use crate::source::suggestion::listed;
-use crate::source::typed::Names;
 use crate::tool::typed::Typed;
 use crate::tool::{Body, Format, Tool};
 
 use super::program::Functions;
-use super::{Component, MAX_NAMES, demanded, filled};
+use super::{Component, MAX_NAMES, filled, required_function};
 
-/// The most exports that are no tools of which a message tells.
-const MAX_TOLD: usize = 3;
+/// Maximum exports that are no tools in one message.
+const MAX_SKIPPED: usize = 3;
 
 impl Component {
-    /// The functions of a component that are tools, and the command that it may be besides.
+    /// Returns the tools of a component of functions, with its command if it has one.
     pub(super) fn functions(
         self,
         tool: Tool,
@@ -32,16 +33,16 @@ impl Component {
     }
 
     fn every(mut self, tool: Tool, functions: &Functions, report: &mut Diagnostics) -> Result<Vec<Tool>, String> {
-        let Functions { callable, refused, is_command } = functions;
+        let Functions { callable, skipped, is_command } = functions;
         if callable.is_empty() && !is_command {
-            return Err(format!("none of its exports is a tool: {}", refusals(refused)));
+            return Err(format!("none of its exports is a tool: {}", list_skipped(skipped)));
         }
-        if !refused.is_empty() {
-            report.warn(&format!("{} of its exports are no tools: {}", refused.len(), refusals(refused)));
+        if !skipped.is_empty() {
+            report.warn(&format!("{} of its exports are no tools: {}", skipped.len(), list_skipped(skipped)));
         }
         let mut tools = Vec::with_capacity(callable.len() + 1);
         if *is_command {
-            let described = self.take(&tool.name);
+            let described = self.take_descriptor(&tool.name);
             tools.push(filled(tool.clone(), described.as_deref()));
         }
         for (function, Names { short, full }) in callable {
@@ -49,10 +50,10 @@ impl Component {
             if *full != own.name {
                 own.interface.identity.aliases.infer(vec![full.clone()]);
             }
-            let described = self.take(&own.name).or_else(|| self.take(full));
-            tools.push(called(filled(own, described.as_deref()), function));
+            let described = self.take_descriptor(&own.name).or_else(|| self.take_descriptor(full));
+            tools.push(with_function(filled(own, described.as_deref()), function));
         }
-        match self.described.first() {
+        match self.descriptors.first() {
             Some(one) => {
                 let name = &one.name;
                 Err(format!("it describes the tool {name:?}, and exports no function of that name"))
@@ -85,23 +86,23 @@ impl Component {
         };
         match index.and_then(|index| callable.get(index)) {
             Some((function, names)) => {
-                let described = self.take(&names.short).or_else(|| self.take(&names.full));
-                Ok(called(filled(tool, described.as_deref()), function))
+                let described = self.take_descriptor(&names.short).or_else(|| self.take_descriptor(&names.full));
+                Ok(with_function(filled(tool, described.as_deref()), function))
             }
-            None if *is_command && demanded(&tool).is_none() => {
-                let described = self.take(&tool.name);
+            None if *is_command && required_function(&tool).is_none() => {
+                let described = self.take_descriptor(&tool.name);
                 Ok(filled(tool, described.as_deref()))
             }
             None => {
-                let why = no_such(word.as_deref(), functions);
+                let why = no_function(word.as_deref(), functions);
                 Err(why)
             }
         }
     }
 }
 
-/// The tool that a function is.
-fn called(mut tool: Tool, typed: &Arc<Typed>) -> Tool {
+/// Returns the tool with a function as its body.
+fn with_function(mut tool: Tool, typed: &Arc<Typed>) -> Tool {
     let function = &typed.function;
     tool.description = tool.description.or_else(|| function.docs.clone());
     tool.parameters = tool.parameters.or_else(|| Some(mapping::arguments(function)));
@@ -112,27 +113,27 @@ fn called(mut tool: Tool, typed: &Arc<Typed>) -> Tool {
     tool
 }
 
-/// Why an entry means no function.
-fn no_such(word: Option<&str>, functions: &Functions) -> String {
-    let Functions { callable, refused, .. } = functions;
-    let is_asked = |place: &str| word.is_some_and(|word| place == word || place.ends_with(&format!("#{word}")));
-    if let Some((place, why)) = refused.iter().find(|(place, _)| is_asked(place)) {
+/// Returns the reason why an entry names no function.
+fn no_function(word: Option<&str>, functions: &Functions) -> String {
+    let Functions { callable, skipped, .. } = functions;
+    let is_named = |place: &str| word.is_some_and(|word| place == word || place.ends_with(&format!("#{word}")));
+    if let Some((place, why)) = skipped.iter().find(|(place, _)| is_named(place)) {
         return format!("`{}` can be no tool: {why}", name::shortened(place));
     }
     if callable.is_empty() {
-        return format!("none of its component's exports is a tool: {}", refusals(refused));
+        return format!("none of its component's exports is a tool: {}", list_skipped(skipped));
     }
     let known = listed(callable.iter().map(|(_, names)| format!("`{}`", name::shortened(&names.short))), MAX_NAMES);
     let found = word.map(|word| format!(" and none is named {word:?}")).unwrap_or_default();
     format!("its component has {known}{found}: name one after the component")
 }
 
-/// What cannot be a tool, and why, as far as one sentence holds it.
-fn refusals(refused: &[(String, String)]) -> String {
-    if refused.is_empty() {
+/// Lists the exports that are no tools, with reasons, as far as one sentence holds them.
+fn list_skipped(skipped: &[(String, String)]) -> String {
+    if skipped.is_empty() {
         return "it exports no functions".to_owned();
     }
-    listed(refused.iter().map(|(place, why)| format!("`{}` ({why})", name::shortened(place))), MAX_TOLD)
+    listed(skipped.iter().map(|(place, why)| format!("`{}` ({why})", name::shortened(place))), MAX_SKIPPED)
 }
 
 #[cfg(test)]
@@ -151,8 +152,8 @@ mod tests {
                 Function { interface: None, name: short.clone(), docs: None, params: Vec::new(), result: None };
             (Arc::new(Typed { program: PathBuf::new(), function }), Names { full: short.clone(), short })
         });
-        let functions = Functions { callable: callable.collect(), refused: Vec::new(), is_command: false };
-        let why = no_such(Some("x"), &functions);
+        let functions = Functions { callable: callable.collect(), skipped: Vec::new(), is_command: false };
+        let why = no_function(Some("x"), &functions);
         assert_eq!(why.matches("`f").count(), 10, "{why}");
         assert!(why.contains("`f8`, `f9`, and 246 more and none is named \"x\": name one"), "{why}");
     }

@@ -1,73 +1,77 @@
-//! A program as a source's entries see it: what it imports, with which contract it can be called, and what it says of its
-//! tools. All of it is read once.
+//! A program as the entries of a source use it: its imports, the contract by which it is called, and its descriptors. Each
+//! program is read once.
 
 use std::path::Path;
 use std::sync::Arc;
 
+use toolcrib_component::externs::Externs;
+use toolcrib_component::functions::{self, Exported, Names};
+use toolcrib_component::{Error, RUN, descriptor, truncate};
+
 use crate::source::diagnostics::{Diagnostics, ScopedDiagnostic};
-use crate::source::imports::{self, Known, Unread};
-use crate::source::inspect::{RUN, cut};
-use crate::source::typed::{self, Exported, Names};
-use crate::source::{descriptor, program, program_bytes};
+use crate::source::{program, program_bytes};
 use crate::tool::typed::Typed;
 use crate::tool::{Import, Says};
 
-use super::described::Described;
+use super::descriptor::Descriptor;
 use super::unfit;
 
-/// How the names of the contract's interfaces begin and end: every version of the first major one.
+/// Prefix of the names of the contract's interfaces.
 const PACKAGE: &str = "toolcrib:tool/";
+/// Version in these names: every minor version of the first major one.
 const VERSION: &str = "@1.";
 
-/// The most characters of one thing that is wrong with a program: each entry that names it may tell that.
-const MAX_REASON: usize = 1000;
+/// Maximum characters of one problem of a program: each entry that names the program may repeat it.
+const MAX_REASON_LEN: usize = 1000;
 
-/// What the bytes of a program tell.
+/// Facts about a program.
 pub(super) struct Program {
-    /// `None` where they do not tell.
+    /// Imports; `None` if they are unknown.
     pub(super) imports: Option<Arc<[Import]>>,
     pub(super) contract: Contract,
-    /// Why it cannot be linked, where that is so: nothing else of it is read.
+    /// Reason why it cannot be linked: nothing else of it is read.
     pub(super) unlinked: Option<String>,
-    /// Why it can be called in no way, where that is so and nothing else is wrong.
+    /// Reason why it has nothing to call, if nothing else is wrong.
     pub(super) uncallable: Option<String>,
 }
 
-/// A program that is no tool's.
+/// Reason why no tool can use a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unfit {
-    /// There is none: the words are those of a manifest.
+pub(super) enum Unusable {
+    /// It cannot be opened.
     Unavailable(String),
     /// It can never run.
     Unrunnable(String),
 }
 
-/// What is known of how a program is called.
+/// Contract by which a program is called.
 pub(super) enum Contract {
-    /// Nothing, but that it can only be a command.
+    /// Unknown: it can only be a command.
     Unknown,
     Known {
         kind: Kind,
-        described: Vec<Arc<Described>>,
-        /// What is wrong in the descriptors.
+        described: Vec<Arc<Descriptor>>,
+        /// Problems of the descriptors.
         problems: Vec<ScopedDiagnostic>,
     },
 }
 
+/// Kind of a known contract.
 pub(super) enum Kind {
-    /// By the contract of rich tools, of which it exports this.
+    /// The contract of rich tools, with the optional parts that the program exports.
     Rich(Says),
-    /// By the functions that it exports.
+    /// Exported functions, or the reason why they cannot be read.
     Functions(Result<Functions, String>),
+    /// `wasi:cli/run`.
     Command,
 }
 
-/// What a component exports by itself.
+/// Functions that a component exports outside of contracts.
 pub(super) struct Functions {
     pub(super) callable: Vec<(Arc<Typed>, Names)>,
-    /// What can be no tool, and why.
-    pub(super) refused: Vec<(String, String)>,
-    /// Whether it is a command, too, or may be one: whoever runs it will say.
+    /// Functions that cannot be tools, each with the reason.
+    pub(super) skipped: Vec<(String, String)>,
+    /// `true` if it is a command too.
     pub(super) is_command: bool,
 }
 
@@ -76,48 +80,54 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// Why no tool can run it, as far as its bytes tell without compiling them.
-    pub(super) fn read(path: &Path) -> Result<Self, Unfit> {
-        program::available(path).map_err(Unfit::Unavailable)?;
-        let known = match imports::read(path) {
-            Ok(known) => known,
-            Err(Unread::BreaksOff(at)) => return Err(Unfit::Unrunnable(unfit::breaks_off(at))),
-            Err(Unread::Foreign) => return Err(Unfit::Unrunnable(unfit::FOREIGN.to_owned())),
-            // Whoever compiles it will say why.
-            Err(Unread::Unknown) => return Ok(Self::unread(None, None)),
+    /// No tool can run it, as far as its bytes show without compilation.
+    pub(super) fn read(path: &Path) -> Result<Self, Unusable> {
+        program::available(path).map_err(Unusable::Unavailable)?;
+        let externs = match Externs::read(path) {
+            Ok(externs) => externs,
+            Err(error @ (Error::Truncated { .. } | Error::UnknownVersion)) => {
+                return Err(Unusable::Unrunnable(error.to_string()));
+            }
+            // The compiler reports the reason.
+            Err(_) => return Ok(Self::unread(None, None)),
         };
-        let [unlinked, uncallable] =
-            [unfit::unlinked(&known), unfit::uncallable(&known)].map(|why| why.map(|why| cut(&why, MAX_REASON)));
-        let Known { imports, exports, is_described, .. } = known;
+        let [unlinked, uncallable] = [unfit::unlinked(&externs), unfit::uncallable(&externs)]
+            .map(|why| why.map(|why| truncate(&why, MAX_REASON_LEN)));
+        let has_own_exports = functions::has_own_exports(&externs);
+        let Externs { imports, exports, has_descriptor, .. } = externs;
         let imports = Some(Arc::from(imports));
         if unlinked.is_some() {
             return Ok(Self::unread(imports, unlinked));
         }
-        let is_rich = says(&exports, "call");
-        let is_typed = !is_rich && exports.iter().any(|name| !typed::is_contract(name));
-        if !(is_rich || is_typed || is_described) {
+        let is_rich = exports_part(&exports, "call");
+        let is_typed = !is_rich && has_own_exports;
+        if !(is_rich || is_typed || has_descriptor) {
             return Ok(Self { uncallable, ..Self::unread(imports, None) });
         }
         let bytes = program_bytes(path).map_err(|error| format!("cannot be read: {error}"));
         let mut report = Diagnostics::new(path);
-        let described = match bytes.as_ref().map_err(Clone::clone).and_then(|bytes| descriptor::sections(bytes)) {
+        let descriptors = match &bytes {
+            Ok(bytes) => descriptor::sections(bytes).map_err(|error| error.to_string()),
+            Err(why) => Err(why.clone()),
+        };
+        let described = match descriptors {
             Ok(descriptors) => {
                 let several = descriptors.len() > 1;
                 let each = descriptors.into_iter().enumerate();
-                each.filter_map(|(index, one)| Described::read(index, one, several, &mut report).map(Arc::new))
+                each.filter_map(|(index, one)| Descriptor::read(index, one, several, &mut report).map(Arc::new))
                     .collect()
             }
-            Err(why) => {
-                report.error(&why);
+            Err(reason) => {
+                report.error(&reason);
                 Vec::new()
             }
         };
         for ScopedDiagnostic { problem, reason, .. } in &mut report.problems {
-            problem.message = cut(&problem.message, MAX_REASON);
-            *reason = reason.as_deref().map(|reason| cut(reason, MAX_REASON));
+            problem.message = truncate(&problem.message, MAX_REASON_LEN);
+            *reason = reason.as_deref().map(|reason| truncate(reason, MAX_REASON_LEN));
         }
         let kind = match (is_rich, bytes) {
-            (true, _) => Kind::Rich(all(&exports)),
+            (true, _) => Kind::Rich(optional_parts(&exports)),
             (_, Ok(bytes)) if is_typed => Kind::Functions(Functions::read(&bytes, &exports, path)),
             _ => Kind::Command,
         };
@@ -125,7 +135,7 @@ impl Program {
         Ok(Self { imports, contract, unlinked: None, uncallable })
     }
 
-    /// A program of which no more is read.
+    /// Creates a program of which no more is read.
     fn unread(imports: Option<Arc<[Import]>>, unlinked: Option<String>) -> Self {
         Self { imports, contract: Contract::Unknown, unlinked, uncallable: None }
     }
@@ -133,16 +143,16 @@ impl Program {
 
 impl Functions {
     fn read(bytes: &[u8], exports: &[String], path: &Path) -> Result<Self, String> {
-        let Exported { functions, refused } = typed::read(bytes)?;
-        let names = typed::names(&functions)?;
+        let Exported { functions, skipped, .. } = functions::read(bytes).map_err(|error| error.to_string())?;
+        let names = functions::names(&functions).map_err(|error| error.to_string())?;
         let is_command = exports.iter().any(|name| name.starts_with(RUN));
         let typed = functions.into_iter().map(|function| Arc::new(Typed { program: path.to_path_buf(), function }));
-        Ok(Self { callable: typed.zip(names).collect(), refused, is_command })
+        Ok(Self { callable: typed.zip(names).collect(), skipped, is_command })
     }
 }
 
-/// Whether a component exports this interface of our contract.
-fn says(exports: &[String], interface: &str) -> bool {
+/// Returns `true` if a component exports this interface of the contract of rich tools.
+fn exports_part(exports: &[String], interface: &str) -> bool {
     exports.iter().any(|name| {
         name.strip_prefix(PACKAGE)
             .and_then(|rest| rest.strip_prefix(interface))
@@ -150,12 +160,13 @@ fn says(exports: &[String], interface: &str) -> bool {
     })
 }
 
-fn all(exports: &[String]) -> Says {
+/// Returns the optional parts of the contract that a component exports.
+fn optional_parts(exports: &[String]) -> Says {
     Says {
-        validate: says(exports, "validate"),
-        preview: says(exports, "preview"),
-        prepare: says(exports, "prepare"),
-        route: says(exports, "route"),
-        present: says(exports, "present"),
+        validate: exports_part(exports, "validate"),
+        preview: exports_part(exports, "preview"),
+        prepare: exports_part(exports, "prepare"),
+        route: exports_part(exports, "route"),
+        present: exports_part(exports, "present"),
     }
 }

@@ -1,11 +1,12 @@
 //! Linking and running of core modules for preview 1.
 
+use toolcrib_component::preflight::START;
 use wasmtime::{Engine, ExternType, InstancePre, Linker, Module, Store};
 use wasmtime_wasi::p1::wasi_snapshot_preview1;
 
 use crate::sandbox::wasi::state::WasiStore;
 
-use super::{descriptors, module};
+use super::descriptors;
 
 /// Links a module after the check of its imports.
 ///
@@ -13,7 +14,7 @@ use super::{descriptors, module};
 ///
 /// A text that says what is wrong with its imports or its `_start`.
 pub(in crate::sandbox) fn link<T: WasiStore>(engine: &Engine, module: &Module) -> Result<InstancePre<T>, String> {
-    let start = module.get_export(module::START);
+    let start = module.get_export(START);
     let starts = matches!(&start, Some(ExternType::Func(it)) if it.params().len() == 0 && it.results().len() == 0);
     if !starts {
         return Err("a core module whose `_start` takes arguments or has results; a command's has neither".to_owned());
@@ -27,6 +28,6 @@ pub(in crate::sandbox) fn link<T: WasiStore>(engine: &Engine, module: &Module) -
 pub(in crate::sandbox) async fn run<T: WasiStore>(pre: &InstancePre<T>, store: &mut Store<T>) -> wasmtime::Result<()> {
     descriptors::open_standard(store.data_mut().wasi())?;
     let instance = pre.instantiate_async(&mut *store).await?;
-    let start = instance.get_typed_func::<(), ()>(&mut *store, module::START)?;
+    let start = instance.get_typed_func::<(), ()>(&mut *store, START)?;
     start.call_async(&mut *store, ()).await
 }

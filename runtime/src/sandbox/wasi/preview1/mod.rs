@@ -8,7 +8,6 @@ mod environment;
 mod link;
 mod listing;
 mod memory;
-mod module;
 mod paths;
 mod polling;
 mod stat;
@@ -18,4 +17,3 @@ mod transfer;
 mod tests;
 
 pub(in crate::sandbox) use link::{link, run};
-pub(in crate::sandbox) use module::check;

@@ -1,5 +1,5 @@
-//! What a program says of itself in the custom sections that tools agree on, and what it was made with. The texts
-//! are those of its outermost part alone, for what it is built of speaks for itself; what it was made with is told by every part.
+//! Metadata in the custom sections that WebAssembly tools agree on: name, version, authors and so on of the outermost part, and
+//! the producers of every part.
 
 use serde::Serialize;
 use wasmparser::{
@@ -7,57 +7,60 @@ use wasmparser::{
     ProducersSectionReader,
 };
 
-use super::cut;
+use crate::error::Error;
+use crate::text::truncate;
 
-/// The name of the section of producers.
+/// Name of the section of producers.
 pub(super) const PRODUCERS: &str = "producers";
-/// The most characters of one text that are kept.
+/// Maximum characters of one text; the rest is cut.
 const MAX_TEXT_LEN: usize = 2000;
-/// The most producers that are kept and of one section looked at, and the most characters of a name and of a version.
+/// Maximum producers of a program.
 const MAX_PRODUCERS: usize = 100;
+/// Maximum producers that are read of one section.
 const MAX_VALUES: usize = 1000;
+/// Maximum characters of the name and of the version of a producer; the rest is cut.
 const MAX_PRODUCER_LEN: usize = 200;
-/// The most parts of a section of names that are looked at: the name of the whole stands first.
+/// Maximum parts of a name section that are read. The name of the module or component is the first part.
 const MAX_NAMES: usize = 100;
 
-/// What a program says of itself. Where a section stands twice, the last one holds.
+/// Metadata of a program. Of a repeated section, the last one counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Metadata {
-    /// Its name.
+    /// Name.
     pub name: Option<String>,
-    /// Its version.
+    /// Version.
     pub version: Option<String>,
-    /// What it is.
+    /// Description.
     pub description: Option<String>,
-    /// Who made it.
+    /// Authors.
     pub authors: Option<String>,
-    /// Under which licenses.
+    /// Licenses.
     pub licenses: Option<String>,
-    /// Where its sources lie.
+    /// Location of the source code.
     pub source: Option<String>,
-    /// Where to read more of it.
+    /// Address of the home page.
     pub homepage: Option<String>,
-    /// Of which state of its sources it was made.
+    /// Revision of the source code.
     pub revision: Option<String>,
-    /// What it and the parts inside of it were made with, each once.
+    /// Producers of the program and its parts, each once.
     pub producers: Vec<Producer>,
 }
 
-/// Something that a program was made with.
+/// A language or tool with which a program was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Producer {
-    /// In what way: `language`, `processed-by` or `sdk`.
+    /// Field of the section: `language`, `processed-by` or `sdk`.
     pub field: String,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its version; empty where none is told.
+    /// Version; empty if none is stated.
     pub version: String,
 }
 
 impl Metadata {
-    /// Each text that is there, under the name that it has in JSON.
+    /// Returns the texts that are present, each with its name in JSON.
     pub fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [
             ("name", &self.name),
@@ -72,34 +75,34 @@ impl Metadata {
         all.into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?)))
     }
 
-    /// Reads one section, if it is one of these.
+    /// Reads a custom section. Other sections are ignored.
     ///
     /// # Errors
     ///
-    /// A text that says what of it was left out, and why.
+    /// A description of the part that was left out, with the reason.
     pub(super) fn read(&mut self, section: &CustomSectionReader<'_>) -> Result<(), String> {
         let text = match section.name() {
             PRODUCERS => return self.read_producers(section),
-            "name" => named(NameSectionReader::new(section.data_reader()), |name| match name {
+            "name" => find_name(NameSectionReader::new(section.data_reader()), |name| match name {
                 Name::Module { name, .. } => Some(name),
                 _ => None,
             })?,
-            "component-name" => named(ComponentNameSectionReader::new(section.data_reader()), |name| match name {
+            "component-name" => find_name(ComponentNameSectionReader::new(section.data_reader()), |name| match name {
                 ComponentName::Component { name, .. } => Some(name),
                 _ => None,
             })?,
-            other if self.place(other).is_none() => None,
+            other if self.field(other).is_none() => None,
             _ => Some(std::str::from_utf8(section.data()).map_err(|_| "it is not UTF-8")?),
         };
-        let (Some(text), Some(place)) = (text, self.place(section.name())) else { return Ok(()) };
-        *place = Some(cut(text, MAX_TEXT_LEN));
+        let (Some(text), Some(field)) = (text, self.field(section.name())) else { return Ok(()) };
+        *field = Some(truncate(text, MAX_TEXT_LEN));
         match text.chars().nth(MAX_TEXT_LEN) {
             Some(_) => Err(format!("it has {} bytes and is cut to {MAX_TEXT_LEN} characters", text.len())),
             None => Ok(()),
         }
     }
 
-    fn place(&mut self, section: &str) -> Option<&mut Option<String>> {
+    fn field(&mut self, section: &str) -> Option<&mut Option<String>> {
         match section {
             "name" | "component-name" => Some(&mut self.name),
             "version" => Some(&mut self.version),
@@ -115,15 +118,15 @@ impl Metadata {
 
     fn read_producers(&mut self, section: &CustomSectionReader<'_>) -> Result<(), String> {
         let mut values = 0;
-        for field in ProducersSectionReader::new(section.data_reader()).map_err(told)? {
-            let field = field.map_err(told)?;
+        for field in ProducersSectionReader::new(section.data_reader()).map_err(malformed)? {
+            let field = field.map_err(malformed)?;
             for value in field.values {
-                let value = value.map_err(told)?;
+                let value = value.map_err(malformed)?;
                 values += 1;
                 if values > MAX_VALUES {
                     return Err(format!("more than {MAX_VALUES} in one section, of which the first are kept"));
                 }
-                let [name, version] = [value.name, value.version].map(|text| cut(text, MAX_PRODUCER_LEN));
+                let [name, version] = [value.name, value.version].map(|text| truncate(text, MAX_PRODUCER_LEN));
                 let producer = Producer { field: field.name.to_owned(), name, version };
                 if self.producers.contains(&producer) {
                     continue;
@@ -138,22 +141,29 @@ impl Metadata {
     }
 }
 
-/// The name of the whole in a section of names.
-fn named<'a, N>(
+/// Returns the name of the module or component from a name section.
+fn find_name<'a, N>(
     names: impl Iterator<Item = wasmparser::Result<N>>,
-    whole: impl Fn(N) -> Option<&'a str>,
+    select: impl Fn(N) -> Option<&'a str>,
 ) -> Result<Option<&'a str>, String> {
     for name in names.take(MAX_NAMES) {
-        if let Some(name) = whole(name.map_err(told)?) {
+        if let Some(name) = select(name.map_err(malformed)?) {
             return Ok(Some(name));
         }
     }
     Ok(None)
 }
 
-/// Why a section cannot be read. Names of the author's can stand in it.
-pub(super) fn told(error: BinaryReaderError) -> String {
-    cut(error.message(), MAX_PRODUCER_LEN)
+/// Returns the message of an error without its offset, cut: it can contain names of the author's.
+pub(super) fn shortened(error: &Error) -> String {
+    match error {
+        Error::Malformed(error) => truncate(error.message(), MAX_PRODUCER_LEN),
+        other => truncate(&other.to_string(), MAX_PRODUCER_LEN),
+    }
+}
+
+fn malformed(error: BinaryReaderError) -> String {
+    shortened(&error.into())
 }
 
 #[cfg(test)]
@@ -173,7 +183,7 @@ mod tests {
         [bytes, text.to_vec()].concat()
     }
 
-    /// What these sections tell, each with its name, and what was left out.
+    /// Returns the metadata of these sections, each with its name, and the errors.
     fn read(sections: &[(&str, Vec<u8>)]) -> (Metadata, Vec<String>) {
         let bodies = sections.iter().map(|(name, body)| [sized(name.as_bytes()), body.clone()].concat());
         let sections: Vec<u8> = bodies.flat_map(|body| [vec![0], sized(&body)].concat()).collect();
@@ -187,7 +197,7 @@ mod tests {
         (metadata, left_out)
     }
 
-    /// So many languages, all of one name, of so many versions.
+    /// Returns a section of `count` languages with one name and `versions` versions.
     fn languages(count: u16, versions: u16, name: &str) -> Vec<u8> {
         let one = |n: u16| [sized(name.as_bytes()), sized((n % versions).to_string().as_bytes())].concat();
         let count_in_bytes = vec![(count & 0x7f) as u8 | 0x80, (count >> 7) as u8];
@@ -195,21 +205,21 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_sections_is_read() {
+    fn the_texts_of_the_sections_are_read() {
         let module = [vec![0], sized(&sized("é".as_bytes()))].concat();
         let texts = ["version", "description", "authors", "licenses", "source", "homepage", "revision"];
         let mut sections: Vec<_> = texts.iter().map(|name| (*name, format!("of {name}").into_bytes())).collect();
         sections.extend([("name", module), ("producers", languages(3, 1, "Rust")), ("other", vec![0xff])]);
         let (metadata, left_out) = read(&sections);
-        let told: Vec<_> = metadata.texts().skip(1).map(|(name, text)| (name, text.to_owned())).collect();
-        assert_eq!(told, texts.map(|name| (name, format!("of {name}"))));
+        let found: Vec<_> = metadata.texts().skip(1).map(|(name, text)| (name, text.to_owned())).collect();
+        assert_eq!(found, texts.map(|name| (name, format!("of {name}"))));
         assert_eq!((metadata.name.as_deref(), left_out), (Some("é"), Vec::new()));
         let [language, name, version] = ["language", "Rust", "0"].map(str::to_owned);
         assert_eq!(metadata.producers, [Producer { field: language, name, version }]);
     }
 
     #[test]
-    fn what_is_no_text_is_left_out_and_said() {
+    fn a_section_that_is_no_text_is_left_out_with_a_reason() {
         let (metadata, left_out) = read(&[("description", vec![0xff, 0xfe]), ("authors", Vec::new())]);
         assert_eq!((metadata.description, metadata.authors.as_deref()), (None, Some("")));
         assert_eq!(left_out, ["it is not UTF-8"]);
@@ -224,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_a_bound_is_cut_and_said() {
+    fn a_text_beyond_a_bound_is_cut_with_a_reason() {
         let (metadata, left_out) = read(&[("description", vec![b'x'; MAX_TEXT_LEN])]);
         assert_eq!((metadata.description.map(|text| text.len()), left_out.len()), (Some(MAX_TEXT_LEN), 0));
         let (metadata, left_out) = read(&[("description", vec![b'x'; 1 << 20])]);

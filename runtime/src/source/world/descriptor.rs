@@ -1,5 +1,5 @@
-//! One descriptor: what a component says of one of its tools, in the words of an entry of a `tools.json` and a few of its
-//! own. A wrong value is an error, a field that nobody knows is told.
+//! One descriptor: a component's description of one of its tools, with the fields of an entry of a `tools.json` and a few more. A
+//! wrong value is an error; an unknown field is a warning.
 
 use serde_json::{Map, Value};
 
@@ -34,15 +34,15 @@ const FIELDS: [&str; 18] = [
     "package",
     "$schema",
 ];
-/// The optional parts of the contract.
+/// Optional parts of the contract.
 const SAYS: [&str; 5] = ["validate", "preview", "prepare", "route", "present"];
-/// What servers are known to be able to do.
+/// Abilities of model servers.
 const ABILITIES: [&str; 2] = ["custom_tools", "media_results"];
-/// What a descriptor says in its own words, and not a second time in `interface`.
+/// Fields that a descriptor states itself and not a second time in `interface`.
 const OWN: [&str; 5] = ["name", "aliases", "description", "runtime_input_schema", "output_schema"];
 
-/// One descriptor.
-pub(super) struct Described {
+/// A component's description of one tool.
+pub(super) struct Descriptor {
     pub(super) name: String,
     description: Option<String>,
     parameters: Option<Value>,
@@ -51,13 +51,13 @@ pub(super) struct Described {
     limits: LimitRequest,
     stated: Statement,
     enablement: Enablement,
-    /// In what of the component's exports it has something to say; absent, in all.
+    /// Optional parts of the contract that concern this tool; `None` for all.
     says: Option<Vec<String>>,
     package: Option<Value>,
 }
 
-impl Described {
-    /// Reads one; what is wrong in it is reported.
+impl Descriptor {
+    /// Reads a descriptor and reports its problems.
     pub(super) fn read(index: usize, value: Value, several: bool, report: &mut Diagnostics) -> Option<Self> {
         let place = if several { format!("descriptor[{index}]") } else { "descriptor".to_owned() };
         let mut fields = report.value(members(&place, value))?;
@@ -94,9 +94,8 @@ impl Described {
             report.warn("is_concurrency_safe is declared true, but it is not read-only: calls at once can meet, so each runs alone");
             safety.is_concurrency_safe = Fact::default(false);
         }
-        let asked = fields.shift_remove("capabilities");
-        let requested = match asked {
-            Some(asked) => Some(report.value(capabilities::of_program(Some(asked)))?),
+        let requested = match fields.shift_remove("capabilities") {
+            Some(stated) => Some(report.value(capabilities::of_program(Some(stated)))?),
             None => None,
         };
         let limits = report.value(capabilities::limits(fields.shift_remove("limits")))?;
@@ -126,7 +125,7 @@ impl Described {
         Some(Self { name, description, parameters, text, requested, limits, stated, enablement, says, package })
     }
 
-    /// What of the component's exports concerns this tool.
+    /// Returns the optional parts, of those that the component exports, that concern this tool.
     pub(super) fn says(&self, all: Says) -> Says {
         let Some(own) = &self.says else { return all };
         let own = |name: &str| own.iter().any(|one| one == name);
@@ -139,7 +138,7 @@ impl Described {
         }
     }
 
-    /// The tool with this in the place of all that it leaves open.
+    /// Fills in the fields that a tool leaves open.
     pub(super) fn fill(&self, mut tool: Tool) -> Tool {
         tool.description = tool.description.or_else(|| self.description.clone());
         if tool.parameters.is_none() {
@@ -149,7 +148,7 @@ impl Described {
         if let Some(requested) = self.requested.as_ref().filter(|_| !tool.requested.stated) {
             tool.requested = requested.clone();
         }
-        // What an operator's entry leaves open, no program widens.
+        // No program widens the limits that an operator's entry leaves open.
         let limits = match tool.origin.trust == Trust::Operator {
             true => self.limits.capped_at(&Limits::default()),
             false => self.limits,

@@ -1,25 +1,27 @@
-//! The names of a component's functions as tools: `package_interface_function`, and shorter where that is not ambiguous
-//! within the component. What other components there are changes no name: a rule that names a tool goes on to mean it.
+//! The names of a component's functions as tools: `package_interface_function`, or shorter if that is unambiguous within the
+//! component. Other components change no name, so a rule that names a tool keeps its meaning.
 
 use std::collections::HashMap;
 
-use crate::tool::typed::Function;
+use crate::error::{Error, Result};
 
-/// The names of one function.
+use super::Function;
+
+/// Names of one function as a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::source) struct Names {
-    /// The shortest that no other function of the component could have.
-    pub(in crate::source) short: String,
-    /// The whole one.
-    pub(in crate::source) full: String,
+pub struct Names {
+    /// The shortest name that no other function of the component could have.
+    pub short: String,
+    /// The name with package and interface.
+    pub full: String,
 }
 
-/// The names of the functions of a component, in their order.
+/// Returns the names of the functions of a component, in their order.
 ///
 /// # Errors
 ///
-/// A text that names two functions that would be the same tool.
-pub(in crate::source) fn names(functions: &[Function]) -> Result<Vec<Names>, String> {
+/// Two functions would be the same tool.
+pub fn names(functions: &[Function]) -> Result<Vec<Names>> {
     let candidates: Vec<Vec<String>> = functions.iter().map(candidates).collect();
     let mut uses: HashMap<&str, usize> = HashMap::new();
     candidates.iter().flatten().for_each(|name| *uses.entry(name).or_default() += 1);
@@ -29,30 +31,32 @@ pub(in crate::source) fn names(functions: &[Function]) -> Result<Vec<Names>, Str
         let Some(full) = candidates.last() else { continue };
         let short = candidates.iter().find(|name| uses.get(name.as_str()) == Some(&1)).unwrap_or(full);
         if let Some(first) = taken.insert(short, function) {
-            return Err(format!("`{first}` and `{function}` would both be the tool `{short}`: rename one of them"));
+            return Err(Error::Invalid(format!(
+                "`{first}` and `{function}` would both be the tool `{short}`: rename one of them"
+            )));
         }
         names.push(Names { short: short.clone(), full: full.clone() });
     }
     Ok(names)
 }
 
-/// The names that a function could have, the shortest first.
+/// Returns the names that a function could have, the shortest first.
 fn candidates(function: &Function) -> Vec<String> {
-    let Some(interface) = &function.interface else { return vec![plain(&function.name)] };
+    let Some(interface) = &function.interface else { return vec![with_underscores(&function.name)] };
     let unversioned = interface.split('@').next().unwrap_or(interface);
     let (package, interface) = match unversioned.rsplit_once('/') {
         Some((package, interface)) => (package.rsplit(':').next(), interface),
         None => (None, unversioned),
     };
-    let mut names = vec![plain(&function.name)];
+    let mut names = vec![with_underscores(&function.name)];
     for part in [Some(interface), package].into_iter().flatten() {
         let shorter = names.last().cloned().unwrap_or_default();
-        names.push(format!("{}_{shorter}", plain(part)));
+        names.push(format!("{}_{shorter}", with_underscores(part)));
     }
     names
 }
 
-fn plain(name: &str) -> String {
+fn with_underscores(name: &str) -> String {
     name.replace('-', "_")
 }
 
@@ -60,7 +64,7 @@ fn plain(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn named(functions: &[(Option<&str>, &str)]) -> Result<Vec<String>, String> {
+    fn named(functions: &[(Option<&str>, &str)]) -> Result<Vec<String>> {
         let function = |(interface, name): &(Option<&str>, &str)| Function {
             interface: interface.map(str::to_owned),
             name: (*name).to_owned(),
@@ -84,10 +88,10 @@ mod tests {
     }
 
     #[test]
-    fn two_functions_of_one_name_are_both_told() {
-        let error = named(&[(Some("a:b/c@1.0.0"), "f"), (Some("a:b/c@2.0.0"), "f")]).unwrap_err();
+    fn an_error_names_both_functions_of_one_name() {
+        let error = named(&[(Some("a:b/c@1.0.0"), "f"), (Some("a:b/c@2.0.0"), "f")]).unwrap_err().to_string();
         assert_eq!(error, "`a:b/c@1.0.0#f` and `a:b/c@2.0.0#f` would both be the tool `b_c_f`: rename one of them");
-        let error = named(&[(None, "a-b"), (Some("a"), "b"), (Some("x"), "b")]).unwrap_err();
+        let error = named(&[(None, "a-b"), (Some("a"), "b"), (Some("x"), "b")]).unwrap_err().to_string();
         assert_eq!(error, "`a-b` and `a#b` would both be the tool `a_b`: rename one of them");
     }
 }

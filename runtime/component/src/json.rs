@@ -7,14 +7,14 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use serde_json::{Map, Number, Value};
 
 /// Maximum number of characters of a key in a message.
-const MAX_KEY: usize = 256;
+const MAX_KEY_LEN: usize = 256;
 
 /// Parses a text into a value.
 ///
 /// # Errors
 ///
 /// The error of the parser if the text is not JSON or violates a rule of this module.
-pub(crate) fn parse(text: &str) -> serde_json::Result<Value> {
+pub fn parse(text: &str) -> serde_json::Result<Value> {
     serde_json::from_str::<StrictValue>(text).map(|strict| strict.0)
 }
 
@@ -23,16 +23,17 @@ pub(crate) fn parse(text: &str) -> serde_json::Result<Value> {
 /// # Errors
 ///
 /// The error of the parser if the text is not JSON or violates a rule of this module.
-pub(crate) fn check_line(text: &str) -> serde_json::Result<()> {
+pub fn check_line(text: &str) -> serde_json::Result<()> {
     serde_json::from_str::<SyntaxOnly>(text).map(|_| ())
 }
 
 /// Value that deserializes by the rules of this module, alone or as a part of another type.
-pub(crate) struct StrictValue(Value);
+#[derive(Debug)]
+pub struct StrictValue(Value);
 
 impl StrictValue {
     /// Returns the value.
-    pub(crate) fn value(self) -> Value {
+    pub fn value(self) -> Value {
         self.0
     }
 }
@@ -75,7 +76,7 @@ impl<'de> Deserialize<'de> for StrictValue {
                 let mut object = Map::new();
                 while let Some((key, StrictValue(value))) = entries.next_entry::<String, StrictValue>()? {
                     if object.contains_key(&key) {
-                        let key: String = key.chars().take(MAX_KEY).collect();
+                        let key: String = key.chars().take(MAX_KEY_LEN).collect();
                         return Err(A::Error::custom(format_args!("key {key:?} stands twice in one object")));
                     }
                     object.insert(key, value);
@@ -84,6 +85,18 @@ impl<'de> Deserialize<'de> for StrictValue {
             }
         }
         deserializer.deserialize_any(Build)
+    }
+}
+
+/// Returns the type of a value with an article, for messages.
+pub fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
     }
 }
 

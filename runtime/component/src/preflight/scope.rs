@@ -1,44 +1,49 @@
-//! How many instances a program makes in the end. A component inside can make two of another, which makes two of a third:
-//! a compiler that writes all of them out would never end. So each component is weighed by what it makes, and only those
-//! are instantiated whose weight can be told, which are all that stand in the program itself.
+//! The number of instances that a program creates. A nested component can create two instances of another, which creates two of
+//! a third: a compiler that expands them all would never end. So each component has a weight, the number of instances that it
+//! creates, and only components of known weight can be instantiated: those that the program itself contains.
 
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, ComponentTypeRef, Instance,
     Payload,
 };
 
-use super::custom::Customs;
-use super::told;
+use crate::error::{Error, Result};
+use crate::text::prefix;
 
-/// The most instances of modules and components, with all that those make in turn.
-const MAX_INSTANCES: u64 = 1000;
+use super::custom::CustomSections;
+use super::limits::Limits;
 
-/// The module or component that is being read, and those around it.
+/// Maximum characters of a name in a message.
+const MAX_NAME_LEN: usize = 100;
+
+/// The module or component that is being read, and those that enclose it.
 pub(super) struct Scopes<'a> {
+    max_instances: u64,
     open: Vec<Scope<'a>>,
 }
 
 #[derive(Default)]
 struct Scope<'a> {
     is_module: bool,
-    /// The instances that it makes.
+    /// Number of instances that it creates.
     weight: u64,
-    /// The weight of each component that it has a number for.
+    /// Weights in the index space of components.
     components: Vec<u64>,
-    customs: Customs<'a>,
+    customs: CustomSections<'a>,
 }
 
 impl<'a> Scopes<'a> {
-    pub(super) fn new() -> Self {
-        Self { open: vec![Scope::default()] }
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self { max_instances: limits.instances, open: vec![Scope::default()] }
     }
 
-    /// Goes on by one part of the program.
+    /// Visits the next part of the program.
     ///
     /// # Errors
     ///
-    /// A text that says what is too much, or cannot be weighed.
-    pub(super) fn visit(&mut self, payload: Payload<'a>) -> Result<(), String> {
+    /// The program creates too many instances, or instances of a component of unknown weight.
+    pub(super) fn visit(&mut self, payload: Payload<'a>) -> Result<()> {
+        let max = self.max_instances;
         let Some(scope) = self.open.last_mut() else { return Ok(()) };
         match payload {
             Payload::CustomSection(section) => scope.customs.add(&section)?,
@@ -47,37 +52,39 @@ impl<'a> Scopes<'a> {
             Payload::End(_) => self.leave(),
             Payload::InstanceSection(section) => {
                 for instance in section {
-                    if let Instance::Instantiate { .. } = instance.map_err(told)? {
-                        scope.make(1)?;
+                    if let Instance::Instantiate { .. } = instance? {
+                        scope.create(1, max)?;
                     }
                 }
             }
             Payload::ComponentInstanceSection(section) => {
                 for instance in section {
-                    if let ComponentInstance::Instantiate { component_index, .. } = instance.map_err(told)? {
-                        // A number that stands for nothing, the compiler refuses.
+                    if let ComponentInstance::Instantiate { component_index, .. } = instance? {
+                        // The compiler refuses an index out of bounds.
                         let inside = scope.components.get(component_index as usize).copied().unwrap_or_default();
-                        scope.make(inside.saturating_add(1))?;
+                        scope.create(inside.saturating_add(1), max)?;
                     }
                 }
             }
             Payload::ComponentImportSection(section) => {
                 for import in section {
-                    let import = import.map_err(told)?;
+                    let import = import?;
                     if let ComponentTypeRef::Component(_) = import.ty {
-                        let name: String = import.name.name.chars().take(100).collect();
-                        return Err(format!("it imports `{name}`, a component to make instances of; build it in"));
+                        let name = prefix(import.name.name, MAX_NAME_LEN);
+                        return Err(Error::Unsupported(format!(
+                            "it imports `{name}`, a component to make instances of; build it in"
+                        )));
                     }
                 }
             }
             Payload::ComponentAliasSection(section) => {
                 for alias in section {
-                    self.alias(&alias.map_err(told)?)?;
+                    self.alias(&alias?)?;
                 }
             }
             Payload::ComponentExportSection(section) => {
                 for export in section {
-                    let export = export.map_err(told)?;
+                    let export = export?;
                     if export.kind == ComponentExternalKind::Component {
                         let weight = scope.components.get(export.index as usize).copied().unwrap_or_default();
                         scope.components.push(weight);
@@ -97,11 +104,13 @@ impl<'a> Scopes<'a> {
         }
     }
 
-    fn alias(&mut self, alias: &ComponentAlias<'_>) -> Result<(), String> {
+    fn alias(&mut self, alias: &ComponentAlias<'_>) -> Result<()> {
         match alias {
             ComponentAlias::InstanceExport { kind: ComponentExternalKind::Component, name, .. } => {
-                let name: String = name.chars().take(100).collect();
-                Err(format!("it takes the component `{name}` out of an instance, to make instances of; build it in"))
+                let name = prefix(name, MAX_NAME_LEN);
+                Err(Error::Unsupported(format!(
+                    "it takes the component `{name}` out of an instance, to make instances of; build it in"
+                )))
             }
             ComponentAlias::Outer { kind: ComponentOuterAliasKind::Component, count, index } => {
                 let around = self.open.iter().rev().nth(*count as usize);
@@ -117,11 +126,12 @@ impl<'a> Scopes<'a> {
 }
 
 impl Scope<'_> {
-    fn make(&mut self, instances: u64) -> Result<(), String> {
+    fn create(&mut self, instances: u64, max: u64) -> Result<()> {
         self.weight = self.weight.saturating_add(instances);
-        match self.weight {
-            0..=MAX_INSTANCES => Ok(()),
-            found => Err(format!("it makes {found} instances or more, and at most {MAX_INSTANCES} are compiled")),
+        let found = self.weight;
+        match found > max {
+            true => Err(Error::Limit(format!("it makes {found} instances or more, and at most {max} are compiled"))),
+            false => Ok(()),
         }
     }
 }

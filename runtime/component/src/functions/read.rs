@@ -1,9 +1,5 @@
-//! The functions that a component exports, with their types, read from its bytes without running any of it. What cannot be
-//! called with JSON is left out, with the reason; the rest stays usable.
-
-mod docs;
-mod naming;
-mod wit;
+//! The reader of exported functions and their types. A function that cannot be called with JSON is skipped with a reason; the
+//! others stay usable.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,114 +9,109 @@ use wasmparser::component_types::{
     ComponentItem, ComponentValType,
 };
 use wasmparser::types::TypesRef;
-use wasmparser::{Parser, Payload, PrimitiveValType, Validator, WasmFeatures};
+use wasmparser::{Payload, PrimitiveValType, Validator, WasmFeatures};
 
-use crate::tool::typed::{Case, Cases, Field, Function, Integer, Record, Type};
+use crate::error::{Error, Result};
+use crate::nesting::check_nesting;
+use crate::sections::payloads;
+use crate::text::prefix;
 
-use super::imports::check_nesting;
-use docs::{Docs, OfInterface};
+use super::docs::{self, Docs, InterfaceDocs};
+use super::is_contract;
+use super::types::{Case, Cases, Field, Function, Integer, Record, Type};
 
-pub(super) use naming::{Names, names};
-pub use wit::documented;
-
-/// The most functions of a component.
+/// Maximum functions of a component.
 const MAX_FUNCTIONS: usize = 256;
-/// The most types that a function's types are made of, each counted wherever it stands.
+/// Maximum parts of a function's types; a type that is used twice counts twice.
 const MAX_PARTS: usize = 5000;
-/// The deepest that they may be nested: each level may be two in JSON, of which 127 are read.
+/// Maximum nesting depth of types. One level may be two in JSON, of which 127 are read.
 const MAX_DEPTH: usize = 50;
-/// The most bytes of what is said of a function in its schemas, and of all functions of a component together: about so many
-/// as they will have, weighed before anything is written.
+/// Maximum bytes of the schemas of one function, and of all functions of a component. Both are estimates, made before a schema
+/// is written.
 const MAX_SCHEMA_BYTES: usize = 256 << 10;
-const MAX_CONCURRENT: usize = 2 << 20;
-/// What a type weighs beside its names and texts.
+const MAX_TOTAL_SCHEMA_BYTES: usize = 2 << 20;
+/// Estimated bytes of a type in a schema, without its names and texts.
 const TYPE_BYTES: usize = 90;
-/// The longest name of a function that a tool may have, in characters, and as much of a parameter's as a message shows.
+/// Maximum characters of the name of a function, and of a parameter in a message.
 const MAX_NAME_LEN: usize = 128;
 
-/// What compilers leave among the exports: it made the program ready while it was built, and is no tool. Each by its place
-/// and its first parameters, for a function of one's own may have the same name.
-const LEFT: [(&str, [&str; 2]); 2] = [("exports#init", ["app-name", "symbols"]), ("init", ["shim", "script"])];
+/// Exports that compilers of languages leave behind: they initialized the program while it was built, and are no tools. Each
+/// has a place and its first parameters, because a function of the author's may have the same name.
+const BUILD_EXPORTS: [(&str, [&str; 2]); 2] = [("exports#init", ["app-name", "symbols"]), ("init", ["shim", "script"])];
 
-/// What a component exports beside contracts with a host.
+/// Functions that a component exports outside of contracts with a host.
 #[derive(Debug, Default)]
-pub(super) struct Exported {
-    /// What can be called.
-    pub(super) functions: Vec<Function>,
-    /// What cannot: where it stands, and why.
-    pub(super) refused: Vec<(String, String)>,
+#[non_exhaustive]
+pub struct Exported {
+    /// Functions that can be called.
+    pub functions: Vec<Function>,
+    /// Functions that cannot: the place of each, and the reason.
+    pub skipped: Vec<(String, String)>,
 }
 
-/// Whether an export of this name is a contract with a host, and so no function of the component's own.
-pub(crate) fn is_contract(name: &str) -> bool {
-    name.starts_with("wasi:") || name.starts_with("toolcrib:")
-}
-
-/// Reads the functions of a component.
+/// Reads the exported functions of a component.
 ///
 /// # Errors
 ///
-/// A text that says why its types cannot be read, or what is too much.
-pub(super) fn read(program: &[u8]) -> Result<Exported, String> {
+/// The types cannot be read or exceed a limit.
+pub fn read(program: &[u8]) -> Result<Exported> {
     check_nesting(program)?;
     let mut validator = Validator::new_with_features(WasmFeatures::all());
-    let (mut depth, mut exports, mut docs) = (0_usize, Vec::new(), Docs::default());
-    for payload in Parser::new(0).parse_all(program) {
-        let payload = payload.map_err(|error| error.to_string())?;
+    let (mut exports, mut docs) = (Vec::new(), Docs::default());
+    for payload in payloads(program) {
+        let (depth, payload) = payload?;
         match &payload {
-            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
             Payload::ComponentExportSection(section) if depth == 0 => {
                 for export in section.clone() {
-                    exports.push(export.map_err(|error| error.to_string())?.name.name.to_owned());
+                    exports.push(export?.name.name.to_owned());
                 }
             }
             Payload::CustomSection(section) if depth == 0 && section.name() == docs::SECTION => {
                 docs = Docs::read(section.data());
             }
-            Payload::End(_) if depth > 0 => depth -= 1,
-            Payload::End(_) => {
-                let known = validator.types(0).ok_or("it is no component")?;
-                return of_exports(known, &exports, &docs);
+            Payload::End(_) if depth == 0 => {
+                let types = validator.types(0).ok_or_else(|| Error::Invalid("it is no component".to_owned()))?;
+                return of_exports(types, &exports, &docs);
             }
             _ => {}
         }
-        validator.payload(&payload).map_err(|error| error.to_string())?;
+        validator.payload(&payload)?;
     }
-    Err("it breaks off".to_owned())
+    Err(Error::Invalid("it breaks off".to_owned()))
 }
 
-fn of_exports(known: TypesRef<'_>, exports: &[String], docs: &Docs) -> Result<Exported, String> {
+fn of_exports(types: TypesRef<'_>, exports: &[String], docs: &Docs) -> Result<Exported> {
     let mut exported = Exported::default();
-    let mut left = MAX_CONCURRENT;
-    let counted = |exported: &Exported| match exported.functions.len() + exported.refused.len() {
+    let mut left = MAX_TOTAL_SCHEMA_BYTES;
+    let check_count = |exported: &Exported| match exported.functions.len() + exported.skipped.len() {
         0..=MAX_FUNCTIONS => Ok(()),
-        _ => Err(format!("it exports more than {MAX_FUNCTIONS} functions")),
+        _ => Err(Error::Limit(format!("it exports more than {MAX_FUNCTIONS} functions"))),
     };
     let own: Vec<_> = exports.iter().map(String::as_str).filter(|name| !is_contract(name)).collect();
     for name in own.iter().copied() {
-        match known.component_item_for_export(name).map(|item| item.ty) {
+        match types.component_item_for_export(name).map(|item| item.ty) {
             Some(ComponentEntityType::Func(id)) => {
-                let mut reader = Reader::new(known, HashMap::new(), docs.of_world(&own));
+                let mut reader = Reader::new(types, HashMap::new(), docs.of_world(&own));
                 exported.add(None, name, reader.function(None, name, id, &mut left));
             }
             Some(ComponentEntityType::Instance(id)) => {
-                let members = &known[id].exports;
-                let mut reader = Reader::new(known, type_names(members), docs.of_interface(name, &own));
+                let members = &types[id].exports;
+                let mut reader = Reader::new(types, type_names(members), docs.of_interface(name, &own));
                 for (function, item) in members {
                     if let ComponentEntityType::Func(id) = item.ty {
                         exported.add(Some(name), function, reader.function(Some(name), function, id, &mut left));
-                        counted(&exported)?;
+                        check_count(&exported)?;
                     }
                 }
             }
             _ => {}
         }
-        counted(&exported)?;
+        check_count(&exported)?;
     }
     Ok(exported)
 }
 
-/// The types of an interface that have a name.
+/// Returns the names of the types of an interface.
 fn type_names<'a>(
     members: impl IntoIterator<Item = (&'a String, &'a ComponentItem)>,
 ) -> HashMap<ComponentDefinedTypeId, &'a str> {
@@ -141,20 +132,20 @@ impl Exported {
     fn add(&mut self, interface: Option<&str>, name: &str, read: Result<Function, String>) {
         let place = || interface.map_or_else(|| name.to_owned(), |interface| format!("{interface}#{name}"));
         match read {
-            Ok(function) if is_left(&function) => {}
+            Ok(function) if is_build_export(&function) => {}
             Ok(function) => self.functions.push(function),
-            Err(why) => self.refused.push((place(), why)),
+            Err(reason) => self.skipped.push((place(), reason)),
         }
     }
 }
 
-fn is_left(function: &Function) -> bool {
+fn is_build_export(function: &Function) -> bool {
     let begins =
         |params: &[&str]| function.params.iter().map(|param| param.name.as_str()).take(2).eq(params.iter().copied());
-    LEFT.iter().any(|(place, params)| function.to_string() == *place && begins(params))
+    BUILD_EXPORTS.iter().any(|(place, params)| function.to_string() == *place && begins(params))
 }
 
-/// A type with what it weighs: the types that it is made of, about how much is said of them, and how deep they are nested.
+/// A type with its weight: the number of its parts, the estimated bytes of its schema, and the height of its nesting.
 #[derive(Clone)]
 struct Weighed {
     ty: Type,
@@ -163,20 +154,20 @@ struct Weighed {
     height: usize,
 }
 
-/// Reads types of one interface. Each is read once, however often it is used.
+/// Reader of the types of one interface. It reads each type once, however often it is used.
 struct Reader<'a> {
-    known: TypesRef<'a>,
+    types: TypesRef<'a>,
     names: HashMap<ComponentDefinedTypeId, &'a str>,
-    docs: OfInterface<'a>,
+    docs: InterfaceDocs<'a>,
     read: HashMap<ComponentDefinedTypeId, Weighed>,
 }
 
 impl<'a> Reader<'a> {
-    fn new(known: TypesRef<'a>, names: HashMap<ComponentDefinedTypeId, &'a str>, docs: OfInterface<'a>) -> Self {
-        Self { known, names, docs, read: HashMap::new() }
+    fn new(types: TypesRef<'a>, names: HashMap<ComponentDefinedTypeId, &'a str>, docs: InterfaceDocs<'a>) -> Self {
+        Self { types, names, docs, read: HashMap::new() }
     }
 
-    /// Reads a function, as far as there is room `left` for what is said of it.
+    /// Reads a function and takes the estimated bytes of its schemas from `left`.
     fn function(
         &mut self,
         interface: Option<&str>,
@@ -190,8 +181,8 @@ impl<'a> Reader<'a> {
         if name.len() > MAX_NAME_LEN {
             return Err(format!("its name is longer than {MAX_NAME_LEN} characters"));
         }
-        let known = self.known;
-        let ty = &known[id];
+        let types = self.types;
+        let ty = &types[id];
         if ty.async_ {
             return Err("asynchronous, and the sandbox calls functions to their end".to_owned());
         }
@@ -199,9 +190,9 @@ impl<'a> Reader<'a> {
         let mut weight = Weight { parts: 0, bytes: TYPE_BYTES + docs.as_ref().map_or(0, String::len), height: 0 };
         let mut params = Vec::with_capacity(ty.params.len());
         for (name, ty) in &ty.params {
-            let short = || name.chars().take(MAX_NAME_LEN).collect::<String>();
+            let short = || prefix(name, MAX_NAME_LEN);
             let read = self.value(ty, 1).map_err(|why| format!("its parameter `{}` is {why}", short()))?;
-            weight.said(name, None);
+            weight.add_text(name, None);
             params.push(Field { name: name.to_string(), docs: None, ty: weight.take(read) });
         }
         let result = ty.result.as_ref().map(|ty| self.value(ty, 1)).transpose();
@@ -214,7 +205,7 @@ impl<'a> Reader<'a> {
             return Err(format!("its schemas would have some {bytes} bytes, and at most {MAX_SCHEMA_BYTES} are made"));
         }
         *left = left.checked_sub(bytes).ok_or_else(|| {
-            format!("the schemas of all functions together would have more than {MAX_CONCURRENT} bytes")
+            format!("the schemas of all functions together would have more than {MAX_TOTAL_SCHEMA_BYTES} bytes")
         })?;
         Ok(Function { interface: interface.map(str::to_owned), name: name.to_owned(), docs, params, result })
     }
@@ -239,18 +230,18 @@ impl<'a> Reader<'a> {
     }
 
     fn defined(&mut self, id: ComponentDefinedTypeId, level: usize) -> Result<Weighed, String> {
-        let known = self.known;
+        let types = self.types;
         let named = self.names.get(&id).copied();
         let docs = named.and_then(|name| self.docs.ty(name));
         let mut weight = Weight { parts: 1, bytes: TYPE_BYTES + docs.as_ref().map_or(0, String::len), height: 0 };
         let member = |reader: &Self, member: &str| named.and_then(|name| reader.docs.member(name, member));
-        let ty = match &known[id] {
+        let ty = match &types[id] {
             ComponentDefinedType::Primitive(ty) => primitive(*ty)?,
             ComponentDefinedType::Record(record) => {
                 let mut fields = Vec::with_capacity(record.fields.len());
                 for (name, ty) in &record.fields {
                     let (read, docs) = (self.value(ty, level + 1)?, member(self, name));
-                    weight.said(name, docs.as_deref());
+                    weight.add_text(name, docs.as_deref());
                     fields.push(Field { name: name.to_string(), docs, ty: weight.take(read) });
                 }
                 Type::Record(Arc::new(Record { docs, fields }))
@@ -260,7 +251,7 @@ impl<'a> Reader<'a> {
                 for (name, case) in &variant.cases {
                     let ty = case.ty.as_ref().map(|ty| self.value(ty, level + 1)).transpose()?;
                     let (ty, docs) = (ty.map(|ty| weight.take(ty)), member(self, name));
-                    weight.said(name, docs.as_deref());
+                    weight.add_text(name, docs.as_deref());
                     weight.parts += 1;
                     cases.push(Case { name: name.to_string(), docs, ty });
                 }
@@ -269,10 +260,10 @@ impl<'a> Reader<'a> {
             ComponentDefinedType::Enum(names) | ComponentDefinedType::Flags(names) => {
                 let case = |name: &str| Case { name: name.to_owned(), docs: member(self, name), ty: None };
                 let cases: Vec<_> = names.iter().map(|name| case(name)).collect();
-                cases.iter().for_each(|case| weight.said(&case.name, case.docs.as_deref()));
+                cases.iter().for_each(|case| weight.add_text(&case.name, case.docs.as_deref()));
                 weight.parts += cases.len();
                 let cases = Arc::new(Cases::new(docs, cases));
-                match &known[id] {
+                match &types[id] {
                     ComponentDefinedType::Enum(_) => Type::Enum(cases),
                     _ => Type::Flags(cases),
                 }
@@ -318,7 +309,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What the members of a type weigh together.
+/// Weight of the members of a type.
 struct Weight {
     parts: usize,
     bytes: usize,
@@ -326,7 +317,7 @@ struct Weight {
 }
 
 impl Weight {
-    /// Takes a member's type.
+    /// Adds a member's type and returns it without its weight.
     fn take(&mut self, member: Weighed) -> Type {
         self.parts = self.parts.saturating_add(member.parts);
         self.bytes = self.bytes.saturating_add(member.bytes);
@@ -334,8 +325,8 @@ impl Weight {
         member.ty
     }
 
-    /// Takes what is said of a member: its name stands among the required ones, too.
-    fn said(&mut self, name: &str, docs: Option<&str>) {
+    /// Adds the texts of a member. Its name counts twice: it is listed among the required members too.
+    fn add_text(&mut self, name: &str, docs: Option<&str>) {
         let bytes = 2 * name.len() + docs.map_or(0, str::len) + TYPE_BYTES;
         self.bytes = self.bytes.saturating_add(bytes);
     }

@@ -1,29 +1,27 @@
-//! Extensions of WebAssembly that the sandbox does without, as far as a section shows them: refused by the name under
-//! which a compiler's flags know them. What only an instruction shows, the compiler refuses.
+//! Extensions of WebAssembly that the sandbox does not have. A section that uses one is refused with the name that compiler
+//! flags have for it; an extension that only instructions use is refused by the compiler.
 
 use wasmparser::{CompositeInnerType, MemoryType, Payload};
 
-use super::told;
+use crate::error::{Error, Result};
 
-/// Refuses what the sandbox's engine is not set up for.
+/// Checks one section.
 ///
 /// # Errors
 ///
-/// A text with the extension's name.
-pub(super) fn check(payload: &Payload<'_>) -> Result<(), String> {
+/// The section uses an extension, which the message names, or cannot be parsed.
+pub(super) fn check(payload: &Payload<'_>) -> Result<()> {
     match payload {
-        Payload::MemorySection(section) => {
-            section.clone().into_iter().try_for_each(|memory| of_memory(&memory.map_err(told)?))
-        }
+        Payload::MemorySection(section) => section.clone().into_iter().try_for_each(|memory| check_memory(&memory?)),
         Payload::TableSection(section) => section.clone().into_iter().try_for_each(|table| {
-            let table = table.map_err(told)?.ty;
+            let table = table?.ty;
             refuse(table.table64, "a table of 64-bit indices", "memory64")?;
             refuse(table.shared, "a shared table", "shared-everything-threads")
         }),
         Payload::TagSection(section) => refuse(section.count() > 0, "a tag", "exceptions"),
         Payload::TypeSection(section) => {
             for group in section.clone() {
-                for ty in group.map_err(told)?.types() {
+                for ty in group?.types() {
                     let ty = &ty.composite_type;
                     refuse(ty.shared, "a shared type", "shared-everything-threads")?;
                     match ty.inner {
@@ -41,15 +39,17 @@ pub(super) fn check(payload: &Payload<'_>) -> Result<(), String> {
     }
 }
 
-fn of_memory(memory: &MemoryType) -> Result<(), String> {
+fn check_memory(memory: &MemoryType) -> Result<()> {
     refuse(memory.memory64, "a memory of 64-bit addresses", "memory64")?;
     refuse(memory.shared, "a shared memory", "threads")?;
     refuse(memory.page_size_log2.is_some(), "a memory with a page size of its own", "custom-page-sizes")
 }
 
-fn refuse(found: bool, what: &str, extension: &str) -> Result<(), String> {
+fn refuse(found: bool, item: &str, extension: &str) -> Result<()> {
     match found {
-        true => Err(format!("it has {what}, and the sandbox has no `{extension}`; build it without")),
+        true => {
+            Err(Error::Unsupported(format!("it has {item}, and the sandbox has no `{extension}`; build it without")))
+        }
         false => Ok(()),
     }
 }

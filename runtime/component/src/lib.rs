@@ -1,0 +1,37 @@
+//! Facts about a WebAssembly program from its bytes alone. Nothing is compiled, instantiated or run, and this crate depends on
+//! no engine.
+//!
+//! | module | facts |
+//! |---|---|
+//! | [`externs`] | imports and exports |
+//! | [`functions`] | exported functions with WIT types, docs and tool names |
+//! | [`interfaces`] | the table of interfaces that the host links or refuses |
+//! | [`mod@inspect`] | capabilities that a program could request, metadata |
+//! | [`descriptor`] | descriptions of tools in custom sections |
+//! | [`preflight`] | limits and features, before compilation |
+//!
+//! The modules import one another in this order: `error`, `text`, `json`, `form`, `sections`, `nesting`, `descriptor`,
+//! `externs`, `functions`, `kind`, `capability`, `interfaces`, `inspect`, `preflight`. Only `sections` walks sections.
+//!
+//! Every reader accepts any bytes: nesting, counts and sizes are bounded, and an error names the bound.
+
+pub mod capability;
+pub mod descriptor;
+mod error;
+pub mod externs;
+mod form;
+pub mod functions;
+pub mod inspect;
+pub mod interfaces;
+pub mod json;
+mod kind;
+mod nesting;
+pub mod preflight;
+mod sections;
+mod text;
+
+pub use error::{Error, Result};
+pub use form::{Form, MAX_PROGRAM_BYTES, digest};
+pub use inspect::inspect;
+pub use kind::{CALL, ProgramKind, RUN};
+pub use text::truncate;
