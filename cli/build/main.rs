@@ -41,6 +41,10 @@ fn guests() -> Result<(), String> {
         path_from("CARGO_MANIFEST_DIR")?.parent().map(Path::to_path_buf).ok_or("the crate has no parent folder")?;
     println!("cargo::rerun-if-changed=build");
     name_engine(&root.join("Cargo.lock"));
+    // Symbols are a fifth of the program and serve debuggers only: a panic names its place without them.
+    if env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
+        println!("cargo::rustc-link-arg-bin=toolcrib=-Wl,--strip-all");
+    }
     let workspace = root.join("tools");
     let interpreter = path_from("OUT_DIR")?.join("interpreter.wasm");
     println!("cargo::rustc-env=TOOLCRIB_INTERPRETER={}", interpreter.display());

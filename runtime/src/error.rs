@@ -1,60 +1,66 @@
-//! What goes wrong, in two types that never mix: [`Error`] is a fault for the operator, [`ToolError`] is what the model
-//! may see. Neither knows how it is printed.
+//! Errors in two types that never mix: [`Error`] is for the operator, [`ToolError`] is the part that a model may see. Neither
+//! decides how it is printed.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-/// A fault of the host, its configuration or its surroundings, told to the operator and never to the model.
+/// Cause of an [`Error`], shared because errors are cloned.
+pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
+
+/// Error of the host or its configuration, for the operator and never for the model.
+///
+/// The message of an error contains that of its [source](std::error::Error::source).
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A source of tools could not be read or breaks its own format.
+    /// A source of tools cannot be read or is invalid.
     #[error("{}: {message}", path.display())]
     Source {
-        /// The file or folder that was read.
+        /// File or folder of the source.
         path: PathBuf,
-        /// What was found and where in the file.
+        /// Position in the file, value found and fix.
         message: String,
     },
-    /// A tool is configured but its program is not there.
+    /// The program of a configured tool is missing.
     #[error("configured tool {name:?} is unavailable: {reason} (program {program:?})")]
     Unavailable {
-        /// The tool's name.
+        /// Name of the tool.
         name: String,
-        /// Why the program cannot be used.
+        /// Reason for which the program is unavailable.
         reason: String,
-        /// The program as it was looked for.
+        /// Path of the program.
         program: String,
     },
-    /// Two sources bring a tool of one name.
+    /// Two sources define a tool with the same name.
     #[error("tool `{name}` is defined twice: in {first} and in {second}")]
     Duplicate {
-        /// The name that both carry.
+        /// Name of both tools.
         name: String,
-        /// The source loaded first.
+        /// Source that was loaded first.
         first: String,
-        /// The source loaded second.
+        /// Source that was loaded second.
         second: String,
     },
-    /// Two sources bring tools whose names a reader takes for one another.
+    /// Two tools have names that a reader can confuse.
     #[error("tool `{name}` in {second} looks like `{like}` in {first}")]
     LookAlike {
-        /// The name that looks like another.
+        /// Name of the second tool.
         name: String,
-        /// The name that was there first.
+        /// Name of the first tool.
         like: String,
-        /// The source loaded first.
+        /// Source that was loaded first.
         first: String,
-        /// The source loaded second.
+        /// Source that was loaded second.
         second: String,
     },
     /// No tool has this name.
     #[error("{}", wording.message(name))]
     UnknownTool {
-        /// The name that was asked for.
+        /// Name in the call.
         name: String,
         /// Wording of the message.
         wording: UnknownToolWording,
@@ -66,7 +72,7 @@ pub enum Error {
     Component {
         /// The file that was read.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason for which the program is refused.
         reason: String,
     },
     /// A permission cannot be given as it was written.
@@ -74,10 +80,10 @@ pub enum Error {
     Permission {
         /// The permission, as the operator wrote it.
         permission: String,
-        /// Why it cannot be given.
+        /// Reason for which the permission is refused.
         reason: String,
     },
-    /// What requests are sent with cannot be used: certificates, name servers.
+    /// The network settings are invalid: certificates or name servers.
     #[error("network: {0}")]
     Network(String),
     /// The audit log cannot be written.
@@ -85,23 +91,27 @@ pub enum Error {
     Audit {
         /// The log's folder or file.
         path: PathBuf,
-        /// What the system answered.
+        /// Reason for the failure.
         reason: String,
+        /// Cause of the failure.
+        source: Option<Cause>,
     },
-    /// What was agreed to for always cannot be read or kept.
+    /// Permanent approvals cannot be read or stored.
     #[error("approvals {}: {reason}", path.display())]
     Approvals {
         /// The file of the approvals.
         path: PathBuf,
-        /// What the system answered or what was found.
+        /// Reason for the failure.
         reason: String,
+        /// Cause of the failure.
+        source: Option<Cause>,
     },
     /// A secret cannot be kept, read or used. Its value is never part of this.
     #[error("secret `{name}`: {reason}")]
     Secret {
         /// The secret's name, or what was given for one.
         name: String,
-        /// Why.
+        /// Reason for the failure. It never contains the value.
         reason: String,
     },
     /// Results cannot be kept, or one is not as it was kept.
@@ -109,15 +119,17 @@ pub enum Error {
     Results {
         /// The folder of the results, or the file of one.
         path: PathBuf,
-        /// What the system answered or what was found.
+        /// Reason for the failure.
         reason: String,
+        /// Cause of the failure.
+        source: Option<Cause>,
     },
     /// A reference names no result.
     #[error("no result `{reference}`: {reason}")]
     NoResult {
         /// The reference, or the beginning of what is none.
         reference: String,
-        /// Why it names nothing.
+        /// Reason for which no result was found.
         reason: String,
     },
     /// The audit log cannot be read.
@@ -125,8 +137,10 @@ pub enum Error {
     AuditUnread {
         /// The log's folder or file.
         path: PathBuf,
-        /// What the system answered.
+        /// Reason for the failure.
         reason: String,
+        /// Cause of the failure.
+        source: Option<Cause>,
     },
     /// The engine could not be set up.
     #[error("engine: {0}")]
@@ -165,7 +179,7 @@ fn clip(name: &str) -> Cow<'_, str> {
 }
 
 impl Error {
-    /// What a person can do about it, where that is known.
+    /// Suggests a fix, if one is known.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Unavailable { program, .. } => {
@@ -206,7 +220,7 @@ pub enum Severity {
     Warning,
 }
 
-/// How a call ended: the one vocabulary of results, receipts and the audit log.
+/// Outcome of a call, as in results, receipts and the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -320,7 +334,7 @@ impl Serialize for Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
-    /// How the call ended; never [`Outcome::Ok`].
+    /// Outcome of the call; never [`Outcome::Ok`].
     pub outcome: Outcome,
     /// One sentence for the model.
     pub message: String,
@@ -334,7 +348,7 @@ impl ToolError {
         Self { outcome, message: message.into(), json: None }
     }
 
-    /// What the model is told of a fault of the host: what concerns its call, and nothing of where things lie.
+    /// Converts an error of the host. The model sees the part that concerns its call, and no path of the host.
     pub(crate) fn of_fault(fault: &Error) -> Self {
         match fault {
             Error::UnknownTool { .. } | Error::NoResult { .. } => Self::new(Outcome::BadArguments, fault.to_string()),
@@ -347,7 +361,7 @@ impl ToolError {
         }
     }
 
-    /// What the model gets: the tool's own error object, or `{"error": message}`.
+    /// Returns the text for the model: the tool's own error object, or `{"error": message}`.
     pub fn content(&self) -> String {
         match &self.json {
             Some(json) => json.clone(),

@@ -17,11 +17,33 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The modules stand in the order in which they may import one another: `error`, `store`, `tool`, `call`, `schema`,
-//! `source`, `registry`, `policy`, `hook`, `delegate`, `model`, `observe`, `audit`, `sandbox`,
-//! `pipeline`, `runtime`. A dialect is known in [`source`] alone, the engine in the private `sandbox` alone, and only
-//! the private `pipeline` reaches the sandbox. Nothing here touches a terminal, the process's environment or a home
-//! directory: an embedder passes in what may be used.
+//! # A tour
+//!
+//! | question | answer |
+//! |---|---|
+//! | Which tools are there? | [`Builder::source`] reads a `tools.json`, Agent Tool definitions, Markdown files, components or a folder of them; [`source::check`] lists every problem of one; [`Runtime::tools`] lists the loaded [`Tool`]s. |
+//! | What may they use? | A [`Policy`] of [permissions](policy::Permission) and [rules](policy::Rule). [`Runtime::grants`] shows what each tool got; a [`Denial`](call::Denial) names the flag that would allow it. |
+//! | Who is asked? | An [`Approver`](policy::Approver), if a rule asks; [`Approvals`](policy::Approvals) stores permanent answers. |
+//! | How is a call made? | [`Runtime::call`] with a [`ToolCall`] gives a [`ToolResult`]: text for the model, and a [`Receipt`] with the [`Outcome`], times, bytes and denials. [`Session`] holds one conversation, [`Step`] the calls of one turn. |
+//! | What stops it? | [`Limits`](tool::Limits) of the tool within those of the operator: [`Builder::limits`], [`Builder::ceiling`]. |
+//! | Who sees it? | An [`Audit`] log with one chained record for each call ([`audit::verify`]), and [observers](observe::Observer) with its events. |
+//! | Who may change it? | [Hooks](hook::Hook): they block calls, change arguments and replace results. |
+//! | Where do large results go? | Into a store of [`Results`]; the model gets a preview and a reference. |
+//! | Where do secrets come from? | From a [`SecretStore`](policy::SecretStore). Guests never see the values: they are put into requests to the hosts they are for. |
+//! | Where are programs compiled? | In this process, or in one that a [`Compiler`](compiler::Compiler) can stop. |
+//!
+//! Four programs show more: `embed`, `approver`, `hook` and `observer` in the folder `examples`.
+//!
+//! # What the library does not do
+//!
+//! It touches no terminal, no environment variable and no home folder, and starts no process: the program that embeds it
+//! passes in everything that may be used.
+//!
+//! # Order of the modules
+//!
+//! Each module imports only from those before it: `error`, `store`, `tool`, `call`, `schema`, `source`, `registry`, `policy`,
+//! `hook`, `delegate`, `model`, `observe`, `audit`, `sandbox`, `pipeline`, `runtime`. Only [`source`] knows the formats of
+//! sources, only the private `sandbox` the engine, and only the private `pipeline` uses the sandbox.
 
 pub mod audit;
 pub mod call;

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
@@ -70,7 +70,7 @@ impl Log {
     pub(super) fn ready(&self, day: Day) -> Result<(), Error> {
         let mut state = self.state();
         let ready = self.with_writer(&mut state, day, |writer| writer.ready(&self.folder, day));
-        ready.map_err(|error| self.fault(&mut state, day, &error))
+        ready.map_err(|error| self.fault(&mut state, day, error))
     }
 
     /// Appends a record, one JSON object, as the next line. On failure no part of it stays in the file or the chain,
@@ -80,7 +80,7 @@ impl Log {
         let appended = self.with_writer(&mut state, day, |writer| writer.append(&self.folder, day, record));
         appended.map_err(|error| {
             state.lost += 1;
-            self.fault(&mut state, day, &error)
+            self.fault(&mut state, day, error)
         })
     }
 
@@ -109,10 +109,10 @@ impl Log {
     }
 
     /// Converts an error. The files are reopened next time.
-    fn fault(&self, state: &mut State, day: Day, error: &io::Error) -> Error {
+    fn fault(&self, state: &mut State, day: Day, error: io::Error) -> Error {
         state.writer = None;
         let lost = if state.lost > 0 { format!("; records lost so far: {}", state.lost) } else { String::new() };
-        Error::Audit { path: self.folder.join(day.file_name()), reason: format!("{error}{lost}") }
+        Error::Audit { path: self.folder.join(day.file_name()), reason: format!("{error}{lost}"), source: Some(Arc::new(error)) }
     }
 }
 

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Take};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::Error;
 
@@ -32,7 +33,7 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// Takes a snapshot under the lock of the log, or without it if another process holds it for too long.
     pub(super) fn take(folder: &Path) -> Result<Self, Error> {
-        read_folder(folder).map_err(|error| unreadable(folder, &error))
+        read_folder(folder).map_err(|error| unreadable(folder, error))
     }
 }
 
@@ -63,8 +64,8 @@ fn read_folder(folder: &Path) -> io::Result<Snapshot> {
 }
 
 /// The error for a log that cannot be read.
-fn unreadable(path: &Path, error: &io::Error) -> Error {
-    Error::AuditUnread { path: path.to_path_buf(), reason: error.to_string() }
+fn unreadable(path: &Path, error: io::Error) -> Error {
+    Error::AuditUnread { path: path.to_path_buf(), reason: error.to_string(), source: Some(Arc::new(error)) }
 }
 
 /// The lines of a log in the order of its files, with one line in memory at a time.
@@ -100,7 +101,7 @@ impl Lines {
                 match open.next(&mut self.line) {
                     Ok(true) => return Ok(Some((open.position, self.line.strip_suffix(b"\n").unwrap_or(&self.line)))),
                     Ok(false) => self.open = None,
-                    Err(error) => return Err(unreadable(&self.folder.join(open.position.day.file_name()), &error)),
+                    Err(error) => return Err(unreadable(&self.folder.join(open.position.day.file_name()), error)),
                 }
             }
             let Some((day, length)) = self.files.next() else { return Ok(None) };
@@ -111,7 +112,7 @@ impl Lines {
                     self.open = Some(OpenFile { position: Position { day, line: 0 }, reader });
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(unreadable(&path, &error)),
+                Err(error) => return Err(unreadable(&path, error)),
             }
         }
     }

@@ -8,6 +8,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -87,7 +88,7 @@ impl Approvals {
     ///
     /// [`Error::Approvals`] if the file exists and cannot be read or parsed, or can be written by other users.
     pub fn read(&self) -> Result<Vec<StoredApproval>, Error> {
-        self.content().map_err(|error| self.fault(&error))
+        self.content().map_err(|error| self.fault(error))
     }
 
     /// Stores an approval once. It replaces approvals of the same tool and rule that an earlier version stored without
@@ -133,7 +134,7 @@ impl Approvals {
             }
             Ok(changed)
         };
-        change_file().map_err(|error| self.fault(&error))
+        change_file().map_err(|error| self.fault(error))
     }
 
     fn content(&self) -> io::Result<Vec<StoredApproval>> {
@@ -142,8 +143,8 @@ impl Approvals {
         Ok(content.approvals)
     }
 
-    fn fault(&self, error: &io::Error) -> Error {
-        Error::Approvals { path: self.path().to_path_buf(), reason: error.to_string() }
+    fn fault(&self, error: io::Error) -> Error {
+        Error::Approvals { path: self.path().to_path_buf(), reason: error.to_string(), source: Some(Arc::new(error)) }
     }
 }
 
