@@ -90,8 +90,8 @@ fn what_imports_nothing_is_proven_pure() {
     assert!(sheet.contains(said) && !sheet.contains("CAN ASK FOR"), "{sheet}");
     let types = r#"(import "a:b/types" (instance (type (record (field "x" u8))) (export "t" (type (eq 0)))))"#;
     let (component, sheet) = shown(&crib, &importing(types));
-    assert_eq!(component["pure"], json!("it imports types alone, of which there is nothing to call"));
-    assert!(sheet.contains("\ntypes alone  always there\n") && sheet.contains("a:b/types"), "{sheet}");
+    assert_eq!(component["pure"], json!("it imports only type definitions, without functions"));
+    assert!(sheet.contains("\ntype definitions only  always available\n") && sheet.contains("a:b/types"), "{sheet}");
     let one = interface("a:b/c", "f");
     let (component, sheet) = shown(&crib, &importing(&[types, &one].concat()));
     assert!(component["pure"].is_null() && !sheet.contains("proven"), "{sheet}");
@@ -166,7 +166,7 @@ fn what_a_component_says_of_itself_is_shown_and_has_no_power() {
     assert_eq!(metadata["producers"], json!([{"field": "language", "name": "Rust", "version": "1.95"}]));
     assert_eq!((&metadata["authors"], &told["notes"]), (&Value::Null, &json!(["`authors`: it is not UTF-8"])));
     for line in [
-        "\nMETADATA     AS ITS AUTHOR WROTE IT, UNCHECKED\nname         shiny\nversion      1.2.3\n",
+        "\nMETADATA     FROM THE AUTHOR (NOT VERIFIED)\nname         shiny\nversion      1.2.3\n",
         "\ndescription  a\\u{1b}[2Jb\\u{202e} c\n",
         "\nlanguage     Rust 1.95",
         "\n  note      `authors`: it is not UTF-8\n",
@@ -188,7 +188,7 @@ fn a_component_of_several_tools_lists_them() {
     let ran = crib.run(&["inspect", file.to_str().unwrap()]);
     let first = tools[0].as_str().unwrap();
     assert!(ran.stdout.contains(&format!("\n  tools     {first}, ")), "{ran:?}");
-    assert!(ran.stderr.contains(&format!("hint: `toolcrib inspect {first} --tools ")), "{ran:?}");
+    assert!(ran.stderr.contains(&format!("run `toolcrib inspect {first} --tools ")), "{ran:?}");
     let one = inspect(&crib, &[first, "--tools", file.to_str().unwrap()]);
     assert_eq!((&one["name"], &one["component"]["tools"]), (&json!(first), &json!(tools)));
 }
@@ -202,7 +202,7 @@ fn a_component_that_is_no_tool_is_shown_with_why() {
     assert!(sheet.contains("\n  no tool   descriptor: name is required"), "{sheet}");
     fs::copy(guest("echo"), crib.path("echo.bin")).unwrap();
     let told = inspect(&crib, &["./echo.bin"]);
-    assert!(told["component"]["problem"].as_str().unwrap().contains("ends in `.wasm`"), "{told}");
+    assert!(told["component"]["problem"].as_str().unwrap().contains("end in `.wasm`"), "{told}");
 }
 
 #[test]

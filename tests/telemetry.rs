@@ -283,7 +283,10 @@ fn nobody() -> String {
 #[test]
 fn a_collector_that_is_not_there_costs_a_warning() {
     let (ran, took) = run(&crib(), &["--otlp", &format!("http://user:{SECRET}@{}", nobody())]);
-    assert!(ran.stderr.starts_with("warning: 6 of 6 spans were not delivered to `http://user:***@127.0.0.1:"), "{ran:?}");
+    assert!(
+        ran.stderr.starts_with("warning: 6 of 6 spans were not delivered to `http://user:***@127.0.0.1:"),
+        "{ran:?}"
+    );
     assert!(took < BOUNDED && !ran.stderr.contains(SECRET), "{took:?} {ran:?}");
 }
 

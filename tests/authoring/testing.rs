@@ -97,7 +97,7 @@ fn nothing_is_tested_where_there_is_nothing_to_test() {
     write(&crib, "tests.json", r#"{"cases": [{"name": "a", "expect": {"answer": 1}, "arguement": {}}]}"#);
     failed(&["test"], "cases[0]: unknown key `arguement`\nhint: did you mean `arguments`?");
     write(&crib, "tests.json", r#"{"cases": [{"name": "a", "tool": "get_tim", "expect": {"answer": 1}}]}"#);
-    failed(&["test"], "there is no tool `get_tim`\nhint: `tool` is one of `get_time`");
+    failed(&["test"], "unknown tool `get_tim`\nhint: `tool` is one of `get_time`");
     shipped(&crib, "calculate");
     failed(&["test"], "found 2 components in `.`\nhint: pass one of them");
     assert!(crib.records().is_empty(), "no call was made");

@@ -53,7 +53,7 @@ fn a_question_says_what_would_run_and_is_about_this_very_call() {
         "Properties | read-only (inferred), not destructive (inferred), ",
         "   Granted | nothing\n",
         "  Asked by | ask echo (--ask-tool)\n",
-        "     Scope | \"session\" and \"always\" apply to calls of `echo` that `ask echo (--ask-tool)` asks about, ",
+        "     Scope | \"session\" and \"always\" apply to calls of `echo` that `ask echo (--ask-tool)` asks ",
     ] {
         assert!(question.contains(row), "{row:?} in {question}");
     }

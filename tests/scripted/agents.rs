@@ -121,7 +121,8 @@ fn agents_hand_on_three_deep_and_no_deeper() {
     assert_eq!(depths, [Value::Null, json!(1), json!(2), json!(3)]);
     let deepest = results(&ran).into_iter().find(|event| event["depth"] == 3).expect("a result");
     assert!(
-        deepest["isError"] == true && deepest["content"].as_str().unwrap().contains("delegation is already 3 agents deep"),
+        deepest["isError"] == true
+            && deepest["content"].as_str().unwrap().contains("delegation is already 3 agents deep"),
         "{deepest}"
     );
 }

@@ -104,5 +104,5 @@ fn a_call_outside_a_run_waits_and_a_run_begins_so_many() {
     let ran = play(&crib, &json!({"prompt": "go", "turns": [{"tool_calls": many}, {"content": "done"}]}), &[]);
     let told = contents(&ran);
     let refused: Vec<_> = told.iter().filter_map(|told| told["error"].as_str()).collect();
-    assert_eq!(refused, ["this run has begun 64 tasks, and begins no more"; 2], "{told:?}");
+    assert_eq!(refused, ["this run has already started 64 tasks, the maximum"; 2], "{told:?}");
 }

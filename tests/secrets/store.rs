@@ -295,7 +295,7 @@ fn doctor_tells_of_the_store_and_of_no_value() {
     let told = |ran: &Ran, word: &str| {
         assert!(ran.stdout.contains(word) && found(ran.stdout.as_bytes(), CANARY).is_none(), "{ran:?}");
     };
-    told(&crib.run(&["doctor"]), "ok   secrets     1 kept; ");
+    told(&crib.run(&["doctor"]), "ok   secrets     1 stored; ");
     fs::write(crib.path(FILE), "something else").unwrap();
     let ran = crib.run(&["doctor"]);
     assert_eq!(ran.code, Some(1));

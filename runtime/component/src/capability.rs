@@ -101,7 +101,7 @@ impl Capability {
             Self::Clock => ("clock", Granted::Always, &[]),
             Self::Random => ("random numbers", Granted::Always, &[]),
             Self::Exit => ("exit", Granted::Always, &[]),
-            Self::Types => ("types alone", Granted::Always, &[]),
+            Self::Types => ("type definitions only", Granted::Always, &[]),
         }
     }
 }

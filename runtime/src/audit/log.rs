@@ -112,7 +112,11 @@ impl Log {
     fn fault(&self, state: &mut State, day: Day, error: io::Error) -> Error {
         state.writer = None;
         let lost = if state.lost > 0 { format!("; records lost so far: {}", state.lost) } else { String::new() };
-        Error::Audit { path: self.folder.join(day.file_name()), reason: format!("{error}{lost}"), source: Some(Arc::new(error)) }
+        Error::Audit {
+            path: self.folder.join(day.file_name()),
+            reason: format!("{error}{lost}"),
+            source: Some(Arc::new(error)),
+        }
     }
 }
 

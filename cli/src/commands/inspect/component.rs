@@ -13,7 +13,7 @@ const ASKS: [&str; 2] = ["CAN ASK FOR", "GRANTED BY"];
 const IMPORTS: [&str; 3] = ["FOR", "IMPORTS", "USES"];
 const UNLINKED: [&str; 2] = ["CANNOT BE LINKED", "WHY"];
 const NOT_TOOLS: [&str; 2] = ["NO TOOL", "WHY"];
-const METADATA: [&str; 2] = ["METADATA", "AS ITS AUTHOR WROTE IT, UNCHECKED"];
+const METADATA: [&str; 2] = ["METADATA", "FROM THE AUTHOR (NOT VERIFIED)"];
 
 /// A program and its tools.
 pub(super) struct Component {
@@ -126,10 +126,10 @@ fn requests(asks: &[CapabilityRequest]) -> Option<String> {
 
 fn granted(request: &CapabilityRequest) -> String {
     match request.granted {
-        Granted::Always => "always there".to_owned(),
-        Granted::OnRequest => "always there, unless the tool states that it asks for other things alone".to_owned(),
+        Granted::Always => "always available".to_owned(),
+        Granted::OnRequest => "always available, unless the tool lists its capabilities without it".to_owned(),
         Granted::Flags if request.capability == Capability::Environment => {
-            format!("arguments always there, variables {}", request.flags.join(", "))
+            format!("arguments always available, variables {}", request.flags.join(", "))
         }
         Granted::Flags => request.flags.join(", "),
         _ if request.capability == Capability::Unknown => "cannot be linked".to_owned(),

@@ -111,7 +111,7 @@ fn purity(asks: &[CapabilityRequest]) -> Option<&'static str> {
     match asks {
         [] => Some("it imports nothing"),
         _ if asks.iter().all(|request| request.capability == Capability::Types) => {
-            Some("it imports types alone, of which there is nothing to call")
+            Some("it imports only type definitions, without functions")
         }
         _ => None,
     }

@@ -80,7 +80,7 @@ mod tests {
         let texts: Vec<_> = texts.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         assert_eq!(texts, [("a", "b"), ("n", "3"), ("deep", r#"{"x":[true,null]}"#)]);
         assert!(settings(&Value::Null).unwrap().is_empty());
-        assert!(settings(&json!([1])).unwrap_err().contains("no table"));
+        assert!(settings(&json!([1])).unwrap_err().contains("not a table"));
         let many = |count: usize| Value::Object((0..count).map(|n| (n.to_string(), json!(n))).collect());
         assert_eq!(settings(&many(MAX_SETTINGS)).unwrap().len(), MAX_SETTINGS);
         assert!(settings(&many(MAX_SETTINGS + 1)).unwrap_err().contains("1001 settings"));

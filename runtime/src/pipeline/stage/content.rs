@@ -242,7 +242,7 @@ mod tests {
         assert!(why(vec![text("a"), native()]).contains("does not stand alone"));
         assert!(
             why(vec![GuestPart::Native(GuestNative { format: "a b".into(), content: "[]".into() })])
-                .contains("no name")
+                .contains("an unknown format name")
         );
         assert!(
             why(vec![GuestPart::Native(GuestNative { format: "x".into(), content: "{}".into() })]).contains("no array")

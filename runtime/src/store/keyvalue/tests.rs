@@ -94,7 +94,7 @@ fn numbers_are_added_and_stay_in_their_range() {
         assert_eq!(store.increment("n", -5, small.clone()).unwrap(), -5);
         assert_eq!(get(&store, "n").as_deref(), Some(&b"-5"[..]));
         assert!(
-            store.increment("n", 1, large.clone()).unwrap_err().to_string().contains("no whole number in the range")
+            store.increment("n", 1, large.clone()).unwrap_err().to_string().contains("not a whole number in the range")
         );
         assert!(
             store
@@ -104,7 +104,7 @@ fn numbers_are_added_and_stay_in_their_range() {
                 .contains("outside the range")
         );
         set(&store, "n", b"seven").unwrap();
-        assert!(store.increment("n", 1, large.clone()).unwrap_err().to_string().contains("no whole number"));
+        assert!(store.increment("n", 1, large.clone()).unwrap_err().to_string().contains("not a whole number"));
     }
 }
 

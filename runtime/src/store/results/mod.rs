@@ -264,7 +264,11 @@ impl Results {
     }
 
     fn fault(&self, error: io::Error) -> Error {
-        Error::Results { path: self.folder.path().to_path_buf(), reason: error.to_string(), source: Some(Arc::new(error)) }
+        Error::Results {
+            path: self.folder.path().to_path_buf(),
+            reason: error.to_string(),
+            source: Some(Arc::new(error)),
+        }
     }
 
     fn fault_at(&self, reference: &Reference, error: io::Error) -> Error {
