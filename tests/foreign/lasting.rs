@@ -88,6 +88,6 @@ fn no_tool_is_granted_the_folder() {
     for flag in ["--allow-read=kept", "--allow-write=kept"] {
         let ran = crib.run(&[&["call", "echo", "{}", flag], DIR].concat());
         assert_ne!(ran.code, Some(0));
-        assert!(ran.stderr.contains("would let a tool reach the kept values in"), "{flag}: {ran:?}");
+        assert!(ran.stderr.contains("would let a tool reach the key-value store in"), "{flag}: {ran:?}");
     }
 }

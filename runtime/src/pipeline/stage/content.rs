@@ -247,10 +247,10 @@ mod tests {
         assert!(
             why(vec![GuestPart::Native(GuestNative { format: "x".into(), content: "{}".into() })]).contains("no array")
         );
-        assert!(why(vec![media("image", None)]).contains("media of no kind"));
-        assert!(why(vec![media("image/p ng", None)]).contains("media of no kind"));
+        assert!(why(vec![media("image", None)]).contains("media without a type"));
+        assert!(why(vec![media("image/p ng", None)]).contains("media without a type"));
         let link = GuestLink { uri: "https://a b".into(), name: None, mime_type: None };
-        assert!(why(vec![GuestPart::Link(link)]).contains("a link that is none"));
+        assert!(why(vec![GuestPart::Link(link)]).contains("an invalid link"));
         assert!(why(vec![text("x"); MAX_PARTS + 1]).contains("257 parts, more than the 256 allowed"));
         assert!(display(vec![text("x"); MAX_PARTS + 1]).is_err());
     }
