@@ -5,7 +5,7 @@ use crate::tool::host::HostError;
 /// Examples of the syntax for error messages.
 const EXAMPLES: &str = "write it like `api.example.com`, `*.example.com:443`, `http://localhost:8080`, `[::1]:8080`, `10.0.0.0/8:443` or `GET,HEAD api.example.com`";
 
-/// Error of parsing a [`Destination`].
+/// Error of parsing a [`Destination`](super::Destination).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a destination: {reason}; {EXAMPLES}")]
 pub struct DestinationError {
@@ -24,7 +24,7 @@ impl DestinationError {
     }
 }
 
-/// Reason why a text is not a [`Destination`].
+/// Reason why a text is not a [`Destination`](super::Destination).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DestinationErrorReason {
