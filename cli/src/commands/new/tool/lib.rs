@@ -1,4 +1,4 @@
-//! A tool for language-model agents. Its name, its comments and its arguments are what a model is told of it.
+//! A tool for language-model agents. A model sees its name, its comments and its arguments.
 
 use toolcrib_guest::{Result, tool, tools};
 
