@@ -92,7 +92,7 @@ fn what_is_no_descriptor_changes_nothing() {
     for (text, told) in [
         ("", "contains no descriptor"),
         ("[1]", "found a number"),
-        ("{\"name\":\"get_time\",\"name\":\"x\"}", "stands twice"),
+        ("{\"name\":\"get_time\",\"name\":\"x\"}", "occurs twice"),
         ("{\"name\":\"get_time\"} nonsense", "`d.json`: "),
         ("{\"description\":\"no name\"}", "get_time.wasm: descriptor: name is required"),
         ("{\"name\":\"get_time\",\"schema\":3}", "get_time.wasm: descriptor \"get_time\": schema must be an object"),

@@ -74,7 +74,8 @@ fn the_tool_of_a_manifest_shows_its_component_too() {
     assert_eq!((&component["kind"], &component["tools"]), (&json!("command"), &json!(["echo"])));
     assert_eq!(component["digest"], told["program"]["digest"]);
     let sheet = crib.run(&["inspect", "echo"]).stdout;
-    for line in ["\n  kind      command, ", "\n  exports   wasi:cli/run@0.2.", "\nCAN ASK FOR ", "\nstandard streams "]
+    for line in
+        ["\n  kind      command, ", "\n  exports   wasi:cli/run@0.2.", "\nCOULD REQUEST ", "\nstandard streams "]
     {
         assert!(sheet.contains(line), "expected {line:?} in {sheet}");
     }
@@ -87,7 +88,7 @@ fn what_imports_nothing_is_proven_pure() {
     assert_eq!((&component["pure"], &component["asks"]), (&json!("it imports nothing"), &json!([])));
     assert_eq!((&component["kind"], &component["coreModules"]), (&json!("component"), &json!(2)));
     let said = "pure      proven: it can reach nothing but what it is given, for it imports nothing\n";
-    assert!(sheet.contains(said) && !sheet.contains("CAN ASK FOR"), "{sheet}");
+    assert!(sheet.contains(said) && !sheet.contains("COULD REQUEST"), "{sheet}");
     let types = r#"(import "a:b/types" (instance (type (record (field "x" u8))) (export "t" (type (eq 0)))))"#;
     let (component, sheet) = shown(&crib, &importing(types));
     assert_eq!(component["pure"], json!("it imports only type definitions, without functions"));
@@ -125,7 +126,7 @@ fn every_kind_of_import_has_its_words() {
     assert_eq!(unknown[1]["cannotLink"], "it has another version, and `0.2` is linked");
     assert_eq!(told["asks"][1]["interfaces"][0].get("cannotLink"), None);
     for line in [
-        "\nCAN ASK FOR      GRANTED BY\nunknown          cannot be linked\nsockets          never granted\nhttp (outgoing)  --allow-net\n",
+        "\nCOULD REQUEST    GRANTED BY\nunknown          cannot be linked\nsockets          never granted\nhttp (outgoing)  --allow-net\n",
         "\nunknown          acme:secret/door@7.0.0            open\n                 wasi:filesystem/types@0.3.0       stat\n",
         "\nCANNOT BE LINKED             WHY\nacme:secret/door@7.0.0       no tool is given it\n",
     ] {

@@ -293,7 +293,7 @@ fn what_a_crash_left_is_swept_by_the_next_put() {
     let place = Place::new();
     let results = place.results();
     put(&results, "before");
-    fs::write(place.folder().join(".unfinished-AbCdEf"), "half a resu").unwrap();
+    fs::write(place.folder().join(".res-AbCdEf.new"), "half a resu").unwrap();
     fs::write(place.folder().join("notes"), "not ours").unwrap();
     assert_eq!(results.list().unwrap().len(), 1);
     put(&results, "after");

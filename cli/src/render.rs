@@ -166,7 +166,15 @@ pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
 
 /// Formats an error with its causes as one message for programs.
 pub(crate) fn message(error: &anyhow::Error) -> String {
-    let message = format!("{error:#}");
+    let mut last = error.to_string();
+    let mut message = last.clone();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Some errors repeat their source in their own message.
+        if !last.contains(&cause) {
+            message = format!("{message}: {cause}");
+            last = cause;
+        }
+    }
     // Usage errors already start with a label.
     message.trim().strip_prefix("error: ").unwrap_or(message.trim()).to_owned()
 }

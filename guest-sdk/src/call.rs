@@ -176,7 +176,7 @@ impl<'de> Visitor<'de> for Reader {
         let mut fields = Vec::<(String, Tree)>::new();
         while let Some((name, value)) = map.next_entry()? {
             if fields.iter().any(|(other, _)| *other == name) {
-                return Err(A::Error::custom(format_args!("`{name}` stands twice")));
+                return Err(A::Error::custom(format_args!("`{name}` occurs twice")));
             }
             fields.push((name, value));
         }

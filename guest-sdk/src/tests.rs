@@ -268,5 +268,5 @@ fn what_is_wrong_with_an_argument_is_told_by_its_name() {
     let mut twice = testing::invocation::<greet>(&json!({}));
     twice.payload = crate::Payload::Object(r#"{"name":"a","name":"b"}"#.into());
     let twice = <greet as crate::Tool>::run(&twice).expect_err("refused").to_string();
-    assert_eq!(twice, "arguments: `name` stands twice");
+    assert_eq!(twice, "arguments: `name` occurs twice");
 }

@@ -121,7 +121,7 @@ fn a_giant_or_second_custom_section_that_is_read_is_refused() {
         let told = format!("its custom section `{name}` has 1048577 bytes, and at most 1048576 are read");
         assert_eq!(refused(&giant), told);
         let twice = component(&[custom(name, b"a"), custom("other", b""), custom(name, b"b")]);
-        let told = format!("its custom section `{name}` stands twice in one part, and only one can be meant");
+        let told = format!("its custom section `{name}` occurs twice in one part, and only one can be meant");
         assert_eq!(refused(&twice), told);
     }
     let many: Vec<_> = (0..1001).map(|n| custom(&format!("s{n}"), b"")).collect();

@@ -210,5 +210,5 @@ fn what_somebody_made_up_is_told_in_part() {
     let twice = format!("{{\"{key}\":1,\"{key}\":2}}");
     fs::write(crib.path("twice.json"), twice).unwrap();
     let line = crib.run(&["call", "echo", "@twice.json"]).stdout;
-    assert!(line.len() < 4096 && line.contains("stands twice"), "{}", line.len());
+    assert!(line.len() < 4096 && line.contains("occurs twice"), "{}", line.len());
 }

@@ -27,7 +27,7 @@ fn a_stated_field_is_declared_in_every_partition() {
         "io_preflight_validation": [{"field": "/path", "use": "read"}]
     });
     let crib = crib(stated, json!({}));
-    assert_eq!(validate(&crib, "tools.json"), (Some(0), "1 source, 0 errors, 0 warnings\n".to_owned()));
+    assert_eq!(validate(&crib, "tools.json"), (Some(0), "1 source, no problems found\n".to_owned()));
     let tool = &load(&crib, "tools.json")[0];
     for (name, value) in [
         ("tool_id", json!("vendor.n")),
@@ -169,6 +169,6 @@ fn a_field_stated_twice_is_an_error_and_never_the_last_word() {
         fs::write(crib.path("tools.json"), text).unwrap();
         let (code, told) = validate(&crib, "tools.json");
         assert_eq!(code, Some(1));
-        assert!(told.contains("parse manifest: key \"is_read_only\" stands twice in one object"), "{told}");
+        assert!(told.contains("parse manifest: key \"is_read_only\" occurs twice in one object"), "{told}");
     }
 }

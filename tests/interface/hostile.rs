@@ -50,8 +50,8 @@ fn a_record_that_is_no_record_is_told() {
         ("", "parse record: EOF"),
         ("[]", "a record must be an object, found an array"),
         ("{\"tool_id\":\"t\"", "parse record: EOF"),
-        (r#"{"tool_id":"t","tool_id":"u"}"#, "parse record: key \"tool_id\" stands twice in one object"),
-        (r#"{"tool_id":"t","rendering":{"ui_summary":"a","ui_summary":"b"}}"#, "key \"ui_summary\" stands twice"),
+        (r#"{"tool_id":"t","tool_id":"u"}"#, "parse record: key \"tool_id\" occurs twice in one object"),
+        (r#"{"tool_id":"t","rendering":{"ui_summary":"a","ui_summary":"b"}}"#, "key \"ui_summary\" occurs twice"),
         (&deep, "parse record: recursion limit exceeded"),
         (&huge, "read record: larger than the 8388608 bytes allowed"),
     ] {

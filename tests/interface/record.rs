@@ -34,7 +34,7 @@ fn a_record_is_a_tool() {
         "rendering": {"ui_summary": "say {a}"}, "external_mappings": [{"mcp": "say"}],
         "capabilities": {"files": "read", "env": ["tz"]}, "limits": {"memoryMb": 32}
     })));
-    assert_eq!(validate(&crib, "echo.tool.json"), (Some(0), "1 source, 0 errors, 0 warnings\n".to_owned()));
+    assert_eq!(validate(&crib, "echo.tool.json"), (Some(0), "1 source, no problems found\n".to_owned()));
     let [tool] = load(&crib, "echo.tool.json").try_into().unwrap();
     assert_eq!((tool.name.as_str(), tool.description.as_deref()), ("say", Some("say it again")));
     assert_eq!(tool.origin.format, Format::AgentTool);
@@ -147,7 +147,7 @@ fn what_no_rule_knows_is_kept_and_only_that_is_warned_of() {
         "annotations": {}, "classifier_input": {"path": "{path}"}
     });
     let crib = crib(&record(carried));
-    assert_eq!(validate(&crib, "echo.tool.json").1, "1 source, 0 errors, 0 warnings\n");
+    assert_eq!(validate(&crib, "echo.tool.json").1, "1 source, no problems found\n");
     assert_eq!(field(&load(&crib, "echo.tool.json")[0], "classifier_input").0, json!(r#"{"path":"{path}"}"#));
     let crib = self::crib(&record(json!({"descriptoin": "x", "x_vendor": {"a": 1}, "rendering": {"icon": "x"}})));
     let (code, told) = validate(&crib, "echo.tool.json");

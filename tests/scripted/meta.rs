@@ -165,7 +165,7 @@ fn what_is_added_is_under_the_projects_policy_and_no_hook_of_it_answers_for_a_pe
     ]);
     let told = contents(&play(&crib, &script, &["--allow-meta", "--ask-tool=danger"]));
     assert!(told[1].contains("tool \\\"bad_one\\\" denied by policy"), "{told:?}");
-    assert!(told[3].contains("no terminal is available to ask"), "{told:?}");
+    assert!(told[3].contains("nobody is available to ask"), "{told:?}");
 }
 
 #[test]

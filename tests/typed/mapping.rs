@@ -132,7 +132,7 @@ fn an_argument_that_does_not_fit_is_told_with_its_place_and_the_function_is_not_
         ("an_enum", of(json!("mid")), "$.value: unknown name \\\"mid\\\", one of `low`, `high` is expected"),
         ("a_variant", of(json!("circle")), "$.value: the case `circle` carries f64 (a number)"),
         ("a_variant", of(json!({"nothing": 1})), "$.value: the case `nothing` carries nothing"),
-        ("some_flags", of(json!(["read", "read"])), "$.value[1]: \\\"read\\\" stands twice"),
+        ("some_flags", of(json!(["read", "read"])), "$.value[1]: \\\"read\\\" occurs twice"),
         ("a_tuple", of(json!([true, "x"])), "$.value: a tuple of 3 is expected, found 2 items"),
         ("some_bytes", of(json!("###")), "$.value: no base64 with padding"),
         ("many", json!({"first": 1}), "$.second-one: missing, a string is expected"),

@@ -43,7 +43,7 @@ use turn::{Call, FILTER, INCOMPLETE, Identifiers, LENGTH, Turn, Usage};
 
 use crate::interrupt;
 use crate::permission::hint;
-use crate::render::{one_line, shortened};
+use crate::render::{self, one_line, shortened};
 use crate::watch::CallEvents;
 
 /// Maximum characters shown of a server's reason.
@@ -156,7 +156,7 @@ impl Agent {
             }
             Err(error) => {
                 // The first error is the one to return.
-                let _ = self.report.emit(&Event::Error { message: &format!("{error:#}"), exit_code: 1 });
+                let _ = self.report.emit(&Event::Error { message: &render::message(&error), exit_code: 1 });
                 Err(error)
             }
         }

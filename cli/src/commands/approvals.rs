@@ -15,7 +15,7 @@ Examples:
 
 An approval covers the calls of one tool that one rule asks about. It lapses when the tool changes:
 its program, fixed arguments, description, schema, limits, source or permissions.";
-const HEADINGS: [&str; 4] = ["TOOL", "ASKED BY", "GIVEN", "PROGRAM"];
+const HEADINGS: [&str; 4] = ["TOOL", "RULE", "APPROVED", "PROGRAM"];
 
 /// List or revoke permanent approvals.
 #[derive(clap::Args)]

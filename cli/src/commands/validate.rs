@@ -58,12 +58,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let count = |severity| problems.iter().filter(|problem| problem.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-    render::aside(&format!(
-        "{}, {}, {}",
-        number(paths.len(), "source"),
-        number(errors, "error"),
-        number(warnings, "warning")
-    ));
+    let found = match errors + warnings {
+        0 => "no problems found".to_owned(),
+        _ => format!("{}, {}", number(errors, "error"), number(warnings, "warning")),
+    };
+    render::aside(&format!("{}, {found}", number(paths.len(), "source")));
     Ok(if errors > 0 || (args.strict && warnings > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -104,7 +104,7 @@ async fn store(approvals: Approvals, approval: Approval) -> ApprovalAnswer {
     match stored.map_err(anyhow::Error::from).and_then(|stored| Ok(stored?)) {
         Ok(()) => ApprovalAnswer::Always,
         Err(error) => {
-            render::warning(&format!("{error:#}; you will be asked again in the next session"));
+            render::warning(&format!("{}; you will be asked again in the next session", render::message(&error)));
             ApprovalAnswer::Session
         }
     }

@@ -63,7 +63,7 @@ impl Options {
         for meta in Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens)? {
             let word = meta.path().to_token_stream().to_string();
             if seen.contains(&word) && word != "secret" {
-                return Err(Error::new_spanned(&meta, format!("`{word}` stands twice: take one away")));
+                return Err(Error::new_spanned(&meta, format!("`{word}` occurs twice: take one away")));
             }
             options.take(&word, &meta)?;
             seen.push(word);

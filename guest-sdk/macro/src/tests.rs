@@ -177,7 +177,7 @@ fn a_word_that_nobody_knows_is_refused() {
         )
     };
     begins!(about(quote!(colour)), "unknown word `colour` for a tool: use `name`");
-    begins!(about(quote!(cache, cache)), "`cache` stands twice");
+    begins!(about(quote!(cache, cache)), "`cache` occurs twice");
     begins!(about(quote!(timeout = "soon")), "write `timeout = ");
     begins!(about(quote!(timeout = "0s")), "write `timeout = ");
     begins!(about(quote!(files = "all")), "write `files = ");

@@ -48,7 +48,7 @@ pub fn sections(program: &[u8]) -> Result<Vec<Value>> {
                         }
                         if std::mem::replace(&mut is_described, true) {
                             return Err(Error::Invalid(format!(
-                                "`{SECTION}` stands twice in one part of it, and only one can be meant"
+                                "`{SECTION}` occurs twice in one part of it, and only one can be meant"
                             )));
                         }
                         read(text, &mut tools)?;
@@ -237,7 +237,7 @@ mod tests {
     fn an_ambiguous_or_too_large_descriptor_is_refused() {
         let refusal = |content: &str| sections(&component(&[custom(SECTION, content)])).unwrap_err().to_string();
         assert!(refusal("[]").contains("found an array"));
-        assert!(refusal(r#"{"a":1,"a":2}"#).contains("stands twice"));
+        assert!(refusal(r#"{"a":1,"a":2}"#).contains("occurs twice"));
         assert!(refusal("{} nonsense").contains("`toolcrib:tool`"));
         assert!(refusal(&"{}".repeat(MAX_OBJECTS + 1)).contains("more than 256"));
         assert!(refusal(&" ".repeat(MAX_BYTES + 1)).contains("1048577 bytes"));
@@ -246,7 +246,7 @@ mod tests {
         assert!(sections(&component(&[custom(SECTION, &nested(MAX_VALUE_DEPTH))])).is_ok());
         assert!(refusal(&nested(5000)).contains("recursion"));
         let twice = [custom(SECTION, "{}"), custom(SECTION, "{}")];
-        assert!(sections(&component(&twice)).unwrap_err().to_string().contains("stands twice"));
+        assert!(sections(&component(&twice)).unwrap_err().to_string().contains("occurs twice"));
         assert!(described(&component(&[]), &[json!("a")]).unwrap_err().to_string().contains("found a string"));
         let many = vec![json!({"a": "x".repeat(1000)}); 1100];
         assert!(described(&component(&[]), &many).unwrap_err().to_string().contains("at most"));

@@ -77,7 +77,7 @@ impl<'de> Deserialize<'de> for StrictValue {
                 while let Some((key, StrictValue(value))) = entries.next_entry::<String, StrictValue>()? {
                     if object.contains_key(&key) {
                         let key: String = key.chars().take(MAX_KEY_LEN).collect();
-                        return Err(A::Error::custom(format_args!("key {key:?} stands twice in one object")));
+                        return Err(A::Error::custom(format_args!("key {key:?} occurs twice in one object")));
                     }
                     object.insert(key, value);
                 }
@@ -161,6 +161,6 @@ mod tests {
 
     #[test]
     fn a_key_twice_is_refused_in_arguments() {
-        assert!(parse(r#"{"path":"a","path":"../b"}"#).unwrap_err().to_string().contains("\"path\" stands twice"));
+        assert!(parse(r#"{"path":"a","path":"../b"}"#).unwrap_err().to_string().contains("\"path\" occurs twice"));
     }
 }

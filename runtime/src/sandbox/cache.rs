@@ -11,7 +11,7 @@ use toolcrib_component::Form;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Module};
 
-use crate::store::owner_only::{self, SharedAccess};
+use crate::store::owner_only::{self, SharedAccess, TEMPORARY_PREFIX};
 
 const KEY_FILE: &str = "key";
 /// Version that compiled: another version may compile a program in another way.
@@ -99,7 +99,7 @@ fn key(folder: &Path) -> io::Result<[u8; blake3::KEY_LEN]> {
     if !path.exists() {
         let mut fresh = [0; blake3::KEY_LEN];
         getrandom::fill(&mut fresh).map_err(io::Error::other)?;
-        let mut file = owner_only::temporary(folder)?;
+        let mut file = owner_only::temporary(folder, TEMPORARY_PREFIX)?;
         file.write_all(&fresh)?;
         // If another process was faster, its key is the folder's key.
         let _ = file.persist_noclobber(&path);
@@ -111,7 +111,7 @@ fn key(folder: &Path) -> io::Result<[u8; blake3::KEY_LEN]> {
 }
 
 fn write_whole(folder: &Path, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-    let mut file = owner_only::temporary(folder)?;
+    let mut file = owner_only::temporary(folder, TEMPORARY_PREFIX)?;
     for part in parts {
         file.write_all(part)?;
     }

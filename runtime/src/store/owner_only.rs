@@ -19,8 +19,9 @@ pub(crate) use system::refuse_shared;
 
 /// Interval between two attempts to take a lock.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_micros(200);
-/// Prefix of the names of temporary files.
-const TEMPORARY_PREFIX: &str = ".unfinished-";
+/// Prefix of the names of temporary files. A store that removes its own at once has a prefix of its own: others may share
+/// its folder.
+pub(crate) const TEMPORARY_PREFIX: &str = ".unfinished-";
 /// Age from which a temporary file counts as left behind by a process that was killed.
 const MAX_TEMPORARY_AGE: Duration = Duration::from_hours(1);
 /// Name of the lock file in a folder that several processes share.
@@ -141,7 +142,7 @@ pub(crate) fn open(path: &Path, shared: SharedAccess) -> io::Result<Option<File>
     let file = match options().read(true).open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(_) if path.is_symlink() => {
-            return Err(io::Error::new(ErrorKind::InvalidData, "it is a link, and no link is followed here"));
+            return Err(io::Error::new(ErrorKind::PermissionDenied, "it is a link, and no link is followed here"));
         }
         opened => opened?,
     };
@@ -184,17 +185,17 @@ pub fn lock(file: &File, timeout: Duration) -> io::Result<()> {
     }
 }
 
-/// Creates a temporary file in a folder, to be persisted under its final name once it is complete. Temporary files
-/// older than an hour are removed first.
-pub(crate) fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
-    remove_temporary(folder, MAX_TEMPORARY_AGE);
-    tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(folder)
+/// Creates a temporary file in a folder, to be persisted under its final name once it is complete. Temporary files with
+/// the same prefix that are older than an hour are removed first.
+pub(crate) fn temporary(folder: &Path, prefix: &str) -> io::Result<NamedTempFile> {
+    remove_temporary(folder, prefix, MAX_TEMPORARY_AGE);
+    tempfile::Builder::new().prefix(prefix).tempfile_in(folder)
 }
 
 /// Removes temporary files of at least this age. Files that cannot be inspected or removed stay: they only take space.
-pub(crate) fn remove_temporary(folder: &Path, min_age: Duration) {
+pub(crate) fn remove_temporary(folder: &Path, prefix: &str, min_age: Duration) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_temporary = entry.file_name().to_str().is_some_and(|name| name.starts_with(TEMPORARY_PREFIX));
+        let is_temporary = entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix));
         let modified = || entry.metadata().and_then(|metadata| metadata.modified()).ok();
         // A time in the future counts as now.
         let age = |modified: std::time::SystemTime| modified.elapsed().unwrap_or_default();
@@ -250,7 +251,8 @@ mod system {
 
     /// Checks the type, the owner and the mode of an open file.
     pub(super) fn check_file(metadata: &Metadata, shared: SharedAccess) -> io::Result<()> {
-        let refuse = |reason: String| Err(io::Error::new(ErrorKind::InvalidData, reason));
+        // A refusal says nothing about the content, which may be intact.
+        let refuse = |reason: String| Err(io::Error::new(ErrorKind::PermissionDenied, reason));
         if !metadata.is_file() || !is_own(metadata) {
             return refuse("it is not a regular file, or it belongs to someone else".to_owned());
         }
@@ -304,7 +306,7 @@ mod system {
     pub(super) fn check_file(metadata: &Metadata, _: SharedAccess) -> io::Result<()> {
         match metadata.is_file() {
             true => Ok(()),
-            false => Err(io::Error::new(ErrorKind::InvalidData, "it is not a regular file")),
+            false => Err(io::Error::new(ErrorKind::PermissionDenied, "it is not a regular file")),
         }
     }
 
@@ -330,11 +332,13 @@ mod tests {
         };
         let old = create(&format!("{TEMPORARY_PREFIX}old"), long_ago);
         let kept = [create(&format!("{TEMPORARY_PREFIX}now"), SystemTime::now()), create("approvals.json", long_ago)];
-        let file = temporary(folder.path()).unwrap();
+        let file = temporary(folder.path(), TEMPORARY_PREFIX).unwrap();
         assert!(!old.exists() && kept.iter().all(|path| path.exists()));
         file.persist(folder.path().join("whole")).unwrap();
         assert!(folder.path().join("whole").exists());
-        remove_temporary(folder.path(), Duration::ZERO);
+        remove_temporary(folder.path(), ".another-", Duration::ZERO);
+        assert!(kept[0].exists(), "another store's file");
+        remove_temporary(folder.path(), TEMPORARY_PREFIX, Duration::ZERO);
         assert!(!kept[0].exists() && kept[1].exists());
     }
 

@@ -127,7 +127,7 @@ fn config(sources: &Sources) -> Finding {
         Err(error) => Finding::wrong(
             CHECK,
             Status::Fail,
-            format!("{error:#}"),
+            crate::render::message(&error),
             "fix the file: calls do not run while its rules cannot be read",
         ),
     }

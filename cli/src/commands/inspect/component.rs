@@ -9,7 +9,7 @@ use toolcrib::source::inspect::{Capability, CapabilityRequest, Granted, Imported
 
 use crate::render::{self, Tone};
 
-const ASKS: [&str; 2] = ["CAN ASK FOR", "GRANTED BY"];
+const ASKS: [&str; 2] = ["COULD REQUEST", "GRANTED BY"];
 const IMPORTS: [&str; 3] = ["FOR", "IMPORTS", "USES"];
 const UNLINKED: [&str; 2] = ["CANNOT BE LINKED", "WHY"];
 const NOT_TOOLS: [&str; 2] = ["NO TOOL", "WHY"];

@@ -120,7 +120,7 @@ fn value(ty: &Type, found: &Value, budget: &mut usize) -> Result<(), Mismatch> {
                 };
                 at_item(index, checked.and_then(|()| spend(1, budget)))?;
                 if !seen.insert(flag.as_str()) {
-                    return at_item(index, Err(Mismatch::new(format!("{} stands twice", shown(flag)))));
+                    return at_item(index, Err(Mismatch::new(format!("{} occurs twice", shown(flag)))));
                 }
             }
             Ok(())
@@ -373,7 +373,7 @@ mod tests {
         let levels = || Type::Enum(cases(&["low", "high"]));
         assert_eq!(message(levels(), json!("mid")), "$.items: unknown name \"mid\", one of `low`, `high` is expected");
         let flags = Type::Flags(cases(&["low", "high"]));
-        assert_eq!(message(flags, json!(["low", "low"])), "$.items[1]: \"low\" stands twice");
+        assert_eq!(message(flags, json!(["low", "low"])), "$.items[1]: \"low\" occurs twice");
         assert_eq!(message(levels(), json!(1)), "$.items: a string, one of `low`, `high` is expected, found 1");
         assert_eq!(message(Type::Char, json!("ab")), "$.items: a string of one character is expected, found \"ab\"");
         assert!(message(Type::Bytes, json!("%")).starts_with("$.items: no base64 with padding"));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::store::owner_only::{self, FileLock, SharedAccess};
+use crate::store::owner_only::{self, FileLock, SharedAccess, TEMPORARY_PREFIX};
 
 use super::{Entries, MAX_KEY_LEN, MAX_VALUE_LEN, hex};
 
@@ -87,7 +87,7 @@ impl Entries for LockedFolder<'_> {
     fn put(&mut self, key: &str, value: &[u8]) -> io::Result<()> {
         let length = u16::try_from(key.len()).map_err(|_| ErrorKind::InvalidInput)?.to_le_bytes();
         let mut digest = Sha256::new();
-        let mut file = owner_only::temporary(self.path)?;
+        let mut file = owner_only::temporary(self.path, TEMPORARY_PREFIX)?;
         let parts = [&length[..], key.as_bytes(), value];
         parts.iter().for_each(|part| digest.update(part));
         file.write_all(&digest.finalize())?;

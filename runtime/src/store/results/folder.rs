@@ -12,6 +12,8 @@ use crate::store::owner_only::{self, FileLock};
 use super::Limits;
 use super::reference::Reference;
 
+/// Prefix of the names of temporary files, which are removed under the lock.
+const TEMPORARY_PREFIX: &str = ".res-";
 /// Maximum wait for the lock.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(10);
 
@@ -70,7 +72,7 @@ impl Folder {
     /// Creates the folder if it is missing, waits for its lock, and removes temporary files that a crash left.
     pub(super) fn lock(&self) -> io::Result<LockedFolder<'_>> {
         let lock = owner_only::lock_folder(&self.path, MAX_LOCK_WAIT)?;
-        owner_only::remove_temporary(&self.path, Duration::ZERO);
+        owner_only::remove_temporary(&self.path, TEMPORARY_PREFIX, Duration::ZERO);
         Ok(LockedFolder { path: &self.path, _lock: lock })
     }
 }
@@ -84,7 +86,7 @@ impl LockedFolder<'_> {
         now: SystemTime,
         limits: &Limits,
     ) -> io::Result<()> {
-        let mut file = owner_only::temporary(self.path)?;
+        let mut file = owner_only::temporary(self.path, TEMPORARY_PREFIX)?;
         for part in parts {
             file.write_all(part)?;
         }
