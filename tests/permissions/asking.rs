@@ -1,7 +1,7 @@
 //! Approvals on a terminal: the question, the accepted answers, and their duration.
 
 use std::fs;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,11 @@ fn crib() -> Crib {
 
 /// Calls `echo` under a rule that requires approval.
 fn asked(crib: &Crib, arguments: &Value) -> Terminal {
-    Terminal::start(crib.toolcrib(&["call", "echo", &arguments.to_string(), "--json", "--ask-tool=echo"]))
+    Terminal::start(call(crib, arguments))
+}
+
+fn call(crib: &Crib, arguments: &Value) -> Command {
+    crib.toolcrib(&["call", "echo", &arguments.to_string(), "--json", "--ask-tool=echo"])
 }
 
 /// Decision in the receipt of a call.
@@ -122,8 +126,7 @@ fn an_interruption_at_the_question_ends_the_program() {
 #[test]
 fn what_was_typed_ahead_answers_nothing() {
     let crib = crib();
-    let mut terminal = asked(&crib, &json!({}));
-    terminal.types("o\no\no\n");
+    let mut terminal = Terminal::start_after_typing("o\no\no\n", call(&crib, &json!({})));
     terminal.question();
     terminal.types("n\n");
     let left = terminal.end();

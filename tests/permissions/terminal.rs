@@ -44,6 +44,16 @@ impl Terminal {
         Self::start_with(command, far.try_clone().unwrap().into(), person, far)
     }
 
+    /// Starts the program on its own terminal, where lines were typed before.
+    pub(crate) fn start_after_typing(text: &str, command: Command) -> Self {
+        let (mut person, far) = pair();
+        person.write_all(text.as_bytes()).unwrap();
+        // The terminal repeats a line, with one byte more, when it has it: the program cannot be faster.
+        let mut repeated = vec![0; text.len() + text.matches('\n').count()];
+        person.read_exact(&mut repeated).unwrap();
+        Self::start_with(command, far.try_clone().unwrap().into(), person, far)
+    }
+
     /// Starts the program with another standard input than its terminal.
     pub(crate) fn start_with_input(command: Command, input: Stdio) -> Self {
         let (person, far) = pair();
