@@ -58,7 +58,7 @@ SIGTERM).";
 #[derive(Parser)]
 #[command(name = "toolcrib", version, after_help = EXAMPLES, max_term_width = 100)]
 struct Cli {
-    /// When to use colors; `auto` means on a terminal, unless NO_COLOR is set
+    /// Use of colors; `auto` means on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, help_heading = "General")]
     color: render::Color,
     #[command(subcommand)]

@@ -22,7 +22,7 @@ pub(crate) use terminal_lock::lock_terminal;
 
 static COLOR: OnceLock<Color> = OnceLock::new();
 
-/// When to use colors; `Auto` means on a terminal, unless `NO_COLOR` is set.
+/// Use of colors; `Auto` means on a terminal, unless `NO_COLOR` is set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Color {
     #[default]

@@ -1,6 +1,5 @@
-//! What an answer is while it arrives, by whichever API, and how the fields are read that the APIs have in common. Every
-//! field may be missing, null or of another type than documented; unknown fields are ignored. It knows nothing of HTTP,
-//! and runs nothing.
+//! State of an answer while it arrives, and readers of the fields that both APIs share. Every field may be missing, null or
+//! of another type than documented; unknown fields are ignored. This module knows nothing of HTTP, and runs nothing.
 
 use serde_json::Value;
 

@@ -56,7 +56,7 @@ pub(crate) enum Event<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         custom: bool,
     },
-    /// What a call is about to do, in the words of its tool or of its record.
+    /// Preview of a call, written by its tool or by the tool's definition.
     ToolPreview {
         step: u32,
         id: &'a str,
@@ -118,11 +118,11 @@ pub(crate) struct ToolResult<'a> {
     /// The package that the tool belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plugin: Option<String>,
-    /// What people are shown.
+    /// Parts for people.
     #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "parts_as_json")]
     pub(crate) shown: &'a [Part],
     pub(crate) receipt: &'a Receipt,
-    /// What the tool wrote to standard error; for people.
+    /// Standard error of the tool; for people.
     pub(crate) log: &'a str,
     /// Hint about a denial.
     #[serde(skip)]

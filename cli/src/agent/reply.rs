@@ -1,17 +1,17 @@
-//! What a model is told of a call: a text, or the parts of what one API takes in its place. A tool may write such parts
-//! itself; only those are sent that carry all they show. A server fetches what an address names and opens the operator's
-//! own files by their number there: with either, a tool would reach what nobody granted it.
+//! Reply to a model about a call: a text, or content parts in the format of one API. A tool may write such parts itself, but
+//! only parts that contain all their data are sent. A server would fetch the address in a part, or open one of the operator's
+//! stored files by its identifier, and so give the tool access that nobody granted.
 
 use serde_json::Value;
 use toolcrib::ToolResult;
 use toolcrib::call::Form;
 
-/// What is told.
+/// Reply for the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reply {
-    /// The text, or the parts that the Chat Completions API takes in its place.
+    /// The text, or content parts for the Chat Completions API.
     pub(crate) content: Value,
-    /// The parts that the Responses API takes in its place, where there is more to tell.
+    /// Content parts for the Responses API, if the text does not hold the whole reply.
     pub(crate) output: Option<Value>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Shape {
 /// The name of a member, and whether a value may stand there.
 pub(super) type Member = (&'static str, fn(&Value) -> bool);
 
-/// Whether a part has one of these shapes, and nothing besides.
+/// Returns `true` if a part has one of these shapes and no other fields.
 pub(super) fn is_one_of(part: &Value, shapes: &[Shape]) -> bool {
     let Some(fields) = part.as_object() else { return false };
     let Some(shape) = shapes.iter().find(|shape| fields.get("type").is_some_and(|kind| kind == shape.kind)) else {
@@ -65,12 +65,12 @@ pub(super) fn is_data(value: &Value) -> bool {
     value.as_str().is_some_and(|address| address.starts_with("data:"))
 }
 
-/// How closely an image is looked at.
+/// Returns `true` for a valid level of detail of an image.
 pub(super) fn is_detail(value: &Value) -> bool {
     value.as_str().is_some_and(|detail| ["low", "high", "auto"].contains(&detail))
 }
 
-/// A file's own name.
+/// Returns `true` for a valid file name.
 pub(super) fn is_name(value: &Value) -> bool {
     value.as_str().is_some_and(|name| name.len() <= 255 && !name.chars().any(char::is_control))
 }

@@ -39,9 +39,9 @@ use crate::input;
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     path: PathBuf,
-    /// What is asked when the command line does not say.
+    /// Prompt if the command line has none.
     pub(crate) prompt: Option<String>,
-    /// The system message when the command line has none.
+    /// System message if the command line has none.
     pub(crate) system: Option<String>,
     turns: Vec<Value>,
     next: usize,
@@ -153,7 +153,7 @@ fn tool_call(place: &Place, call: &Value) -> anyhow::Result<Value> {
     Ok(json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } }))
 }
 
-/// Where in a script something stands.
+/// Position in a script.
 struct Place(String);
 
 impl Display for Place {

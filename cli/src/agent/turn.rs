@@ -10,10 +10,10 @@ use toolcrib::call::Payload;
 /// Maximum length of an identifier accepted from a server, in bytes.
 const MAX_ID_LEN: usize = 256;
 
-/// Why a model stopped at the limit of tokens, and where a filter stopped it.
+/// Reasons for which a model stopped: the token limit, or a content filter.
 pub(crate) const LENGTH: &str = "length";
 pub(crate) const FILTER: &str = "content_filter";
-/// The beginning of what is said of an answer that ended early in another way; its reason follows where there is one.
+/// Beginning of the reason of an answer that ended early in another way; a reason of the server follows, if it gave one.
 pub(crate) const INCOMPLETE: &str = "incomplete";
 
 /// An answer of a model.
@@ -27,7 +27,7 @@ pub(crate) struct Turn {
     pub(crate) finish: Option<String>,
     /// Token usage, if reported.
     pub(crate) usage: Option<Usage>,
-    /// What else it gave, to be given back to it as it was, and the places of its text and its calls among that: see
+    /// Other items of the answer, which are sent back unchanged, with the positions of its text and calls; see
     /// [`super::conversation::Message`].
     pub(crate) items: Vec<Value>,
 }

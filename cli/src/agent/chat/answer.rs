@@ -28,7 +28,7 @@ struct Partial {
     object: Object,
 }
 
-/// How far the object has come that a call's arguments are, known without reading them anew with every fragment.
+/// Progress of the JSON object of a call's arguments, tracked so that no fragment is read twice.
 #[derive(Debug, Default)]
 struct Object {
     depth: u64,

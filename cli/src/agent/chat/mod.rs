@@ -1,4 +1,4 @@
-//! What is sent through the Chat Completions API, in its strict form.
+//! Requests of the Chat Completions API, in its strict form.
 
 mod answer;
 
@@ -63,7 +63,7 @@ impl<'a> From<&Request<'a>> for Body<'a> {
     }
 }
 
-/// What the model is told of a call. The text names the media: there is no place for them in a `tool` message.
+/// Returns the reply for the model about a call. The text names the media, because a `tool` message cannot hold them.
 pub(super) fn reply(result: &ToolResult) -> Reply {
     let content = reply::native(result, FORMAT, |part| reply::is_one_of(part, &SHAPES));
     Reply { content: content.unwrap_or_else(|| Value::String(result.content().into_owned())), output: None }

@@ -153,7 +153,7 @@ impl Answer {
         self.items.iter().filter_map(said).collect()
     }
 
-    /// Whether the server stopped the model within a call that carries text, which looks whole wherever it ends.
+    /// Returns `true` if the server stopped the model within a call with text, which looks complete wherever it is cut.
     fn is_cut_in_text(&self) -> bool {
         let is_text = |item: &Item| matches!(&item.what, What::Call(call) if call.payload == Payload::Text);
         let last = self.items.len().saturating_sub(1);

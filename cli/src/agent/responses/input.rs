@@ -26,7 +26,7 @@ pub(super) fn items(messages: &[Message]) -> Vec<Value> {
     items
 }
 
-/// What the model gave, each thing in its place. What a file says of the places may be wrong: nothing is left out for it.
+/// Adds the items of a model's answer, in their order. The positions in a file may be wrong; no item is left out for that.
 fn assistant(message: &Message, items: &mut Vec<Value>) {
     let mut text = String::new();
     push_text(&mut text, &message.content);
@@ -48,7 +48,7 @@ fn assistant(message: &Message, items: &mut Vec<Value>) {
     items.extend(calls);
 }
 
-/// Whether an item carries what it stands for. A server that was told to keep nothing cannot look it up.
+/// Returns `true` if an item contains its data. A server that stores nothing cannot look the data up.
 fn is_whole(item: &Value) -> bool {
     let filled = |value: &Value| match value {
         Value::String(text) => !text.is_empty(),
@@ -113,7 +113,7 @@ fn said(role: Role, content: Value) -> Value {
     json!({ "type": "message", "role": role, "content": content })
 }
 
-/// What is said to the model, in parts.
+/// Converts the content of a message to parts.
 fn parts(content: &Value) -> Value {
     match content {
         Value::Null => json!([]),
@@ -151,7 +151,7 @@ fn part(part: &Value) -> Value {
 mod tests {
     use super::*;
 
-    /// What is sent for a conversation as it is kept.
+    /// Returns the items that are sent for a stored conversation.
     fn sent(kept: Value) -> Value {
         let messages: Vec<Message> = serde_json::from_value(kept).expect("messages");
         Value::Array(items(&messages))

@@ -15,14 +15,14 @@ const TEXT_CALL: &str = "custom_tool_call";
 pub(super) struct Item {
     pub(super) index: Option<u64>,
     pub(super) id: String,
-    /// What has become of it, in the server's word.
+    /// Status, as the server names it.
     pub(super) status: Option<String>,
-    /// Whether the server has given all of it.
+    /// `true` if the server has sent the whole item.
     pub(super) is_done: bool,
     pub(super) what: What,
 }
 
-/// What it is.
+/// Content of an item.
 #[derive(Debug, PartialEq)]
 pub(super) enum What {
     Message {
@@ -30,7 +30,7 @@ pub(super) enum What {
         refusal: String,
     },
     Call(Call),
-    /// Something that is given back as it is.
+    /// Any other item, which is sent back unchanged.
     Other(Value),
 }
 

@@ -1,5 +1,5 @@
-//! What is sent through the Responses API. Nothing is left with the server: every request holds the whole conversation,
-//! and with it what the model gave to be given back.
+//! Requests of the Responses API. The server stores nothing: every request holds the whole conversation, with the items of
+//! the model that must be sent back.
 
 mod answer;
 mod input;
@@ -19,10 +19,10 @@ use super::request::{Request, Sampling};
 
 /// The format of content that is made for this API.
 const FORMAT: &str = "openai.responses";
-/// What the wish for reasoning that can be given back is called.
+/// Name of the request for reasoning that can be sent back.
 pub(super) const REASONING: &str = "reasoning.encrypted_content";
-/// The media that models see and read, each with how it begins: a server refuses what is something else, and with it the whole
-/// conversation.
+/// Images that models accept, each with its first bytes. A server refuses the whole conversation if an image has another
+/// format.
 const IMAGES: [(&str, &[u8]); 4] =
     [("image/png", b"\x89PNG"), ("image/jpeg", b"\xff\xd8\xff"), ("image/gif", b"GIF8"), ("image/webp", b"RIFF")];
 const DOCUMENT: (&str, &[u8]) = ("application/pdf", b"%PDF");
@@ -75,7 +75,7 @@ impl<'a> From<&Request<'a>> for Body<'a> {
     }
 }
 
-/// What the model is told of a call: media of known types go with the text, which names them all.
+/// Returns the reply for the model about a call: the text, which names all media, with the media of known types.
 pub(super) fn reply(result: &ToolResult) -> Reply {
     let text = result.content();
     let output = match reply::native(result, FORMAT, |part| reply::is_one_of(part, &SHAPES)) {
