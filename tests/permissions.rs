@@ -5,6 +5,7 @@ mod always;
 #[cfg(target_os = "linux")]
 mod asking;
 mod dead;
+mod hints;
 mod settings;
 #[cfg(target_os = "linux")]
 pub(crate) mod terminal;

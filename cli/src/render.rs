@@ -12,8 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use toolcrib::call::{Denial, Execution, Flag, Receipt};
-use toolcrib::policy::controlled_by;
+use toolcrib::call::{Execution, Flag, Receipt};
 
 use terminal_lock::Stream;
 
@@ -220,24 +219,9 @@ pub(crate) fn dropped(receipt: &Receipt) {
     }
 }
 
-/// Writes a `hint:` line for each flag that would allow a denied capability.
-pub(crate) fn denials(denials: &[Denial]) {
-    for (at, Denial { capability, flag, .. }) in denials.iter().enumerate() {
-        match flag {
-            Some(flag) if denials[..at].iter().any(|earlier| earlier.flag.as_ref() == Some(flag)) => {}
-            Some(flag) => hint(&format!("`{capability}` is not allowed; use {flag}")),
-            None => match protected_path(capability) {
-                Some((path, settles)) => hint(&format!("`{path}` controls {settles}; tools cannot write it")),
-                None => hint(&format!("`{capability}` is not allowed")),
-            },
-        }
-    }
-}
-
-/// Returns the path of a denied capability and its purpose, if no tool may write it.
-fn protected_path(capability: &str) -> Option<(&str, &'static str)> {
-    let path = capability.strip_prefix("write:")?;
-    Some((path, controlled_by(Path::new(path))?))
+/// Writes a `hint:` line for each text.
+pub(crate) fn hints(texts: &[String]) {
+    texts.iter().for_each(|text| hint(text));
 }
 
 /// Writes a line for each program that a script ran.

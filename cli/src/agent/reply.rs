@@ -1,6 +1,6 @@
-//! Reply to a model about a call: a text, or content parts in the format of one API. A tool may write such parts itself, but
-//! only parts that contain all their data are sent. A server would fetch the address in a part, or open one of the operator's
-//! stored files by its identifier, and so give the tool access that nobody granted.
+//! Reply to a model about a call: a text, or content parts in the format of one API. A tool may write such parts itself,
+//! but only parts that contain all their data are sent. A server would fetch the address in a part, or open one of the
+//! operator's stored files by its identifier, and so give the tool access that nobody granted.
 
 use serde_json::Value;
 use toolcrib::ToolResult;

@@ -12,6 +12,7 @@ use super::event::{Ending, Event, EventLine, Subagent, ToolResult, Totals};
 use super::turn::Turn;
 use crate::media::MediaFolder;
 use crate::options::is_maskable;
+use crate::permission::denial_hints;
 use crate::render::{self, Tone, legible, one_line, ours, paint, shortened};
 use crate::telemetry::AgentSpan;
 use crate::watch;
@@ -254,7 +255,7 @@ fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail) {
     }
     render::flags(&result.receipt.flags);
     if result.is_error || detail == Detail::Verbose {
-        render::denials(&result.receipt.denied);
+        render::hints(&denial_hints(result.receipt));
     }
     if let Some(hint) = result.hint {
         render::hint(hint);

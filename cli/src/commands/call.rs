@@ -17,7 +17,7 @@ use crate::input;
 use crate::interrupt;
 use crate::media::MediaFolder;
 use crate::options::{RecordsFolder, Sources, duration};
-use crate::permission::hint;
+use crate::permission::{denial_hints, hint};
 use crate::progress;
 use crate::render;
 use crate::telemetry::{Root, TelemetryOptions};
@@ -200,7 +200,7 @@ async fn arguments(given: Option<&str>) -> anyhow::Result<String> {
 /// Prints hints for a failed call to standard error.
 fn advise(result: &ToolResult, verbose: bool) {
     if result.is_error() || verbose {
-        render::denials(&result.receipt.denied);
+        render::hints(&denial_hints(&result.receipt));
     }
     let Err(error) = &result.outcome else { return };
     if let Some(fault) = &result.fault {

@@ -17,6 +17,7 @@ use toolcrib::tool::Limits;
 
 use crate::calls::Calls;
 use crate::options::Sources;
+use crate::permission::denial_hints;
 use crate::render::{self, Advice, Tone, paint};
 use crate::{input, interrupt, progress};
 
@@ -35,17 +36,18 @@ Examples:
   {\"cases\": [
     {\"name\": \"greets\", \"arguments\": {\"name\": \"Ada\"}, \"expect\": {\"answer\": \"hello, Ada\"}},
     {\"name\": \"needs a name\", \"expect\": {\"error\": \"name\"}},
-    {\"name\": \"tidies up\", \"tool\": \"tidy\", \"arguments\": {\"path\": \"notes.md\"}, \"expect\": {\"contains\": \"1 line\"},
-     \"files\": {\"notes.md\": \"a \\n\"}, \"after\": {\"notes.md\": \"a\\n\"}}
+    {\"name\": \"tidies up\", \"tool\": \"tidy\", \"arguments\": {\"path\": \"notes.md\"},
+     \"expect\": {\"contains\": \"1 line\"}, \"files\": {\"notes.md\": \"a \\n\"}, \"after\": {\"notes.md\": \"a\\n\"}}
   ]}
 
-A case expects one of `answer` (the exact value), `contains`, `error` (both a part of the text that the model sees) or
-`outcome`. It may have `text` instead of `arguments`. With `files` the tool gets a fresh folder that it may read and
-write; `after` gives the expected contents, or `null` for a deleted file. Exit status: 1 if a case fails.";
+A case expects one of `answer` (the exact value), `contains`, `error` (both a part of the text
+that the model sees) or `outcome`. It may have `text` instead of `arguments`. With `files` the
+tool gets a fresh folder that it may read and write; `after` gives the expected contents, or
+`null` for a deleted file. Exit status: 1 if a case fails.";
 
 /// Run a tool's test cases.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// A component, or the folder that contains it
     #[arg(value_name = "DIR or COMPONENT", default_value = ".")]
@@ -165,13 +167,13 @@ fn changed(folder: &Path, path: &str, wanted: Option<&str>) -> Option<(String, S
 
 /// Collects details that explain a failed case.
 fn notes(result: &ToolResult) -> Vec<String> {
-    let denied = result.receipt.denied.iter().map(|denial| match &denial.flag {
-        Some(flag) => format!("`{}` is not allowed; use {flag}", denial.capability),
-        None => format!("`{}` is not allowed", denial.capability),
-    });
     let fault = result.fault.iter().map(ToString::to_string);
     let log = Some(result.log.trim()).filter(|log| !log.is_empty());
-    denied.chain(fault).chain(log.map(|log| format!("standard error: {log}"))).collect()
+    denial_hints(&result.receipt)
+        .into_iter()
+        .chain(fault)
+        .chain(log.map(|log| format!("standard error: {log}")))
+        .collect()
 }
 
 impl CaseResult {

@@ -1,10 +1,12 @@
 //! Approval prompts on the terminal, permanent approvals, and hints about denied calls. Rules and tool definitions decide
 //! which calls need approval; this module decides nothing.
 
+mod denial;
 mod keyboard;
 mod person;
 mod refusal;
 mod sheet;
 
+pub(crate) use denial::denial_hints;
 pub(crate) use person::TerminalApprover;
 pub(crate) use refusal::hint;

@@ -81,6 +81,9 @@ pub struct Receipt {
     pub granted: Vec<String>,
     /// Requested or attempted capabilities that were not granted.
     pub denied: Vec<Denial>,
+    /// `true` if the tool looked for a granted folder and had none. No record contains it.
+    #[serde(skip)]
+    pub missed_folders: bool,
     /// HTTP requests of the call, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkUse>,
@@ -150,6 +153,7 @@ impl Receipt {
             secrets: Vec::new(),
             granted: Vec::new(),
             denied: Vec::new(),
+            missed_folders: false,
             network: None,
             executed: Vec::new(),
             executions: 0,

@@ -31,6 +31,7 @@ impl CallRecorder<'_> {
         receipt.denied.extend(usage.denials().into_iter().map(|(access, path)| self.path_denial(access, &path)));
         receipt.denied.extend(usage.refusals());
         receipt.denied.extend(self.missing_folder(outcome));
+        receipt.missed_folders = usage.missed_folders();
         receipt.executed = usage.executed();
         receipt.executions = usage.executions.load(Relaxed);
         receipt.added = usage.additions();

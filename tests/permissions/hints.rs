@@ -1,0 +1,65 @@
+//! Hints about denied capabilities: only those that can be the reason of the outcome, each once.
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, toolbox};
+
+/// Hints of a call of a shipped tool that fails.
+fn hints(name: &str, arguments: &Value, flags: &[&str]) -> Vec<String> {
+    let (crib, tools, arguments) = (Crib::new(), toolbox(), arguments.to_string());
+    let call = ["call", name, &arguments, "--tools", tools.to_str().unwrap()];
+    let ran = crib.run(&[&call, flags].concat());
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    ran.stderr.lines().filter(|line| line.starts_with("hint: ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_wrong_argument_gives_no_hint_about_a_permission() {
+    // The first two are refused by the schema, the last by the tool itself, which looked for no folder.
+    for (name, arguments) in [
+        ("fs_read_file", json!({"paht": "x"})),
+        ("fs_list_dir", json!({"depth": 99})),
+        ("json_query", json!({"filter": "."})),
+    ] {
+        assert_eq!(hints(name, &arguments, &[]), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn a_call_without_a_folder_gets_one_hint_with_the_flag_that_it_needs() {
+    for (name, arguments, access) in [
+        ("fs_read_file", json!({"path": "x"}), "read"),
+        ("fs_list_dir", json!({}), "read"),
+        ("fs_mkdirp", json!({"path": "x"}), "write"),
+        ("fs_apply_patch", json!({"patch": "--- a/t\n+++ b/t\n@@ -1,1 +1,1 @@\n-c\n+C\n"}), "write"),
+    ] {
+        let hint = format!("hint: `{access}` is not allowed; use --allow-{access}=DIR");
+        assert_eq!(hints(name, &arguments, &[]), [hint], "{name}");
+    }
+}
+
+#[test]
+fn a_denied_host_is_hinted_at_once_with_its_own_flag() {
+    let page = json!({"url": "https://example.com/"});
+    for flags in [&[][..], &["--allow-net=other.example"]] {
+        let hint = "hint: `connect:https://example.com/` is not allowed; use --allow-net=example.com:443";
+        assert_eq!(hints("fetch_page", &page, flags), [hint], "{flags:?}");
+    }
+    // A destination that the tool requests and then uses is one capability, written in two ways.
+    let crib = Crib::with_guests(&["http"]);
+    let mut http = crib.entry("http");
+    http["capabilities"] = json!({"network": ["api.example.com"]});
+    crib.manifest(&json!({"tools": [http]}));
+    let arguments = json!({"url": "https://api.example.com/", "silent": true}).to_string();
+    let ran = crib.run(&["call", "http", &arguments, "--deny-net"]);
+    assert!(ran.code == Some(1) && ran.stderr.matches("hint: ").count() == 1, "{ran:?}");
+}
+
+#[test]
+fn the_record_still_lists_every_denied_request() {
+    let (crib, tools) = (Crib::new(), toolbox());
+    let line = crib.call("fs_read_file", &json!({"paht": "x"}), &["--tools", tools.to_str().unwrap()]);
+    let denied = json!([{"capability": "read", "flag": "--allow-read=DIR"}]);
+    assert_eq!((&line["receipt"]["outcome"], &line["receipt"]["denied"]), (&json!("bad-arguments"), &denied), "{line}");
+    assert_eq!(crib.records()[0]["denied"], denied);
+}
