@@ -206,6 +206,21 @@ fn a_file_outside_the_grant_is_refused_before_the_tool_starts() {
 }
 
 #[test]
+fn a_file_argument_that_is_left_out_is_checked_by_the_default_of_its_schema() {
+    let preflight = json!([{"field": "/path", "use": "read"}]);
+    let schema = json!({"properties": {"path": {"type": "string", "default": "."}}});
+    let crib = crib("echo", json!({"schema": schema, "interface": {"io_preflight_validation": preflight}}));
+    let line = crib.call("t", &json!({}), &[]);
+    assert_eq!(line["receipt"]["outcome"], "denied", "{line}");
+    assert_eq!(
+        (&line["error"], &line["receipt"]["decision"]["reason"]),
+        (&json!("read `.`: no folder is granted"), &json!("grant"))
+    );
+    assert_eq!(crib.records()[0]["outcome"], "denied");
+    assert_eq!(called(&crib, json!({}), &["--allow-read=work"]), ("ok".to_owned(), json!({})), "it is not added");
+}
+
+#[test]
 fn what_is_sensitive_is_in_no_record() {
     let schema = json!({"type": "object", "properties": {
         "name": {"type": "string"}, "token": {"type": "string", "format": "password"},

@@ -145,7 +145,7 @@ fn check_resources(
         return Ok(());
     }
     for Resource { field, r#use } in &validation.io_preflight_validation.value {
-        let named = match arguments.pointer(field) {
+        let named = match argument(tool, arguments, field) {
             Some(Value::Array(items)) => items.iter().collect(),
             Some(value) => vec![value],
             None => continue,
@@ -179,6 +179,15 @@ fn check_resources(
         }
     }
     Ok(())
+}
+
+/// Returns the value of a field: the argument, or the default in the schema, which the tool uses instead.
+fn argument<'a>(tool: &'a Tool, arguments: &'a Value, field: &str) -> Option<&'a Value> {
+    let default = || {
+        let name = field.strip_prefix('/').filter(|name| !name.contains('/'))?;
+        tool.parameters.as_ref()?.pointer(&format!("/properties/{name}/default"))
+    };
+    arguments.pointer(field).or_else(default)
 }
 
 /// Checks a host that a call names, by itself or in a URL, against the grant.
