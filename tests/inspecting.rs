@@ -215,10 +215,29 @@ fn what_is_no_webassembly_is_refused() {
     for file in ["n.wasm", "./n.txt", "m.wasm"] {
         refused(&crib.run(&["inspect", file]), "not a WebAssembly component or module");
     }
-    refused(&crib.run(&["inspect", "absent.wasm"]), "absent.wasm: cannot be read: No such file");
     let huge = fs::File::create(crib.path("huge.wasm")).unwrap();
     huge.set_len(1 << 30).unwrap();
     refused(&crib.run(&["inspect", "huge.wasm"]), "more than the 67108864 bytes that are loaded");
+}
+
+#[test]
+fn a_file_that_does_not_exist_is_named_with_a_hint() {
+    let crib = Crib::new();
+    for file in ["absent.wasm", "absent.md", "absent.tool.json", "./absent"] {
+        refused(&crib.run(&["inspect", file]), &format!("error: `{file}` does not exist\nhint: check the path"));
+    }
+    let neither = "error: neither a tool nor a file is named `absent`\ncause: no tools found: ";
+    refused(&crib.run(&["inspect", "absent"]), neither);
+    crib.manifest(&json!({"tools": [crib.entry("echo")]}));
+    refused(
+        &crib.run(&["inspect", "absent"]),
+        "error: unknown tool: absent\nhint: there is no file of this name either",
+    );
+    fs::write(crib.path("present"), "").unwrap();
+    refused(
+        &crib.run(&["inspect", "present"]),
+        "hint: to inspect the file of this name, use `toolcrib inspect ./present`",
+    );
 }
 
 /// Encodes a section: its number, its size as LEB128, its content.

@@ -113,7 +113,10 @@ fn a_wrong_name_or_file_is_told_with_what_to_do() {
     assert_eq!(unknown.code, Some(1));
     assert!(unknown.stderr.contains("error: unknown tool: m\nhint: did you mean `n`?"), "{unknown:?}");
     let absent = crib.run(&["inspect", "absent.tool.json"]);
-    assert!(absent.code == Some(1) && absent.stderr.contains("read record: "), "{absent:?}");
+    assert!(
+        absent.code == Some(1) && absent.stderr.contains("error: `absent.tool.json` does not exist\nhint: "),
+        "{absent:?}"
+    );
     let many = crib.run(&["inspect", toolbox().join("tools.json").to_str().unwrap()]);
     assert!(many.code == Some(1) && many.stderr.contains("21 tools, but only one can be inspected"), "{many:?}");
     assert!(many.stderr.contains("hint: choose one, such as `toolcrib inspect get_time --tools "), "{many:?}");

@@ -14,7 +14,7 @@ use toolcrib::tool::typed::Function;
 use toolcrib::tool::{Body, FileRequest, Glob, HookPoint, Limits, Script, ScriptedHook};
 use toolcrib::{Runtime, Tool};
 
-use crate::options::Sources;
+use crate::options::{Sources, default_source};
 use crate::render::{self, Advice};
 
 use component::Component;
@@ -27,16 +27,16 @@ Examples:
   toolcrib inspect ./greet.wasm --json | jq .interface.safety
   toolcrib inspect ./stranger.wasm --json | jq -r '.component.asks[].capability'
 
-For a component, or a core module for WASI preview 1, the imports are shown: they bound everything that it
-could request. Only its bytes are read; nothing is compiled or run.
+For a component, or a core module for WASI preview 1, the imports are shown: they bound everything
+that it could request. Only its bytes are read; nothing is compiled or run.
 
 A fact is `declared` by the tool's source, `inferred` from the imports of its program and from its
-permissions, or the safe `default`. An argument that ends in .json, .md or .wasm or contains a slash is a
-file, which is loaded alone; anything else is the name of a tool from --tools.";
+permissions, or the safe `default`. An argument that ends in .json, .md or .wasm or contains a
+slash is a file, which is loaded alone; anything else is the name of a tool from --tools.";
 
 /// Show a tool's details, where each fact comes from, and what a component could request.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Name of a tool, or a component, an Agent Tool record or a Markdown file
     #[arg(value_name = "NAME or FILE")]
@@ -62,6 +62,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut sources = args.sources;
     let file = is_file(&args.tool).then(|| PathBuf::from(&args.tool));
     if let Some(file) = &file {
+        require(file)?;
         sources.tools = vec![file.clone()];
         if is_program(file)
             && let Some(component) = unless_single_tool(file)?
@@ -69,16 +70,20 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             return show(args.json, || Ok(json!({ "component": component.record()? })), || component.sheet());
         }
     }
+    if let (None, true, Err(error)) = (&file, sources.tools.is_empty(), default_source()) {
+        let name = &args.tool;
+        return Err(match as_file(name) {
+            Some(hint) => Advice::new(format!("no tool is named `{name}`: no tools found"), hint).into(),
+            None => error.context(format!("neither a tool nor a file is named `{name}`")),
+        });
+    }
     let runtime = sources.runtime(Limits::default().deadline, [])?;
     let tool = match &file {
         Some(file) => single_tool(&runtime, file)?,
-        None => {
-            if runtime.tool(&args.tool).is_none() {
-                // Fails, with the nearest name as a hint.
-                runtime.prepare(&args.tool).await?;
-            }
-            runtime.tool(&args.tool).ok_or_else(|| anyhow::anyhow!("unknown tool: {}", args.tool))?
-        }
+        None => match runtime.tool(&args.tool) {
+            Some(tool) => tool,
+            None => return Err(unknown_tool(&runtime, &args.tool).await),
+        },
     };
     let mut program = match tool.body.program().map(Component::read).transpose() {
         // The program of an unusable tool may be missing; the reason is shown instead.
@@ -104,6 +109,31 @@ fn show(
         render::print(&sheet())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Fails if a file does not exist.
+fn require(file: &Path) -> anyhow::Result<()> {
+    if file.try_exists().unwrap_or(true) {
+        return Ok(());
+    }
+    let hint = "check the path, or pass the name of a tool; `toolcrib list` lists the tools";
+    Err(Advice::new(format!("`{}` does not exist", file.display()), hint).into())
+}
+
+/// Returns the hint for a name without a `/` that an existing file has.
+fn as_file(name: &str) -> Option<String> {
+    Path::new(name).is_file().then(|| format!("to inspect the file of this name, use `toolcrib inspect ./{name}`"))
+}
+
+/// Error for a name that no tool has; it may be meant as a file.
+async fn unknown_tool(runtime: &Runtime, name: &str) -> anyhow::Error {
+    let error = runtime.prepare(name).await.err();
+    let neither = "there is no file of this name either; `toolcrib list` lists the tools, and a file is named by its \
+                   path, such as `./tool.wasm`";
+    let nearest = error.as_ref().and_then(toolcrib::Error::hint);
+    let hint = as_file(name).or(nearest).unwrap_or_else(|| neither.to_owned());
+    let message = error.map_or_else(|| format!("unknown tool: {name}"), |error| error.to_string());
+    Advice::new(message, hint).into()
 }
 
 /// `true` if a file is inspected as a program instead of loaded as a text source.

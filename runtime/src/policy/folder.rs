@@ -139,6 +139,9 @@ impl OpenError {
     fn reason(self) -> String {
         match self {
             Self::System(error) if error.kind() == io::ErrorKind::NotADirectory => "not a folder".to_owned(),
+            Self::System(error) if error.kind() == io::ErrorKind::NotFound => {
+                "the folder does not exist; create it, or name another folder".to_owned()
+            }
             Self::System(error) => error.to_string(),
             Self::Link(link) => format!(
                 "`{}` is a link, and none is followed here, for a tool could have made it; name the folder that it leads to",
