@@ -2,6 +2,7 @@
 //! test uses the built program, in its own folder and without outside variables.
 
 mod call;
+mod help;
 
 use std::fs;
 use std::path::Path;
@@ -130,7 +131,7 @@ fn wrong_use_is_exit_2_and_says_what_was_wrong() {
         (&[], "Usage:"),
         (&["--no-such-flag"], "--no-such-flag"),
         (&["lst"], "list"),
-        (&["call"], "<NAME>"),
+        (&["call"], "<TOOL>"),
         (&["call", "echo", "--timeout", "soon"], "`soon` is not a time such as `30s`"),
         (&["list", "--max-memory", "lots"], "`lots` is not a size such as `64MiB`"),
         (&["list", "--color", "pink"], "always"),

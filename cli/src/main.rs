@@ -8,6 +8,7 @@ mod compiler;
 mod component;
 mod config;
 mod door;
+mod help;
 mod http;
 mod input;
 mod interrupt;
@@ -30,7 +31,7 @@ use std::process::ExitCode;
 use std::task::Poll;
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
 use tokio::runtime::{self, Runtime};
 use tokio::task::JoinError;
 
@@ -65,8 +66,16 @@ struct Cli {
     command: Command,
 }
 
+impl Cli {
+    /// Reads the command line; ends the program after help, and after a usage error with code 2.
+    fn read() -> Self {
+        let matches = help::shorten(Self::command()).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::read();
     render::use_color(cli.color);
     if let Command::CompileWorker(args) = &cli.command {
         // The worker sets its limits before any thread starts.

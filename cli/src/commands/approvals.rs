@@ -19,7 +19,7 @@ const HEADINGS: [&str; 4] = ["TOOL", "RULE", "APPROVED", "PROGRAM"];
 
 /// List or revoke permanent approvals.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,

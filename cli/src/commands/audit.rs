@@ -13,7 +13,7 @@ Examples:
 
 /// Show logged calls, and verify that the log was not changed.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

@@ -20,12 +20,13 @@ Examples:
   toolcrib build --debug                             builds faster, runs slower
   toolcrib build --json | jq -r '.[].path'
 
-The component is written to the package's folder under the name of its crate, and replaced only if every tool
-of the new one can be loaded. This runs cargo and the package's build scripts: build only packages you trust.";
+The component is written to the package's folder under the name of its crate, and replaced only if
+every tool of the new one can be loaded. This runs cargo and the package's build scripts: build
+only packages you trust.";
 
 /// Build a Rust tool into a component.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Folder of the package
     #[arg(value_name = "DIR", default_value = ".")]

@@ -32,19 +32,27 @@ Examples:
   toolcrib call text_diff @arguments.json --json | jq .receipt.peakMemoryBytes
   toolcrib call apply_patch --text=@change.patch --allow-write=. --verbose
   toolcrib call chart @numbers.json --media ./charts
-  toolcrib call get_time --records ./records && jq .status ./records/invocations.ndjson
+  toolcrib call get_time '{\"timezone\":\"UTC\"}' --records ./records
 
-Standard output is exactly one line of JSON, even if a model would see plain text; a failed call prints an object with
-`error` and exits with status 1. With --json --stream, lines with `type` `part` come first.";
+Standard output is exactly one line of JSON, even if a model would see plain text; a failed call
+prints an object with `error` and exits with status 1. With --json --stream, lines with `type`
+`part` come first.";
+
+/// Usage, also in errors: the arguments of a tool are no options of the program.
+const USAGE: &str = "\
+toolcrib call [OPTIONS] TOOL [ARGUMENTS]
+
+OPTIONS have the form --name=value. ARGUMENTS are one JSON object, such as '{\"path\":\"notes.md\"}'.";
 
 /// Call a tool and print the result as a model would see it.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, override_usage = USAGE)]
 pub(crate) struct Args {
     /// Name of the tool
+    #[arg(value_name = "TOOL")]
     name: String,
-    /// Arguments: JSON, `-` for standard input, or `@FILE` [default: {}]
-    #[arg(value_name = "JSON")]
+    /// Arguments of the tool: one JSON object, `-` for standard input, or `@FILE` [default: {}]
+    #[arg(value_name = "ARGUMENTS")]
     arguments: Option<String>,
     /// Print one object with the result or error and the receipt
     #[arg(long)]

@@ -15,7 +15,7 @@ Examples:
 
 /// Print a shell completion script.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Shell that will load the script
     shell: Shell,

@@ -16,16 +16,17 @@ Examples:
   toolcrib describe greet.wasm                                 show its tool metadata
   toolcrib describe greet.wasm --write greet.json              replace the metadata
   toolcrib describe greet.wasm --write greet.json --out new.wasm
-  echo '{\"name\":\"greet\",\"description\":\"Greet someone by name\"}' | toolcrib describe greet.wasm --write -
+  echo '{\"name\":\"greet\",\"description\":\"Greet by name\"}' | toolcrib describe greet.wasm --write -
   toolcrib describe old.wasm | toolcrib describe new.wasm --write -
   toolcrib describe words.wasm --wit wit/                      embed the comments of its WIT
 
-A descriptor is one JSON object per tool, with the keys of an entry in a `tools.json`: `name`, `description`,
-`schema`, `capabilities`, `timeoutSec`, `limits`, `interface`. It only requests permissions; flags grant them.";
+A descriptor is one JSON object per tool, with the keys of an entry in a `tools.json`: `name`,
+`description`, `schema`, `capabilities`, `timeoutSec`, `limits`, `interface`. It only requests
+permissions; flags grant them.";
 
 /// Read or write a component's embedded tool metadata.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Path of the component
     #[arg(value_name = "COMPONENT")]

@@ -11,9 +11,17 @@ use serde::Serialize;
 use crate::options::Sources;
 use crate::render::{self, Tone};
 
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib doctor                                    the installation, and the tools of this folder
+  toolcrib doctor --tools ./tools.json               also checks these tools
+  toolcrib doctor --json | jq '.[] | select(.status != \"ok\")'
+
+Exit status: 1 if a check reports `fail`; a `warn` is advice.";
+
 /// Check the installation and suggest fixes.
 #[derive(clap::Args)]
-#[command(after_help = "Exit status: 1 if a check reports `fail`; a `warn` is advice.")]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Print a JSON array, one object per finding
     #[arg(long)]

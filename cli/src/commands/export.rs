@@ -20,16 +20,17 @@ Examples:
   toolcrib export --format agent-tool | jq '.declarations[].tool_id'
   toolcrib export --format agent-tool --tools ./tools.json --allow-read=./docs --out ./records
 
-Without --out, prints one JSON object with an array for each kind of Agent Tool record. With --out, writes one file per
-kind and one record per line: declarations.ndjson, interfaces.ndjson, execution-profiles.ndjson, permission-profiles.ndjson,
-scheduler-policies.ndjson, deferred-tools.ndjson, surfaces.ndjson. The profiles state what the flags allow.";
+Without --out, prints one JSON object with an array for each kind of Agent Tool record. With
+--out, writes one file per kind and one record per line: declarations.ndjson, interfaces.ndjson,
+execution-profiles.ndjson, permission-profiles.ndjson, scheduler-policies.ndjson,
+deferred-tools.ndjson, surfaces.ndjson. The profiles state what the flags allow.";
 
 /// Tools of the host itself, exported if the runtime has them.
 const BUILTINS: [&str; 4] = ["tool_search", "read_result", "task_poll", "task_await"];
 
 /// Export tool definitions in a standard format.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Output format: `agent-tool` is the Agent Tool draft, version 0.2.0
     #[arg(long, value_enum)]

@@ -20,7 +20,7 @@ const HOOK_HEADINGS: [&str; 6] = ["HOOK", "EVENT", "PRIORITY", "GRANTED", "SOURC
 
 /// List tools and their permissions.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Also list tools disabled by a rule, their definition or a policy, with the reason, and the hooks, in the order they run
     #[arg(long)]

@@ -32,7 +32,7 @@ The templates work as created: build or validate them, call them, then edit them
 
 /// Create a new tool or hook.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     template: Template,
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum Template {
     /// Create a tool: a Rust package, or a Markdown file
-    #[command(after_help = EXAMPLES)]
+    #[command(after_long_help = EXAMPLES)]
     Tool {
         /// Name of the tool for models: letters, digits, `_` and `-`
         #[arg(value_parser = name)]
@@ -54,7 +54,7 @@ enum Template {
         dir: Option<PathBuf>,
     },
     /// Create a hook: a Markdown file with a script that runs before every call
-    #[command(after_help = EXAMPLES)]
+    #[command(after_long_help = EXAMPLES)]
     Hook {
         /// Name of the hook, shown to the model when it blocks a call: letters, digits, `_` and `-`
         #[arg(value_parser = name)]

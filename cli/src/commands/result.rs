@@ -26,8 +26,8 @@ Examples:
   toolcrib result show REF --limit 64KiB           the beginning; a hint shows how to continue
   toolcrib result show REF --json | jq -r .text
 
-A part never splits a UTF-8 character. With --json, `text` is the part, with bytes that are not UTF-8
-replaced, and `next` is the offset of the next part.";
+A part never splits a UTF-8 character. With --json, `text` is the part, with bytes that are not
+UTF-8 replaced, and `next` is the offset of the next part.";
 
 const LIST_EXAMPLES: &str = "\
 Examples:
@@ -43,7 +43,7 @@ const HEADINGS: [&str; 5] = ["REFERENCE", "BYTES", "CREATED", "TOOL", "INVOCATIO
 
 /// Show results that were too large for a model.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
@@ -58,7 +58,7 @@ enum Action {
 
 /// Print a result, or a part of it.
 #[derive(clap::Args)]
-#[command(after_help = SHOW_EXAMPLES)]
+#[command(after_long_help = SHOW_EXAMPLES)]
 struct Show {
     /// The result's reference
     #[arg(value_name = "REF")]
@@ -78,7 +78,7 @@ struct Show {
 
 /// List the results, newest first.
 #[derive(clap::Args)]
-#[command(after_help = LIST_EXAMPLES)]
+#[command(after_long_help = LIST_EXAMPLES)]
 struct List {
     /// Print a JSON array, one object per result
     #[arg(long)]
@@ -89,7 +89,7 @@ struct List {
 
 /// Remove results.
 #[derive(clap::Args)]
-#[command(after_help = REMOVE_EXAMPLES)]
+#[command(after_long_help = REMOVE_EXAMPLES)]
 struct Remove {
     /// The references of the results
     #[arg(value_name = "REF", required_unless_present = "all", conflicts_with = "all")]

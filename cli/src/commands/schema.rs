@@ -19,7 +19,7 @@ Examples:
 
 /// Print tool definitions for a model API.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Only these tools, by name or alias, in the order of their source
     #[arg(value_name = "NAME")]

@@ -35,7 +35,7 @@ const MAX_BYTES: u64 = 64 << 10;
 
 /// Store secrets that tools can use but never read.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,

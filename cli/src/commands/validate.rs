@@ -19,13 +19,14 @@ Examples:
   toolcrib validate ./components --strict
   toolcrib validate --json | jq -r '.[] | \"\\(.path):\\(.line // 1)\"'
 
-Each problem is one line on standard output: its file, with line and column if they are known, and the fix. Scripts are
-parsed by their interpreter, in the sandbox and with nothing granted; no tool is executed.
+Each problem is one line on standard output: its file, with line and column if they are known, and
+the fix. Scripts are parsed by their interpreter, in the sandbox and with nothing granted; no tool
+is executed.
 Exit status: 0 without errors, 1 with errors, or with warnings under --strict.";
 
 /// Check tool sources and report every problem.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// A `tools.json`, a Markdown file, an Agent Tool definition, a component, or a folder with any of them [default:
     /// ./tools.json, else ./.harness]

@@ -19,13 +19,13 @@ Examples:
   toolcrib audit show --outcome denied
   toolcrib audit show --day 2026-03-01 --json | jq -s 'map(.cpuMs) | add'
 
-Days are in UTC. With --json, each line is a record as written in the log. This command does not check
-the log for changes; `toolcrib audit verify` does.";
+Days are in UTC. With --json, each line is a record as written in the log. This command does not
+check the log for changes; `toolcrib audit verify` does.";
 const HEADINGS: [&str; 6] = ["TIME (UTC)", "TOOL", "OUTCOME", "MS", "GRANTED", "DENIED"];
 
 /// Show logged calls, oldest first.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(super) struct Args {
     /// Only calls of matching tools: `*` matches any characters, `?` matches one
     #[arg(long, value_name = "GLOB")]

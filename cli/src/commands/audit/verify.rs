@@ -12,12 +12,13 @@ use crate::render;
 const EXAMPLES: &str = "\
 Examples:
   toolcrib audit verify
-  toolcrib audit verify --json | jq -r .head     the chain value of the last record: note it elsewhere
+  toolcrib audit verify --json | jq -r .head     chain value of the last record: note it elsewhere
   toolcrib audit verify --head 5213e498…810e     and later check for the value that you noted
 
-Every record has a chain value, computed from the record and all records before it, so a line that was
-changed, removed, added or moved is detected. Anyone who can write the folder can also write a whole
-new log with a valid chain. To detect that, note a chain value elsewhere and pass it with --head.
+Every record has a chain value, computed from the record and all records before it, so a line that
+was changed, removed, added or moved is detected. Anyone who can write the folder can also write a
+whole new log with a valid chain. To detect that, note a chain value elsewhere and pass it with
+--head.
 
 Each problem is one line on standard output. A warning is something that the chain does not cover:
 records without a chain value, or an incomplete line of a program that was killed.
@@ -26,7 +27,7 @@ Exit status: 0 no problems, 1 errors, or warnings with --strict.";
 
 /// Verify that the log was not changed.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(super) struct Args {
     /// A chain value that was noted earlier and must be in the log; may be repeated
     #[arg(long, value_name = "CHAIN")]
