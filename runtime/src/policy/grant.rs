@@ -96,7 +96,7 @@ impl Grant {
         let by_naming = tool.is_requested_by_operator();
         let Allowed { network, denied_network, .. } = allowed;
         let network = Network::new(tool, by_naming, network, denied_network, &mut denied);
-        let secrets = secret::granted(tool, by_naming, allowed, &mut denied);
+        let secrets = secret::granted(tool, by_naming, &allowed.secrets, &mut denied);
         let rights = Rights::new(tool, by_naming, allowed, &mut denied);
         let protected = allowed.protected.clone();
         Ok(Self { folders, env, network: Arc::new(network), secrets, rights, denied, protected })

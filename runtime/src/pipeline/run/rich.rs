@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::call::Part;
 use crate::error::{Outcome, ToolError};
-use crate::pipeline::recorder::{CallRecorder, ToolOutput, redact};
+use crate::pipeline::recorder::{CallRecorder, ToolOutput};
 use crate::pipeline::services::CallServices;
 use crate::pipeline::stage::{ModelContent, display, model_content, tool_error};
 use crate::pipeline::state::{CallScope, Execution, Pipeline, RichRunner, payload, unless_cancelled};
@@ -161,7 +161,7 @@ fn map(
             Err(tool_error(failure, message))
         }
     };
-    redact::redact_output(pipeline.secrets.as_ref(), &mut output)?;
+    output.redact(pipeline.secrets.as_ref())?;
     recorder.set_output(output);
     Ok(answer)
 }

@@ -24,12 +24,12 @@ use super::dialect::Dialect;
 use super::document::{Candidate, from_root, read_text, without_mark};
 use super::name;
 use super::suggestion::nearest;
+use super::tools_policy::ToolsPolicy;
 
 use entry::Entry;
 pub(super) use layout::{BUILTINS, FILE, FOLDER, FOLDERS, Kind, OVERRIDES};
 pub(super) use merge::Merge;
 use node::{Data, Fields, Node};
-pub(crate) use policy::ToolsPolicy;
 pub(crate) use runtime_definition::{defined_hook, defined_tool};
 use script::Lines;
 
@@ -155,7 +155,7 @@ impl FileContent {
             self.hooks.extend(entry.and_then(|entry| entry.hook(&lines, report)));
         }
         if kind == Kind::Project {
-            self.policy = ToolsPolicy::read(fields.take("tools_policy"), report);
+            self.policy = policy::read(fields.take("tools_policy"), report);
         }
         warn_of_unknown(fields, report);
         Some(())
