@@ -109,7 +109,7 @@ pub enum Error {
     /// A secret cannot be kept, read or used. Its value is never part of this.
     #[error("secret `{name}`: {reason}")]
     Secret {
-        /// The secret's name, or what was given for one.
+        /// Name of the secret, or the text given as its name.
         name: String,
         /// Reason for the failure. It never contains the value.
         reason: String,
@@ -127,7 +127,7 @@ pub enum Error {
     /// A reference names no result.
     #[error("no result `{reference}`: {reason}")]
     NoResult {
-        /// The reference, or the beginning of what is none.
+        /// Reference, or the start of an invalid one.
         reference: String,
         /// Reason for which no result was found.
         reason: String,
@@ -226,7 +226,7 @@ pub enum Severity {
 pub enum Outcome {
     /// The tool answered.
     Ok,
-    /// The tool ran and said itself that it failed.
+    /// The tool ran and reported a failure.
     Failed,
     /// The model's call was wrong; the guest was not started.
     BadArguments,
@@ -242,7 +242,7 @@ pub enum Outcome {
     Deadline,
     /// The fuel was used up.
     Fuel,
-    /// Memories and tables together wanted more than the cap.
+    /// Memories and tables together exceeded the cap.
     Memory,
     /// The guest recursed beyond its stack.
     Stack,
@@ -252,7 +252,7 @@ pub enum Outcome {
     Quota,
     /// Standard output, standard error, the result, or what was sent or received was larger than the cap.
     OutputLimit,
-    /// The guest wanted more HTTP requests than the cap.
+    /// The guest started more HTTP requests than the cap.
     RequestLimit,
     /// The far side of a request failed, and then the tool did.
     Upstream,
@@ -338,7 +338,7 @@ pub struct ToolError {
     pub outcome: Outcome,
     /// One sentence for the model.
     pub message: String,
-    /// The tool's own error object, one line of JSON, where it gave one: passed on as it is.
+    /// Error object of the tool itself, one line of JSON, passed on unchanged; `None` if it gave none.
     pub json: Option<String>,
 }
 

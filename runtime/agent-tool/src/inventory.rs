@@ -168,7 +168,7 @@ fn surface(entries: &[InventoryEntry<'_>], at: SystemTime) -> Value {
         "blocked_tools": blocked,
         "excluded_tools": excluded,
         "default_tool_choice": "auto",
-        "surface_reason": "what the sources hold and the operator's rules leave",
+        "surface_reason": "tools of the sources that the operator's rules allow",
         "runtime_refs": [PRODUCER],
     }))
 }

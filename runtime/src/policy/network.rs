@@ -188,7 +188,7 @@ impl Network {
         let is_denied = |address| self.denied.iter().any(|denied| denied.network().is_some() && names(denied, address));
         let capability = target.to_string();
         if is_denied(address) || embedded(address).is_some_and(is_denied) {
-            return Err(Refusal::new(capability, None, "leads to an address that the operator denies".to_owned()));
+            return Err(Refusal::new(capability, None, "resolves to an address that the operator denies".to_owned()));
         }
         let Some(range) = Range::of(address) else { return Ok(()) };
         let opens = |one: &Destination| one.network().is_some_and(|network| range.network.contains(&network));
@@ -197,7 +197,7 @@ impl Network {
         }
         let can_allow = self.hints.can_allow(method) && !is_metadata(address);
         let flag = can_allow.then(|| format!("--allow-net={}:{port}", Host::Address(address)));
-        let why = format!("leads to a {} address, which has to be granted by address", range.name);
+        let why = format!("resolves to a {} address, which must be granted by address", range.name);
         Err(Refusal::new(capability, flag, why))
     }
 

@@ -53,7 +53,7 @@ impl Needle {
         // An error of the expression would quote it, and so the value.
         let regex = built.map_err(|_| Error::Secret {
             name: name.to_owned(),
-            reason: "its value cannot be looked for in responses, so it cannot be used".to_owned(),
+            reason: "responses cannot be searched for its value, so it cannot be used".to_owned(),
         })?;
         Ok(Self { name: Arc::from(name), regex, max_match_len })
     }

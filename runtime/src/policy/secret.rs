@@ -44,7 +44,7 @@ impl Secret {
         let characters = value.chars().count();
         if characters < Self::MIN_LEN {
             let reason = format!(
-                "its value has {characters} characters, and fewer than {} cannot be told from other text",
+                "its value has {characters} characters, fewer than the {} that distinguish it from other text",
                 Self::MIN_LEN
             );
             return refuse(reason);
@@ -54,15 +54,12 @@ impl Secret {
         }
         if value.chars().any(char::is_control) {
             return refuse(
-                "its value has a line break or another control character, which no header can carry".to_owned(),
+                "its value has a line break or another control character, which a header cannot contain".to_owned(),
             );
         }
         let first = value.chars().next();
         if value.starts_with(' ') || value.ends_with(' ') || value.chars().all(|c| Some(c) == first) {
-            return refuse(
-                "its value begins or ends with a space or is one character over and over: no secret is like that"
-                    .to_owned(),
-            );
+            return refuse("its value begins or ends with a space, or repeats one character".to_owned());
         }
         Ok(Self { name, value })
     }
@@ -80,7 +77,7 @@ impl Secret {
 
 /// Store of secrets, provided by an embedder.
 pub trait SecretStore: Send + Sync {
-    /// Reads the secret of this name; `None` if there is none. It is called on a separate thread and may block.
+    /// Reads the secret of this name; `None` if it does not exist. It is called on a separate thread and may block.
     ///
     /// # Errors
     ///

@@ -173,7 +173,8 @@ impl Builder {
         let mut hooks: Vec<_> = self.hooks.iter().cloned().map(ChainedHook::Embedder).collect();
         for mut definition in scripted {
             if !definition.tool.requested.secrets.is_empty() {
-                let message = format!("hook {:?}: capabilities.secrets: a hook is given none", definition.tool.name);
+                let message =
+                    format!("hook {:?}: capabilities.secrets: hooks cannot use secrets", definition.tool.name);
                 return Err(Error::Source { path: definition.tool.origin.path.to_path_buf(), message });
             }
             if let Some(why) = policy::dead_condition(&definition.event, &definition.when, &tools) {

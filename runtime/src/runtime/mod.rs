@@ -98,7 +98,7 @@ impl Runtime {
         Session::new(self.pipeline.clone(), self.memory.clone())
     }
 
-    /// Availability of a tool to a model, or `None` where no tool has this name.
+    /// Availability of a tool to a model, or `None` if no tool has this name.
     pub fn availability(&self, name: &str) -> Option<Availability<'_>> {
         let ToolEntry { tool, prepared, .. } = self.pipeline.at(self.pipeline.registry.index(name)?);
         let unusable = tool.unusable.as_ref().map(|unusable| unusable.reason.as_str());

@@ -37,7 +37,7 @@ pub(super) trait Dialect: Sync {
         before
     }
 
-    /// Part of the message for a folder without any tool, such as "no artifact (`NAME.md`)".
+    /// Part of the message for a folder without any tool, such as "no Markdown tool (`NAME.md`)".
     fn missing_entry(&self) -> Option<&'static str> {
         None
     }

@@ -46,7 +46,9 @@ pub(super) fn contradictions(tool: &Tool) -> Vec<String> {
         found.push("is_read_only and is_destructive are both declared true".to_owned());
     }
     if declared(&safety.is_read_only, true) && tool.requested.stated && requests_to_write(&tool.requested) {
-        found.push("is_read_only is declared true, but its capabilities ask to write: that is not granted".to_owned());
+        found.push(
+            "is_read_only is declared true, but its capabilities request write access, which is not granted".to_owned(),
+        );
     }
     found
 }
@@ -54,7 +56,7 @@ pub(super) fn contradictions(tool: &Tool) -> Vec<String> {
 fn unsafe_together(tool: &Tool) -> Option<&'static str> {
     let safety = &tool.interface.safety;
     (declared(&safety.is_concurrency_safe, true) && !safety.is_read_only.value)
-        .then_some("is_concurrency_safe is declared true, but it is not read-only: calls at once can meet")
+        .then_some("is_concurrency_safe is declared true, but it is not read-only: parallel calls can conflict")
 }
 
 fn declared(fact: &Fact<bool>, value: bool) -> bool {

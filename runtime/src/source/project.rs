@@ -69,7 +69,7 @@ fn read_project(project: &Path, before: Parsed) -> Parsed {
     }
     if parsed.tools.is_empty() && parsed.hooks.is_empty() && parsed.problems.is_empty() {
         let mut report = Diagnostics::new(project);
-        report.warn("no tool and no hook in this project: there is nothing to call");
+        report.warn("this project has no tools and no hooks");
         parsed.problems = report.problems;
     }
     parsed

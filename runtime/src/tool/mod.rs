@@ -288,8 +288,8 @@ impl Format {
             Self::ToolsJson => "manifest",
             Self::Component => "component",
             Self::Builtin => "builtin",
-            Self::AgentTool => "record",
-            Self::Markdown => "artifact",
+            Self::AgentTool => "agent-tool",
+            Self::Markdown => "markdown",
             Self::Other(name) => name,
         }
     }

@@ -269,7 +269,7 @@ async fn modify(
         Err(error) => return deny(recorder, format!("its arguments are wrong: {}", error.message)),
     };
     if !has_source {
-        return deny(recorder, "it sets a field that is for the host alone and names no source for it".to_owned());
+        return deny(recorder, "it sets a field reserved for the host and names no source for it".to_owned());
     }
     let fields = changed_fields(&checked.value, &changed.value);
     if !fields.is_empty() {

@@ -91,7 +91,10 @@ impl Descriptor {
         }
         let safety = &mut stated.interface.safety;
         if safety.is_concurrency_safe.value && !safety.is_read_only.value {
-            report.warn("is_concurrency_safe is declared true, but it is not read-only: calls at once can meet, so each runs alone");
+            report.warn(
+                "is_concurrency_safe is declared true, but it is not read-only: parallel calls can conflict, so each runs \
+                 alone",
+            );
             safety.is_concurrency_safe = Fact::default(false);
         }
         let requested = match fields.shift_remove("capabilities") {
