@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use toolcrib::call::{Denial, Execution, Flag, Receipt};
+use toolcrib::call::{Denial, Flag, ProgramRun, Receipt};
 use toolcrib::policy::controlled_by;
 
 use terminal_lock::Stream;
@@ -241,8 +241,8 @@ fn protected_path(capability: &str) -> Option<(&str, &'static str)> {
 }
 
 /// Writes a line for each program that a script ran.
-pub(crate) fn executed(executions: &[Execution]) {
-    for Execution { program, exit, stopped, ms, .. } in executions {
+pub(crate) fn executed(executions: &[ProgramRun]) {
+    for ProgramRun { program, exit, stopped, ms, .. } in executions {
         let end = match (exit, stopped) {
             (Some(code), _) => format!("exit {code}"),
             (None, Some(outcome)) => outcome.as_str().to_owned(),

@@ -22,7 +22,7 @@ pub enum ProgramKind {
     Command,
     /// A component that exports functions of its own.
     Functions,
-    /// A component of no other kind, or of an unknown one.
+    /// Any other component.
     Component,
     /// A core module, for WASI preview 1.
     Module,

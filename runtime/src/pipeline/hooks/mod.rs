@@ -126,7 +126,7 @@ pub(crate) async fn before<'a>(
         record(recorder, hook, HookPhase::Before, word, why);
         match verdict {
             Ok(Verdict::Pass) => {}
-            // A script can be a stranger's: only an embedder's hook replaces the answer of a person.
+            // A script can be untrusted: only an embedder's hook replaces the answer of a person.
             Ok(Verdict::Allow) => outcome.allowed_by = hook.script().is_none().then_some(name),
             Ok(Verdict::Modify(change)) => {
                 // Earlier verdicts were about other arguments.

@@ -47,7 +47,7 @@ pub(super) async fn run(
         limits,
         extras: provided.clone(),
     };
-    let prepared = match rich.says.prepare {
+    let prepared = match rich.exports.prepare {
         true => {
             let call = granted(&settled.limits);
             Some(prepare(pipeline, execution, runner, (call, services.clone(), &mut parts), scope, recorder).await?)
@@ -62,7 +62,7 @@ pub(super) async fn run(
     let log = recorder.decode(log);
     let ended = finish(ended, &log, scope, recorder, |_, recorder| answered_bytes(&recorder.usage))?;
     let refused = !usage.refusals().is_empty();
-    let presentation = match rich.says.present {
+    let presentation = match rich.exports.present {
         true => {
             let deadline = limits.deadline.saturating_sub(since.elapsed());
             let used = usage.fuel.load(Relaxed);
