@@ -1,7 +1,7 @@
 //! Table of hostile cases: every case of `tests/hostile/cases.rs`, tried many times with both cores busy, and its
 //! traces. `cargo bench --bench hostile -- [--json] [--runs N] [--spinning N] [WORDS OF A CASE]`.
 
-#![allow(clippy::unwrap_used, reason = "what is shared with the tests may end in a panic")]
+#![allow(clippy::unwrap_used, reason = "code shared with the tests may panic")]
 
 #[path = "../tests/hostile/cases.rs"]
 mod cases;

@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         }
     };
     if !Path::new("/proc/self/statm").exists() {
-        println!("skipped: this system does not tell what a process holds");
+        println!("skipped: this system does not report the resources of a process");
         return ExitCode::SUCCESS;
     }
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads");
@@ -107,7 +107,7 @@ async fn soak(calls: u64) -> Result<(), String> {
     every_slot_is_free(&runtime).await?;
     drop(runtime);
     if wrong.load(Relaxed) > 0 {
-        return Err(format!("{} calls did not end as they had to", wrong.load(Relaxed)));
+        return Err(format!("{} calls did not end as expected", wrong.load(Relaxed)));
     }
     let slopes = slopes(&samples[samples.len() / 5..]);
     let mut grown = None;

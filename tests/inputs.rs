@@ -84,7 +84,7 @@ fn a_schema_whose_checks_would_never_end_is_refused_before_any_call() {
     defs.insert("d40".into(), json!({"type": "object"}));
     let crib = crib("echo", json!({"schema": {"$ref": "#/$defs/d0", "$defs": defs}}));
     let ran = crib.run(&["call", "t", "{}"]);
-    let told = "schema: its references multiply to more than 100000 checks of one value";
+    let told = "schema: its references cause more than 100000 checks of one value";
     assert!(ran.code == Some(1) && ran.stderr.contains(told), "{ran:?}");
 }
 
@@ -98,7 +98,7 @@ fn a_schema_too_large_or_that_leads_outside_is_refused_and_nothing_is_fetched() 
     let file = crib("echo", json!({})).path("tools.json");
     for (schema, told) in [
         (json!({"properties": many(50_000)}), "more than the 1048576 allowed"),
-        (json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}), "leads back to itself"),
+        (json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}), "form a cycle"),
         (json!({"items": {"$ref": format!("http://{here}/schema.json")}}), "leads outside the schema"),
         (json!({"$schema": format!("http://{here}/draft")}), ""),
         (json!({"$dynamicRef": format!("file://{}", file.display())}), "leads outside the schema"),

@@ -122,13 +122,13 @@ fn every_kind_of_import_has_its_words() {
     let unknown = &told["asks"][0]["interfaces"];
     assert_eq!(unknown[0]["name"], "acme:secret/door");
     assert_eq!((&unknown[0]["version"], &unknown[0]["functions"]), (&json!("7.0.0"), &json!(["open"])));
-    assert_eq!(unknown[0]["cannotLink"], "no tool is given it");
+    assert_eq!(unknown[0]["cannotLink"], "not available to tools");
     assert_eq!(unknown[1]["cannotLink"], "it has another version, and `0.2` is linked");
     assert_eq!(told["asks"][1]["interfaces"][0].get("cannotLink"), None);
     for line in [
         "\nCOULD REQUEST    GRANTED BY\nunknown          cannot be linked\nsockets          never granted\nhttp (outgoing)  --allow-net\n",
         "\nunknown          acme:secret/door@7.0.0            open\n                 wasi:filesystem/types@0.3.0       stat\n",
-        "\nCANNOT BE LINKED             WHY\nacme:secret/door@7.0.0       no tool is given it\n",
+        "\nCANNOT BE LINKED             WHY\nacme:secret/door@7.0.0       not available to tools\n",
     ] {
         assert!(sheet.contains(line), "expected {line:?} in {sheet}");
     }
@@ -176,7 +176,7 @@ fn what_a_component_says_of_itself_is_shown_and_has_no_power() {
     }
     assert!(!sheet.contains(['\u{1b}', '\u{202e}']), "{sheet:?}");
     let (_, sheet) = shown(&crib, &importing(r#"(import "a-b" (func)) (@custom "name\1b[2J" "")"#));
-    assert!(sheet.contains("CANNOT BE LINKED  WHY\na-b               no tool is given it"), "{sheet}");
+    assert!(sheet.contains("CANNOT BE LINKED  WHY\na-b               not available to tools"), "{sheet}");
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn a_hostile_component_is_told_within_bounds() {
     let whole = fs::read(guest("echo")).unwrap();
     for length in [9, 100, whole.len() / 2, whole.len() - 1] {
         let (told, _) = shown(&whole[..length]);
-        assert!(told["notes"][0].as_str().unwrap().contains("was not read whole"), "{length}: {told}");
+        assert!(told["notes"][0].as_str().unwrap().contains("was read only in part"), "{length}: {told}");
         assert!(told["pure"].is_null(), "{length}: {told}");
     }
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());

@@ -112,7 +112,7 @@ fn a_program_that_cannot_run_says_why() {
         (component(sockets), "wasi:sockets/tcp@0.3.0"),
         (component(r#"(import "own:thing/x" (instance (export "f" (func))))"#), "own:thing/x"),
         (r#"(module (import "env" "f" (func)))"#.to_owned(), "a core module that imports `env`"),
-        ("(module)".to_owned(), "a core module that is no command, but it exports no function and no `_start`"),
+        ("(module)".to_owned(), "a core module that is not a command: it exports no function and no `_start`"),
     ] {
         let crib = Crib::new();
         crib.install_wat("n", &text);

@@ -41,7 +41,7 @@ const BAD: [(&str, &str); 4] = [
     ("missing", "program not found"),
     ("garbage", "not a WebAssembly component or module"),
     ("asynchronous", WASI_0_3),
-    ("reactor", "a core module that is no command, but a reactor: it exports `_initialize`, `add` and no `_start`"),
+    ("reactor", "a core module that is not a command: as a reactor, it exports `_initialize`, `add` and no `_start`"),
 ];
 
 #[test]

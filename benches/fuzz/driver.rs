@@ -149,7 +149,7 @@ fn run(target: &Target, folder: &Path, given: &[String]) -> ExitCode {
 }
 
 /// Passes control of the process to libFuzzer.
-#[expect(unsafe_code, reason = "libFuzzer is C++: its entry, and what it calls for each input")]
+#[expect(unsafe_code, reason = "libFuzzer is C++: its entry, and the function that it calls for each input")]
 fn drive(arguments: Vec<String>) -> ExitCode {
     unsafe extern "C" {
         fn LLVMFuzzerRunDriver(

@@ -1,4 +1,4 @@
-//! The targets for programs: each reads any bytes with one reader of `toolcrib-component`.
+//! Targets for programs: each reads any bytes with one reader of `toolcrib-component`.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use toolcrib_component::{descriptor, functions, interfaces, preflight};
 
 use super::target::{Act, Target};
 
-/// Every target. All read programs, so they share their saved inputs.
+/// All targets. All read programs, so they share their saved inputs.
 pub(crate) const ALL: [Target; 5] = [
     Target { name: "inspect", corpus: "component", open: inspection },
     Target { name: "imports", corpus: "component", open: imports },
@@ -16,7 +16,7 @@ pub(crate) const ALL: [Target; 5] = [
     Target { name: "preflight", corpus: "component", open: checked },
 ];
 
-/// An inspection is bounded, and a program that is proven pure has nothing to call.
+/// An inspection is bounded, and a program that is proven pure imports no function.
 fn inspection(_: &Path) -> Act {
     Box::new(|program| {
         let Ok(about) = toolcrib_component::inspect(program) else { return };
@@ -58,7 +58,7 @@ fn describe(_: &Path) -> Act {
         assert!(tools.len() <= 256 && tools.iter().all(serde_json::Value::is_object), "{tools:?}");
         let Ok(described) = descriptor::described(program, &tools) else { return };
         if !tools.is_empty() {
-            assert_eq!(descriptor::sections(&described).expect("what was written"), tools);
+            assert_eq!(descriptor::sections(&described).expect("the written descriptors"), tools);
         }
     })
 }

@@ -1,5 +1,5 @@
-//! A target of fuzzing: a function that takes any bytes and asserts what must always hold. It knows no fuzzer: `cargo test`
-//! replays the saved inputs with the same functions.
+//! Fuzz target: a function that takes any bytes and asserts invariants. It does not depend on a fuzzer: `cargo test` replays
+//! the saved inputs with the same functions.
 
 use std::fs;
 use std::path::{Path, PathBuf};

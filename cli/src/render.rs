@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use toolcrib::call::{Execution, Flag, Receipt};
+use toolcrib::call::{Flag, ProgramRun, Receipt};
 
 use terminal_lock::Stream;
 
@@ -225,8 +225,8 @@ pub(crate) fn hints(texts: &[String]) {
 }
 
 /// Writes a line for each program that a script ran.
-pub(crate) fn executed(executions: &[Execution]) {
-    for Execution { program, exit, stopped, ms, .. } in executions {
+pub(crate) fn executed(executions: &[ProgramRun]) {
+    for ProgramRun { program, exit, stopped, ms, .. } in executions {
         let end = match (exit, stopped) {
             (Some(code), _) => format!("exit {code}"),
             (None, Some(outcome)) => outcome.as_str().to_owned(),

@@ -42,7 +42,7 @@ impl Call {
     ///
     /// If there is no such value, or it does not match the type.
     pub fn prepared<T: DeserializeOwned>(&self) -> Result<T> {
-        let text = self.prepared.as_deref().ok_or_else(|| Error::new("nothing is prepared for this call"))?;
+        let text = self.prepared.as_deref().ok_or_else(|| Error::new("no prepared value exists for this call"))?;
         parse(text).map_err(|wrong| Error::new(format!("prepared: {wrong}")))
     }
 

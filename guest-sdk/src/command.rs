@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{Error, json};
 
-/// Runs a tool as a program: reads its arguments from stdin, calls `run`, and prints what it returns.
+/// Runs a tool as a program: reads its arguments from stdin, calls `run`, and prints its result.
 ///
 /// The exit code is 0 after a result and 1 after an error.
 pub fn command<Args, Output>(run: impl FnOnce(Args) -> Result<Output, Error>) -> ExitCode

@@ -58,9 +58,9 @@ pub fn exchange(request: &Request) -> Result<Answer, String> {
     }
     let outgoing = OutgoingRequest::new(headers);
     let scheme = if request.https { Scheme::Https } else { Scheme::Http };
-    outgoing.set_method(&method(&request.method)).map_err(|()| format!("no method is called `{}`", request.method))?;
+    outgoing.set_method(&method(&request.method)).map_err(|()| format!("unknown method `{}`", request.method))?;
     outgoing.set_scheme(Some(&scheme)).map_err(|()| "the scheme is refused")?;
-    outgoing.set_authority(Some(&request.authority)).map_err(|()| "it is no name of a host")?;
+    outgoing.set_authority(Some(&request.authority)).map_err(|()| "it is not the name of a host")?;
     outgoing.set_path_with_query(Some(&request.path)).map_err(|()| "the path is refused")?;
     let body = outgoing.body().map_err(|()| "the host takes no body")?;
     let future = handle(outgoing, request.timeout_ms.map(options)).map_err(|code| words(&code))?;
@@ -94,7 +94,7 @@ fn wait(future: &FutureIncomingResponse) -> Result<IncomingResponse, String> {
     loop {
         match future.get() {
             Some(Ok(response)) => return response.map_err(|code| words(&code)),
-            Some(Err(())) => return Err("the host gave the answer away".to_owned()),
+            Some(Err(())) => return Err("the response was already taken".to_owned()),
             None => future.subscribe().block(),
         }
     }

@@ -184,7 +184,7 @@ impl<const N: usize> Text<N> {
         let (members, mut first) = match node {
             Node::Object(members) => (*members, first),
             Node::With(base, members) => (*members, self.members(base, Some(&Outer { members, next: outer }), first)),
-            _ => panic!("only to an object can something be added"),
+            _ => panic!("members can be added only to an object"),
         };
         let mut at = 0;
         while at < members.len() {

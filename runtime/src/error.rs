@@ -30,7 +30,7 @@ pub enum Error {
     Unavailable {
         /// Name of the tool.
         name: String,
-        /// Reason for which the program is unavailable.
+        /// Reason why the program is unavailable.
         reason: String,
         /// Path of the program.
         program: String,
@@ -72,15 +72,15 @@ pub enum Error {
     Component {
         /// The file that was read.
         path: PathBuf,
-        /// Reason for which the program is refused.
+        /// Reason why the program is refused.
         reason: String,
     },
-    /// A permission cannot be given as it was written.
+    /// A permission cannot be granted as written.
     #[error("{permission}: {reason}")]
     Permission {
         /// The permission, as the operator wrote it.
         permission: String,
-        /// Reason for which the permission is refused.
+        /// Reason why the permission is refused.
         reason: String,
     },
     /// The network settings are invalid: certificates or name servers.
@@ -106,15 +106,15 @@ pub enum Error {
         /// Cause of the failure.
         source: Option<Cause>,
     },
-    /// A secret cannot be kept, read or used. Its value is never part of this.
+    /// A secret cannot be stored, read or used. Its value is never part of the error.
     #[error("secret `{name}`: {reason}")]
     Secret {
-        /// The secret's name, or what was given for one.
+        /// Name of the secret, or the text given as its name.
         name: String,
         /// Reason for the failure. It never contains the value.
         reason: String,
     },
-    /// Results cannot be kept, or one is not as it was kept.
+    /// Results cannot be stored, or a stored result is damaged.
     #[error("result store {}: {reason}", path.display())]
     Results {
         /// The folder of the results, or the file of one.
@@ -124,12 +124,12 @@ pub enum Error {
         /// Cause of the failure.
         source: Option<Cause>,
     },
-    /// A reference names no result.
+    /// No result has this reference.
     #[error("no result `{reference}`: {reason}")]
     NoResult {
-        /// The reference, or the beginning of what is none.
+        /// Reference, or the start of an invalid one.
         reference: String,
-        /// Reason for which no result was found.
+        /// Reason why no result was found.
         reason: String,
     },
     /// The audit log cannot be read.
@@ -167,10 +167,10 @@ impl UnknownToolWording {
     }
 }
 
-/// The most characters that a message tells of a name that somebody made up.
+/// Maximum characters of an unknown name in a message.
 const MAX_NAME: usize = 256;
 
-/// A name as far as a message tells it.
+/// Truncates an unknown name for a message.
 fn clip(name: &str) -> Cow<'_, str> {
     match name.char_indices().nth(MAX_NAME) {
         Some((end, _)) => Cow::Owned(format!("{}…", &name[..end])),
@@ -226,15 +226,15 @@ pub enum Severity {
 pub enum Outcome {
     /// The tool answered.
     Ok,
-    /// The tool ran and said itself that it failed.
+    /// The tool ran and reported a failure.
     Failed,
-    /// The model's call was wrong; the guest was not started.
+    /// The model's call was invalid; the guest was not started.
     BadArguments,
     /// A grant, rule, person or hook refused the call.
     Denied,
     /// The model has to search for the tool before it calls it.
     SchemaNotLoaded,
-    /// Too many calls wait already.
+    /// Too many calls are already waiting.
     Busy,
     /// The tool broke its contract: its answer is not one line of JSON.
     BadResult,
@@ -242,32 +242,32 @@ pub enum Outcome {
     Deadline,
     /// The fuel was used up.
     Fuel,
-    /// Memories and tables together wanted more than the cap.
+    /// Memories and tables together exceeded the cap.
     Memory,
     /// The guest recursed beyond its stack.
     Stack,
     /// The guest held more host resources than the cap.
     Handles,
-    /// The guest wrote or made more in its folders than the cap, and then failed.
+    /// The guest wrote or created more in its folders than the cap, and then failed.
     Quota,
-    /// Standard output, standard error, the result, or what was sent or received was larger than the cap.
+    /// Standard output, standard error, the result, or the data sent or received was larger than the cap.
     OutputLimit,
-    /// The guest wanted more HTTP requests than the cap.
+    /// The guest started more HTTP requests than the cap.
     RequestLimit,
-    /// The far side of a request failed, and then the tool did.
+    /// The server of a request failed, and then the tool failed.
     Upstream,
     /// The guest trapped in any other way.
     Trap,
     /// The program cannot be run as a tool.
     BadComponent,
-    /// The caller went away, or a call of its step failed, before it ended.
+    /// The caller stopped waiting, or another call of the step failed, before the call ended.
     Cancelled,
     /// The call could not be written to the audit log and was refused.
     Unlogged,
 }
 
 impl Outcome {
-    /// Every outcome there is.
+    /// All outcomes.
     pub const ALL: [Self; Self::Unlogged as usize + 1] = [
         Self::Ok,
         Self::Failed,
@@ -338,7 +338,7 @@ pub struct ToolError {
     pub outcome: Outcome,
     /// One sentence for the model.
     pub message: String,
-    /// The tool's own error object, one line of JSON, where it gave one: passed on as it is.
+    /// Error object of the tool itself, one line of JSON, passed on unchanged; `None` if it gave none.
     pub json: Option<String>,
 }
 

@@ -63,7 +63,7 @@ fn ten_thousand_instances_are_refused_however_they_are_made() {
 #[test]
 fn a_component_whose_instances_cannot_be_counted_is_refused() {
     let imported = r#"(component (component (import "c" (component $c)) (instance (instantiate $c))))"#;
-    assert!(refused_text(imported).contains("it imports `c`, a component to make instances of; build it in"));
+    assert!(refused_text(imported).contains("it imports `c`, a component to instantiate; include it in the program"));
     let aliased = r#"(component (component
         (import "i" (instance $i (export "c" (component)))) (alias export $i "c" (component $c))))"#;
     assert!(refused_text(aliased).contains("it takes the component `c` out of an instance"));
@@ -84,11 +84,8 @@ fn each_count_has_a_bound_that_its_refusal_names() {
         (module(&[items(IMPORT, 100_001, &import)]), "it has 100001 imports"),
         (module(&[section(EXPORT, &[number(100_001), exports].concat())]), "it has 100001 exports"),
         (module(&[items(GLOBAL, 100_001, &[0x7f, 0, 0x41, 0, 0x0b])]), "it has 100001 globals"),
-        (module(&[items(DATA, 200_001, &[1, 0])]), "it has 200001 segments of data or more, and at most 200000"),
-        (
-            module(&[items(ELEMENT, 100_001, &[1, 0, 0])]),
-            "it has 100001 segments of elements or more, and at most 100000",
-        ),
+        (module(&[items(DATA, 200_001, &[1, 0])]), "it has 200001 data segments or more, and at most 200000"),
+        (module(&[items(ELEMENT, 100_001, &[1, 0, 0])]), "it has 100001 element segments or more, and at most 100000"),
         (component(&vec![section(1, &empty); 201]), "it has 201 core modules"),
         (component(&vec![section(4, &component(&[])); 501]), "it has 501 components inside"),
         (component(&[items(7, 100_001, &[0x7f])]), "it has 100001 types"),
@@ -121,7 +118,7 @@ fn a_giant_or_second_custom_section_that_is_read_is_refused() {
         let told = format!("its custom section `{name}` has 1048577 bytes, and at most 1048576 are read");
         assert_eq!(refused(&giant), told);
         let twice = component(&[custom(name, b"a"), custom("other", b""), custom(name, b"b")]);
-        let told = format!("its custom section `{name}` occurs twice in one part, and only one can be meant");
+        let told = format!("its custom section `{name}` occurs twice in one part, and only one is allowed");
         assert_eq!(refused(&twice), told);
     }
     let many: Vec<_> = (0..1001).map(|n| custom(&format!("s{n}"), b"")).collect();
@@ -130,17 +127,18 @@ fn a_giant_or_second_custom_section_that_is_read_is_refused() {
 
 #[test]
 fn an_extension_that_the_sandbox_does_without_is_named() {
-    let told =
-        |what: &str, extension: &str| format!("it has {what}, and the sandbox has no `{extension}`; build it without");
+    let told = |what: &str, extension: &str| {
+        format!("it has {what}, and the sandbox does not support `{extension}`; build it without")
+    };
     for (text, told) in [
-        ("(module (memory i64 1))", told("a memory of 64-bit addresses", "memory64")),
+        ("(module (memory i64 1))", told("a memory with 64-bit addresses", "memory64")),
         ("(module (memory 1 2 shared))", told("a shared memory", "threads")),
-        ("(module (memory 1 (pagesize 1)))", told("a memory with a page size of its own", "custom-page-sizes")),
-        ("(module (table i64 1 funcref))", told("a table of 64-bit indices", "memory64")),
+        ("(module (memory 1 (pagesize 1)))", told("a memory with a custom page size", "custom-page-sizes")),
+        ("(module (table i64 1 funcref))", told("a table with 64-bit indices", "memory64")),
         ("(module (tag))", told("a tag", "exceptions")),
-        ("(module (type (struct)))", told("a type of collected objects", "gc")),
-        ("(component (core module (type (array i8))))", told("a type of collected objects", "gc")),
-        ("(module (type $f (func)) (type (cont $f)))", told("a type of continuations", "stack-switching")),
+        ("(module (type (struct)))", told("a garbage-collected type", "gc")),
+        ("(component (core module (type (array i8))))", told("a garbage-collected type", "gc")),
+        ("(module (type $f (func)) (type (cont $f)))", told("a continuation type", "stack-switching")),
     ] {
         assert_eq!(refused_text(text), told, "{text}");
     }

@@ -146,7 +146,10 @@ fn a_manifest_names_no_folder_by_a_link() {
         crib.manifest(&json!({ "tools": [entry] }));
         let ran = crib.run(&["call", "file_io", &json!({"op": "read", "path": "key"}).to_string()]);
         assert_eq!(ran.code, Some(1), "{path}: {ran:?}");
-        assert!(ran.stderr.contains("is a link, and none is followed here"), "{path}: {ran:?}");
+        assert!(
+            ran.stderr.contains("is a link that a tool could have created, so it is not followed"),
+            "{path}: {ran:?}"
+        );
         assert!(!ran.stdout.contains("canary"), "{path}: {ran:?}");
     }
     // The folder of the manifest itself may be a link of the operator's.
@@ -168,7 +171,10 @@ fn a_flag_goes_through_no_link_inside_a_folder_that_tools_may_write() {
         for kind in ["--allow-read", "--allow-write"] {
             let ran = crib.run(&["call", "file_io", "{}", "--allow-write=work", &format!("{kind}={flag}")]);
             assert_eq!(ran.code, Some(1), "{flag}: {ran:?}");
-            assert!(ran.stderr.contains("is a link, and none is followed here"), "{flag}: {ran:?}");
+            assert!(
+                ran.stderr.contains("is a link that a tool could have created, so it is not followed"),
+                "{flag}: {ran:?}"
+            );
         }
     }
     // A link in a place that no tool can write is the operator's.
@@ -231,7 +237,7 @@ fn a_record_and_a_markdown_tool_name_no_folder_by_a_link() {
     let outside = crib.path("outside").canonicalize().unwrap();
     let ran = crib.run(&["call", "look", "{}", "--tools=look.md", &format!("--allow-read={}", outside.display())]);
     assert_ne!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stderr.contains("is a link, and none is followed here"), "{ran:?}");
+    assert!(ran.stderr.contains("is a link that a tool could have created, so it is not followed"), "{ran:?}");
 }
 
 #[test]

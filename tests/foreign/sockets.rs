@@ -32,7 +32,10 @@ fn what_cannot_say_that_it_was_refused_ends_the_call() {
     for interface in ["wasi:sockets/tcp@0.2.0", "wasi:sockets/tomorrow@0.2.99"] {
         let line = called(&calls(interface));
         assert_eq!(line["receipt"]["outcome"], "denied", "{line}");
-        assert!(line["error"].as_str().unwrap().contains("used a socket (`f`), and no tool is given any"), "{line}");
+        assert!(
+            line["error"].as_str().unwrap().contains("used a socket (`f`), and sockets are not available to tools"),
+            "{line}"
+        );
         assert_eq!(line["receipt"]["denied"], json!([{"capability": "sockets:f"}]));
     }
     for interface in ["wasi:sockets/tcp@0.3.0", "wasi:sockets/tcp", "wasi:socketry/tcp@0.2.0"] {

@@ -227,7 +227,10 @@ fn a_failure_of_the_far_side_is_upstream_and_told_by_a_word() {
         assert_eq!(line["receipt"]["outcome"], "output-limit", "{line}");
         assert_eq!(line["receipt"]["network"]["requests"][0]["error"], "output-limit", "{line}");
         let told = line["error"].as_str().unwrap_or_else(|| panic!("{line}"));
-        assert!(told.starts_with("tool was sent a head of more than 64 KiB or 128 headers"), "{line}");
+        assert!(
+            told.starts_with("tool received response headers of more than 64 KiB, or more than 128 of them"),
+            "{line}"
+        );
     }
     gate.ends_well();
 }

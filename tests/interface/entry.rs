@@ -105,7 +105,7 @@ fn an_unknown_field_is_kept_and_warned_of_with_the_nearest() {
         "tool[0] \"n\": interface: unknown field `is_readonly` is ignored; did you mean `is_read_only`?",
         "interface: unknown field `x_vendor` is ignored",
         "interface.rendering: unknown field `colour` is ignored",
-        "interface.name is ignored: `name` stands beside `interface`",
+        "interface.name is ignored: write `name` beside `interface` instead",
     ] {
         assert!(told.contains(text), "expected {text:?} in {told:?}");
     }

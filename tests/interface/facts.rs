@@ -198,7 +198,7 @@ fn validate_warns_where_what_is_declared_cannot_be() {
     assert!(safe.contains("is_concurrency_safe is declared true, but it is not read-only"), "{safe}");
     let both = warned("echo", json!({"is_read_only": true, "is_destructive": true}), write);
     assert!(both.contains("is_read_only and is_destructive are both declared true"), "{both}");
-    assert!(both.contains("is_read_only is declared true, but its capabilities ask to write"), "{both}");
+    assert!(both.contains("is_read_only is declared true, but its capabilities request write access"), "{both}");
     for warning in [&safe, &both] {
         assert!(
             warning.contains("warning: tools.json:1:")

@@ -149,7 +149,7 @@ fn types_and_components_nested_without_end_are_refused_and_the_host_stands() {
     for (bytes, read, why) in [
         (deep(100_000), false, too_deep),
         // Nothing more is read: it cannot be called in any way.
-        (nested, true, "no tool: it exports nothing"),
+        (nested, true, "not a tool: it exports nothing"),
         ([&command[..], &section(0, &world)].concat(), true, too_deep),
     ] {
         assert_eq!(tells(&crib, &bytes), read);

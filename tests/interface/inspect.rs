@@ -71,7 +71,7 @@ fn a_file_is_inspected_alone() {
         json!({"schema_version": "0.2.0", "tool_id": "a.r", "component": "tools/bin/echo", "lifecycle": "retired"});
     fs::write(crib.path("r.tool.json"), record.to_string()).unwrap();
     let record = inspect(&crib, &["r.tool.json"]);
-    assert_eq!((&record["name"], &record["source"]["format"]), (&json!("r"), &json!("record")));
+    assert_eq!((&record["name"], &record["source"]["format"]), (&json!("r"), &json!("agent-tool")));
     assert_eq!((&record["callable"], &record["reason"]), (&json!(false), &json!("the tool is disabled")));
     let one_entry = inspect(&crib, &["tools.json"]);
     assert_eq!(one_entry["name"], "n");

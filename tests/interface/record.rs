@@ -225,8 +225,7 @@ fn a_record_gets_no_folder_or_variable_by_naming_it() {
 fn a_record_is_not_believed_that_its_calls_may_run_together() {
     let claims = json!({"is_concurrency_safe": true, "is_read_only": false});
     let crib = crib(&record(claims));
-    let told =
-        "is_concurrency_safe is declared true, but it is not read-only: calls at once can meet, so each runs alone";
+    let told = "is_concurrency_safe is declared true, but it is not read-only: parallel calls can conflict, so each runs alone";
     assert_eq!(field(&load(&crib, "echo.tool.json")[0], "is_concurrency_safe"), (json!(false), Basis::Default));
     let (code, validated) = validate(&crib, "echo.tool.json");
     assert!(code == Some(0) && validated.matches(told).count() == 1, "{validated}");
@@ -240,8 +239,8 @@ fn a_record_is_not_believed_that_its_calls_may_run_together() {
 fn a_schema_of_a_record_that_makes_no_sense_is_an_error_of_the_record() {
     for (model, told) in [
         (json!({"properties": []}), "schema: "),
-        (json!({"properties": {"a": {"$ref": "#"}}, "$ref": "#"}), "leads back to itself"),
-        (json!({"$ref": "#/$defs/a"}), "names nothing in the schema"),
+        (json!({"properties": {"a": {"$ref": "#"}}, "$ref": "#"}), "form a cycle"),
+        (json!({"$ref": "#/$defs/a"}), "does not exist in the schema"),
     ] {
         let runtime = json!({"properties": {"a": {}}});
         let crib = crib(&record(json!({"model_input_schema": model, "runtime_input_schema": runtime})));

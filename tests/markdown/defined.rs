@@ -68,7 +68,7 @@ fn a_script_asks_by_its_capabilities_and_says_nothing_without_them() {
     let tools = load(crib.dir.path()).unwrap().tools;
     let asked = &tools[0].requested;
     assert_eq!(
-        (asked.stated, asked.delegate, asked.meta, asked.env.as_slice()),
+        (asked.declared, asked.delegate, asked.meta, asked.env.as_slice()),
         (true, true, false, &["TZ".to_owned()][..])
     );
     assert_eq!(asked.exec.iter().map(|glob| glob.as_str()).collect::<Vec<_>>(), ["git", "j?"]);

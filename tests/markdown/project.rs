@@ -156,5 +156,5 @@ fn an_empty_project_says_so() {
     let crib = Crib::new();
     fs::create_dir(crib.path(".harness")).unwrap();
     let told = toolcrib::source::check(crib.dir.path());
-    assert_eq!(told[0].message, "no tool and no hook in this project: there is nothing to call");
+    assert_eq!(told[0].message, "this project has no tools and no hooks");
 }

@@ -18,7 +18,7 @@ fn crib(more: Value) -> Crib {
 fn why(crib: &Crib, with: impl FnOnce(toolcrib::Builder) -> toolcrib::Builder) -> Option<String> {
     let runtime = runtime_of(crib, "tool.wasm", with);
     let why = match runtime.availability("echo") {
-        Some(Availability::Disabled { why, .. }) => Some(why.to_owned()),
+        Some(Availability::Disabled { reason, .. }) => Some(reason.to_owned()),
         _ => None,
     };
     let shown = runtime.session().tools().iter().any(|tool| tool.name == "echo");

@@ -66,11 +66,11 @@ fn what_is_kept_is_listed_without_its_value_and_can_be_removed() {
 fn a_value_that_no_request_can_carry_or_no_scan_can_find_is_refused() {
     let crib = Crib::new();
     for (value, why) in [
-        ("short", "has 5 characters, and fewer than 8"),
+        ("short", "has 5 characters, fewer than the 8"),
         ("", "has 0 characters"),
         ("two\nlines", "a line break or another control character"),
         ("tab\tinside", "a line break or another control character"),
-        ("aaaaaaaaaaaa", "one character over and over"),
+        ("aaaaaaaaaaaa", "repeats one character"),
         (" begins with a space", "begins or ends with a space"),
         (&"x1".repeat(1025), "has 2050 bytes, more than the 2048"),
         (&"x1".repeat(70_000), "more than the 2048"),

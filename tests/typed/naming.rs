@@ -23,7 +23,7 @@ fn what_holds_a_resource_is_told_and_the_rest_stays_usable() {
     let checked = crib.run(&["validate", "typed.wasm"]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
     let told = checked.stdout + &checked.stderr;
-    assert!(told.contains("4 of its exports are no tools"), "{told}");
+    assert!(told.contains("4 of its exports are not tools"), "{told}");
     assert!(told.contains("`test:typed/things@0.1.0#[constructor]thing` (a part of a resource"), "{told}");
     assert_eq!(call(&crib, "plain", &json!({}), &[]).1, json!("plain"));
     let taken = crib.run(&["call", "take", "{}", "--tools", "typed.wasm"]);
@@ -90,7 +90,7 @@ fn an_import_that_nobody_serves_is_named_when_the_tool_is_listed_or_called() {
             (core instance $c (instantiate $m (with "a" (instance (export "go" (func $go))))))
             (func (export "f") (canon lift (core func $c "f"))))"#,
     );
-    let why = "it imports what cannot be linked: `acme:rockets/launch@1.0.0` (no tool is given it)";
+    let why = "it has imports that cannot be linked: `acme:rockets/launch@1.0.0` (not available to tools)";
     let listed = crib.run(&["list", "--tools", "wants.wasm"]);
     assert!(listed.code == Some(0) && listed.stdout.contains(why), "{listed:?}");
     let told = crib.call("wants", &json!({}), &["--tools", "wants.wasm"]);
@@ -122,7 +122,7 @@ fn types_that_are_too_many_or_too_deep_are_no_tool() {
     wide += "))(export $w \"w\" (type $t0))";
     for (name, text, told) in [
         ("deep.wasm", bomb(&deep, "$t59"), "types nested deeper than 50 levels"),
-        ("wide.wasm", bomb(&wide, "$w"), "its types are made of 5002 types, and at most 5000 are described"),
+        ("wide.wasm", bomb(&wide, "$w"), "its types consist of 5002 types, more than the 5000 allowed"),
         ("bomb.wasm", bomb(&types, "$t15"), "and at most 5000 are described"),
     ] {
         wat(&crib, name, &text);
@@ -144,7 +144,7 @@ fn types_that_are_too_many_or_too_deep_are_no_tool() {
         &format!("(func (export \"f{}\") (result u32) (canon", "x".repeat(128)),
     );
     for (name, text, told) in [
-        ("large.wasm", bomb(&large(2000), "$w"), "its schemas would have some"),
+        ("large.wasm", bomb(&large(2000), "$w"), "its schemas would have about"),
         ("together.wasm", together + ")", "the schemas of all functions together would have more than 2097152 bytes"),
         ("long.wasm", long, "its name is longer than 128 characters"),
     ] {

@@ -38,7 +38,7 @@ fn an_entry_that_means_no_function_says_which_there_are() {
     for (command, told) in [
         (json!(["./tools/bin/typed", "nope"]), "and none is named \"nope\": name one after the component"),
         (json!(["./tools/bin/typed"]), "its component has `add`, `a_bool`"),
-        (json!(["./tools/bin/typed", "take"]), "`test:typed/things@0.1.0#take` can be no tool: its parameter `it`"),
+        (json!(["./tools/bin/typed", "take"]), "`test:typed/things@0.1.0#take` cannot be a tool: its parameter `it`"),
     ] {
         crib.manifest(&json!({"tools": [{"name": "t", "command": command}]}));
         let ran = crib.run(&["list", "--strict"]);
@@ -105,7 +105,7 @@ fn a_descriptor_and_a_wit_put_words_into_a_component() {
     let ran = crib.run(&["describe", "told.wasm", "--write", "add.json"]);
     assert_eq!(ran.code, Some(1));
     assert_eq!(shown(&crib, "add", "told.wasm")["description"], "Sums.", "nothing was written");
-    assert!(ran.stderr.contains("it describes the tool \"nope\", and exports no function of that name"), "{ran:?}");
+    assert!(ran.stderr.contains("it describes the tool \"nope\", but exports no function of that name"), "{ran:?}");
 }
 
 #[test]
@@ -114,9 +114,7 @@ fn a_wit_of_something_else_is_refused_and_nothing_is_written() {
     let before = fs::read(crib.path("typed.wasm")).unwrap();
     fs::write(crib.path("other.wit"), "package a:b;\ninterface c {\n  /// Text.\n  f: func();\n}\n").unwrap();
     fs::write(crib.path("bad.wit"), "package a:b;\ninterface c {\n").unwrap();
-    for (wit, told) in
-        [("other.wit", "`a:b` says nothing about a function"), ("bad.wit", "bad.wit"), ("no.wit", "no.wit")]
-    {
+    for (wit, told) in [("other.wit", "`a:b` documents no function"), ("bad.wit", "bad.wit"), ("no.wit", "no.wit")] {
         let ran = crib.run(&["describe", "typed.wasm", "--wit", wit]);
         assert!(ran.code == Some(1) && ran.stderr.contains(told), "{wit}: {ran:?}");
     }

@@ -200,13 +200,13 @@ fn what_can_never_load_says_so_before_it_is_compiled() {
         (stream, WASI_0_3),
         (future, WASI_0_3),
         (imports, "(wasm32-wasip2): it imports `wasi:clocks/monotonic-clock@0.3.0`"),
-        (foreign, "it imports what cannot be linked: `own:thing/x@1.2.0` (no tool is given it), `own:y/z` ("),
+        (foreign, "it has imports that cannot be linked: `own:thing/x@1.2.0` (not available to tools), `own:y/z` ("),
         (unknown, "a core module that imports `no_such` from `wasi_snapshot_preview1`, which has no such function"),
         (r#"(module (import "env" "f" (func)))"#, "a core module that imports `env`; only `wasi_snapshot_preview1`"),
         (super::REACTOR, "a reactor: it exports `_initialize`, `add` and no `_start`"),
-        (r#"(module (func (export "add")))"#, "a core module that is no command, but it exports `add` and no `_start`"),
-        ("(component)", "no tool: it exports nothing; a tool exports functions of its own"),
-        (other, "no tool: it exports `wasi:http/incoming-handler@0.2.0`; a tool exports functions of its own"),
+        (r#"(module (func (export "add")))"#, "a core module that is not a command: it exports `add` and no `_start`"),
+        ("(component)", "not a tool: it exports nothing; a tool exports functions of its own"),
+        (other, "not a tool: it exports `wasi:http/incoming-handler@0.2.0`; a tool exports functions of its own"),
     ] {
         let crib = Crib::new();
         crib.install_wat("n", text);
@@ -238,7 +238,7 @@ fn a_file_that_is_empty_or_breaks_off_is_no_tool() {
         (whole[..4].to_vec(), "truncated: the file ends within its first 8 bytes"),
         (whole[..whole.len() / 2].to_vec(), "truncated: the file ends before its section at byte "),
         (whole[..whole.len() - 1].to_vec(), "truncated: the file ends before its section at byte "),
-        (garbage, "neither a component nor a core module of a version that is known"),
+        (garbage, "neither a component nor a core module of a known version"),
     ] {
         let crib = Crib::with_guests(&["echo"]);
         fs::write(crib.path("tools/bin/n.wasm"), &bytes).unwrap();

@@ -1,5 +1,5 @@
-//! Arguments against a schema: any schema with any arguments, and any arguments against one schema that marks secrets,
-//! which then stand in no record.
+//! Targets for arguments: any arguments against any schema, and any arguments against a schema that marks secrets, which no
+//! record may contain.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use toolcrib_agent_tool::AgentToolRecorder;
 
 use super::{Act, call, manifest_of, parts};
 
-/// What stands for a secret.
+/// Canary value in the place of a secret.
 const CANARY: &str = "c4n4ry";
 
-/// An entry of a manifest (its schema, rules and limits), a NUL, and arguments.
+/// Target for schemas. Input: an entry of a manifest (its schema, rules and limits), a NUL, and arguments.
 pub(super) fn schema(folder: &Path) -> Act {
     let (folder, threads) = (folder.to_path_buf(), super::threads());
     Box::new(move |input| {
@@ -38,7 +38,7 @@ pub(super) fn schema(folder: &Path) -> Act {
     })
 }
 
-/// Arguments for one tool, whose answer and records are looked at.
+/// Target for arguments of one tool. Checks its answer and its records.
 pub(super) fn arguments(folder: &Path) -> Act {
     let secret = json!({"type": "string", "writeOnly": true});
     let schema = json!({
@@ -66,7 +66,7 @@ pub(super) fn arguments(folder: &Path) -> Act {
         let value = serde_json::from_str::<Value>(text);
         if result.receipt.outcome == Outcome::Ok {
             let sound = value.as_ref().is_ok_and(Value::is_object) || text.trim().is_empty();
-            assert!(sound, "it ran on what is no object: {text:?}");
+            assert!(sound, "it ran without an object: {text:?}");
         }
         records.finish().expect("the records are written");
         let secret = value.is_ok_and(|value| is_secret(&value));
@@ -74,14 +74,14 @@ pub(super) fn arguments(folder: &Path) -> Act {
             let path = entry.expect("a file").path();
             let told = fs::read_to_string(&path).expect("text");
             assert!(told.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{told}");
-            assert!(!secret || !told.contains(CANARY), "a secret stands in {}: {told}", path.display());
+            assert!(!secret || !told.contains(CANARY), "a secret is in {}: {told}", path.display());
             let file = fs::OpenOptions::new().write(true).open(&path).expect("a file of records");
             file.set_len(0).expect("it can be emptied");
         }
     })
 }
 
-/// Whether the canary stands in values that the schema marks, and nowhere else.
+/// Returns `true` if the canary occurs only in values that the schema marks as secret.
 fn is_secret(arguments: &Value) -> bool {
     let mut public = arguments.clone();
     let marked =

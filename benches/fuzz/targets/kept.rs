@@ -1,5 +1,5 @@
-//! What is kept between runs: the file of a result and the file of the approvals, whatever stands in them. What is not
-//! understood is told, passed on to nobody, and stays as it is.
+//! Targets for stored files: a result and the approvals, with any content. Invalid content is reported, not used, and not
+//! changed.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::Act;
 
 const REFERENCE: &str = "res_0123456789abcdef0123456789abcdef";
 
-/// The bytes of a result's file; the same bytes as a reference, too.
+/// Target for results. Input: the content of a result's file, which is also tried as a reference.
 pub(super) fn results(folder: &Path) -> Act {
     let folder = folder.join("results");
     let results = Results::folder(&folder);
@@ -32,7 +32,7 @@ pub(super) fn results(folder: &Path) -> Act {
                 let mut joined = Vec::new();
                 let mut next = Some(0);
                 while let Some(from) = next {
-                    let part = results.open(REFERENCE, from..from + 7).expect("a part of what is whole");
+                    let part = results.open(REFERENCE, from..from + 7).expect("a part of a valid result");
                     assert!(part.offset == from && part.next.is_none_or(|next| next > from));
                     joined.extend(part.content);
                     next = part.next;
@@ -42,13 +42,13 @@ pub(super) fn results(folder: &Path) -> Act {
             Err(error) => assert!(!error.to_string().is_empty()),
         }
         let kept = results.put("t", "c", input).expect("there is room");
-        assert_eq!(results.open(&kept.reference, ..).expect("what was kept").content, input);
+        assert_eq!(results.open(&kept.reference, ..).expect("the stored result").content, input);
         assert!(results.clear().expect("an empty folder") >= 1);
         assert!(results.list().expect("a list").is_empty());
     })
 }
 
-/// The bytes of the file.
+/// Target for approvals. Input: the content of the file.
 pub(super) fn approvals(folder: &Path) -> Act {
     let file = Approvals::file(folder.join("approvals.json"));
     let mut approval = Approval::new("t", "sha256:00", "ask * (here)");
@@ -59,7 +59,7 @@ pub(super) fn approvals(folder: &Path) -> Act {
             Ok(given) => {
                 file.add(&approval).expect("it can be added to");
                 let now = file.read().expect("it can be read again");
-                // What an earlier version stored of the same tool and rule has given its place.
+                // The new approval replaces one that an earlier version stored for the same tool and rule.
                 let replaced =
                     |one: &StoredApproval| one.definition.is_none() && one.tool == "t" && one.rule == approval.rule;
                 let kept: Vec<_> = given.iter().filter(|one| !replaced(one)).cloned().collect();
@@ -70,7 +70,7 @@ pub(super) fn approvals(folder: &Path) -> Act {
             }
             Err(error) => {
                 assert!(!error.to_string().is_empty());
-                assert!(file.add(&approval).is_err(), "what is not understood is added to");
+                assert!(file.add(&approval).is_err(), "an invalid file was extended");
                 assert_eq!(fs::read(file.path()).expect("the file"), input, "it was changed");
             }
         }

@@ -1,5 +1,5 @@
-//! The audit log: any bytes in the place of a log, and any edit of a true one. Nobody's edit goes unseen, and no later
-//! record covers it.
+//! Target for the audit log: any bytes as a log, and any edits of a valid log. Every edit is detected, also after further
+//! records.
 
 use std::fs;
 use std::path::Path;
@@ -10,11 +10,11 @@ use toolcrib::{Audit, Outcome, Runtime, ToolCall};
 
 use super::{Act, parts};
 
-/// The name of the day's file: the clock stands.
+/// Name of the day's file; the clock is fixed.
 const DAY: &str = "20260301.log";
 const RECORDS: usize = 6;
 
-/// A first byte: `=` for the bytes of a `head`, a NUL and the bytes of a log; anything else for edits of a true log.
+/// Target for the audit log. Input: `=`, the bytes of a `head`, a NUL and the bytes of a log, or else edits of a valid log.
 pub(super) fn audit(folder: &Path) -> Act {
     let folder = folder.join("audit");
     let threads = super::threads();
@@ -40,12 +40,12 @@ pub(super) fn audit(folder: &Path) -> Act {
         fs::write(folder.join(DAY), &log_now).expect("a log");
         let (before, left) = found(&folder);
         if head_now == head && before.is_empty() {
-            assert!(is_end_of(&log, &log_now), "an edit goes unseen:\n{}", String::from_utf8_lossy(&log_now));
+            assert!(is_end_of(&log, &log_now), "an edit is not detected:\n{}", String::from_utf8_lossy(&log_now));
         }
         if sign(&folder, 1) {
             let (after, _) = found(&folder);
-            // Of a log without a record, the next record is the first: as where older days were moved away, only its
-            // number tells what is missing.
+            // In a log without a record, the next record is the first. Missing records then show only in its number, as
+            // after older days were moved away.
             assert!(before.is_empty() || !after.is_empty() || left == 0, "{before:?} was covered by a record");
             let last = records(&folder).expect("a log").last().expect("a record").expect("it can be read");
             assert_eq!(last.tool, "nothing");
@@ -53,8 +53,8 @@ pub(super) fn audit(folder: &Path) -> Act {
     })
 }
 
-/// What shows that a log is not what was written, and how many records it has. A head that is gone is made anew by the
-/// next record, as the log says of itself.
+/// Returns the problems that prove a change of the log, and the number of its records. A missing head is no proof: the next
+/// record creates it, and the log reports this itself.
 fn found(folder: &Path) -> (Vec<LogProblemKind>, u64) {
     let mut walk = verify(folder).expect("a log");
     let problems: Vec<_> = walk.by_ref().map(|problem| problem.expect("it can be read")).collect();
@@ -65,7 +65,7 @@ fn found(folder: &Path) -> (Vec<LogProblemKind>, u64) {
     (tampered.collect(), walk.summary().records)
 }
 
-/// A log after edits of four bytes each: what to do, to which line, at which of its bytes, with what.
+/// Applies edits of four bytes each to a log: the operation, the line, the position in the line, and the operand.
 fn edited(log: &[u8], edits: &[u8]) -> Vec<u8> {
     let mut lines: Vec<Vec<u8>> = log.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
     for edit in edits.chunks_exact(4).take(16) {
@@ -94,8 +94,8 @@ fn edited(log: &[u8], edits: &[u8]) -> Vec<u8> {
     lines.concat()
 }
 
-/// Whether the records of a log are the last ones of the true log, with nothing between them but torn lines. Where older
-/// records are not there, nothing shows what the first continues, and so not what it said either.
+/// Returns `true` if the records of a log are the last ones of the valid log, with only torn lines between them. If older
+/// records are missing, the first record cannot be verified, since the chain value before it is unknown.
 fn is_end_of(whole: &[u8], log: &[u8]) -> bool {
     let sealed = |text: &[u8]| -> Vec<Vec<u8>> {
         let lines = text.split(|byte| *byte == b'\n').filter(|line| is_sealed(line));
@@ -106,7 +106,7 @@ fn is_end_of(whole: &[u8], log: &[u8]) -> bool {
     whole == log || log.len() < whole.len() && whole.ends_with(rest)
 }
 
-/// Whether a line ends in a number and a chain.
+/// Returns `true` if a line ends in a sequence number and a chain value.
 fn is_sealed(line: &[u8]) -> bool {
     let parts = line.strip_suffix(b"\"}").and_then(<[u8]>::split_last_chunk::<64>);
     parts.is_some_and(|(before, digits)| {

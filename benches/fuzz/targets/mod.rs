@@ -1,6 +1,5 @@
-//! What is fuzzed: each target takes any bytes, gives them to one part of the library through its public doors, and
-//! asserts what has to hold whatever the bytes are. It knows no fuzzer: the same functions try the saved inputs again in
-//! `cargo test`.
+//! Targets for the library: each passes any bytes to one part of it through the public API, and asserts its invariants. The
+//! targets do not depend on a fuzzer: `cargo test` replays the saved inputs with the same functions.
 
 mod inputs;
 mod kept;
@@ -17,11 +16,11 @@ use toolcrib::{Runtime, ToolCall, ToolResult};
 
 use super::target::{Act, Target};
 
-/// Every target.
+/// All targets.
 pub(crate) const ALL: [Target; 12] = [
     Target { name: "manifest", corpus: "manifest", open: sources::manifest },
-    Target { name: "record", corpus: "record", open: sources::record },
-    Target { name: "artifact", corpus: "artifact", open: sources::artifact },
+    Target { name: "agent_tool", corpus: "agent_tool", open: sources::agent_tool },
+    Target { name: "markdown", corpus: "markdown", open: sources::markdown },
     Target { name: "project", corpus: "project", open: sources::project },
     Target { name: "component", corpus: "component", open: sources::component },
     Target { name: "schema", corpus: "schema", open: inputs::schema },
@@ -33,17 +32,17 @@ pub(crate) const ALL: [Target; 12] = [
     Target { name: "approvals", corpus: "approvals", open: kept::approvals },
 ];
 
-/// The smallest program that there is: a core module for WASI preview 1 whose `_start` returns.
+/// Minimal program: a core module for WASI preview 1 with a `_start` that returns.
 const PROGRAM: &[u8] = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x05\x03\x01\0\x01\
     \x07\x13\x02\x06memory\x02\0\x06_start\0\0\x0a\x04\x01\x02\0\x0b";
 
-/// Puts the program where entries name it as `./tools/bin/a`.
+/// Installs the program as `./tools/bin/a`.
 fn install(folder: &Path) {
     fs::create_dir_all(folder.join("tools/bin")).expect("a folder");
     fs::write(folder.join("tools/bin/a.wasm"), PROGRAM).expect("a program");
 }
 
-/// Writes a manifest with this one entry, which is called `t` and runs the program.
+/// Writes a manifest with one entry, the tool `t`, which runs the program.
 fn manifest_of(folder: &Path, mut entry: Value) -> PathBuf {
     install(folder);
     entry["name"] = "t".into();
@@ -53,18 +52,18 @@ fn manifest_of(folder: &Path, mut entry: Value) -> PathBuf {
     path
 }
 
-/// The two parts of an input, around its first NUL.
+/// Splits an input at its first NUL.
 fn parts(input: &[u8]) -> (&[u8], &[u8]) {
     let mut parts = input.splitn(2, |byte| *byte == 0);
     (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
 }
 
-/// The threads on which calls run.
+/// Creates the tokio runtime of the calls.
 fn threads() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("threads")
 }
 
-/// Calls a tool; whatever becomes of the call, the model gets one line of JSON.
+/// Calls a tool. With every outcome, the model gets one line of JSON.
 fn call(threads: &tokio::runtime::Runtime, runtime: &Runtime, name: &str, arguments: &str) -> ToolResult {
     let result = threads.block_on(runtime.call(ToolCall::new("c", name, arguments)));
     let line = result.content();

@@ -1,5 +1,5 @@
-//! Destinations and addresses: no spelling of another host is taken for the one that is granted, and a grant of every name
-//! opens no address that is not for the world. Nothing is sent: the URL is held against the grant before the tool starts.
+//! Target for destinations: no spelling of another host matches the granted one, and a grant of all names allows no address
+//! outside the public network. Nothing is sent: the URL is checked against the grant before the tool starts.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -11,10 +11,10 @@ use toolcrib::{Outcome, Runtime};
 
 use super::{Act, call, manifest_of, parts};
 
-/// The one host of the first grant.
+/// Host of the first grant.
 const HOST: &str = "api.example.com";
 
-/// Destinations as an operator writes them, a NUL, and a URL.
+/// Target for destinations. Input: destinations as an operator writes them, a NUL, and a URL.
 pub(super) fn network(folder: &Path) -> Act {
     let named = json!([{"field": "/url", "use": "connect"}]);
     let source = manifest_of(folder, json!({"interface": {"io_preflight_validation": named}}));
@@ -61,14 +61,14 @@ pub(super) fn network(folder: &Path) -> Act {
     })
 }
 
-/// The host and port of a URL, in small letters.
+/// Returns the host and port of a URL in lower case.
 fn authority(url: &str) -> String {
     let url = url.to_ascii_lowercase();
     let rest = url.split_once("://").map_or(&*url, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or_default().to_owned()
 }
 
-/// Whether an address is this host, its neighbours, or nobody.
+/// Returns `true` if an address is not public: loopback, local network, multicast or unspecified.
 fn is_near(address: &IpAddr) -> bool {
     let common = address.is_loopback() || address.is_unspecified() || address.is_multicast();
     common

@@ -1,5 +1,5 @@
-//! Paths and rules: whatever spelling a path has, a denial of the folder that it leads to holds, an allowance of another
-//! does not, and what climbs out of the grant is refused before the tool starts.
+//! Target for paths and rules: for every spelling of a path, a deny rule for its folder applies, an allow rule for another
+//! folder does not, and a path that leaves the grant is refused before the tool starts.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use toolcrib::{Outcome, Runtime};
 
 use super::{Act, call, manifest_of, parts};
 
-/// A pattern of a rule, a NUL, and a path or JSON arguments.
+/// Target for paths. Input: the pattern of a rule, a NUL, and a path or JSON arguments.
 pub(super) fn paths(folder: &Path) -> Act {
     let named = json!([{"field": "/path", "use": "read"}]);
     let source = manifest_of(folder, json!({"interface": {"io_preflight_validation": named}}));
@@ -39,7 +39,7 @@ pub(super) fn paths(folder: &Path) -> Act {
         }
         let Some(path) = arguments.get("path").and_then(Value::as_str) else { return };
         let (whole, climbs) = meaning(path);
-        // What climbs out leads nowhere: the sandbox refuses it.
+        // The sandbox refuses a path that leaves the folder.
         if whole.starts_with("secrets/") && !climbs {
             assert!(denied.matches_call("t", &arguments), "not denied: {path:?}");
         }
@@ -51,7 +51,7 @@ pub(super) fn paths(folder: &Path) -> Act {
     })
 }
 
-/// Where a path leads, and whether it leaves the folder on its way.
+/// Resolves a path; the second value is `true` if the path leaves the folder at some point.
 fn meaning(path: &str) -> (String, bool) {
     let mut place: Vec<&str> = Vec::new();
     let mut climbs = false;

@@ -1,5 +1,5 @@
-//! Sources of tools: a manifest, a record, an artifact, a project and a component, whatever stands in them. They are read, checked and described;
-//! what a component could ask for is told, and it is compiled too. Nothing of them runs.
+//! Targets for sources: a manifest, an Agent Tool record, a Markdown tool, a project and a component, with any content. They
+//! are read, checked and described; a component is also inspected and compiled. Nothing is executed.
 
 use std::fs;
 use std::path::Path;
@@ -12,22 +12,22 @@ use toolcrib_agent_tool::{Inventory, InventoryEntry, SchedulerPolicy};
 
 use super::{Act, install};
 
-/// A `tools.json`.
+/// Target for a `tools.json`.
 pub(super) fn manifest(folder: &Path) -> Act {
     file(folder, "tools.json")
 }
 
-/// A record in a file of its own.
-pub(super) fn record(folder: &Path) -> Act {
+/// Target for an Agent Tool record.
+pub(super) fn agent_tool(folder: &Path) -> Act {
     file(folder, "t.tool.json")
 }
 
-/// A Markdown file with a script.
-pub(super) fn artifact(folder: &Path) -> Act {
+/// Target for a Markdown file with a script.
+pub(super) fn markdown(folder: &Path) -> Act {
     file(folder, "t.md")
 }
 
-/// The file of a project, with lists of tools and hooks.
+/// Target for the file of a project, with lists of tools and hooks.
 pub(super) fn project(folder: &Path) -> Act {
     file(folder, "harness.md")
 }
@@ -45,12 +45,12 @@ fn file(folder: &Path, name: &str) -> Act {
     })
 }
 
-/// A program: what it imports is read from it, and then it is compiled.
+/// Target for a program: its imports are read, and then it is compiled.
 pub(super) fn component(folder: &Path) -> Act {
     let (path, threads) = (folder.join("t.wasm"), super::threads());
     Box::new(move |input| {
         fs::write(&path, input).expect("a program");
-        tells(&path);
+        inspect(&path);
         if !loads(&path) {
             return;
         }
@@ -64,8 +64,8 @@ pub(super) fn component(folder: &Path) -> Act {
     })
 }
 
-/// Tells what a program could ask for; what is said to be pure has nothing to call.
-fn tells(path: &Path) {
+/// Inspects a program. A program that is reported as pure imports no function.
+fn inspect(path: &Path) {
     let about = match source::inspect(path) {
         Ok(about) => about,
         Err(error) => return assert!(!error.to_string().is_empty()),
@@ -77,7 +77,7 @@ fn tells(path: &Path) {
     assert!(serde_json::to_string(&about).is_ok());
 }
 
-/// Whether a source can be loaded; the check and the load are of one mind about that.
+/// Returns `true` if a source can be loaded. The load refuses only sources in which the check finds an error.
 fn loads(path: &Path) -> bool {
     let problems = source::check(path);
     for problem in &problems {
@@ -87,13 +87,13 @@ fn loads(path: &Path) -> bool {
     match source::load(path) {
         Ok(_) => true,
         Err(error) => {
-            assert!(!sound, "the check passes what the load refuses: {error}");
+            assert!(!sound, "the check passes a source that the load refuses: {error}");
             false
         }
     }
 }
 
-/// Tells all that is known of the tools, as `inspect` and `export` do.
+/// Describes the tools completely, as `inspect` and `export` do.
 fn describe(built: Result<Runtime, toolcrib::Error>) {
     let runtime = match built {
         Ok(runtime) => runtime,

@@ -267,7 +267,7 @@ fn hooks<'a>(runtime: &'a Runtime, tool: &'a Tool) -> impl Iterator<Item = &'a S
 /// Returns the reason if a tool cannot be called.
 fn disabled<'a>(runtime: &'a Runtime, tool: &Tool) -> Option<&'a str> {
     match runtime.availability(&tool.name) {
-        Some(Availability::Disabled { why, .. } | Availability::Unusable { why }) => Some(why),
+        Some(Availability::Disabled { reason, .. } | Availability::Unusable { reason }) => Some(reason),
         _ => None,
     }
 }
@@ -276,7 +276,7 @@ fn disabled<'a>(runtime: &'a Runtime, tool: &Tool) -> Option<&'a str> {
 fn requested(tool: &Tool) -> Value {
     let asked = &tool.requested;
     let files = match &asked.files {
-        FileRequest::None if asked.stated => json!({}),
+        FileRequest::None if asked.declared => json!({}),
         FileRequest::None => Value::Null,
         FileRequest::Workspace(access) => json!(access),
         FileRequest::Folders(folders) => {
@@ -284,7 +284,7 @@ fn requested(tool: &Tool) -> Value {
             each.collect()
         }
     };
-    let mut requested = json!({ "stated": asked.stated, "files": files, "env": asked.env });
+    let mut requested = json!({ "stated": asked.declared, "files": files, "env": asked.env });
     // Only scripts can request these.
     if let Body::Script(_) = tool.body {
         requested["exec"] = asked.exec.iter().map(Glob::as_str).collect();

@@ -78,7 +78,7 @@ fn record(runtime: &Runtime, tool: &Tool, granted: Vec<String>) -> Value {
 /// Returns the reason if a tool cannot be called.
 fn disabled<'r>(runtime: &'r Runtime, tool: &Tool) -> Option<&'r str> {
     match runtime.availability(&tool.name)? {
-        Availability::Disabled { why, .. } | Availability::Unusable { why } => Some(why),
+        Availability::Disabled { reason, .. } | Availability::Unusable { reason } => Some(reason),
         _ => None,
     }
 }

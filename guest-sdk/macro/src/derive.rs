@@ -98,7 +98,7 @@ fn property(field: &Field, all_default: bool, case: Option<Case>) -> Result<Opti
     let arg = Arg::read(&field.attrs)?;
     let may_miss = serde.default || all_default;
     if arg.default.is_some() && !may_miss {
-        let message = "a default here is only told: let serde fill it in with `#[serde(default = \"a_function\")]`";
+        let message = "a default here only describes it: let serde set it with `#[serde(default = \"a_function\")]`";
         return Err(Error::new_spanned(field, message));
     }
     if arg.name.is_some() {

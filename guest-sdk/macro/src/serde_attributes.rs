@@ -46,7 +46,7 @@ impl Serde {
             "rename" => self.rename = name_for_reading(meta)?.or(self.rename.take()),
             "rename_all" => {
                 if let Some(case) = name_for_reading(meta)? {
-                    let message = format!("`{case}` is no way of writing names that serde knows");
+                    let message = format!("`{case}` is not a case that serde knows");
                     self.rename_all = Some(Case::of(&case).ok_or_else(|| Error::new_spanned(meta, message))?);
                 }
             }
@@ -61,7 +61,9 @@ impl Serde {
             "with" | "deserialize_with" | "from" | "try_from" => {
                 return Err(cannot(meta, "give it a type of its own with `Schema` written by hand"));
             }
-            "rename_all_fields" | "other" => return Err(cannot(meta, "rename by hand, or list what there is")),
+            "rename_all_fields" | "other" => {
+                return Err(cannot(meta, "rename the fields or list the variants one by one"));
+            }
             // Other serde attributes do not change the schema.
             _ => {}
         }

@@ -52,7 +52,7 @@ fn a_function_that_is_no_tool_is_refused() {
                 struct A;
             )
         ),
-        "`#[tool]` stands before a function"
+        "`#[tool]` applies to a function"
     );
     begins!(
         refused(
@@ -207,7 +207,7 @@ fn a_type_whose_form_cannot_be_followed_is_refused() {
                 b: u8,
             }
         )),
-        "a default here is only told"
+        "a default here only describes it"
     );
     begins!(
         underivable(quote!(

@@ -18,7 +18,7 @@ pub(crate) fn expand(options: TokenStream, function: TokenStream) -> TokenStream
     let mut function: ItemFn = match syn::parse2(function) {
         Ok(function) => function,
         Err(error) => {
-            return Error::new(error.span(), "`#[tool]` stands before a function").into_compile_error();
+            return Error::new(error.span(), "`#[tool]` applies to a function").into_compile_error();
         }
     };
     let made = tool(options, &mut function);

@@ -140,7 +140,7 @@ fn surface(entries: &[InventoryEntry<'_>], at: SystemTime) -> Value {
         match &entry.availability {
             Availability::Loaded => loaded.push(id),
             Availability::Deferred => deferred.push(id),
-            Availability::Disabled { decision, why } => {
+            Availability::Disabled { decision, reason: why } => {
                 let (place, reason) = match (decision.reason, decision.rests_on.as_deref()) {
                     (Reason::Record, Some("requires_setup")) => (&mut excluded, "setup_required"),
                     (Reason::Record, Some("required_credentials")) => (&mut excluded, "credential_missing"),
@@ -168,7 +168,7 @@ fn surface(entries: &[InventoryEntry<'_>], at: SystemTime) -> Value {
         "blocked_tools": blocked,
         "excluded_tools": excluded,
         "default_tool_choice": "auto",
-        "surface_reason": "what the sources hold and the operator's rules leave",
+        "surface_reason": "tools of the sources that the operator's rules allow",
         "runtime_refs": [PRODUCER],
     }))
 }

@@ -332,7 +332,7 @@ impl Invocation {
             "preview_size_bytes": persisted.shown_bytes,
             "persisted_ref": persisted.reference.as_ref().map(|reference| json!({ "ref": reference, "kind": "toolcrib-result" })),
             "redaction_state": "none",
-            "reason": "longer than the most characters that a model is given whole",
+            "reason": "longer than the maximum length of a result that a model gets in full",
             "created_at": time(at),
         }));
         self.persistence = Some(id);

@@ -48,7 +48,7 @@ pub fn sections(program: &[u8]) -> Result<Vec<Value>> {
                         }
                         if std::mem::replace(&mut is_described, true) {
                             return Err(Error::Invalid(format!(
-                                "`{SECTION}` occurs twice in one part of it, and only one can be meant"
+                                "`{SECTION}` occurs twice in one part of it, and only one is allowed"
                             )));
                         }
                         read(text, &mut tools)?;
@@ -146,7 +146,7 @@ fn add(descriptor: StrictValue, tools: &mut Vec<Value>) -> Result<()> {
     let tool = descriptor.value();
     if !tool.is_object() {
         let found = kind(&tool);
-        return Err(Error::Invalid(format!("a sequence of JSON objects is expected, one a tool, found {found}")));
+        return Err(Error::Invalid(format!("a sequence of JSON objects, one per tool, is expected, found {found}")));
     }
     if is_deeper(&tool, MAX_VALUE_DEPTH) {
         return Err(Error::Limit(format!("a descriptor is nested deeper than {MAX_VALUE_DEPTH} levels")));

@@ -10,7 +10,7 @@ pub enum Error {
     #[error("not a WebAssembly component or module")]
     NotWebAssembly,
     /// The bytes begin with the magic number of WebAssembly and an unknown version.
-    #[error("neither a component nor a core module of a version that is known")]
+    #[error("neither a component nor a core module of a known version")]
     UnknownVersion,
     /// The program ends inside of its 8-byte header or inside of a section.
     #[error("{}", truncation(*at))]

@@ -11,7 +11,7 @@ pub const CALL: &str = "toolcrib:tool/call@1.";
 /// Prefix of the export of a command.
 pub const RUN: &str = "wasi:cli/run@0.2.";
 
-/// Kind of a program, by what it exports.
+/// Kind of a program, derived from its exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -22,7 +22,7 @@ pub enum ProgramKind {
     Command,
     /// A component that exports functions of its own.
     Functions,
-    /// A component of no other kind, or of an unknown one.
+    /// Any other component.
     Component,
     /// A core module, for WASI preview 1.
     Module,

@@ -41,7 +41,7 @@ impl Types {
         }
         match section.eof() {
             true => Ok(types),
-            false => Err(Error::Invalid("something stands after the last type of a section".to_owned())),
+            false => Err(Error::Invalid("there are bytes after the last type of a section".to_owned())),
         }
     }
 

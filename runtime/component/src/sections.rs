@@ -1,5 +1,5 @@
 //! The walker over the sections of a program. It reads section headers one after another from a file or from memory, seeks
-//! over bodies that nobody asks for, and bounds the number of sections and the bytes of the bodies that are read.
+//! over bodies that are not requested, and bounds the number of sections and the bytes of the bodies that are read.
 
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;

@@ -13,13 +13,13 @@ pub enum Availability<'a> {
     /// The tool's entry or program is wrong.
     Unusable {
         /// Reason in words for the model.
-        why: &'a str,
+        reason: &'a str,
     },
     /// A rule, an Agent Tool record or a policy disables the tool.
     Disabled {
         /// Decision that disables it.
         decision: &'a Decision,
         /// Reason in words for the model.
-        why: &'a str,
+        reason: &'a str,
     },
 }

@@ -16,7 +16,7 @@ pub use availability::Availability;
 pub use decision::{Behavior, Decision, Reason};
 pub use flag::Flag;
 pub use part::{Form, Link, Media, Part};
-pub use receipt::{Denial, Exchange, Execution, HookNote, Mutation, NetworkUse, Persisted, Receipt, Written};
+pub use receipt::{Denial, Exchange, HookNote, Mutation, NetworkUse, Persisted, ProgramRun, Receipt, Written};
 pub(crate) use receipt::{clipped, pasted};
 
 /// Call of a tool by a model or a person. Nothing in it is trusted.
@@ -37,7 +37,7 @@ pub struct ToolCall {
     pub metadata: Map<String, Value>,
     /// Keys that the caller adds to the context of the call. It cannot override the host's own.
     pub context: Map<String, Value>,
-    /// Reason for which the arguments could not be read; such a call ends with bad arguments.
+    /// Reason why the arguments could not be read; such a call ends with bad arguments.
     pub unreadable: Option<String>,
 }
 

@@ -18,7 +18,7 @@ const MAX_TEXT_LEN: usize = 256;
 pub struct Receipt {
     /// The caller's identifier of the call.
     pub call_id: String,
-    /// The host's identifier of the call in every record, which no other call has.
+    /// Unique identifier of the call in every record, assigned by the host.
     pub invocation: String,
     /// Name of the tool, or the name that was called if there is no such tool.
     pub tool: String,
@@ -89,7 +89,7 @@ pub struct Receipt {
     pub network: Option<NetworkUse>,
     /// First 16 programs that its script ran, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub executed: Vec<Execution>,
+    pub executed: Vec<ProgramRun>,
     /// Number of programs that its script ran.
     #[serde(skip_serializing_if = "is_zero")]
     pub executions: u64,
@@ -213,11 +213,11 @@ pub struct Exchange {
     pub bytes: u64,
 }
 
-/// Program that a script ran. Its arguments are omitted, since they can hold secrets.
+/// Run of a program by a script. The arguments are omitted, since they can hold secrets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Execution {
+pub struct ProgramRun {
     /// Name of the tool with this program.
     pub program: String,
     /// SHA-256 of the program, as `sha256:HEX`.

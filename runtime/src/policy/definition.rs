@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::source;
-use crate::tool::{Basis, Body, Capabilities, FileRequest, Tool};
+use crate::tool::{Basis, Body, Capabilities, FileRequest, Format, Tool};
 
 use super::real_path;
 
@@ -40,7 +40,7 @@ pub(crate) fn definition(tool: &Tool) -> String {
         "requested": requests(requested),
         "limits": format!("{limits:?}"),
         "stated": stated.collect::<Value>(),
-        "source": [json!(origin.format), json!(real_path(&origin.path).to_string_lossy())],
+        "source": [json!(format_name(origin.format)), json!(real_path(&origin.path).to_string_lossy())],
     });
     source::digest(definition.to_string().as_bytes())
 }
@@ -67,8 +67,40 @@ fn requests(requested: &Capabilities) -> Value {
             .map(|folder| json!([real_path(&folder.path).to_string_lossy(), folder.access]))
             .collect::<Value>(),
     };
-    let others = Capabilities { files: FileRequest::None, ..requested.clone() };
-    json!({ "files": files, "others": format!("{others:?}") })
+    json!({ "files": files, "others": describe_others(requested) })
+}
+
+/// Describes all requests except those for files. Stored approvals depend on this text, so it keeps its field names
+/// when those of [`Capabilities`] change.
+fn describe_others(requested: &Capabilities) -> String {
+    let Capabilities {
+        files: _,
+        env,
+        secrets,
+        network,
+        exec,
+        delegate,
+        meta,
+        cache,
+        model,
+        tools,
+        from_program,
+        declared,
+    } = requested;
+    format!(
+        "Capabilities {{ files: None, env: {env:?}, secrets: {secrets:?}, network: {network:?}, exec: {exec:?}, \
+         delegate: {delegate}, meta: {meta}, cache: {cache}, model: {model}, tools: {tools:?}, \
+         by_program: {from_program}, stated: {declared} }}"
+    )
+}
+
+/// Name of a format in stored approvals.
+fn format_name(format: Format) -> &'static str {
+    match format {
+        Format::AgentTool => "record",
+        Format::Markdown => "artifact",
+        other => other.as_str(),
+    }
 }
 
 #[cfg(test)]
@@ -164,6 +196,17 @@ mod tests {
             assert!(seen.iter().all(|(_, known)| *known != digest), "{change}: {seen:?}");
             seen.push((change, digest));
         }
+    }
+
+    #[test]
+    fn an_approval_of_an_earlier_version_still_applies() {
+        let others = describe_others(&Capabilities { from_program: true, ..Capabilities::default() });
+        assert_eq!(
+            others,
+            "Capabilities { files: None, env: [], secrets: [], network: None, exec: [], delegate: false, meta: false, \
+             cache: false, model: false, tools: [], by_program: true, stated: false }"
+        );
+        assert_eq!(definition(&tool()), "PIN");
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl OpenError {
             }
             Self::System(error) => error.to_string(),
             Self::Link(link) => format!(
-                "`{}` is a link, and none is followed here, for a tool could have made it; name the folder that it leads to",
+                "`{}` is a link that a tool could have created, so it is not followed; name its target",
                 link.display()
             ),
         }

@@ -79,7 +79,7 @@ impl Grant {
             folders.iter_mut().for_each(|folder| folder.access = Access::Read);
         }
         let mut env = Vec::from(GUEST_ENV.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        let by_flag: &[String] = if tool.requested.stated { &[] } else { &allowed.env };
+        let by_flag: &[String] = if tool.requested.declared { &[] } else { &allowed.env };
         let mut seen = HashSet::from(GUEST_ENV.map(|(name, _)| name));
         for name in tool.requested.env.iter().chain(by_flag) {
             if !seen.insert(name.as_str()) {
@@ -96,7 +96,7 @@ impl Grant {
         let by_naming = tool.is_requested_by_operator();
         let Allowed { network, denied_network, .. } = allowed;
         let network = Network::new(tool, by_naming, network, denied_network, &mut denied);
-        let secrets = secret::granted(tool, by_naming, allowed, &mut denied);
+        let secrets = secret::granted(tool, by_naming, &allowed.secrets, &mut denied);
         let rights = Rights::new(tool, by_naming, allowed, &mut denied);
         let protected = allowed.protected.clone();
         Ok(Self { folders, env, network: Arc::new(network), secrets, rights, denied, protected })
@@ -256,7 +256,7 @@ fn granted_folders(
 ) -> Result<Vec<(RealFolder, Access)>, Error> {
     let mut folders = Vec::new();
     match &tool.requested.files {
-        FileRequest::None if tool.requested.stated => {}
+        FileRequest::None if tool.requested.declared => {}
         FileRequest::None => add_allowed(&mut folders, allowed, Access::Write, denied)?,
         FileRequest::Workspace(access) => {
             add_allowed(&mut folders, allowed, *access, denied)?;

@@ -70,9 +70,9 @@ impl Network {
         denied: &[Destination],
         notes: &mut Vec<Denial>,
     ) -> Self {
-        let stated = tool.requested.stated;
+        let declared = tool.requested.declared;
         let mut granted: Vec<Destination> = match &tool.requested.network {
-            NetworkRequest::None if stated => Vec::new(),
+            NetworkRequest::None if declared => Vec::new(),
             NetworkRequest::None => allowed.to_vec(),
             NetworkRequest::Workspace => {
                 if allowed.is_empty() {
@@ -103,7 +103,7 @@ impl Network {
         let named = matches!(tool.requested.network, NetworkRequest::Destinations(_));
         // Without any grant, requests are not compared with the denials, so no flag can be named reliably.
         let flags_are_uncertain = once.is_empty() && !denied.is_empty();
-        let wants_none = stated && tool.requested.network == NetworkRequest::None;
+        let wants_none = declared && tool.requested.network == NetworkRequest::None;
         let can_widen = !(named || flags_are_uncertain || wants_none);
         Self { allowed: once, denied: denied.to_vec(), hints: FlagHints { can_widen, safe_methods_only } }
     }
@@ -188,7 +188,7 @@ impl Network {
         let is_denied = |address| self.denied.iter().any(|denied| denied.network().is_some() && names(denied, address));
         let capability = target.to_string();
         if is_denied(address) || embedded(address).is_some_and(is_denied) {
-            return Err(Refusal::new(capability, None, "leads to an address that the operator denies".to_owned()));
+            return Err(Refusal::new(capability, None, "resolves to an address that the operator denies".to_owned()));
         }
         let Some(range) = Range::of(address) else { return Ok(()) };
         let opens = |one: &Destination| one.network().is_some_and(|network| range.network.contains(&network));
@@ -197,7 +197,7 @@ impl Network {
         }
         let can_allow = self.hints.can_allow(method) && !is_metadata(address);
         let flag = can_allow.then(|| format!("--allow-net={}:{port}", Host::Address(address)));
-        let why = format!("leads to a {} address, which has to be granted by address", range.name);
+        let why = format!("resolves to a {} address, which must be granted by address", range.name);
         Err(Refusal::new(capability, flag, why))
     }
 
@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn an_untrusted_tool_gets_its_requests_as_far_as_flags_allow() {
         let mut tool = plain("t");
-        tool.requested.stated = true;
+        tool.requested.declared = true;
         tool.requested.network = NetworkRequest::Destinations(list(&["*.example", "other.test"]));
         let allowed: Vec<_> =
             list(&["a.example", "b.example:80"]).into_iter().map(Destination::with_default_port).collect();

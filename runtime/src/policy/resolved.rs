@@ -10,7 +10,7 @@ use crate::tool::{Access, Destination, Glob, Service};
 use super::folder::RealFolder;
 use super::location::{Identity, Location, Mounts};
 use super::protected::Protected;
-use super::secret::SecretRule;
+use super::secret::{SecretRule, SecretRules};
 use super::{Permission, Policy};
 
 /// A resolved policy, with open folders.
@@ -20,9 +20,8 @@ pub(crate) struct Allowed {
     pub(super) folders: Vec<(RealFolder, Access)>,
     /// Variables that flags allow.
     pub(super) env: Vec<String>,
-    /// Secrets that flags allow, and those that they deny.
-    pub(super) secrets: Vec<SecretRule>,
-    pub(super) denied_secrets: Vec<SecretRule>,
+    /// Rules for secrets.
+    pub(super) secrets: SecretRules,
     denied_folders: Vec<(Location, Access)>,
     denied_env: Vec<String>,
     /// Destinations that flags allow.
@@ -50,7 +49,7 @@ impl Allowed {
                 Permission::Write(path) => allowed.deny_folder(path, Access::Write),
                 Permission::Env(all) if all == "*" => allowed.denied_env.push(all.clone()),
                 Permission::Env(name) => allowed.denied_env.push(variable(name, "--deny-env")?),
-                Permission::Secret(text) => allowed.denied_secrets.push(SecretRule::read(text, "--deny-secret")?),
+                Permission::Secret(text) => allowed.secrets.deny.push(SecretRule::read(text, "--deny-secret")?),
                 Permission::Net(destination) => allowed.denied_network.push(destination.clone()),
                 Permission::Service(service, names) => allowed.denied_services.push((*service, names.clone())),
             }
@@ -61,7 +60,7 @@ impl Allowed {
                 Permission::Read(path) => allowed.add_folder(path, Access::Read, &writable)?,
                 Permission::Write(path) => allowed.add_folder(path, Access::Write, &writable)?,
                 Permission::Env(name) => allowed.env.push(variable(name, "--allow-env")?),
-                Permission::Secret(text) => allowed.secrets.push(SecretRule::read(text, "--allow-secret")?),
+                Permission::Secret(text) => allowed.secrets.allow.push(SecretRule::read(text, "--allow-secret")?),
                 Permission::Net(destination) => allowed.network.push(destination.clone().with_default_port()),
                 Permission::Service(service, names) => allowed.services.push((*service, names.clone())),
             }

@@ -22,7 +22,6 @@ use crate::tool::{Glob, Tool};
 
 use super::Grant;
 
-use argv::is_argv;
 pub(crate) use argv::{Command, CommandDecision};
 pub(crate) use dead::dead_condition;
 pub use pattern::{Pattern, PatternError};

@@ -13,7 +13,6 @@ use crate::error::Error;
 use crate::schema::step;
 
 use super::encodings;
-use super::secret::Secret;
 
 /// Replacement text for a secret.
 pub(crate) const MASK: &str = "***REDACTED***";
@@ -39,13 +38,13 @@ pub(crate) struct Needle {
 }
 
 impl Needle {
-    /// Compiles the search for a secret.
+    /// Compiles the search for the secret of a name and value.
     ///
     /// # Errors
     ///
     /// [`Error::Secret`] if the search cannot be compiled; the secret must not be used then.
-    pub(crate) fn of(secret: &Secret) -> Result<Self, Error> {
-        let (pattern, max_match_len) = encodings::pattern(secret.value());
+    pub(crate) fn new(name: &str, value: &str) -> Result<Self, Error> {
+        let (pattern, max_match_len) = encodings::pattern(value);
         let built = RegexBuilder::new(&pattern)
             .unicode(false)
             .size_limit(MAX_REGEX_BYTES)
@@ -53,10 +52,10 @@ impl Needle {
             .build();
         // An error of the expression would quote it, and so the value.
         let regex = built.map_err(|_| Error::Secret {
-            name: secret.name().to_owned(),
-            reason: "its value cannot be looked for in responses, so it cannot be used".to_owned(),
+            name: name.to_owned(),
+            reason: "responses cannot be searched for its value, so it cannot be used".to_owned(),
         })?;
-        Ok(Self { name: Arc::from(secret.name()), regex, max_match_len })
+        Ok(Self { name: Arc::from(name), regex, max_match_len })
     }
 
     /// Searches bytes in overlapping parts, so that the search can be stopped between two parts. The result of a
@@ -195,13 +194,15 @@ impl Scan {
 
 #[cfg(test)]
 mod tests {
+    use crate::policy::Secret;
+
     use super::*;
 
     const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
     fn scanner(value: &str) -> Arc<Scanner> {
         let mut scanner = Scanner::default();
-        scanner.add(&Arc::new(Needle::of(&Secret::new("canary", value).unwrap()).unwrap()));
+        scanner.add(&Arc::new(Needle::new("canary", value).unwrap()));
         Arc::new(scanner)
     }
 
@@ -297,7 +298,7 @@ mod tests {
         ] {
             let mut scanner = Scanner::default();
             for value in values {
-                scanner.add(&Arc::new(Needle::of(&Secret::new("canary", value).unwrap()).unwrap()));
+                scanner.add(&Arc::new(Needle::new("canary", value).unwrap()));
             }
             assert_eq!(scanner.mask(text), without, "{values:?}");
         }

@@ -13,7 +13,6 @@ use crate::call::Denial;
 use crate::error::Error;
 use crate::tool::{Placement, SecretHost, SecretHostError, SecretRequest, Tool, is_secret_name};
 
-use super::resolved::Allowed;
 use super::scanner::{Needle, Scanner};
 
 /// A secret. Its value is erased from memory on drop, and the type has no `Debug`, `Display` or `Serialize`.
@@ -45,7 +44,7 @@ impl Secret {
         let characters = value.chars().count();
         if characters < Self::MIN_LEN {
             let reason = format!(
-                "its value has {characters} characters, and fewer than {} cannot be told from other text",
+                "its value has {characters} characters, fewer than the {} that distinguish it from other text",
                 Self::MIN_LEN
             );
             return refuse(reason);
@@ -55,15 +54,12 @@ impl Secret {
         }
         if value.chars().any(char::is_control) {
             return refuse(
-                "its value has a line break or another control character, which no header can carry".to_owned(),
+                "its value has a line break or another control character, which a header cannot contain".to_owned(),
             );
         }
         let first = value.chars().next();
         if value.starts_with(' ') || value.ends_with(' ') || value.chars().all(|c| Some(c) == first) {
-            return refuse(
-                "its value begins or ends with a space or is one character over and over: no secret is like that"
-                    .to_owned(),
-            );
+            return refuse("its value begins or ends with a space, or repeats one character".to_owned());
         }
         Ok(Self { name, value })
     }
@@ -81,7 +77,7 @@ impl Secret {
 
 /// Store of secrets, provided by an embedder.
 pub trait SecretStore: Send + Sync {
-    /// Reads the secret of this name; `None` if there is none. It is called on a separate thread and may block.
+    /// Reads the secret of this name; `None` if it does not exist. It is called on a separate thread and may block.
     ///
     /// # Errors
     ///
@@ -142,7 +138,7 @@ impl Secrets {
     fn read(&self, name: &str) -> Result<Known, Error> {
         let missing = || Error::Secret { name: name.to_owned(), reason: "no secret has this name".to_owned() };
         let secret = self.0.store.value(name)?.ok_or_else(missing)?;
-        let needle = Arc::new(Needle::of(&secret)?);
+        let needle = Arc::new(Needle::new(secret.name(), secret.value())?);
         let mut read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);
         // Of several calls that read it at the same time, the first one determines the value.
         if let Some(known) = read.get(name) {
@@ -236,15 +232,27 @@ impl SecretRule {
     }
 }
 
+/// Rules of the flags that allow and deny secrets.
+#[derive(Debug, Default)]
+pub(super) struct SecretRules {
+    pub(super) allow: Vec<SecretRule>,
+    pub(super) deny: Vec<SecretRule>,
+}
+
 /// Grants the secrets that a tool requests, and records denied ones. If `by_naming` is `true`, the source of the tool
 /// is the operator's own and its requests are allowed.
-pub(super) fn granted(tool: &Tool, by_naming: bool, allowed: &Allowed, denied: &mut Vec<Denial>) -> Vec<SecretRequest> {
+pub(super) fn granted(
+    tool: &Tool,
+    by_naming: bool,
+    rules: &SecretRules,
+    denied: &mut Vec<Denial>,
+) -> Vec<SecretRequest> {
     let mut granted = Vec::new();
     for request in &tool.requested.secrets {
         let capability = request.capability();
-        if allowed.denied_secrets.iter().any(|rule| rule.denies(request)) {
+        if rules.deny.iter().any(|rule| rule.denies(request)) {
             denied.push(Denial { capability, flag: None });
-        } else if by_naming || allowed.secrets.iter().any(|rule| rule.allows(request)) {
+        } else if by_naming || rules.allow.iter().any(|rule| rule.allows(request)) {
             granted.push(request.clone());
         } else {
             denied.push(Denial { capability, flag: Some(format!("--allow-secret={}", request.flag_value())) });

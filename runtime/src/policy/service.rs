@@ -33,7 +33,7 @@ impl Rights {
     pub(super) fn new(tool: &Tool, by_naming: bool, allowed: &Allowed, denied: &mut Vec<Denial>) -> Self {
         let requested = &tool.requested;
         // A script stores values for the run without a request, and has no other store.
-        let cache = requested.cache || !requested.stated;
+        let cache = requested.cache || !requested.declared;
         let user = match tool.body {
             Body::Script(_) => {
                 return Self {
@@ -46,7 +46,7 @@ impl Rights {
         };
         let imports_store = |imports: &[Import]| imports.iter().any(|import| import.from.starts_with(STORE));
         let keeps = cache && tool.body.program().is_some() && tool.imports.as_deref().is_none_or(imports_store);
-        let by_naming = by_naming && requested.stated;
+        let by_naming = by_naming && requested.declared;
         let services = user.map(|user| services(tool, user, by_naming, allowed, denied)).unwrap_or_default();
         Self { services, cache, keeps }
     }
@@ -117,7 +117,7 @@ fn services(
         if by_naming && (is_switch(&service) || !requested.iter().any(Glob::is_everything)) {
             allows.splice(..0, requested.iter().cloned());
         }
-        let stated = if tool.requested.stated { requested.clone() } else { vec![Glob::everything()] };
+        let stated = if tool.requested.declared { requested.clone() } else { vec![Glob::everything()] };
         let right = Right { service, requested: stated, allowed: allows, denied: denies };
         denied.extend(match service.kind() {
             ServiceKind::Switch if requested.is_empty() => Vec::new(),

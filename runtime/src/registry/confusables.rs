@@ -1,6 +1,6 @@
 //! Confusable names: skeletons by Unicode Technical Standard 39, extended to case, word separators and invisible characters.
 //! Names with a common skeleton are taken for one another by a reader, or by a server that accepts fewer characters, so that
-//! a stranger's tool could be called instead of another.
+//! an untrusted tool could be called instead of another.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_security::confusable_detection::skeleton;

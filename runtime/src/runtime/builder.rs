@@ -1,6 +1,6 @@
 //! Construction of a [`Runtime`] from its settings: sources, permissions, limits, extensions.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use crate::hook::Hook;
 use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::{
-    CallContexts, ChainedHook, Concurrency, HookChain, Interpreters, Memory, Pipeline, ProgramCompiler, Scheduler,
-    ScriptHook, builtin,
+    CallContexts, ChainedHook, Concurrency, HookChain, Interpreters, Memory, Pipeline, PreparedTool, ProgramCompiler,
+    Scheduler, ScriptHook, builtin,
 };
 use crate::policy::{self, Allowed, Approval, Approver, Policy, Secrets};
+use crate::registry::Registry;
 use crate::sandbox::compiler::Compiler;
 use crate::sandbox::{Certificates, HttpClient, Sandbox};
 use crate::source;
 use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
-use crate::tool::{Access, Body, Builtin, LimitRequest, Limits, ScriptedHook, Tool};
+use crate::tool::{Access, Body, Builtin, Enablement, LimitRequest, Limits, ScriptedHook, Tool};
 
 use super::Runtime;
-use super::prepare::{Audience, register};
 
 /// Settings of a [`Runtime`]. Nothing is allowed by default.
 ///
@@ -73,6 +73,39 @@ pub struct Builder {
 
     pub(super) name_servers: Vec<SocketAddr>,
     pub(super) roots: Certificates,
+}
+
+/// Audience of a runtime: its tags and the model that sees its tools, as far as they are known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Audience {
+    /// Tags of the run.
+    pub(super) tags: BTreeSet<String>,
+    /// Name of the model, if there is one.
+    pub(super) model: Option<String>,
+    /// Abilities of the model's server, if they are known.
+    pub(super) provider: Option<BTreeSet<String>>,
+}
+
+impl Audience {
+    /// Returns the field that excludes a tool from this audience, and the reason in words for the model.
+    pub(super) fn excludes(&self, enablement: &Enablement) -> Option<(&'static str, String)> {
+        let Enablement { required_tags, forbidden_tags, models, provider, .. } = enablement;
+        if let Some(tag) = required_tags.iter().find(|tag| !self.tags.contains(*tag)) {
+            return Some(("required_tags", format!("the tool needs the tag `{tag}`, which this run does not have")));
+        }
+        if let Some(tag) = forbidden_tags.iter().find(|tag| self.tags.contains(*tag)) {
+            return Some(("forbidden_tags", format!("the tool is not for runs with the tag `{tag}`")));
+        }
+        if let Some(model) = self.model.as_ref().filter(|_| !models.is_empty())
+            && !models.iter().any(|pattern| pattern.is_match(model))
+        {
+            let wanted: Vec<_> = models.iter().map(|pattern| format!("`{}`", pattern.as_str())).collect();
+            return Some(("models", format!("the tool is for the models {}, not for `{model}`", wanted.join(", "))));
+        }
+        let can = self.provider.as_ref()?;
+        let missing = provider.iter().find(|ability| !can.contains(*ability))?;
+        Some(("provider", format!("the tool needs a server with `{missing}`")))
+    }
 }
 
 impl Builder {
@@ -140,7 +173,8 @@ impl Builder {
         let mut hooks: Vec<_> = self.hooks.iter().cloned().map(ChainedHook::Embedder).collect();
         for mut definition in scripted {
             if !definition.tool.requested.secrets.is_empty() {
-                let message = format!("hook {:?}: capabilities.secrets: a hook is given none", definition.tool.name);
+                let message =
+                    format!("hook {:?}: capabilities.secrets: hooks cannot use secrets", definition.tool.name);
                 return Err(Error::Source { path: definition.tool.origin.path.to_path_buf(), message });
             }
             if let Some(why) = policy::dead_condition(&definition.event, &definition.when, &tools) {
@@ -201,4 +235,24 @@ impl Builder {
         };
         Ok(Runtime { pipeline: Arc::new(pipeline), warnings: warnings.into(), memory: Arc::new(Memory::open()) })
     }
+}
+
+/// Registers tools in their order. An unusable tool with a provisional name takes no name from a working tool: it comes last,
+/// or is left out.
+///
+/// # Errors
+///
+/// [`Error::Duplicate`] and [`Error::LookAlike`].
+fn register(mut tools: Vec<(Tool, PreparedTool)>) -> Result<(Registry, Vec<PreparedTool>), Error> {
+    let has_no_name = |tool: &Tool| tool.unusable.is_some() && tool.origin.provisional_name;
+    tools.sort_by_key(|(tool, _)| has_no_name(tool));
+    let (mut registry, mut prepared) = (Registry::default(), Vec::with_capacity(tools.len()));
+    for (tool, ready) in tools {
+        if has_no_name(&tool) && registry.admits(&tool).is_err() {
+            continue;
+        }
+        registry.add(tool)?;
+        prepared.push(ready);
+    }
+    Ok((registry, prepared))
 }

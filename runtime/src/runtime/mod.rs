@@ -59,7 +59,7 @@ impl Runtime {
     /// by a rule, by their own definition or by a project's policy.
     pub fn disabled(&self) -> impl Iterator<Item = (&Tool, &str)> {
         self.tools().filter_map(|tool| match self.availability(&tool.name)? {
-            Availability::Unusable { why } | Availability::Disabled { why, .. } => Some((tool, why)),
+            Availability::Unusable { reason } | Availability::Disabled { reason, .. } => Some((tool, reason)),
             _ => None,
         })
     }
@@ -98,15 +98,15 @@ impl Runtime {
         Session::new(self.pipeline.clone(), self.memory.clone())
     }
 
-    /// Availability of a tool to a model, or `None` where no tool has this name.
+    /// Availability of a tool to a model, or `None` if no tool has this name.
     pub fn availability(&self, name: &str) -> Option<Availability<'_>> {
         let ToolEntry { tool, prepared, .. } = self.pipeline.at(self.pipeline.registry.index(name)?);
         let unusable = tool.unusable.as_ref().map(|unusable| unusable.reason.as_str());
-        if let Some(why) = unusable.or_else(|| prepared.compile_error()) {
-            return Some(Availability::Unusable { why });
+        if let Some(reason) = unusable.or_else(|| prepared.compile_error()) {
+            return Some(Availability::Unusable { reason });
         }
         Some(match &prepared.disabled {
-            Some((decision, why)) => Availability::Disabled { decision, why },
+            Some((decision, reason)) => Availability::Disabled { decision, reason },
             None if prepared.deferred => Availability::Deferred,
             None => Availability::Loaded,
         })

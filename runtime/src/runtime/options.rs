@@ -265,7 +265,7 @@ impl Builder {
 
 /// # Call context
 impl Builder {
-    /// Routes calls of a name to a tool, whatever tools claim. The empty name stands for calls without a name.
+    /// Routes calls of a name to a tool, whatever tools claim. The empty name means calls without a name.
     #[must_use]
     pub fn route(mut self, name: impl Into<String>, tool: impl Into<String>) -> Self {
         self.routes.insert(name.into(), tool.into());

@@ -9,47 +9,13 @@ use crate::call::{Behavior, Decision, Reason};
 use crate::error::Error;
 use crate::pipeline::{PreparedTool, SharedPrograms};
 use crate::policy::{Allowed, Folder, Grant, Location, Mounts, Protected, Rule};
-use crate::registry::Registry;
 use crate::schema::ToolValidator;
 use crate::source::{self, Diagnostic, Severity};
 use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
-use crate::tool::{Access, Body, Enablement, FileRequest, Tool, Trust, Unusable, Visibility};
+use crate::tool::{Access, Body, FileRequest, Tool, Trust, Unusable, Visibility};
 
 use super::builder::Builder;
-
-/// Audience of a runtime: its tags and the model that sees its tools, as far as they are known.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Audience {
-    /// Tags of the run.
-    pub(super) tags: BTreeSet<String>,
-    /// Name of the model, if there is one.
-    pub(super) model: Option<String>,
-    /// Abilities of the model's server, if they are known.
-    pub(super) provider: Option<BTreeSet<String>>,
-}
-
-impl Audience {
-    /// Returns the field that excludes a tool from this audience, and the reason in words for the model.
-    fn excludes(&self, enablement: &Enablement) -> Option<(&'static str, String)> {
-        let Enablement { required_tags, forbidden_tags, models, provider, .. } = enablement;
-        if let Some(tag) = required_tags.iter().find(|tag| !self.tags.contains(*tag)) {
-            return Some(("required_tags", format!("the tool needs the tag `{tag}`, which this run does not have")));
-        }
-        if let Some(tag) = forbidden_tags.iter().find(|tag| self.tags.contains(*tag)) {
-            return Some(("forbidden_tags", format!("the tool is not for runs with the tag `{tag}`")));
-        }
-        if let Some(model) = self.model.as_ref().filter(|_| !models.is_empty())
-            && !models.iter().any(|pattern| pattern.is_match(model))
-        {
-            let wanted: Vec<_> = models.iter().map(|pattern| format!("`{}`", pattern.as_str())).collect();
-            return Some(("models", format!("the tool is for the models {}, not for `{model}`", wanted.join(", "))));
-        }
-        let can = self.provider.as_ref()?;
-        let missing = provider.iter().find(|ability| !can.contains(*ability))?;
-        Some(("provider", format!("the tool needs a server with `{missing}`")))
-    }
-}
 
 impl Builder {
     /// Prepares every tool, and adds a warning for each that turns out to be unusable.
@@ -259,26 +225,6 @@ impl Builder {
         let by_name = requests.flatten().filter(|folder| folder.access == Access::Write);
         self.policy.writable().chain(by_name.map(|folder| folder.path.as_path())).collect()
     }
-}
-
-/// Registers tools in their order. An unusable tool with a provisional name takes no name from a working tool: it comes last,
-/// or is left out.
-///
-/// # Errors
-///
-/// [`Error::Duplicate`] and [`Error::LookAlike`].
-pub(super) fn register(mut tools: Vec<(Tool, PreparedTool)>) -> Result<(Registry, Vec<PreparedTool>), Error> {
-    let has_no_name = |tool: &Tool| tool.unusable.is_some() && tool.origin.provisional_name;
-    tools.sort_by_key(|(tool, _)| has_no_name(tool));
-    let (mut registry, mut prepared) = (Registry::default(), Vec::with_capacity(tools.len()));
-    for (tool, ready) in tools {
-        if has_no_name(&tool) && registry.admits(&tool).is_err() {
-            continue;
-        }
-        registry.add(tool)?;
-        prepared.push(ready);
-    }
-    Ok((registry, prepared))
 }
 
 /// Place of the host that no grant may reach.

@@ -43,8 +43,8 @@ pub(super) enum QuotaExceeded {
 impl fmt::Display for QuotaExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            QuotaExceeded::Bytes => "the bytes that a call may write are used up",
-            QuotaExceeded::Entries => "the entries that a call may make are used up",
+            QuotaExceeded::Bytes => "the call reached its limit of written bytes",
+            QuotaExceeded::Entries => "the call reached its limit of new files, folders and links",
         })
     }
 }
@@ -57,7 +57,7 @@ pub(super) struct SocketRefused(pub(super) String);
 
 impl fmt::Display for SocketRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tool used a socket (`{}`), and no tool is given any", self.0)
+        write!(f, "tool used a socket (`{}`), and sockets are not available to tools", self.0)
     }
 }
 

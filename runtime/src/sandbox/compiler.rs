@@ -178,7 +178,7 @@ impl Job<'_> {
         from.read_exact(&mut head)?;
         let (counts_fuel, size) = match parse_head(&head) {
             Some((fuel @ (0 | 1), size)) if size <= MAX_PROGRAM_BYTES => (fuel == 1, size),
-            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "no job of this version")),
+            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "not a compile job of this version")),
         };
         let mut program = vec![0; size];
         from.read_exact(&mut program)?;
@@ -215,7 +215,7 @@ impl Job<'_> {
             return Ok(code);
         }
         Err(format!(
-            "its code has {found} bytes when it is compiled, and at most {max} are taken of a program of {} bytes",
+            "its compiled code has {found} bytes, more than the {max} allowed for a program of {} bytes",
             self.program.len()
         ))
     }
@@ -225,7 +225,7 @@ impl Job<'_> {
 ///
 /// # Errors
 ///
-/// The error of the reader or the writer; [`io::ErrorKind::InvalidData`] if no job of this version arrives.
+/// The error of the reader or the writer; [`io::ErrorKind::InvalidData`] if not a compile job of this version arrives.
 pub fn serve(from: impl Read, to: impl Write) -> io::Result<()> {
     Job::receive(from)?.perform(to)
 }
@@ -241,7 +241,7 @@ pub(super) fn compiled(engine: &Engine, program: &[u8]) -> Result<Vec<u8>, Strin
 
 /// Returns the code in an answer.
 pub(super) fn code(mut answer: Vec<u8>) -> Result<Vec<u8>, CompileError> {
-    let invalid = || CompileError::system("the compiler's answer is not whole, or of another version");
+    let invalid = || CompileError::system("the compiler's answer is incomplete or of another version");
     let head = answer.split_at_checked(ANSWER_HEAD_LEN).and_then(|(head, _)| parse_head(head));
     let (status, size) = head.ok_or_else(invalid)?;
     // Moved in place: code can be large, and a second copy of it would double the memory.

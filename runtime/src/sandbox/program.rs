@@ -155,7 +155,7 @@ impl Sandbox {
     ) -> Result<InstancePre<CallState>, CompileError> {
         let engine = self.engine(counts_fuel)?;
         let Code::Component(component) = self.code(engine, bytes, counts_fuel, &source::digest(bytes))? else {
-            return Err(CompileError::Program("a core module, where a component is wanted".to_owned()));
+            return Err(CompileError::Program("a core module, but a component is required".to_owned()));
         };
         let mut linker = engine.linker.clone();
         let linked = add_imports(&mut linker).and_then(|()| linker.instantiate_pre(&component));
@@ -209,7 +209,9 @@ fn import_error(engine: &GuestEngine, component: &Component, is_tool: bool, erro
         .collect();
     match unknown.is_empty() {
         true => format!("{error:#}"),
-        false => format!("it imports {}, which no tool is given; build it without", unknown.join(", ")),
+        false => {
+            format!("it imports {}, which is not available to tools; build it without this import", unknown.join(", "))
+        }
     }
 }
 
@@ -219,7 +221,7 @@ fn export_error(engine: &GuestEngine, component: &Component) -> String {
     let exports: Vec<_> = component.exports(&engine.engine).map(|(name, _)| format!("`{name}`")).collect();
     let exports = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
     format!(
-        "no tool: it exports {exports}; a tool exports functions of its own, a command `wasi:cli/run`, a rich tool `{}`",
+        "not a tool: it exports {exports}; a tool exports functions of its own, a command `wasi:cli/run`, a rich tool `{}`",
         bindings::CALL
     )
 }

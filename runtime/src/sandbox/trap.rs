@@ -53,10 +53,10 @@ pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) 
     // The engine has no type for this error.
     if error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted") {
         let max = ByteSize(limits.host_call as u64);
-        return fail(Outcome::OutputLimit, format!("tool handed over more than {max} of values at once"));
+        return fail(Outcome::OutputLimit, format!("tool passed more than {max} of values to the host at once"));
     }
     if error.is::<GuestError>() {
-        return fail(Outcome::Trap, "tool crashed: it gave the host an address that is not in its memory".into());
+        return fail(Outcome::Trap, "tool crashed: it passed the host an address outside its memory".into());
     }
     let trap = error.downcast_ref::<Trap>();
     // A guest that was refused memory ends itself: it aborts, or uses the address that it did not get.
@@ -72,7 +72,7 @@ pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) 
         Some(Trap::StackOverflow) => fail(Outcome::Stack, "tool recursed too deeply".into()),
         Some(Trap::MemoryOutOfBounds) if recursed(error) => fail(Outcome::Stack, "tool recursed too deeply".into()),
         Some(trap) => fail(Outcome::Trap, format!("tool crashed: {trap}")),
-        None => fail(Outcome::Trap, "tool was stopped: the host refused what it asked for".into()),
+        None => fail(Outcome::Trap, "tool was stopped: the host refused its request".into()),
     }
 }
 

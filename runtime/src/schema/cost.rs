@@ -22,7 +22,7 @@ const UNEVALUATED_COST: u64 = 3;
 /// A message with the reason.
 pub(super) fn check(schema: &Value, graph: &SchemaGraph<'_>) -> Result<(), String> {
     if let Some(unresolved) = graph.unresolved() {
-        return Err(format!("`$ref` {unresolved:?} names nothing in the schema"));
+        return Err(format!("`$ref` {unresolved:?} does not exist in the schema"));
     }
     if has_references(schema) && has_inner_base(schema) {
         return Err("an inner `$id` would change what its references mean; remove it".to_owned());
@@ -38,10 +38,10 @@ pub(super) fn check(schema: &Value, graph: &SchemaGraph<'_>) -> Result<(), Strin
     while let Some(&node) = order.get(next) {
         next += 1;
         if checks[node] > MAX_CHECKS {
-            return Err(format!("its references multiply to more than {MAX_CHECKS} checks of one value"));
+            return Err(format!("its references cause more than {MAX_CHECKS} checks of one value"));
         }
         if chain[node] > MAX_CHAIN_LEN {
-            return Err(format!("more than {MAX_CHAIN_LEN} of its subschemas lead one into another for one value"));
+            return Err(format!("its references chain more than {MAX_CHAIN_LEN} subschemas for one value"));
         }
         for &parent in &predecessors[node] {
             let is_unevaluated = UNEVALUATED.iter().any(|keyword| nodes[parent].schema.get(keyword).is_some());
@@ -54,7 +54,7 @@ pub(super) fn check(schema: &Value, graph: &SchemaGraph<'_>) -> Result<(), Strin
         }
     }
     if order.len() < nodes.len() {
-        return Err("a reference in it leads back to itself for one value".to_owned());
+        return Err("its references form a cycle for one value".to_owned());
     }
     Ok(())
 }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn references_that_multiply_are_refused_before_anything_is_checked() {
-        let message = "its references multiply to more than 100000 checks of one value";
+        let message = "its references cause more than 100000 checks of one value";
         for keyword in ["allOf", "anyOf", "oneOf"] {
             assert_eq!(check(&chain(40, |next| json!({keyword: [next, next]}))).unwrap_err(), message);
             check(&chain(10, |next| json!({keyword: [next, next]}))).unwrap();
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_chain_that_would_exhaust_the_stack_is_refused() {
-        let message = "more than 32 of its subschemas lead one into another for one value";
+        let message = "its references chain more than 32 subschemas for one value";
         assert_eq!(check(&chain(20_000, |next| next)).unwrap_err(), message);
         check(&chain(30, |next| next)).unwrap();
         check(&chain(20_000, |next| json!({"properties": {"a": next}}))).unwrap();
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_reference_leads_back_only_by_a_step_into_the_value() {
-        let message = "a reference in it leads back to itself for one value";
+        let message = "its references form a cycle for one value";
         for schema in [
             json!({"$ref": "#"}),
             json!({"$recursiveRef": "#"}),
@@ -130,6 +130,6 @@ mod tests {
         let mut whole = inner;
         check(&whole).unwrap();
         whole["$ref"] = json!("#/$defs/c");
-        assert_eq!(check(&whole).unwrap_err(), "`$ref` \"#/$defs/c\" names nothing in the schema");
+        assert_eq!(check(&whole).unwrap_err(), "`$ref` \"#/$defs/c\" does not exist in the schema");
     }
 }

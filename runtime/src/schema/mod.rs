@@ -207,7 +207,7 @@ mod tests {
     fn a_schema_that_could_be_checked_for_ever_does_not_compile() {
         let schema = json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}});
         let error = CompiledSchema::compile(Some(&schema)).unwrap_err();
-        assert_eq!(error, "schema: a reference in it leads back to itself for one value");
+        assert_eq!(error, "schema: its references form a cycle for one value");
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Dialect for AgentTool {
     }
 
     fn missing_entry(&self) -> Option<&'static str> {
-        Some("no record (`NAME.tool.json`)")
+        Some("no Agent Tool record (`NAME.tool.json`)")
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn of_program(stated: Option<Value>) -> Result<Capabilities, String> 
     if let FileRequest::Folders(_) = requested.files {
         return Err("capabilities.files must be `read` or `write`: a component names no folders".to_owned());
     }
-    Ok(Capabilities { by_program: true, ..requested })
+    Ok(Capabilities { from_program: true, ..requested })
 }
 
 /// Reads a request that may contain the services of these users.
@@ -129,7 +129,7 @@ fn common(mut fields: Map<String, Value>, mut env: Vec<String>, folder: &Path) -
     let secrets = secrets::read(fields.remove("secrets"))?;
     let network = network(fields.remove("network"))?;
     let cache = switch("cache", &mut fields)?;
-    Ok(Capabilities { files, env, network, secrets, cache, stated: true, ..Capabilities::default() })
+    Ok(Capabilities { files, env, network, secrets, cache, declared: true, ..Capabilities::default() })
 }
 
 fn network(stated: Option<Value>) -> Result<NetworkRequest, String> {
@@ -279,12 +279,12 @@ mod tests {
         let of = |value| scripts(Some(value), Path::new("/m"));
         let requested = of(json!({"exec": ["git*"], "delegate": true, "env": ["tz"]})).unwrap();
         assert_eq!(
-            (requested.exec[0].as_str(), requested.delegate, requested.meta, requested.stated),
+            (requested.exec[0].as_str(), requested.delegate, requested.meta, requested.declared),
             ("git*", true, false, true)
         );
         assert_eq!(requested.env, ["TZ"]);
         assert!(of(json!({"exec": "allow"})).unwrap().exec[0].is_everything());
-        assert!(!scripts(None, Path::new("/m")).unwrap().stated);
+        assert!(!scripts(None, Path::new("/m")).unwrap().declared);
         for (value, text) in [
             (json!({"exec": "git"}), "capabilities.exec must be `allow` or an array of names, found \"git\""),
             (json!({"exec": ["a", " "]}), "capabilities.exec[1] is empty"),

@@ -8,7 +8,7 @@ use crate::tool::Tool;
 use crate::error::Severity;
 
 use super::diagnostics::{Diagnostic, Parsed, ScopedDiagnostic};
-use super::{inference, places, read, tool_diagnostic};
+use super::{diagnostics, inference, read, tool_diagnostic};
 
 /// Returns every problem of a source, errors and warnings, in the order of the source.
 pub fn check(path: &Path) -> Vec<Diagnostic> {
@@ -18,7 +18,7 @@ pub fn check(path: &Path) -> Vec<Diagnostic> {
         let contradictions = inference::contradictions(tool).into_iter();
         problems.extend(contradictions.map(|text| tool_diagnostic(tool, Severity::Warning, &text, "/interface")));
     }
-    places::locate(&mut problems);
+    diagnostics::locate(&mut problems);
     problems.into_iter().map(|scoped| scoped.problem).collect()
 }
 

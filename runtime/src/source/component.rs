@@ -49,12 +49,12 @@ pub(super) fn is_component(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("wasm"))
 }
 
-/// A component of which nobody knows whether a record that cannot be read is about it: without that record's questions,
-/// schema and limits it is no tool.
+/// Creates an unusable tool for a component beside a faulty Agent Tool record that may define it: without the questions,
+/// schema and limits of that record, the component must not run.
 pub(super) fn withheld(path: &Path, record: &Path) -> Parsed {
     let mut report = Diagnostics::new(path);
     let record = record.file_name().unwrap_or_default().to_string_lossy();
-    report.error(&format!("{record:?} beside it does not say which program it is about, and it may be this one"));
+    report.error(&format!("{record:?} beside it names no readable program, so it may define this one"));
     let unusable = report.confine(0);
     let name = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned).and_then(name::usable);
     let origin = origin(path);
@@ -62,7 +62,7 @@ pub(super) fn withheld(path: &Path, record: &Path) -> Parsed {
     Parsed::of(tool, report)
 }
 
-/// One component.
+/// Reads one component.
 pub(super) fn read_file(path: &Path) -> Parsed {
     let mut report = Diagnostics::new(path);
     let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) else {

@@ -1,5 +1,6 @@
 //! Problems of a source, collected while it is read, so that each is reported and none hides another.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -9,9 +10,10 @@ use serde_json::{Map, Value};
 use crate::error::{Error, Severity};
 use crate::tool::{Place, ScriptedHook, Tool, Unusable};
 
-use super::markdown::ToolsPolicy;
+use super::document::read_text;
 use super::places;
 use super::suggestion::nearest;
+use super::tools_policy::ToolsPolicy;
 
 /// Maximum number of unknown fields of a file that are named.
 const MAX_UNKNOWN: usize = 100;
@@ -150,6 +152,25 @@ pub(super) fn confine(problems: &mut [ScopedDiagnostic]) -> Option<Unusable> {
         }
     }
     Some(Unusable { reason: why, fault })
+}
+
+/// Sets the position of each problem with a JSON pointer: that of the part, or of the nearest part around it that exists.
+pub(super) fn locate(problems: &mut [ScopedDiagnostic]) {
+    let mut wanted: HashMap<_, places::Part> = HashMap::new();
+    for scoped in problems.iter().filter(|scoped| scoped.problem.place.is_none()) {
+        if let Some(pointer) = &scoped.pointer {
+            wanted.entry(scoped.problem.path.clone()).or_default().insert(pointer);
+        }
+    }
+    for (path, whole) in &mut wanted {
+        if let Ok(text) = read_text(path) {
+            places::find(&text, whole);
+        }
+    }
+    for scoped in problems.iter_mut().filter(|scoped| scoped.problem.place.is_none()) {
+        let whole = wanted.get(&scoped.problem.path);
+        scoped.problem.place = scoped.pointer.as_ref().and_then(|pointer| whole?.nearest(pointer));
+    }
 }
 
 /// Joins messages that are reported together.

@@ -1,16 +1,9 @@
-//! Dialects of tool sources: the trait that each implements, and the one list of them in order of precedence. A new dialect
-//! is a file that implements [`Dialect`] and an entry of [`DIALECTS`].
+//! Interface of a dialect of tool sources, and the choice of the dialect that reads a source.
 
 use std::path::{Path, PathBuf};
 
-use super::agent_tool::AgentTool;
-use super::component::Component;
 use super::diagnostics::Parsed;
 use super::document::Candidate;
-use super::folder::Folder;
-use super::markdown::Markdown;
-use super::project::Project;
-use super::tools_json::ToolsJson;
 
 /// A format of tool sources.
 pub(super) trait Dialect: Sync {
@@ -44,31 +37,35 @@ pub(super) trait Dialect: Sync {
         before
     }
 
-    /// Part of the message for a folder without any tool, such as "no artifact (`NAME.md`)".
+    /// Part of the message for a folder without any tool, such as "no Markdown tool (`NAME.md`)".
     fn missing_entry(&self) -> Option<&'static str> {
         None
     }
 }
 
-/// All dialects: the first that matches reads the source. A folder is read dialect by dialect in the same order.
-pub(super) const DIALECTS: [&dyn Dialect; 6] = [&Project, &Folder, &AgentTool, &Component, &Markdown, &ToolsJson];
-
-/// Dialect of a source that none of [`DIALECTS`] matches.
-const DEFAULT: &dyn Dialect = &ToolsJson;
-
-/// Reads a source in the dialect that matches it.
-pub(super) fn read(path: &Path) -> Parsed {
-    let candidate = Candidate::new(path);
-    let by_path = DIALECTS.into_iter().find(|dialect| dialect.matches_path(path));
-    let by_text = || {
-        let text = candidate.text().ok()?;
-        DIALECTS.into_iter().find(|dialect| dialect.matches_text(&text))
-    };
-    by_path.or_else(by_text).unwrap_or(DEFAULT).read(&candidate)
+/// Dialects in order of precedence. A folder is read dialect by dialect in the same order.
+pub(super) struct Dialects {
+    pub(super) all: &'static [&'static dyn Dialect],
+    /// Dialect of a source that no dialect matches.
+    pub(super) default: &'static dyn Dialect,
 }
 
-/// Finds the manifest of a folder.
-pub(super) fn manifest(folder: &Path) -> Option<PathBuf> {
-    let manifests = DIALECTS.into_iter().filter_map(Dialect::manifest);
-    manifests.map(|name| folder.join(name)).find(|manifest| manifest.is_file())
+impl Dialects {
+    /// Reads a source in the first dialect that matches it.
+    pub(super) fn read(&self, path: &Path) -> Parsed {
+        let candidate = Candidate::new(path);
+        let dialects = || self.all.iter().copied();
+        let by_path = dialects().find(|dialect| dialect.matches_path(path));
+        let by_text = || {
+            let text = candidate.text().ok()?;
+            dialects().find(|dialect| dialect.matches_text(&text))
+        };
+        by_path.or_else(by_text).unwrap_or(self.default).read(&candidate)
+    }
+
+    /// Finds the manifest of a folder.
+    pub(super) fn manifest(&self, folder: &Path) -> Option<PathBuf> {
+        let manifests = self.all.iter().filter_map(|dialect| dialect.manifest());
+        manifests.map(|name| folder.join(name)).find(|manifest| manifest.is_file())
+    }
 }

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::diagnostics::Parsed;
-use super::dialect::{self, DIALECTS, Dialect};
+use super::dialect::{Dialect, Dialects};
 use super::document::Candidate;
-use super::project;
 
 /// A folder that is no project.
-pub(super) struct Folder;
+pub(super) struct Folder {
+    /// Dialects of its files.
+    pub(super) dialects: &'static Dialects,
+}
 
 impl Dialect for Folder {
     fn matches_path(&self, path: &Path) -> bool {
@@ -17,22 +19,22 @@ impl Dialect for Folder {
 
     fn read(&self, candidate: &Candidate<'_>) -> Parsed {
         let folder = candidate.path();
-        match dialect::manifest(folder) {
-            Some(manifest) => dialect::read(&manifest),
-            None => read_entries(folder),
+        match self.dialects.manifest(folder) {
+            Some(manifest) => self.dialects.read(&manifest),
+            None => read_entries(folder, self.dialects),
         }
     }
 }
 
 /// Reads the files of a folder, dialect by dialect, each in the order of file names.
-fn read_entries(folder: &Path) -> Parsed {
+fn read_entries(folder: &Path, dialects: &Dialects) -> Parsed {
     let files = match files(folder) {
         Ok(files) => files,
         Err(error) => return Parsed::failed(folder, &format!("read folder: {error}")),
     };
     let mut parsed = Parsed::default();
     let mut is_empty = true;
-    for dialect in DIALECTS {
+    for dialect in dialects.all {
         let entries: Vec<&Path> =
             files.iter().map(PathBuf::as_path).filter(|file| dialect.matches_entry(file)).collect();
         if !entries.is_empty() {
@@ -41,16 +43,11 @@ fn read_entries(folder: &Path) -> Parsed {
         }
     }
     if is_empty {
-        let missing: Vec<_> = DIALECTS.into_iter().filter_map(Dialect::missing_entry).collect();
+        let missing: Vec<_> = dialects.all.iter().filter_map(|dialect| dialect.missing_entry()).collect();
         let message = format!("no `tools.json` and no `.wasm` file in this folder, {}", missing.join(" and "));
         return Parsed::failed(folder, &message);
     }
     parsed
-}
-
-/// Returns `true` if a path is a folder in which every file can be a tool: neither a project nor a folder with a manifest.
-pub(crate) fn is_listed(path: &Path) -> bool {
-    path.is_dir() && project::find(path).is_none() && dialect::manifest(path).is_none()
 }
 
 /// Lists the files of a folder in the order of their names, without hidden ones.

@@ -15,7 +15,7 @@ pub(super) fn infer(tool: &mut Tool) {
     }
     let interface = &mut tool.interface;
     interface.safety.is_open_world.infer(false);
-    let stores = reach.stores && (tool.requested.cache || !tool.requested.stated);
+    let stores = reach.stores && (tool.requested.cache || !tool.requested.declared);
     if !stores && (!reach.files || !requests_to_write(&tool.requested)) {
         interface.safety.is_read_only.infer(true);
     }
@@ -45,8 +45,10 @@ pub(super) fn contradictions(tool: &Tool) -> Vec<String> {
     if declared(&safety.is_read_only, true) && declared(&safety.is_destructive, true) {
         found.push("is_read_only and is_destructive are both declared true".to_owned());
     }
-    if declared(&safety.is_read_only, true) && tool.requested.stated && requests_to_write(&tool.requested) {
-        found.push("is_read_only is declared true, but its capabilities ask to write: that is not granted".to_owned());
+    if declared(&safety.is_read_only, true) && tool.requested.declared && requests_to_write(&tool.requested) {
+        found.push(
+            "is_read_only is declared true, but its capabilities request write access, which is not granted".to_owned(),
+        );
     }
     found
 }
@@ -54,7 +56,7 @@ pub(super) fn contradictions(tool: &Tool) -> Vec<String> {
 fn unsafe_together(tool: &Tool) -> Option<&'static str> {
     let safety = &tool.interface.safety;
     (declared(&safety.is_concurrency_safe, true) && !safety.is_read_only.value)
-        .then_some("is_concurrency_safe is declared true, but it is not read-only: calls at once can meet")
+        .then_some("is_concurrency_safe is declared true, but it is not read-only: parallel calls can conflict")
 }
 
 fn declared(fact: &Fact<bool>, value: bool) -> bool {
@@ -64,7 +66,7 @@ fn declared(fact: &Fact<bool>, value: bool) -> bool {
 /// Returns `true` if a tool may be granted write access.
 fn requests_to_write(requested: &Capabilities) -> bool {
     match &requested.files {
-        FileRequest::None => !requested.stated,
+        FileRequest::None => !requested.declared,
         FileRequest::Workspace(access) => *access == Access::Write,
         FileRequest::Folders(folders) => folders.iter().any(|folder| folder.access == Access::Write),
     }

@@ -56,7 +56,7 @@ impl Statement {
         let mut unknown = self.state(&dotted, fields, report);
         for field in elsewhere {
             if let Some(value) = unknown.shift_remove(*field) {
-                report.warn(&format!("{dotted}{field} is ignored: `{field}` stands beside `{within}`"));
+                report.warn(&format!("{dotted}{field} is ignored: write `{field}` beside `{within}` instead"));
                 self.unknown.insert((*field).to_owned(), value);
             }
         }

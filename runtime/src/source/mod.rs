@@ -22,6 +22,7 @@ mod secrets;
 mod shape;
 mod suggestion;
 mod tools_json;
+mod tools_policy;
 mod world;
 
 use std::path::{Path, PathBuf};
@@ -33,9 +34,9 @@ pub use crate::error::Severity;
 pub use check::check;
 pub use diagnostics::Diagnostic;
 use diagnostics::{Parsed, Scope, ScopedDiagnostic};
-pub(crate) use folder::is_listed;
+use dialect::Dialects;
 pub use inspect::inspect;
-pub(crate) use markdown::{ToolsPolicy, defined_hook, defined_tool};
+pub(crate) use markdown::{defined_hook, defined_tool};
 pub(crate) use program::portable;
 pub use program::{Fingerprint, fingerprint, program_bytes};
 pub(crate) use suggestion::nearest;
@@ -43,6 +44,20 @@ pub(crate) use toolcrib_component::MAX_PROGRAM_BYTES;
 pub use toolcrib_component::functions::documented;
 pub use toolcrib_component::{descriptor, digest};
 pub(crate) use tools_json::program_folders;
+pub(crate) use tools_policy::ToolsPolicy;
+
+/// All dialects. A new dialect is a file that implements [`Dialect`](dialect::Dialect) and an entry of this list.
+static DIALECTS: Dialects = Dialects {
+    all: &[
+        &project::Project { dialects: &DIALECTS },
+        &folder::Folder { dialects: &DIALECTS },
+        &agent_tool::AgentTool,
+        &component::Component,
+        &markdown::Markdown,
+        &tools_json::ToolsJson,
+    ],
+    default: &tools_json::ToolsJson,
+};
 
 /// Maximum number of tools of one run, and so of one source.
 pub(crate) const MAX_TOOLS: usize = 32_768;
@@ -106,7 +121,7 @@ fn load_with(path: &Path, strict: bool) -> Result<LoadedSource, Error> {
 
 /// Reads a source in its dialect, and completes each tool from the bytes of its program.
 fn read(path: &Path) -> Parsed {
-    let mut parsed = dialect::read(path);
+    let mut parsed = DIALECTS.read(path);
     let mut programs = world::ProgramCache::default();
     for tool in std::mem::take(&mut parsed.tools) {
         if tool.unusable.is_some() {
@@ -137,6 +152,11 @@ fn tool_diagnostic(tool: &Tool, severity: Severity, message: &str, part: &str) -
 /// Lists the folders of a source in which every file is a part of it.
 pub(crate) fn projects(path: &Path) -> Vec<PathBuf> {
     project::find(path).map(|project| project.join(markdown::FOLDER)).into_iter().collect()
+}
+
+/// Returns `true` if a path is a folder in which every file can be a tool: neither a project nor a folder with a manifest.
+pub(crate) fn is_listed(path: &Path) -> bool {
+    path.is_dir() && project::find(path).is_none() && DIALECTS.manifest(path).is_none()
 }
 
 /// Message for a source or run with more than [`MAX_TOOLS`] tools.

@@ -4,34 +4,14 @@ use std::collections::HashMap;
 
 use crate::tool::Place;
 
-use super::diagnostics::ScopedDiagnostic;
-use super::document::{read_text, without_mark};
+use super::document::without_mark;
 
 /// Maximum depth at which a pointer is resolved. Parsed values are less deep.
 const MAX_DEPTH: usize = 128;
 
-/// Sets the position of each problem with a JSON pointer: that of the part, or of the nearest part around it that exists.
-pub(super) fn locate(problems: &mut [ScopedDiagnostic]) {
-    let mut wanted: HashMap<_, Part> = HashMap::new();
-    for scoped in problems.iter().filter(|scoped| scoped.problem.place.is_none()) {
-        if let Some(pointer) = &scoped.pointer {
-            wanted.entry(scoped.problem.path.clone()).or_default().insert(pointer);
-        }
-    }
-    for (path, whole) in &mut wanted {
-        if let Ok(text) = read_text(path) {
-            find(&text, whole);
-        }
-    }
-    for scoped in problems.iter_mut().filter(|scoped| scoped.problem.place.is_none()) {
-        let whole = wanted.get(&scoped.problem.path);
-        scoped.problem.place = scoped.pointer.as_ref().and_then(|pointer| whole?.nearest(pointer));
-    }
-}
-
 /// Part of a document that a pointer refers to, or that contains such parts.
 #[derive(Default)]
-struct Part {
+pub(super) struct Part {
     place: Option<Place>,
     /// Parts in it, by their names in a pointer.
     children: HashMap<String, Part>,
@@ -39,7 +19,7 @@ struct Part {
 
 impl Part {
     /// Adds the part that a pointer refers to.
-    fn insert(&mut self, pointer: &str) {
+    pub(super) fn insert(&mut self, pointer: &str) {
         let mut part = self;
         for name in names(pointer) {
             part = part.children.entry(name.to_owned()).or_default();
@@ -47,7 +27,7 @@ impl Part {
     }
 
     /// Returns the position of a part, or of the nearest part around it that was found.
-    fn nearest(&self, pointer: &str) -> Option<Place> {
+    pub(super) fn nearest(&self, pointer: &str) -> Option<Place> {
         let mut names = names(pointer);
         let found = std::iter::successors(Some(self), |part| part.children.get(names.next()?));
         found.map_while(|part| part.place).last()
@@ -90,7 +70,7 @@ fn escaped(name: &str) -> String {
 }
 
 /// Finds the parts of a text that was parsed before.
-fn find(text: &str, whole: &mut Part) {
+pub(super) fn find(text: &str, whole: &mut Part) {
     let cursor = Cursor::new(text);
     // In invalid JSON, the parts before the fault are found.
     let _ = Scan { at: cursor.at, cursor }.value(whole);

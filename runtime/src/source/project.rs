@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::tool::{Basis, Fact, Visibility};
 
 use super::diagnostics::{Diagnostics, Parsed};
-use super::dialect::{self, Dialect};
+use super::dialect::{Dialect, Dialects};
 use super::document::{Candidate, from_root};
 use super::markdown::{self, BUILTINS, FILE, FOLDER, FOLDERS, Kind, Merge, OVERRIDES};
 use super::{component, folder};
@@ -14,7 +14,10 @@ use super::{component, folder};
 const PROGRAMS: &str = "bin";
 
 /// A folder with `harness.md` or `.harness`, or the folder `.harness` itself.
-pub(super) struct Project;
+pub(super) struct Project {
+    /// Dialects of the manifest in its folder.
+    pub(super) dialects: &'static Dialects,
+}
 
 impl Dialect for Project {
     fn matches_path(&self, path: &Path) -> bool {
@@ -24,7 +27,7 @@ impl Dialect for Project {
     /// Reads the project after the manifest of its folder.
     fn read(&self, candidate: &Candidate<'_>) -> Parsed {
         let path = candidate.path();
-        let before = dialect::manifest(path).map(|manifest| dialect::read(&manifest)).unwrap_or_default();
+        let before = self.dialects.manifest(path).map(|manifest| self.dialects.read(&manifest)).unwrap_or_default();
         match find(path) {
             Some(project) => read_project(&project, before),
             None => before,
@@ -66,7 +69,7 @@ fn read_project(project: &Path, before: Parsed) -> Parsed {
     }
     if parsed.tools.is_empty() && parsed.hooks.is_empty() && parsed.problems.is_empty() {
         let mut report = Diagnostics::new(project);
-        report.warn("no tool and no hook in this project: there is nothing to call");
+        report.warn("this project has no tools and no hooks");
         parsed.problems = report.problems;
     }
     parsed

@@ -26,7 +26,7 @@ pub(super) fn read(stated: Option<Value>) -> Result<Vec<SecretRequest>, String> 
         Some(other) => return Err(format!("{FIELD} must be an array of objects, found {}", kind(&other))),
     };
     if items.len() > MAX_SECRETS {
-        return Err(format!("{FIELD}: {} secrets, and a tool may ask for {MAX_SECRETS}", items.len()));
+        return Err(format!("{FIELD}: {} secrets, more than the {MAX_SECRETS} allowed", items.len()));
     }
     let mut requests: Vec<SecretRequest> = Vec::with_capacity(items.len());
     for (index, item) in items.into_iter().enumerate() {
@@ -64,7 +64,7 @@ fn request(place: &str, mut fields: Map<String, Value>) -> Result<SecretRequest,
             .map_err(|error| error.to_string()),
         (None, Some(query), None) => Placement::query(&query).map_err(|error| error.to_string()),
         (None, Some(_), Some(_)) => {
-            Err("`format` is for a header; a parameter of the query is the secret itself".into())
+            Err("`format` applies only to a header; the value of a query parameter is the secret itself".into())
         }
         _ => Err("name either a `header` or a `query` parameter, in which the secret is sent".into()),
     };
@@ -108,7 +108,7 @@ mod tests {
             (json!({"name": "g", "host": "http://a.b", "query": "k"}), "without TLS it could be read on the way"),
             (json!({"name": "g", "host": "a.b"}), "name either a `header` or a `query`"),
             (json!({"name": "g", "host": "a.b", "query": "k", "header": "h"}), "name either a `header` or a `query`"),
-            (json!({"name": "g", "host": "a.b", "query": "k", "format": "{}"}), "`format` is for a header"),
+            (json!({"name": "g", "host": "a.b", "query": "k", "format": "{}"}), "`format` applies only to a header"),
             (json!({"name": "g", "host": "a.b", "header": "Host"}), "is set by the host and cannot carry a secret"),
             (json!({"name": "g", "host": "a.b", "query": "k", "value": "x"}), "unknown field `value`"),
         ] {

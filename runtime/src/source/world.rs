@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::tool::{Body, Format, Rich, Says, Tool};
+use crate::tool::{Body, Format, Rich, RichExports, Tool};
 
 use super::diagnostics::{Diagnostics, ScopedDiagnostic, confine};
 use super::suggestion::listed;
@@ -134,25 +134,25 @@ struct Component {
 
 impl Component {
     /// Returns the tools of a component with the contract of rich tools.
-    fn rich(self, mut tool: Tool, says: Says) -> Result<Vec<Tool>, String> {
+    fn rich(self, mut tool: Tool, exports: RichExports) -> Result<Vec<Tool>, String> {
         let program = self.program.clone();
-        let body = |name: &str, says: Says| {
-            Body::Rich(Arc::new(Rich { program: program.clone(), tool: name.to_owned(), says }))
+        let body = |name: &str, exports: RichExports| {
+            Body::Rich(Arc::new(Rich { program: program.clone(), tool: name.to_owned(), exports }))
         };
         if tool.origin.format != Format::Component {
             let one = select(&tool, &self.descriptors)?;
             let inner = one.as_ref().map_or(tool.name.as_str(), |one| &one.name).to_owned();
-            tool.body = body(&inner, one.as_ref().map_or(says, |one| one.says(says)));
+            tool.body = body(&inner, one.as_ref().map_or(exports, |one| one.exports(exports)));
             return Ok(vec![filled(tool, one.as_deref())]);
         }
         if self.descriptors.is_empty() {
-            tool.body = body(&tool.name, says);
+            tool.body = body(&tool.name, exports);
             return Ok(vec![tool]);
         }
         let each = self.descriptors.iter().map(|one| {
             let mut own = tool.clone();
             own.name = one.name.clone();
-            own.body = body(&one.name, one.says(says));
+            own.body = body(&one.name, one.exports(exports));
             one.fill(own)
         });
         Ok(each.collect())

@@ -31,10 +31,10 @@ pub struct Capabilities {
     pub model: bool,
     /// Tools that it calls, by name.
     pub tools: Vec<Glob>,
-    /// `true` if its program states the requests: no operator wrote them, so only flags allow the items that they name.
-    pub by_program: bool,
-    /// `true` if the source states capabilities. Otherwise the tool gets everything that the operator's flags allow.
-    pub stated: bool,
+    /// `true` if its program declares the requests: no operator wrote them, so only flags allow the items that they name.
+    pub from_program: bool,
+    /// `true` if the source declares capabilities. Otherwise the tool gets everything that the operator's flags allow.
+    pub declared: bool,
 }
 
 /// Files that a tool requests.

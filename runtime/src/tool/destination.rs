@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn a_slip_is_told_with_what_is_wanted() {
         for (text, why) in [
-            ("", "there is no host"),
+            ("", "the host is missing"),
             ("ftp://a.example", "its scheme is neither"),
             ("a.example:0", "its port is not a number"),
             ("a.example:080", "its port is not a number"),
@@ -332,13 +332,13 @@ mod tests {
             ("a.example:65536", "its port is not a number"),
             ("a.example:", "its port is not a number"),
             ("a.example/v1", "a grant has no path"),
-            ("::1", "an IPv6 address stands in brackets"),
+            ("::1", "an IPv6 address must be in brackets"),
             ("user@a.example", "the host is not a DNS name"),
             ("a.*.example", "the host is not a DNS name"),
             ("*.127.0.0.1", "`*.` must be followed by a name"),
             ("127.1:80", "the host ends in a number"),
             ("10.0.0.1/8", "bits set behind its prefix"),
-            ("[::ffff:10.0.0.1]:80", "an IPv4 address is written as one"),
+            ("[::ffff:10.0.0.1]:80", "an IPv4 address must be in IPv4 notation"),
             ("get a.example", "not a list of methods"),
             ("CONNECT a.example", "never sent"),
         ] {

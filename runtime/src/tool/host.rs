@@ -42,7 +42,7 @@ impl HostError {
     /// Returns the message.
     pub fn as_str(self) -> &'static str {
         match self {
-            HostError::Empty => "there is no host",
+            HostError::Empty => "the host is missing",
             HostError::UnclosedBracket => "the `]` is missing",
             HostError::InvalidIpv6 => "the brackets contain no IPv6 address",
             HostError::NotAscii => "the host is not ASCII: an international name is sent as Punycode",

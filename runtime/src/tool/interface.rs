@@ -197,7 +197,7 @@ partitions! {
         /// Maximum duration of a call in milliseconds; by default that of the limits.
         timeout_ms: Option<usize> = None,
         /// Effects of a call that is stopped.
-        abort_semantics: String = "stopped at once; what it wrote stays".to_owned(),
+        abort_semantics: String = "stopped at once; files that it wrote remain".to_owned(),
         /// Effect of an interruption on a running call.
         interrupt_behavior: Interrupt = Interrupt::Block,
         /// Effect of a failure on the other calls of the step; by default that of the step (addition).

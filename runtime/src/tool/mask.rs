@@ -8,7 +8,7 @@ use super::Tool;
 const MASK: &str = "***";
 
 impl Tool {
-    /// Name that stands for every argument in [`Tool::sensitive_names`].
+    /// Name that selects every argument in [`Tool::sensitive_names`].
     pub const ANY_NAME: &str = "*";
 }
 

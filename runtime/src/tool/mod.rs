@@ -46,7 +46,7 @@ pub use interface::{
 pub use limits::{LimitRequest, Limits};
 pub use mask::mask_arguments;
 pub use resource::{Comparison, Operand, Resource, Use, ValueRule};
-pub use rich::{Rich, Says};
+pub use rich::{Rich, RichExports};
 pub use script::{Place, Script};
 pub use secret::{
     Placement, PlacementError, SECRET_PLACEHOLDER, SecretHost, SecretHostError, SecretHostErrorReason, SecretRequest,
@@ -80,7 +80,7 @@ pub struct Tool {
     pub enablement: Enablement,
     /// Imports of the program, and so everything that it can access; `None` if unknown.
     pub imports: Option<Arc<[Import]>>,
-    /// Reason for which the source disables the tool.
+    /// Reason why the source disables the tool.
     pub disabled: Option<Disabled>,
     /// Fault in the tool's entry or program. The tool keeps its name, and every call fails.
     pub unusable: Option<Arc<Unusable>>,
@@ -123,7 +123,7 @@ impl Tool {
 
     /// Returns `true` if the operator wrote the request for capabilities, which allows the resources that it names.
     pub(crate) fn is_requested_by_operator(&self) -> bool {
-        self.origin.trust == Trust::Operator && !self.requested.by_program
+        self.origin.trust == Trust::Operator && !self.requested.from_program
     }
 }
 
@@ -223,7 +223,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Creates the origin of a stranger's tool without text.
+    /// Creates the origin of an untrusted tool without text.
     pub(crate) fn of(format: Format, path: impl Into<Arc<Path>>) -> Self {
         Self {
             format,
@@ -257,7 +257,7 @@ impl Origin {
 pub enum Trust {
     /// The operator: a folder, host or limit that the source names is granted.
     Operator,
-    /// Anybody else: a request is granted only as far as the operator's policy allows it.
+    /// An untrusted source: a request is granted only as far as the operator's policy allows it.
     Stranger,
     /// The host itself.
     Host,
@@ -288,8 +288,8 @@ impl Format {
             Self::ToolsJson => "manifest",
             Self::Component => "component",
             Self::Builtin => "builtin",
-            Self::AgentTool => "record",
-            Self::Markdown => "artifact",
+            Self::AgentTool => "agent-tool",
+            Self::Markdown => "markdown",
             Self::Other(name) => name,
         }
     }

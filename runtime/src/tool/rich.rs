@@ -9,13 +9,13 @@ pub struct Rich {
     pub program: PathBuf,
     /// Name of the tool inside of the component.
     pub tool: String,
-    /// Optional parts of the contract that the component exports.
-    pub says: Says,
+    /// Optional parts of the contract that the component exports for this tool.
+    pub exports: RichExports,
 }
 
-/// Optional parts of the contract of rich tools.
+/// Optional exports of the contract of rich tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Says {
+pub struct RichExports {
     /// `true` if it checks calls before they run.
     pub validate: bool,
     /// `true` if it describes the effect of a call before it runs.

@@ -68,9 +68,9 @@ fn what_does_not_fit_says_what_stands_there() {
     let lines = [Line::Kept("a"), Line::Removed("x")];
     for (text, after, told) in [
         ("a\nb\n", None, "`f`, hunk 1: line 2 is `b`, not `x`"),
-        ("c\n", None, "`f`, hunk 1: the line `a` stands nowhere behind line 0"),
+        ("c\n", None, "`f`, hunk 1: the line `a` does not occur after line 0"),
         ("a\n", None, "`f`, hunk 1: the file ends before `x`"),
-        ("a\nx\n", Some("gone"), "`f`, hunk 1: no line `gone` stands behind line 0"),
+        ("a\nx\n", Some("gone"), "`f`, hunk 1: no line `gone` occurs after line 0"),
     ] {
         let error = hunk::apply("f", text, &[hunk(after, &lines)]).expect_err(text);
         assert_eq!((error.kind(), error.to_string().as_str()), (FailureKind::Conflict, told));

@@ -62,10 +62,10 @@ fn chart(
     #[arg(default = "bar")] kind: Kind,
 ) -> Result<Answer> {
     if series.is_empty() || series.len() > MAX_SERIES {
-        return Err(Error::invalid(format!("{} series: there are 1 to {MAX_SERIES}", series.len())));
+        return Err(Error::invalid(format!("{} series, expected 1 to {MAX_SERIES}", series.len())));
     }
     if labels.is_empty() || labels.len() > MAX_VALUES {
-        return Err(Error::invalid(format!("{} labels: there are 1 to {MAX_VALUES}", labels.len())));
+        return Err(Error::invalid(format!("{} labels, expected 1 to {MAX_VALUES}", labels.len())));
     }
     for Series { name, values } in &series {
         if values.len() != labels.len() {

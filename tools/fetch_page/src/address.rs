@@ -17,7 +17,7 @@ pub(crate) struct Address {
 
 impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        let wrong = |why: &str| Error::invalid(format!("`{text}` is no address of a page: {why}"));
+        let wrong = |why: &str| Error::invalid(format!("`{text}` is not the address of a page: {why}"));
         let uri = Uri::parse(text).map_err(|error| wrong(&error.to_string()))?;
         let https = match uri.scheme().as_str().to_ascii_lowercase().as_str() {
             "https" => true,

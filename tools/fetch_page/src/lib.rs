@@ -86,5 +86,5 @@ fn fetch(address: &Address) -> Result<Response> {
 /// Native stand-in: without a host there is no network.
 #[cfg(not(target_arch = "wasm32"))]
 fn fetch(address: &Address) -> Result<Response> {
-    Err(Error::unavailable(format!("`{}`: there is no network here", address.authority)))
+    Err(Error::unavailable(format!("`{}`: no network is available", address.authority)))
 }

@@ -59,7 +59,7 @@ fn run(args: Args) -> Result<Output, Error> {
         && !range::same(found, &expected, unit)
     {
         let shown: String = found.chars().take(MAX_SHOWN_CHARS).collect();
-        return Err(error!("`{path}` does not hold what was expected there, but `{shown}`"));
+        return Err(error!("`{path}` does not have the expected text there, but `{shown}`"));
     }
     let edited = range::replace(&text, range, &content, unit);
     if edited.len() as u64 > MAX_FILE_BYTES {

@@ -47,7 +47,7 @@ fn run_checks(
     stop_on_failure: bool,
 ) -> Result<Answer> {
     if checks.is_empty() || checks.len() > MAX_CHECKS {
-        return Err(Error::invalid(format!("{} checks: there are 1 to {MAX_CHECKS}", checks.len())));
+        return Err(Error::invalid(format!("{} checks, expected 1 to {MAX_CHECKS}", checks.len())));
     }
     let mut ended = Vec::with_capacity(checks.len());
     for (done, check) in checks.iter().enumerate() {

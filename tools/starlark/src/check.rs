@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(
             found(source, Entry::Run, None),
             [
-                "1:6: load is not available: a script is one file; what it needs is built in",
+                "1:6: load is not available: a script is one file and uses only built-in modules",
                 "4:5: `pritn` is not defined; did you mean `print`?",
                 "5:12: `jsn` is not defined; did you mean `json`?",
                 "5:23: `zzz` is not defined",

@@ -81,7 +81,7 @@ pub(crate) fn expression(when: &str) -> Result<AstModule, Problem> {
 
 /// Refuses every `load` of a script.
 pub(crate) fn loads(parsed: &AstModule) -> Vec<Problem> {
-    let refused = "load is not available: a script is one file; what it needs is built in";
+    let refused = "load is not available: a script is one file and uses only built-in modules";
     parsed.loads().iter().map(|load| Problem::at(&load.span, refused)).collect()
 }
 

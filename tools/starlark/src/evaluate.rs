@@ -1,15 +1,13 @@
 //! Execution of a script: the code of the module first, then its entry. Every call has a fresh module; only the frozen
 //! built-ins outlive a call.
 
-use std::io::Write;
-
 use starlark::PrintHandler;
 use starlark::environment::Module;
 use starlark::eval::Evaluator;
 use starlark::values::Value;
 
 use crate::bindings::exports::toolcrib::script::interpreter::{Entry, Problem, Script};
-use crate::{dialect, globals, json};
+use crate::{dialect, globals, json, modules};
 
 /// Maximum nested calls. A call takes some of the sandbox's stack, and a trap has no line and no column.
 pub(crate) const MAX_CALLS: usize = 128;
@@ -118,14 +116,9 @@ struct Lines;
 
 impl PrintHandler for Lines {
     fn println(&self, text: &str) -> starlark::Result<()> {
-        line(text);
+        modules::write_line(text);
         Ok(())
     }
-}
-
-/// Writes a line to standard error at once. A closed standard error is not an error of the script.
-pub(crate) fn line(text: &str) {
-    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ use starlark::environment::GlobalsBuilder;
 use starlark::values::Value;
 use starlark::values::dict::AllocDict;
 
+pub(crate) use log::write_line;
+
 /// Maximum size of a text that a built-in creates, in bytes.
 const MAX_TEXT: usize = 16 << 20;
 

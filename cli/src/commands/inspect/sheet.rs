@@ -129,7 +129,7 @@ fn requested(asked: &Capabilities) -> String {
     words.extend(asked.exec.iter().map(|name| format!("exec:{name}")));
     words.extend(asked.delegate.then(|| "delegate".to_owned()));
     words.extend(asked.meta.then(|| "meta".to_owned()));
-    match (asked.stated, words.is_empty()) {
+    match (asked.declared, words.is_empty()) {
         (true, true) => "nothing".to_owned(),
         (true, false) => words.join(", "),
         (false, true) => "anything the flags allow".to_owned(),

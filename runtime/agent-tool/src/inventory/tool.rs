@@ -199,7 +199,7 @@ pub(super) fn deferred(entry: &InventoryEntry<'_>) -> Value {
         "source": tool.origin.format,
         "schema_visibility": "deferred",
         "loading_state": "discoverable",
-        "reason": "a model is shown it after a search",
+        "reason": "shown to a model after a search",
         "selection_ref": format!("select:{}", tool.name),
         "native_ref": facts.identity.native_ids.value,
     }))

@@ -90,7 +90,7 @@ impl Invocation {
             "transcript_search_text": result.transcript.as_ref().map(|words| redactor.text(words).text),
             "written": result.receipt.written,
             "summary": match result.receipt.written {
-                Some(Written::Empty) => Some("the tool did its work and had nothing to say"),
+                Some(Written::Empty) => Some("the tool succeeded without output"),
                 Some(Written::Missing) => Some("the tool wrote no answer"),
                 _ => None,
             },

@@ -10,7 +10,7 @@ use super::Function;
 /// Names of one function as a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
-    /// The shortest name that no other function of the component could have.
+    /// Shortest name that is unique in the component.
     pub short: String,
     /// The name with package and interface.
     pub full: String,

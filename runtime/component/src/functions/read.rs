@@ -70,14 +70,14 @@ pub fn read(program: &[u8]) -> Result<Exported> {
                 docs = Docs::read(section.data());
             }
             Payload::End(_) if depth == 0 => {
-                let types = validator.types(0).ok_or_else(|| Error::Invalid("it is no component".to_owned()))?;
+                let types = validator.types(0).ok_or_else(|| Error::Invalid("it is not a component".to_owned()))?;
                 return of_exports(types, &exports, &docs);
             }
             _ => {}
         }
         validator.payload(&payload)?;
     }
-    Err(Error::Invalid("it breaks off".to_owned()))
+    Err(Error::Invalid("it is truncated".to_owned()))
 }
 
 fn of_exports(types: TypesRef<'_>, exports: &[String], docs: &Docs) -> Result<Exported> {
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
         let types = self.types;
         let ty = &types[id];
         if ty.async_ {
-            return Err("asynchronous, and the sandbox calls functions to their end".to_owned());
+            return Err("asynchronous, which the sandbox does not support".to_owned());
         }
         let docs = self.docs.function(name);
         let mut weight = Weight { parts: 0, bytes: TYPE_BYTES + docs.as_ref().map_or(0, String::len), height: 0 };
@@ -199,10 +199,12 @@ impl<'a> Reader<'a> {
         let result = result.map_err(|why| format!("its result is {why}"))?.map(|read| weight.take(read));
         let Weight { parts, bytes, .. } = weight;
         if parts > MAX_PARTS {
-            return Err(format!("its types are made of {parts} types, and at most {MAX_PARTS} are described"));
+            return Err(format!("its types consist of {parts} types, more than the {MAX_PARTS} allowed"));
         }
         if bytes > MAX_SCHEMA_BYTES {
-            return Err(format!("its schemas would have some {bytes} bytes, and at most {MAX_SCHEMA_BYTES} are made"));
+            return Err(format!(
+                "its schemas would have about {bytes} bytes, more than the {MAX_SCHEMA_BYTES} allowed"
+            ));
         }
         *left = left.checked_sub(bytes).ok_or_else(|| {
             format!("the schemas of all functions together would have more than {MAX_TOTAL_SCHEMA_BYTES} bytes")

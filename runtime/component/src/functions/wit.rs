@@ -25,7 +25,9 @@ pub fn documented(program: &[u8], wit: &Path) -> Result<Vec<u8>> {
         .map_err(|error| Error::Wit { message: format!("{error:#}"), source: error.into() })?;
     if section.len() > docs::MAX_BYTES {
         let (bytes, max) = (section.len(), docs::MAX_BYTES);
-        return Err(Error::Limit(format!("what `{name}` says has {bytes} bytes, and at most {max} are read")));
+        return Err(Error::Limit(format!(
+            "the documentation in `{name}` has {bytes} bytes, more than the {max} allowed"
+        )));
     }
     let documented = with_section(program, docs::SECTION, Some(&section))?;
     let exported = read(&documented)?;
@@ -33,5 +35,5 @@ pub fn documented(program: &[u8], wit: &Path) -> Result<Vec<u8>> {
         return Ok(documented);
     }
     let first = exported.functions.first().map_or_else(|| "no function".to_owned(), |it| format!("`{it}`"));
-    Err(Error::Invalid(format!("`{name}` says nothing about a function that the component exports, which has {first}")))
+    Err(Error::Invalid(format!("`{name}` documents no function that the component exports, which has {first}")))
 }

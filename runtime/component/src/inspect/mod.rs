@@ -72,7 +72,7 @@ pub fn inspect(program: &[u8]) -> Result<Inspection> {
     let mut outline = Outline::default();
     let read = outline.read(program, &mut notes);
     if let Err(reason) = &read {
-        notes.push(format!("it was not read whole: {reason}"));
+        notes.push(format!("it was read only in part: {reason}"));
     }
     let externs = Externs::of(program).ok();
     if externs.is_none() {
@@ -226,7 +226,7 @@ mod tests {
         for levels in [MAX_DEPTH, 1000] {
             let about = component(&[inside(levels)]);
             assert_eq!(about.pure, None);
-            assert_eq!(about.notes, ["it was not read whole: its parts are nested deeper than 100 levels"]);
+            assert_eq!(about.notes, ["it was read only in part: its parts are nested deeper than 100 levels"]);
         }
     }
 

@@ -101,12 +101,12 @@ fn link(import: &Import, kind: ProgramKind) -> Result<Capability, String> {
         }
         Some(known) if known.link == Link::Tools && kind == ProgramKind::Command => match import.functions.is_empty() {
             true => Ok(Capability::Types),
-            false => Err("a command is not given it, only tools with the contract `toolcrib:tool`".to_owned()),
+            false => Err("available only to tools with the contract `toolcrib:tool`, not to commands".to_owned()),
         },
-        _ if name.starts_with(SCRIPT) => Err("only the interpreter of scripts is given it".to_owned()),
+        _ if name.starts_with(SCRIPT) => Err("available only to the script interpreter".to_owned()),
         _ if import.functions.is_empty() => Ok(Capability::Types),
         Some(known) => Ok(known.capability),
-        None => Err("no tool is given it".to_owned()),
+        None => Err("not available to tools".to_owned()),
     }
 }
 
@@ -160,14 +160,14 @@ mod tests {
     #[test]
     fn what_cannot_be_linked_has_a_reason() {
         for (from, kind, reason) in [
-            ("a:b/c@0.2.0", ProgramKind::Rich, "no tool is given it"),
-            ("wasi:clocks/timezone@0.2.0", ProgramKind::Command, "no tool is given it"),
-            ("wasi:http/incoming-handler@0.2.0", ProgramKind::Rich, "no tool is given it"),
+            ("a:b/c@0.2.0", ProgramKind::Rich, "not available to tools"),
+            ("wasi:clocks/timezone@0.2.0", ProgramKind::Command, "not available to tools"),
+            ("wasi:http/incoming-handler@0.2.0", ProgramKind::Rich, "not available to tools"),
             ("wasi:filesystem/types@0.3.0", ProgramKind::Command, "it has another version, and `0.2` is linked"),
             ("wasi:filesystem/types", ProgramKind::Command, "it has no version, and `0.2` is linked"),
             ("toolcrib:tool/model@2.0.0", ProgramKind::Rich, "it has another version, and `1` is linked"),
-            ("toolcrib:tool/model@1.1.0", ProgramKind::Command, "a command is not given it"),
-            ("toolcrib:script/exec@0.1.0", ProgramKind::Rich, "only the interpreter of scripts is given it"),
+            ("toolcrib:tool/model@1.1.0", ProgramKind::Command, "not to commands"),
+            ("toolcrib:script/exec@0.1.0", ProgramKind::Rich, "available only to the script interpreter"),
             ("env", ProgramKind::Module, "only imports from `wasi_snapshot_preview1`"),
             ("wasi:io/poll@0.2.0", ProgramKind::Module, "only imports from `wasi_snapshot_preview1`"),
         ] {

@@ -73,7 +73,7 @@ pub enum Effect {
     Store,
     /// A network is reached.
     Network,
-    /// Another effect, or one that nobody has examined.
+    /// Another or an unknown effect.
     Other,
 }
 
@@ -149,7 +149,7 @@ pub const INTERFACES: [Interface; 36] = [
     Interface::contract("toolcrib:tool/types", Capability::Types, Effect::None),
 ];
 
-/// Splits the name of an import into the interface and its version; the version is empty if there is none.
+/// Splits the name of an import into the interface and its version; the version is empty if it is missing.
 pub fn split(import: &str) -> (&str, &str) {
     import.split_once('@').unwrap_or((import, ""))
 }

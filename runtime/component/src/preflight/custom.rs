@@ -46,7 +46,7 @@ impl<'a> CustomSections<'a> {
         }
         if !self.read.insert(name) {
             return Err(Error::Invalid(format!(
-                "its custom section `{shown}` occurs twice in one part, and only one can be meant"
+                "its custom section `{shown}` occurs twice in one part, and only one is allowed"
             )));
         }
         Ok(())

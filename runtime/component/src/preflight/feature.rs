@@ -15,7 +15,7 @@ pub(super) fn check(payload: &Payload<'_>) -> Result<()> {
         Payload::MemorySection(section) => section.clone().into_iter().try_for_each(|memory| check_memory(&memory?)),
         Payload::TableSection(section) => section.clone().into_iter().try_for_each(|table| {
             let table = table?.ty;
-            refuse(table.table64, "a table of 64-bit indices", "memory64")?;
+            refuse(table.table64, "a table with 64-bit indices", "memory64")?;
             refuse(table.shared, "a shared table", "shared-everything-threads")
         }),
         Payload::TagSection(section) => refuse(section.count() > 0, "a tag", "exceptions"),
@@ -27,9 +27,9 @@ pub(super) fn check(payload: &Payload<'_>) -> Result<()> {
                     match ty.inner {
                         CompositeInnerType::Func(_) => {}
                         CompositeInnerType::Array(_) | CompositeInnerType::Struct(_) => {
-                            refuse(true, "a type of collected objects", "gc")?;
+                            refuse(true, "a garbage-collected type", "gc")?;
                         }
-                        CompositeInnerType::Cont(_) => refuse(true, "a type of continuations", "stack-switching")?,
+                        CompositeInnerType::Cont(_) => refuse(true, "a continuation type", "stack-switching")?,
                     }
                 }
             }
@@ -40,16 +40,16 @@ pub(super) fn check(payload: &Payload<'_>) -> Result<()> {
 }
 
 fn check_memory(memory: &MemoryType) -> Result<()> {
-    refuse(memory.memory64, "a memory of 64-bit addresses", "memory64")?;
+    refuse(memory.memory64, "a memory with 64-bit addresses", "memory64")?;
     refuse(memory.shared, "a shared memory", "threads")?;
-    refuse(memory.page_size_log2.is_some(), "a memory with a page size of its own", "custom-page-sizes")
+    refuse(memory.page_size_log2.is_some(), "a memory with a custom page size", "custom-page-sizes")
 }
 
 fn refuse(found: bool, item: &str, extension: &str) -> Result<()> {
     match found {
-        true => {
-            Err(Error::Unsupported(format!("it has {item}, and the sandbox has no `{extension}`; build it without")))
-        }
+        true => Err(Error::Unsupported(format!(
+            "it has {item}, and the sandbox does not support `{extension}`; build it without"
+        ))),
         false => Ok(()),
     }
 }

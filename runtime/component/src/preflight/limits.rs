@@ -116,8 +116,8 @@ impl<'l> Counts<'l> {
             imports: Count::new("imports", limits.imports),
             exports: Count::new("exports", limits.exports),
             globals: Count::new("globals", limits.globals),
-            data: Count::new("segments of data", limits.data),
-            elements: Count::new("segments of elements", limits.elements),
+            data: Count::new("data segments", limits.data),
+            elements: Count::new("element segments", limits.elements),
             definitions: Count::new("aliases and canonical functions", limits.definitions),
         }
     }

@@ -20,7 +20,7 @@ const MAX_NAME_LEN: usize = 100;
 ///
 /// # Errors
 ///
-/// An import or a missing export rules it out; the message says what to do.
+/// An import or a missing export rules it out; the message names the fix.
 pub(super) fn check(module: &[u8]) -> Result<()> {
     let (mut starts, mut initializes, mut has_memory) = (false, false, false);
     for payload in payloads(module) {

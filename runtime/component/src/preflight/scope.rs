@@ -72,7 +72,7 @@ impl<'a> Scopes<'a> {
                     if let ComponentTypeRef::Component(_) = import.ty {
                         let name = prefix(import.name.name, MAX_NAME_LEN);
                         return Err(Error::Unsupported(format!(
-                            "it imports `{name}`, a component to make instances of; build it in"
+                            "it imports `{name}`, a component to instantiate; include it in the program"
                         )));
                     }
                 }
@@ -109,7 +109,7 @@ impl<'a> Scopes<'a> {
             ComponentAlias::InstanceExport { kind: ComponentExternalKind::Component, name, .. } => {
                 let name = prefix(name, MAX_NAME_LEN);
                 Err(Error::Unsupported(format!(
-                    "it takes the component `{name}` out of an instance, to make instances of; build it in"
+                    "it takes the component `{name}` out of an instance to instantiate it; include it in the program"
                 )))
             }
             ComponentAlias::Outer { kind: ComponentOuterAliasKind::Component, count, index } => {

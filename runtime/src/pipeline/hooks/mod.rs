@@ -126,7 +126,7 @@ pub(crate) async fn before<'a>(
         record(recorder, hook, HookPhase::Before, word, why);
         match verdict {
             Ok(Verdict::Pass) => {}
-            // A script can be a stranger's: only an embedder's hook replaces the answer of a person.
+            // A script can be untrusted: only an embedder's hook replaces the answer of a person.
             Ok(Verdict::Allow) => outcome.allowed_by = hook.script().is_none().then_some(name),
             Ok(Verdict::Modify(change)) => {
                 // Earlier verdicts were about other arguments.
@@ -269,7 +269,7 @@ async fn modify(
         Err(error) => return deny(recorder, format!("its arguments are wrong: {}", error.message)),
     };
     if !has_source {
-        return deny(recorder, "it sets a field that is for the host alone and names no source for it".to_owned());
+        return deny(recorder, "it sets a field reserved for the host and names no source for it".to_owned());
     }
     let fields = changed_fields(&checked.value, &changed.value);
     if !fields.is_empty() {

@@ -99,7 +99,7 @@ pub(super) fn parse_answer(text: &str) -> Result<Answer, String> {
             Ok(Answer::Block(clipped_reason(reason)))
         }
         Some("modify") => {
-            let payload = fields.remove("payload").ok_or("its answer modifies, and has no `payload`")?;
+            let payload = fields.remove("payload").ok_or("its answer has the action `modify`, and no `payload`")?;
             Ok(Answer::Modify(payload))
         }
         Some("delegate") => Ok(Answer::Delegate(Value::Object(fields))),

@@ -79,7 +79,7 @@ impl<'a> ScriptHandler<'a> {
     ///
     /// # Errors
     ///
-    /// The reason for which there is no answer.
+    /// The reason why there is no answer.
     pub(super) async fn handle(&self, event: &HookPoint, payload: &Value) -> Result<Answer, String> {
         let (event, payload) = (event.to_string(), payload.to_string());
         let when = self.hook.definition.when.expression.as_deref();

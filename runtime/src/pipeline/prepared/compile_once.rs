@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures::future::{BoxFuture, Shared};
 
-/// A compiled program, or the reason for which it can never be compiled.
+/// A compiled program, or the reason why it can never be compiled.
 pub(super) type Compiled<T> = Result<Arc<T>, String>;
 /// A compilation in progress. It fails if the system fails, and may then be tried again.
 pub(super) type Pending<T> = Shared<BoxFuture<'static, Result<Compiled<T>, String>>>;
@@ -54,7 +54,7 @@ impl<T> CompileOnce<T> {
         self.result.get()?.as_ref().ok()
     }
 
-    /// Returns the reason for which the program can never run, if known.
+    /// Returns the reason why the program can never run, if known.
     pub(super) fn error(&self) -> Option<&str> {
         self.result.get()?.as_ref().err().map(String::as_str)
     }

@@ -1,4 +1,4 @@
-//! Runs computations over data that a stranger sent: short ones at once, long ones on a blocking thread with a deadline.
+//! Runs computations over untrusted data: short ones at once, long ones on a blocking thread with a deadline.
 
 use std::time::Instant;
 

@@ -54,7 +54,7 @@ pub(crate) struct PreparedTool {
     pub(crate) input: Arc<ToolValidator>,
     pub(crate) grant: Arc<Grant>,
     pub(crate) limits: Limits,
-    /// Reason for which no call of the tool is possible.
+    /// Reason why no call of the tool is possible.
     pub(crate) disabled: Option<(Decision, String)>,
     /// `true` if a model has to search for the tool first.
     pub(crate) deferred: bool,
@@ -113,7 +113,7 @@ impl PreparedTool {
         self.disabled.is_none() && self.compile_error().is_none()
     }
 
-    /// Returns the reason for which the program cannot run, if its compilation found one.
+    /// Returns the reason why the program cannot run, if its compilation found one.
     pub(crate) fn compile_error(&self) -> Option<&str> {
         self.program.error()
     }
@@ -196,7 +196,7 @@ impl PreparedTool {
         done.ok_or_else(|| ToolError::new(Outcome::Deadline, "tool timed out while its arguments were checked"))
     }
 
-    /// Runs a computation over data of a stranger on a blocking thread. A tool has at most [`MAX_ASIDE`] of them at once.
+    /// Runs a computation over untrusted data on a blocking thread. A tool has at most [`MAX_ASIDE`] of them at once.
     pub(crate) async fn compute<T: Send + 'static>(
         &self,
         until: Instant,

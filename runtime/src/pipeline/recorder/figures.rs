@@ -52,7 +52,7 @@ impl CallRecorder<'_> {
     fn missing_folder(&self, outcome: Outcome) -> Option<Denial> {
         let tool = self.tool.filter(|_| matches!(outcome, Outcome::Failed | Outcome::Trap))?;
         let requested = &tool.requested;
-        let is_open = matches!(requested.files, FileRequest::None) && !requested.stated && !self.stated_denial;
+        let is_open = matches!(requested.files, FileRequest::None) && !requested.declared && !self.stated_denial;
         let missed = is_open && self.folder.is_none() && self.usage.missed_folders();
         let access = Access::Read.as_str();
         missed.then(|| Denial { capability: access.to_owned(), flag: Some(format!("--allow-{access}=DIR")) })

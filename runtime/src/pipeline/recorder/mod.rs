@@ -48,7 +48,7 @@ pub(crate) struct CallRecorder<'p> {
     folder: Option<(PathBuf, Access)>,
     /// `true` if the operator denied a requested capability.
     stated_denial: bool,
-    /// Arguments with sensitive values masked, if anybody wants to see them.
+    /// Arguments with sensitive values masked, if they are shown to observers or approvers.
     observable: Option<Value>,
     log: String,
     fault: Option<Error>,

@@ -1,7 +1,9 @@
 //! Output of a tool beside the line for the model: media, parts and lines for people, and warnings for the caller.
 
 use crate::call::{Form, Media, Part};
+use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
+use crate::policy::Secrets;
 
 use super::{CallRecorder, redact, rendering};
 
@@ -18,6 +20,30 @@ pub(crate) struct ToolOutput {
     pub(crate) summary: Option<String>,
     /// Search text for transcripts, in the tool's own words.
     pub(crate) transcript: Option<String>,
+}
+
+impl ToolOutput {
+    /// Masks secrets in the output.
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::Denied`] for media with a secret in their bytes.
+    pub(crate) fn redact(&mut self, secrets: Option<&Secrets>) -> Result<(), ToolError> {
+        let Some(scanner) = secrets.and_then(Secrets::scanner) else { return Ok(()) };
+        let shown = std::mem::take(&mut self.shown);
+        self.shown = shown.into_iter().map(|part| redact::masked_by(&scanner, part)).collect();
+        for media in &mut self.media {
+            media.name = media.name.take().filter(|name| scanner.check(name.as_bytes()).is_ok());
+        }
+        match self.media.iter().find_map(|media| scanner.check(&media.data).err()) {
+            None => Ok(()),
+            Some(leak) => {
+                self.media.clear();
+                let message = format!("the answer held the secret `{}`, so it is withheld", leak.0);
+                Err(ToolError::new(Outcome::Denied, message))
+            }
+        }
+    }
 }
 
 /// Maximum number of warnings of one call.

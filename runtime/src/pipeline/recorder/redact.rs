@@ -9,8 +9,6 @@ use crate::error::{Outcome, ToolError};
 use crate::policy::{Scanner, Secrets};
 use crate::schema;
 
-use super::ToolOutput;
-
 /// Masks secrets in the end of a call.
 ///
 /// # Errors
@@ -57,28 +55,6 @@ pub(crate) fn masked(secrets: Option<&Secrets>, text: String) -> String {
     }
 }
 
-/// Masks secrets in the output of a tool.
-///
-/// # Errors
-///
-/// [`Outcome::Denied`] for media with a secret in their bytes.
-pub(crate) fn redact_output(secrets: Option<&Secrets>, output: &mut ToolOutput) -> Result<(), ToolError> {
-    let Some(scanner) = secrets.and_then(Secrets::scanner) else { return Ok(()) };
-    let shown = std::mem::take(&mut output.shown);
-    output.shown = shown.into_iter().map(|part| masked_by(&scanner, part)).collect();
-    for media in &mut output.media {
-        media.name = media.name.take().filter(|name| scanner.check(name.as_bytes()).is_ok());
-    }
-    match output.media.iter().find_map(|media| scanner.check(&media.data).err()) {
-        None => Ok(()),
-        Some(leak) => {
-            output.media.clear();
-            let message = format!("the answer held the secret `{}`, so it is withheld", leak.0);
-            Err(ToolError::new(Outcome::Denied, message))
-        }
-    }
-}
-
 /// Masks secrets in a part for people.
 pub(super) fn masked_part(secrets: Option<&Secrets>, part: Part) -> Part {
     match secrets.and_then(Secrets::scanner) {
@@ -87,7 +63,7 @@ pub(super) fn masked_part(secrets: Option<&Secrets>, part: Part) -> Part {
     }
 }
 
-fn masked_by(scanner: &Scanner, part: Part) -> Part {
+pub(super) fn masked_by(scanner: &Scanner, part: Part) -> Part {
     let holds = |bytes: &[u8]| scanner.check(bytes).is_err();
     match part {
         Part::Text(text) => Part::Text(mask(text, scanner)),

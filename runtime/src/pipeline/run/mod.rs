@@ -1,4 +1,4 @@
-//! Runs a call in the sandbox, with one file for each kind of runner. What every run has in common at its end is in
+//! Runs a call in the sandbox, with one file for each kind of runner. The common end of all runs is in
 //! `epilogue`.
 
 mod command;

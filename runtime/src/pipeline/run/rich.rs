@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::call::Part;
 use crate::error::{Outcome, ToolError};
-use crate::pipeline::recorder::{CallRecorder, ToolOutput, redact};
+use crate::pipeline::recorder::{CallRecorder, ToolOutput};
 use crate::pipeline::services::CallServices;
 use crate::pipeline::stage::{ModelContent, display, model_content, tool_error};
 use crate::pipeline::state::{CallScope, Execution, Pipeline, RichRunner, payload, unless_cancelled};
@@ -47,7 +47,7 @@ pub(super) async fn run(
         limits,
         extras: provided.clone(),
     };
-    let prepared = match rich.says.prepare {
+    let prepared = match rich.exports.prepare {
         true => {
             let call = granted(&settled.limits);
             Some(prepare(pipeline, execution, runner, (call, services.clone(), &mut parts), scope, recorder).await?)
@@ -62,7 +62,7 @@ pub(super) async fn run(
     let log = recorder.decode(log);
     let ended = finish(ended, &log, scope, recorder, |_, recorder| answered_bytes(&recorder.usage))?;
     let refused = !usage.refusals().is_empty();
-    let presentation = match rich.says.present {
+    let presentation = match rich.exports.present {
         true => {
             let deadline = limits.deadline.saturating_sub(since.elapsed());
             let used = usage.fuel.load(Relaxed);
@@ -161,7 +161,7 @@ fn map(
             Err(tool_error(failure, message))
         }
     };
-    redact::redact_output(pipeline.secrets.as_ref(), &mut output)?;
+    output.redact(pipeline.secrets.as_ref())?;
     recorder.set_output(output);
     Ok(answer)
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::call::{Denial, Execution, clipped};
+use crate::call::{Denial, ProgramRun, clipped};
 use crate::error::ToolError;
 use crate::pipeline::prepared::ToolEntry;
 use crate::pipeline::prepared::compute::{aside, at_once};
@@ -128,7 +128,7 @@ impl CallServices {
         let limits = Limits { deadline, fuel, ..least };
         let Body::Command { argv, .. } = &entry.tool.body else { return Err(format!("`{shown}` is not a command")) };
         let argv: Vec<String> = argv.iter().take(1).cloned().chain(arguments).collect();
-        let started = Execution {
+        let started = ProgramRun {
             program: entry.tool.name.clone(),
             digest: code.digest.clone(),
             exit: None,

@@ -27,7 +27,7 @@ const FULL: &str = "this run has reached its maximum";
 ///
 /// # Errors
 ///
-/// The error in the definition, or the reason for which it is not registered.
+/// The error in the definition, or the reason why it is not registered.
 pub(super) fn register(
     pipeline: &Pipeline,
     what: Registration,

@@ -11,8 +11,8 @@ use crate::error::{Outcome, ToolError};
 use crate::pipeline::state::{CallScope, MAX_TASKS, Memory, Pipeline, Task, TaskState, Tasks, Turn, unless_cancelled};
 use crate::tool::Body;
 
-/// Returns `true` if the calls of a tool become background tasks. Outside a conversation none do: there is nobody who could
-/// poll them.
+/// Returns `true` if the calls of a tool become background tasks. Outside a conversation none do: no model
+/// could poll them.
 pub(super) fn is_background(pipeline: &Pipeline, name: &str, memory: &Memory) -> bool {
     let entry = pipeline.entry(name, memory);
     !memory.is_open() && entry.is_ok_and(|entry| matches!(&entry.tool.body, Body::Script(script) if script.background))

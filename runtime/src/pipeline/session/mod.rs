@@ -81,7 +81,7 @@ impl Session {
         self.pipeline.call(call, scope).await
     }
 
-    /// Returns `true` if there is a script hook for an event of the run; without one nobody needs to report the event.
+    /// Returns `true` if there is a script hook for an event of the run; without one, the event need not be reported.
     pub fn hears(&self, event: &HookPoint) -> bool {
         self.pipeline.hooks.scripts(self.memory.hooks.iter()).iter().any(|script| script.definition.event == *event)
     }

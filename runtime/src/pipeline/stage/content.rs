@@ -96,7 +96,7 @@ fn text_of(pieces: Vec<GuestPart>) -> Result<ModelContent, ToolError> {
             }
             GuestPart::Link(reference) => text.push_str(&described(&link(reference).map_err(bad)?)),
             GuestPart::Native(_) => {
-                return Err(bad("tool answered with an envelope that does not stand alone".to_owned()));
+                return Err(bad("tool answered with an envelope beside other content".to_owned()));
             }
         }
     }
@@ -239,7 +239,7 @@ mod tests {
     fn what_breaks_the_contract_is_a_bad_result() {
         let native = || GuestPart::Native(GuestNative { format: "x".into(), content: "[]".into() });
         assert!(why(vec![GuestPart::Json("{".into())]).contains("something other than JSON"));
-        assert!(why(vec![text("a"), native()]).contains("does not stand alone"));
+        assert!(why(vec![text("a"), native()]).contains("beside other content"));
         assert!(
             why(vec![GuestPart::Native(GuestNative { format: "a b".into(), content: "[]".into() })])
                 .contains("an unknown format name")

@@ -27,7 +27,7 @@ pub(crate) async fn preview(
     if !recorder.is_watched() && pipeline.approver.is_none() {
         return None;
     }
-    let own = match execution.rich().filter(|runner| runner.rich.says.preview) {
+    let own = match execution.rich().filter(|runner| runner.rich.exports.preview) {
         None => None,
         Some(runner) => own_preview(pipeline, execution, runner, checked, scope, recorder).await,
     };

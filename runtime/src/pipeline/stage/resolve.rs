@@ -116,5 +116,5 @@ fn bad(why: &str) -> ToolError {
 }
 
 fn claims(entry: ToolEntry<'_>) -> bool {
-    entry.prepared.is_callable() && matches!(&entry.tool.body, Body::Rich(rich) if rich.says.route)
+    entry.prepared.is_callable() && matches!(&entry.tool.body, Body::Rich(rich) if rich.exports.route)
 }

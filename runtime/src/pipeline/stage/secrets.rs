@@ -65,6 +65,6 @@ pub(crate) async fn redact(
     };
     let secrets = secrets.clone();
     let job = aside(recorder.budget.end(&prepared.limits), move || masks::redacted(Some(&secrets), ended));
-    let late = || ToolError::new(Outcome::Deadline, "tool timed out while its answer was looked through for secrets");
+    let late = || ToolError::new(Outcome::Deadline, "tool timed out while its answer was searched for secrets");
     job.await.unwrap_or_else(|| Err(late()))
 }

@@ -79,7 +79,7 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
     Tool {
         description: Some(description.to_owned()),
         parameters: Some(parameters),
-        requested: Capabilities { stated: true, ..Capabilities::default() },
+        requested: Capabilities { declared: true, ..Capabilities::default() },
         interface,
         ..Tool::new(name, Body::Builtin(builtin), Origin::host())
     }

@@ -46,7 +46,7 @@ impl<'p> Execution<'p> {
     /// Returns the program that checks the arguments itself, if the tool has one.
     pub(crate) fn checker(&self) -> Option<&Program> {
         match &self.runner {
-            Runner::Rich(rich) if rich.rich.says.validate => Some(&rich.program),
+            Runner::Rich(rich) if rich.rich.exports.validate => Some(&rich.program),
             Runner::Command(program) | Runner::Typed(program, _) => Some(program),
             Runner::Rich(_) | Runner::Script(..) | Runner::Host(_) => None,
         }

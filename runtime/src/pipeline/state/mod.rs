@@ -101,7 +101,7 @@ impl Pipeline {
 
     /// Returns `true` if any tool can claim calls.
     pub(crate) fn has_claimants(&self) -> bool {
-        self.registry.tools().iter().any(|tool| matches!(&tool.body, Body::Rich(rich) if rich.says.route))
+        self.registry.tools().iter().any(|tool| matches!(&tool.body, Body::Rich(rich) if rich.exports.route))
     }
 
     /// Returns the maximum characters of an answer that a model gets whole: the declared value of the tool, limited by the

@@ -138,7 +138,7 @@ impl Tasks {
         let tasks = self.locked();
         let task = tasks.get(id).ok_or_else(|| {
             let known: Vec<&str> = tasks.keys().map(String::as_str).collect();
-            let known = if known.is_empty() { "none was begun".to_owned() } else { known.join(", ") };
+            let known = if known.is_empty() { "none was started".to_owned() } else { known.join(", ") };
             let id: String = id.chars().take(64).collect();
             ToolError::new(Outcome::BadArguments, format!("no task `{id}` in this run ({known})"))
         })?;

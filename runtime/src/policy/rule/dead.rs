@@ -10,7 +10,8 @@ use crate::schema::{Mismatch, ValuePredicate, find_mismatch};
 use crate::source::nearest;
 use crate::tool::{Body, Glob, HookPoint, Tool, When};
 
-use super::{Rule, Rules, is_argv, matches};
+use super::argv::is_argv;
+use super::{Rule, Rules, matches};
 
 /// Maximum characters of a name or pattern in a message.
 const MAX_QUOTED_CHARS: usize = 80;

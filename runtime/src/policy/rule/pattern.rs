@@ -40,7 +40,7 @@ pub enum PatternError {
         argument: String,
     },
     /// A glob contains characters that require double quotes.
-    #[error("`{pattern}`: `{glob}` has to stand in double quotes")]
+    #[error("`{pattern}`: `{glob}` must be in double quotes")]
     Unquoted {
         /// Text of the pattern.
         pattern: String,

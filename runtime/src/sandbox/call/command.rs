@@ -43,7 +43,7 @@ impl Sandbox {
         };
         let exit = self.execute(store, |code| Ok(Some(code)), run).await?;
         exit.ok_or_else(|| {
-            ToolError::new(Outcome::BadComponent, "the program is no command: it does not export `wasi:cli/run`")
+            ToolError::new(Outcome::BadComponent, "the program is not a command: it does not export `wasi:cli/run`")
         })
     }
 

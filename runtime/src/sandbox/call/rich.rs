@@ -19,7 +19,7 @@ use crate::tool::Limits;
 use super::execute::{FreshStore, Params, Returned, call_export, early_exit};
 
 /// Error of a tool that exits instead of returning.
-pub(super) const TOOL_EXITED: &str = "the tool left in the middle of its call";
+pub(super) const TOOL_EXITED: &str = "the tool exited before its call returned";
 
 impl Sandbox {
     /// Runs a call. Dropping the future stops the guest.
@@ -150,7 +150,7 @@ fn rich_export(
         ProgramKind::Rich(rich) => export(&rich.exports).map(|export| (&rich.pre, export)),
         _ => None,
     };
-    rich.ok_or_else(|| ToolError::new(Outcome::BadComponent, "the tool's component does not export that"))
+    rich.ok_or_else(|| ToolError::new(Outcome::BadComponent, "the tool's component does not export this function"))
 }
 
 fn bytes<'a>(content: impl IntoIterator<Item = &'a GuestPart>, display: &'a [GuestPart]) -> usize {

@@ -23,7 +23,7 @@ use crate::tool::Limits;
 use super::execute::{FreshStore, call_export, early_exit};
 
 /// Error of an interpreter that exits instead of returning.
-const INTERPRETER_EXITED: &str = "the interpreter left in the middle of the script";
+const INTERPRETER_EXITED: &str = "the interpreter exited before the script returned";
 
 /// Compiled and linked interpreter.
 pub(crate) struct Interpreter {
@@ -54,7 +54,7 @@ impl Sandbox {
     /// [`CompileError::Program`] if the component is at fault, [`CompileError::System`] if the system is.
     pub(crate) fn prepare_interpreter(&self, bytes: &[u8], counts_fuel: bool) -> Result<Interpreter, CompileError> {
         let component = self.prepare_component(bytes, counts_fuel, add_script_imports)?;
-        let missing = |what: &str| CompileError::Program(format!("no interpreter: {what}"));
+        let missing = |what: &str| CompileError::Program(format!("not a script interpreter: {what}"));
         let compiled = component.component();
         let interface = compiled
             .get_export_index(None, INTERPRETER)

@@ -51,7 +51,8 @@ impl Sandbox {
         input: &GuestInput<'_>,
         usage: &Arc<Usage>,
     ) -> Result<FunctionResult, ToolError> {
-        let mismatch = || ToolError::new(Outcome::BadComponent, "the program is not the one whose functions were read");
+        let mismatch =
+            || ToolError::new(Outcome::BadComponent, "the program was changed after its functions were read");
         let component = program.component().ok_or_else(mismatch)?;
         let export = export(component.component(), function).ok_or_else(mismatch)?;
         let lowered = arguments.as_object().and_then(|arguments| values::lower(function, arguments));

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::call::{Denial, Execution};
+use crate::call::{Denial, ProgramRun};
 use crate::error::{Outcome, ToolError};
 use crate::sandbox::causes::{ByteSize, QuotaExceeded};
 use crate::tool::Access;
@@ -38,7 +38,7 @@ pub(crate) struct Usage {
     without_folders: AtomicBool,
     denials: Mutex<Vec<(Access, String)>>,
     refusals: Mutex<Vec<Denial>>,
-    executed: Mutex<Vec<Execution>>,
+    executed: Mutex<Vec<ProgramRun>>,
     pub(crate) executions: AtomicU64,
     added: Mutex<Vec<String>>,
     pub(crate) delegated: AtomicU64,
@@ -108,7 +108,7 @@ impl Usage {
     }
 
     /// Records the start of a program that a script runs, and returns its index in the record, if it has one.
-    pub(crate) fn began(&self, execution: Execution) -> Option<usize> {
+    pub(crate) fn began(&self, execution: ProgramRun) -> Option<usize> {
         self.whole().executions.fetch_add(1, Relaxed);
         let mut executed = locked(&self.whole().executed);
         if executed.len() == MAX_RECORDED {
@@ -119,14 +119,14 @@ impl Usage {
     }
 
     /// Records the end of a program by the index that [`Self::began`] returned.
-    pub(crate) fn ended(&self, index: Option<usize>, end: impl FnOnce(&mut Execution)) {
+    pub(crate) fn ended(&self, index: Option<usize>, end: impl FnOnce(&mut ProgramRun)) {
         if let Some(index) = index {
             locked(&self.whole().executed).get_mut(index).map(end);
         }
     }
 
     /// Returns the programs that scripts ran.
-    pub(crate) fn executed(&self) -> Vec<Execution> {
+    pub(crate) fn executed(&self) -> Vec<ProgramRun> {
         locked(&self.executed).clone()
     }
 

@@ -106,17 +106,17 @@ impl fmt::Display for RequestError {
                 write!(f, "a request was denied: {reason}")
             }
             RequestError::Rejected(reason) => write!(f, "a request was rejected: {reason}"),
-            RequestError::TooMany(max) => write!(f, "tool wanted more than {max} requests"),
-            RequestError::TooManyAtOnce(max) => write!(f, "tool wanted more than {max} requests at once"),
+            RequestError::TooMany(max) => write!(f, "tool attempted more than {max} requests"),
+            RequestError::TooManyAtOnce(max) => write!(f, "tool attempted more than {max} requests at once"),
             RequestError::RequestTooLarge(max) => {
                 write!(f, "tool sent more than {} in one request", ByteSize(*max as u64))
             }
             RequestError::ResponseTooLarge(max) => {
-                write!(f, "tool was sent more than {} in responses", ByteSize(*max as u64))
+                write!(f, "tool received more than {} in responses", ByteSize(*max as u64))
             }
             RequestError::HeadTooLarge(max) => {
                 let max = ByteSize(*max as u64);
-                write!(f, "tool was sent a head of more than {max} or {MAX_HEADERS} headers")
+                write!(f, "tool received response headers of more than {max}, or more than {MAX_HEADERS} of them")
             }
             RequestError::Name(reason)
             | RequestError::Connect(reason)

@@ -173,7 +173,7 @@ impl RequestLog {
             return error;
         };
         let message = match error.outcome {
-            Outcome::Failed => format!("{cause}; the tool said: {}", error.message),
+            Outcome::Failed => format!("{cause}; the tool reported: {}", error.message),
             _ => cause.to_string(),
         };
         ToolError::new(outcome, message)

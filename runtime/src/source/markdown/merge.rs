@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use crate::source::diagnostics::{Diagnostics, Parsed, ScopedDiagnostic};
+use crate::source::tools_policy::ToolsPolicy;
 use crate::tool::{Origin, Place, ScriptedHook, Tool};
 
-use super::{FileContent, Placed, ToolsPolicy};
+use super::{FileContent, Placed};
 
 /// Content of several files, in order, before duplicate names are resolved.
 #[derive(Default)]

@@ -24,12 +24,12 @@ use super::dialect::Dialect;
 use super::document::{Candidate, from_root, read_text, without_mark};
 use super::name;
 use super::suggestion::nearest;
+use super::tools_policy::ToolsPolicy;
 
 use entry::Entry;
 pub(super) use layout::{BUILTINS, FILE, FOLDER, FOLDERS, Kind, OVERRIDES};
 pub(super) use merge::Merge;
 use node::{Data, Fields, Node};
-pub(crate) use policy::ToolsPolicy;
 pub(crate) use runtime_definition::{defined_hook, defined_tool};
 use script::Lines;
 
@@ -61,7 +61,7 @@ impl Dialect for Markdown {
     }
 
     fn missing_entry(&self) -> Option<&'static str> {
-        Some("no artifact (`NAME.md`)")
+        Some("no Markdown tool (`NAME.md`)")
     }
 }
 
@@ -133,8 +133,8 @@ impl FileContent {
         let lines = Lines::of(&text);
         if let Kind::Tool | Kind::Hook = kind {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
-            let name =
-                report.value(stem.ok_or("the file's name is not UTF-8, so nothing would have a name".to_owned()))?;
+            let name = report
+                .value(stem.ok_or("the file's name is not UTF-8, so the tool or hook would have no name".to_owned()))?;
             let entry = Entry::of_file(&format!("{noun}s[0]"), name, parts.body, fields, origin);
             match kind {
                 Kind::Hook => self.hooks.extend(entry.hook(&lines, report)),
@@ -155,7 +155,7 @@ impl FileContent {
             self.hooks.extend(entry.and_then(|entry| entry.hook(&lines, report)));
         }
         if kind == Kind::Project {
-            self.policy = ToolsPolicy::read(fields.take("tools_policy"), report);
+            self.policy = policy::read(fields.take("tools_policy"), report);
         }
         warn_of_unknown(fields, report);
         Some(())

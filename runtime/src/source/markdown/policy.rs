@@ -1,56 +1,32 @@
-//! `tools_policy` of a project: the tools that a model may use.
+//! Reader of `tools_policy`, the field of a project with its policy over tools.
 
 use crate::source::capabilities::globs;
 use crate::source::diagnostics::Diagnostics;
 use crate::source::name::shortened;
-use crate::tool::{Disabled, Glob, Tool};
+use crate::source::tools_policy::{FIELD, ToolsPolicy};
+use crate::tool::Glob;
 
 use super::node::{Fields, Node};
 
-/// Name of the field, and reason by which a tool is disabled.
-const FIELD: &str = "tools_policy";
 /// Values of `mode`.
 const MODES: [&str; 2] = ["allowlist", "denylist"];
 
-/// Tools that a model may use, by patterns over their names.
-#[derive(Debug, Default)]
-pub(crate) struct ToolsPolicy {
-    /// Patterns of an allowlist: all other tools are denied.
-    allow: Option<Vec<Glob>>,
-    /// Patterns of denied tools. They override `allow`.
-    deny: Vec<Glob>,
-}
-
-impl ToolsPolicy {
-    /// Reads the policy of a project.
-    pub(super) fn read(stated: Option<Node>, report: &mut Diagnostics) -> Option<Self> {
-        let place = stated.as_ref()?.place;
-        let mut fields = report.parsed(stated?.fields(FIELD))?;
-        let mode = report.parsed(fields.read("mode", |node, _| node.text("tools_policy.mode")))?.unwrap_or_default();
-        if !MODES.contains(&mode.as_str()) {
-            let mode = shortened(&mode);
-            report.invalid(place, format!("{FIELD}.mode {mode:?} must be {}", MODES.join("|")));
-        }
-        let allow = patterns("allow", &mut fields, report);
-        let deny = patterns("deny", &mut fields, report);
-        for (key, _) in fields.rest() {
-            let known = "expected one of `mode`, `allow`, `deny`";
-            report.invalid(key.place, format!("{FIELD}: unknown field `{}`, {known}", key.name));
-        }
-        Some(Self { allow: Some(allow).filter(|_| mode == MODES[0]), deny })
+/// Reads the policy of a project.
+pub(super) fn read(stated: Option<Node>, report: &mut Diagnostics) -> Option<ToolsPolicy> {
+    let place = stated.as_ref()?.place;
+    let mut fields = report.parsed(stated?.fields(FIELD))?;
+    let mode = report.parsed(fields.read("mode", |node, _| node.text("tools_policy.mode")))?.unwrap_or_default();
+    if !MODES.contains(&mode.as_str()) {
+        let mode = shortened(&mode);
+        report.invalid(place, format!("{FIELD}.mode {mode:?} must be {}", MODES.join("|")));
     }
-
-    /// Disables the tools that it denies. They stay loaded.
-    pub(crate) fn apply(&self, tools: &mut [Tool]) {
-        let is_like = |globs: &[Glob], name: &str| globs.iter().any(|glob| glob.is_match(name));
-        for tool in tools {
-            let denied = is_like(&self.deny, &tool.name);
-            if denied || self.allow.as_ref().is_some_and(|allow| !is_like(allow, &tool.name)) {
-                tool.disabled =
-                    Some(Disabled { field: FIELD, reason: format!("tool {:?} denied by policy", tool.name) });
-            }
-        }
+    let allow = patterns("allow", &mut fields, report);
+    let deny = patterns("deny", &mut fields, report);
+    for (key, _) in fields.rest() {
+        let known = "expected one of `mode`, `allow`, `deny`";
+        report.invalid(key.place, format!("{FIELD}: unknown field `{}`, {known}", key.name));
     }
+    Some(ToolsPolicy { allow: Some(allow).filter(|_| mode == MODES[0]), deny })
 }
 
 fn patterns(field: &str, fields: &mut Fields, report: &mut Diagnostics) -> Vec<Glob> {
@@ -67,13 +43,14 @@ mod tests {
 
     use serde_json::{Value, json};
 
+    use crate::tool::Disabled;
     use crate::tool::tests::plain;
 
     use super::*;
 
-    fn read(policy: Value) -> (Option<ToolsPolicy>, Vec<String>) {
+    fn policy_of(policy: Value) -> (Option<ToolsPolicy>, Vec<String>) {
         let mut report = Diagnostics::new(Path::new("harness.md"));
-        let policy = ToolsPolicy::read(Some(Node::from(&policy)), &mut report);
+        let policy = read(Some(Node::from(&policy)), &mut report);
         (policy, report.problems.into_iter().map(|noted| noted.problem.message).collect())
     }
 
@@ -87,12 +64,12 @@ mod tests {
             (json!({"mode": "denylist"}), vec![]),
         ] {
             let mut tools = ["git_push", "git_diff", "run"].map(plain);
-            read(policy.clone()).0.unwrap().apply(&mut tools);
+            policy_of(policy.clone()).0.unwrap().apply(&mut tools);
             let disabled = tools.iter().filter(|tool| tool.disabled.is_some()).map(|tool| tool.name.as_str());
             assert_eq!(disabled.collect::<Vec<_>>(), denied, "{policy}");
         }
         let mut tools = [plain("run")];
-        read(json!({"mode": "denylist", "deny": ["run"]})).0.unwrap().apply(&mut tools);
+        policy_of(json!({"mode": "denylist", "deny": ["run"]})).0.unwrap().apply(&mut tools);
         let why = "tool \"run\" denied by policy".to_owned();
         assert_eq!(tools[0].disabled, Some(Disabled { field: "tools_policy", reason: why }));
     }
@@ -110,7 +87,7 @@ mod tests {
                 "tools_policy: unknown field `denny`, expected one of `mode`, `allow`, `deny`",
             ),
         ] {
-            assert_eq!(read(policy).1, [told]);
+            assert_eq!(policy_of(policy).1, [told]);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Tools and hooks that a script defines while it runs, as JSON with the fields of a Markdown file. They request the
-//! capabilities of the defining tool, never more. An unknown field is an error, since nobody would see a warning.
+//! capabilities of the defining tool, never more. An unknown field is an error, since a warning would not be shown.
 
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ fn sound<T>(definition: Option<T>, report: Diagnostics) -> Result<T, String> {
     let mut problems = report.problems.into_iter().map(|scoped| scoped.problem);
     match problems.find(|problem| problem.severity == Severity::Error) {
         Some(error) => Err(error.message),
-        None => definition.ok_or_else(|| "the definition says nothing".to_owned()),
+        None => definition.ok_or_else(|| "the definition is empty".to_owned()),
     }
 }
 

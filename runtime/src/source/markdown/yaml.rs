@@ -80,7 +80,7 @@ impl<'de> Visitor<'de> for Build {
     type Value = Data;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value that JSON has too")
+        f.write_str("a value that JSON can represent")
     }
     fn visit_unit<E>(self) -> Result<Data, E> {
         Ok(Data::Null)

@@ -129,7 +129,7 @@ fn parse(path: &Path, text: Arc<str>) -> Parsed {
         });
     }
     if tools.is_empty() && report.problems.is_empty() {
-        report.warn("`tools` is empty: there is nothing to call");
+        report.warn("`tools` is empty");
     }
     Parsed::of(tools, report)
 }

@@ -4,8 +4,8 @@
 use serde_json::{Map, Value};
 
 use crate::tool::{
-    Basis, Capabilities, Enablement, Fact, FactValue, Glob, Grammar, LimitRequest, Limits, Says, Syntax, TextInput,
-    Tool, Trust,
+    Basis, Capabilities, Enablement, Fact, FactValue, Glob, Grammar, LimitRequest, Limits, RichExports, Syntax,
+    TextInput, Tool, Trust,
 };
 
 use crate::source::agent_tool::take;
@@ -91,7 +91,10 @@ impl Descriptor {
         }
         let safety = &mut stated.interface.safety;
         if safety.is_concurrency_safe.value && !safety.is_read_only.value {
-            report.warn("is_concurrency_safe is declared true, but it is not read-only: calls at once can meet, so each runs alone");
+            report.warn(
+                "is_concurrency_safe is declared true, but it is not read-only: parallel calls can conflict, so each runs \
+                 alone",
+            );
             safety.is_concurrency_safe = Fact::default(false);
         }
         let requested = match fields.shift_remove("capabilities") {
@@ -126,10 +129,10 @@ impl Descriptor {
     }
 
     /// Returns the optional parts, of those that the component exports, that concern this tool.
-    pub(super) fn says(&self, all: Says) -> Says {
+    pub(super) fn exports(&self, all: RichExports) -> RichExports {
         let Some(own) = &self.says else { return all };
         let own = |name: &str| own.iter().any(|one| one == name);
-        Says {
+        RichExports {
             validate: all.validate && own("validate"),
             preview: all.preview && own("preview"),
             prepare: all.prepare && own("prepare"),
@@ -145,7 +148,7 @@ impl Descriptor {
             tool.parameters = self.parameters.clone();
             tool.text = self.text.clone();
         }
-        if let Some(requested) = self.requested.as_ref().filter(|_| !tool.requested.stated) {
+        if let Some(requested) = self.requested.as_ref().filter(|_| !tool.requested.declared) {
             tool.requested = requested.clone();
         }
         // No program widens the limits that an operator's entry leaves open.

@@ -38,7 +38,7 @@ impl Component {
             return Err(format!("none of its exports is a tool: {}", list_skipped(skipped)));
         }
         if !skipped.is_empty() {
-            report.warn(&format!("{} of its exports are no tools: {}", skipped.len(), list_skipped(skipped)));
+            report.warn(&format!("{} of its exports are not tools: {}", skipped.len(), list_skipped(skipped)));
         }
         let mut tools = Vec::with_capacity(callable.len() + 1);
         if *is_command {
@@ -56,7 +56,7 @@ impl Component {
         match self.descriptors.first() {
             Some(one) => {
                 let name = &one.name;
-                Err(format!("it describes the tool {name:?}, and exports no function of that name"))
+                Err(format!("it describes the tool {name:?}, but exports no function of that name"))
             }
             None => Ok(tools),
         }
@@ -118,7 +118,7 @@ fn no_function(word: Option<&str>, functions: &Functions) -> String {
     let Functions { callable, skipped, .. } = functions;
     let is_named = |place: &str| word.is_some_and(|word| place == word || place.ends_with(&format!("#{word}")));
     if let Some((place, why)) = skipped.iter().find(|(place, _)| is_named(place)) {
-        return format!("`{}` can be no tool: {why}", name::shortened(place));
+        return format!("`{}` cannot be a tool: {why}", name::shortened(place));
     }
     if callable.is_empty() {
         return format!("none of its component's exports is a tool: {}", list_skipped(skipped));

@@ -11,7 +11,7 @@ use toolcrib_component::{Error, RUN, descriptor, truncate};
 use crate::source::diagnostics::{Diagnostics, ScopedDiagnostic};
 use crate::source::{program, program_bytes};
 use crate::tool::typed::Typed;
-use crate::tool::{Import, Says};
+use crate::tool::{Import, RichExports};
 
 use super::descriptor::Descriptor;
 use super::unfit;
@@ -59,7 +59,7 @@ pub(super) enum Contract {
 /// Kind of a known contract.
 pub(super) enum Kind {
     /// The contract of rich tools, with the optional parts that the program exports.
-    Rich(Says),
+    Rich(RichExports),
     /// Exported functions, or the reason why they cannot be read.
     Functions(Result<Functions, String>),
     /// `wasi:cli/run`.
@@ -161,8 +161,8 @@ fn exports_part(exports: &[String], interface: &str) -> bool {
 }
 
 /// Returns the optional parts of the contract that a component exports.
-fn optional_parts(exports: &[String]) -> Says {
-    Says {
+fn optional_parts(exports: &[String]) -> RichExports {
+    RichExports {
         validate: exports_part(exports, "validate"),
         preview: exports_part(exports, "preview"),
         prepare: exports_part(exports, "prepare"),

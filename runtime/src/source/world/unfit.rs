@@ -44,7 +44,7 @@ pub(super) fn unlinked(externs: &Externs) -> Option<String> {
         }
         None => {
             let each = listed(unlinked.iter().map(with_reason), MAX_LISTED);
-            Some(format!("it imports what cannot be linked: {each}"))
+            Some(format!("it has imports that cannot be linked: {each}"))
         }
     }
 }
@@ -61,11 +61,11 @@ pub(super) fn uncallable(externs: &Externs) -> Option<String> {
         if functions.iter().any(|name| name == "_start") {
             return None;
         }
-        let kind = if functions.iter().any(|name| name == "_initialize") { "a reactor: it" } else { "it" };
+        let kind = if functions.iter().any(|name| name == "_initialize") { "as a reactor, it" } else { "it" };
         let exports =
             if functions.is_empty() { "no function".to_owned() } else { listed(quoted(functions), MAX_LISTED) };
         return Some(format!(
-            "a core module that is no command, but {kind} exports {exports} and no `_start`; build it as a program with a \
+            "a core module that is not a command: {kind} exports {exports} and no `_start`; build it as a program with a \
              `main`, or as a component that exports functions"
         ));
     }
@@ -75,7 +75,7 @@ pub(super) fn uncallable(externs: &Externs) -> Option<String> {
     let exports =
         if externs.exports.is_empty() { "nothing".to_owned() } else { listed(quoted(&externs.exports), MAX_LISTED) };
     Some(format!(
-        "no tool: it exports {exports}; a tool exports functions of its own, a command `wasi:cli/run`, a rich tool \
+        "not a tool: it exports {exports}; a tool exports functions of its own, a command `wasi:cli/run`, a rich tool \
          `toolcrib:tool/call@1.1.0`"
     ))
 }

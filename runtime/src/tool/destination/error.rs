@@ -41,7 +41,7 @@ pub enum DestinationErrorReason {
     #[error("its scheme is neither `http` nor `https`")]
     Scheme,
     /// IPv6 address without brackets.
-    #[error("an IPv6 address stands in brackets")]
+    #[error("an IPv6 address must be in brackets")]
     BareIpv6,
     /// Invalid port.
     #[error("its port is not a number from 1 to 65535")]
@@ -56,7 +56,7 @@ pub enum DestinationErrorReason {
     #[error("the network has bits set behind its prefix")]
     HostBits,
     /// IPv4 address mapped into IPv6.
-    #[error("an IPv4 address is written as one, not inside IPv6")]
+    #[error("an IPv4 address must be in IPv4 notation, not in that of IPv6")]
     MappedIpv4,
     /// Invalid host.
     #[error(transparent)]

@@ -25,7 +25,7 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
     /// Decodes a text; the result must be UTF-8.
     fn decode(text: &str, #[starlark(default = false)] url_safe: bool) -> starlark::Result<String> {
         let bytes = engine(url_safe).decode(text).map_err(|what| error("base64.decode", what))?;
-        String::from_utf8(bytes).map_err(|_| error("base64.decode", "what it holds is not UTF-8 text"))
+        String::from_utf8(bytes).map_err(|_| error("base64.decode", "the decoded bytes are not UTF-8 text"))
     }
 }
 

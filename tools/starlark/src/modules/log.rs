@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "the language's derive for a type of its own")]
 
 use std::fmt;
+use std::io::Write;
 
 use allocative::Allocative;
 use starlark::collections::SmallMap;
@@ -11,8 +12,6 @@ use starlark::eval::{Arguments, Evaluator};
 use starlark::values::none::NoneType;
 use starlark::values::{NoSerialize, ProvidesStaticType, StarlarkPagable, StarlarkValue, Value, starlark_value};
 use starlark::{starlark_module, starlark_simple_value};
-
-use crate::evaluate;
 
 /// Value with the name `log`.
 #[derive(Debug, ProvidesStaticType, NoSerialize, StarlarkPagable, Allocative)]
@@ -91,6 +90,11 @@ fn tell<'n, 'v>(level: &str, message: Value<'v>, named: impl Iterator<Item = (&'
         line.push_str(&format!(" {name}={}", value.to_str()));
     }
     // One call is one line, whatever the values hold.
-    evaluate::line(&line.replace('\r', "\\r").replace('\n', "\\n"));
+    write_line(&line.replace('\r', "\\r").replace('\n', "\\n"));
     NoneType
+}
+
+/// Writes a line to standard error at once. A closed standard error is not an error of the script.
+pub(crate) fn write_line(text: &str) {
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }

@@ -38,7 +38,7 @@ pub(super) fn functions(builder: &mut GlobalsBuilder) {
     /// Decodes a text; the result must be UTF-8.
     fn decode(text: &str) -> starlark::Result<String> {
         let decoded = percent_decode_str(text).decode_utf8();
-        decoded.map(|text| text.into_owned()).map_err(|_| error("url.decode", "what it holds is not UTF-8 text"))
+        decoded.map(|text| text.into_owned()).map_err(|_| error("url.decode", "the decoded bytes are not UTF-8 text"))
     }
 
     /// Resolves a reference against an address.

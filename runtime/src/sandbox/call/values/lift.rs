@@ -12,7 +12,7 @@ use crate::tool::typed::{Cases, Type};
 pub(in crate::sandbox::call) enum LiftError {
     /// The text exceeds its maximum length.
     TooLong,
-    /// The value does not have its type: the program is not the one that the types were read from.
+    /// The value does not have its type: the program was changed after its types were read.
     TypeMismatch,
 }
 

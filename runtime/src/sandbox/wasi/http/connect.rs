@@ -68,7 +68,7 @@ impl Tls {
             Host::Name(name) => ServerName::try_from(name.clone()),
             Host::Address(address) => Ok(ServerName::from(*address)),
         };
-        let name = name.map_err(|_| RequestError::Tls("no certificate can be for such a host"))?;
+        let name = name.map_err(|_| RequestError::Tls("its host is not a valid name for a certificate"))?;
         let connector = TlsConnector::from(self.config().await?);
         let handshake = tokio::time::timeout(timeout.min(MAX_HANDSHAKE), connector.connect(name, stream)).await;
         let stream = handshake.map_err(|_| {
@@ -169,7 +169,7 @@ struct Overflow;
 
 impl fmt::Display for Overflow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the server sent more than a response may hold")
+        f.write_str("the response is larger than the limit")
     }
 }
 

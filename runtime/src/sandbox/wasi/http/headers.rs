@@ -69,7 +69,7 @@ pub(super) fn prepare(parts: &mut Parts, target: &Target, limits: &Limits) -> Re
         }
     }
     content_length(&parts.headers)?;
-    let host = HeaderValue::try_from(authority).map_err(|_| rejected("its host cannot stand in a header"))?;
+    let host = HeaderValue::try_from(authority).map_err(|_| rejected("its host is not valid in a header"))?;
     parts.headers.insert(HOST, host);
     let path = match parts.uri.path_and_query().map(|path| path.as_str()) {
         None | Some("") => "/".to_owned(),

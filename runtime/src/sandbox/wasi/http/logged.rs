@@ -135,7 +135,7 @@ mod tests {
         logged.fail(&RequestError::Slow(RequestPhase::Head, "the server was silent"));
         let attributed = log.attribute(failed());
         assert_eq!(attributed.outcome, Outcome::Upstream);
-        assert_eq!(attributed.message, "a request failed: the server was silent; the tool said: no luck");
+        assert_eq!(attributed.message, "a request failed: the server was silent; the tool reported: no luck");
         let own = ToolError { json: Some(r#"{"error":"no luck"}"#.to_owned()), ..failed() };
         for error in [
             RequestError::Denied("`a.example:443` is denied".into()),

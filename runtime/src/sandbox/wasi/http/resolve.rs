@@ -71,7 +71,8 @@ impl NameResolver {
         let provider = TokioRuntimeProvider::default();
         let mut builder = TokioResolver::builder_with_config(settings.config.clone(), provider);
         *builder.options_mut() = settings.options.clone();
-        let built = builder.build().map_err(|error| RequestError::Host(format!("no name can be asked for: {error}")));
+        let built =
+            builder.build().map_err(|error| RequestError::Host(format!("the resolver cannot be created: {error}")));
         built.map(|mut resolver| {
             resolver.set_hosts(settings.hosts.clone());
             resolver

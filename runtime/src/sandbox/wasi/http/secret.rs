@@ -36,7 +36,7 @@ pub(super) fn insert(
         if !request.host.matches(target.scheme, &target.host, target.port) {
             continue;
         }
-        let unfit = || RequestError::Host(format!("the secret `{}` cannot stand in a request", request.name));
+        let unfit = || RequestError::Host(format!("the secret `{}` cannot be put into a request", request.name));
         match &request.placement {
             Placement::Header { name, format } => {
                 let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unfit())?;

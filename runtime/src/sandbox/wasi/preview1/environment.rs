@@ -75,7 +75,7 @@ pub(super) fn resolution(state: &mut WasiState, clock: Clockid) -> Result<Timest
 pub(super) fn random(state: &mut WasiState, memory: &mut GuestMemory<'_>, at: GuestPtr<u8>, bytes: Size) -> Result<()> {
     memory.as_slice(at.as_array(bytes))?;
     if u64::from(bytes) > MAX_RANDOM_BYTES {
-        let text = format!("{bytes} random bytes were asked for at once, and at most {MAX_RANDOM_BYTES} are made");
+        let text = format!("{bytes} random bytes were requested at once, more than the {MAX_RANDOM_BYTES} allowed");
         return Err(Error::trap(wasmtime::Error::msg(text)));
     }
     let random = random::Host::get_random_bytes(&mut state.random(), bytes.into()).map_err(Error::trap)?;

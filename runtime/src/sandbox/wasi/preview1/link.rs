@@ -12,12 +12,12 @@ use super::descriptors;
 ///
 /// # Errors
 ///
-/// A text that says what is wrong with its imports or its `_start`.
+/// The problem of its imports or of its `_start`.
 pub(in crate::sandbox) fn link<T: WasiStore>(engine: &Engine, module: &Module) -> Result<InstancePre<T>, String> {
     let start = module.get_export(START);
     let starts = matches!(&start, Some(ExternType::Func(it)) if it.params().len() == 0 && it.results().len() == 0);
     if !starts {
-        return Err("a core module whose `_start` takes arguments or has results; a command's has neither".to_owned());
+        return Err("a core module whose `_start` has parameters or results, which a command must not have".to_owned());
     }
     let mut linker = Linker::<T>::new(engine);
     let added = wasi_snapshot_preview1::add_to_linker(&mut linker, |store: &mut T| store.wasi());
