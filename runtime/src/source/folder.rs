@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use super::diagnostics::Parsed;
 use super::dialect::{self, DIALECTS, Dialect};
-use super::document::Candidate;
+use super::document::{Candidate, from_root};
 use super::project;
+
+/// Name of the file that makes its folder a Rust package.
+const PACKAGE: &str = "Cargo.toml";
 
 /// A folder that is no project.
 pub(super) struct Folder;
@@ -41,11 +44,25 @@ fn read_entries(folder: &Path) -> Parsed {
         }
     }
     if is_empty {
-        let missing: Vec<_> = DIALECTS.into_iter().filter_map(Dialect::missing_entry).collect();
-        let message = format!("no `tools.json` and no `.wasm` file in this folder, {}", missing.join(" and "));
-        return Parsed::failed(folder, &message);
+        return Parsed::failed(folder, &without_tools(folder));
     }
     parsed
+}
+
+/// Returns the message for a folder without tools: the files that were looked for, and a manifest in the parent folder.
+fn without_tools(folder: &Path) -> String {
+    let manifests = DIALECTS.into_iter().filter_map(Dialect::manifest).map(|name| format!("`{name}`"));
+    let entries = DIALECTS.into_iter().filter_map(Dialect::entry_form).map(str::to_owned);
+    let forms: Vec<_> = manifests.chain(entries).collect();
+    let manifest = from_root(folder).parent().and_then(dialect::manifest);
+    let hint = match manifest.as_deref().and_then(Path::file_name) {
+        _ if folder.join(PACKAGE).is_file() => {
+            format!("; it is a Rust package: run `toolcrib build {}` first", folder.display())
+        }
+        Some(name) => format!("; its parent folder has a `{}`", name.display()),
+        None => String::new(),
+    };
+    format!("no tools found in this folder: no {}{hint}", forms.join(", no "))
 }
 
 /// Returns `true` if a path is a folder in which every file can be a tool: neither a project nor a folder with a manifest.

@@ -77,7 +77,7 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<Change<'_>>> {
     for (number, line) in lines {
         let wrong = |why: &str| Error::invalid(format!("line {number} of the patch: {why}"));
         if ended {
-            return Err(wrong("something stands after the end"));
+            return Err(wrong("text follows after `*** End Patch`"));
         }
         if line.trim_end() == END {
             ended = true;
@@ -116,7 +116,7 @@ fn section_of<'a>(section: &'a str, changes: &mut Vec<Change<'a>>) -> Result<(),
                 *to = Some(path);
                 Ok(())
             }
-            _ => Err("`Move to` stands once, right behind `Update File`".to_owned()),
+            _ => Err("`Move to` may occur once, in the line after `Update File`".to_owned()),
         };
     } else if section.trim() == "End of File" {
         return match changes.last_mut() {
@@ -124,7 +124,7 @@ fn section_of<'a>(section: &'a str, changes: &mut Vec<Change<'a>>) -> Result<(),
                 hunks.iter_mut().last().into_iter().for_each(|hunk| hunk.at_end = true);
                 Ok(())
             }
-            _ => Err("`End of File` stands behind the lines of a hunk".to_owned()),
+            _ => Err("`End of File` must follow the lines of a hunk".to_owned()),
         };
     } else {
         return Err("a section is `Add File: PATH`, `Delete File: PATH` or `Update File: PATH`".to_owned());

@@ -60,8 +60,8 @@ impl Dialect for Markdown {
         merge.finish(before)
     }
 
-    fn missing_entry(&self) -> Option<&'static str> {
-        Some("no artifact (`NAME.md`)")
+    fn entry_form(&self) -> Option<&'static str> {
+        Some("Markdown tool (`NAME.md`)")
     }
 }
 

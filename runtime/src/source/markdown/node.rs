@@ -3,6 +3,7 @@
 use serde_json::{Number, Value};
 
 use crate::source::diagnostics::Fault;
+use crate::source::places;
 use crate::tool::Place;
 
 /// Value with its position.
@@ -82,6 +83,23 @@ impl Node {
         let (_, node) = members.iter().find(|(key, _)| key.name == "name")?;
         match &node.data {
             Data::Text(name) => Some(name.clone()),
+            _ => None,
+        }
+    }
+
+    /// Returns the position of the part that a message is about, or of the nearest part around it that exists. The message
+    /// starts with the path of the part from this value, as in `limits.fuel`.
+    pub(super) fn place_of(&self, message: &str) -> Option<Place> {
+        let pointer = places::subject(message);
+        // The first name is that of this value.
+        let mut names = pointer.split('/').skip(2);
+        std::iter::successors(Some(self), |node| node.child(names.next()?)).last()?.place
+    }
+
+    fn child(&self, name: &str) -> Option<&Node> {
+        match &self.data {
+            Data::Map(members) => members.iter().find(|(key, _)| key.name == name).map(|(_, node)| node),
+            Data::List(items) => items.get(name.parse::<usize>().ok()?),
             _ => None,
         }
     }
