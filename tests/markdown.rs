@@ -95,8 +95,9 @@ fn a_tool_that_is_invalid_is_told_in_the_formats_words() {
 }
 
 #[test]
-fn each_wrong_capability_and_limit_has_a_line_with_its_place() {
-    let text = "---\nscript: x\ncapabilities:\n  files: rw\n  env: [TZ, 1]\nlimits:\n  fuel: 0\n  memoryMb: x\n---\n";
+fn each_wrong_field_and_the_script_have_a_line_with_its_place() {
+    let text =
+        "---\nscript: x = 1\ncapabilities:\n  files: rw\n  env: [TZ, 1]\nlimits:\n  fuel: 0\n  memoryMb: x\n---\n";
     assert_eq!(
         errors(&with_files(&[("run.md", text)]), "run.md"),
         [
@@ -104,6 +105,7 @@ fn each_wrong_capability_and_limit_has_a_line_with_its_place() {
             "error: run.md:5:13: tool \"run\": capabilities.env[1] must be a string, found a number",
             "error: run.md:7:9: tool \"run\": limits.fuel must be a positive whole number, found 0",
             "error: run.md:8:13: tool \"run\": limits.memoryMb must be a positive whole number, found \"x\"",
+            "error: run.md:2:9: tool script \"run\" must define a 'run' function",
         ]
     );
 }

@@ -96,7 +96,8 @@ impl Node {
         std::iter::successors(Some(self), |node| node.child(names.next()?)).last()?.place
     }
 
-    fn child(&self, name: &str) -> Option<&Node> {
+    /// Returns the member of a map with this name, or the item of a list at this index.
+    pub(super) fn child(&self, name: &str) -> Option<&Node> {
         match &self.data {
             Data::Map(members) => members.iter().find(|(key, _)| key.name == name).map(|(_, node)| node),
             Data::List(items) => items.get(name.parse::<usize>().ok()?),
@@ -165,6 +166,11 @@ pub(super) struct Fields {
 }
 
 impl Fields {
+    /// Returns a member by its name.
+    pub(super) fn get(&self, name: &str) -> Option<&Node> {
+        self.members.iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
+    }
+
     /// Takes a member by its name.
     pub(super) fn take(&mut self, name: &str) -> Option<Node> {
         let at = self.members.iter().position(|(key, _)| key.name == name)?;
