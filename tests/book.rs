@@ -28,7 +28,7 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use regex::Regex;
 use toolcrib::hook::{Hook, ProposedCall, Verdict};
 use toolcrib::policy::Permission;
-use toolcrib::{Audit, Policy, Runtime, ToolCall, ToolResult};
+use toolcrib::{Audit, HandlerError, Policy, Runtime, ToolCall, ToolResult};
 
 use crate::crib::{Crib, TOOLCRIB, target};
 
@@ -381,7 +381,7 @@ impl Hook for ReadOnly {
         "read-only"
     }
 
-    fn before<'a>(&'a self, call: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+    fn before<'a>(&'a self, call: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, HandlerError>> {
         let verdict = match call.tool.interface.safety.is_read_only.value {
             true => Verdict::Pass,
             false => Verdict::Block("this program changes nothing".to_owned()),

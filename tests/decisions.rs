@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use toolcrib::call::Behavior;
 use toolcrib::hook::{Hook, Modification, ProposedCall, Verdict};
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, Rule};
-use toolcrib::{Audit, Builder, Outcome, Policy, Runtime, Session, ToolCall, ToolResult};
+use toolcrib::{Audit, Builder, HandlerError, Outcome, Policy, Runtime, Session, ToolCall, ToolResult};
 
 use crate::crib::Crib;
 
@@ -90,7 +90,7 @@ impl Hook for Says {
         "says"
     }
 
-    fn before<'a>(&'a self, _: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+    fn before<'a>(&'a self, _: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, HandlerError>> {
         ready(Ok(self.0.clone())).boxed()
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use toolcrib::call::Behavior;
 use toolcrib::hook::{FinishedCall, Hook, HookPhase, Modification, ProposedCall, Review, Verdict};
 use toolcrib::policy::{Policy, Rule};
-use toolcrib::{Audit, Builder, Outcome, Runtime, Tool, ToolCall, ToolResult};
+use toolcrib::{Audit, Builder, HandlerError, Outcome, Runtime, Tool, ToolCall, ToolResult};
 
 use crate::crib::Crib;
 
@@ -16,8 +16,8 @@ use crate::crib::Crib;
 struct Always {
     name: &'static str,
     priority: i32,
-    before: Result<Verdict, String>,
-    after: Result<Review, String>,
+    before: Result<Verdict, HandlerError>,
+    after: Result<Review, HandlerError>,
     saw: Arc<Mutex<Vec<String>>>,
 }
 
@@ -34,12 +34,12 @@ impl Hook for Always {
         tool.name != "untouched"
     }
 
-    fn before<'a>(&'a self, call: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+    fn before<'a>(&'a self, call: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, HandlerError>> {
         self.saw.lock().unwrap().push(format!("{} {} {}", self.name, call.model_input, call.arguments));
         ready(self.before.clone()).boxed()
     }
 
-    fn after<'a>(&'a self, call: FinishedCall<'a>) -> BoxFuture<'a, Result<Review, String>> {
+    fn after<'a>(&'a self, call: FinishedCall<'a>) -> BoxFuture<'a, Result<Review, HandlerError>> {
         self.saw.lock().unwrap().push(format!("{} {:?}", self.name, call.answer.map_err(|error| error.outcome)));
         ready(self.after.clone()).boxed()
     }
@@ -53,18 +53,18 @@ impl Hooks {
         mut self,
         name: &'static str,
         priority: i32,
-        before: Result<Verdict, String>,
-        after: Result<Review, String>,
+        before: Result<Verdict, HandlerError>,
+        after: Result<Review, HandlerError>,
     ) -> Self {
         self.0.push(Arc::new(Always { name, priority, before, after, saw: self.1.clone() }));
         self
     }
 
-    fn before(self, name: &'static str, verdict: Result<Verdict, String>) -> Self {
+    fn before(self, name: &'static str, verdict: Result<Verdict, HandlerError>) -> Self {
         self.with(name, 0, verdict, Ok(Review::Pass))
     }
 
-    fn after(self, name: &'static str, review: Result<Review, String>) -> Self {
+    fn after(self, name: &'static str, review: Result<Review, HandlerError>) -> Self {
         self.with(name, 0, Ok(Verdict::Pass), review)
     }
 }
@@ -91,7 +91,7 @@ fn call(crib: &Crib, hooks: Hooks) -> ToolResult {
     call_with(crib, hooks, "echo", |builder| builder)
 }
 
-fn modify(arguments: Value, source: Option<&str>) -> Result<Verdict, String> {
+fn modify(arguments: Value, source: Option<&str>) -> Result<Verdict, HandlerError> {
     let mut change = Modification::new(arguments).reason("for the test");
     change.mutation_source = source.map(str::to_owned);
     Ok(Verdict::Modify(change))
@@ -225,7 +225,7 @@ impl Hook for Panics {
         "panics"
     }
 
-    fn before<'a>(&'a self, _: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+    fn before<'a>(&'a self, _: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, HandlerError>> {
         async { panic!("a defect of the host") }.boxed()
     }
 }

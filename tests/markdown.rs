@@ -83,15 +83,41 @@ fn a_tool_that_is_invalid_is_told_in_the_formats_words() {
         ),
         (
             "capabilities: { file: read }\n",
-            "2:15: tool \"run\": capabilities: unknown field `file`, expected one of `files`, `env`, `network`, `secrets`, `cache`, `model`, `tools`, `exec`, `delegate`, `meta`".to_owned(),
+            "2:23: tool \"run\": capabilities: unknown field `file`, expected one of `files`, `env`, `network`, `secrets`, `cache`, `model`, `tools`, `exec`, `delegate`, `meta`".to_owned(),
         ),
-        ("limits: { fuel: 0 }\n", "2:9: tool \"run\": limits.fuel must be a positive whole number, found 0".to_owned()),
+        ("limits: { fuel: 0 }\n", "2:17: tool \"run\": limits.fuel must be a positive whole number, found 0".to_owned()),
     ] {
         assert_eq!(error("run.md", &format!("---\n{text}---\n")), format!("error: run.md:{told}"), "{text:?}");
     }
     let long = "x".repeat(129);
     let told = error(&format!("{long}.md"), "---\n---\n");
     assert!(told.ends_with("name is longer than 128 characters"), "{told}");
+}
+
+#[test]
+fn each_wrong_field_and_the_script_have_a_line_with_its_place() {
+    let text =
+        "---\nscript: x = 1\ncapabilities:\n  files: rw\n  env: [TZ, 1]\nlimits:\n  fuel: 0\n  memoryMb: x\n---\n";
+    assert_eq!(
+        errors(&with_files(&[("run.md", text)]), "run.md"),
+        [
+            "error: run.md:4:10: tool \"run\": capabilities.files must be `read`, `write` or an object, found \"rw\"",
+            "error: run.md:5:13: tool \"run\": capabilities.env[1] must be a string, found a number",
+            "error: run.md:7:9: tool \"run\": limits.fuel must be a positive whole number, found 0",
+            "error: run.md:8:13: tool \"run\": limits.memoryMb must be a positive whole number, found \"x\"",
+            "error: run.md:2:9: tool script \"run\" must define a 'run' function",
+        ]
+    );
+}
+
+#[test]
+fn a_tool_without_a_script_and_a_component_is_warned_of() {
+    let told = "tool \"e\": it has neither `script` nor `component`, so no call can run it";
+    let crib = with_files(&[("e.md", "---\nparameters: {}\n---\n")]);
+    let ran = crib.run(&["validate", "e.md"]);
+    assert_eq!((ran.code, ran.stdout), (Some(0), format!("warning: e.md:1:1: {told}\n")));
+    let ran = crib.run(&["list", "--tools", "e.md"]);
+    assert!(ran.stderr.contains(told), "{ran:?}");
 }
 
 #[test]
@@ -134,7 +160,7 @@ fn a_hook_is_told_in_the_formats_words() {
 fn what_the_project_says_is_told_in_the_formats_words() {
     for (text, told) in [
         ("tools:\n  - script: x\n", "3:5: tools[0].name cannot be empty"),
-        ("tools:\n  - name: a\n  - name: ''\n", "4:5: tools[1].name cannot be empty"),
+        ("tools:\n  - { name: a, script: x }\n  - name: ''\n", "4:5: tools[1].name cannot be empty"),
         ("hooks:\n  - event: tool.pre\n    script: x\n", "3:5: hooks[0].name cannot be empty"),
         (
             "hooks:\n  - { name: h, event: x, script: x }\n",
@@ -184,6 +210,7 @@ fn unknown_fields_are_kept_and_warned_about_where_they_stand() {
     assert_eq!(
         problems(&crib.path("run.md")),
         [
+            "run.md:1:1: tool \"run\": it has neither `script` nor `component`, so no call can run it",
             "run.md:2:1: tool \"run\": unknown field `scirpt` is ignored; did you mean `script`?",
             "run.md:4:22: tool \"run\": parameters.a: unknown field `desc` is ignored",
             "run.md:5:1: tool \"run\": unknown field `x-vendor` is ignored",

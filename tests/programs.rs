@@ -40,7 +40,16 @@ fn a_folder_of_components_is_a_source() {
     let ran = crib.run(&["call", "echo", "{\"a\":1}", "--tools", "tools/bin"]);
     assert_eq!(ran.stdout, "{\"a\":1}\n");
     let ran = crib.run(&["call", "echo", "{}", "--tools", "work"]);
-    assert!(ran.stderr.contains("no `tools.json` and no `.wasm` file in this folder"), "{ran:?}");
+    let forms = "no `tools.json`, no Agent Tool record (`NAME.tool.json`), no component (`NAME.wasm`), no Markdown tool (`NAME.md`)";
+    assert!(ran.stderr.contains(&format!("error: work: no tools found in this folder: {forms}\n")), "{ran:?}");
+    crib.manifest(&json!({"tools": []}));
+    let ran = crib.run(&["call", "echo", "{}", "--tools", "work"]);
+    assert!(ran.stderr.contains("; its parent folder has a `tools.json`\n"), "{ran:?}");
+    fs::write(crib.path("work/Cargo.toml"), "").unwrap();
+    let ran = crib.run(&["list", "--tools", "work"]);
+    assert!(ran.stderr.contains("; it is a Rust package: run `toolcrib build work` first\n"), "{ran:?}");
+    let ran = crib.run(&["call", "x", "{}", "--tools", "work/x.wasm"]);
+    assert!(ran.stderr.contains("hint: run `toolcrib build work`\n"), "{ran:?}");
 }
 
 #[test]

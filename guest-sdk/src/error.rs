@@ -4,12 +4,15 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Component, Path};
 
 use serde_json::{Value, json};
 
 use crate::FailureKind;
 use crate::bindings::tool::toolcrib::tool::types::Failure;
+
+/// Maximum ends of a missing path that are looked for.
+const MAX_ENDS: usize = 16;
 
 /// Result of a tool's function.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -138,25 +141,31 @@ pub trait PathContext<T> {
 impl<T> PathContext<T> for io::Result<T> {
     fn at(self, action: &str, path: impl AsRef<Path>) -> Result<T> {
         self.map_err(|error| {
-            let path = path.as_ref().display();
+            let path = path.as_ref();
             let kind = match error.kind() {
                 ErrorKind::NotFound => FailureKind::NotFound,
                 ErrorKind::AlreadyExists => FailureKind::Conflict,
                 _ => FailureKind::Failed,
             };
-            Error::of(kind, format!("{action} `{path}`: {}", reason(&error)))
+            Error::of(kind, format!("{action} `{}`: {}", path.display(), reason(&error, path)))
         })
     }
 }
 
 /// Message of an I/O error. A path that leaves the granted folder, and a write with a grant to read only, are both
 /// [`ErrorKind::PermissionDenied`] to a guest.
-fn reason(error: &io::Error) -> String {
+fn reason(error: &io::Error, path: &Path) -> String {
     match error.kind() {
         ErrorKind::PermissionDenied => "permission denied by the grant".into(),
         // If the root is missing too, the tool was started without any folder.
         ErrorKind::NotFound if fs::metadata("/").is_err() => "no folder is granted".into(),
-        ErrorKind::NotFound => "no such file or folder".into(),
+        ErrorKind::NotFound => match existing_end(path) {
+            Some(end) => format!(
+                "no such file or folder; paths are relative to the granted folder: did you mean `{}`?",
+                end.display()
+            ),
+            None => "no such file or folder".into(),
+        },
         ErrorKind::AlreadyExists => "it already exists".into(),
         ErrorKind::IsADirectory => "it is a folder".into(),
         ErrorKind::NotADirectory => "it, or a part of its path, is not a folder".into(),
@@ -166,6 +175,20 @@ fn reason(error: &io::Error) -> String {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "no space is left".into(),
         _ => plain(&error.to_string()),
     }
+}
+
+/// Returns the longest end of a path that exists in the granted folder: the path may start above that folder, as a path of
+/// the host does.
+fn existing_end(path: &Path) -> Option<&Path> {
+    // A part `..` could leave the folder.
+    let is_plain = |part| matches!(part, Component::RootDir | Component::CurDir | Component::Normal(_));
+    if !path.components().all(is_plain) {
+        return None;
+    }
+    let mut parts = path.components();
+    let ends = std::iter::from_fn(|| parts.next().map(|_| parts.as_path()));
+    let mut ends = ends.take(MAX_ENDS).take_while(|end| !end.as_os_str().is_empty());
+    ends.find(|end| fs::symlink_metadata(end).is_ok())
 }
 
 /// Adapts a message of the system: starts it in lowercase, and removes the error number.
@@ -186,6 +209,16 @@ mod tests {
         let denied: io::Result<()> = Err(ErrorKind::PermissionDenied.into());
         let message = denied.at("read", "notes.md").expect_err("denied").to_string();
         assert_eq!(message, "read `notes.md`: permission denied by the grant");
+    }
+
+    #[test]
+    fn a_path_that_starts_above_the_folder_is_explained() {
+        let missing = |path: &str| fs::metadata(path).at("read", path).expect_err("missing").to_string();
+        let told = "no such file or folder; paths are relative to the granted folder: did you mean `src/error.rs`?";
+        assert_eq!(missing("no/folder/src/error.rs"), format!("read `no/folder/src/error.rs`: {told}"));
+        assert_eq!(missing("/no/folder/src/error.rs"), format!("read `/no/folder/src/error.rs`: {told}"));
+        assert_eq!(missing("no/nothing"), "read `no/nothing`: no such file or folder");
+        assert_eq!(missing("no/../Cargo.toml"), "read `no/../Cargo.toml`: no such file or folder");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt, ready};
 use serde_json::json;
 use toolcrib::hook::{FinishedCall, Hook, HookPhase, ProposedCall, Review, Verdict};
-use toolcrib::{Audit, Runtime, Tool, ToolCall};
+use toolcrib::{Audit, HandlerError, Runtime, Tool, ToolCall};
 
 /// Refuses divisions and labels results of `calculate`.
 struct Arithmetic;
@@ -26,7 +26,7 @@ impl Hook for Arithmetic {
         tool.name == "calculate"
     }
 
-    fn before<'a>(&'a self, call: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+    fn before<'a>(&'a self, call: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, HandlerError>> {
         let expression = call.arguments["expression"].as_str().unwrap_or_default();
         let verdict = match expression.contains('/') {
             true => Verdict::Block("divisions are not allowed here".to_owned()),
@@ -35,7 +35,7 @@ impl Hook for Arithmetic {
         ready(Ok(verdict)).boxed()
     }
 
-    fn after<'a>(&'a self, call: FinishedCall<'a>) -> BoxFuture<'a, Result<Review, String>> {
+    fn after<'a>(&'a self, call: FinishedCall<'a>) -> BoxFuture<'a, Result<Review, HandlerError>> {
         let review = match call.answer {
             Ok(line) => Review::Replace(json!({ "checked": true, "answer": line })),
             Err(_) => Review::Pass,

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
+use crate::error::HandlerError;
+
 /// Maximum depth of delegation.
 pub const MAX_DEPTH: u32 = 3;
 /// Maximum number of agents of one run, at any depth.
@@ -56,7 +58,7 @@ pub trait Delegate: Send + Sync {
     /// # Errors
     ///
     /// A message for the script.
-    fn delegate(&self, task: Task) -> BoxFuture<'_, Result<Value, String>>;
+    fn delegate(&self, task: Task) -> BoxFuture<'_, Result<Value, HandlerError>>;
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
@@ -182,9 +182,10 @@ impl Error {
     /// Suggests a fix, if one is known.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Error::Unavailable { program, .. } => {
-                Some(format!("build or copy the component to `{program}`, or remove the tool from its manifest"))
-            }
+            Error::Unavailable { program, .. } => Some(match package(program) {
+                Some(folder) => format!("run `toolcrib build {}`", folder.display()),
+                None => format!("build or copy the component to `{program}`, or remove the tool from its source"),
+            }),
             Error::Duplicate { .. } => Some(
                 "rename one of the two, load only one of the sources, or name a component and its function in a \
                  `tools.json` under a name of your own"
@@ -207,6 +208,42 @@ impl Error {
             Error::NoResult { .. } => Some("results are stored for a limited time; call the tool again".into()),
             _ => None,
         }
+    }
+}
+
+/// Returns the folder of a program if it is a Rust package, from which the program can be built.
+fn package(program: &str) -> Option<&Path> {
+    let folder = Path::new(program).parent()?;
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    folder.join("Cargo.toml").is_file().then_some(folder)
+}
+
+/// Failure of a hook, a model or an agent of the embedding program. The model or the tool that waits gets its message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct HandlerError(String);
+
+impl HandlerError {
+    /// Creates a failure with a message for the model.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+
+    /// Returns the message.
+    pub fn message(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for HandlerError {
+    fn from(message: String) -> Self {
+        Self(message)
+    }
+}
+
+impl From<&str> for HandlerError {
+    fn from(message: &str) -> Self {
+        Self(message.to_owned())
     }
 }
 

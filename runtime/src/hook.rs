@@ -4,7 +4,7 @@
 use futures::future::{BoxFuture, FutureExt, ready};
 use serde_json::Value;
 
-use crate::error::{Outcome, ToolError};
+use crate::error::{HandlerError, Outcome, ToolError};
 use crate::tool::Tool;
 
 /// Verdict of a hook about a call before it runs.
@@ -66,6 +66,15 @@ pub enum Review {
     Block(String),
     /// This JSON value replaces the answer.
     Replace(Value),
+}
+
+/// A hook blocked an event of the run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+#[non_exhaustive]
+pub struct EventBlocked {
+    /// Name of the hook, and its reason or failure.
+    pub reason: String,
 }
 
 /// A call before it runs.
@@ -130,12 +139,12 @@ pub trait Hook: Send + Sync {
     }
 
     /// Judges a call. An `Err` blocks it.
-    fn before<'a>(&'a self, _call: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+    fn before<'a>(&'a self, _call: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, HandlerError>> {
         ready(Ok(Verdict::Pass)).boxed()
     }
 
     /// Judges an answer. An `Err` withholds it.
-    fn after<'a>(&'a self, _call: FinishedCall<'a>) -> BoxFuture<'a, Result<Review, String>> {
+    fn after<'a>(&'a self, _call: FinishedCall<'a>) -> BoxFuture<'a, Result<Review, HandlerError>> {
         ready(Ok(Review::Pass)).boxed()
     }
 }

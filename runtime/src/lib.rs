@@ -65,7 +65,7 @@ pub mod tool;
 pub use audit::Audit;
 pub use call::{Availability, Receipt, ToolCall, ToolResult};
 pub use delegate::Delegate;
-pub use error::{Error, Outcome, Severity, ToolError};
+pub use error::{Error, HandlerError, Outcome, Severity, ToolError};
 pub use model::Model;
 pub use pipeline::{Scheduler, Session, Step};
 pub use policy::Policy;

@@ -2,6 +2,8 @@
 
 use futures::future::BoxFuture;
 
+use crate::error::HandlerError;
+
 /// Maximum number of completions of one call.
 pub const MAX_COMPLETIONS: u64 = 8;
 /// Maximum bytes of one prompt with its system text.
@@ -49,5 +51,5 @@ pub trait Model: Send + Sync {
     /// # Errors
     ///
     /// A message for the tool.
-    fn complete(&self, question: CompletionRequest) -> BoxFuture<'_, Result<Completion, String>>;
+    fn complete(&self, question: CompletionRequest) -> BoxFuture<'_, Result<Completion, HandlerError>>;
 }

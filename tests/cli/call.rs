@@ -140,6 +140,7 @@ fn json_adds_the_receipt_and_keeps_the_result_byte_for_byte() {
 fn a_deadline_ends_a_tool_that_never_ends() {
     let ran = crib().run(&["call", "spin", "--tool-timeout", "300ms"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "{\"error\":\"tool timed out\"}\n"));
+    assert!(ran.stderr.contains("warning: the call was stopped at its deadline of 300ms\n"), "{ran:?}");
 }
 
 #[test]

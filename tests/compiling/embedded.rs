@@ -111,7 +111,7 @@ fn code_out_of_all_proportion_is_the_programs_fault_and_made_once() {
     assert!(longest.load(SeqCst) < 4096, "the code itself is not handed over");
     let (outcome, words) = called(&crib, &[]);
     assert_eq!(outcome, "bad-component");
-    assert!(words.starts_with("its code has ") && words.contains("and at most "), "{words}");
+    assert!(words.starts_with("its compiled code has ") && words.contains(", more than the "), "{words}");
 }
 
 #[test]

@@ -61,7 +61,9 @@ fn a_record_that_is_no_record_is_told() {
         assert!(told.contains(said), "expected {said:?} in {}", &told[..told.len().min(300)]);
     }
     fs::write(crib.path("n.tool.json"), b"{\"tool_id\":\"\xff\"}").unwrap();
-    assert!(validate(&crib, "n.tool.json").1.contains("read record: stream did not contain valid UTF-8"));
+    assert!(
+        validate(&crib, "n.tool.json").1.contains("read record: not a text file in UTF-8: neither JSON nor Markdown, ")
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use toolcrib::call::Behavior;
 use toolcrib::hook::{FinishedCall, Hook, Modification, ProposedCall, Review, Verdict};
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, Policy, Rule};
-use toolcrib::{Results, ToolCall};
+use toolcrib::{HandlerError, Results, ToolCall};
 use toolcrib_agent_tool::{AgentToolRecorder, Error};
 
 use super::standard::Standard;
@@ -25,11 +25,11 @@ impl Hook for Says {
         "says"
     }
 
-    fn before<'a>(&'a self, _: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+    fn before<'a>(&'a self, _: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, HandlerError>> {
         ready(Ok(self.0.clone())).boxed()
     }
 
-    fn after<'a>(&'a self, _: FinishedCall<'a>) -> BoxFuture<'a, Result<Review, String>> {
+    fn after<'a>(&'a self, _: FinishedCall<'a>) -> BoxFuture<'a, Result<Review, HandlerError>> {
         ready(Ok(self.1.clone())).boxed()
     }
 }

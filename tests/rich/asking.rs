@@ -10,7 +10,7 @@ use toolcrib::call::Behavior;
 use toolcrib::model::{Completion, CompletionRequest};
 use toolcrib::policy::{Permission, Rule};
 use toolcrib::tool::Service;
-use toolcrib::{Model, Outcome, Policy};
+use toolcrib::{HandlerError, Model, Outcome, Policy};
 
 use super::{call, crib, record, runtime};
 
@@ -19,7 +19,7 @@ use super::{call, crib, record, runtime};
 struct Parrot(AtomicU64);
 
 impl Model for Parrot {
-    fn complete(&self, question: CompletionRequest) -> BoxFuture<'_, Result<Completion, String>> {
+    fn complete(&self, question: CompletionRequest) -> BoxFuture<'_, Result<Completion, HandlerError>> {
         self.0.fetch_add(1, SeqCst);
         let text = match question.prompt.as_str() {
             "large" => "x".repeat((256 << 10) + 1),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt, ready};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
-use toolcrib::ToolCall;
 use toolcrib::call::Behavior;
 use toolcrib::hook::{Hook, Modification, ProposedCall, Verdict};
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, Policy, Rule};
+use toolcrib::{HandlerError, ToolCall};
 
 use super::crib;
 use crate::records::watched::{Run, Watched, call, on_threads};
@@ -44,7 +44,7 @@ impl Hook for Rewrites {
         "rewrites"
     }
 
-    fn before<'a>(&'a self, _: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+    fn before<'a>(&'a self, _: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, HandlerError>> {
         let change = Modification::new(json!({"a": "long"})).source("settings").reason("it was short");
         ready(Ok(Verdict::Modify(change))).boxed()
     }

@@ -91,7 +91,7 @@ fn whatever_a_hook_does_wrong_blocks() {
         ("event: tool.pre", "return {}[\"a\"]", "was not found"),
         ("event: tool.pre", "return 7", "its answer is neither None nor a dict with `action`"),
         ("event: tool.pre", "return {\"action\": \"bolck\"}", "`action` must be allow, block, modify or delegate"),
-        ("event: tool.pre", "return {\"action\": \"modify\"}", "has no `payload`"),
+        ("event: tool.pre", "return {\"action\": \"modify\"}", "and no `payload`"),
         ("event: tool.pre", "return modify({\"args\": {\"task\": 7}})", "its arguments are wrong"),
         ("event: tool.pre\nwhen: '7'", "return None", "when must be True or False"),
         ("event: tool.pre\nwhen: payload[\"none\"]", "return None", "was not found"),

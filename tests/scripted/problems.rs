@@ -27,7 +27,8 @@ fn every_problem_of_a_script_is_told_with_its_place_in_the_file() {
     ] {
         assert!(lines.iter().any(|line| line.starts_with(begins)), "{begins}: {}", ran.stdout);
     }
-    assert!(ran.stdout.contains("tool script \"entry\" must define a 'run' function"), "{}", ran.stdout);
+    let entry = "error: .harness/tools/entry.md:3:3: tool script \"entry\" must define a 'run' function";
+    assert!(lines.contains(&entry), "{}", ran.stdout);
     assert!(
         lines.iter().any(|line| line.starts_with("error: .harness/hooks/when.md") && line.contains("when: ")),
         "{}",

@@ -203,7 +203,7 @@ fn what_can_never_load_says_so_before_it_is_compiled() {
         (foreign, "it has imports that cannot be linked: `own:thing/x@1.2.0` (not available to tools), `own:y/z` ("),
         (unknown, "a core module that imports `no_such` from `wasi_snapshot_preview1`, which has no such function"),
         (r#"(module (import "env" "f" (func)))"#, "a core module that imports `env`; only `wasi_snapshot_preview1`"),
-        (super::REACTOR, "a reactor: it exports `_initialize`, `add` and no `_start`"),
+        (super::REACTOR, "as a reactor, it exports `_initialize`, `add` and no `_start`"),
         (r#"(module (func (export "add")))"#, "a core module that is not a command: it exports `add` and no `_start`"),
         ("(component)", "not a tool: it exports nothing; a tool exports functions of its own"),
         (other, "not a tool: it exports `wasi:http/incoming-handler@0.2.0`; a tool exports functions of its own"),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 use toolcrib::delegate::Task;
-use toolcrib::{Delegate, Runtime, Session, WeakRuntime};
+use toolcrib::{Delegate, HandlerError, Runtime, Session, WeakRuntime};
 
 use super::conversation::{Conversation, Message, Role};
 use super::event::{Ending, Subagent};
@@ -58,7 +58,7 @@ impl Agents {
         Some(self.0.get()?.runtime.upgrade()?.session())
     }
 
-    async fn work(&self, task: Task) -> Result<Value, String> {
+    async fn work(&self, task: Task) -> Result<Value, HandlerError> {
         let Origin { runtime, model, options, report, begun } = self.0.get().ok_or("the run has not started")?;
         let runtime = runtime.upgrade().ok_or("the run has ended")?;
         let max_steps = steps(&task.fields, options.max_steps)?;
@@ -69,18 +69,18 @@ impl Agents {
         let agent = Agent::new(session, model, options, opening(task), report.below(below));
         match agent.run().await {
             Ok((Ending::Answer, answer)) => Ok(Value::String(answer.unwrap_or_default())),
-            Ok((Ending::MaxSteps, _)) => Err(format!("the agent did not answer within {max_steps} steps")),
-            Ok((Ending::Interrupted, _)) => Err("the agent was interrupted".to_owned()),
+            Ok((Ending::MaxSteps, _)) => Err(format!("the agent did not answer within {max_steps} steps").into()),
+            Ok((Ending::Interrupted, _)) => Err("the agent was interrupted".into()),
             Err(error) => Err(match error.downcast_ref::<Blocked>() {
-                Some(blocked) => blocked.to_string(),
-                None => "the agent failed".to_owned(),
+                Some(blocked) => blocked.to_string().into(),
+                None => "the agent failed".into(),
             }),
         }
     }
 }
 
 impl Delegate for Agents {
-    fn delegate(&self, task: Task) -> BoxFuture<'_, Result<Value, String>> {
+    fn delegate(&self, task: Task) -> BoxFuture<'_, Result<Value, HandlerError>> {
         Box::pin(self.work(task))
     }
 }

@@ -94,7 +94,7 @@ async fn tell(session: &Session, event: HookPoint, payload: impl FnOnce() -> Val
     }
     let mut payload = payload();
     payload["depth"] = json!(session.depth());
-    session.event(&event, payload).await.map(Some).map_err(Blocked)
+    session.event(&event, payload).await.map(Some).map_err(|blocked| Blocked(blocked.reason))
 }
 
 /// Returns the text of a member after the hooks.

@@ -2,6 +2,7 @@
 //! the text or a short error; server errors are reported only to the user.
 
 use futures::future::BoxFuture;
+use toolcrib::HandlerError;
 use toolcrib::model::{Completion, CompletionRequest};
 
 use super::RequestOptions;
@@ -10,13 +11,13 @@ use super::delegate::Agents;
 use super::hooks::{self, Blocked};
 
 impl toolcrib::Model for Agents {
-    fn complete(&self, question: CompletionRequest) -> BoxFuture<'_, Result<Completion, String>> {
+    fn complete(&self, question: CompletionRequest) -> BoxFuture<'_, Result<Completion, HandlerError>> {
         Box::pin(self.asked(question))
     }
 }
 
 impl Agents {
-    async fn asked(&self, question: CompletionRequest) -> Result<Completion, String> {
+    async fn asked(&self, question: CompletionRequest) -> Result<Completion, HandlerError> {
         let (model, options, mut report) = self.request_context().ok_or("the run has not started")?;
         let mut model = model.for_another_agent()?;
         let options = RequestOptions { stream: false, ..options.clone() };
@@ -29,7 +30,7 @@ impl Agents {
         hooks::asking(&session, &options, &conversation, 1).await.map_err(blocked)?;
         let request = options.question(&conversation, question.max_tokens);
         match model.answer(request, 1, &mut report).await {
-            Ok(turn) if turn.text.is_empty() => Err("the model returned no text".to_owned()),
+            Ok(turn) if turn.text.is_empty() => Err("the model returned no text".into()),
             Ok(turn) => {
                 let tokens = turn.usage.map_or(0, |usage| usage.total_tokens);
                 let text = hooks::answered(&session, 1, &turn).await.map_err(blocked)?;
@@ -38,7 +39,7 @@ impl Agents {
             Err(error) => {
                 // Reported only to the user; a failure to report does not affect the request.
                 let _ = report.warn(&format!("a tool's request to the model failed: {error:#}"));
-                Err("the model did not answer".to_owned())
+                Err("the model did not answer".into())
             }
         }
     }

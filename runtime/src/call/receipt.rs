@@ -117,7 +117,7 @@ pub struct Receipt {
     /// Number of parts that were dropped because they were late or too many.
     #[serde(skip_serializing_if = "is_zero")]
     pub dropped_parts: u64,
-    /// Warnings for the caller about ignored parts of the call.
+    /// Warnings for the caller: ignored parts of the call, and the deadline at which it was stopped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

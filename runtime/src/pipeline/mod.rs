@@ -77,6 +77,9 @@ impl Pipeline {
             None => self.execute(&execution, &checked, scope, recorder).await,
             Some(task) => run::delegate(self, task, entry.prepared, scope, recorder).await,
         };
+        if answer.as_ref().is_err_and(|error| error.outcome == Outcome::Deadline) {
+            recorder.warn(format!("the call was stopped at its deadline of {:?}", entry.prepared.limits.deadline));
+        }
         let answer = stage::redact(self, answer, entry.prepared, recorder).await;
         recorder.emit(EventKind::Mapped);
         let answer = hooks::after(self, (entry.tool, call), &checked.value, answer, scope, recorder);

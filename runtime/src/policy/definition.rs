@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::source;
-use crate::tool::{Basis, Body, Capabilities, FileRequest, Format, Tool};
+use crate::tool::{Basis, Body, Capabilities, FileRequest, Tool};
 
 use super::real_path;
 
@@ -40,7 +40,7 @@ pub(crate) fn definition(tool: &Tool) -> String {
         "requested": requests(requested),
         "limits": format!("{limits:?}"),
         "stated": stated.collect::<Value>(),
-        "source": [json!(format_name(origin.format)), json!(real_path(&origin.path).to_string_lossy())],
+        "source": [json!(origin.format.approval_name()), json!(real_path(&origin.path).to_string_lossy())],
     });
     source::digest(definition.to_string().as_bytes())
 }
@@ -92,15 +92,6 @@ fn describe_others(requested: &Capabilities) -> String {
          delegate: {delegate}, meta: {meta}, cache: {cache}, model: {model}, tools: {tools:?}, \
          by_program: {from_program}, stated: {declared} }}"
     )
-}
-
-/// Name of a format in stored approvals.
-fn format_name(format: Format) -> &'static str {
-    match format {
-        Format::AgentTool => "record",
-        Format::Markdown => "artifact",
-        other => other.as_str(),
-    }
 }
 
 #[cfg(test)]
@@ -206,7 +197,7 @@ mod tests {
             "Capabilities { files: None, env: [], secrets: [], network: None, exec: [], delegate: false, meta: false, \
              cache: false, model: false, tools: [], by_program: true, stated: false }"
         );
-        assert_eq!(definition(&tool()), "PIN");
+        assert_eq!(definition(&tool()), "sha256:e2dcdf9bfd3f48ef81fcc99f582f85010e8957023d0abb5cc56da8b502465186");
     }
 
     #[test]

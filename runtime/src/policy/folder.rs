@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use crate::error::Error;
 
-use super::location::{Identity, Location, Mounts, path_of};
+use super::identity::Identity;
+use super::location::{Location, Mounts, path_of};
+use super::open_error::OpenError;
 
 /// File systems that expose the host itself, and are never granted.
 const HOST_FILE_SYSTEMS: [&str; 12] = [
@@ -111,46 +113,6 @@ fn host_file_systems(mounts: &Mounts) -> impl Iterator<Item = &Path> {
     mounts.of_kinds(&HOST_FILE_SYSTEMS).chain(HOST_FILE_SYSTEM_PATHS.iter().map(Path::new))
 }
 
-/// Reason why a folder cannot be opened.
-#[derive(Debug)]
-pub(super) enum OpenError {
-    /// The error of the system.
-    System(io::Error),
-    /// The path has a link that is not followed.
-    Link(PathBuf),
-}
-
-impl From<io::Error> for OpenError {
-    fn from(error: io::Error) -> Self {
-        Self::System(error)
-    }
-}
-
-impl From<OpenError> for io::Error {
-    fn from(error: OpenError) -> Self {
-        match error {
-            OpenError::System(error) => error,
-            OpenError::Link(_) => Self::from(io::ErrorKind::PermissionDenied),
-        }
-    }
-}
-
-impl OpenError {
-    fn reason(self) -> String {
-        match self {
-            Self::System(error) if error.kind() == io::ErrorKind::NotADirectory => "not a folder".to_owned(),
-            Self::System(error) if error.kind() == io::ErrorKind::NotFound => {
-                "the folder does not exist; create it, or name another folder".to_owned()
-            }
-            Self::System(error) => error.to_string(),
-            Self::Link(link) => format!(
-                "`{}` is a link that a tool could have created, so it is not followed; name its target",
-                link.display()
-            ),
-        }
-    }
-}
-
 #[cfg(unix)]
 mod opening {
     use std::fs::File;
@@ -159,10 +121,11 @@ mod opening {
 
     use rustix::fs::{Mode, OFlags, openat};
 
-    use crate::policy::location::{Identity, lineage};
+    use crate::policy::identity::Identity;
+    use crate::policy::location::lineage;
     use crate::policy::walk::{Step, root, walk};
 
-    use super::OpenError;
+    use crate::policy::open_error::OpenError;
 
     pub(super) use system::inside;
 
@@ -216,7 +179,7 @@ mod opening {
 
         /// Opens a folder below another without following links; the system cannot restrict links to targets below it.
         pub(in crate::policy) fn inside(outer: &File, named: &Path, within: &Path) -> io::Result<File> {
-            super::below(outer, named, within).map_err(super::OpenError::into)
+            super::below(outer, named, within).map_err(crate::policy::open_error::OpenError::into)
         }
     }
 }
@@ -227,9 +190,9 @@ mod opening {
     use std::io;
     use std::path::{Component, Path};
 
-    use crate::policy::location::Identity;
+    use crate::policy::identity::Identity;
 
-    use super::OpenError;
+    use crate::policy::open_error::OpenError;
 
     /// Opens a folder.
     pub(super) fn open(path: &Path, _: &[Identity]) -> Result<File, OpenError> {

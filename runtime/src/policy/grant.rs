@@ -10,7 +10,8 @@ use crate::error::Error;
 use crate::tool::{Access, FileRequest, FolderRequest, SecretRequest, Tool};
 
 use super::folder::RealFolder;
-use super::location::{Identity, Location, real_path};
+use super::identity::Identity;
+use super::location::{Location, real_path};
 use super::network::Network;
 use super::protected::Protected;
 use super::resolved::Allowed;

@@ -8,21 +8,7 @@ use std::path::{Component, Path, PathBuf};
 pub(super) use system::identity_of;
 pub(super) use system::{identity, lineage, path_of};
 
-/// Device and inode of a file or folder, which are the same under all its names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Identity {
-    device: u64,
-    inode: u64,
-}
-
-impl Identity {
-    /// Reads the identity from the metadata of a file.
-    #[cfg(unix)]
-    #[allow(clippy::unnecessary_cast, reason = "the numbers have other types on other systems")]
-    pub(crate) fn of(about: &rustix::fs::Stat) -> Self {
-        Self { device: about.st_dev as u64, inode: about.st_ino as u64 }
-    }
-}
+use super::identity::Identity;
 
 /// Location of a file or folder, existing or not.
 #[derive(Debug, Clone, Default)]
@@ -183,7 +169,7 @@ mod system {
 
     use crate::policy::walk::ANY;
 
-    use super::Identity;
+    use crate::policy::identity::Identity;
 
     /// Maximum number of parent folders that are visited.
     const MAX_DEPTH: usize = 4096;
@@ -256,7 +242,7 @@ mod system {
     use std::io;
     use std::path::{Path, PathBuf};
 
-    use super::Identity;
+    use crate::policy::identity::Identity;
 
     /// Returns `None`, because the system provides no identities; locations are compared by their paths.
     pub(in crate::policy) fn identity(_: &Path) -> Option<Identity> {

@@ -296,7 +296,7 @@ mod tests {
             (["1.1.1.1", "64:ff9b::a00:1"], "NAT64"),
         ] {
             let refusal = sent(&one, "https://api.example", &addresses).unwrap_err();
-            assert!(refusal.why.contains(&format!("leads to a {range} address")), "{}", refusal.why);
+            assert!(refusal.why.contains(&format!("resolves to a {range} address")), "{}", refusal.why);
             assert!(!refusal.why.contains(addresses[0]) && !refusal.why.contains(addresses[1]), "{}", refusal.why);
             assert!(refusal.denial.flag.is_some_and(|flag| flag.starts_with("--allow-net=")));
         }

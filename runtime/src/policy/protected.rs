@@ -7,7 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 
-use super::location::{Identity, Location, identity};
+use super::identity::Identity;
+use super::location::{Location, identity};
 
 /// Protected names, each with the required names of the folders above it, and a description of what it controls. A name
 /// protects everything below it. The list has files that are used merely because a session starts, an editor opens, a
@@ -243,7 +244,8 @@ mod system {
 
     use rustix::fs::{AtFlags, CWD, FileType, statat};
 
-    use crate::policy::location::{Identity, identity_of};
+    use crate::policy::identity::Identity;
+    use crate::policy::location::identity_of;
     use crate::policy::walk::{root, walk};
 
     use super::folded;
@@ -285,7 +287,7 @@ mod system {
     use std::collections::HashSet;
     use std::path::{Path, PathBuf};
 
-    use crate::policy::location::Identity;
+    use crate::policy::identity::Identity;
 
     /// Does nothing, because entries have no identity; they are protected by their names.
     pub(super) fn record_path(_: &Path, _: &mut HashSet<(Identity, String)>, _: &mut HashSet<Identity>) {}

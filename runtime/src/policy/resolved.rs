@@ -8,7 +8,8 @@ use crate::error::Error;
 use crate::tool::{Access, Destination, Glob, Service};
 
 use super::folder::RealFolder;
-use super::location::{Identity, Location, Mounts};
+use super::identity::Identity;
+use super::location::{Location, Mounts};
 use super::protected::Protected;
 use super::secret::{SecretRule, SecretRules};
 use super::{Permission, Policy};

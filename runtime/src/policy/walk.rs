@@ -10,8 +10,8 @@ use std::path::{Component, Path};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
-use super::folder::OpenError;
-use super::location::Identity;
+use super::identity::Identity;
+use super::open_error::OpenError;
 
 /// Flags that open a folder without access to its entries.
 #[cfg(target_os = "linux")]

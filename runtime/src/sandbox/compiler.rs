@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(max(MAX_PROGRAM_BYTES), ANSWER_HEAD_LEN + MAX_CODE_BYTES);
         let job = Job { program: NOTHING[..].into(), counts_fuel: false };
         assert!(job.check_size(vec![0; job.max_code_bytes()]).is_ok());
-        assert!(job.check_size(vec![0; job.max_code_bytes() + 1]).unwrap_err().contains("of a program of 8 bytes"));
+        assert!(job.check_size(vec![0; job.max_code_bytes() + 1]).unwrap_err().contains("for a program of 8 bytes"));
     }
 
     #[test]

@@ -73,8 +73,8 @@ impl Dialect for AgentTool {
         self.matches_path(file)
     }
 
-    fn missing_entry(&self) -> Option<&'static str> {
-        Some("no Agent Tool record (`NAME.tool.json`)")
+    fn entry_form(&self) -> Option<&'static str> {
+        Some("Agent Tool record (`NAME.tool.json`)")
     }
 }
 
@@ -151,8 +151,8 @@ fn tool(report: &mut Diagnostics, origin: Origin, mut fields: Map<String, Value>
     let description = take::<String>(report, &mut fields, "description");
     let title = take::<String>(report, &mut fields, "title");
     let lifecycle = take::<String>(report, &mut fields, "lifecycle");
-    let requested = report.value(capabilities::capabilities(fields.shift_remove("capabilities"), Vec::new(), folder));
-    let limits = report.value(capabilities::limits(fields.shift_remove("limits")));
+    let requested = report.values(capabilities::capabilities(fields.shift_remove("capabilities"), Vec::new(), folder));
+    let limits = report.values(capabilities::limits(fields.shift_remove("limits")));
 
     let mut stated = Statement::default();
     stated.read("", fields, &FIELDS, report);

@@ -19,52 +19,96 @@ const FIELDS: [&str; 5] = ["files", "env", "network", "secrets", "cache"];
 const MAX_GLOBS: usize = 256;
 /// Maximum entries of any other list: each is compared with those before it.
 const MAX_LISTED: usize = 1024;
+/// Maximum unknown fields of one object that are reported.
+const MAX_UNKNOWN: usize = 16;
+
+/// Faults of one field of an entry, collected so that each is reported.
+#[derive(Default)]
+struct Faults(Vec<String>);
+
+impl Faults {
+    /// Returns the value, or adds its fault and returns a default that nobody uses.
+    fn checked<T: Default>(&mut self, value: Result<T, String>) -> T {
+        value.unwrap_or_else(|fault| {
+            self.0.push(fault);
+            T::default()
+        })
+    }
+
+    /// Returns the members of an object, and adds a fault for each unknown one.
+    fn object(&mut self, field: &str, value: Value, known: &[&str]) -> Map<String, Value> {
+        let fields = self.checked(members(field, value));
+        let unknown = fields.keys().filter(|key| !known.contains(&key.as_str())).take(MAX_UNKNOWN);
+        let expected = known.join("`, `");
+        self.0.extend(unknown.map(|key| format!("{field}: unknown field `{key}`, expected one of `{expected}`")));
+        fields
+    }
+
+    /// Returns the value if there is no fault.
+    fn finish<T>(self, value: T) -> Result<T, Vec<String>> {
+        if self.0.is_empty() { Ok(value) } else { Err(self.0) }
+    }
+}
 
 /// Reads the request of an entry: `{"files": "read" | "write" | {"read": [DIR…], "write": [DIR…]}, "env": [NAME…],
 /// "network": "allow" | [DEST…], "secrets": [{…}…], "cache": true, "model": true, "tools": "allow" | [GLOB…]}`. The names of
 /// `envPassthrough` come before those of `env`.
-pub(super) fn capabilities(stated: Option<Value>, env: Vec<String>, folder: &Path) -> Result<Capabilities, String> {
+///
+/// # Errors
+///
+/// All faults of the request, at most one per list.
+pub(super) fn capabilities(
+    stated: Option<Value>,
+    env: Vec<String>,
+    folder: &Path,
+) -> Result<Capabilities, Vec<String>> {
     read(stated, env, folder, &[ServiceUser::Program])
 }
 
 /// Reads the request of a script: that of an entry, and `{"exec": "allow" | [GLOB…], "delegate": true, "meta": true}`.
-pub(super) fn scripts(stated: Option<Value>, folder: &Path) -> Result<Capabilities, String> {
+pub(super) fn scripts(stated: Option<Value>, folder: &Path) -> Result<Capabilities, Vec<String>> {
     read(stated, Vec::new(), folder, &[ServiceUser::Program, ServiceUser::Script])
 }
 
 /// Reads the request of a component's descriptor: that of an entry without folders by name, because a component lies beside
 /// no files.
-pub(super) fn of_program(stated: Option<Value>) -> Result<Capabilities, String> {
+pub(super) fn of_program(stated: Option<Value>) -> Result<Capabilities, Vec<String>> {
     let requested = capabilities(stated, Vec::new(), Path::new("/"))?;
     if let FileRequest::Folders(_) = requested.files {
-        return Err("capabilities.files must be `read` or `write`: a component names no folders".to_owned());
+        return Err(vec!["capabilities.files must be `read` or `write`: a component names no folders".to_owned()]);
     }
     Ok(Capabilities { from_program: true, ..requested })
 }
 
 /// Reads a request that may contain the services of these users.
-fn read(stated: Option<Value>, env: Vec<String>, folder: &Path, users: &[ServiceUser]) -> Result<Capabilities, String> {
+fn read(
+    stated: Option<Value>,
+    env: Vec<String>,
+    folder: &Path,
+    users: &[ServiceUser],
+) -> Result<Capabilities, Vec<String>> {
     let Some(stated) = stated else {
         return Ok(Capabilities { env, ..Capabilities::default() });
     };
     let of_user = |user| Service::ALL.into_iter().filter(move |service: &Service| service.user() == user);
     let services: Vec<_> = users.iter().flat_map(|user| of_user(*user)).collect();
     let keys: Vec<_> = FIELDS.into_iter().chain(services.iter().map(|service| service.key())).collect();
-    let mut fields = object("capabilities", stated, &keys)?;
+    let mut faults = Faults::default();
+    let mut fields = faults.object("capabilities", stated, &keys);
     let mut requests = Vec::with_capacity(services.len());
     for service in services {
         let names = match service.kind() {
-            ServiceKind::Switch if switch(service.key(), &mut fields)? => vec![Glob::everything()],
+            ServiceKind::Switch if faults.checked(switch(service.key(), &mut fields)) => vec![Glob::everything()],
             ServiceKind::Switch => Vec::new(),
-            ServiceKind::Names => names(service.key(), &mut fields)?,
+            ServiceKind::Names => faults.checked(names(service.key(), &mut fields)),
         };
         requests.push((service, names));
     }
-    let mut requested = common(fields, env, folder)?;
+    let mut requested = common(fields, env, folder, &mut faults);
     for (service, names) in requests {
         requested.request(service, names);
     }
-    Ok(requested)
+    faults.finish(requested)
 }
 
 fn switch(field: &str, fields: &mut Map<String, Value>) -> Result<bool, String> {
@@ -100,36 +144,46 @@ pub(super) fn globs(field: &str, written: Vec<String>) -> Result<Vec<Glob>, Stri
 }
 
 /// Reads the fields that every tool may have.
-fn common(mut fields: Map<String, Value>, mut env: Vec<String>, folder: &Path) -> Result<Capabilities, String> {
-    for name in environment::normalise("capabilities.env", strings("capabilities.env", fields.remove("env"))?)? {
+fn common(mut fields: Map<String, Value>, mut env: Vec<String>, folder: &Path, faults: &mut Faults) -> Capabilities {
+    let names = strings("capabilities.env", fields.remove("env"));
+    for name in faults.checked(names.and_then(|names| environment::normalise("capabilities.env", names))) {
         if !env.contains(&name) {
             env.push(name);
         }
     }
-    let files = match fields.remove("files") {
+    let files = files(fields.remove("files"), folder, faults);
+    let secrets = faults.checked(secrets::read(fields.remove("secrets")));
+    let network = faults.checked(network(fields.remove("network")));
+    let cache = faults.checked(switch("cache", &mut fields));
+    Capabilities { files, env, network, secrets, cache, declared: true, ..Capabilities::default() }
+}
+
+fn files(stated: Option<Value>, folder: &Path, faults: &mut Faults) -> FileRequest {
+    match stated {
         None | Some(Value::Null) => FileRequest::None,
-        Some(Value::String(access)) => FileRequest::Workspace(self::access("capabilities.files", &access)?),
+        Some(Value::String(word)) => faults.checked(access("capabilities.files", &word).map(FileRequest::Workspace)),
         Some(folders) => {
-            let mut folders = object("capabilities.files", folders, &["read", "write"])?;
+            let mut folders = faults.object("capabilities.files", folders, &["read", "write"]);
             let mut requests = Vec::new();
             for access in [Access::Read, Access::Write] {
                 let field = format!("capabilities.files.{}", access.as_str());
-                for path in strings(&field, folders.remove(access.as_str()))? {
-                    if !beside(&path) {
-                        return Err(format!(
-                            "{field}: {path:?} is not beside the file that asks for it; a flag can allow it"
-                        ));
+                let paths = strings(&field, folders.remove(access.as_str()));
+                let paths = paths.and_then(|paths| match paths.iter().find(|path| !beside(path)) {
+                    Some(path) => {
+                        Err(format!("{field}: {path:?} is not beside the file that asks for it; a flag can allow it"))
                     }
-                    requests.push(FolderRequest { path: folder.join(path), access, beside: folder.to_path_buf() });
-                }
+                    None => Ok(paths),
+                });
+                let paths = faults.checked(paths).into_iter();
+                requests.extend(paths.map(|path| FolderRequest {
+                    path: folder.join(path),
+                    access,
+                    beside: folder.to_path_buf(),
+                }));
             }
             FileRequest::Folders(requests)
         }
-    };
-    let secrets = secrets::read(fields.remove("secrets"))?;
-    let network = network(fields.remove("network"))?;
-    let cache = switch("cache", &mut fields)?;
-    Ok(Capabilities { files, env, network, secrets, cache, declared: true, ..Capabilities::default() })
+    }
 }
 
 fn network(stated: Option<Value>) -> Result<NetworkRequest, String> {
@@ -151,45 +205,39 @@ fn network(stated: Option<Value>) -> Result<NetworkRequest, String> {
 
 /// Reads the limits of an entry: `{"memoryMb": N, "outputKb": N, "diskMb": N, "diskEntries": N, "fuel": N, "requests": N,
 /// "receivedKb": N}`.
-pub(super) fn limits(stated: Option<Value>) -> Result<LimitRequest, String> {
+///
+/// # Errors
+///
+/// All faults of the limits.
+pub(super) fn limits(stated: Option<Value>) -> Result<LimitRequest, Vec<String>> {
     let Some(stated) = stated else {
         return Ok(LimitRequest::default());
     };
     let known = ["memoryMb", "outputKb", "diskMb", "diskEntries", "fuel", "requests", "receivedKb"];
-    let mut fields = object("limits", stated, &known)?;
-    let bytes = |field: &str, value: Option<u64>, unit: u64| {
-        let size = value.map(|count| count.checked_mul(unit).and_then(|bytes| usize::try_from(bytes).ok()));
+    let mut faults = Faults::default();
+    let mut fields = faults.object("limits", stated, &known);
+    let mut count = |field: &str| positive(&format!("limits.{field}"), fields.remove(field));
+    let mut bytes = |field: &str, unit: u64| {
+        let size = count(field)?.map(|count| count.checked_mul(unit).and_then(|bytes| usize::try_from(bytes).ok()));
         match size {
             Some(None) => Err(format!("limits.{field}: too large")),
-            Some(size) => Ok(size),
-            None => Ok(None),
+            size => Ok(size.flatten()),
         }
     };
-    Ok(LimitRequest {
-        deadline: None,
-        memory: bytes("memoryMb", positive("limits.memoryMb", fields.remove("memoryMb"))?, 1 << 20)?,
-        stdout: bytes("outputKb", positive("limits.outputKb", fields.remove("outputKb"))?, 1 << 10)?,
-        disk_bytes: bytes("diskMb", positive("limits.diskMb", fields.remove("diskMb"))?, 1 << 20)?
-            .map(|size| size as u64),
-        disk_entries: positive("limits.diskEntries", fields.remove("diskEntries"))?,
-        fuel: positive("limits.fuel", fields.remove("fuel"))?,
-        requests: bytes("requests", positive("limits.requests", fields.remove("requests"))?, 1)?,
-        received: bytes("receivedKb", positive("limits.receivedKb", fields.remove("receivedKb"))?, 1 << 10)?,
-    })
+    let memory = faults.checked(bytes("memoryMb", 1 << 20));
+    let stdout = faults.checked(bytes("outputKb", 1 << 10));
+    let disk_bytes = faults.checked(bytes("diskMb", 1 << 20)).map(|size| size as u64);
+    let requests = faults.checked(bytes("requests", 1));
+    let received = faults.checked(bytes("receivedKb", 1 << 10));
+    let disk_entries = faults.checked(count("diskEntries"));
+    let fuel = faults.checked(count("fuel"));
+    faults.finish(LimitRequest { deadline: None, memory, stdout, disk_bytes, disk_entries, fuel, requests, received })
 }
 
 /// Returns `true` if a path stays in the folder of its file: a copied source requests the same folders elsewhere.
 pub(super) fn beside(path: &str) -> bool {
     let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
     !path.is_empty() && !path.contains(['\\', ':']) && Path::new(path).components().all(plain)
-}
-
-fn object(field: &str, value: Value, known: &[&str]) -> Result<Map<String, Value>, String> {
-    let fields = members(field, value)?;
-    match fields.keys().find(|key| !known.contains(&key.as_str())) {
-        Some(key) => Err(format!("{field}: unknown field `{key}`, expected one of `{}`", known.join("`, `"))),
-        None => Ok(fields),
-    }
 }
 
 fn strings(field: &str, value: Option<Value>) -> Result<Vec<String>, String> {
@@ -252,14 +300,14 @@ mod tests {
             (json!(true), "capabilities.network must be an array of strings, found a boolean"),
             (json!(["a.example", "b/c"]), "capabilities.network[1]: `b/c` is not a destination: "),
         ] {
-            let error = of(value).unwrap_err();
+            let error = of(value).unwrap_err().join("; ");
             assert!(error.starts_with(text), "{error}");
         }
     }
 
     #[test]
     fn a_typing_error_grants_nothing() {
-        let of = |value| capabilities(Some(value), vec![], Path::new("/m")).unwrap_err();
+        let of = |value| capabilities(Some(value), vec![], Path::new("/m")).unwrap_err().join("; ");
         assert_eq!(of(json!([])), "capabilities must be an object, found an array");
         assert_eq!(
             of(json!({"file": "read"})),
@@ -295,10 +343,10 @@ mod tests {
                 "capabilities: unknown field `execute`, expected one of `files`, `env`, `network`, `secrets`, `cache`, `model`, `tools`, `exec`, `delegate`, `meta`",
             ),
         ] {
-            assert_eq!(of(value), Err(text.to_owned()));
+            assert_eq!(of(value), Err(vec![text.to_owned()]));
         }
         let program = capabilities(Some(json!({"exec": "allow"})), vec![], Path::new("/m")).unwrap_err();
-        assert!(program.contains("unknown field `exec`"), "{program}");
+        assert!(program[0].contains("unknown field `exec`"), "{program:?}");
     }
 
     #[test]
@@ -309,7 +357,31 @@ mod tests {
         assert_eq!((one.disk_bytes, one.disk_entries), (Some(5 << 20), Some(6)));
         let two = of(json!({"requests": 5, "receivedKb": 6})).unwrap();
         assert_eq!((two.requests, two.received), (Some(5), Some(6 << 10)));
-        assert_eq!(of(json!({"fuel": 0})).unwrap_err(), "limits.fuel must be a positive whole number, found 0");
-        assert_eq!(of(json!({"memoryMb": u64::MAX})).unwrap_err(), "limits.memoryMb: too large");
+        assert_eq!(of(json!({"fuel": 0})).unwrap_err(), ["limits.fuel must be a positive whole number, found 0"]);
+        assert_eq!(of(json!({"memoryMb": u64::MAX})).unwrap_err(), ["limits.memoryMb: too large"]);
+    }
+
+    #[test]
+    fn every_wrong_field_is_reported() {
+        let stated =
+            json!({"files": "rw", "env": "TZ", "network": true, "cache": 1, "exec": "git", "fils": 1, "nett": 2});
+        let begins = [
+            "capabilities: unknown field `fils`, expected one of ",
+            "capabilities: unknown field `nett`, expected one of ",
+            "capabilities.exec must be ",
+            "capabilities.env must be ",
+            "capabilities.files must be ",
+            "capabilities.network must be ",
+            "capabilities.cache must be ",
+        ];
+        let faults = scripts(Some(stated), Path::new("/m")).unwrap_err();
+        assert_eq!(faults.len(), begins.len(), "{faults:?}");
+        for (fault, begin) in faults.iter().zip(begins) {
+            assert!(fault.starts_with(begin), "{fault}");
+        }
+        let faults = limits(Some(json!({"fuel": 0, "memoryMb": "x", "fule": 1}))).unwrap_err();
+        assert_eq!(faults.len(), 3, "{faults:?}");
+        let many: Map<String, Value> = (0..1000).map(|n| (format!("field_{n}"), json!(n))).collect();
+        assert_eq!(limits(Some(many.into())).unwrap_err().len(), MAX_UNKNOWN);
     }
 }

@@ -27,6 +27,10 @@ impl Dialect for Component {
         is_component(file)
     }
 
+    fn entry_form(&self) -> Option<&'static str> {
+        Some("component (`NAME.wasm`)")
+    }
+
     /// Reads the components that no tool before them runs.
     fn read_entries(&self, files: &[&Path], mut before: Parsed) -> Parsed {
         let programs = before.tools.iter().filter_map(|tool| tool.body.program()?.canonicalize().ok());

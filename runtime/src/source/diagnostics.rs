@@ -252,6 +252,11 @@ impl Diagnostics {
         value.map_err(|wrong| self.error(&wrong)).ok()
     }
 
+    /// Returns the value, or adds each of its errors.
+    pub(super) fn values<T>(&mut self, value: Result<T, Vec<String>>) -> Option<T> {
+        value.map_err(|faults| faults.iter().for_each(|fault| self.error(fault))).ok()
+    }
+
     /// Returns the value, or adds its error as one of parsing.
     pub(super) fn parsed<T>(&mut self, value: Result<T, Fault>) -> Option<T> {
         let Fault { place, message } = match value {

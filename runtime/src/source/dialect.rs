@@ -37,8 +37,8 @@ pub(super) trait Dialect: Sync {
         before
     }
 
-    /// Part of the message for a folder without any tool, such as "no Markdown tool (`NAME.md`)".
-    fn missing_entry(&self) -> Option<&'static str> {
+    /// Form of the files that [`Dialect::matches_entry`] matches, such as "Markdown tool (`NAME.md`)".
+    fn entry_form(&self) -> Option<&'static str> {
         None
     }
 }

@@ -1,12 +1,15 @@
 //! Text files of sources: a bounded read, and the path and byte order mark in one form.
 
 use std::cell::OnceCell;
-use std::io::Read;
+use std::io::{Error, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Maximum size of a text file that is read, in bytes.
 const MAX_BYTES: u64 = 8 << 20;
+/// Reason for which a file that is not UTF-8 is no source.
+const NOT_TEXT: &str =
+    "not a text file in UTF-8: neither JSON nor Markdown, and the name of a component ends in `.wasm`";
 
 /// Path offered to the dialects, with the text of its file, which is read at most once.
 pub(super) struct Candidate<'p> {
@@ -53,13 +56,17 @@ pub(super) fn without_mark(text: &str) -> &str {
 ///
 /// Fails if the file cannot be read, is not a regular file or UTF-8, or is larger than 8 MiB.
 pub(super) fn read_text(path: &Path) -> std::io::Result<String> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::other("not a regular file"));
+    let found = std::fs::metadata(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::new(ErrorKind::NotFound, "no such file or folder"),
+        _ => error,
+    })?;
+    if !found.is_file() {
+        return Err(Error::other("not a regular file"));
     }
-    let mut text = String::new();
-    let bytes = std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)? as u64;
-    if bytes > MAX_BYTES {
-        return Err(std::io::Error::other(format!("larger than the {MAX_BYTES} bytes allowed")));
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Error::other(format!("larger than the {MAX_BYTES} bytes allowed")));
     }
-    Ok(text)
+    String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, NOT_TEXT))
 }

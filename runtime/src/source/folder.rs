@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::diagnostics::Parsed;
 use super::dialect::{Dialect, Dialects};
-use super::document::Candidate;
+use super::document::{Candidate, from_root};
+
+/// Name of the file that makes its folder a Rust package.
+const PACKAGE: &str = "Cargo.toml";
 
 /// A folder that is no project.
 pub(super) struct Folder {
@@ -43,11 +46,26 @@ fn read_entries(folder: &Path, dialects: &Dialects) -> Parsed {
         }
     }
     if is_empty {
-        let missing: Vec<_> = dialects.all.iter().filter_map(|dialect| dialect.missing_entry()).collect();
-        let message = format!("no `tools.json` and no `.wasm` file in this folder, {}", missing.join(" and "));
-        return Parsed::failed(folder, &message);
+        return Parsed::failed(folder, &without_tools(folder, dialects));
     }
     parsed
+}
+
+/// Returns the message for a folder without tools: the files that were looked for, and a manifest in the parent folder.
+fn without_tools(folder: &Path, dialects: &Dialects) -> String {
+    let all = || dialects.all.iter().copied();
+    let manifests = all().filter_map(Dialect::manifest).map(|name| format!("`{name}`"));
+    let entries = all().filter_map(Dialect::entry_form).map(str::to_owned);
+    let forms: Vec<_> = manifests.chain(entries).collect();
+    let manifest = from_root(folder).parent().and_then(|parent| dialects.manifest(parent));
+    let hint = match manifest.as_deref().and_then(Path::file_name) {
+        _ if folder.join(PACKAGE).is_file() => {
+            format!("; it is a Rust package: run `toolcrib build {}` first", folder.display())
+        }
+        Some(name) => format!("; its parent folder has a `{}`", name.display()),
+        None => String::new(),
+    };
+    format!("no tools found in this folder: no {}{hint}", forms.join(", no "))
 }
 
 /// Lists the files of a folder in the order of their names, without hidden ones.

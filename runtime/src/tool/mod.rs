@@ -293,6 +293,15 @@ impl Format {
             Self::Other(name) => name,
         }
     }
+
+    /// Name in the digest that binds a stored approval to a definition. It must never change.
+    pub(crate) fn approval_name(self) -> &'static str {
+        match self {
+            Self::AgentTool => "record",
+            Self::Markdown => "artifact",
+            other => other.as_str(),
+        }
+    }
 }
 
 impl Serialize for Format {

@@ -21,8 +21,7 @@ pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk<'_>]) -> Result<String
             None => next,
             Some(after) => {
                 let found = lines[next..].iter().position(|line| line.trim() == after);
-                next + 1
-                    + found.ok_or_else(|| conflict(format!("no line `{}` occurs after line {next}", cut(after))))?
+                next + 1 + found.ok_or_else(|| conflict(absent(after, next)))?
             }
         };
         let old: Vec<&str> = hunk.lines.iter().filter_map(|line| old(*line)).collect();
@@ -73,11 +72,19 @@ fn missing(lines: &[&str], old: &[&str], from: usize) -> String {
     // The earliest of the places with the longest match.
     let nearest = (from..lines.len()).map(|at| (alike(&at), at)).rev().max_by_key(|(fit, _)| *fit);
     match nearest.filter(|(fit, _)| *fit > 0) {
-        None => format!("the line `{}` does not occur after line {from}", cut(old[0])),
+        None => absent(old[0], from),
         Some((fit, at)) => match lines.get(at + fit) {
             Some(found) => format!("line {} is `{}`, not `{}`", at + fit + 1, cut(found), cut(old[fit])),
             None => format!("the file ends before `{}`", cut(old[fit])),
         },
+    }
+}
+
+/// Error for a line that the file does not have after its first `lines` lines.
+fn absent(line: &str, lines: usize) -> String {
+    match lines {
+        0 => format!("the file has no line `{}`", cut(line)),
+        _ => format!("the file has no line `{}` after line {lines}", cut(line)),
     }
 }
 

@@ -24,6 +24,7 @@ tools!(apply_patch);
     files = "write",
     timeout = "10s",
     interface(search_hint = "edit change files patch diff"),
+    validate = validate,
     preview = preview,
     route = route
 )]
@@ -84,19 +85,23 @@ fn changed_lines(changes: &[Change]) -> String {
     text
 }
 
+/// Refuses a text that is no patch before anybody is asked about the call.
+fn validate(call: &Call) -> Result<()> {
+    patch::parse(call.text()?).map(|_| ())
+}
+
 /// Describes the patch from its text alone, without reading files.
 fn preview(call: &Call) -> Result<String> {
     let changes = patch::parse(call.text()?)?;
     Ok(changes.iter().map(|change| describe(change, false)).collect::<Vec<_>>().join("\n"))
 }
 
-/// Claims a text without a tool name if it begins as a patch, and rejects every other text, even one with this tool's
-/// name.
+/// Claims a text without a tool name if it begins as a patch. A text with this tool's name is not rejected here, since
+/// `validate` states the reason.
 fn route(call: &Call) -> Opinion {
     match &call.payload {
-        Payload::Object(_) => Opinion::NoOpinion,
-        Payload::Text(text) if !text.trim_start().starts_with(BEGIN) => Opinion::Rejects,
-        Payload::Text(_) => Opinion::Claims,
+        Payload::Text(text) if text.trim_start().starts_with(BEGIN) => Opinion::Claims,
+        _ => Opinion::NoOpinion,
     }
 }
 

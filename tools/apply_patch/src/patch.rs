@@ -77,7 +77,7 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<Change<'_>>> {
     for (number, line) in lines {
         let wrong = |why: &str| Error::invalid(format!("line {number} of the patch: {why}"));
         if ended {
-            return Err(wrong("there is text after the end"));
+            return Err(wrong("text follows after `*** End Patch`"));
         }
         if line.trim_end() == END {
             ended = true;
@@ -116,7 +116,7 @@ fn section_of<'a>(section: &'a str, changes: &mut Vec<Change<'a>>) -> Result<(),
                 *to = Some(path);
                 Ok(())
             }
-            _ => Err("`Move to` is allowed once, directly after `Update File`".to_owned()),
+            _ => Err("`Move to` may occur once, in the line after `Update File`".to_owned()),
         };
     } else if section.trim() == "End of File" {
         return match changes.last_mut() {

@@ -68,9 +68,10 @@ fn what_does_not_fit_says_what_stands_there() {
     let lines = [Line::Kept("a"), Line::Removed("x")];
     for (text, after, told) in [
         ("a\nb\n", None, "`f`, hunk 1: line 2 is `b`, not `x`"),
-        ("c\n", None, "`f`, hunk 1: the line `a` does not occur after line 0"),
+        ("c\n", None, "`f`, hunk 1: the file has no line `a`"),
         ("a\n", None, "`f`, hunk 1: the file ends before `x`"),
-        ("a\nx\n", Some("gone"), "`f`, hunk 1: no line `gone` occurs after line 0"),
+        ("a\nx\n", Some("gone"), "`f`, hunk 1: the file has no line `gone`"),
+        ("c\n", Some("c"), "`f`, hunk 1: the file has no line `a` after line 1"),
     ] {
         let error = hunk::apply("f", text, &[hunk(after, &lines)]).expect_err(text);
         assert_eq!((error.kind(), error.to_string().as_str()), (FailureKind::Conflict, told));
@@ -82,4 +83,14 @@ fn what_a_patch_would_do_is_told_from_the_patch_alone() {
     let text = "*** Begin Patch\n*** Update File: notes.md\n a\n-b\n+c\n+d\n*** Add File: new.md\n+1\n*** End Patch";
     let call = testing::invocation::<apply_patch>(&text.into());
     assert_eq!(preview(&call).expect("a preview"), "edit notes.md (+2 -1)\nadd new.md (+1)");
+}
+
+#[test]
+fn a_text_that_is_no_patch_is_refused_with_the_reason() {
+    let call = testing::invocation::<apply_patch>(&"please change a".into());
+    assert_eq!(route(&call), Opinion::NoOpinion);
+    assert_eq!(validate(&call).expect_err("no patch").to_string(), "a patch begins with `*** Begin Patch`");
+    let patch = testing::invocation::<apply_patch>(&"*** Begin Patch\n*** Delete File: a\n*** End Patch".into());
+    assert_eq!(route(&patch), Opinion::Claims);
+    assert!(validate(&patch).is_ok());
 }

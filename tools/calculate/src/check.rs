@@ -36,6 +36,12 @@ fn nesting(expression: &str) -> Result<(), String> {
     if depth > 0 { Err("a `(` is not closed".into()) } else { Ok(()) }
 }
 
+/// Explains why an expression cannot be evaluated that ends with an operator.
+pub(crate) fn dangling(expression: &str) -> Option<String> {
+    let operator = expression.trim_end().chars().next_back().filter(|last| "+-*/^".contains(*last))?;
+    Some(format!("the expression ends with `{operator}`; a value must follow it"))
+}
+
 /// `true` if the expression sets the number of places of its result.
 pub(crate) fn says_how_to_round(expression: &str) -> bool {
     let mut words = expression.split(|letter: char| !letter.is_alphabetic());
@@ -60,6 +66,14 @@ mod tests {
         assert!(check("(1").is_err());
         assert!(check("1)").is_err());
         assert!(check(&format!("{}1{}", "(".repeat(51), ")".repeat(51))).is_err());
+    }
+
+    #[test]
+    fn an_operator_at_the_end_lacks_a_value() {
+        assert_eq!(dangling("1 + ").as_deref(), Some("the expression ends with `+`; a value must follow it"));
+        for whole in ["", "1 + 2", "5!", "50%"] {
+            assert_eq!(dangling(whole), None, "{whole}");
+        }
     }
 
     #[test]

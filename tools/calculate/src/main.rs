@@ -61,7 +61,7 @@ fn run(args: Args) -> Result<Output, Error> {
     check::check(&expression).map_err(|problem| error!("`{expression}`: {problem}"))?;
     let rounding = format!("{expression} to {} sf", digits.unwrap_or(DEFAULT_DIGITS));
     let mut text = evaluate(if digits.is_some() { &rounding } else { &expression })
-        .map_err(|problem| error!("`{expression}`: {problem}"))?;
+        .map_err(|problem| error!("`{expression}`: {}", check::dangling(&expression).unwrap_or(problem)))?;
     // By default the library rounds to ten places.
     if text.starts_with(ROUNDED)
         && !check::says_how_to_round(&expression)

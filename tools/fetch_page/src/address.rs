@@ -18,6 +18,9 @@ pub(crate) struct Address {
 impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let wrong = |why: &str| Error::invalid(format!("`{text}` is not the address of a page: {why}"));
+        if !text.contains("://") {
+            return Err(wrong("`https://` is missing at its start"));
+        }
         let uri = Uri::parse(text).map_err(|error| wrong(&error.to_string()))?;
         let https = match uri.scheme().as_str().to_ascii_lowercase().as_str() {
             "https" => true,
@@ -50,5 +53,19 @@ impl Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_a_scheme_is_told_what_is_missing() {
+        for text in ["example.com", "example.com/a?b=c", "localhost:8080/x"] {
+            let error = Address::parse(text).expect_err(text).to_string();
+            assert_eq!(error, format!("`{text}` is not the address of a page: `https://` is missing at its start"));
+        }
+        assert!(Address::parse("https://example.com").is_ok());
     }
 }

@@ -1,12 +1,12 @@
 //! Tool `fs_write_file`: writes a whole file at once.
 
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
-use toolcrib_guest::{Encoding, Error, PathContext, error, files};
+use toolcrib_guest::{Encoding, Error, FailureKind, PathContext, error, files};
 
 const MAX_BYTES: usize = 1024 * 1024;
 
@@ -49,12 +49,29 @@ fn run(args: Args) -> Result<Output, Error> {
         fs::create_dir_all(parent).at("make the folder", parent)?;
     }
     let created = fs::symlink_metadata(&path).is_err();
-    if overwrite {
-        files::replace(&path, &bytes)?;
-    } else {
-        write_new(&path, &bytes)?;
-    }
+    let written = if overwrite { files::replace(&path, &bytes) } else { write_new(&path, &bytes) };
+    written.map_err(|error| with_parent(error, Path::new(&path)))?;
     Ok(Output { path, bytes: bytes.len(), created })
+}
+
+/// Names the option that creates the folder of a file if this folder is missing. Without a granted folder it would not
+/// help.
+fn with_parent(error: Error, path: &Path) -> Error {
+    let missing = path.parent().filter(|parent| fs::metadata("/").is_ok() && is_missing(parent));
+    match missing.filter(|_| error.kind() == FailureKind::NotFound) {
+        Some(parent) => Error::not_found(format!(
+            "write `{}`: no such folder `{}`; set `create_parents` to true to create it",
+            path.display(),
+            parent.display()
+        )),
+        None => error,
+    }
+}
+
+/// `true` if a folder does not exist. The empty path is the granted folder itself.
+fn is_missing(folder: &Path) -> bool {
+    let found = fs::metadata(folder).err().map(|error| error.kind());
+    !folder.as_os_str().is_empty() && found == Some(ErrorKind::NotFound)
 }
 
 /// Writes a file that must not exist yet. Only the host can check this without a race, when it creates the file.

@@ -121,7 +121,7 @@ pub(crate) async fn before<'a>(
             Ok(Verdict::Block(reason)) => ("block", Some(reason.as_str())),
             Ok(Verdict::Modify(change)) => ("modify", change.reason.as_deref()),
             Ok(Verdict::Delegate(_)) => ("delegate", None),
-            Err(error) => ("failed", Some(error.as_str())),
+            Err(error) => ("failed", Some(error.message())),
         };
         record(recorder, hook, HookPhase::Before, word, why);
         match verdict {
@@ -185,7 +185,7 @@ pub(crate) async fn after(
             Ok(Review::Pass) => ("pass", None),
             Ok(Review::Block(reason)) => ("block", Some(reason.as_str())),
             Ok(Review::Replace(_)) => ("replace", None),
-            Err(error) => ("failed", Some(error.as_str())),
+            Err(error) => ("failed", Some(error.message())),
         };
         record(recorder, hook, HookPhase::After, word, why);
         match (review, &mut answer) {

@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::call::Denial;
-use crate::error::{Outcome, ToolError};
+use crate::error::{HandlerError, Outcome, ToolError};
 use crate::hook::{FinishedCall, Hook, Modification, ProposedCall, Review, Verdict};
 use crate::pipeline::prepared::ScriptHook;
 use crate::pipeline::services::CallServices;
@@ -131,7 +131,7 @@ impl Hook for ScriptHandler<'_> {
         self.hook.name()
     }
 
-    fn before<'a>(&'a self, call: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+    fn before<'a>(&'a self, call: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, HandlerError>> {
         let judge = async move {
             Ok(match self.handle(&HookPoint::ToolPre, &proposed(&call)).await? {
                 Answer::Pass => Verdict::Pass,
@@ -145,14 +145,14 @@ impl Hook for ScriptHandler<'_> {
         judge.boxed()
     }
 
-    fn after<'a>(&'a self, call: FinishedCall<'a>) -> BoxFuture<'a, Result<Review, String>> {
+    fn after<'a>(&'a self, call: FinishedCall<'a>) -> BoxFuture<'a, Result<Review, HandlerError>> {
         let judge = async move {
             let payload = finished(&call);
             Ok(match self.handle(&HookPoint::ToolPost, &payload).await? {
                 Answer::Pass | Answer::Allow => Review::Pass,
                 Answer::Block(reason) => Review::Block(reason),
                 Answer::Modify(modified) => Review::Replace(replaced(modified, &payload)),
-                Answer::Delegate(_) => return Err("it delegates after the call has run".to_owned()),
+                Answer::Delegate(_) => return Err("it delegates after the call has run".into()),
             })
         };
         judge.boxed()

@@ -19,10 +19,10 @@ pub(crate) async fn delegate(
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<String, ToolError> {
-    let failed = |why: String| ToolError::new(Outcome::Failed, format!("the call was delegated: {why}"));
-    let task = Task::read(task, scope.depth + 1, &scope.memory.agents).map_err(failed)?;
-    let delegate =
-        pipeline.delegate.as_ref().ok_or_else(|| failed("no agent is configured for delegation".to_owned()))?;
+    let failed =
+        |error: &dyn std::fmt::Display| ToolError::new(Outcome::Failed, format!("the call was delegated: {error}"));
+    let task = Task::read(task, scope.depth + 1, &scope.memory.agents).map_err(|error| failed(&error))?;
+    let delegate = pipeline.delegate.as_ref().ok_or_else(|| failed(&"no agent is configured for delegation"))?;
     if let Some(turn) = scope.turn {
         turn.begin().await?;
     }
@@ -31,5 +31,5 @@ pub(crate) async fn delegate(
     let answer = tokio::time::timeout(remaining, delegate.delegate(task));
     let answer = unless_cancelled(scope.turn, answer).await?;
     let late = |_| ToolError::new(Outcome::Deadline, "the agent to which the call was delegated timed out");
-    answer.map_err(late)?.map(|answer| quoted(answer.to_string())).map_err(failed)
+    answer.map_err(late)?.map(|answer| quoted(answer.to_string())).map_err(|error| failed(&error))
 }

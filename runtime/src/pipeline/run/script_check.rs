@@ -5,7 +5,7 @@ use crate::pipeline::prepared::ScriptHook;
 use crate::pipeline::state::Pipeline;
 use crate::sandbox::{EntryPoint, ScriptProblem, ScriptText};
 use crate::source::{Diagnostic, Severity};
-use crate::tool::{Body, Limits, Script};
+use crate::tool::{Body, Limits, Place, Script};
 
 /// Returns all errors that the interpreter finds in scripts without running them.
 ///
@@ -32,17 +32,30 @@ pub(crate) async fn check_scripts(pipeline: &Pipeline) -> Result<Vec<Diagnostic>
         problems.extend(wrong.into_iter().map(|wrong| Diagnostic {
             severity: Severity::Error,
             path: path.to_path_buf(),
-            place: wrong.place().and_then(|place| script.in_file(place)),
+            place: place(&tool.name, entry, &wrong, script),
             message: message(&tool.name, entry, &wrong, script),
         }));
     }
     Ok(problems)
 }
 
+/// Returns the position of an error in the file. A missing entry has that of the script.
+fn place(name: &str, entry: EntryPoint, wrong: &ScriptProblem, script: &Script) -> Option<Place> {
+    match wrong.place() {
+        Some(place) => script.in_file(place),
+        None => script.place.filter(|_| wrong.message.starts_with(&owner(name, entry))),
+    }
+}
+
+/// Returns the name of a script in messages.
+fn owner(name: &str, entry: EntryPoint) -> String {
+    let owner = if entry == EntryPoint::Run { "tool" } else { "hook" };
+    format!("{owner} script {name:?}")
+}
+
 /// Returns the message of an error, with the tool or hook, and with the location in the script if the file has none.
 fn message(name: &str, entry: EntryPoint, wrong: &ScriptProblem, script: &Script) -> String {
-    let owner = if entry == EntryPoint::Run { "tool" } else { "hook" };
-    let begins = format!("{owner} script {name:?}");
+    let begins = owner(name, entry);
     match wrong.place() {
         // The format's own messages name the script themselves.
         _ if wrong.message.starts_with(&begins) => wrong.message.clone(),

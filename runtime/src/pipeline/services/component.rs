@@ -99,7 +99,8 @@ impl CallServices {
         let mask = |text: String| redact::masked(self.pipeline.secrets.as_ref(), text);
         let (system, prompt) = (system.map(mask), mask(prompt));
         let max_tokens = max_tokens.unwrap_or(DEFAULT_TOKENS).clamp(1, MAX_TOKENS);
-        let completion = model.complete(CompletionRequest { system, prompt, max_tokens }).await?;
+        let request = CompletionRequest { system, prompt, max_tokens };
+        let completion = model.complete(request).await.map_err(|error| error.to_string())?;
         usage.tokens.fetch_add(completion.tokens, Relaxed);
         if completion.text.len() > MAX_COMPLETION_LEN {
             return Err(format!("the model answered with more than {MAX_COMPLETION_LEN} bytes"));

@@ -130,7 +130,8 @@ impl CallServices {
         let task = Task::read(task, self.depth + 1, &self.memory.agents)?;
         let delegate = self.pipeline.delegate.as_ref().ok_or("no agent is configured for delegation")?;
         self.usage.whole().delegated.fetch_add(1, Relaxed);
-        delegate.delegate(task).await.map(|answer| answer.to_string())
+        let answer = delegate.delegate(task).await.map_err(|error| error.to_string())?;
+        Ok(answer.to_string())
     }
 
     fn add_to_run(&self, script: &Script, what: Registration, definition: &str) -> Result<(), String> {

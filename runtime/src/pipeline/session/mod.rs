@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use serde_json::Value;
 
 use crate::call::{ToolCall, ToolResult};
+use crate::hook::EventBlocked;
 use crate::observe::Observer;
 use crate::pipeline::hooks;
 use crate::pipeline::state::{CallScope, Memory, Pipeline, Tasks, Turn};
@@ -102,8 +103,8 @@ impl Session {
     /// # Errors
     ///
     /// The reason of the hook that blocks the event; a hook that fails blocks it.
-    pub async fn event(&self, event: &HookPoint, payload: Value) -> Result<Value, String> {
-        hooks::run_event(&self.pipeline, event, payload, &self.memory).await
+    pub async fn event(&self, event: &HookPoint, payload: Value) -> Result<Value, EventBlocked> {
+        hooks::run_event(&self.pipeline, event, payload, &self.memory).await.map_err(|reason| EventBlocked { reason })
     }
 
     /// Starts the calls of one step of the model together.

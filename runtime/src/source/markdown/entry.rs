@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::source::diagnostics::Diagnostics;
 use crate::source::{capabilities, name, program};
 use crate::tool::{Basis, Body, Disabled, Fact, LimitRequest, Origin, Place, ScriptedHook, Tool};
@@ -75,8 +77,13 @@ impl Entry {
             }
             (tool.body, tool.disabled) = (body, None);
             tool.description = tool.description.filter(|_| !is_undescribed);
-        } else if background {
-            tool.interface.safety.is_concurrency_safe = Fact { value: true, basis: Basis::Declared };
+        } else {
+            if background {
+                tool.interface.safety.is_concurrency_safe = Fact { value: true, basis: Basis::Declared };
+            }
+            if matches!(tool.body, Body::Absent) {
+                report.warn_at(place, "it has neither `script` nor `component`, so no call can run it");
+            }
         }
         Some(Placed { value: tool, place })
     }
@@ -157,18 +164,14 @@ impl Entry {
             }
         };
         let folder = origin.path.parent().unwrap_or(Path::new("/"));
-        let mut take = |field: &str| fields.take(field).map(|node| (node.place, node.json())).unzip();
-        let (place_of_capabilities, stated) = take("capabilities");
-        let requested = capabilities::scripts(stated, folder)
-            .map_err(|wrong| report.invalid(place_of_capabilities.flatten(), format!("{owner}: {wrong}")));
-        let (place_of_limits, stated) = take("limits");
-        let limits = capabilities::limits(stated)
-            .map_err(|wrong| report.invalid(place_of_limits.flatten(), format!("{owner}: {wrong}")));
+        let stated = fields.take("capabilities");
+        let requested = read_part(stated, owner, |stated| capabilities::scripts(stated, folder), report);
+        let limits = read_part(fields.take("limits"), owner, capabilities::limits, report);
         for (key, node) in fields.rest() {
             report.unknown_at(key.place, "", &key.name, &known);
             origin.unknown.insert(key.name, node.json());
         }
-        let (Ok(requested), Ok(limits), true) = (requested, limits, report.sound()) else { return None };
+        let (Some(requested), Some(limits), true) = (requested, limits, report.sound()) else { return None };
         let script = source.filter(|source| !source.trim().is_empty());
         let (body, disabled) = match script {
             Some(source) => (Body::Script(Arc::new(script::read(source, place_of_script, file, background))), None),
@@ -185,4 +188,18 @@ impl Entry {
             ..Tool::new(name, body, origin)
         })
     }
+}
+
+/// Reads a field that is the same in every format, and adds each fault at the part of the field that it is about.
+fn read_part<T>(
+    node: Option<Node>,
+    owner: &str,
+    read: impl FnOnce(Option<Value>) -> Result<T, Vec<String>>,
+    report: &mut Diagnostics,
+) -> Option<T> {
+    let add = |fault: String| {
+        let place = node.as_ref().and_then(|node| node.place_of(&fault));
+        report.invalid(place, format!("{owner}: {fault}"));
+    };
+    read(node.clone().map(Node::json)).map_err(|faults| faults.into_iter().for_each(add)).ok()
 }

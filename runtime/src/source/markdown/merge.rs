@@ -27,7 +27,7 @@ struct Definition<T> {
 impl Merge {
     /// Adds the content of a file. With `overrides`, its tools and hooks may replace others of their names.
     pub(in crate::source) fn add(&mut self, content: FileContent, overrides: bool) {
-        let FileContent { tools, hooks, policy, problems } = content;
+        let FileContent { tools, hooks, policy, problems, .. } = content;
         self.tools.extend(tools.into_iter().map(|placed| Definition { placed, overrides }));
         self.hooks.extend(hooks.into_iter().map(|placed| Definition { placed, overrides }));
         self.policies.extend(policy);

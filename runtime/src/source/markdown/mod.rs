@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::UnknownToolWording;
-use crate::tool::{Format, Origin, Place, ScriptedHook, Tool};
+use crate::tool::{Body, Format, Origin, Place, ScriptedHook, Tool};
 
 use super::diagnostics::{Diagnostics, Parsed, ScopedDiagnostic};
 use super::dialect::Dialect;
@@ -60,8 +60,8 @@ impl Dialect for Markdown {
         merge.finish(before)
     }
 
-    fn missing_entry(&self) -> Option<&'static str> {
-        Some("no Markdown tool (`NAME.md`)")
+    fn entry_form(&self) -> Option<&'static str> {
+        Some("Markdown tool (`NAME.md`)")
     }
 }
 
@@ -93,6 +93,8 @@ pub(super) struct FileContent {
     tools: Vec<Placed<Tool>>,
     hooks: Vec<Placed<ScriptedHook>>,
     policy: Option<ToolsPolicy>,
+    /// Body of the one tool of a file if the tool is faulty.
+    faulty: Option<Body>,
     problems: Vec<ScopedDiagnostic>,
 }
 
@@ -107,7 +109,8 @@ pub(super) fn read_file(path: &Path, kind: Kind) -> FileContent {
         // The file is one tool, which is unusable.
         content.tools.clear();
         let name = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned).and_then(name::usable);
-        let broken = name.map(|name| Tool::broken(name, unusable, origin(from_root(path))));
+        let body = content.faulty.take().unwrap_or(Body::Absent);
+        let broken = name.map(|name| Tool { body, ..Tool::broken(name, unusable, origin(from_root(path))) });
         content.tools.extend(broken.map(|value| Placed { value, place: None }));
     }
     content.problems = report.problems;
@@ -135,6 +138,7 @@ impl FileContent {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
             let name = report
                 .value(stem.ok_or("the file's name is not UTF-8, so the tool or hook would have no name".to_owned()))?;
+            self.faulty = Some(script::of_faulty(fields.get("script"), &lines));
             let entry = Entry::of_file(&format!("{noun}s[0]"), name, parts.body, fields, origin);
             match kind {
                 Kind::Hook => self.hooks.extend(entry.hook(&lines, report)),
@@ -145,9 +149,10 @@ impl FileContent {
         for (index, (label, node)) in list("tools", &mut fields, report).into_iter().enumerate() {
             let origin = Origin { index: Some(index), ..origin.clone() };
             let (mark, name, place) = (report.mark(), node.name().and_then(name::usable), node.place);
+            let body = script::of_faulty(node.child("script"), &lines);
             let tool = Entry::of_node(label, node, origin.clone(), report).and_then(|entry| entry.tool(&lines, report));
             let broken = report.confine(mark);
-            let broken = broken.and_then(|unusable| Some(Tool::broken(name?, unusable, origin)));
+            let broken = broken.and_then(|unusable| Some(Tool { body, ..Tool::broken(name?, unusable, origin) }));
             self.tools.extend(broken.map(|value| Placed { value, place }).or(tool));
         }
         for (label, node) in list("hooks", &mut fields, report) {

@@ -3,6 +3,7 @@
 use serde_json::{Number, Value};
 
 use crate::source::diagnostics::Fault;
+use crate::source::places;
 use crate::tool::Place;
 
 /// Value with its position.
@@ -86,6 +87,24 @@ impl Node {
         }
     }
 
+    /// Returns the position of the part that a message is about, or of the nearest part around it that exists. The message
+    /// starts with the path of the part from this value, as in `limits.fuel`.
+    pub(super) fn place_of(&self, message: &str) -> Option<Place> {
+        let pointer = places::subject(message);
+        // The first name is that of this value.
+        let mut names = pointer.split('/').skip(2);
+        std::iter::successors(Some(self), |node| node.child(names.next()?)).last()?.place
+    }
+
+    /// Returns the member of a map with this name, or the item of a list at this index.
+    pub(super) fn child(&self, name: &str) -> Option<&Node> {
+        match &self.data {
+            Data::Map(members) => members.iter().find(|(key, _)| key.name == name).map(|(_, node)| node),
+            Data::List(items) => items.get(name.parse::<usize>().ok()?),
+            _ => None,
+        }
+    }
+
     /// Returns the list of strings of a field.
     pub(super) fn texts(self, field: &str) -> Result<Vec<String>, Fault> {
         let items = self.list(field)?.into_iter().enumerate();
@@ -147,6 +166,11 @@ pub(super) struct Fields {
 }
 
 impl Fields {
+    /// Returns a member by its name.
+    pub(super) fn get(&self, name: &str) -> Option<&Node> {
+        self.members.iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
+    }
+
     /// Takes a member by its name.
     pub(super) fn take(&mut self, name: &str) -> Option<Node> {
         let at = self.members.iter().position(|(key, _)| key.name == name)?;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::source::digest;
-use crate::tool::{Place, Script};
+use crate::tool::{Body, Place, Script};
+
+use super::node::{Data, Node};
 
 /// Maximum column of a script that has a position.
 const MAX_COLUMN: u32 = 1000;
@@ -36,6 +38,16 @@ pub(super) fn read(source: String, place: Option<Place>, file: &Lines<'_>, backg
     let first = |place: Place| Some(Place { line: place.line.checked_sub(u32::try_from(empty).ok()?)?, ..place });
     let place = place.and_then(first).filter(|place| is_verbatim(&source, *place, file));
     Script { digest: digest(source.as_bytes()), source: Arc::from(source), place, background }
+}
+
+/// Returns the body of a faulty tool: its script, which can be checked although no call runs it.
+pub(super) fn of_faulty(script: Option<&Node>, file: &Lines<'_>) -> Body {
+    match script.map(|node| (&node.data, node.place)) {
+        Some((Data::Text(source), place)) if !source.trim().is_empty() => {
+            Body::Script(Arc::new(read(source.clone(), place, file, false)))
+        }
+        _ => Body::Absent,
+    }
 }
 
 /// Returns `true` if each line of a script is a line of the file, all from one column. Of the ways to write several lines in

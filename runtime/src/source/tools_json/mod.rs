@@ -198,8 +198,8 @@ fn tool(
     if let Some(schema) = entry.schema.as_ref().filter(|schema| !schema.is_object()) {
         report.error(&format!("schema must be an object, found {}", kind(schema)));
     }
-    let requested = report.value(capabilities::capabilities(entry.capabilities.map(StrictValue::value), env, folder));
-    let limits = report.value(capabilities::limits(entry.limits.map(StrictValue::value)));
+    let requested = report.values(capabilities::capabilities(entry.capabilities.map(StrictValue::value), env, folder));
+    let limits = report.values(capabilities::limits(entry.limits.map(StrictValue::value)));
     let mut stated = Statement::default();
     if let Some(fields) = entry.interface.and_then(|fields| report.value(members("interface", fields.value()))) {
         stated.read("interface", fields, &RESERVED, report);

@@ -98,10 +98,10 @@ impl Descriptor {
             safety.is_concurrency_safe = Fact::default(false);
         }
         let requested = match fields.shift_remove("capabilities") {
-            Some(stated) => Some(report.value(capabilities::of_program(Some(stated)))?),
+            Some(stated) => Some(report.values(capabilities::of_program(Some(stated)))?),
             None => None,
         };
-        let limits = report.value(capabilities::limits(fields.shift_remove("limits")))?;
+        let limits = report.values(capabilities::limits(fields.shift_remove("limits")))?;
         let seconds = take::<usize>(report, &mut fields, "timeoutSec").map(|seconds| seconds as u64);
         let deadline = report.value(stated.deadline(seconds))?;
         let models = take(report, &mut fields, "models").unwrap_or_default();

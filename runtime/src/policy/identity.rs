@@ -1,0 +1,17 @@
+//! Identity of a file or folder.
+
+/// Device and inode of a file or folder, which are the same under all its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    /// Reads the identity from the metadata of a file.
+    #[cfg(unix)]
+    #[allow(clippy::unnecessary_cast, reason = "the numbers have other types on other systems")]
+    pub(crate) fn of(about: &rustix::fs::Stat) -> Self {
+        Self { device: about.st_dev as u64, inode: about.st_ino as u64 }
+    }
+}
