@@ -40,16 +40,16 @@ use render::Advice;
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib list                                    tools of ./tools.json and their permissions
-  toolcrib call get_time '{\"timezone\":\"UTC\"}'      one call in its own sandbox
+  toolcrib list                           tools and their permissions
+  toolcrib call get_time '{\"timezone\":\"UTC\"}'
   toolcrib run 'what changed in notes.md?' --model NAME --allow-read=.
   toolcrib call fs_read_file '{\"path\":\"notes.md\"}' --allow-read=./docs
-  toolcrib validate ./tools.json                   check tool sources for problems
-  toolcrib new tool greet                          create a tool in Rust
-  toolcrib audit verify                            verify the audit log
-  toolcrib doctor                                  check the installation and suggest fixes
+  toolcrib validate ./tools.json          check tool sources for problems
+  toolcrib new tool greet                 create a tool in Rust
+  toolcrib audit verify                   verify the audit log
+  toolcrib doctor                         check the installation
 
-Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted, 129 or 143 terminated (SIGHUP,
+Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted, 129 or 143 terminated (SIGHUP, \
 SIGTERM).";
 
 /// Run tools that nobody has to trust.

@@ -27,22 +27,23 @@ const EXAMPLES: &str = "\
 Examples:
   toolcrib call get_time '{\"timezone\":\"Europe/Helsinki\"}'
   toolcrib call fs_list_dir --allow-read=.
-  echo '{\"path\":\"notes.md\"}' | toolcrib call fs_read_file - --allow-read=./docs
+  echo '{\"path\":\"notes.md\"}' | toolcrib call fs_read_file - --allow-read=.
   toolcrib call fs_rm '{\"path\":\"x\"}' --allow-write=out --ask-tool='fs_*'
   toolcrib call text_diff @arguments.json --json | jq .receipt.peakMemoryBytes
   toolcrib call apply_patch --text=@change.patch --allow-write=. --verbose
   toolcrib call chart @numbers.json --media ./charts
   toolcrib call get_time '{\"timezone\":\"UTC\"}' --records ./records
 
-Standard output is exactly one line of JSON, even if a model would see plain text; a failed call
-prints an object with `error` and exits with status 1. With --json --stream, lines with `type`
+Standard output is exactly one line of JSON, even if a model would see plain text; a failed call \
+prints an object with `error` and exits with status 1. With --json --stream, lines with `type` \
 `part` come first.";
 
 /// Usage, also in errors: the arguments of a tool are no options of the program.
 const USAGE: &str = "\
 toolcrib call [OPTIONS] TOOL [ARGUMENTS]
 
-OPTIONS have the form --name=value. ARGUMENTS are one JSON object, such as '{\"path\":\"notes.md\"}'.";
+OPTIONS have the form --name=value.
+ARGUMENTS are one JSON object, such as '{\"path\":\"notes.md\"}'.";
 
 /// Call a tool and print the result as a model would see it.
 #[derive(clap::Args)]

@@ -11,22 +11,22 @@ use crate::render;
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib result list                             all stored results, newest first
-  toolcrib result show REF > whole.json            byte for byte
+  toolcrib result list                   all stored results, newest first
+  toolcrib result show REF > whole.json  byte for byte
   toolcrib result show REF --offset 4096 --limit 4KiB
   toolcrib result remove --all
 
-A result that is too large for a model is stored whole under a reference, such as
-res_0123456789abcdef0123456789abcdef, for at most 7 days. At most 1,000 results and 256 MiB are
+A result that is too large for a model is stored whole under a reference, such as \
+res_0123456789abcdef0123456789abcdef, for at most 7 days. At most 1,000 results and 256 MiB are \
 stored; the oldest are removed first.";
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
   toolcrib result show REF | jq .
-  toolcrib result show REF --limit 64KiB           the beginning; a hint shows how to continue
+  toolcrib result show REF --limit 64KiB  the beginning; a hint continues
   toolcrib result show REF --json | jq -r .text
 
-A part never splits a UTF-8 character. With --json, `text` is the part, with bytes that are not
+A part never splits a UTF-8 character. With --json, `text` is the part, with bytes that are not \
 UTF-8 replaced, and `next` is the offset of the next part.";
 
 const LIST_EXAMPLES: &str = "\

@@ -29,20 +29,22 @@ const CASES: &str = "tests.json";
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib build greet && toolcrib test greet        run the cases in greet/tests.json
+  toolcrib build greet && toolcrib test greet  the cases in greet/tests.json
   toolcrib test target/crib/tools/bin/get_time.wasm --cases time.json
   toolcrib test greet --json | jq -r '.cases[] | select(.ok | not) | .name'
 
   {\"cases\": [
-    {\"name\": \"greets\", \"arguments\": {\"name\": \"Ada\"}, \"expect\": {\"answer\": \"hello, Ada\"}},
+    {\"name\": \"greets\", \"arguments\": {\"name\": \"Ada\"},
+     \"expect\": {\"answer\": \"hello, Ada\"}},
     {\"name\": \"needs a name\", \"expect\": {\"error\": \"name\"}},
     {\"name\": \"tidies up\", \"tool\": \"tidy\", \"arguments\": {\"path\": \"notes.md\"},
-     \"expect\": {\"contains\": \"1 line\"}, \"files\": {\"notes.md\": \"a \\n\"}, \"after\": {\"notes.md\": \"a\\n\"}}
+     \"expect\": {\"contains\": \"1 line\"},
+     \"files\": {\"notes.md\": \"a \\n\"}, \"after\": {\"notes.md\": \"a\\n\"}}
   ]}
 
-A case expects one of `answer` (the exact value), `contains`, `error` (both a part of the text
-that the model sees) or `outcome`. It may have `text` instead of `arguments`. With `files` the
-tool gets a fresh folder that it may read and write; `after` gives the expected contents, or
+A case expects one of `answer` (the exact value), `contains`, `error` (both a part of the text \
+that the model sees) or `outcome`. It may have `text` instead of `arguments`. With `files` the \
+tool gets a fresh folder that it may read and write; `after` gives the expected contents, or \
 `null` for a deleted file. Exit status: 1 if a case fails.";
 
 /// Run a tool's test cases.

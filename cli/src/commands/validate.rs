@@ -19,8 +19,8 @@ Examples:
   toolcrib validate ./components --strict
   toolcrib validate --json | jq -r '.[] | \"\\(.path):\\(.line // 1)\"'
 
-Each problem is one line on standard output: its file, with line and column if they are known, and
-the fix. Scripts are parsed by their interpreter, in the sandbox and with nothing granted; no tool
+Each problem is one line on standard output: its file, with line and column if they are known, and \
+the fix. Scripts are parsed by their interpreter, in the sandbox and with nothing granted; no tool \
 is executed.
 Exit status: 0 without errors, 1 with errors, or with warnings under --strict.";
 

@@ -19,7 +19,7 @@ Examples:
   toolcrib audit show --outcome denied
   toolcrib audit show --day 2026-03-01 --json | jq -s 'map(.cpuMs) | add'
 
-Days are in UTC. With --json, each line is a record as written in the log. This command does not
+Days are in UTC. With --json, each line is a record as written in the log. This command does not \
 check the log for changes; `toolcrib audit verify` does.";
 const HEADINGS: [&str; 6] = ["TIME (UTC)", "TOOL", "OUTCOME", "MS", "GRANTED", "DENIED"];
 

@@ -12,15 +12,15 @@ use crate::render;
 const EXAMPLES: &str = "\
 Examples:
   toolcrib audit verify
-  toolcrib audit verify --json | jq -r .head     chain value of the last record: note it elsewhere
-  toolcrib audit verify --head 5213e498…810e     and later check for the value that you noted
+  toolcrib audit verify --json | jq -r .head  the chain value to keep
+  toolcrib audit verify --head 5213e498…810e  check for a value noted earlier
 
-Every record has a chain value, computed from the record and all records before it, so a line that
-was changed, removed, added or moved is detected. Anyone who can write the folder can also write a
-whole new log with a valid chain. To detect that, note a chain value elsewhere and pass it with
+Every record has a chain value, computed from the record and all records before it, so a line that \
+was changed, removed, added or moved is detected. Anyone who can write the folder can also write a \
+whole new log with a valid chain. To detect that, note a chain value elsewhere and pass it with \
 --head.
 
-Each problem is one line on standard output. A warning is something that the chain does not cover:
+Each problem is one line on standard output. A warning is something that the chain does not cover: \
 records without a chain value, or an incomplete line of a program that was killed.
 
 Exit status: 0 no problems, 1 errors, or warnings with --strict.";
