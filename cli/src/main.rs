@@ -21,6 +21,7 @@ mod progress;
 mod render;
 mod rust;
 mod secrets;
+mod suggestion;
 mod telemetry;
 mod watch;
 
@@ -69,7 +70,8 @@ struct Cli {
 impl Cli {
     /// Reads the command line; ends the program after help, and after a usage error with code 2.
     fn read() -> Self {
-        let matches = help::shorten(Self::command()).get_matches();
+        let matches = help::shorten(Self::command()).try_get_matches();
+        let matches = matches.unwrap_or_else(|error| help::advise(error).exit());
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 }

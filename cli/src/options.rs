@@ -22,7 +22,7 @@ use toolcrib::tool::{Access, LimitRequest, Limits};
 use toolcrib::{Audit, Availability, Builder, KeyValue, Runtime};
 
 use crate::config::{Config, Mask};
-use crate::permission::TerminalApprover;
+use crate::permission::{DenyFlags, TerminalApprover};
 use crate::progress;
 use crate::render::{self, Advice};
 use crate::secrets::{PASSPHRASE, Vault};
@@ -99,7 +99,7 @@ pub(crate) struct Sources {
     #[arg(long = "tag", value_name = "TAG", value_delimiter = ',', help_heading = TOOLS)]
     tags: Vec<String>,
 
-    /// Maximum time per call, such as `10s`; overrides longer times in tool sources
+    /// Maximum time per call, such as `10s`; caps the tool's own limit, --tool-timeout and --timeout
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
     max_timeout: Option<Duration>,
     /// Maximum memory per call, such as `64MiB`
@@ -237,6 +237,7 @@ impl Sources {
         if let Some(more @ 1..) = runtime.warnings().len().checked_sub(MAX_WARNINGS) {
             render::warning(&format!("and {more} more: `toolcrib validate` lists them all"));
         }
+        self.secrets.warn_about_unrequested(&runtime);
         Ok(runtime)
     }
 
@@ -295,21 +296,30 @@ impl Sources {
         if self.tools.is_empty() { Ok(vec![default_source()?]) } else { Ok(self.tools.clone()) }
     }
 
-    fn policy(&self, config: &Config) -> Policy {
+    /// Returns the denials of the flags.
+    fn denied(&self) -> impl Iterator<Item = Permission> {
         let everywhere = |path: &PathBuf| if path.as_os_str() == ALL { PathBuf::from("/") } else { path.clone() };
+        (self.deny_read.iter().map(everywhere).map(Permission::Read))
+            .chain(self.deny_write.iter().map(everywhere).map(Permission::Write))
+            .chain(self.deny_env.iter().cloned().map(Permission::Env))
+            .chain(self.network.denied())
+            .chain(self.services.denied())
+            .chain(self.secrets.denied())
+    }
+
+    /// Returns the `--deny-*` flags, for hints.
+    pub(crate) fn deny_flags(&self) -> DenyFlags {
+        DenyFlags::new(self.denied())
+    }
+
+    fn policy(&self, config: &Config) -> Policy {
         let allowed = (self.allow_read.iter().cloned().map(Permission::Read))
             .chain(self.allow_write.iter().cloned().map(Permission::Write))
             .chain(self.allow_env.iter().cloned().map(Permission::Env))
             .chain(self.network.allowed())
             .chain(self.services.allowed())
             .chain(self.secrets.allowed());
-        let denied = (self.deny_read.iter().map(everywhere).map(Permission::Read))
-            .chain(self.deny_write.iter().map(everywhere).map(Permission::Write))
-            .chain(self.deny_env.iter().cloned().map(Permission::Env))
-            .chain(self.network.denied())
-            .chain(self.services.denied())
-            .chain(self.secrets.denied());
-        let policy = denied.fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny);
+        let policy = self.denied().fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny);
         self.rules.rule(policy, config)
     }
 

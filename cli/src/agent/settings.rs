@@ -57,10 +57,13 @@ pub(crate) struct ModelOptions {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..), help_heading = MODEL)]
     pub(crate) max_steps: u32,
 
-    /// Default time limit of calls and of the server [default: 30s for a call]
+    /// Time limit for --tool-timeout and --http-timeout where they are not set [default: 30s for a call, 120s for the server]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TIMES)]
     timeout: Option<Duration>,
-    /// Default time limit of tools that do not set one [default: --timeout]
+    /// Time limit of a call, such as `10s` or `500ms`, unless the tool sets its own; a number without a unit is in seconds
+    /// [default: --timeout]
+    ///
+    /// The limit is the tool's own, else --tool-timeout, else --timeout; --max-timeout then caps it.
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TIMES)]
     tool_timeout: Option<Duration>,
     /// Time limit of the server, for a response or between two parts of one [env: OAI_HTTP_TIMEOUT] [default: --timeout, else 120s]

@@ -193,7 +193,7 @@ impl Args {
             (_, _, true) => Audience::Person(Detail::Verbose),
             _ => Audience::Person(Detail::Trace),
         };
-        Report::new(audience, self.debug, settings.secrets())
+        Report::new(audience, self.debug, settings.secrets()).naming(self.sources.deny_flags())
     }
 }
 

@@ -17,7 +17,7 @@ use toolcrib::tool::Limits;
 
 use crate::calls::Calls;
 use crate::options::Sources;
-use crate::permission::denial_hints;
+use crate::permission::{DenyFlags, denial_hints};
 use crate::render::{self, Advice, Tone, paint};
 use crate::{input, interrupt, progress};
 
@@ -129,7 +129,7 @@ async fn run_case(case: &Case, tool: &str, sources: &Sources) -> anyhow::Result<
         failures
             .extend(case.after.iter().filter_map(|(path, content)| changed(folder.path(), path, content.as_deref())));
     }
-    let notes = if failures.is_empty() { Vec::new() } else { notes(&result) };
+    let notes = if failures.is_empty() { Vec::new() } else { notes(&result, &sources.deny_flags()) };
     Ok(CaseResult { name: case.name.clone(), ms, failures, notes })
 }
 
@@ -168,10 +168,10 @@ fn changed(folder: &Path, path: &str, wanted: Option<&str>) -> Option<(String, S
 }
 
 /// Collects details that explain a failed case.
-fn notes(result: &ToolResult) -> Vec<String> {
+fn notes(result: &ToolResult, deny_flags: &DenyFlags) -> Vec<String> {
     let fault = result.fault.iter().map(ToString::to_string);
     let log = Some(result.log.trim()).filter(|log| !log.is_empty());
-    denial_hints(&result.receipt)
+    denial_hints(&result.receipt, true, deny_flags)
         .into_iter()
         .chain(fault)
         .chain(log.map(|log| format!("standard error: {log}")))

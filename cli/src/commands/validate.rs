@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// ./tools.json, else ./.harness]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// The same as PATH, in the form of the other commands; repeatable
+    #[arg(long, value_name = "PATH")]
+    tools: Vec<PathBuf>,
     /// Fail on warnings too
     #[arg(long)]
     strict: bool,
@@ -44,7 +47,10 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut problems = Vec::new();
-    let paths = if args.paths.is_empty() { vec![default_source()?] } else { args.paths };
+    let mut paths = [args.paths, args.tools].concat();
+    if paths.is_empty() {
+        paths.push(default_source()?);
+    }
     for path in &paths {
         problems.extend(progress::during("looking at the tools", self::problems(path, &args.compiling)).await);
     }

@@ -20,7 +20,10 @@ Examples:
   toolcrib audit show --day 2026-03-01 --json | jq -s 'map(.cpuMs) | add'
 
 Days are in UTC. With --json, each line is a record as written in the log. This command does not \
-check the log for changes; `toolcrib audit verify` does.";
+check the log for changes; `toolcrib audit verify` does.
+
+The log has the command lines of programs, but not the JSON arguments of calls. To record \
+those too, pass --records DIR to `call` or `run`.";
 const HEADINGS: [&str; 6] = ["TIME (UTC)", "TOOL", "OUTCOME", "MS", "GRANTED", "DENIED"];
 
 /// Show logged calls, oldest first.
