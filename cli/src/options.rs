@@ -27,7 +27,7 @@ use crate::progress;
 use crate::render::{self, Advice};
 use crate::secrets::{PASSPHRASE, Vault};
 
-pub(crate) use crate::parse::{duration, size, size_in_words};
+pub(crate) use crate::parse::{MAX_COUNT, count, duration, size, size_in_words};
 pub(crate) use compiling::Compiling;
 pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use results::ResultsFolder;
@@ -112,13 +112,13 @@ pub(crate) struct Sources {
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]
     max_disk: Option<usize>,
     /// Maximum files, folders and links created per call
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = LIMITS)]
+    #[arg(long, value_name = "N", value_parser = count::<u64, 1, { u64::MAX }>, help_heading = LIMITS)]
     max_disk_entries: Option<u64>,
     /// Maximum fuel per call, about one unit per instruction; metering slows calls down
-    #[arg(long, value_name = "UNITS", help_heading = LIMITS)]
+    #[arg(long, value_name = "UNITS", value_parser = count::<u64, 0, { u64::MAX }>, help_heading = LIMITS)]
     fuel: Option<u64>,
     /// Maximum concurrent calls [default: 32]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = LIMITS)]
+    #[arg(long, value_name = "N", value_parser = count::<u16, 1, 1000>, help_heading = LIMITS)]
     concurrency: Option<u16>,
 
     #[command(flatten)]
@@ -136,7 +136,7 @@ pub(crate) struct Sources {
     keyvalue_dir: Option<PathBuf>,
     /// Truncate results over this many characters for the model; the full result, up to --max-output, is stored and
     /// referenced [default: 65536]
-    #[arg(long, value_name = "CHARS", value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
+    #[arg(long, value_name = "CHARS", value_parser = count::<u32, 1, MAX_COUNT>, help_heading = LIMITS)]
     max_inline: Option<u32>,
     #[command(flatten)]
     pub(crate) compiling: Compiling,

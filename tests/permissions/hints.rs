@@ -68,7 +68,7 @@ fn a_call_without_a_folder_gets_one_hint_with_the_flag_that_it_needs() {
 fn a_denied_host_is_hinted_at_once_with_its_own_flag() {
     let page = json!({"url": "https://example.com/"});
     for flags in [&[][..], &["--allow-net=other.example"]] {
-        let hint = "hint: `connect:https://example.com/` is not allowed; use --allow-net=example.com:443";
+        let hint = "hint: `net:https://example.com/` is not allowed; use --allow-net=example.com:443";
         assert_eq!(hints("fetch_page", &page, flags), [hint], "{flags:?}");
     }
     // A destination that the tool requests and then uses is one capability, written in two ways.

@@ -13,7 +13,7 @@ use super::turn::Turn;
 use crate::media::MediaFolder;
 use crate::options::is_maskable;
 use crate::permission::{DenyFlags, denial_hints};
-use crate::render::{self, Tone, legible, one_line, ours, paint, shortened};
+use crate::render::{self, Tone, counted, legible, one_line, ours, paint, shortened};
 use crate::telemetry::AgentSpan;
 use crate::watch;
 
@@ -185,14 +185,14 @@ impl Report {
                 }
             }
             Event::Start { model, tools, .. } if detail == Detail::Verbose => {
-                render::aside(&format!("model `{model}`, {}", counted(tools.len() as u64, "tool")));
+                render::aside(&format!("model `{model}`, {}", counted(tools.len(), "tool")));
             }
             Event::ToolCall { name, arguments, .. } if traced => {
                 let name = one_line(&shortened(name, MAX_NAME));
                 let arguments = fitting(name.chars().count() + 3, arguments, detail);
                 ours(&format!("{} {name} {arguments}", quiet(&format!("{margin}→"))));
             }
-            Event::ToolPreview { text, .. } if traced => render::quoted(&format!("{margin}?"), text),
+            Event::ToolPreview { text, .. } if traced => render::quoted(&format!("{margin}»"), text),
             Event::ToolPart { name, ms, part, .. } if traced => {
                 let text = watch::text_of(part, self.media.as_deref());
                 let shown = fitting(name.chars().count() + 16, &text, detail);
@@ -296,11 +296,11 @@ fn quiet(text: &str) -> Cow<'_, str> {
 }
 
 fn out_of_steps(totals: &Totals) -> String {
-    format!("error: stopped after {} without a final answer", counted(totals.steps.into(), "step"))
+    format!("error: stopped after {} without a final answer", counted(totals.steps, "step"))
 }
 
 fn summary(totals: &Totals) -> String {
-    let mut parts = vec![counted(totals.steps.into(), "step"), counted(totals.calls, "call")];
+    let mut parts = vec![counted(totals.steps, "step"), counted(totals.calls, "call")];
     if totals.failed_calls > 0 {
         parts[1] += &format!(" ({} failed)", totals.failed_calls);
     }
@@ -309,10 +309,6 @@ fn summary(totals: &Totals) -> String {
     }
     parts.push(milliseconds(totals.ms as f64));
     parts.join(" · ")
-}
-
-fn counted(count: u64, thing: &str) -> String {
-    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
 }
 
 fn milliseconds(ms: f64) -> String {

@@ -22,7 +22,9 @@ Examples:
 
 The component is written to the package's folder under the name of its crate, and replaced only if \
 every tool of the new one can be loaded. This runs cargo and the package's build scripts: build \
-only packages you trust.";
+only packages you trust.
+
+If the Rust target wasm32-wasip2 is missing, `rustup` installs it first.";
 
 /// Build a Rust tool into a component.
 #[derive(clap::Args)]

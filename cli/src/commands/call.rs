@@ -196,7 +196,7 @@ impl Args {
     /// Prints an event of the running call.
     fn show(&self, event: &CallEvent, media: Option<&MediaFolder>) -> anyhow::Result<()> {
         match &event.kind {
-            CallEventKind::Preview(text) if self.verbose && !self.json => render::quoted("?", text),
+            CallEventKind::Preview(text) if self.verbose && !self.json => render::quoted("»", text),
             CallEventKind::Preview(_) => {}
             CallEventKind::Part { number, ms, part } if self.stream => {
                 let part = watch::json_of(part);

@@ -67,9 +67,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
     let found = match errors + warnings {
         0 => "no problems found".to_owned(),
-        _ => format!("{}, {}", number(errors, "error"), number(warnings, "warning")),
+        _ => format!("{}, {}", render::counted(errors, "error"), render::counted(warnings, "warning")),
     };
-    render::aside(&format!("{}, {found}", number(paths.len(), "source")));
+    render::aside(&format!("{}, {found}", render::counted(paths.len(), "source")));
     Ok(if errors > 0 || (args.strict && warnings > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -130,8 +130,4 @@ fn line(problem: &Diagnostic) -> String {
     let place = problem.place.map(|place| format!(":{}:{}", place.line, place.column)).unwrap_or_default();
     let text = render::one_line(&format!("{}{place}: {problem}", problem.path.display()));
     format!("{} {text}", render::paint(tone, severity, io::stdout().is_terminal()))
-}
-
-fn number(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

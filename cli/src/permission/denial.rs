@@ -44,6 +44,8 @@ pub(crate) fn denial_hints(receipt: &Receipt, has_failed: bool, deny_flags: &Den
 }
 
 fn hint(Denial { capability, flag, .. }: &Denial, overriding: Option<String>) -> String {
+    // A host in an argument and a request to it are one capability for the user.
+    let capability = &capability.strip_prefix("connect:").map_or(capability.clone(), |host| format!("net:{host}"));
     match (overriding, flag, protected_path(capability)) {
         (Some(denial), ..) => format!("`{capability}` is denied by {denial}, which overrides any --allow-* flag"),
         (None, Some(flag), _) => format!("`{capability}` is not allowed; use {flag}"),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use toolcrib::audit::{self, Chain, LogProblem, Severity, Summary};
 
 use crate::options::AuditLog;
-use crate::render;
+use crate::render::{self, counted};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -75,7 +75,7 @@ fn line(problem: &LogProblem) -> String {
 
 fn describe(summary: Summary) -> String {
     let Summary { files, records, first, last, head, .. } = summary;
-    let mut text = format!("{}, {}", number(files as u64, "file"), number(records, "record"));
+    let mut text = format!("{}, {}", counted(files, "file"), counted(records, "record"));
     if let (Some(first), Some(last), Some(head)) = (first, last, head) {
         text += &format!(", seq {first} to {last}, head {head}");
         if first > 1 {
@@ -101,8 +101,4 @@ fn print_json(sound: bool, summary: Summary, problems: &[LogProblem]) -> anyhow:
     }
     let problems = problems.iter().map(|problem| Described { problem, message: problem.kind.to_string() }).collect();
     render::print_json(&serde_json::to_string(&Report { sound, summary, problems })?)
-}
-
-fn number(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
