@@ -43,10 +43,14 @@ pub(crate) fn shorten(command: Command) -> Command {
     })
 }
 
-/// Adds the command for a call to an error about an unknown command, which may be the name of a tool.
-pub(crate) fn advise(mut error: Error) -> Error {
-    let is_unlike_any = error.get(ContextKind::SuggestedSubcommand).is_none();
-    if let (Some(ContextValue::String(name)), true) = (error.get(ContextKind::InvalidSubcommand), is_unlike_any) {
+/// Adds the command for a call to an error about an unknown command, which may be the name of a tool. `first` is the first
+/// argument of the program: an unknown command below another is no tool.
+pub(crate) fn advise(mut error: Error, first: Option<&str>) -> Error {
+    let has_suggestion = error.get(ContextKind::SuggestedSubcommand).is_some();
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
+        && !has_suggestion
+        && first == Some(name)
+    {
         let tip = StyledStr::from(format!("to call a tool of this name, use 'toolcrib call {name}'"));
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }

@@ -31,7 +31,7 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
             }
         }
         (None, Some(tool)) if error.outcome == Outcome::BadArguments => render::hints(&argument_hints(tool, given)),
-        (None, Some(tool)) if error.outcome == Outcome::Failed && tool.requested.model => {
+        (None, Some(tool)) if tool.requested.model && matches!(error.outcome, Outcome::Failed | Outcome::Upstream) => {
             render::hint(&format!("`{}` asks a model, which only `toolcrib run` provides", tool.name));
         }
         _ if error.outcome == Outcome::Quota => render::hint(
