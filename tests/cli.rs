@@ -127,7 +127,7 @@ fn the_version_is_one_line() {
 #[test]
 fn wrong_use_is_exit_2_and_says_what_was_wrong() {
     let crib = crib();
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 9] = [
         (&[], "Usage:"),
         (&["--no-such-flag"], "--no-such-flag"),
         (&["lst"], "list"),
@@ -135,6 +135,8 @@ fn wrong_use_is_exit_2_and_says_what_was_wrong() {
         (&["call", "echo", "--timeout", "soon"], "`soon` is not a time such as `30s`"),
         (&["list", "--max-memory", "lots"], "`lots` is not a size such as `64MiB`"),
         (&["list", "--color", "pink"], "always"),
+        (&["list", "--concurrency", "0"], "expected a whole number from 1 to 1000"),
+        (&["list", "--fuel", "none"], "expected a whole number, at least 0"),
     ];
     for (arguments, words) in cases {
         let ran = crib.run(arguments);
@@ -151,6 +153,13 @@ fn without_tools_the_hint_says_how_to_name_some() {
                     hint: pass a `tools.json`, a Markdown file, a component or a folder of them with `--tools PATH`, or \
                     create a tool with `toolcrib new tool NAME --markdown`\n";
     assert_eq!(ran.stderr, expected);
+    let crib = Crib::new();
+    assert_eq!(crib.run(&["validate"]).stderr, expected);
+    write(&crib, "tools/tools.json", r#"{"tools":[]}"#);
+    let ran = crib.run(&["validate", "--tools", "tools"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "1 source, 0 errors, 1 warning\n"), "{ran:?}");
+    let ran = crib.run(&["list", "--tools", "tools"]);
+    assert!(ran.code == Some(0) && ran.stdout.is_empty() && ran.stderr.ends_with("\nno usable tools\n"), "{ran:?}");
 }
 
 #[test]
@@ -290,11 +299,11 @@ fn doctor_finds_a_sound_place_sound_and_shows_no_secret() {
         "cache",
         "audit log",
         "./tools.json: no problems found",
-        "TOOLCRIB_CACHE_DIR, OAI_API_KEY; not set: ",
+        "TOOLCRIB_CACHE_DIR, OAI_API_KEY\n",
     ] {
         assert!(ran.stdout.contains(words), "{words} in {}", ran.stdout);
     }
-    assert!(!ran.stdout.contains("sk-very-secret"));
+    assert!(!ran.stdout.contains("sk-very-secret") && !ran.stdout.contains("zbus"), "{}", ran.stdout);
     let left: Vec<_> = fs::read_dir(crib.path("home")).expect("the home").collect();
     assert!(left.is_empty(), "it changes nothing: {left:?}");
 }

@@ -1,6 +1,9 @@
 //! Length of the help: `-h` shows the options that most calls need, `--help` shows all of them with details and examples.
+//! Also the advice about an unknown command.
 
-use clap::{Arg, Command};
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, Command, Error};
 
 /// Headings of options that only `--help` shows.
 const LONG_ONLY: [&str; 5] =
@@ -38,6 +41,20 @@ pub(crate) fn shorten(command: Command) -> Command {
         }
         command.mut_args(|option| if is_rare(&option) { option.hide_short_help(true) } else { option }).after_help(MORE)
     })
+}
+
+/// Adds the command for a call to an error about an unknown command, which may be the name of a tool. `first` is the first
+/// argument of the program: an unknown command below another is no tool.
+pub(crate) fn advise(mut error: Error, first: Option<&str>) -> Error {
+    let has_suggestion = error.get(ContextKind::SuggestedSubcommand).is_some();
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
+        && !has_suggestion
+        && first == Some(name)
+    {
+        let tip = StyledStr::from(format!("to call a tool of this name, use 'toolcrib call {name}'"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
 }
 
 fn is_rare(option: &Arg) -> bool {

@@ -21,6 +21,7 @@ mod progress;
 mod render;
 mod rust;
 mod secrets;
+mod suggestion;
 mod telemetry;
 mod watch;
 
@@ -40,16 +41,16 @@ use render::Advice;
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib list                                    tools of ./tools.json and their permissions
-  toolcrib call get_time '{\"timezone\":\"UTC\"}'      one call in its own sandbox
+  toolcrib list                           tools and their permissions
+  toolcrib call get_time '{\"timezone\":\"UTC\"}'
   toolcrib run 'what changed in notes.md?' --model NAME --allow-read=.
   toolcrib call fs_read_file '{\"path\":\"notes.md\"}' --allow-read=./docs
-  toolcrib validate ./tools.json                   check tool sources for problems
-  toolcrib new tool greet                          create a tool in Rust
-  toolcrib audit verify                            verify the audit log
-  toolcrib doctor                                  check the installation and suggest fixes
+  toolcrib validate ./tools.json          check tool sources for problems
+  toolcrib new tool greet                 create a tool in Rust
+  toolcrib audit verify                   verify the audit log
+  toolcrib doctor                         check the installation
 
-Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted, 129 or 143 terminated (SIGHUP,
+Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted, 129 or 143 terminated (SIGHUP, \
 SIGTERM).";
 
 /// Run tools that nobody has to trust.
@@ -69,7 +70,9 @@ struct Cli {
 impl Cli {
     /// Reads the command line; ends the program after help, and after a usage error with code 2.
     fn read() -> Self {
-        let matches = help::shorten(Self::command()).get_matches();
+        let matches = help::shorten(Self::command()).try_get_matches();
+        let first = std::env::args_os().nth(1).and_then(|name| name.into_string().ok());
+        let matches = matches.unwrap_or_else(|error| help::advise(error, first.as_deref()).exit());
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 }

@@ -22,12 +22,12 @@ use toolcrib::tool::{Access, LimitRequest, Limits};
 use toolcrib::{Audit, Availability, Builder, KeyValue, Runtime};
 
 use crate::config::{Config, Mask};
-use crate::permission::TerminalApprover;
+use crate::permission::{DenyFlags, TerminalApprover};
 use crate::progress;
 use crate::render::{self, Advice};
 use crate::secrets::{PASSPHRASE, Vault};
 
-pub(crate) use crate::parse::{duration, size, size_in_words};
+pub(crate) use crate::parse::{MAX_COUNT, count, duration, size, size_in_words};
 pub(crate) use compiling::Compiling;
 pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use results::ResultsFolder;
@@ -99,7 +99,7 @@ pub(crate) struct Sources {
     #[arg(long = "tag", value_name = "TAG", value_delimiter = ',', help_heading = TOOLS)]
     tags: Vec<String>,
 
-    /// Maximum time per call, such as `10s`; overrides longer times in tool sources
+    /// Maximum time per call, such as `10s`; caps the tool's own limit, --tool-timeout and --timeout
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
     max_timeout: Option<Duration>,
     /// Maximum memory per call, such as `64MiB`
@@ -112,13 +112,13 @@ pub(crate) struct Sources {
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]
     max_disk: Option<usize>,
     /// Maximum files, folders and links created per call
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = LIMITS)]
+    #[arg(long, value_name = "N", value_parser = count::<u64, 1, { u64::MAX }>, help_heading = LIMITS)]
     max_disk_entries: Option<u64>,
     /// Maximum fuel per call, about one unit per instruction; metering slows calls down
-    #[arg(long, value_name = "UNITS", help_heading = LIMITS)]
+    #[arg(long, value_name = "UNITS", value_parser = count::<u64, 0, { u64::MAX }>, help_heading = LIMITS)]
     fuel: Option<u64>,
     /// Maximum concurrent calls [default: 32]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = LIMITS)]
+    #[arg(long, value_name = "N", value_parser = count::<u16, 1, 1000>, help_heading = LIMITS)]
     concurrency: Option<u16>,
 
     #[command(flatten)]
@@ -136,7 +136,7 @@ pub(crate) struct Sources {
     keyvalue_dir: Option<PathBuf>,
     /// Truncate results over this many characters for the model; the full result, up to --max-output, is stored and
     /// referenced [default: 65536]
-    #[arg(long, value_name = "CHARS", value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
+    #[arg(long, value_name = "CHARS", value_parser = count::<u32, 1, MAX_COUNT>, help_heading = LIMITS)]
     max_inline: Option<u32>,
     #[command(flatten)]
     pub(crate) compiling: Compiling,
@@ -237,6 +237,7 @@ impl Sources {
         if let Some(more @ 1..) = runtime.warnings().len().checked_sub(MAX_WARNINGS) {
             render::warning(&format!("and {more} more: `toolcrib validate` lists them all"));
         }
+        self.secrets.warn_about_unrequested(&runtime);
         Ok(runtime)
     }
 
@@ -295,21 +296,30 @@ impl Sources {
         if self.tools.is_empty() { Ok(vec![default_source()?]) } else { Ok(self.tools.clone()) }
     }
 
-    fn policy(&self, config: &Config) -> Policy {
+    /// Returns the denials of the flags.
+    fn denied(&self) -> impl Iterator<Item = Permission> {
         let everywhere = |path: &PathBuf| if path.as_os_str() == ALL { PathBuf::from("/") } else { path.clone() };
+        (self.deny_read.iter().map(everywhere).map(Permission::Read))
+            .chain(self.deny_write.iter().map(everywhere).map(Permission::Write))
+            .chain(self.deny_env.iter().cloned().map(Permission::Env))
+            .chain(self.network.denied())
+            .chain(self.services.denied())
+            .chain(self.secrets.denied())
+    }
+
+    /// Returns the `--deny-*` flags, for hints.
+    pub(crate) fn deny_flags(&self) -> DenyFlags {
+        DenyFlags::new(self.denied())
+    }
+
+    fn policy(&self, config: &Config) -> Policy {
         let allowed = (self.allow_read.iter().cloned().map(Permission::Read))
             .chain(self.allow_write.iter().cloned().map(Permission::Write))
             .chain(self.allow_env.iter().cloned().map(Permission::Env))
             .chain(self.network.allowed())
             .chain(self.services.allowed())
             .chain(self.secrets.allowed());
-        let denied = (self.deny_read.iter().map(everywhere).map(Permission::Read))
-            .chain(self.deny_write.iter().map(everywhere).map(Permission::Write))
-            .chain(self.deny_env.iter().cloned().map(Permission::Env))
-            .chain(self.network.denied())
-            .chain(self.services.denied())
-            .chain(self.secrets.denied());
-        let policy = denied.fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny);
+        let policy = self.denied().fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny);
         self.rules.rule(policy, config)
     }
 

@@ -1,10 +1,12 @@
-//! Parses values of flags and settings: times, sizes and addresses of name servers.
+//! Parses values of flags and settings: times, sizes, counts and addresses of name servers.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// Default port of a name server.
 const DNS_PORT: u16 = 53;
+/// Maximum of a 32-bit count.
+pub(crate) const MAX_COUNT: u64 = u32::MAX as u64;
 
 /// Parses a time such as `30s`, `500ms` or `2m`; a number alone means seconds. The time must be positive and at most a day.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -39,6 +41,15 @@ pub(crate) fn size(text: &str) -> Result<usize, String> {
     } else {
         usize::try_from(bytes as u64).map_err(|_| wrong())
     }
+}
+
+/// Parses a whole number from `MIN` to `MAX`.
+pub(crate) fn count<T: TryFrom<u64>, const MIN: u64, const MAX: u64>(text: &str) -> Result<T, String> {
+    let number = text.trim().parse().ok().filter(|number| (MIN..=MAX).contains(number));
+    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match MAX {
+        u64::MAX => format!("expected a whole number, at least {MIN}"),
+        _ => format!("expected a whole number from {MIN} to {MAX}"),
+    })
 }
 
 /// Formats a size in the largest unit that gives a whole number.
@@ -98,6 +109,17 @@ mod tests {
         for text in ["", "0", "MiB", "-1", "1T", "9999999999GiB"] {
             assert!(size(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_count_is_a_whole_number_in_its_range() {
+        assert_eq!(count::<u16, 1, 1000>("1000"), Ok(1000));
+        for text in ["0", "1001", "abc", "-1", "1.5", ""] {
+            let error = "expected a whole number from 1 to 1000".to_owned();
+            assert_eq!(count::<u16, 1, 1000>(text), Err(error), "{text}");
+        }
+        let error = "expected a whole number, at least 0".to_owned();
+        assert_eq!(count::<u64, 0, { u64::MAX }>("none"), Err(error));
     }
 
     #[test]

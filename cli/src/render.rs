@@ -310,6 +310,12 @@ pub(crate) fn from_here(path: &Path) -> &Path {
         .unwrap_or(path)
 }
 
+/// Formats a count with its noun: `1 step`, `2 steps`.
+pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Returns [`inert`] text on one line.
 pub(crate) fn one_line(text: &str) -> String {
     inert(text).split_whitespace().collect::<Vec<_>>().join(" ")

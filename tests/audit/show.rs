@@ -61,6 +61,10 @@ fn each_filter_leaves_out_what_it_says() {
     assert_eq!(tools(&crib, &["--last", "2"])[0], "get_time");
     assert!(tools(&crib, &["--last", "0"]).is_empty());
     assert!(tools(&crib, &["--day", "2030-01-01"]).is_empty());
+    for flags in [&["--tool=absent"][..], &["--tool=absent", "--json"], &["--last=0"]] {
+        let ran = crib.run(&[&["audit", "show"], flags].concat());
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "no matching records\n"), "{flags:?}");
+    }
 }
 
 #[test]
@@ -77,6 +81,7 @@ fn a_filter_that_can_match_nothing_is_wrong_use() {
         (["--outcome", "denyed"], "a similar value exists: 'denied'"),
         (["--day", "2026-02-30"], "not a day such as `2026-03-01`, nor `today` or `yesterday`"),
         (["--last", "-1"], "unexpected argument"),
+        (["--last", "abc"], "expected a whole number, at least 0"),
     ] {
         let ran = crib.run(&[&["audit", "show"][..], &flags].concat());
         assert_eq!(ran.code, Some(2), "{ran:?}");

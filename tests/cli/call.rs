@@ -126,6 +126,35 @@ fn an_unknown_tool_names_its_nearest_neighbour() {
 }
 
 #[test]
+fn wrong_arguments_are_hinted_at_and_the_line_stays() {
+    let crib = crib();
+    let schema = "hint: `toolcrib schema echo` shows the arguments of the tool\n";
+    let strict = r#"{"tools":[{"name":"echo","command":["./tools/bin/echo"],"schema":{"type":"object",
+        "properties":{"zebra":{"type":"string"}},"additionalProperties":false}}]}"#;
+    write(&crib, "tools.json", strict);
+    for (arguments, hint) in [
+        (r#"{"zbera":"x"}"#, "hint: `zbera`: did you mean `zebra`?\n"),
+        (r#"{"lion":"x"}"#, ""),
+        ("zebra=x", "hint: arguments are one JSON object, such as '{\"zebra\":\"x\"}'\n"),
+    ] {
+        let ran = crib.run(&["call", "echo", arguments]);
+        assert!(ran.code == Some(1) && ran.stdout.starts_with(r#"{"error":""#), "{ran:?}");
+        assert_eq!(ran.stderr, format!("{hint}{schema}"), "{arguments}");
+    }
+    let ran = crib.run(&["call", "nobody"]);
+    assert_eq!(ran.stderr, "error: unknown tool: nobody\nhint: `toolcrib list` shows the tools\n");
+    let ran = crib.run(&["echo", r#"{"zebra":"x"}"#]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("use 'toolcrib call echo'"), "{ran:?}");
+    let ran = crib.run(&["audit", "echo"]);
+    assert!(ran.code == Some(2) && !ran.stderr.contains("toolcrib call"), "{ran:?}");
+    for context in ["5", "{"] {
+        let ran = crib.run(&["call", "echo", &format!("--context={context}")]);
+        let error = format!("error: --context: `{context}` is not a JSON object\nhint: write an object");
+        assert!(ran.code == Some(1) && ran.stderr.starts_with(&error), "{ran:?}");
+    }
+}
+
+#[test]
 fn json_adds_the_receipt_and_keeps_the_result_byte_for_byte() {
     let crib = crib();
     let ran = crib.run(&["call", "echo", r#"{"zebra":"a  b","n":1.50}"#, "--json"]);

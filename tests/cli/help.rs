@@ -1,11 +1,47 @@
 //! Help: a short screen with `-h`, everything with examples with `--help`, and the shape of `call` in its errors.
 
-use crate::crib::Crib;
+use crate::crib::{Crib, Ran};
 
 use super::COMMANDS;
 
 /// Maximum lines of `-h`.
 const MAX_LINES: usize = 70;
+/// Widths of terminals, in columns.
+const WIDTHS: [usize; 2] = [80, 100];
+/// Subcommands with a help of their own.
+const SUBCOMMANDS: [[&str; 2]; 12] = [
+    ["new", "tool"],
+    ["new", "hook"],
+    ["audit", "show"],
+    ["audit", "verify"],
+    ["result", "show"],
+    ["result", "list"],
+    ["result", "remove"],
+    ["approvals", "list"],
+    ["approvals", "remove"],
+    ["secret", "set"],
+    ["secret", "list"],
+    ["secret", "remove"],
+];
+
+/// Long help of every command, at a width.
+fn long_help(crib: &Crib, width: usize) -> Vec<String> {
+    let commands = COMMANDS.iter().chain(&["inspect", "export"]).map(|command| vec![*command]);
+    let commands = commands.chain(SUBCOMMANDS.iter().map(|command| command.to_vec())).chain([vec![]]);
+    commands
+        .map(|command| {
+            let mut program = crib.toolcrib(&command);
+            let ran = Ran::from(program.arg("--help").env("COLUMNS", width.to_string()).output().unwrap());
+            assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{command:?}");
+            ran.stdout
+        })
+        .collect()
+}
+
+/// Lines of the examples of a help text.
+fn examples(help: &str) -> Vec<&str> {
+    help.lines().skip_while(|line| *line != "Examples:").take_while(|line| !line.is_empty()).collect()
+}
 
 #[test]
 fn short_help_fits_a_screen_and_points_to_the_long_one() {
@@ -35,6 +71,36 @@ fn every_command_has_worked_examples() {
         let example = format!("toolcrib {command}");
         let examples = help.split_once("Examples:").unwrap_or_else(|| panic!("{command}: {help}")).1;
         assert!(examples.lines().filter(|line| line.contains(&example)).count() >= 2, "{command}: {help}");
+    }
+}
+
+#[test]
+fn help_breaks_lines_only_where_they_are_full_and_never_in_an_example() {
+    let crib = Crib::new();
+    let [narrow, wide] = WIDTHS.map(|width| long_help(&crib, width));
+    for (narrow, wide) in narrow.iter().zip(&wide) {
+        assert_eq!(examples(narrow), examples(wide));
+    }
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    for (width, texts) in WIDTHS.into_iter().zip([narrow, wide]) {
+        for help in texts {
+            let examples = examples(&help);
+            let lines: Vec<&str> = help.lines().filter(|line| !examples.contains(line)).collect();
+            for line in help.lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+            for pair in lines.windows(2) {
+                let [line, next] = [pair[0], pair[1]];
+                let word = next.split_whitespace().next().unwrap_or_default();
+                // A list has columns, separated by several spaces.
+                let is_continuation = indent(line) == indent(next)
+                    && !line.is_empty()
+                    && word.starts_with(char::is_lowercase)
+                    && !next.trim_start().contains("  ");
+                let fits = line.chars().count() + 1 + word.chars().count() <= width;
+                assert!(!(is_continuation && fits), "broken early at {width}: {line}\n{next}");
+            }
+        }
     }
 }
 

@@ -21,8 +21,34 @@ fn a_wrong_argument_gives_no_hint_about_a_permission() {
         ("fs_list_dir", json!({"depth": 99})),
         ("json_query", json!({"filter": "."})),
     ] {
-        assert_eq!(hints(name, &arguments, &[]), [""; 0], "{name}");
+        let hints = hints(name, &arguments, &[]);
+        assert!(!hints.iter().any(|hint| hint.contains("allow")), "{name}: {hints:?}");
     }
+}
+
+#[test]
+fn a_hint_names_the_flag_that_denies_what_another_allows() {
+    let page = json!({"url": "https://example.com/"});
+    let file = json!({"path": "notes.md"});
+    for (name, arguments, flags, denial) in [
+        ("fs_read_file", &file, &["--allow-read=work", "--deny-read"][..], "--deny-read"),
+        ("fs_read_file", &file, &["--allow-read=work", "--deny-read=work"], "--deny-read=work"),
+        ("fs_read_file", &file, &["--deny-read"], "--deny-read"),
+        ("fs_mkdirp", &file, &["--allow-write=work", "--deny-write"], "--deny-write"),
+        ("fetch_page", &page, &["--allow-net=example.com", "--deny-net=example.com"], "--deny-net=example.com"),
+        ("fetch_page", &page, &["--deny-net"], "--deny-net"),
+    ] {
+        let [hint] = &hints(name, arguments, flags)[..] else { panic!("one hint: {name} {flags:?}") };
+        let end = format!("is denied by {denial}, which overrides any --allow-* flag");
+        assert!(hint.ends_with(&end), "{name} {flags:?}: {hint}");
+    }
+}
+
+#[test]
+fn a_tool_that_asks_a_model_names_the_command_that_has_one() {
+    let hints = hints("summarize", &json!({"text": "x"}), &[]);
+    let hint = "hint: `summarize` asks a model, which only `toolcrib run` provides".to_owned();
+    assert!(hints.contains(&hint), "{hints:?}");
 }
 
 #[test]
@@ -42,7 +68,7 @@ fn a_call_without_a_folder_gets_one_hint_with_the_flag_that_it_needs() {
 fn a_denied_host_is_hinted_at_once_with_its_own_flag() {
     let page = json!({"url": "https://example.com/"});
     for flags in [&[][..], &["--allow-net=other.example"]] {
-        let hint = "hint: `connect:https://example.com/` is not allowed; use --allow-net=example.com:443";
+        let hint = "hint: `net:https://example.com/` is not allowed; use --allow-net=example.com:443";
         assert_eq!(hints("fetch_page", &page, flags), [hint], "{flags:?}");
     }
     // A destination that the tool requests and then uses is one capability, written in two ways.

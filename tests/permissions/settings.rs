@@ -51,6 +51,11 @@ fn a_slip_stops_every_command_with_its_line_and_what_to_do() {
              hint: expected one of `permissions`, `masks`, `scheduler`, `results`, `network`, `run`, `routes`, `config`\n",
         ),
         (
+            "[rules]\n",
+            "error: toolcrib.toml:1: unknown key `rules`\n\
+             hint: expected one of `permissions`, `masks`, `scheduler`, `results`, `network`, `run`, `routes`, `config`\n",
+        ),
+        (
             "[permissions]\ndeny = 'echo'\n",
             "error: toolcrib.toml:2: `permissions.deny` must be an array, found `'echo'`\n",
         ),

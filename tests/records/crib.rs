@@ -119,7 +119,7 @@ fn an_export_tells_no_folder_of_the_host() {
 fn an_export_into_a_folder_is_one_file_a_kind() {
     let crib = varied();
     for _ in 0..2 {
-        let ran = crib.run(&["export", "--format", "agent-tool", "--out", "out/records"]);
+        let ran = crib.run(&["export", "--out", "out/records"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{}", ran.stderr);
     }
     let mut names: Vec<_> = fs::read_dir(crib.path("out/records"))

@@ -27,7 +27,10 @@ fn a_part_says_where_the_next_begins() {
     let show = |flags: &[&str]| crib.run(&[&["result", "show", &kept.reference], flags].concat());
     let first = show(&["--limit", "5"]);
     assert_eq!((first.code, first.stdout.as_str()), (Some(0), "aä"));
-    assert_eq!(first.stderr, "hint: the result has 11 bytes; continue with `--offset 3`\n");
+    assert_eq!(first.stderr, "\nhint: the result has 11 bytes; continue with `--offset 3`\n");
+    let beyond = show(&["--offset", "11"]);
+    assert_eq!((beyond.code, beyond.stdout.as_str()), (Some(0), ""));
+    assert_eq!(beyond.stderr, "warning: nothing is at offset 11: the result has 11 bytes\n");
     let last = show(&["--offset", "6", "--limit", "1KiB"]);
     assert_eq!((last.code, last.stdout.as_str(), last.stderr.as_str()), (Some(0), "💻z", ""));
     let line = show(&["--offset", "1", "--limit", "2", "--json"]);
@@ -77,7 +80,7 @@ fn what_is_not_there_is_exit_1_with_a_hint_and_wrong_use_exit_2() {
     let ran = crib.run(&["result", "show", "../tools.json"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     let expected = "error: no result `../tools.json`: a reference is `res_` and 32 of the digits 0-9 and a-f\n\
-                    hint: results are stored for a limited time; call the tool again\n";
+                    hint: `toolcrib result list` shows the stored results; each lasts at most 7 days\n";
     assert_eq!(ran.stderr, expected);
     for arguments in [&["result"][..], &["result", "show"], &["result", "remove"], &["result", "remove", "--all", "x"]]
     {

@@ -126,5 +126,5 @@ fn a_run_tells_parts_previews_and_what_people_are_shown() {
     let ran = crib.run(&["run", "--script", "script.json", "--tools", "rich.wasm", "--media", "seen"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(&std::fs::read(crib.path("seen/dot.png")).unwrap()[1..4], b"PNG");
-    assert!(ran.stderr.contains("? echo value='x'") && ran.stderr.contains("┊"), "{ran:?}");
+    assert!(ran.stderr.contains("» echo value='x'") && ran.stderr.contains("┊"), "{ran:?}");
 }

@@ -164,4 +164,18 @@ async fn a_page_in_the_place_of_an_answer_is_named_as_such() {
     let server = server([ResponseTemplate::new(200).set_body_raw("<html>welcome</html>", "text/html")]).await;
     let end = Place::new().ask(&base(&server), &["go"]).ended(1);
     assert!(end.stderr.contains("neither JSON nor an event stream") && end.stderr.contains("<html>"), "{}", end.stderr);
+    let hint = "hint: the address is probably not the base of a model API: check `--base-url` or `OAI_BASE_URL`\n";
+    assert!(end.stderr.ends_with(hint), "{}", end.stderr);
+    let empty = super::place::server([ResponseTemplate::new(200).set_body_json(json!({}))]).await;
+    let end = Place::new().ask(&base(&empty), &["go"]).ended(1);
+    assert!(end.stderr.ends_with(hint), "{}", end.stderr);
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_named_with_its_settings() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let end = Place::new().ask(&format!("http://{free}/v1"), &["go", "--http-retries=0"]).ended(1);
+    let error = format!("error: no answer from `http://{free}/v1/chat/completions` after 1 attempt\n");
+    assert!(end.stderr.contains(&error), "{}", end.stderr);
+    assert!(end.stderr.contains("hint: check the address, set by `--base-url` or `OAI_BASE_URL`"), "{}", end.stderr);
 }

@@ -140,13 +140,11 @@ fn a_record_asks_and_a_flag_allows() {
         let others = format!("--deny-secret=other,canary@other.example,canary@{host}#query:x-key");
         assert!(call(&[&allowed, &others]).0);
     }
-    // An incomplete host or position of a secret is left to the author of the Agent Tool record.
+    // A flag for another name, host or place allows nothing.
     for other in [
-        "canary",
-        "other",
+        "other@a.example#header:x-key",
         "canary@other.example#header:x-key",
         "canary@127.0.0.1:443#header:x-key",
-        &format!("canary@{host}"),
         &format!("canary@{host}#header:authorization"),
         &format!("canary@{host}#query:x-key"),
     ] {
@@ -154,6 +152,8 @@ fn a_record_asks_and_a_flag_allows() {
         assert!(!carried && line["receipt"]["denied"] == denied, "{other}: {line}");
     }
     for (wrong, why) in [
+        ("--allow-secret=canary", "names no host and no place, so it would allow nothing; write NAME@HOST#PLACE"),
+        (&format!("--allow-secret=canary@{host}"), &format!("such as `canary@{host}#header:authorization`")),
         ("--allow-secret=A", "not the name of a secret"),
         ("--allow-secret=*", "not the name of a secret"),
         ("--allow-secret=a@*.b", "is not a valid host for a secret"),
@@ -168,6 +168,38 @@ fn a_record_asks_and_a_flag_allows() {
         let ran = crib.run(&["call", "canary", "--tools=canary.tool.json", wrong]);
         assert!(ran.code == Some(1) && ran.stderr.contains(why), "{wrong}: {ran:?}");
     }
+}
+
+#[test]
+fn a_call_without_its_secret_and_a_flag_without_a_tool_are_reported() {
+    let echo = Echo::start(CANARY);
+    let crib = crib(&echo.host());
+    fs::remove_file(crib.path("tools.json")).unwrap();
+    let record = json!({
+        "schema_version": "0.2.0", "tool_id": "test.canary", "component": "tools/bin/canary.wasm",
+        "capabilities": {"network": [echo.host()], "secrets": [{"name": "canary", "host": echo.host(), "header": "X-Key"}]},
+    });
+    fs::write(crib.path("canary.tool.json"), record.to_string()).unwrap();
+    let (host, arguments) = (echo.host(), json!({"url": echo.url("quiet")}).to_string());
+    let call = |flags: &[&str]| {
+        let net = format!("--allow-net={host}");
+        let ran = crib.run(&[&["call", "canary", &arguments, "--tools=canary.tool.json", &net][..], flags].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.stderr
+    };
+    let flag = format!("canary@{host}#header:x-key");
+    let hint = format!("hint: `secret:{flag}` is not allowed; use --allow-secret={flag}\n");
+    let told = call(&[]);
+    assert_eq!(told.matches(&hint).count(), 1, "{told}");
+    let told = call(&[&format!("--allow-secret=canari@{host}#header:x-key")]);
+    let warning = format!(
+        "warning: --allow-secret=canari@{host}#header:x-key: no tool requests this secret; requested: `{flag}`\n"
+    );
+    assert!(told.contains(&warning) && told.contains(&hint), "{told}");
+    let told = call(&[&format!("--allow-secret={flag}")]);
+    assert!(!told.contains("secret"), "{told}");
+    let told = call(&[&format!("--allow-secret={flag}"), "--deny-secret=canary"]);
+    assert!(told.contains("is denied by --deny-secret=canary"), "{told}");
 }
 
 #[test]

@@ -120,6 +120,10 @@ fn a_passphrase_locks_the_file_and_no_key_lies_beside_it() {
         for args in [&["secret", "list"][..], &["secret", "set", "third"], &["secret", "remove", "first"]] {
             let ran = with_passphrase(&crib, words, args, "a third value");
             assert!(ran.code == Some(1) && ran.stderr.contains(why), "{args:?}: {ran:?}");
+            assert!(
+                words != "short" || ran.stderr.contains("hint: set TOOLCRIB_SECRETS_PASSPHRASE to a longer"),
+                "{ran:?}"
+            );
         }
     }
     assert_eq!(fs::read(crib.path(FILE)).unwrap(), before, "what could not be opened was not changed");

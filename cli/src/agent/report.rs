@@ -12,8 +12,8 @@ use super::event::{Ending, Event, EventLine, Subagent, ToolResult, Totals};
 use super::turn::Turn;
 use crate::media::MediaFolder;
 use crate::options::is_maskable;
-use crate::permission::denial_hints;
-use crate::render::{self, Tone, legible, one_line, ours, paint, shortened};
+use crate::permission::{DenyFlags, denial_hints};
+use crate::render::{self, Tone, counted, legible, one_line, ours, paint, shortened};
 use crate::telemetry::AgentSpan;
 use crate::watch;
 
@@ -54,6 +54,8 @@ pub(crate) struct Report {
     media: Option<Arc<MediaFolder>>,
     /// Trace span of the run, if tracing is enabled.
     span: Option<AgentSpan>,
+    /// Flags that hints about denials name.
+    deny_flags: DenyFlags,
     /// `true` if text of the current answer was streamed.
     streamed: bool,
     /// `true` if the last streamed line has no line break yet.
@@ -66,7 +68,22 @@ impl Report {
         let mut secrets: Vec<String> = secrets.into_iter().filter(|secret| is_maskable(secret)).collect();
         // Longer secrets first, since one may contain another.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Self { audience, debug, secrets, below: None, media: None, span: None, streamed: false, line_open: false }
+        Self {
+            audience,
+            debug,
+            secrets,
+            below: None,
+            media: None,
+            span: None,
+            deny_flags: DenyFlags::default(),
+            streamed: false,
+            line_open: false,
+        }
+    }
+
+    /// Sets the flags that hints about denials name.
+    pub(crate) fn naming(self, deny_flags: DenyFlags) -> Self {
+        Self { deny_flags, ..self }
     }
 
     /// Sets the folder for media shown by tools.
@@ -86,6 +103,7 @@ impl Report {
             below: Some(below),
             media: self.media.clone(),
             span: self.span.as_ref().map(AgentSpan::below),
+            deny_flags: self.deny_flags.clone(),
             streamed: false,
             line_open: false,
             ..*self
@@ -167,21 +185,21 @@ impl Report {
                 }
             }
             Event::Start { model, tools, .. } if detail == Detail::Verbose => {
-                render::aside(&format!("model `{model}`, {}", counted(tools.len() as u64, "tool")));
+                render::aside(&format!("model `{model}`, {}", counted(tools.len(), "tool")));
             }
             Event::ToolCall { name, arguments, .. } if traced => {
                 let name = one_line(&shortened(name, MAX_NAME));
                 let arguments = fitting(name.chars().count() + 3, arguments, detail);
                 ours(&format!("{} {name} {arguments}", quiet(&format!("{margin}→"))));
             }
-            Event::ToolPreview { text, .. } if traced => render::quoted(&format!("{margin}?"), text),
+            Event::ToolPreview { text, .. } if traced => render::quoted(&format!("{margin}»"), text),
             Event::ToolPart { name, ms, part, .. } if traced => {
                 let text = watch::text_of(part, self.media.as_deref());
                 let shown = fitting(name.chars().count() + 16, &text, detail);
                 render::quoted(&format!("{margin}┊ {} {}", milliseconds(*ms), one_line(name)), &shown);
             }
             Event::ToolResult(result) if traced => {
-                print_result(&margin, result, detail);
+                print_result(&margin, result, detail, &self.deny_flags);
                 render::dropped(result.receipt);
                 for part in result.shown {
                     render::quoted(&format!("{margin}|"), &watch::text_of(part, self.media.as_deref()));
@@ -240,7 +258,7 @@ impl Report {
     }
 }
 
-fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail) {
+fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flags: &DenyFlags) {
     let outcome = result.receipt.outcome.as_str();
     let took = format!(" {}", milliseconds(result.receipt.ms));
     let name = if result.alone { String::new() } else { format!("{} ", one_line(result.name)) };
@@ -254,9 +272,8 @@ fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail) {
         render::quoted("|", result.log);
     }
     render::flags(&result.receipt.flags);
-    if result.is_error || detail == Detail::Verbose {
-        render::hints(&denial_hints(result.receipt));
-    }
+    let shows_all = result.is_error || detail == Detail::Verbose;
+    render::hints(&denial_hints(result.receipt, shows_all, deny_flags));
     if let Some(hint) = result.hint {
         render::hint(hint);
     }
@@ -279,11 +296,11 @@ fn quiet(text: &str) -> Cow<'_, str> {
 }
 
 fn out_of_steps(totals: &Totals) -> String {
-    format!("error: stopped after {} without a final answer", counted(totals.steps.into(), "step"))
+    format!("error: stopped after {} without a final answer", counted(totals.steps, "step"))
 }
 
 fn summary(totals: &Totals) -> String {
-    let mut parts = vec![counted(totals.steps.into(), "step"), counted(totals.calls, "call")];
+    let mut parts = vec![counted(totals.steps, "step"), counted(totals.calls, "call")];
     if totals.failed_calls > 0 {
         parts[1] += &format!(" ({} failed)", totals.failed_calls);
     }
@@ -292,10 +309,6 @@ fn summary(totals: &Totals) -> String {
     }
     parts.push(milliseconds(totals.ms as f64));
     parts.join(" · ")
-}
-
-fn counted(count: u64, thing: &str) -> String {
-    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
 }
 
 fn milliseconds(ms: f64) -> String {

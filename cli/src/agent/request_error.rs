@@ -7,6 +7,8 @@ use super::responses::REASONING;
 
 /// Kind of an error in the answer itself.
 const UNUSABLE: &str = "unusable-answer";
+/// Kind of an error of the connection.
+pub(super) const TRANSPORT: &str = "transport";
 
 /// Error of a request. Its kind is the status, `timeout`, `transport` or
 /// `unusable-answer`.
@@ -38,10 +40,16 @@ impl RequestError {
         Self::Permanent { kind: UNUSABLE.into(), reason: reason.into(), hint: None }
     }
 
+    /// Creates an error for an answer that no model API gives.
+    pub(crate) fn foreign(reason: impl Into<String>) -> Self {
+        let hint = "the address is probably not the base of a model API: check `--base-url` or `OAI_BASE_URL`";
+        Self::Permanent { kind: UNUSABLE.into(), reason: reason.into(), hint: Some(hint) }
+    }
+
     /// Creates an error about the transport, without the address, which may contain a password.
     pub(crate) fn transport(error: reqwest::Error) -> Self {
         let error = anyhow::Error::from(error.without_url());
-        Self::Transient { kind: "transport".into(), reason: format!("{error:#}"), asked: None }
+        Self::Transient { kind: TRANSPORT.into(), reason: format!("{error:#}"), asked: None }
     }
 
     /// Returns the error's kind.

@@ -66,7 +66,7 @@ pub(crate) async fn read(
         match events(answer, lines(ended), step, streamed, report).await? {
             Some(turn) => Ok(turn),
             None if like_events => Err(fault(AnswerError::Truncated, report)),
-            None => Err(RequestError::permanent(format!("the answer is neither JSON nor an event stream: {shown}"))),
+            None => Err(RequestError::foreign(format!("the answer is neither JSON nor an event stream: {shown}"))),
         }
     }
 }
@@ -206,7 +206,7 @@ fn fault(error: AnswerError, report: &Report) -> RequestError {
         AnswerError::TruncatedCall => {
             RequestError::permanent("the server's token limit cut a call short: no call of this answer is executed")
         }
-        AnswerError::Empty => RequestError::permanent("the server's answer contains no message"),
+        AnswerError::Empty => RequestError::foreign("the server's answer contains no message"),
         AnswerError::TooManyItems => {
             RequestError::permanent(format!("the answer contains more than {MAX_CALLS} calls or other items"))
         }

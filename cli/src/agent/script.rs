@@ -34,6 +34,7 @@ use super::report::Report;
 use super::request::Request;
 use super::turn::Turn;
 use crate::input;
+use crate::render;
 
 /// A script, and how far it has been played.
 #[derive(Debug, Clone)]
@@ -91,10 +92,8 @@ impl Script {
     /// Plays the next turn, by the way that a server's answer takes.
     pub(crate) fn answer(&mut self, request: Request<'_>, step: u32, report: &mut Report) -> anyhow::Result<Turn> {
         let turn = self.turns.get(self.next).ok_or_else(|| {
-            let (path, turns) = (self.path.display(), self.turns.len());
-            anyhow!(
-                "script `{path}` has {turns} turns but the loop needs another: end it with a turn without `tool_calls`"
-            )
+            let (path, turns) = (self.path.display(), render::counted(self.turns.len(), "turn"));
+            anyhow!("script `{path}` has {turns} but the loop needs another: end it with a turn without `tool_calls`")
         })?;
         self.next += 1;
         let mut answer = Box::<Answer>::default();

@@ -14,7 +14,7 @@ use super::api::Api;
 use super::event::Event;
 use super::report::Report;
 use super::request::Request;
-use super::request_error::{RequestError, Setting};
+use super::request_error::{RequestError, Setting, TRANSPORT};
 use super::response_body;
 use super::retry::{self, Retries};
 use super::turn::Turn;
@@ -90,11 +90,20 @@ impl Server {
                     report.emit(&Event::Retry { step, attempt, attempts, wait_ms, reason: &reason })?;
                     tokio::time::sleep(wait).await;
                 }
-                RequestError::Transient { reason, .. } => return Err(self.failed(&reason, None, attempt)),
+                RequestError::Transient { reason, kind, .. } => {
+                    let hint = (kind == TRANSPORT).then(|| self.connection_hint());
+                    return Err(self.failed(&reason, hint.as_deref(), attempt));
+                }
                 RequestError::Permanent { reason, hint, .. } => return Err(self.failed(&reason, hint, attempt)),
                 RequestError::Output(error) => return Err(error),
             }
         }
+    }
+
+    /// Returns the hint about a server that cannot be reached.
+    fn connection_hint(&self) -> String {
+        let key = if self.key.is_none() { "; no key is set (`OAI_API_KEY`)" } else { "" };
+        format!("check the address, set by `--base-url` or `OAI_BASE_URL`, and that its server runs{key}")
     }
 
     fn failed(&self, reason: &str, hint: Option<&str>, attempts: u32) -> anyhow::Error {

@@ -14,7 +14,7 @@ use super::request::Sampling;
 use super::retry::Retries;
 use super::server::Server;
 use crate::http::{self, secrets_in, shown};
-use crate::options::duration;
+use crate::options::{MAX_COUNT, count, duration};
 use crate::render::usage_error;
 
 const DEFAULT_URL: &str = "https://api.openai.com/v1";
@@ -54,20 +54,23 @@ pub(crate) struct ModelOptions {
     #[arg(long, value_name = "N", value_parser = within::<1>, help_heading = MODEL)]
     top_p: Option<f64>,
     /// Maximum number of steps, each a request to the model
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..), help_heading = MODEL)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = count::<u32, 1, MAX_COUNT>, help_heading = MODEL)]
     pub(crate) max_steps: u32,
 
-    /// Default time limit of calls and of the server [default: 30s for a call]
+    /// Time limit for --tool-timeout and --http-timeout where they are not set [default: 30s for a call, 120s for the server]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TIMES)]
     timeout: Option<Duration>,
-    /// Default time limit of tools that do not set one [default: --timeout]
+    /// Time limit of a call, such as `10s` or `500ms`, unless the tool sets its own; a number without a unit is in seconds
+    /// [default: --timeout]
+    ///
+    /// The limit is the tool's own, else --tool-timeout, else --timeout; --max-timeout then caps it.
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TIMES)]
     tool_timeout: Option<Duration>,
     /// Time limit of the server, for a response or between two parts of one [env: OAI_HTTP_TIMEOUT] [default: --timeout, else 120s]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TIMES)]
     http_timeout: Option<Duration>,
     /// Maximum retries after a timeout, a lost connection, 429 or 5xx
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=100), help_heading = TIMES)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = count::<u32, 0, 100>, help_heading = TIMES)]
     http_retries: u32,
     /// Delay before the first retry; doubles with each retry
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = backoff, help_heading = TIMES)]

@@ -13,7 +13,7 @@ Examples:
   toolcrib approvals remove fs_write_file
   toolcrib approvals remove --all
 
-An approval covers the calls of one tool that one rule asks about. It lapses when the tool changes:
+An approval covers the calls of one tool that one rule asks about. It lapses when the tool changes: \
 its program, fixed arguments, description, schema, limits, source or permissions.";
 const HEADINGS: [&str; 4] = ["TOOL", "RULE", "APPROVED", "PROGRAM"];
 

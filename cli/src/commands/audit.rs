@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib audit show --last 20                       the latest calls
-  toolcrib audit show --day today --outcome denied    calls that were denied today
-  toolcrib audit verify                               check that the log was not changed";
+  toolcrib audit show --last 20                     the latest calls
+  toolcrib audit show --day today --outcome denied  today's denied calls
+  toolcrib audit verify                             check the log for changes";
 
 /// Show logged calls, and verify that the log was not changed.
 #[derive(clap::Args)]

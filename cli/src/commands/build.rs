@@ -15,14 +15,16 @@ use crate::{component, rust};
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib new tool greet && toolcrib build greet    greet/greet.wasm
-  toolcrib build                                     the package in this folder
-  toolcrib build --debug                             builds faster, runs slower
+  toolcrib new tool greet && toolcrib build greet  creates greet/greet.wasm
+  toolcrib build                                   the package in this folder
+  toolcrib build --debug                           builds faster, runs slower
   toolcrib build --json | jq -r '.[].path'
 
-The component is written to the package's folder under the name of its crate, and replaced only if
-every tool of the new one can be loaded. This runs cargo and the package's build scripts: build
-only packages you trust.";
+The component is written to the package's folder under the name of its crate, and replaced only if \
+every tool of the new one can be loaded. This runs cargo and the package's build scripts: build \
+only packages you trust.
+
+If the Rust target wasm32-wasip2 is missing, `rustup` installs it first.";
 
 /// Build a Rust tool into a component.
 #[derive(clap::Args)]

@@ -1,5 +1,7 @@
 //! `toolcrib call`: performs one call and prints one line on standard output, the result as a model would see it.
 
+mod advice;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use toolcrib::{Outcome, Receipt, ToolCall, ToolResult};
+use toolcrib::{Receipt, ToolCall, ToolResult};
 
 use crate::calls::Calls;
 use crate::door::Door;
@@ -17,32 +19,37 @@ use crate::input;
 use crate::interrupt;
 use crate::media::MediaFolder;
 use crate::options::{RecordsFolder, Sources, duration};
-use crate::permission::{denial_hints, hint};
 use crate::progress;
-use crate::render;
+use crate::render::{self, Advice};
 use crate::telemetry::{Root, TelemetryOptions};
 use crate::watch::{self, CallEvent, CallEventKind, CallEvents};
+
+use advice::{Given, advise};
 
 const EXAMPLES: &str = "\
 Examples:
   toolcrib call get_time '{\"timezone\":\"Europe/Helsinki\"}'
   toolcrib call fs_list_dir --allow-read=.
-  echo '{\"path\":\"notes.md\"}' | toolcrib call fs_read_file - --allow-read=./docs
+  echo '{\"path\":\"notes.md\"}' | toolcrib call fs_read_file - --allow-read=.
   toolcrib call fs_rm '{\"path\":\"x\"}' --allow-write=out --ask-tool='fs_*'
   toolcrib call text_diff @arguments.json --json | jq .receipt.peakMemoryBytes
   toolcrib call apply_patch --text=@change.patch --allow-write=. --verbose
   toolcrib call chart @numbers.json --media ./charts
   toolcrib call get_time '{\"timezone\":\"UTC\"}' --records ./records
 
-Standard output is exactly one line of JSON, even if a model would see plain text; a failed call
-prints an object with `error` and exits with status 1. With --json --stream, lines with `type`
+Standard output is exactly one line of JSON, even if a model would see plain text; a failed call \
+prints an object with `error` and exits with status 1. With --json --stream, lines with `type` \
 `part` come first.";
 
 /// Usage, also in errors: the arguments of a tool are no options of the program.
 const USAGE: &str = "\
 toolcrib call [OPTIONS] TOOL [ARGUMENTS]
 
-OPTIONS have the form --name=value. ARGUMENTS are one JSON object, such as '{\"path\":\"notes.md\"}'.";
+OPTIONS have the form --name=value.
+ARGUMENTS are one JSON object, such as '{\"path\":\"notes.md\"}'.";
+
+/// Maximum characters of a wrong value in an error.
+const MAX_SHOWN: usize = 80;
 
 /// Call a tool and print the result as a model would see it.
 #[derive(clap::Args)]
@@ -72,10 +79,13 @@ pub(crate) struct Args {
     /// Show the preview of the call and the tool's standard error
     #[arg(long, short)]
     verbose: bool,
-    /// Default time limit of tools that do not set one [default: the value of --timeout]
+    /// Time limit of a call, such as `10s` or `500ms`, unless the tool sets its own; a number without a unit is in seconds
+    /// [default: --timeout]
+    ///
+    /// The limit is the tool's own, else --tool-timeout, else --timeout; --max-timeout then caps it.
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Limits")]
     tool_timeout: Option<Duration>,
-    /// Default time limit
+    /// Time limit of a call if neither the tool nor --tool-timeout sets one
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", help_heading = "Limits")]
     timeout: Duration,
     #[command(flatten)]
@@ -99,7 +109,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// Performs the call; sets `begun` once the call has a result of its own.
 async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let call = args.call().await?;
-    let arguments = call.arguments.clone();
+    let (arguments, is_unreadable) = (call.arguments.clone(), call.unreadable.is_some());
     let door = Door::open(&args.telemetry, Root::Call)?;
     let door = door.with_folders(&args.records, args.media.as_deref(), &args.sources, [])?;
     let media = door.media().map(Arc::as_ref);
@@ -144,10 +154,12 @@ async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         render::executed(&result.receipt.executed);
     }
     render::flags(&result.receipt.flags);
-    advise(&result, args.verbose);
-    if let Some(hint) = hint(&result.receipt, runtime.tool(&result.receipt.tool), &arguments) {
-        render::hint(&hint);
-    }
+    let given = match args.text {
+        _ if is_unreadable => Given::Unreadable,
+        Some(_) => Given::Text(&arguments),
+        None => Given::Json(&arguments),
+    };
+    advise(&result, &runtime, given, args.verbose, &args.sources.deny_flags());
     let line = if args.json { with_receipt(&result)? } else { result.line().into_owned() };
     let printed = render::print_json(&line);
     printed.and(door.close().await)?;
@@ -170,8 +182,13 @@ impl Args {
         };
         call.unreadable = unreadable;
         if let Some(context) = &self.context {
-            let context = serde_json::from_str(context).context("`--context` is not a JSON object")?;
-            call.context = context;
+            call.context = serde_json::from_str(context).map_err(|_| {
+                let found = render::shortened(context, MAX_SHOWN);
+                Advice::new(
+                    format!("--context: `{found}` is not a JSON object"),
+                    "write an object, such as --context='{\"user\":\"ada\"}'",
+                )
+            })?;
         }
         Ok(call)
     }
@@ -179,7 +196,7 @@ impl Args {
     /// Prints an event of the running call.
     fn show(&self, event: &CallEvent, media: Option<&MediaFolder>) -> anyhow::Result<()> {
         match &event.kind {
-            CallEventKind::Preview(text) if self.verbose && !self.json => render::quoted("?", text),
+            CallEventKind::Preview(text) if self.verbose && !self.json => render::quoted("»", text),
             CallEventKind::Preview(_) => {}
             CallEventKind::Part { number, ms, part } if self.stream => {
                 let part = watch::json_of(part);
@@ -202,24 +219,6 @@ async fn arguments(given: Option<&str>) -> anyhow::Result<String> {
             Some(file) => input::file(file).with_context(|| format!("cannot read arguments from `{file}`")),
             None => Ok(given.to_owned()),
         },
-    }
-}
-
-/// Prints hints for a failed call to standard error.
-fn advise(result: &ToolResult, verbose: bool) {
-    if result.is_error() || verbose {
-        render::hints(&denial_hints(&result.receipt));
-    }
-    let Err(error) = &result.outcome else { return };
-    if let Some(fault) = &result.fault {
-        // The model sees a short message; the operator sees the full error.
-        render::explain(&fault.clone().into());
-    } else if error.outcome == Outcome::Quota {
-        render::hint(
-            "`limits.diskMb` and `limits.diskEntries` in the tool's manifest limit the bytes and entries a call may write",
-        );
-    } else if !verbose && ![error.content().trim(), error.message.trim(), ""].contains(&result.log.trim()) {
-        render::hint("the tool wrote to standard error; show it with --verbose");
     }
 }
 

@@ -9,7 +9,7 @@ use crate::render;
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib completions bash > ~/.local/share/bash-completion/completions/toolcrib
+  toolcrib completions bash > ~/.toolcrib.bash
   toolcrib completions zsh > ~/.zfunc/_toolcrib
   toolcrib completions fish > ~/.config/fish/completions/toolcrib.fish";
 

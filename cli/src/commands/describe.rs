@@ -13,15 +13,14 @@ use crate::{component, input};
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib describe greet.wasm                                 show its tool metadata
-  toolcrib describe greet.wasm --write greet.json              replace the metadata
+  toolcrib describe greet.wasm                     show its tool metadata
+  toolcrib describe greet.wasm --write greet.json  replace the metadata
   toolcrib describe greet.wasm --write greet.json --out new.wasm
-  echo '{\"name\":\"greet\",\"description\":\"Greet by name\"}' | toolcrib describe greet.wasm --write -
   toolcrib describe old.wasm | toolcrib describe new.wasm --write -
-  toolcrib describe words.wasm --wit wit/                      embed the comments of its WIT
+  toolcrib describe words.wasm --wit wit/         embed the comments in WIT
 
-A descriptor is one JSON object per tool, with the keys of an entry in a `tools.json`: `name`,
-`description`, `schema`, `capabilities`, `timeoutSec`, `limits`, `interface`. It only requests
+A descriptor is one JSON object per tool, with the keys of an entry in a `tools.json`: `name`, \
+`description`, `schema`, `capabilities`, `timeoutSec`, `limits`, `interface`. It only requests \
 permissions; flags grant them.";
 
 /// Read or write a component's embedded tool metadata.

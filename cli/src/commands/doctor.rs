@@ -13,8 +13,8 @@ use crate::render::{self, Tone};
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib doctor                                    the installation, and the tools of this folder
-  toolcrib doctor --tools ./tools.json               also checks these tools
+  toolcrib doctor                       the installation, the tools here
+  toolcrib doctor --tools ./tools.json  the installation and these tools
   toolcrib doctor --json | jq '.[] | select(.status != \"ok\")'
 
 Exit status: 1 if a check reports `fail`; a `warn` is advice.";

@@ -17,12 +17,12 @@ use crate::render;
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib export --format agent-tool | jq '.declarations[].tool_id'
-  toolcrib export --format agent-tool --tools ./tools.json --allow-read=./docs --out ./records
+  toolcrib export | jq '.declarations[].tool_id'
+  toolcrib export --tools ./tools.json --allow-read=./docs --out ./records
 
-Without --out, prints one JSON object with an array for each kind of Agent Tool record. With
---out, writes one file per kind and one record per line: declarations.ndjson, interfaces.ndjson,
-execution-profiles.ndjson, permission-profiles.ndjson, scheduler-policies.ndjson,
+Without --out, prints one JSON object with an array for each kind of Agent Tool record. With \
+--out, writes one file per kind and one record per line: declarations.ndjson, interfaces.ndjson, \
+execution-profiles.ndjson, permission-profiles.ndjson, scheduler-policies.ndjson, \
 deferred-tools.ndjson, surfaces.ndjson. The profiles state what the flags allow.";
 
 /// Tools of the host itself, exported if the runtime has them.
@@ -33,7 +33,7 @@ const BUILTINS: [&str; 4] = ["tool_search", "read_result", "task_poll", "task_aw
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Output format: `agent-tool` is the Agent Tool draft, version 0.2.0
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// Write files to this folder instead of standard output, replacing earlier exports
     #[arg(long, value_name = "DIR")]
@@ -42,8 +42,9 @@ pub(crate) struct Args {
     sources: Sources,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
+    #[default]
     AgentTool,
 }
 

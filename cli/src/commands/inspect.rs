@@ -25,13 +25,13 @@ Examples:
   toolcrib inspect ./greet.tool.json
   toolcrib inspect .harness/tools/count.md
   toolcrib inspect ./greet.wasm --json | jq .interface.safety
-  toolcrib inspect ./stranger.wasm --json | jq -r '.component.asks[].capability'
+  toolcrib inspect ./other.wasm --json | jq -r '.component.asks[].capability'
 
-For a component, or a core module for WASI preview 1, the imports are shown: they bound everything
+For a component, or a core module for WASI preview 1, the imports are shown: they bound everything \
 that it could request. Only its bytes are read; nothing is compiled or run.
 
-A fact is `declared` by the tool's source, `inferred` from the imports of its program and from its
-permissions, or the safe `default`. An argument that ends in .json, .md or .wasm or contains a
+A fact is `declared` by the tool's source, `inferred` from the imports of its program and from its \
+permissions, or the safe `default`. An argument that ends in .json, .md or .wasm or contains a \
 slash is a file, which is loaded alone; anything else is the name of a tool from --tools.";
 
 /// Show a tool's details, where each fact comes from, and what a component could request.

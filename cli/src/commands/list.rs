@@ -44,13 +44,18 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let (closed, open): (Vec<&Tool>, Vec<&Tool>) = runtime.tools().partition(|tool| disabled(&runtime, tool).is_some());
-    render::print(&render::table(HEADINGS, open.into_iter().map(|tool| row(&runtime, tool))))?;
+    let gap = if open.is_empty() { "" } else { "\n" };
+    if open.is_empty() {
+        render::aside("no usable tools");
+    } else {
+        render::print(&render::table(HEADINGS, open.into_iter().map(|tool| row(&runtime, tool))))?;
+    }
     // Broken tools are always listed; tools disabled by a decision only with `--all`.
     let (listed, hidden): (Vec<&Tool>, Vec<&Tool>) =
         closed.into_iter().partition(|tool| args.all || tool.unusable.is_some());
     if !listed.is_empty() {
         let rows = listed.into_iter().map(|tool| disabled_row(&runtime, tool));
-        render::print(&format!("\n{}", render::table(DISABLED_HEADINGS, rows)))?;
+        render::print(&format!("{gap}{}", render::table(DISABLED_HEADINGS, rows)))?;
     }
     match hidden.len() {
         0 => {}

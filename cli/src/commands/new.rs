@@ -23,10 +23,10 @@ const RESERVED: [&str; 2] = ["readme", "harness"];
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib new tool greet                      greet/, a package in Rust with the SDK it needs
-  toolcrib new tool count --markdown           .harness/tools/count.md, a tool in Starlark
-  toolcrib new tool count --markdown --dir .   ./count.md
-  toolcrib new hook guard                      .harness/hooks/guard.md, which checks every call
+  toolcrib new tool greet                     greet/, a package in Rust
+  toolcrib new tool count --markdown          .harness/tools/count.md
+  toolcrib new tool count --markdown --dir .  ./count.md
+  toolcrib new hook guard                     .harness/hooks/guard.md
 
 The templates work as created: build or validate them, call them, then edit them.";
 

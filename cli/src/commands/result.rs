@@ -1,32 +1,33 @@
 //! `toolcrib result`: shows, lists and removes stored results, which were too large for a model.
 
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use toolcrib::Results;
 use toolcrib::results::StoredResult;
+use toolcrib::{Error, Results};
 
 use crate::options::{ResultsFolder, size};
-use crate::render;
+use crate::render::{self, Advice};
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib result list                             all stored results, newest first
-  toolcrib result show REF > whole.json            byte for byte
+  toolcrib result list                   all stored results, newest first
+  toolcrib result show REF > whole.json  byte for byte
   toolcrib result show REF --offset 4096 --limit 4KiB
   toolcrib result remove --all
 
-A result that is too large for a model is stored whole under a reference, such as
-res_0123456789abcdef0123456789abcdef, for at most 7 days. At most 1,000 results and 256 MiB are
+A result that is too large for a model is stored whole under a reference, such as \
+res_0123456789abcdef0123456789abcdef, for at most 7 days. At most 1,000 results and 256 MiB are \
 stored; the oldest are removed first.";
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
   toolcrib result show REF | jq .
-  toolcrib result show REF --limit 64KiB           the beginning; a hint shows how to continue
+  toolcrib result show REF --limit 64KiB  the beginning; a hint continues
   toolcrib result show REF --json | jq -r .text
 
-A part never splits a UTF-8 character. With --json, `text` is the part, with bytes that are not
+A part never splits a UTF-8 character. With --json, `text` is the part, with bytes that are not \
 UTF-8 replaced, and `next` is the offset of the next part.";
 
 const LIST_EXAMPLES: &str = "\
@@ -119,13 +120,21 @@ fn show(results: &Results, args: &Show) -> anyhow::Result<ExitCode> {
         text: &'a str,
     }
     let end = args.limit.map_or(u64::MAX, |limit| args.offset.saturating_add(limit as u64));
-    let part = results.open(&args.reference, args.offset..end)?;
+    let part = results.open(&args.reference, args.offset..end).map_err(explained)?;
+    if args.offset > 0 && args.offset >= part.stored.bytes {
+        let bytes = render::counted(part.stored.bytes, "byte");
+        render::warning(&format!("nothing is at offset {}: the result has {bytes}", args.offset));
+    }
     if args.json {
         let line = Line { stored: &part.stored, offset: part.offset, next: part.next, text: &part.text() };
         render::print_json(&serde_json::to_string(&line)?)?;
     } else {
         render::print_content(&part.content)?;
         if let Some(next) = part.next {
+            if !part.content.ends_with(b"\n") && !io::stdout().is_terminal() {
+                // Standard output and standard error may go to one place.
+                render::aside("");
+            }
             render::hint(&format!("the result has {} bytes; continue with `--offset {next}`", part.stored.bytes));
         }
     }
@@ -161,6 +170,17 @@ fn remove(results: &Results, args: &Remove) -> anyhow::Result<ExitCode> {
     }
     let failed: Vec<_> = args.references.iter().filter_map(|reference| results.remove(reference).err()).collect();
     let code = if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    failed.into_iter().for_each(|error| render::explain(&error.into()));
+    failed.into_iter().for_each(|error| render::explain(&explained(error)));
     Ok(code)
+}
+
+/// Adds the command that lists the references to an error about an unknown one.
+fn explained(error: Error) -> anyhow::Error {
+    match error {
+        Error::NoResult { .. } => {
+            Advice::new(error.to_string(), "`toolcrib result list` shows the stored results; each lasts at most 7 days")
+                .into()
+        }
+        error => error.into(),
+    }
 }

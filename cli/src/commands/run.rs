@@ -23,25 +23,29 @@ use crate::options::{RecordsFolder, Sources};
 use crate::render;
 use crate::telemetry::{Root, TelemetryOptions};
 
-const EXAMPLES: &str = r#"Examples:
-  toolcrib run "what is in this folder?" --model gpt-5-mini --allow-read=.
-  git diff | toolcrib run - --system "review this" --base-url http://localhost:11434/v1 --model m
-  toolcrib run "tidy up notes.md" --api responses --model gpt-5-mini --allow-write=.
-  toolcrib run "go on" --load-messages talk.json --save-messages talk.json
-  toolcrib run "sum up notes.md" --allow-read=. --json | jq -r 'select(.type == "tool_call").name'
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib run \"what is in this folder?\" --model gpt-5-mini --allow-read=.
+  git diff | toolcrib run - --system \"review this\" --model gpt-5-mini
+  toolcrib run \"hello\" --base-url http://localhost:11434/v1 --model llama3.2
+  toolcrib run \"tidy up\" --api responses --model gpt-5-mini --allow-write=.
+  toolcrib run \"go on\" --load-messages talk.json --save-messages talk.json
+  toolcrib run \"sum up\" --json | jq -r 'select(.type == \"tool_call\").name'
   toolcrib run --script demo.json
 
-A script replaces the model, without a server or a key: {"prompt": "…", "turns": [
-  {"content": "…", "tool_calls": [{"name": "fs_list_dir", "arguments": {"path": "."}}]},
-  {"content": "the answer"}]}
-A call of a tool that takes text has `"input": "the text"` instead of `arguments`.
+A script replaces the model, without a server or a key:
+  {\"prompt\": \"…\", \"turns\": [
+    {\"content\": \"…\", \"tool_calls\": [
+      {\"name\": \"fs_list_dir\", \"arguments\": {\"path\": \".\"}}]},
+    {\"content\": \"the answer\"}]}
+A call of a tool that takes text has `\"input\": \"the text\"` instead of `arguments`.
 
-With --json every line of standard output is one event with a `type`: start, text, message,
-tool_call, tool_preview, tool_part, tool_result, usage, retry, warning, and finally `end` or
+With --json every line of standard output is one event with a `type`: start, text, message, \
+tool_call, tool_preview, tool_part, tool_result, usage, retry, warning, and finally `end` or \
 `error`.
 
-Exit status: 0 the model answered, 1 it did not, 2 usage error, 130 interrupted, 129 or 143
-terminated."#;
+Exit status: 0 the model answered, 1 it did not, 2 usage error, 130 interrupted, 129 or 143 \
+terminated.";
 
 const OUTPUT: &str = "Output";
 const INSTEAD: &str = "Print instead of running";
@@ -189,7 +193,7 @@ impl Args {
             (_, _, true) => Audience::Person(Detail::Verbose),
             _ => Audience::Person(Detail::Trace),
         };
-        Report::new(audience, self.debug, settings.secrets())
+        Report::new(audience, self.debug, settings.secrets()).naming(self.sources.deny_flags())
     }
 }
 

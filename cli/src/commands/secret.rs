@@ -14,8 +14,8 @@ use crate::secrets::{Location, Vault, prompt};
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib secret set github                       prompts for the value without echo
-  pass show github | toolcrib secret set github    reads the value from a pipe
+  toolcrib secret set github                     prompts for the value
+  pass show github | toolcrib secret set github  reads the value from a pipe
   toolcrib secret list
   toolcrib secret remove github
 
@@ -26,8 +26,8 @@ toolcrib inserts the value only into requests to that host; the tool never sees 
 Tools of your own tools.json get the secrets that they request. Other tools also need a flag:
   --allow-secret=github@api.github.com#header:authorization
 
-Secrets are stored in the system's keyring if it answers, else in an encrypted file. The key of that
-file is in the same folder, so anyone who can read your files can read your secrets. With
+Secrets are stored in the system's keyring if it answers, else in an encrypted file. The key of that \
+file is in the same folder, so anyone who can read your files can read your secrets. With \
 TOOLCRIB_SECRETS_PASSPHRASE set, the file is encrypted with that passphrase and has no key file.";
 const HEADINGS: [&str; 3] = ["NAME", "STORED IN", "SET"];
 /// Maximum bytes that are read of a value; more than a secret may have, so that a longer value is refused.

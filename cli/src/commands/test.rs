@@ -17,7 +17,7 @@ use toolcrib::tool::Limits;
 
 use crate::calls::Calls;
 use crate::options::Sources;
-use crate::permission::denial_hints;
+use crate::permission::{DenyFlags, denial_hints};
 use crate::render::{self, Advice, Tone, paint};
 use crate::{input, interrupt, progress};
 
@@ -29,20 +29,22 @@ const CASES: &str = "tests.json";
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib build greet && toolcrib test greet        run the cases in greet/tests.json
+  toolcrib build greet && toolcrib test greet  the cases in greet/tests.json
   toolcrib test target/crib/tools/bin/get_time.wasm --cases time.json
   toolcrib test greet --json | jq -r '.cases[] | select(.ok | not) | .name'
 
   {\"cases\": [
-    {\"name\": \"greets\", \"arguments\": {\"name\": \"Ada\"}, \"expect\": {\"answer\": \"hello, Ada\"}},
+    {\"name\": \"greets\", \"arguments\": {\"name\": \"Ada\"},
+     \"expect\": {\"answer\": \"hello, Ada\"}},
     {\"name\": \"needs a name\", \"expect\": {\"error\": \"name\"}},
     {\"name\": \"tidies up\", \"tool\": \"tidy\", \"arguments\": {\"path\": \"notes.md\"},
-     \"expect\": {\"contains\": \"1 line\"}, \"files\": {\"notes.md\": \"a \\n\"}, \"after\": {\"notes.md\": \"a\\n\"}}
+     \"expect\": {\"contains\": \"1 line\"},
+     \"files\": {\"notes.md\": \"a \\n\"}, \"after\": {\"notes.md\": \"a\\n\"}}
   ]}
 
-A case expects one of `answer` (the exact value), `contains`, `error` (both a part of the text
-that the model sees) or `outcome`. It may have `text` instead of `arguments`. With `files` the
-tool gets a fresh folder that it may read and write; `after` gives the expected contents, or
+A case expects one of `answer` (the exact value), `contains`, `error` (both a part of the text \
+that the model sees) or `outcome`. It may have `text` instead of `arguments`. With `files` the \
+tool gets a fresh folder that it may read and write; `after` gives the expected contents, or \
 `null` for a deleted file. Exit status: 1 if a case fails.";
 
 /// Run a tool's test cases.
@@ -127,7 +129,7 @@ async fn run_case(case: &Case, tool: &str, sources: &Sources) -> anyhow::Result<
         failures
             .extend(case.after.iter().filter_map(|(path, content)| changed(folder.path(), path, content.as_deref())));
     }
-    let notes = if failures.is_empty() { Vec::new() } else { notes(&result) };
+    let notes = if failures.is_empty() { Vec::new() } else { notes(&result, &sources.deny_flags()) };
     Ok(CaseResult { name: case.name.clone(), ms, failures, notes })
 }
 
@@ -166,10 +168,10 @@ fn changed(folder: &Path, path: &str, wanted: Option<&str>) -> Option<(String, S
 }
 
 /// Collects details that explain a failed case.
-fn notes(result: &ToolResult) -> Vec<String> {
+fn notes(result: &ToolResult, deny_flags: &DenyFlags) -> Vec<String> {
     let fault = result.fault.iter().map(ToString::to_string);
     let log = Some(result.log.trim()).filter(|log| !log.is_empty());
-    denial_hints(&result.receipt)
+    denial_hints(&result.receipt, true, deny_flags)
         .into_iter()
         .chain(fault)
         .chain(log.map(|log| format!("standard error: {log}")))

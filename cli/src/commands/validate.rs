@@ -19,8 +19,8 @@ Examples:
   toolcrib validate ./components --strict
   toolcrib validate --json | jq -r '.[] | \"\\(.path):\\(.line // 1)\"'
 
-Each problem is one line on standard output: its file, with line and column if they are known, and
-the fix. Scripts are parsed by their interpreter, in the sandbox and with nothing granted; no tool
+Each problem is one line on standard output: its file, with line and column if they are known, and \
+the fix. Scripts are parsed by their interpreter, in the sandbox and with nothing granted; no tool \
 is executed.
 Exit status: 0 without errors, 1 with errors, or with warnings under --strict.";
 
@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// ./tools.json, else ./.harness]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// The same as PATH, in the form of the other commands; repeatable
+    #[arg(long, value_name = "PATH")]
+    tools: Vec<PathBuf>,
     /// Fail on warnings too
     #[arg(long)]
     strict: bool,
@@ -44,7 +47,10 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut problems = Vec::new();
-    let paths = if args.paths.is_empty() { vec![default_source()?] } else { args.paths };
+    let mut paths = [args.paths, args.tools].concat();
+    if paths.is_empty() {
+        paths.push(default_source()?);
+    }
     for path in &paths {
         problems.extend(progress::during("looking at the tools", self::problems(path, &args.compiling)).await);
     }
@@ -61,9 +67,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
     let found = match errors + warnings {
         0 => "no problems found".to_owned(),
-        _ => format!("{}, {}", number(errors, "error"), number(warnings, "warning")),
+        _ => format!("{}, {}", render::counted(errors, "error"), render::counted(warnings, "warning")),
     };
-    render::aside(&format!("{}, {found}", number(paths.len(), "source")));
+    render::aside(&format!("{}, {found}", render::counted(paths.len(), "source")));
     Ok(if errors > 0 || (args.strict && warnings > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -124,8 +130,4 @@ fn line(problem: &Diagnostic) -> String {
     let place = problem.place.map(|place| format!(":{}:{}", place.line, place.column)).unwrap_or_default();
     let text = render::one_line(&format!("{}{place}: {problem}", problem.path.display()));
     format!("{} {text}", render::paint(tone, severity, io::stdout().is_terminal()))
-}
-
-fn number(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

@@ -9,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::render::{Advice, one_line, shortened};
+use crate::suggestion;
 
 /// Maximum characters shown of a value.
 const MAX_SHOWN: usize = 60;
@@ -112,11 +113,7 @@ impl<'a> Table<'a> {
     pub(super) fn end(self) -> anyhow::Result<()> {
         let Some((key, _)) = self.entries.iter().min_by_key(|(key, _)| key.span().start) else { return Ok(()) };
         let unknown = format!("unknown key `{}`", inside(&self.name, key.get_ref()));
-        let near = |known: &&str| strsim::damerau_levenshtein(known, key.get_ref());
-        let hint = match self.known.iter().copied().min_by_key(near).filter(|known| near(known) <= 3) {
-            Some(nearest) => format!("did you mean `{nearest}`?"),
-            None => format!("expected one of `{}`", self.known.join("`, `")),
-        };
+        let hint = suggestion::hint(key.get_ref(), &self.known);
         Err(Advice::new(self.file.at(&key.span(), &unknown), hint).into())
     }
 }

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::parse::name_server;
 use crate::{input, render};
 
-use super::{ALL, LIMITS, PERMISSIONS, size};
+use super::{ALL, LIMITS, MAX_COUNT, PERMISSIONS, count, size};
 
 /// Network access of tools.
 #[derive(Debug, Clone, clap::Args)]
@@ -33,7 +33,7 @@ pub(crate) struct Network {
     #[arg(long, value_name = "FILE", help_heading = PERMISSIONS)]
     net_ca: Vec<PathBuf>,
     /// Maximum requests per call
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
+    #[arg(long, value_name = "N", value_parser = count::<u32, 1, MAX_COUNT>, help_heading = LIMITS)]
     pub(super) max_requests: Option<u32>,
     /// Maximum response bytes per call, such as `1MiB`
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]

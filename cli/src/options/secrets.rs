@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use toolcrib::Runtime;
 use toolcrib::policy::{Permission, Secrets};
+use toolcrib::tool::{Placement, SecretHost, SecretRequest};
 
-use crate::render::Advice;
+use crate::render::{self, Advice};
 use crate::secrets::{Choice, SecretsFile, Vault};
 
 use super::{ALL, PERMISSIONS, RECORDS, state_folder};
@@ -15,9 +17,9 @@ use super::{ALL, PERMISSIONS, RECORDS, state_folder};
 pub(crate) struct SecretOptions {
     /// Allow tools to use these secrets in requests; see `toolcrib secret`
     ///
-    /// A tool of an Agent Tool record gets a secret only if the flag names its host and its place in the request, such as
-    /// `github@api.github.com#header:authorization` or `maps@maps.example.com#query:key`. Your own manifest states both
-    /// and needs no flag; a name alone, or a name with a host, allows nothing beyond that.
+    /// The flag names the secret, its host and its place in the request, such as
+    /// `github@api.github.com#header:authorization` or `maps@maps.example.com#query:key`. Your own manifest states all
+    /// three and needs no flag.
     #[arg(long, value_name = "NAME@HOST#PLACE", value_delimiter = ',', help_heading = PERMISSIONS)]
     allow_secret: Vec<String>,
     /// Deny these secrets, or all, to every tool; overrides any --allow-* flag
@@ -60,6 +62,36 @@ impl SecretOptions {
     pub(super) fn denied(&self) -> impl Iterator<Item = Permission> {
         self.deny_secret.iter().cloned().map(Permission::Secret)
     }
+
+    /// Warns about each allowed secret that no tool requests.
+    pub(super) fn warn_about_unrequested(&self, runtime: &Runtime) {
+        let requested: Vec<&SecretRequest> = runtime.grants().flat_map(|(tool, _)| &tool.requested.secrets).collect();
+        let unrequested =
+            self.allow_secret.iter().filter(|flag| !requested.iter().any(|request| is_for(flag, request)));
+        for flag in unrequested {
+            let mut flags: Vec<String> =
+                requested.iter().map(|request| format!("`{}`", request.flag_value())).collect();
+            flags.sort();
+            flags.dedup();
+            let requested = match flags.is_empty() {
+                true => String::new(),
+                false => format!("; requested: {}", flags.join(", ")),
+            };
+            render::warning(&format!("--allow-secret={flag}: no tool requests this secret{requested}"));
+        }
+    }
+}
+
+/// Returns `true` if a flag, `NAME@HOST#PLACE`, allows the request.
+fn is_for(flag: &str, request: &SecretRequest) -> bool {
+    let parts = || {
+        let (name, target) = flag.split_once('@')?;
+        let (host, place) = target.split_once('#')?;
+        Some((name, host.parse::<SecretHost>().ok()?, Placement::parse(place).ok()?))
+    };
+    parts().is_some_and(|(name, host, place)| {
+        name == request.name && host == request.host && place.shares_place(&request.placement)
+    })
 }
 
 impl KeptSecrets {

@@ -1,11 +1,14 @@
 //! Hints about denied capabilities: those in a receipt that can be the reason of its outcome, each once, with the flag that
-//! would have allowed it.
+//! would have allowed it or the flag that denies it.
 
 use std::path::Path;
 
 use toolcrib::call::{Behavior, Denial, Reason};
 use toolcrib::policy::controlled_by;
+use toolcrib::tool::{Host, Scheme, SecretHost};
 use toolcrib::{Outcome, Receipt};
+
+use super::DenyFlags;
 
 /// Resource of the capabilities for files and folders.
 const FILES: &str = "files";
@@ -14,26 +17,51 @@ const NETWORK: &str = "net";
 /// Ends of flags with a placeholder instead of a value.
 const PLACEHOLDERS: [&str; 2] = ["=DIR", "=HOST"];
 
-/// Returns a hint for each denied capability that can be the reason of the outcome.
-pub(crate) fn denial_hints(receipt: &Receipt) -> Vec<String> {
-    let denied: Vec<&Denial> = receipt.denied.iter().filter(|denial| can_explain(receipt, denial)).collect();
+/// Returns a hint for each denied capability that can be the reason of a failure. For a call that succeeded, returns hints
+/// only for secrets that its requests lacked.
+pub(crate) fn denial_hints(receipt: &Receipt, has_failed: bool, deny_flags: &DenyFlags) -> Vec<String> {
+    let is_relevant = |denial: &&Denial| match has_failed {
+        true => can_explain(receipt, denial),
+        false => is_missed_secret(receipt, &denial.capability),
+    };
+    let denied: Vec<&Denial> = receipt.denied.iter().filter(is_relevant).collect();
+    let overriding = |denial: &Denial| deny_flags.overriding(&denial.capability);
     let mut hinted: Vec<&Denial> = Vec::new();
     for denial in &denied {
-        let has_value = |other: &&Denial| is_alike(other, denial) && other.flag.is_some() && !has_placeholder(other);
-        let is_implied = has_placeholder(denial) && denied.iter().any(has_value);
-        if !is_implied && !hinted.iter().any(|hinted| covers(hinted, denial)) {
+        let explains = |other: &&Denial| {
+            is_alike(other, denial) && (overriding(other).is_some() || other.flag.is_some() && !has_placeholder(other))
+        };
+        let is_known = match overriding(denial) {
+            Some(flag) => hinted.iter().any(|hinted| overriding(hinted).as_ref() == Some(&flag)),
+            None if has_placeholder(denial) && denied.iter().any(explains) => true,
+            None => hinted.iter().any(|hinted| covers(hinted, denial)),
+        };
+        if !is_known {
             hinted.push(denial);
         }
     }
-    hinted.into_iter().map(hint).collect()
+    hinted.into_iter().map(|denial| hint(denial, overriding(denial))).collect()
 }
 
-fn hint(Denial { capability, flag, .. }: &Denial) -> String {
-    match (flag, protected_path(capability)) {
-        (Some(flag), _) => format!("`{capability}` is not allowed; use {flag}"),
-        (None, Some((path, settles))) => format!("`{path}` controls {settles}; tools cannot write it"),
-        (None, None) => format!("`{capability}` is not allowed"),
+fn hint(Denial { capability, flag, .. }: &Denial, overriding: Option<String>) -> String {
+    // A host in an argument and a request to it are one capability for the user.
+    let capability = &capability.strip_prefix("connect:").map_or(capability.clone(), |host| format!("net:{host}"));
+    match (overriding, flag, protected_path(capability)) {
+        (Some(denial), ..) => format!("`{capability}` is denied by {denial}, which overrides any --allow-* flag"),
+        (None, Some(flag), _) => format!("`{capability}` is not allowed; use {flag}"),
+        (None, None, Some((path, settles))) => format!("`{path}` controls {settles}; tools cannot write it"),
+        (None, None, None) => format!("`{capability}` is not allowed"),
     }
+}
+
+/// Returns `true` for a requested secret that was not allowed although the call sent a request to its host.
+fn is_missed_secret(receipt: &Receipt, capability: &str) -> bool {
+    let host = || capability.strip_prefix("secret:")?.split_once('@')?.1.split('#').next()?.parse::<SecretHost>().ok();
+    let (Some(host), Some(network)) = (host(), &receipt.network) else { return false };
+    network.requests.iter().filter(|request| request.status.is_some()).any(|request| {
+        let (Ok(name), Some(port)) = (Host::parse(&request.host), request.port) else { return false };
+        [Scheme::Http, Scheme::Https].into_iter().any(|scheme| host.matches(scheme, &name, port))
+    })
 }
 
 /// Returns the path of a denied capability and its purpose, if no tool may write it.

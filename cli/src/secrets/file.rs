@@ -188,9 +188,11 @@ fn passphrase() -> anyhow::Result<Option<Zeroizing<String>>> {
     let Some(words) = std::env::var_os(PASSPHRASE).filter(|words| !words.is_empty()) else { return Ok(None) };
     let words = Zeroizing::new(words.into_string().ok().with_context(|| format!("{PASSPHRASE} is not UTF-8"))?);
     let characters = words.chars().count();
-    ensure!(
-        characters >= MIN_PASSPHRASE_LEN,
-        "{PASSPHRASE} has {characters} characters, but at least {MIN_PASSPHRASE_LEN} are required"
-    );
+    if characters < MIN_PASSPHRASE_LEN {
+        bail!(Advice::new(
+            format!("{PASSPHRASE} has {characters} characters, but at least {MIN_PASSPHRASE_LEN} are required"),
+            format!("set {PASSPHRASE} to a longer passphrase, or unset it to use a key file")
+        ));
+    }
     Ok(Some(words))
 }

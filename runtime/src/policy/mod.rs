@@ -56,7 +56,8 @@ pub enum Permission {
     Write(PathBuf),
     /// Reading an environment variable. `*` in a denial means every variable.
     Env(String),
-    /// Using a secret in requests: `NAME`, or `NAME@HOST` for one host only. `*` in a denial means every secret.
+    /// Using a secret in requests: `NAME@HOST#PLACE`. A denial may omit the place, or the host and the place; `*` in a
+    /// denial means every secret.
     Secret(String),
     /// Sending requests to a destination.
     Net(Destination),

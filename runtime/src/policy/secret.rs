@@ -182,7 +182,7 @@ pub(crate) struct Credentials {
     pub(crate) scanner: Arc<Scanner>,
 }
 
-/// Secret of a flag, written `NAME`, `NAME@HOST` or `NAME@HOST#PLACE`.
+/// Secret of a flag, written `NAME@HOST#PLACE`. A denial may omit the place, or the host and the place.
 #[derive(Debug, Clone)]
 pub(super) struct SecretRule {
     name: String,
@@ -195,15 +195,16 @@ impl SecretRule {
     ///
     /// # Errors
     ///
-    /// [`Error::Permission`] if it is malformed.
+    /// [`Error::Permission`] if it is malformed, or an allowance without a host or a place.
     pub(super) fn read(text: &str, flag: &str) -> Result<Self, Error> {
         let refuse = |reason: String| Error::Permission { permission: format!("{flag}={text}"), reason };
         let (name, target) = text.split_once('@').map_or((text, None), |(name, target)| (name, Some(target)));
-        let is_all = name == "*" && flag.starts_with("--deny");
+        let is_allowance = flag.starts_with("--allow");
+        let is_all = name == "*" && !is_allowance;
         if !is_all && !is_secret_name(name) {
-            let reason =
-                "not the name of a secret (must match [a-z0-9][a-z0-9_-]*); write NAME, NAME@HOST or NAME@HOST#PLACE";
-            return Err(refuse(reason.to_owned()));
+            let form = if is_allowance { "NAME@HOST#PLACE" } else { "NAME, NAME@HOST or NAME@HOST#PLACE" };
+            let reason = format!("not the name of a secret (must match [a-z0-9][a-z0-9_-]*); write {form}");
+            return Err(refuse(reason));
         }
         let (host, place) = match target.map(|target| target.split_once('#').unwrap_or((target, ""))) {
             None => (None, None),
@@ -212,6 +213,14 @@ impl SecretRule {
         };
         let host = host.map(str::parse).transpose().map_err(|error: SecretHostError| refuse(error.to_string()))?;
         let place = place.map(Placement::parse).transpose().map_err(|error| refuse(error.to_string()))?;
+        if is_allowance && place.is_none() {
+            let (missing, start) = match host.is_none() {
+                true => ("host and no place", format!("{name}@api.example.com")),
+                false => ("place", text.to_owned()),
+            };
+            let form = format!("write NAME@HOST#PLACE, such as `{start}#header:authorization`");
+            return Err(refuse(format!("names no {missing}, so it would allow nothing; {form}")));
+        }
         Ok(Self { name: name.to_owned(), host, place })
     }
 
@@ -317,8 +326,6 @@ mod tests {
         for (rule, allows, denies) in [
             ("github@api.example.com#header:X-Key", true, true),
             ("github@api.example.com#query:x-key", false, false),
-            ("github@api.example.com", false, true),
-            ("github", false, true),
             ("other@api.example.com#header:x-key", false, false),
             ("github@b.example#header:x-key", false, false),
         ] {
@@ -326,7 +333,11 @@ mod tests {
             assert_eq!(rule_of("--allow-secret").allows(&asked), allows, "{rule}");
             assert_eq!(rule_of("--deny-secret").denies(&asked), denies, "{rule}");
         }
-        assert!(SecretRule::read("*", "--deny-secret").unwrap().denies(&asked));
+        for rule in ["github@api.example.com", "github", "*"] {
+            assert!(SecretRule::read(rule, "--deny-secret").unwrap().denies(&asked), "{rule}");
+            let allowance = SecretRule::read(rule, "--allow-secret").unwrap_err().to_string();
+            assert!(allowance.contains("NAME@HOST#PLACE"), "{rule}: {allowance}");
+        }
         assert!(SecretRule::read("*", "--allow-secret").is_err());
     }
 }

@@ -9,7 +9,7 @@ use toolcrib::Outcome;
 use toolcrib::audit::{self, Day, InvalidDay, LogEntry};
 use toolcrib::policy::Pattern;
 
-use crate::options::AuditLog;
+use crate::options::{AuditLog, count};
 use crate::render;
 
 const EXAMPLES: &str = "\
@@ -19,8 +19,11 @@ Examples:
   toolcrib audit show --outcome denied
   toolcrib audit show --day 2026-03-01 --json | jq -s 'map(.cpuMs) | add'
 
-Days are in UTC. With --json, each line is a record as written in the log. This command does not
-check the log for changes; `toolcrib audit verify` does.";
+Days are in UTC. With --json, each line is a record as written in the log. This command does not \
+check the log for changes; `toolcrib audit verify` does.
+
+The log has the command lines of programs, but not the JSON arguments of calls. To record \
+those too, pass --records DIR to `call` or `run`.";
 const HEADINGS: [&str; 6] = ["TIME (UTC)", "TOOL", "OUTCOME", "MS", "GRANTED", "DENIED"];
 
 /// Show logged calls, oldest first.
@@ -37,7 +40,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "DAY", value_parser = day)]
     day: Option<Day>,
     /// Only the latest N calls
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<usize, 0, { u64::MAX }>)]
     last: Option<usize>,
     /// Print the records, one line of JSON per call
     #[arg(long)]
@@ -51,9 +54,12 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let records = args.day.into_iter().fold(records, audit::LogRecords::of);
     let selected = records.filter(|entry| entry.as_ref().map_or(true, |entry| args.selects(entry)));
     if args.json && args.last.is_none() {
+        let mut has_any = false;
         for entry in selected {
             render::print_json(&entry?.text)?;
+            has_any = true;
         }
+        note_absence(has_any);
         return Ok(ExitCode::SUCCESS);
     }
     let mut latest = VecDeque::new();
@@ -63,12 +69,20 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
             latest.pop_front();
         }
     }
+    note_absence(!latest.is_empty());
     if args.json {
         latest.iter().try_for_each(|entry| render::print_json(&entry.text))?;
     } else {
         render::print(&render::table(HEADINGS, latest.iter().map(row)))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reports on standard error that no record was printed.
+fn note_absence(has_any: bool) {
+    if !has_any {
+        render::aside("no matching records");
+    }
 }
 
 impl Args {

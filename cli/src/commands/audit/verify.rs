@@ -7,20 +7,20 @@ use serde::Serialize;
 use toolcrib::audit::{self, Chain, LogProblem, Severity, Summary};
 
 use crate::options::AuditLog;
-use crate::render;
+use crate::render::{self, counted};
 
 const EXAMPLES: &str = "\
 Examples:
   toolcrib audit verify
-  toolcrib audit verify --json | jq -r .head     chain value of the last record: note it elsewhere
-  toolcrib audit verify --head 5213e498…810e     and later check for the value that you noted
+  toolcrib audit verify --json | jq -r .head  the chain value to keep
+  toolcrib audit verify --head 5213e498…810e  check for a value noted earlier
 
-Every record has a chain value, computed from the record and all records before it, so a line that
-was changed, removed, added or moved is detected. Anyone who can write the folder can also write a
-whole new log with a valid chain. To detect that, note a chain value elsewhere and pass it with
+Every record has a chain value, computed from the record and all records before it, so a line that \
+was changed, removed, added or moved is detected. Anyone who can write the folder can also write a \
+whole new log with a valid chain. To detect that, note a chain value elsewhere and pass it with \
 --head.
 
-Each problem is one line on standard output. A warning is something that the chain does not cover:
+Each problem is one line on standard output. A warning is something that the chain does not cover: \
 records without a chain value, or an incomplete line of a program that was killed.
 
 Exit status: 0 no problems, 1 errors, or warnings with --strict.";
@@ -75,7 +75,7 @@ fn line(problem: &LogProblem) -> String {
 
 fn describe(summary: Summary) -> String {
     let Summary { files, records, first, last, head, .. } = summary;
-    let mut text = format!("{}, {}", number(files as u64, "file"), number(records, "record"));
+    let mut text = format!("{}, {}", counted(files, "file"), counted(records, "record"));
     if let (Some(first), Some(last), Some(head)) = (first, last, head) {
         text += &format!(", seq {first} to {last}, head {head}");
         if first > 1 {
@@ -101,8 +101,4 @@ fn print_json(sound: bool, summary: Summary, problems: &[LogProblem]) -> anyhow:
     }
     let problems = problems.iter().map(|problem| Described { problem, message: problem.kind.to_string() }).collect();
     render::print_json(&serde_json::to_string(&Report { sound, summary, problems })?)
-}
-
-fn number(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

@@ -10,10 +10,14 @@ use toolcrib::source::{self, Severity};
 
 use crate::config::{Config, DEFAULT_FILE};
 use crate::options::{SECRETS, Sources};
+use crate::render::counted;
 use crate::rust::{self, TARGET};
 use crate::secrets::{PASSPHRASE, Protection, Vault};
 
 use super::{Finding, Status};
+
+/// Start of the reason if the keyring cannot be reached over the session bus of Linux.
+const BUS_ERROR: &str = "zbus error: ";
 
 const VARIABLES: [&str; 12] = [
     "TOOLCRIB_AUDIT_DIR",
@@ -93,7 +97,7 @@ fn cache(folder: Option<PathBuf>) -> Finding {
         return Finding::wrong(CHECK, Status::Warn, format!("{shown} is accessible to other users"), fix);
     }
     let (files, bytes) = contents(&folder);
-    Finding::ok(CHECK, format!("{shown}, {files} compiled tools, {}", mebibytes(bytes)))
+    Finding::ok(CHECK, format!("{shown}, {}, {}", counted(files, "compiled tool"), mebibytes(bytes)))
 }
 
 fn audit(folder: &Path) -> Finding {
@@ -113,7 +117,7 @@ fn audit(folder: &Path) -> Finding {
     let (_, bytes) = contents(folder);
     let today = folder.join(jiff::Timestamp::now().strftime("%Y%m%d.log").to_string());
     let calls = fs::read(&today).map_or(0, |text| text.iter().filter(|byte| **byte == b'\n').count());
-    Finding::ok(CHECK, format!("{shown}, {}, {calls} calls today", mebibytes(bytes)))
+    Finding::ok(CHECK, format!("{shown}, {}, {} today", mebibytes(bytes), counted(calls, "call")))
 }
 
 fn config(sources: &Sources) -> Finding {
@@ -121,8 +125,8 @@ fn config(sources: &Sources) -> Finding {
     match sources.rules.config() {
         Ok(Config { path: None, .. }) => Finding::ok(CHECK, format!("none: no `{DEFAULT_FILE}` in this folder")),
         Ok(Config { path: Some(path), rules, masks, .. }) => {
-            let (shown, rules, masks) = (path.display(), rules.len(), masks.len());
-            Finding::ok(CHECK, format!("{shown}: {rules} rules, {masks} masks"))
+            let (rules, masks) = (counted(rules.len(), "rule"), counted(masks.len(), "mask"));
+            Finding::ok(CHECK, format!("{}: {rules}, {masks}", path.display()))
         }
         Err(error) => Finding::wrong(
             CHECK,
@@ -136,7 +140,9 @@ fn config(sources: &Sources) -> Finding {
 fn approvals(file: &Approvals) -> Finding {
     const CHECK: &str = "approvals";
     match file.read() {
-        Ok(stored) => Finding::ok(CHECK, format!("{}, {} permanent approvals", file.path().display(), stored.len())),
+        Ok(stored) => {
+            Finding::ok(CHECK, format!("{}, {}", file.path().display(), counted(stored.len(), "permanent approval")))
+        }
         Err(error) => Finding::wrong(CHECK, Status::Fail, error.to_string(), error.hint().unwrap_or_default()),
     }
 }
@@ -147,7 +153,10 @@ fn secrets(vault: &Vault) -> Finding {
     let shown = vault.path().display();
     let keyring = match vault.probe_keyring() {
         Ok(()) => "the system keyring is available".to_owned(),
-        Err(error) => format!("no keyring: {}", error.reason()),
+        Err(error) => match error.reason().strip_prefix(BUS_ERROR) {
+            Some(_) => "no keyring: no service answers on the session bus".to_owned(),
+            None => format!("no keyring: {}", error.reason()),
+        },
     };
     let file = match vault.protection() {
         Ok(Protection::Missing) => format!("{shown} is created when needed"),
@@ -175,17 +184,20 @@ fn tools(path: &Path) -> Finding {
         None => Finding::ok("tools", format!("{shown}: no problems found")),
         Some(first) => {
             let status = if errors > 0 { Status::Fail } else { Status::Warn };
-            let detail = format!("{shown}: {errors} errors, {} warnings; first: {first}", problems.len() - errors);
+            let warnings = counted(problems.len() - errors, "warning");
+            let detail = format!("{shown}: {}, {warnings}; first: {first}", counted(errors, "error"));
             Finding::wrong("tools", status, detail, format!("run `toolcrib validate {shown}`"))
         }
     }
 }
 
 fn environment() -> Finding {
-    let (set, unset): (Vec<_>, Vec<_>) =
-        VARIABLES.into_iter().chain(SECRETS).partition(|name| env::var_os(name).is_some());
-    let names = |names: Vec<&str>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    Finding::ok("environment", format!("set: {}; not set: {}", names(set), names(unset)))
+    let known = VARIABLES.into_iter().chain(SECRETS);
+    let set: Vec<&str> = known.filter(|name| env::var_os(name).is_some()).collect();
+    Finding::ok(
+        "environment",
+        if set.is_empty() { "no variable is set".to_owned() } else { format!("set: {}", set.join(", ")) },
+    )
 }
 
 /// Checks that files can be created in a folder, or in its nearest existing parent.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use toolcrib::{Outcome, ToolCall, ToolResult};
 
 use crate::render::{Advice, shortened};
+use crate::suggestion;
 
 const FILE_KEYS: [&str; 1] = ["cases"];
 const CASE_KEYS: [&str; 7] = ["name", "tool", "arguments", "text", "expect", "files", "after"];
@@ -191,11 +192,7 @@ impl Fields {
 
 /// Error about an unknown word, with the nearest known one.
 fn unknown(at: &str, what: &str, word: &str, known: &[&str]) -> anyhow::Error {
-    let far = |known: &&str| strsim::damerau_levenshtein(known, word);
-    let hint = match known.iter().copied().min_by_key(far).filter(|known| far(known) <= 3) {
-        Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!("expected one of `{}`", known.join("`, `")),
-    };
+    let hint = suggestion::hint(word, known);
     Advice::new(format!("{at}: unknown {what} `{}`", shortened(word, MAX_SHOWN)), hint).into()
 }
 

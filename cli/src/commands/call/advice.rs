@@ -1,0 +1,101 @@
+//! Errors and hints of a call on standard error: denied capabilities, wrong arguments, and the next command to try.
+
+use serde_json::{Map, Value};
+use toolcrib::{Error, Outcome, Runtime, Tool, ToolResult};
+
+use crate::permission::{DenyFlags, denial_hints, hint};
+use crate::{render, suggestion};
+
+/// Arguments of a call, as the user gave them.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Given<'a> {
+    /// JSON, or text that should be JSON.
+    Json(&'a str),
+    /// Text of `--text`.
+    Text(&'a str),
+    /// Arguments that could not be read; the error is already printed.
+    Unreadable,
+}
+
+/// Prints errors and hints about a result.
+pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, verbose: bool, deny_flags: &DenyFlags) {
+    let tool = runtime.tool(&result.receipt.tool);
+    render::hints(&denial_hints(&result.receipt, result.is_error() || verbose, deny_flags));
+    let Err(error) = &result.outcome else { return };
+    match (&result.fault, tool) {
+        (Some(fault), _) => {
+            // The model sees a short message; the operator sees the full error.
+            render::explain(&fault.clone().into());
+            if let Error::UnknownTool { nearest: None, .. } = fault {
+                render::hint("`toolcrib list` shows the tools");
+            }
+        }
+        (None, Some(tool)) if error.outcome == Outcome::BadArguments => render::hints(&argument_hints(tool, given)),
+        (None, Some(tool)) if tool.requested.model && matches!(error.outcome, Outcome::Failed | Outcome::Upstream) => {
+            render::hint(&format!("`{}` asks a model, which only `toolcrib run` provides", tool.name));
+        }
+        _ if error.outcome == Outcome::Quota => render::hint(
+            "`limits.diskMb` and `limits.diskEntries` in the tool's manifest limit the bytes and entries a call may write",
+        ),
+        _ if !verbose && ![error.content().trim(), error.message.trim(), ""].contains(&result.log.trim()) => {
+            render::hint("the tool wrote to standard error; show it with --verbose");
+        }
+        _ => {}
+    }
+    let arguments = if let Given::Json(text) | Given::Text(text) = given { text } else { "" };
+    if let Some(hint) = hint(&result.receipt, tool, arguments) {
+        render::hint(&hint);
+    }
+}
+
+/// Returns hints about arguments that the schema refuses or that are no JSON.
+fn argument_hints(tool: &Tool, given: Given<'_>) -> Vec<String> {
+    let Given::Json(arguments) = given else { return Vec::new() };
+    let mut hints = match serde_json::from_str::<Value>(arguments) {
+        Ok(Value::Object(arguments)) => misspelt(tool, &arguments),
+        Ok(_) | Err(_) if arguments.trim().is_empty() => Vec::new(),
+        Ok(_) | Err(_) => vec![format!("arguments are one JSON object, such as '{}'", example(arguments))],
+    };
+    hints.push(format!("`toolcrib schema {}` shows the arguments of the tool", tool.name));
+    hints
+}
+
+/// Returns a hint for each unknown argument with a similar name among those of the tool.
+fn misspelt(tool: &Tool, arguments: &Map<String, Value>) -> Vec<String> {
+    let known = tool.parameters.as_ref().and_then(|schema| schema.get("properties")?.as_object());
+    let Some(known) = known else { return Vec::new() };
+    let unknown = arguments.keys().filter(|name| !known.contains_key(*name));
+    unknown
+        .filter_map(|name| {
+            let near = suggestion::nearest(name, known.keys().map(String::as_str))?;
+            Some(format!("`{name}`: did you mean `{near}`?"))
+        })
+        .collect()
+}
+
+/// Returns arguments such as `timezone=UTC` as a JSON object, or else an object of another tool.
+fn example(arguments: &str) -> Value {
+    let pair = arguments.trim_start_matches('-').split_once('=');
+    let is_name =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let (name, value) =
+        pair.filter(|(name, value)| is_name(name) && !value.contains('\'')).unwrap_or(("path", "notes.md"));
+    Value::Object(Map::from_iter([(name.to_owned(), value.into())]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_in_the_form_of_a_shell_are_shown_as_json() {
+        for (given, shown) in [
+            ("timezone=UTC", r#"{"timezone":"UTC"}"#),
+            ("--path=a b", r#"{"path":"a b"}"#),
+            ("it='s", r#"{"path":"notes.md"}"#),
+            ("{path:1}", r#"{"path":"notes.md"}"#),
+        ] {
+            assert_eq!(example(given).to_string(), shown);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `--deny-*` flags of the command line, to name the one that overrides an allowance.
+
+use std::path::Path;
+
+use toolcrib::policy::Permission;
+use toolcrib::tool::Destination;
+
+/// Denials of the command line.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DenyFlags(Vec<Permission>);
+
+impl DenyFlags {
+    /// Collects the denials of the command line.
+    pub(crate) fn new(denied: impl IntoIterator<Item = Permission>) -> Self {
+        Self(denied.into_iter().collect())
+    }
+
+    /// Returns the flag that denies a capability, as it was given.
+    pub(super) fn overriding(&self, capability: &str) -> Option<String> {
+        self.0.iter().find(|denied| covers(denied, capability)).map(flag)
+    }
+}
+
+/// Returns `true` if a denial covers a capability, such as `read:notes.md`, `net` or `exec:fs_rm`.
+fn covers(denied: &Permission, capability: &str) -> bool {
+    let (kind, value) = capability.split_once(':').map_or((capability, None), |(kind, value)| (kind, Some(value)));
+    match denied {
+        Permission::Read(folder) => matches!(kind, "read" | "write") && is_in(value, folder),
+        Permission::Write(folder) => kind == "write" && is_in(value, folder),
+        Permission::Env(name) => {
+            kind == "env" && (name == "*" || value.is_some_and(|it| it.eq_ignore_ascii_case(name)))
+        }
+        Permission::Net(all) if *all == Destination::everything() => matches!(kind, "net" | "connect"),
+        Permission::Net(destination) => {
+            matches!(kind, "net" | "connect") && value.is_some_and(|it| is_at(it, destination))
+        }
+        Permission::Secret(secret) => {
+            let is_part = |value: &str| {
+                value.strip_prefix(secret.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['@', '#']))
+            };
+            kind == "secret" && (secret == "*" || value.is_some_and(is_part))
+        }
+        Permission::Service(service, names) => {
+            kind == service.as_str() && (names.is_everything() || value.is_some_and(|name| names.is_match(name)))
+        }
+        _ => false,
+    }
+}
+
+/// Returns `true` if a path lies in a denied folder. A path of the guest, which is relative to its folder, lies only in `/`.
+fn is_in(path: Option<&str>, folder: &Path) -> bool {
+    if folder == Path::new("/") {
+        return true;
+    }
+    let Some(path) = path.map(Path::new).filter(|path| path.is_absolute()) else { return false };
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    real(path).starts_with(real(folder))
+}
+
+/// Returns `true` if a URL or an authority is at the host of a destination, and at its port if both name one.
+fn is_at(url: &str, destination: &Destination) -> bool {
+    let written = destination.to_string();
+    let (host, port) = authority(written.rsplit(' ').next().unwrap_or(&written));
+    let (other, other_port) = authority(url);
+    let is_host = match host.strip_prefix('*') {
+        Some(end) => other.ends_with(end),
+        None => host == other,
+    };
+    is_host && (port.is_none() || other_port.is_none() || port == other_port)
+}
+
+/// Returns the host and the port of a URL, of an authority or of a destination.
+fn authority(text: &str) -> (String, Option<&str>) {
+    let text = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let authority = text.split(['/', '?', '#']).next().unwrap_or(text);
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, Some(port)),
+        _ => (authority, None),
+    };
+    (host.to_ascii_lowercase(), port)
+}
+
+/// Formats a denial as its flag.
+fn flag(denied: &Permission) -> String {
+    let (name, value) = match denied {
+        Permission::Read(folder) => ("read", folder.display().to_string()),
+        Permission::Write(folder) => ("write", folder.display().to_string()),
+        Permission::Env(name) => ("env", name.clone()),
+        Permission::Net(destination) => ("net", destination.to_string()),
+        Permission::Secret(secret) => ("secret", secret.clone()),
+        Permission::Service(service, names) => (service.as_str(), names.as_str().to_owned()),
+        _ => ("*", String::new()),
+    };
+    if ["/", "*", ""].contains(&value.as_str()) { format!("--deny-{name}") } else { format!("--deny-{name}={value}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flag_that_overrides_an_allowance_is_named_as_it_was_given() {
+        let net = |text: &str| Permission::Net(text.parse().expect("a destination"));
+        let flags = DenyFlags::new([
+            Permission::Read("/srv/private".into()),
+            Permission::Env("TOKEN".into()),
+            net("*.example.com:443"),
+            Permission::Secret("github@api.github.com".into()),
+            Permission::Service(toolcrib::tool::Service::Exec, "fs_*".parse().expect("a glob")),
+        ]);
+        for (capability, flag) in [
+            ("read:/srv/private/notes", Some("--deny-read=/srv/private")),
+            ("write:/srv/private", Some("--deny-read=/srv/private")),
+            ("read:/srv/public", None),
+            ("read:notes", None),
+            ("env:token", Some("--deny-env=TOKEN")),
+            ("connect:https://api.example.com/x", Some("--deny-net=*.example.com:443")),
+            ("net:api.example.com:80", None),
+            ("net", None),
+            ("secret:github@api.github.com#header:x", Some("--deny-secret=github@api.github.com")),
+            ("secret:github2@api.github.com#header:x", None),
+            ("exec:fs_rm", Some("--deny-exec=fs_*")),
+            ("delegate", None),
+        ] {
+            assert_eq!(flags.overriding(capability).as_deref(), flag, "{capability}");
+        }
+        let all = DenyFlags::new([
+            Permission::Write("/".into()),
+            Permission::Net(Destination::everything()),
+            Permission::service(toolcrib::tool::Service::Model),
+        ]);
+        for (capability, flag) in [
+            ("write", Some("--deny-write")),
+            ("write:x", Some("--deny-write")),
+            ("read:x", None),
+            ("net:a.example:443", Some("--deny-net")),
+            ("model", Some("--deny-model")),
+        ] {
+            assert_eq!(all.overriding(capability).as_deref(), flag, "{capability}");
+        }
+    }
+}
