@@ -160,7 +160,10 @@ fn a_hook_is_told_in_the_formats_words() {
 fn what_the_project_says_is_told_in_the_formats_words() {
     for (text, told) in [
         ("tools:\n  - script: x\n", "3:5: tools[0].name cannot be empty"),
-        ("tools:\n  - { name: a, script: x }\n  - name: ''\n", "4:5: tools[1].name cannot be empty"),
+        (
+            "tools:\n  - { name: a, script: 'def run(args): return 1' }\n  - name: ''\n",
+            "4:5: tools[1].name cannot be empty",
+        ),
         ("hooks:\n  - event: tool.pre\n    script: x\n", "3:5: hooks[0].name cannot be empty"),
         (
             "hooks:\n  - { name: h, event: x, script: x }\n",
