@@ -47,9 +47,9 @@ fn a_folder_of_components_is_a_source() {
     assert!(ran.stderr.contains("; its parent folder has a `tools.json`\n"), "{ran:?}");
     fs::write(crib.path("work/Cargo.toml"), "").unwrap();
     let ran = crib.run(&["list", "--tools", "work"]);
-    assert!(ran.stderr.contains("; it is a Rust package: run `toolcrib build work` first\n"), "{ran:?}");
+    assert!(ran.stderr.contains("; it is a Rust package, and `toolcrib build` builds its component\n"), "{ran:?}");
     let ran = crib.run(&["call", "x", "{}", "--tools", "work/x.wasm"]);
-    assert!(ran.stderr.contains("hint: run `toolcrib build work`\n"), "{ran:?}");
+    assert!(ran.stderr.contains("hint: build or copy the component to `work/x.wasm` (`toolcrib build work` builds the Rust package there), or "), "{ran:?}");
 }
 
 #[test]

@@ -224,7 +224,9 @@ fn the_calls_of_a_step_share_its_time_and_its_output() {
     let shared = runtime(&crib, &diary, |builder| builder.scheduler(scheduler));
     let results = run(&shared, &["w1:15000", "w2:1"]);
     assert_eq!(outcomes(&results), [("w1", Outcome::Deadline), ("w2", Outcome::Deadline)]);
+    assert_eq!(results[0].receipt.warnings, ["the call was stopped at the end of the time of its step"]);
     assert_eq!(results[1].content(), r#"{"error":"the time of this step is used up"}"#);
+    assert!(results[1].receipt.warnings.is_empty(), "it did not start: {:?}", results[1].receipt.warnings);
 
     // Each answers `{"slept":1}` and a line break.
     let scheduler = Scheduler { output: Some(25), ..Scheduler::default() };

@@ -13,6 +13,8 @@ use crate::bindings::tool::toolcrib::tool::types::Failure;
 
 /// Maximum ends of a missing path that are looked for.
 const MAX_ENDS: usize = 16;
+/// Actions for which another path may be suggested, because they change nothing.
+const READING: [&str; 5] = ["describe", "list", "look at", "read", "search"];
 
 /// Result of a tool's function.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -147,19 +149,19 @@ impl<T> PathContext<T> for io::Result<T> {
                 ErrorKind::AlreadyExists => FailureKind::Conflict,
                 _ => FailureKind::Failed,
             };
-            Error::of(kind, format!("{action} `{}`: {}", path.display(), reason(&error, path)))
+            Error::of(kind, format!("{action} `{}`: {}", path.display(), reason(action, &error, path)))
         })
     }
 }
 
 /// Message of an I/O error. A path that leaves the granted folder, and a write with a grant to read only, are both
 /// [`ErrorKind::PermissionDenied`] to a guest.
-fn reason(error: &io::Error, path: &Path) -> String {
+fn reason(action: &str, error: &io::Error, path: &Path) -> String {
     match error.kind() {
         ErrorKind::PermissionDenied => "permission denied by the grant".into(),
         // If the root is missing too, the tool was started without any folder.
         ErrorKind::NotFound if fs::metadata("/").is_err() => "no folder is granted".into(),
-        ErrorKind::NotFound => match existing_end(path) {
+        ErrorKind::NotFound => match existing_end(path).filter(|_| READING.contains(&action)) {
             Some(end) => format!(
                 "no such file or folder; paths are relative to the granted folder: did you mean `{}`?",
                 end.display()
@@ -177,18 +179,21 @@ fn reason(error: &io::Error, path: &Path) -> String {
     }
 }
 
-/// Returns the longest end of a path that exists in the granted folder: the path may start above that folder, as a path of
-/// the host does.
+/// Returns the longest end of a path that exists in the granted folder, if the path starts above that folder, as a path of the
+/// host does: the folder has no entry with the name of its first part.
 fn existing_end(path: &Path) -> Option<&Path> {
-    // A part `..` could leave the folder.
-    let is_plain = |part| matches!(part, Component::RootDir | Component::CurDir | Component::Normal(_));
-    if !path.components().all(is_plain) {
+    let path = path.strip_prefix("/").unwrap_or(path);
+    let has_entry = |path: &Path| {
+        let entry = path.components().next().map(|name| fs::symlink_metadata(name.as_os_str()));
+        // A link could lead out of the folder.
+        entry.is_some_and(|entry| entry.is_ok_and(|entry| !entry.is_symlink()))
+    };
+    if path.components().any(|part| part == Component::ParentDir) || has_entry(path) {
         return None;
     }
     let mut parts = path.components();
     let ends = std::iter::from_fn(|| parts.next().map(|_| parts.as_path()));
-    let mut ends = ends.take(MAX_ENDS).take_while(|end| !end.as_os_str().is_empty());
-    ends.find(|end| fs::symlink_metadata(end).is_ok())
+    ends.take(MAX_ENDS).find(|end| has_entry(end) && fs::symlink_metadata(end).is_ok())
 }
 
 /// Adapts a message of the system: starts it in lowercase, and removes the error number.
@@ -218,6 +223,9 @@ mod tests {
         assert_eq!(missing("no/folder/src/error.rs"), format!("read `no/folder/src/error.rs`: {told}"));
         assert_eq!(missing("/no/folder/src/error.rs"), format!("read `/no/folder/src/error.rs`: {told}"));
         assert_eq!(missing("no/nothing"), "read `no/nothing`: no such file or folder");
+        assert_eq!(missing("src/Cargo.toml"), "read `src/Cargo.toml`: no such file or folder");
+        let written = fs::metadata("no/Cargo.toml").at("append to", "no/Cargo.toml").expect_err("missing").to_string();
+        assert_eq!(written, "append to `no/Cargo.toml`: no such file or folder");
         assert_eq!(missing("no/../Cargo.toml"), "read `no/../Cargo.toml`: no such file or folder");
     }
 

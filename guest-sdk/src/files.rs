@@ -31,6 +31,13 @@ pub fn read(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
+/// Returns the folder of a file if the folder does not exist. Without a granted folder, no folder is missing.
+pub fn missing_parent(path: &Path) -> Option<&Path> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty())?;
+    let found = fs::metadata(parent).err().map(|error| error.kind());
+    (fs::metadata("/").is_ok() && found == Some(ErrorKind::NotFound)).then_some(parent)
+}
+
 /// Reads a UTF-8 text file of at most `limit` bytes.
 ///
 /// # Errors

@@ -182,10 +182,13 @@ impl Error {
     /// Suggests a fix, if one is known.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Error::Unavailable { program, .. } => Some(match package(program) {
-                Some(folder) => format!("run `toolcrib build {}`", folder.display()),
-                None => format!("build or copy the component to `{program}`, or remove the tool from its source"),
-            }),
+            Error::Unavailable { program, .. } => {
+                let build = match package(program) {
+                    Some(folder) => format!(" (`toolcrib build {}` builds the Rust package there)", folder.display()),
+                    None => String::new(),
+                };
+                Some(format!("build or copy the component to `{program}`{build}, or remove the tool from its source"))
+            }
             Error::Duplicate { .. } => Some(
                 "rename one of the two, load only one of the sources, or name a component and its function in a \
                  `tools.json` under a name of your own"
@@ -211,11 +214,12 @@ impl Error {
     }
 }
 
-/// Returns the folder of a program if it is a Rust package, from which the program can be built.
+/// Returns the folder of a program if it is a Rust package with a path that needs no quotes in a shell.
 fn package(program: &str) -> Option<&Path> {
     let folder = Path::new(program).parent()?;
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    folder.join("Cargo.toml").is_file().then_some(folder)
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    (folder.to_str()?.chars().all(is_plain) && folder.join("Cargo.toml").is_file()).then_some(folder)
 }
 
 /// Failure of a hook, a model or an agent of the embedding program. The model or the tool that waits gets its message.

@@ -77,9 +77,6 @@ impl Pipeline {
             None => self.execute(&execution, &checked, scope, recorder).await,
             Some(task) => run::delegate(self, task, entry.prepared, scope, recorder).await,
         };
-        if answer.as_ref().is_err_and(|error| error.outcome == Outcome::Deadline) {
-            recorder.warn(format!("the call was stopped at its deadline of {:?}", entry.prepared.limits.deadline));
-        }
         let answer = stage::redact(self, answer, entry.prepared, recorder).await;
         recorder.emit(EventKind::Mapped);
         let answer = hooks::after(self, (entry.tool, call), &checked.value, answer, scope, recorder);
@@ -115,11 +112,19 @@ impl Pipeline {
     ) -> Result<String, ToolError> {
         let credentials = stage::credentials(self, execution.prepared, scope, recorder).await?;
         let scheduled = stage::schedule(self, execution, checked, scope, recorder).await?;
-        let until = scheduled.until;
-        match run::run(self, execution, (checked, credentials), scheduled, scope, recorder).await? {
-            Finished::Tool(answer) => stage::map(self, execution, answer, until, recorder).await,
-            Finished::Host(answer) => answer,
+        let (until, is_shortened) = (scheduled.until, scheduled.is_shortened);
+        let answer = match run::run(self, execution, (checked, credentials), scheduled, scope, recorder).await {
+            Ok(Finished::Tool(answer)) => stage::map(self, execution, answer, until, recorder).await,
+            Ok(Finished::Host(answer)) => answer,
+            Err(error) => Err(error),
+        };
+        if answer.as_ref().is_err_and(|error| error.outcome == Outcome::Deadline) {
+            recorder.warn(match is_shortened {
+                true => "the call was stopped at the end of the time of its step".to_owned(),
+                false => format!("the call was stopped at its deadline of {:?}", execution.prepared.limits.deadline),
+            });
         }
+        answer
     }
 
     /// Runs the hooks before a command of a script, which services of the script need.

@@ -197,6 +197,8 @@ mod tests {
             "Capabilities { files: None, env: [], secrets: [], network: None, exec: [], delegate: false, meta: false, \
              cache: false, model: false, tools: [], by_program: true, stated: false }"
         );
+        assert_eq!(Format::AgentTool.approval_name(), "record");
+        assert_eq!(Format::Markdown.approval_name(), "artifact");
         assert_eq!(definition(&tool()), "sha256:e2dcdf9bfd3f48ef81fcc99f582f85010e8957023d0abb5cc56da8b502465186");
     }
 

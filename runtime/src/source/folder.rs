@@ -60,7 +60,7 @@ fn without_tools(folder: &Path, dialects: &Dialects) -> String {
     let manifest = from_root(folder).parent().and_then(|parent| dialects.manifest(parent));
     let hint = match manifest.as_deref().and_then(Path::file_name) {
         _ if folder.join(PACKAGE).is_file() => {
-            format!("; it is a Rust package: run `toolcrib build {}` first", folder.display())
+            "; it is a Rust package, and `toolcrib build` builds its component".to_owned()
         }
         Some(name) => format!("; its parent folder has a `{}`", name.display()),
         None => String::new(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
-use toolcrib_guest::{Error, PathContext, error};
+use toolcrib_guest::{Error, PathContext, error, files};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,6 +46,11 @@ fn run(args: Args) -> Result<Output, Error> {
     }
     if create_parents && let Some(parent) = Path::new(&to).parent() {
         fs::create_dir_all(parent).at("make the folder", parent)?;
+    }
+    if let Some(parent) = files::missing_parent(Path::new(&to)) {
+        let parent = parent.display();
+        let message = format!("move to `{to}`: no such folder `{parent}`; set `create_parents` to true to create it");
+        return Err(Error::not_found(message));
     }
     fs::rename(&from, &to).at("move to", &to)?;
     Ok(Output { from, to, replaced })

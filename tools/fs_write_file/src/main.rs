@@ -1,7 +1,7 @@
 //! Tool `fs_write_file`: writes a whole file at once.
 
 use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -54,11 +54,9 @@ fn run(args: Args) -> Result<Output, Error> {
     Ok(Output { path, bytes: bytes.len(), created })
 }
 
-/// Names the option that creates the folder of a file if this folder is missing. Without a granted folder it would not
-/// help.
+/// Names the option that creates the folder of a file if this folder is missing.
 fn with_parent(error: Error, path: &Path) -> Error {
-    let missing = path.parent().filter(|parent| fs::metadata("/").is_ok() && is_missing(parent));
-    match missing.filter(|_| error.kind() == FailureKind::NotFound) {
+    match files::missing_parent(path).filter(|_| error.kind() == FailureKind::NotFound) {
         Some(parent) => Error::not_found(format!(
             "write `{}`: no such folder `{}`; set `create_parents` to true to create it",
             path.display(),
@@ -66,12 +64,6 @@ fn with_parent(error: Error, path: &Path) -> Error {
         )),
         None => error,
     }
-}
-
-/// `true` if a folder does not exist. The empty path is the granted folder itself.
-fn is_missing(folder: &Path) -> bool {
-    let found = fs::metadata(folder).err().map(|error| error.kind());
-    !folder.as_os_str().is_empty() && found == Some(ErrorKind::NotFound)
 }
 
 /// Writes a file that must not exist yet. Only the host can check this without a race, when it creates the file.

@@ -15,6 +15,8 @@ pub(crate) struct Scheduled<'p> {
     pub(crate) limits: Limits,
     /// End of the run.
     pub(crate) until: Instant,
+    /// `true` if the time of the step ends before the deadline of the tool.
+    pub(crate) is_shortened: bool,
     pub(crate) permits: Permits<'p>,
 }
 
@@ -44,15 +46,16 @@ pub(crate) async fn schedule<'p>(
         let permits = unless_cancelled(scope.turn, permits).await??;
         // The wait for permits counts against the deadline, the wait for the turn does not.
         let limits = Limits { deadline: remaining.deadline.saturating_sub(since.elapsed()), ..remaining };
-        Ok::<_, ToolError>((scope.turn.map_or(Ok(limits), |turn| turn.share(&limits))?, permits))
+        let shared = scope.turn.map_or(Ok(limits), |turn| turn.share(&limits))?;
+        Ok::<_, ToolError>((shared, shared.deadline < limits.deadline, permits))
     };
     let waited = waited.await;
     recorder.budget.add_wait(since);
-    let (limits, permits) = waited?;
+    let (limits, is_shortened, permits) = waited?;
     let until = Instant::now() + limits.deadline;
     recorder.budget.set_end(until);
     recorder.emit(EventKind::Started(&checked.value));
     // Requests of hooks do not explain a failure of the tool.
     recorder.usage.requests().clear_latest();
-    Ok(Scheduled { limits, until, permits })
+    Ok(Scheduled { limits, until, is_shortened, permits })
 }
