@@ -80,6 +80,7 @@ fn help_breaks_lines_only_where_they_are_full_and_never_in_an_example() {
     let [narrow, wide] = WIDTHS.map(|width| long_help(&crib, width));
     for (narrow, wide) in narrow.iter().zip(&wide) {
         assert_eq!(examples(narrow), examples(wide));
+        assert_eq!(examples(narrow).len() > 1, narrow.contains("\nExamples:"), "{narrow}");
     }
     let indent = |line: &str| line.len() - line.trim_start().len();
     for (width, texts) in WIDTHS.into_iter().zip([narrow, wide]) {

@@ -45,10 +45,22 @@ fn a_hint_names_the_flag_that_denies_what_another_allows() {
 }
 
 #[test]
+fn a_denial_that_does_not_apply_leaves_the_flag_that_allows() {
+    let page = json!({"url": "https://example.com/"});
+    for denial in ["--deny-net=POST example.com", "--deny-net=http://example.com", "--deny-net=10.0.0.0/8"] {
+        let hint = "hint: `net:https://example.com/` is not allowed; use --allow-net=example.com:443";
+        assert_eq!(hints("fetch_page", &page, &[denial]), [hint], "{denial}");
+    }
+}
+
+#[test]
 fn a_tool_that_asks_a_model_names_the_command_that_has_one() {
     let hints = hints("summarize", &json!({"text": "x"}), &[]);
     let hint = "hint: `summarize` asks a model, which only `toolcrib run` provides".to_owned();
     assert!(hints.contains(&hint), "{hints:?}");
+    // A failure before the question has its own hint alone.
+    let denied = self::hints("summarize", &json!({"path": "notes.md"}), &[]);
+    assert!(!denied.contains(&hint) && denied.iter().any(|hint| hint.contains("--allow-read")), "{denied:?}");
 }
 
 #[test]

@@ -157,6 +157,9 @@ async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let given = match args.text {
         _ if is_unreadable => Given::Unreadable,
         Some(_) => Given::Text(&arguments),
+        None if args.arguments.as_deref().is_some_and(|text| text == "-" || text.starts_with('@')) => {
+            Given::JsonFile(&arguments)
+        }
         None => Given::Json(&arguments),
     };
     advise(&result, &runtime, given, args.verbose, &args.sources.deny_flags());

@@ -15,7 +15,7 @@ impl DenyFlags {
         Self(denied.into_iter().collect())
     }
 
-    /// Returns the flag that denies a capability, as it was given.
+    /// Returns the first flag that denies a capability or a part of it, as it was given.
     pub(super) fn overriding(&self, capability: &str) -> Option<String> {
         self.0.iter().find(|denied| covers(denied, capability)).map(flag)
     }
@@ -30,9 +30,9 @@ fn covers(denied: &Permission, capability: &str) -> bool {
         Permission::Env(name) => {
             kind == "env" && (name == "*" || value.is_some_and(|it| it.eq_ignore_ascii_case(name)))
         }
-        Permission::Net(all) if *all == Destination::everything() => matches!(kind, "net" | "connect"),
-        Permission::Net(destination) => {
-            matches!(kind, "net" | "connect") && value.is_some_and(|it| is_at(it, destination))
+        Permission::Net(denied) if matches!(kind, "net" | "connect") => {
+            let requested = value.and_then(destination);
+            *denied == Destination::everything() || requested.is_some_and(|requested| denied.overlaps(&requested))
         }
         Permission::Secret(secret) => {
             let is_part = |value: &str| {
@@ -57,27 +57,13 @@ fn is_in(path: Option<&str>, folder: &Path) -> bool {
     real(path).starts_with(real(folder))
 }
 
-/// Returns `true` if a URL or an authority is at the host of a destination, and at its port if both name one.
-fn is_at(url: &str, destination: &Destination) -> bool {
-    let written = destination.to_string();
-    let (host, port) = authority(written.rsplit(' ').next().unwrap_or(&written));
-    let (other, other_port) = authority(url);
-    let is_host = match host.strip_prefix('*') {
-        Some(end) => other.ends_with(end),
-        None => host == other,
-    };
-    is_host && (port.is_none() || other_port.is_none() || port == other_port)
-}
-
-/// Returns the host and the port of a URL, of an authority or of a destination.
-fn authority(text: &str) -> (String, Option<&str>) {
-    let text = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let authority = text.split(['/', '?', '#']).next().unwrap_or(text);
-    let (host, port) = match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, Some(port)),
-        _ => (authority, None),
-    };
-    (host.to_ascii_lowercase(), port)
+/// Parses the destination of a capability: a destination, or a URL of which only scheme, host and port count.
+fn destination(text: &str) -> Option<Destination> {
+    text.parse().ok().or_else(|| {
+        let (scheme, rest) = text.split_once("://")?;
+        let authority = rest.split(['/', '?', '#']).next()?;
+        format!("{scheme}://{authority}").parse().ok()
+    })
 }
 
 /// Formats a denial as its flag.
@@ -105,6 +91,10 @@ mod tests {
             Permission::Read("/srv/private".into()),
             Permission::Env("TOKEN".into()),
             net("*.example.com:443"),
+            net("http://plain.example"),
+            net("POST,DELETE one.example"),
+            net("10.0.0.0/8"),
+            net("[fd00::/8]"),
             Permission::Secret("github@api.github.com".into()),
             Permission::Service(toolcrib::tool::Service::Exec, "fs_*".parse().expect("a glob")),
         ]);
@@ -114,8 +104,16 @@ mod tests {
             ("read:/srv/public", None),
             ("read:notes", None),
             ("env:token", Some("--deny-env=TOKEN")),
-            ("connect:https://api.example.com/x", Some("--deny-net=*.example.com:443")),
+            ("connect:https://api.example.com:443/x?y", Some("--deny-net=*.example.com:443")),
+            ("net:GET,HEAD api.example.com:443", Some("--deny-net=*.example.com:443")),
             ("net:api.example.com:80", None),
+            ("net:http://plain.example:80", Some("--deny-net=http://plain.example")),
+            ("net:https://plain.example:443", None),
+            ("net:POST,PUT one.example:443", Some("--deny-net=DELETE,POST one.example")),
+            ("net:GET one.example:443", None),
+            ("net:10.1.2.3:80", Some("--deny-net=10.0.0.0/8")),
+            ("net:[fd00::1]:443", Some("--deny-net=[fd00::/8]")),
+            ("net:11.1.2.3:80", None),
             ("net", None),
             ("secret:github@api.github.com#header:x", Some("--deny-secret=github@api.github.com")),
             ("secret:github2@api.github.com#header:x", None),

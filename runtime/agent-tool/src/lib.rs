@@ -19,12 +19,12 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use toolcrib::Runtime;
+//! use toolcrib::{Audit, Runtime};
 //! use toolcrib_agent_tool::AgentToolRecorder;
 //!
 //! # fn demo() -> Result<(), Box<dyn std::error::Error>> {
 //! let recorder = Arc::new(AgentToolRecorder::folder("./records")?);
-//! let runtime = Runtime::builder().source("tools.json").observer(recorder.clone()).build()?;
+//! let runtime = Runtime::builder(Audit::folder("./audit")).source("tools.json").observer(recorder.clone()).build()?;
 //! // … calls …
 //! recorder.finish()?;
 //! # Ok(()) }

@@ -7,6 +7,7 @@
 //! that range.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use crate::call::Denial;
 use crate::tool::{Destination, Host, NetworkRequest, Tool, is_method};
@@ -21,13 +22,14 @@ const SAFE_METHODS: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
     allowed: Vec<Destination>,
-    denied: Vec<Destination>,
     hints: FlagHints,
 }
 
 /// Conditions under which a refusal names a flag that would allow the request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FlagHints {
+    /// Denied destinations, which no flag allows.
+    denied: Arc<[Destination]>,
     /// `true` if a flag could allow more destinations.
     can_widen: bool,
     /// `true` if the tool is restricted to safe methods.
@@ -35,19 +37,20 @@ pub(crate) struct FlagHints {
 }
 
 impl FlagHints {
-    /// No flag could allow any request.
-    pub(crate) const NONE: Self = Self { can_widen: false, safe_methods_only: false };
-
     /// Returns `true` if a flag could allow requests with this method. No flag contains a malformed method, because the
     /// guest chose it and users paste flags into a shell.
-    pub(crate) fn can_allow(self, method: &str) -> bool {
+    fn can_allow(&self, method: &str) -> bool {
         self.can_widen && is_method(method) && (!self.safe_methods_only || SAFE_METHODS.contains(&method))
     }
 
     /// Returns `true` if a refusal may name the flag that would allow a request. The guest or a DNS server chooses the
     /// target, so no flag is named that would expose the credentials of the cloud.
-    pub(crate) fn names_flag(self, target: &Target, method: &str) -> bool {
-        self.can_allow(method) && !matches!(target.host, Host::Address(address) if is_metadata(address))
+    pub(crate) fn names_flag(&self, target: &Target, method: &str) -> bool {
+        let Target { scheme, host, port } = target;
+        let is_denied = |denied: &Destination| denied.matches(*scheme, host, *port, method);
+        self.can_allow(method)
+            && !matches!(host, Host::Address(address) if is_metadata(*address))
+            && !self.denied.iter().any(is_denied)
     }
 }
 
@@ -76,7 +79,8 @@ impl Network {
             NetworkRequest::None => allowed.to_vec(),
             NetworkRequest::Workspace => {
                 if allowed.is_empty() {
-                    let flag = denied.is_empty().then(|| "--allow-net=HOST".to_owned());
+                    let can_allow = !denied.contains(&Destination::everything());
+                    let flag = can_allow.then(|| "--allow-net=HOST".to_owned());
                     notes.push(Denial { capability: "net".to_owned(), flag });
                 }
                 allowed.to_vec()
@@ -101,11 +105,9 @@ impl Network {
             }
         });
         let named = matches!(tool.requested.network, NetworkRequest::Destinations(_));
-        // Without any grant, requests are not compared with the denials, so no flag can be named reliably.
-        let flags_are_uncertain = once.is_empty() && !denied.is_empty();
         let wants_none = declared && tool.requested.network == NetworkRequest::None;
-        let can_widen = !(named || flags_are_uncertain || wants_none);
-        Self { allowed: once, denied: denied.to_vec(), hints: FlagHints { can_widen, safe_methods_only } }
+        let can_widen = !(named || wants_none);
+        Self { allowed: once, hints: FlagHints { denied: denied.into(), can_widen, safe_methods_only } }
     }
 
     /// Granted destinations.
@@ -125,7 +127,7 @@ impl Network {
     /// The refusal of the request.
     pub(crate) fn check_target(&self, target: &Target, method: &str) -> Result<(), Refusal> {
         let Target { scheme, host, port } = target;
-        if self.denied.iter().any(|denied| denied.matches(*scheme, host, *port, method)) {
+        if self.hints.denied.iter().any(|denied| denied.matches(*scheme, host, *port, method)) {
             return Err(Refusal::new(format!("{target}"), None, "is denied by the operator".to_owned()));
         }
         if self.allowed.iter().any(|allowed| allowed.allows(*scheme, host, *port, method)) {
@@ -185,7 +187,8 @@ impl Network {
     fn check_address(&self, target: &Target, method: &str, address: IpAddr) -> Result<(), Refusal> {
         let Target { scheme, port, .. } = *target;
         let names = |one: &Destination, address| one.matches(scheme, &Host::Address(address), port, method);
-        let is_denied = |address| self.denied.iter().any(|denied| denied.network().is_some() && names(denied, address));
+        let is_denied =
+            |address| self.hints.denied.iter().any(|denied| denied.network().is_some() && names(denied, address));
         let capability = target.to_string();
         if is_denied(address) || embedded(address).is_some_and(is_denied) {
             return Err(Refusal::new(capability, None, "resolves to an address that the operator denies".to_owned()));
@@ -202,14 +205,14 @@ impl Network {
     }
 
     /// Refuses a request of a tool without any network grant.
-    pub(crate) fn refuse(target: &Target, method: &str, hints: FlagHints) -> Refusal {
+    pub(crate) fn refuse(target: &Target, method: &str, hints: &FlagHints) -> Refusal {
         let flag = hints.names_flag(target, method).then(|| format!("--allow-net={target}"));
         Refusal::new(target.to_string(), flag, "is not granted: this tool was granted no network".to_owned())
     }
 
     /// Conditions under which a refusal names a flag.
-    pub(crate) fn hints(&self) -> FlagHints {
-        self.hints
+    pub(crate) fn hints(&self) -> &FlagHints {
+        &self.hints
     }
 }
 
@@ -283,6 +286,22 @@ mod tests {
         let addresses: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
         network.check_target(&target(url), "GET")?;
         network.check_addresses(&target(url), "GET", addresses).map(|_| ())
+    }
+
+    #[test]
+    fn a_refusal_names_a_flag_unless_a_denial_overrides_it() {
+        let flag = |denied: &[&str], url: &str| {
+            let hints = network(&[], denied).hints().clone();
+            Network::refuse(&target(url), "GET", &hints).denial.flag
+        };
+        let allow = Some("--allow-net=api.example:443".to_owned());
+        for denied in [&[][..], &["POST api.example"], &["http://api.example"], &["other.example"], &["10.0.0.0/8"]] {
+            assert_eq!(flag(denied, "https://api.example"), allow, "{denied:?}");
+        }
+        for denied in [&["*"][..], &["api.example"], &["GET,POST *.example"], &["https://api.example:443"]] {
+            assert_eq!(flag(denied, "https://api.example"), None, "{denied:?}");
+        }
+        assert_eq!(flag(&["10.0.0.0/8"], "https://10.1.2.3"), None);
     }
 
     #[test]

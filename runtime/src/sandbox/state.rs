@@ -97,7 +97,7 @@ impl StoreConfig {
         Self {
             ctx: ctx.build(),
             files: FileState::new(limits, usage, budget, PathGuard::default()),
-            http: HttpAccess::Closed(FlagHints::NONE),
+            http: HttpAccess::Closed(FlagHints::default()),
             extras: WasiExtras::default(),
             log: None,
             services: None,
@@ -175,7 +175,7 @@ fn context(input: &GuestInput<'_>, streams: &Streams) -> Result<WasiCtx, ToolErr
 fn http_access(input: &GuestInput<'_>, usage: &Arc<Usage>, client: &Arc<HttpClient>) -> HttpAccess {
     let network = input.grant.network();
     if network.is_empty() {
-        return HttpAccess::Closed(network.hints());
+        return HttpAccess::Closed(network.hints().clone());
     }
     HttpAccess::Open(Arc::new(HttpEgress {
         client: client.clone(),

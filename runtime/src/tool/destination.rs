@@ -140,7 +140,7 @@ impl Destination {
         }
     }
 
-    /// Returns the intersection of two destinations, both with their default ports filled in.
+    /// Returns the destination of the requests that both destinations cover.
     pub(crate) fn intersection(&self, other: &Self) -> Option<Self> {
         let host = self.host.intersection(&other.host)?;
         let port = common(self.port, other.port)?;
@@ -154,6 +154,11 @@ impl Destination {
             }
         };
         Some(Self { methods, scheme, host, port })
+    }
+
+    /// Returns `true` if there is a request that both destinations cover.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.intersection(other).is_some()
     }
 
     /// Returns `true` if the destination covers everything that `other` covers.

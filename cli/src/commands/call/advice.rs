@@ -6,11 +6,22 @@ use toolcrib::{Error, Outcome, Runtime, Tool, ToolResult};
 use crate::permission::{DenyFlags, denial_hints, hint};
 use crate::{render, suggestion};
 
+/// Error of the host's model function where the program provides no model.
+const NO_MODEL: &str = "no model is configured";
+/// Maximum number of misspelt arguments that are named.
+const MAX_MISSPELT: usize = 3;
+/// Maximum number of unknown arguments that are compared with the known ones.
+const MAX_COMPARED: usize = 16;
+/// Maximum length of the user's text that an example repeats, in bytes.
+const MAX_EXAMPLE_LEN: usize = 80;
+
 /// Arguments of a call, as the user gave them.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Given<'a> {
-    /// JSON, or text that should be JSON.
+    /// JSON, or text that should be JSON, on the command line.
     Json(&'a str),
+    /// The same from standard input or a file.
+    JsonFile(&'a str),
     /// Text of `--text`.
     Text(&'a str),
     /// Arguments that could not be read; the error is already printed.
@@ -31,9 +42,6 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
             }
         }
         (None, Some(tool)) if error.outcome == Outcome::BadArguments => render::hints(&argument_hints(tool, given)),
-        (None, Some(tool)) if tool.requested.model && matches!(error.outcome, Outcome::Failed | Outcome::Upstream) => {
-            render::hint(&format!("`{}` asks a model, which only `toolcrib run` provides", tool.name));
-        }
         _ if error.outcome == Outcome::Quota => render::hint(
             "`limits.diskMb` and `limits.diskEntries` in the tool's manifest limit the bytes and entries a call may write",
         ),
@@ -42,7 +50,13 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
         }
         _ => {}
     }
-    let arguments = if let Given::Json(text) | Given::Text(text) = given { text } else { "" };
+    if let Some(tool) = tool.filter(|tool| tool.requested.model && error.message.contains(NO_MODEL)) {
+        render::hint(&format!("`{}` asks a model, which only `toolcrib run` provides", tool.name));
+    }
+    let arguments = match given {
+        Given::Json(text) | Given::JsonFile(text) | Given::Text(text) => text,
+        Given::Unreadable => "",
+    };
     if let Some(hint) = hint(&result.receipt, tool, arguments) {
         render::hint(&hint);
     }
@@ -50,11 +64,14 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
 
 /// Returns hints about arguments that the schema refuses or that are no JSON.
 fn argument_hints(tool: &Tool, given: Given<'_>) -> Vec<String> {
-    let Given::Json(arguments) = given else { return Vec::new() };
-    let mut hints = match serde_json::from_str::<Value>(arguments) {
+    let (Given::Json(text) | Given::JsonFile(text)) = given else { return Vec::new() };
+    let mut hints = match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(arguments)) => misspelt(tool, &arguments),
-        Ok(_) | Err(_) if arguments.trim().is_empty() => Vec::new(),
-        Ok(_) | Err(_) => vec![format!("arguments are one JSON object, such as '{}'", example(arguments))],
+        _ if text.trim().is_empty() => Vec::new(),
+        _ => {
+            let typed = if let Given::Json(text) = given { text } else { "" };
+            vec![format!("arguments are one JSON object, such as '{}'", example(typed))]
+        }
     };
     hints.push(format!("`toolcrib schema {}` shows the arguments of the tool", tool.name));
     hints
@@ -64,22 +81,23 @@ fn argument_hints(tool: &Tool, given: Given<'_>) -> Vec<String> {
 fn misspelt(tool: &Tool, arguments: &Map<String, Value>) -> Vec<String> {
     let known = tool.parameters.as_ref().and_then(|schema| schema.get("properties")?.as_object());
     let Some(known) = known else { return Vec::new() };
-    let unknown = arguments.keys().filter(|name| !known.contains_key(*name));
-    unknown
-        .filter_map(|name| {
-            let near = suggestion::nearest(name, known.keys().map(String::as_str))?;
-            Some(format!("`{name}`: did you mean `{near}`?"))
-        })
-        .collect()
+    let unknown = arguments.keys().filter(|name| !known.contains_key(*name)).take(MAX_COMPARED);
+    let misspelt = unknown.filter_map(|name| {
+        let near = suggestion::nearest(name, known.keys().map(String::as_str))?;
+        Some(format!("`{name}`: did you mean `{near}`?"))
+    });
+    misspelt.take(MAX_MISSPELT).collect()
 }
 
 /// Returns arguments such as `timezone=UTC` as a JSON object, or else an object of another tool.
 fn example(arguments: &str) -> Value {
-    let pair = arguments.trim_start_matches('-').split_once('=');
     let is_name =
         |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_plain = |c: char| c.is_alphanumeric() || c == ' ' || c.is_ascii_graphic() && c != '\'';
+    let short = Some(arguments.trim_start_matches('-')).filter(|text| text.len() <= MAX_EXAMPLE_LEN);
+    let pair = short.and_then(|text| text.split_once('='));
     let (name, value) =
-        pair.filter(|(name, value)| is_name(name) && !value.contains('\'')).unwrap_or(("path", "notes.md"));
+        pair.filter(|(name, value)| is_name(name) && value.chars().all(is_plain)).unwrap_or(("path", "notes.md"));
     Value::Object(Map::from_iter([(name.to_owned(), value.into())]))
 }
 
@@ -94,6 +112,9 @@ mod tests {
             ("--path=a b", r#"{"path":"a b"}"#),
             ("it='s", r#"{"path":"notes.md"}"#),
             ("{path:1}", r#"{"path":"notes.md"}"#),
+            ("path=a\nb", r#"{"path":"notes.md"}"#),
+            ("path=a\u{202e}b", r#"{"path":"notes.md"}"#),
+            (&format!("path={}", "a".repeat(80)), r#"{"path":"notes.md"}"#),
         ] {
             assert_eq!(example(given).to_string(), shown);
         }

@@ -197,7 +197,7 @@ fn target(uri: &http::Uri, logged: &LoggedRequest) -> Result<Target, RequestErro
 pub(in crate::sandbox) fn refuse(
     uri: &http::Uri,
     method: &str,
-    prospect: FlagHints,
+    hints: &FlagHints,
     limits: &Limits,
     usage: &Arc<Usage>,
 ) -> RequestError {
@@ -206,7 +206,7 @@ pub(in crate::sandbox) fn refuse(
         Err(error) => return error,
     };
     let error = match target(uri, &logged) {
-        Ok(target) => RequestError::Denied(logged.refuse(Network::refuse(&target, method, prospect))),
+        Ok(target) => RequestError::Denied(logged.refuse(Network::refuse(&target, method, hints))),
         Err(error) => error,
     };
     logged.fail(&error);

@@ -74,9 +74,9 @@ impl WasiHttpHooks for HttpHooks {
     ) -> Box<dyn Future<Output = SendResult> + Send> {
         let egress = match &self.access {
             HttpAccess::Open(egress) => egress.clone(),
-            HttpAccess::Closed(prospect) => {
+            HttpAccess::Closed(hints) => {
                 let method = request.method().as_str();
-                let error = refuse(request.uri(), method, *prospect, &self.limits, &self.usage);
+                let error = refuse(request.uri(), method, hints, &self.limits, &self.usage);
                 return Box::new(async move { Err(code(&error)) });
             }
         };

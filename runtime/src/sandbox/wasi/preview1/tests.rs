@@ -68,7 +68,7 @@ impl Guest {
             ctx: wasi.build(),
             table,
             files: FileState::new(&limits, &usage, DescriptorBudget::of_process(), PathGuard::default()),
-            http_hooks: HttpHooks::new(HttpAccess::Closed(FlagHints::NONE), &limits, &usage),
+            http_hooks: HttpHooks::new(HttpAccess::Closed(FlagHints::default()), &limits, &usage),
             http: WasiHttpCtx::new(),
             preview1: Preview1State::default(),
             extras: WasiExtras::default(),
