@@ -126,8 +126,11 @@ fn costly_schemas_stop_at_the_deadline() {
     for (name, schema, arguments) in attacks() {
         let crib = crib(&schema, &json!({}), 1);
         // A refused schema could not be stopped.
-        let runtime =
-            Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).strict(true).build().unwrap();
+        let runtime = Runtime::builder(toolcrib::Audit::off())
+            .trusted_source(crib.path("tools.json"))
+            .strict(true)
+            .build()
+            .unwrap();
         let call = ToolCall::new("", "costly", arguments.to_string());
         let (took, result) = block_on(async {
             let started = Instant::now();
@@ -146,7 +149,7 @@ fn costly_schemas_stop_at_the_deadline() {
 #[test]
 fn a_costly_schema_freezes_no_other_call() {
     let crib = crib(&json!({"properties": {"a": any_pattern()}}), &json!({}), 1);
-    let runtime = Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
     let texts = [noise(15_900), noise(MAX_BYTES - 100)];
     block_on(async {
         runtime.prepare("echo").await.unwrap();
@@ -176,7 +179,7 @@ fn a_costly_schema_freezes_no_other_call() {
 #[test]
 fn a_check_for_which_nobody_waits_stops() {
     let crib = crib(&json!({"properties": {"a": any_pattern()}}), &json!({}), 3600);
-    let runtime = Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
     let arguments = json!({ "a": noise(MAX_BYTES - 100) }).to_string();
     block_on(async {
         let call = tokio::spawn(async move { runtime.call(ToolCall::new("", "costly", arguments)).await });
@@ -192,7 +195,7 @@ fn a_check_for_which_nobody_waits_stops() {
 fn an_answer_is_checked_within_the_deadline_of_its_call() {
     let interface = json!({"output_schema": {"properties": {"a": any_pattern()}}});
     let crib = crib(&json!({}), &interface, 1);
-    let runtime = Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
     for bytes in [15_900, (1 << 20) - 100] {
         let call = ToolCall::new("", "costly", json!({ "a": noise(bytes) }).to_string());
         let started = Instant::now();
@@ -289,7 +292,7 @@ fn an_expression_or_a_list_of_capabilities_that_is_too_long_is_refused() {
 fn a_large_argument_is_shown_no_further_than_its_line() {
     let interface = json!({"ui_summary": "{a} ".repeat(64)});
     let crib = crib(&json!({}), &interface, 20);
-    let runtime = Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
     let call = ToolCall::new("", "costly", json!({"a": vec![json!([]); 200_000]}).to_string());
     let display = block_on(runtime.call(call)).display.unwrap();
     assert_eq!(display.chars().count(), 1000);

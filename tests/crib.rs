@@ -29,11 +29,13 @@ pub(crate) fn toolbox() -> PathBuf {
 
 pub(crate) struct Crib {
     pub(crate) dir: TempDir,
+    /// `true` if the crib's own manifest and settings are trusted.
+    pub(crate) trusts: bool,
 }
 
 impl Crib {
     pub(crate) fn new() -> Self {
-        let crib = Self { dir: TempDir::new().expect("a temporary folder") };
+        let crib = Self { dir: TempDir::new().expect("a temporary folder"), trusts: true };
         for folder in ["tools/bin", "home", "work", "audit"] {
             fs::create_dir_all(crib.path(folder)).unwrap();
         }
@@ -73,8 +75,32 @@ impl Crib {
         self.dir.path().join(name)
     }
 
-    /// Command of the program, in this crib's folder. All tests share the compile cache, because it is sealed.
+    /// Trusts the manifest and the settings of this crib as they are now, as `toolcrib trust` does.
+    fn trust(&self) {
+        let manifest = self.path("tools.json");
+        let reviewed = toolcrib::policy::review(&manifest).ok().map(|review| (review.path, review.digest));
+        let settings = self.path("toolcrib.toml").canonicalize().ok();
+        let settings = settings.and_then(|path| {
+            let digest = toolcrib::source::digest(&fs::read(&path).ok()?);
+            Some((path, digest))
+        });
+        let record = |(path, digest): (PathBuf, String)| json!({ "path": path, "digest": digest, "given": "2026-01-31T12:00:00Z", "items": [] });
+        let trusted: Vec<Value> = reviewed.into_iter().chain(settings).map(record).collect();
+        let file = self.trusted_file();
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, json!({ "trusted": trusted }).to_string()).unwrap();
+    }
+
+    /// File of the trusted paths.
+    pub(crate) fn trusted_file(&self) -> PathBuf {
+        self.path("home/.local/state/toolcrib/trusted.json")
+    }
+
+    /// Command of the program in this crib's folder, of which manifest and settings are trusted. All tests share the compile cache, because it is sealed.
     pub(crate) fn toolcrib(&self, args: &[&str]) -> Command {
+        if self.trusts {
+            self.trust();
+        }
         let mut command = Command::new(TOOLCRIB);
         command
             .args(args)

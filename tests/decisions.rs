@@ -44,7 +44,7 @@ fn policy(rules: &[(Behavior, &str)]) -> Policy {
 }
 
 fn runtime(crib: &Crib, with: impl FnOnce(Builder) -> Builder) -> Runtime {
-    let builder = Runtime::builder(Audit::folder(crib.path("audit"))).source(crib.path("tools.json"));
+    let builder = Runtime::builder(Audit::folder(crib.path("audit"))).trusted_source(crib.path("tools.json"));
     with(builder).build().unwrap()
 }
 

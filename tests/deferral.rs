@@ -22,7 +22,7 @@ fn crib() -> Crib {
 }
 
 fn runtime(crib: &Crib) -> Runtime {
-    let builder = Runtime::builder(Audit::folder(crib.path("audit"))).source(crib.path("tools.json"));
+    let builder = Runtime::builder(Audit::folder(crib.path("audit"))).trusted_source(crib.path("tools.json"));
     builder.build().unwrap()
 }
 

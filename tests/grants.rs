@@ -152,7 +152,7 @@ fn a_folder_put_in_the_place_of_a_granted_one_is_not_granted() {
         .allow(toolcrib::policy::Permission::Write(crib.path("work")))
         .allow(toolcrib::policy::Permission::Read(crib.path("work/folder")));
     let runtime = toolcrib::Runtime::builder(toolcrib::Audit::off())
-        .source(crib.path("tools.json"))
+        .trusted_source(crib.path("tools.json"))
         .policy(policy)
         .build()
         .unwrap();

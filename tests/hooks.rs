@@ -81,7 +81,7 @@ fn crib() -> Crib {
 }
 
 fn call_with(crib: &Crib, hooks: Hooks, name: &str, with: impl FnOnce(Builder) -> Builder) -> ToolResult {
-    let builder = Runtime::builder(Audit::folder(crib.path("audit"))).source(crib.path("tools.json"));
+    let builder = Runtime::builder(Audit::folder(crib.path("audit"))).trusted_source(crib.path("tools.json"));
     let runtime = hooks.0.into_iter().fold(with(builder), Builder::hook).build().unwrap();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tokio.block_on(runtime.call(ToolCall::new("c", name, "{\"a\":1}")))

@@ -293,7 +293,7 @@ fn hung_calls_of_one_tool_leave_room_for_the_others() {
 #[test]
 fn a_program_that_could_not_be_read_once_is_read_again() {
     let crib = Crib::with_guests(&["echo"]);
-    let runtime = Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
     let program = crib.path("tools/bin/echo.wasm");
     fs::rename(&program, crib.path("away")).unwrap();
     let outcome = || block_on(runtime.call(ToolCall::new("", "echo", "{}"))).receipt.outcome;

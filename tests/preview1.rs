@@ -195,8 +195,11 @@ fn calls_of_a_module_and_a_component_run_beside_one_another() {
     echo.install_wat("n", &format!(r#"(module {HEAD} (func (export "_start")))"#));
     let tools = json!([echo.entry("echo"), {"name": "n", "command": ["./tools/bin/n"]}]);
     echo.manifest(&json!({ "tools": tools }));
-    let runtime =
-        Runtime::builder(toolcrib::Audit::off()).source(echo.path("tools.json")).concurrency(8).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off())
+        .trusted_source(echo.path("tools.json"))
+        .concurrency(8)
+        .build()
+        .unwrap();
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let calls: Vec<_> = (0..64)
         .map(|number| {

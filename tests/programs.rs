@@ -89,7 +89,8 @@ fn a_tool_that_is_replaced_during_a_call_ends_on_the_old_version() {
     let crib = Crib::with_guests(&["nap", "empty"]);
     let program = crib.path("tools/bin/nap.wasm");
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let runtime = toolcrib::Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).build().unwrap();
+    let runtime =
+        toolcrib::Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
     let naps = || {
         let runtime = runtime.clone();
         tokio.spawn(async move { runtime.call(toolcrib::ToolCall::new("", "nap", r#"{"ms":700}"#)).await })

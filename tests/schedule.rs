@@ -51,7 +51,7 @@ fn crib() -> Crib {
 }
 
 fn runtime(crib: &Crib, diary: &Arc<Diary>, with: impl FnOnce(Builder) -> Builder) -> Runtime {
-    let builder = Runtime::builder(Audit::folder(crib.path("audit"))).source(crib.path("tools.json"));
+    let builder = Runtime::builder(Audit::folder(crib.path("audit"))).trusted_source(crib.path("tools.json"));
     let runtime = with(builder.observer(diary.clone())).build().unwrap();
     block_on(async {
         runtime.prepare("r").await.unwrap();

@@ -203,7 +203,7 @@ fn strict_makes_any_bad_tool_an_error_of_every_door() {
 #[test]
 fn an_embedder_gets_the_disabled_tools_as_data() {
     let crib = mixed();
-    let source = || toolcrib::Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json"));
+    let source = || toolcrib::Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json"));
     let runtime = source().build().unwrap();
     let disabled: Vec<_> = runtime.disabled().map(|(tool, why)| (tool.name.as_str(), why)).collect();
     assert_eq!(disabled.len(), BAD.len(), "{disabled:?}");

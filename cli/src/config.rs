@@ -1,5 +1,5 @@
-//! The operator's settings in a `toolcrib.toml`: rules, masks, scheduler, results and more. The file is trusted like the
-//! user's own manifest. Every mistake is an error, since a file about permissions must not be applied partially.
+//! Settings in a `toolcrib.toml`: rules, masks, scheduler, results and more. A file that the user names is their own. The
+//! file of the current folder can only ask, deny and mask, until a person trusts it. Every mistake is an error, since a file about permissions must not be applied partially.
 //!
 //! ```toml
 //! [permissions]                # rules over calls; `--allow-tool`, `--ask-tool` and `--deny-tool` say the same
@@ -34,6 +34,7 @@
 //! ```
 
 mod table;
+mod trust;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -49,8 +50,10 @@ use toolcrib::tool::SiblingFailure;
 use crate::input;
 use crate::parse::{duration, name_server, size};
 use crate::render;
+use crate::trust::Trusted;
 
 use table::{Field, Table};
+pub(crate) use trust::default_file;
 
 /// Default settings file.
 pub(crate) const DEFAULT_FILE: &str = "./toolcrib.toml";
@@ -60,6 +63,8 @@ pub(crate) const DEFAULT_FILE: &str = "./toolcrib.toml";
 pub(crate) struct Config {
     /// The file, if one was loaded.
     pub(crate) path: Option<PathBuf>,
+    /// Text of the file.
+    text: String,
     /// Rules over calls, in the order of the file.
     pub(crate) rules: Vec<Rule>,
     /// Named masks, sorted by name.
@@ -88,32 +93,43 @@ pub(crate) struct Mask {
 }
 
 impl Config {
-    /// Loads the named file, or [`DEFAULT_FILE`] if it exists.
-    pub(crate) fn load(named: Option<&Path>) -> anyhow::Result<Self> {
+    /// Loads the named file, or [`DEFAULT_FILE`] if it exists; without trust, only the part that restricts.
+    pub(crate) fn load(named: Option<&Path>, trusted: &Trusted) -> anyhow::Result<Self> {
         let default = Path::new(DEFAULT_FILE);
         match named {
             Some(path) => Self::read(path),
             // An inaccessible file is read, which reports the error.
-            None if default.try_exists().unwrap_or(true) => Self::read(default),
+            None if default.try_exists().unwrap_or(true) => {
+                let config = Self::read(default)?;
+                let subject = config.subject(default);
+                match trusted.admits(&subject, default) {
+                    true => Ok(config),
+                    false => Ok(config.untrusted()),
+                }
+            }
             None => Ok(Self::default()),
         }
     }
 
-    fn read(path: &Path) -> anyhow::Result<Self> {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// The first mistake in the file, with its line and its field.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let name = render::from_here(path).display().to_string();
         if path.metadata().is_ok_and(|file| !file.is_file()) {
             bail!("cannot read the settings in `{name}`: not a regular file");
         }
         let text = input::file(path).with_context(|| format!("cannot read the settings in `{name}`"))?;
         let config = Self::parse(&name, &text)?;
-        Ok(Self { path: Some(path.to_path_buf()), ..config })
+        Ok(Self { path: Some(path.to_path_buf()), text, ..config })
     }
 
     /// Parses `text`; `file` is its name in messages.
     fn parse(file: &str, text: &str) -> anyhow::Result<Self> {
         let mut top = Table::parse(file, text)?;
         let mut config = Self {
-            path: None,
             rules: top.table("permissions")?.map_or(Ok(Vec::new()), rules)?,
             masks: top.table("masks")?.map_or(Ok(Vec::new()), masks)?,
             ..Self::default()

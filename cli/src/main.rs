@@ -23,6 +23,7 @@ mod rust;
 mod secrets;
 mod suggestion;
 mod telemetry;
+mod trust;
 mod watch;
 
 use std::io;

@@ -9,6 +9,7 @@ mod results;
 mod rules;
 mod secrets;
 mod services;
+mod trust;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,6 +34,7 @@ pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use results::ResultsFolder;
 pub(crate) use rules::{Kept, Rules};
 pub(crate) use secrets::{KeptSecrets, SecretOptions};
+pub(crate) use trust::TrustOptions;
 
 /// Source used if none is named.
 const DEFAULT_SOURCE: &str = "./tools.json";
@@ -50,7 +52,7 @@ const MAX_WARNINGS: usize = 50;
 const ALL: &str = "*";
 
 const TOOLS: &str = "Tools";
-const PERMISSIONS: &str = "Permissions (none, unless granted here or by your own manifest)";
+const PERMISSIONS: &str = "Permissions (none, unless granted here or by a trusted source)";
 const LIMITS: &str = "Limits";
 pub(crate) const RECORDS: &str = "Records";
 
@@ -61,6 +63,8 @@ pub(crate) struct Sources {
     /// ./tools.json, else ./.harness]
     #[arg(long, value_name = "PATH", help_heading = TOOLS)]
     pub(crate) tools: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) trust: TrustOptions,
     /// Fail if any tool cannot be used, instead of continuing without it
     #[arg(long, help_heading = TOOLS)]
     strict: bool,
@@ -182,7 +186,8 @@ impl Sources {
         secrets: impl IntoIterator<Item = String>,
         with: impl FnOnce(Builder) -> Builder,
     ) -> anyhow::Result<Runtime> {
-        let config = self.rules.config()?;
+        let trusted = self.trust.trusted()?;
+        let config = self.rules.config(&trusted)?;
         let approvals = self.rules.kept.file();
         let vault = self.secrets.kept.vault().ok();
         let agreed = approvals.as_ref().map_or(Ok(Vec::new()), Approvals::read)?;
@@ -215,6 +220,7 @@ impl Sources {
         for source in self.paths()? {
             builder = builder.source(source);
         }
+        builder = self.trust.apply(builder, &trusted);
         builder = self.compiling.settle(builder);
         if let Some(characters) = self.max_inline.map(|characters| characters as usize).or(config.max_inline) {
             builder = builder.max_inline(characters);

@@ -73,5 +73,5 @@ pub use runtime::{Builder, Runtime, WeakRuntime};
 pub use sandbox::compiler;
 pub use store::keyvalue::KeyValue;
 pub use store::results::Results;
-pub use store::{owner_only, results};
+pub use store::{ListFile, owner_only, results};
 pub use tool::Tool;

@@ -19,8 +19,11 @@ use crate::crib::{Crib, guest};
 fn survived(crib: &Crib, program: &[u8]) -> Option<Outcome> {
     fs::write(crib.path("tools/bin/n.wasm"), program).unwrap();
     let limits = toolcrib::tool::Limits::with_deadline(Duration::from_secs(5));
-    let runtime =
-        Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).concurrency(1).limits(limits).build();
+    let runtime = Runtime::builder(toolcrib::Audit::off())
+        .trusted_source(crib.path("tools.json"))
+        .concurrency(1)
+        .limits(limits)
+        .build();
     Some(outcome(&runtime.ok()?))
 }
 
@@ -101,7 +104,7 @@ fn thousands_of_flipped_bits_in_a_real_program_are_looked_at_and_some_compiled()
             flipped[bit / 8] ^= 1 << (bit % 8);
         }
         fs::write(&place, &flipped).unwrap();
-        let builder = Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).concurrency(1);
+        let builder = Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).concurrency(1);
         // One in fifty is compiled and run.
         let builder = if round % 50 == 0 { builder } else { builder.compiler(Arc::new(Looking)) };
         let Ok(runtime) = builder.build() else { continue };
@@ -115,8 +118,10 @@ fn thousands_of_flipped_bits_in_a_real_program_are_looked_at_and_some_compiled()
 /// Calls with a compile cache; returns `true` if the program had to be compiled.
 fn compiles(crib: &Crib, cache: &Path) -> bool {
     let compiler = spoiling(Duration::ZERO, |_, answer| Ok(answer));
-    let builder =
-        Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).compile_cache(cache).concurrency(1);
+    let builder = Runtime::builder(toolcrib::Audit::off())
+        .trusted_source(crib.path("tools.json"))
+        .compile_cache(cache)
+        .concurrency(1);
     assert_eq!(outcome(&builder.compiler(compiler.clone()).build().unwrap()), Outcome::Ok);
     compiler.asked.load(SeqCst) > 0
 }
@@ -158,8 +163,10 @@ fn code_of_another_program_engine_or_folder_is_never_loaded() {
     // The same program for an engine that counts fuel, under the other's name.
     let mut limits = toolcrib::tool::Limits::default();
     limits.fuel = Some(1_000_000);
-    let builder =
-        Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).compile_cache(&cache).limits(limits);
+    let builder = Runtime::builder(toolcrib::Audit::off())
+        .trusted_source(crib.path("tools.json"))
+        .compile_cache(&cache)
+        .limits(limits);
     assert_eq!(outcome(&builder.build().unwrap()), Outcome::Ok);
     let fuelled = compiled(&cache).into_iter().find(|path| *path != file).expect("a second file");
     fs::copy(&fuelled, &file).unwrap();

@@ -38,8 +38,9 @@ where
 }
 
 fn runtime(folder: &Path, compiler: Arc<dyn Compiler>, deadline: Duration) -> Runtime {
-    let builder =
-        Runtime::builder(toolcrib::Audit::off()).source(folder.join("tools.json")).compile_cache(folder.join("cache"));
+    let builder = Runtime::builder(toolcrib::Audit::off())
+        .trusted_source(folder.join("tools.json"))
+        .compile_cache(folder.join("cache"));
     builder.compiler(compiler).limits(Limits::with_deadline(deadline)).build().unwrap()
 }
 

@@ -215,7 +215,7 @@ fn a_worker_that_used_up_its_processor_time_says_so() {
     let crib = crib(&endless());
     let keeping = Arc::new(Keeping::default());
     let runtime = Runtime::builder(toolcrib::Audit::off())
-        .source(crib.path("tools.json"))
+        .trusted_source(crib.path("tools.json"))
         .compiler(keeping.clone())
         .build()
         .unwrap();

@@ -19,8 +19,11 @@ const BOUND: Duration = Duration::from_secs(20);
 fn refused(program: &[u8]) -> String {
     let crib = crib(&wat::parse_str(SMALL).unwrap());
     let cache = crib.path("cache");
-    let runtime =
-        Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).compile_cache(&cache).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off())
+        .trusted_source(crib.path("tools.json"))
+        .compile_cache(&cache)
+        .build()
+        .unwrap();
     fs::write(crib.path("tools/bin/n.wasm"), program).unwrap();
     let started = Instant::now();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -14,8 +14,11 @@ use crate::crib::Crib;
 /// Returns a function that calls `file_io` with the folder `work` granted for writing.
 fn writing(crib: &Crib) -> impl Fn(&str, &str, &str) -> Value {
     let policy = Policy::default().allow(Permission::Write(crib.path("work")));
-    let runtime =
-        Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).policy(policy).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off())
+        .trusted_source(crib.path("tools.json"))
+        .policy(policy)
+        .build()
+        .unwrap();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     move |op, path, to| {
         let call = ToolCall::new("", "file_io", json!({"op": op, "path": path, "to": to, "text": "x"}).to_string());
@@ -244,8 +247,11 @@ fn a_record_and_a_markdown_tool_name_no_folder_by_a_link() {
 fn a_link_that_is_made_while_its_folder_is_moved_up_does_not_lead_out() {
     let crib = crib(&["file_io"]);
     let policy = Policy::default().allow(Permission::Write(crib.path("work")));
-    let runtime =
-        Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).policy(policy).build().unwrap();
+    let runtime = Runtime::builder(toolcrib::Audit::off())
+        .trusted_source(crib.path("tools.json"))
+        .policy(policy)
+        .build()
+        .unwrap();
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let call = |arguments: Value| runtime.call(ToolCall::new("", "file_io", arguments.to_string()));
     for _ in 0..100 {

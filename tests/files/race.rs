@@ -59,7 +59,7 @@ fn opened_while<const N: usize>(
     let policy = Policy::default().allow(Permission::Write(crib.path("work")));
     let limits = Limits::with_deadline(Duration::from_secs(120));
     let runtime = Runtime::builder(toolcrib::Audit::off())
-        .source(crib.path("tools.json"))
+        .trusted_source(crib.path("tools.json"))
         .policy(policy)
         .limits(limits)
         .build()

@@ -38,7 +38,7 @@ fn the_sources_of_later_sessions_are_written_by_no_tool() {
     for file in ["sub/tools.json", "sub/.harness/tools/a.md", "note", "toolcrib.toml"] {
         fs::write(crib.path(file), "before").unwrap();
     }
-    let act = writing(&crib, ".", |builder| builder.source(crib.path("tools.json")));
+    let act = writing(&crib, ".", |builder| builder.trusted_source(crib.path("tools.json")));
     for file in ["tools.json", "tools/bin/file_io.wasm", "sub/tools.json", "sub/.harness/tools/a.md", "toolcrib.toml"] {
         for op in CHANGES {
             refused(&act, op, file, "");
@@ -95,7 +95,7 @@ fn what_editors_shells_and_version_control_follow_is_written_by_no_tool() {
         fs::create_dir_all(crib.path(folder)).unwrap();
     }
     fs::write(crib.path("work/.git/config"), "before").unwrap();
-    let act = writing(&crib, "work", |builder| builder.source(crib.path("tools.json")));
+    let act = writing(&crib, "work", |builder| builder.trusted_source(crib.path("tools.json")));
     for (op, path, to) in [
         ("write", ".git/hooks/pre-commit", ""),
         ("write", ".git/config", ""),
@@ -150,7 +150,7 @@ fn sources_with_names_of_their_own_and_links_to_them_are_written_by_no_tool() {
     fs::hard_link(at("bin/prog.wasm"), at("other_name")).unwrap();
     let sources = |builder: Builder| {
         builder
-            .source(crib.path("tools.json"))
+            .trusted_source(crib.path("tools.json"))
             .source(at("own.json"))
             .source(at("loose"))
             .protect(at("settings"))
@@ -208,7 +208,7 @@ fn no_link_and_no_moved_folder_gets_a_name_below_which_names_settle_something() 
     let crib = crib(&["file_io"]);
     fs::create_dir_all(crib.path("work/foo/mise")).unwrap();
     fs::create_dir_all(crib.path("work/empty")).unwrap();
-    let act = writing(&crib, "work", |builder| builder.source(crib.path("tools.json")));
+    let act = writing(&crib, "work", |builder| builder.trusted_source(crib.path("tools.json")));
     assert_eq!(act("symlink", "l", "foo"), json!({"ok": null}));
     for (op, path, to) in [
         ("symlink", ".config", "foo"),
@@ -246,7 +246,7 @@ fn a_link_of_the_operators_is_no_way_round_a_name_that_settles_something() {
     }
     // A link above the granted folder leads into it.
     symlink("work/folder", crib.path(".zed")).unwrap();
-    let act = writing(&crib, "work", |builder| builder.source(crib.path("tools.json")));
+    let act = writing(&crib, "work", |builder| builder.trusted_source(crib.path("tools.json")));
     for (op, path, to) in [
         ("write", ".git/hooks/pre-commit", ""),
         ("write", ".githooks/pre-commit", ""),
@@ -276,7 +276,8 @@ fn a_link_of_the_operators_is_no_way_round_a_name_that_settles_something() {
 #[test]
 fn a_program_that_was_replaced_since_is_written_by_no_tool() {
     let crib = crib(&["file_io"]);
-    let act = writing(&crib, ".", |builder| builder.source(crib.path("tools.json")).protect(crib.path("settings")));
+    let act =
+        writing(&crib, ".", |builder| builder.trusted_source(crib.path("tools.json")).protect(crib.path("settings")));
     let built = fs::read(guest("echo")).unwrap();
     for (place, name) in [("fresh.wasm", "tools/bin/echo.wasm"), ("fresh", "settings")] {
         fs::write(crib.path(place), &built).unwrap();
@@ -309,7 +310,7 @@ fn no_program_is_made_that_a_later_session_would_take_for_that_of_a_tool() {
     let faulty = json!({"name": "faulty", "command": ["./tools/bin/faulty"], "timeoutSec": "soon"});
     let (plain, other) = (entry("plain", "./tools/bin/plain"), entry("other", "./tools/bin/other.exe"));
     crib.manifest(&json!({"tools": [io, plain, other, entry("far", &far), faulty]}));
-    let act = writing(&crib, ".", |builder| builder.source(crib.path("tools.json")));
+    let act = writing(&crib, ".", |builder| builder.trusted_source(crib.path("tools.json")));
     for program in ["tools/bin/plain", "tools/bin/plain.wasm", "tools/bin/other.wasm", "elsewhere/far.wasm"] {
         refused(&act, "write", program, "");
         refused(&act, "rename", "work/note", program);

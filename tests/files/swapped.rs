@@ -92,7 +92,7 @@ fn raced(crib: &Crib, build: impl Fn() -> Result<Runtime, toolcrib::Error>) -> E
 
 fn runtime(crib: &Crib, policy: Policy) -> toolcrib::Builder {
     let cache = target().join("test-cache");
-    Runtime::builder(Audit::off()).source(crib.path("tools.json")).policy(policy).compile_cache(cache)
+    Runtime::builder(Audit::off()).trusted_source(crib.path("tools.json")).policy(policy).compile_cache(cache)
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn measured(case: &'static Case, plan: Plan) -> Vec<Run> {
     spin["interface"] = json!({"timeout_ms": 86_400_000});
     crib.manifest(&json!({"tools": [case.entry(), crib.entry("echo"), spin]}));
     let mut builder = Runtime::builder(Audit::folder(crib.path("audit")))
-        .source(crib.path("tools.json"))
+        .trusted_source(crib.path("tools.json"))
         .compile_cache(target().join("test-cache"));
     if case.at_once > FLOOD {
         builder =

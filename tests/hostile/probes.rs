@@ -114,7 +114,7 @@ fn no_call_changes_a_grant() {
     let crib = Crib::with_guests(&["file_io"]);
     let write = Policy::default().allow(Permission::Write(crib.path("work")));
     let runtime =
-        Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).policy(write).build().unwrap();
+        Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).policy(write).build().unwrap();
     let granted = || runtime.grant("file_io").unwrap().granted();
     let before = granted();
     threads(1).block_on(async {

@@ -42,7 +42,7 @@ impl Watched {
     /// Builder of a runtime with the tools of a crib and this recorder.
     pub(crate) fn builder(&self, crib: &Crib) -> Builder {
         let records = self.records.clone().expect("records that are open");
-        Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).observer(records)
+        Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).observer(records)
     }
 
     /// Waits until everything is written.

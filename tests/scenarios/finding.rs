@@ -73,7 +73,8 @@ fn scenario_04_values_are_refused_by_the_tools_own_rules_before_any_io() {
     });
     let crib = crib(&[("part", "echo", json!({ "interface": interface, "capabilities": {"files": "read"} }))]);
     let policy = || Policy::default().allow(Permission::Read(crib.path("work")));
-    let runtime = Runtime::builder(Audit::off()).source(crib.path("tools.json")).policy(policy()).build().unwrap();
+    let runtime =
+        Runtime::builder(Audit::off()).trusted_source(crib.path("tools.json")).policy(policy()).build().unwrap();
     let backwards = call(&runtime, "part", &json!({"start": 2, "end": 1}));
     assert_eq!(backwards.receipt.outcome.as_str(), "bad-arguments");
     assert!(backwards.content().contains("start after end"), "{}", backwards.content());

@@ -116,6 +116,7 @@ async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let deadline = args.tool_timeout.unwrap_or(args.timeout);
     let runtime =
         args.sources.runtime_with(deadline, [], |builder| door.attach(builder.application("call", Map::new())))?;
+    args.sources.trust.hint(&runtime, Some(&args.name));
     // Compiled ahead so that the receipt covers only the call; the call itself reports a program that cannot be compiled.
     let ready = async { (runtime.prepare(&args.name).await, runtime.prepare_hooks().await) };
     let _ = progress::during("preparing the tool", ready).await;

@@ -34,6 +34,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = args.sources.runtime(Limits::default().deadline, [])?;
+    args.sources.trust.hint(&runtime, None);
     let hooks: Vec<&ScriptedHook> = runtime.hooks().filter(|_| args.all).collect();
     if args.json {
         let listed =

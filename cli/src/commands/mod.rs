@@ -17,6 +17,7 @@ pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod secret;
 pub(crate) mod test;
+pub(crate) mod trust;
 pub(crate) mod validate;
 
 use std::process::ExitCode;
@@ -35,6 +36,7 @@ pub(crate) enum Command {
     Build(build::Args),
     Test(test::Args),
     Describe(describe::Args),
+    Trust(trust::Args),
     Approvals(approvals::Args),
     Secret(secret::Args),
     Audit(audit::Args),
@@ -60,6 +62,7 @@ impl Command {
             Command::Build(args) => build::run(args).await,
             Command::Test(args) => test::run(args).await,
             Command::Describe(args) => describe::run(args).await,
+            Command::Trust(args) => trust::run(args).await,
             Command::Approvals(args) => approvals::run(args),
             Command::Secret(args) => secret::run(args).await,
             Command::Audit(args) => audit::run(args),

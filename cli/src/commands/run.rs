@@ -205,7 +205,9 @@ fn runtime(sources: &Sources, settings: &Settings, with: impl FnOnce(Builder) ->
         let builder = Runtime::builder(sources.audit(settings.secrets())?);
         return with(builder).build().context("cannot run without tools");
     }
-    sources.runtime_with(settings.tool_timeout.value, settings.secrets(), with)
+    let runtime = sources.runtime_with(settings.tool_timeout.value, settings.secrets(), with)?;
+    sources.trust.hint(&runtime, None);
+    Ok(runtime)
 }
 
 fn print_request(options: &RequestOptions, conversation: &Conversation, tools: &[Value]) -> anyhow::Result<()> {

@@ -8,6 +8,7 @@ use toolcrib::call::Behavior;
 use toolcrib::policy::{Approvals, Pattern, PatternError, Rule};
 
 use crate::config::Config;
+use crate::trust::Trusted;
 
 use super::state_folder;
 
@@ -25,7 +26,8 @@ pub(crate) struct Rules {
     /// Deny matching calls; overrides any --allow-* flag
     #[arg(long, value_name = "PATTERN", help_heading = RULES)]
     deny_tool: Vec<Patterns>,
-    /// File with rules and settings, trusted like your own manifest [default: ./toolcrib.toml, if it exists]
+    /// File with rules and settings; without this option ./toolcrib.toml, of which only rules that ask or deny, and masks, apply
+    /// until it is trusted
     #[arg(long, value_name = "FILE", env = "TOOLCRIB_CONFIG", hide_env_values = true, help_heading = RULES)]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -41,9 +43,9 @@ pub(crate) struct Kept {
 }
 
 impl Rules {
-    /// Loads the `toolcrib.toml`.
-    pub(crate) fn config(&self) -> anyhow::Result<Config> {
-        Config::load(self.config.as_deref())
+    /// Loads the `toolcrib.toml`, as far as it is trusted.
+    pub(crate) fn config(&self, trusted: &Trusted) -> anyhow::Result<Config> {
+        Config::load(self.config.as_deref(), trusted)
     }
 
     /// Adds the rules of the command line and of `config` to `policy`.

@@ -12,3 +12,23 @@ pub(crate) use denial::denial_hints;
 pub(crate) use deny_flags::DenyFlags;
 pub(crate) use person::TerminalApprover;
 pub(crate) use refusal::hint;
+
+use std::io::{self, Write};
+
+use keyboard::Keyboard;
+
+use crate::render::lock_terminal;
+
+/// Prints a question and reads one line at the terminal; `None` at the end of input. Input typed before the question is
+/// discarded.
+pub(crate) async fn ask(question: &str) -> Option<String> {
+    let mut keyboard = Keyboard::default();
+    keyboard.discard();
+    {
+        let _lock = lock_terminal();
+        let mut stderr = io::stderr();
+        // A question that cannot be printed is not answered.
+        write!(stderr, "{question}").and_then(|()| stderr.flush()).ok()?;
+    }
+    keyboard.line().await
+}

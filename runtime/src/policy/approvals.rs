@@ -9,25 +9,22 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::store::owner_only::{OwnerOnlyFile, SharedAccess};
+use crate::store::ListFile;
 
 use super::approval::Approval;
 
-/// Maximum wait for the lock.
-const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
 /// Maximum size of the file.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A file of permanent approvals. It may be missing, and is then empty.
 #[derive(Debug, Clone)]
 pub struct Approvals {
-    file: OwnerOnlyFile,
+    file: ListFile<StoredApproval>,
 }
 
 /// A permanent approval with its time.
@@ -64,17 +61,10 @@ impl StoredApproval {
     }
 }
 
-/// Content of the file.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Content {
-    approvals: Vec<StoredApproval>,
-}
-
 impl Approvals {
     /// Uses the approvals in a file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self { file: OwnerOnlyFile::new(path, MAX_BYTES, SharedAccess::Read) }
+        Self { file: ListFile::new(path, "approvals", MAX_BYTES) }
     }
 
     /// Path of the file.
@@ -88,7 +78,7 @@ impl Approvals {
     ///
     /// [`Error::Approvals`] if the file exists and cannot be read or parsed, or can be written by other users.
     pub fn read(&self) -> Result<Vec<StoredApproval>, Error> {
-        self.content().map_err(|error| self.fault(error))
+        self.file.read().map_err(|error| self.fault(error))
     }
 
     /// Stores an approval once. It replaces approvals of the same tool and rule that an earlier version stored without
@@ -120,27 +110,8 @@ impl Approvals {
         })
     }
 
-    /// Reads, changes and replaces the file while holding its lock.
     fn change<T>(&self, change: impl FnOnce(&mut Vec<StoredApproval>) -> T) -> Result<T, Error> {
-        let change_file = || {
-            let lock = self.file.lock(MAX_LOCK_WAIT)?;
-            let mut all = self.content()?;
-            let before = all.clone();
-            let changed = change(&mut all);
-            if all != before {
-                let mut text = serde_json::to_vec_pretty(&Content { approvals: all })?;
-                text.push(b'\n');
-                self.file.replace(&lock, &text)?;
-            }
-            Ok(changed)
-        };
-        change_file().map_err(|error| self.fault(error))
-    }
-
-    fn content(&self) -> io::Result<Vec<StoredApproval>> {
-        let Some(text) = self.file.read()? else { return Ok(Vec::new()) };
-        let content: Content = serde_json::from_slice(&text)?;
-        Ok(content.approvals)
+        self.file.change(change).map_err(|error| self.fault(error))
     }
 
     fn fault(&self, error: io::Error) -> Error {

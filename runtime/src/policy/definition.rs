@@ -1,6 +1,8 @@
 //! Digest of a tool's definition: everything in its source except the bytes of its program. It binds an approval to the
 //! definition that a person approved, and is only used for comparison.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::source;
@@ -12,6 +14,11 @@ use super::real_path;
 /// limits, stated behavior, and the file of its source. The position in that file is excluded, because other entries do
 /// not change the tool.
 pub(crate) fn definition(tool: &Tool) -> String {
+    definition_at(tool, |path| real_path(path).to_string_lossy().into_owned())
+}
+
+/// Computes the digest of a tool's definition like [`definition`], with its paths as `place` writes them.
+pub(super) fn definition_at(tool: &Tool, place: impl Fn(&Path) -> String) -> String {
     // `enablement` and `disabled` only determine whether it is called, and `imports` follow from the bytes of the
     // program.
     let Tool {
@@ -37,10 +44,10 @@ pub(crate) fn definition(tool: &Tool) -> String {
         "parameters": parameters,
         "text": text.as_ref().map(|text| format!("{text:?}")),
         "body": describe_body(body),
-        "requested": requests(requested),
+        "requested": requests(requested, &place),
         "limits": format!("{limits:?}"),
         "stated": stated.collect::<Value>(),
-        "source": [json!(origin.format.approval_name()), json!(real_path(&origin.path).to_string_lossy())],
+        "source": [json!(origin.format.approval_name()), json!(place(&origin.path))],
     });
     source::digest(definition.to_string().as_bytes())
 }
@@ -57,15 +64,14 @@ fn describe_body(body: &Body) -> Value {
     }
 }
 
-fn requests(requested: &Capabilities) -> Value {
+fn requests(requested: &Capabilities, place: &impl Fn(&Path) -> String) -> Value {
     let files = match &requested.files {
         FileRequest::None => Value::Null,
         FileRequest::Workspace(access) => json!(access),
         // Folders do not depend on the spelling of the path of the source.
-        FileRequest::Folders(folders) => folders
-            .iter()
-            .map(|folder| json!([real_path(&folder.path).to_string_lossy(), folder.access]))
-            .collect::<Value>(),
+        FileRequest::Folders(folders) => {
+            folders.iter().map(|folder| json!([place(&folder.path), folder.access])).collect::<Value>()
+        }
     };
     json!({ "files": files, "others": describe_others(requested) })
 }
@@ -96,7 +102,6 @@ fn describe_others(requested: &Capabilities) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
     use std::sync::Arc;
 
     use super::*;

@@ -88,13 +88,13 @@ impl Grant {
             }
             if allowed.denies_env(name) {
                 denied.push(Denial { capability: format!("env:{name}"), flag: None });
-            } else if !tool.is_requested_by_operator() && !allowed.env.contains(name) {
+            } else if !tool.is_request_granted() && !allowed.env.contains(name) {
                 denied.push(Denial { capability: format!("env:{name}"), flag: pasted("--allow-env", name) });
             } else if let Some(value) = environment.get(name) {
                 env.push((name.clone(), value.clone()));
             }
         }
-        let by_naming = tool.is_requested_by_operator();
+        let by_naming = tool.is_request_granted();
         let Allowed { network, denied_network, .. } = allowed;
         let network = Network::new(tool, by_naming, network, denied_network, &mut denied);
         let secrets = secret::granted(tool, by_naming, &allowed.secrets, &mut denied);
@@ -287,7 +287,7 @@ fn add_named(
     let most = |at: &Location| {
         let holding = allowed.folders.iter().filter(|(folder, _)| at.is_in(&folder.location));
         let by_flag = holding.map(|(_, granted)| *granted.min(access)).max();
-        if tool.is_requested_by_operator() { Some(*access) } else { by_flag }
+        if tool.is_request_granted() { Some(*access) } else { by_flag }
     };
     let wanting = |at: &Location| {
         // No flag overrides a denial.

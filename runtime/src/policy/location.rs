@@ -142,7 +142,7 @@ fn unescaped(text: &str) -> PathBuf {
 }
 
 /// Resolves a path that may not exist: links in its existing part are followed, and the rest is appended.
-pub(crate) fn real_path(path: &Path) -> PathBuf {
+pub fn real_path(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let mut real = PathBuf::new();
     for part in path.components() {

@@ -45,6 +45,16 @@ impl Rule {
         Self { behavior, pattern, origin: origin.into() }
     }
 
+    /// Behavior of the rule.
+    pub fn behavior(&self) -> Behavior {
+        self.behavior
+    }
+
+    /// Pattern over calls.
+    pub fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+
     /// Returns `true` if the rule applies to a call of a tool of this name.
     pub fn matches_call(&self, tool: &str, arguments: &Value) -> bool {
         self.pattern.matches_tool(tool) && self.matches_arguments(None, None, arguments)

@@ -28,12 +28,14 @@ use crate::store::results::Results;
 use crate::tool::{Access, Body, Builtin, Enablement, LimitRequest, Limits, ScriptedHook, Tool};
 
 use super::Runtime;
+use super::trust::TrustedSources;
 
 /// Settings of a [`Runtime`]. Nothing is allowed by default.
 ///
 /// The setters are grouped by subject; [`Builder::build`] reads the sources and grants permissions.
 pub struct Builder {
     pub(super) sources: Vec<PathBuf>,
+    pub(super) trusted: TrustedSources,
     pub(super) strict: bool,
     pub(super) features: HashSet<String>,
     pub(super) audience: Audience,
@@ -112,6 +114,7 @@ impl Builder {
     pub(super) fn new(audit: Audit) -> Self {
         Self {
             sources: Vec::new(),
+            trusted: TrustedSources::default(),
             strict: false,
             features: HashSet::new(),
             audience: Audience::default(),
@@ -153,9 +156,11 @@ impl Builder {
     /// The first problem of a source as a whole, of a hook, of the policy or of the engine, and, if the builder is
     /// [strict](Builder::strict), of a tool.
     pub fn build(self) -> Result<Runtime, Error> {
+        let mut untrusted = Vec::new();
         let (mut tools, mut scripted, mut policies, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for path in &self.sources {
-            let loaded = if self.strict { source::load(path)? } else { source::load_usable(path)? };
+            let mut loaded = if self.strict { source::load(path)? } else { source::load_usable(path)? };
+            untrusted.extend(self.trusted.apply(path, &mut loaded));
             warnings.extend(loaded.warnings);
             tools.extend(loaded.tools);
             if tools.len() > source::MAX_TOOLS {
@@ -233,7 +238,12 @@ impl Builder {
             seed: u64::from_ne_bytes(seed),
             calls: AtomicU64::new(0),
         };
-        Ok(Runtime { pipeline: Arc::new(pipeline), warnings: warnings.into(), memory: Arc::new(Memory::open()) })
+        Ok(Runtime {
+            pipeline: Arc::new(pipeline),
+            warnings: warnings.into(),
+            untrusted: untrusted.into(),
+            memory: Arc::new(Memory::open()),
+        })
     }
 }
 

@@ -3,7 +3,10 @@
 mod builder;
 mod options;
 mod prepare;
+mod trust;
 
+use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use crate::audit::Audit;
@@ -17,13 +20,26 @@ use crate::tool::{Body, Limits, ScriptedHook, Tool};
 
 pub use builder::Builder;
 
+use trust::UntrustedSource;
+
 /// Set of tools with their grants, ready to be called. Clones share all state.
 #[derive(Clone)]
 pub struct Runtime {
     pipeline: Arc<Pipeline>,
     warnings: Arc<[Diagnostic]>,
+    untrusted: Arc<[UntrustedSource]>,
     /// State of calls outside of sessions.
     memory: Arc<Memory>,
+}
+
+/// Source that is not trusted, with the requests that are not granted for that reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PendingRequests {
+    /// Real path of the source.
+    pub path: PathBuf,
+    /// Requests, such as `net:api.example.com:443`, each after the name of its tool or hook.
+    pub requests: Vec<(String, String)>,
 }
 
 /// Weak reference to a [`Runtime`], for extensions that the runtime itself owns, such as a
@@ -32,6 +48,7 @@ pub struct Runtime {
 pub struct WeakRuntime {
     pipeline: Weak<Pipeline>,
     warnings: Arc<[Diagnostic]>,
+    untrusted: Arc<[UntrustedSource]>,
     memory: Arc<Memory>,
 }
 
@@ -39,7 +56,12 @@ impl WeakRuntime {
     /// Returns the runtime, or `None` after the last clone was dropped.
     pub fn upgrade(&self) -> Option<Runtime> {
         let pipeline = self.pipeline.upgrade()?;
-        Some(Runtime { pipeline, warnings: self.warnings.clone(), memory: self.memory.clone() })
+        Some(Runtime {
+            pipeline,
+            warnings: self.warnings.clone(),
+            untrusted: self.untrusted.clone(),
+            memory: self.memory.clone(),
+        })
     }
 }
 
@@ -80,7 +102,12 @@ impl Runtime {
     /// Returns a weak reference to this runtime.
     pub fn downgrade(&self) -> WeakRuntime {
         let pipeline = Arc::downgrade(&self.pipeline);
-        WeakRuntime { pipeline, warnings: self.warnings.clone(), memory: self.memory.clone() }
+        WeakRuntime {
+            pipeline,
+            warnings: self.warnings.clone(),
+            untrusted: self.untrusted.clone(),
+            memory: self.memory.clone(),
+        }
     }
 
     /// Starts a session: one conversation with these tools.
@@ -131,6 +158,21 @@ impl Runtime {
     /// Returns the limits of a tool.
     pub fn limits(&self, name: &str) -> Option<&Limits> {
         self.pipeline.registry.index(name).map(|index| &self.pipeline.prepared[index].limits)
+    }
+
+    /// Lists the sources that are not trusted, with the requests that neither trust nor the policy grants.
+    pub fn untrusted(&self) -> impl Iterator<Item = PendingRequests> {
+        let grants = if self.untrusted.is_empty() { None } else { Some(self.grants()) };
+        let granted = grants.into_iter().flatten();
+        let granted: HashSet<(&str, String)> = granted
+            .flat_map(|(tool, grant)| grant.granted().into_iter().map(|granted| (tool.name.as_str(), granted)))
+            .collect();
+        self.untrusted.iter().filter_map(move |source| {
+            let pending =
+                source.requests.iter().filter(|(name, request)| !granted.contains(&(name.as_str(), request.clone())));
+            let requests: Vec<_> = pending.cloned().collect();
+            (!requests.is_empty()).then(|| PendingRequests { path: source.path.clone(), requests })
+        })
     }
 
     /// Lists the warnings of the build.

@@ -2,7 +2,7 @@
 //! [`Builder::build`].
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -30,6 +30,31 @@ impl Builder {
     #[must_use]
     pub fn source(mut self, path: impl Into<PathBuf>) -> Self {
         self.sources.push(path.into());
+        self
+    }
+
+    /// Adds a source that the operator vouches for, whatever its content: folders, hosts, variables, secrets and limits that
+    /// its entries name are granted, but nothing that its programs request by themselves.
+    #[must_use]
+    pub fn trusted_source(mut self, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        self.trusted.vouch(path.clone());
+        self.source(path)
+    }
+
+    /// Trusts sources with this digest of a [`Review`](crate::policy::Review), at any path: everything that they request is
+    /// granted.
+    #[must_use]
+    pub fn trust(mut self, digest: impl Into<String>) -> Self {
+        self.trusted.pin(None, digest.into());
+        self
+    }
+
+    /// Trusts the source at a path as long as its [`Review`](crate::policy::Review) has this digest: everything that it
+    /// requests is granted.
+    #[must_use]
+    pub fn trust_at(mut self, path: impl AsRef<Path>, digest: impl Into<String>) -> Self {
+        self.trusted.pin(Some(path.as_ref()), digest.into());
         self
     }
 

@@ -13,7 +13,7 @@ use crate::schema::ToolValidator;
 use crate::source::{self, Diagnostic, Severity};
 use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
-use crate::tool::{Access, Body, FileRequest, Tool, Trust, Unusable, Visibility};
+use crate::tool::{Access, Body, FileRequest, Tool, Unusable, Visibility};
 
 use super::builder::Builder;
 
@@ -80,7 +80,7 @@ impl Builder {
         if grant.is_read_only() {
             tool.interface.infer_read_only();
         }
-        let limits = tool.limits.resolve(&self.ceiling, self.limits, tool.origin.trust == Trust::Operator);
+        let limits = tool.limits.resolve(&self.ceiling, self.limits, tool.origin.trust.is_operators());
         let discovery = &tool.interface.discovery;
         let deferred = discovery.should_defer.value
             || discovery.schema_visibility.value == Visibility::Deferred

@@ -154,6 +154,12 @@ pub(crate) fn projects(path: &Path) -> Vec<PathBuf> {
     project::find(path).map(|project| project.join(markdown::FOLDER)).into_iter().collect()
 }
 
+/// Returns the path that identifies a source: the folder of a project, the manifest of a folder that has one, or else the
+/// path itself.
+pub(crate) fn main_path(path: &Path) -> PathBuf {
+    project::find(path).or_else(|| DIALECTS.manifest(path)).unwrap_or_else(|| path.to_path_buf())
+}
+
 /// Returns `true` if a path is a folder in which every file can be a tool: neither a project nor a folder with a manifest.
 pub(crate) fn is_listed(path: &Path) -> bool {
     path.is_dir() && project::find(path).is_none() && DIALECTS.manifest(path).is_none()

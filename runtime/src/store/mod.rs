@@ -2,5 +2,8 @@
 //! of large results, and the key-value stores of tools. None of them knows a guest or a model.
 
 pub(crate) mod keyvalue;
+mod list_file;
 pub mod owner_only;
 pub mod results;
+
+pub use list_file::ListFile;

@@ -134,6 +134,24 @@ impl LimitRequest {
         }
     }
 
+    /// Lists the limits that are higher than the defaults, by their names: sizes in bytes, the deadline in milliseconds.
+    pub(crate) fn raised(&self) -> Vec<(&'static str, u128)> {
+        let default = Limits::default();
+        let above = |value: Option<u128>, default: u128| value.filter(|value| *value > default);
+        let size = |value: Option<usize>, default: usize| above(value.map(|value| value as u128), default as u128);
+        let count = |value: Option<u64>, default: u64| above(value.map(u128::from), default.into());
+        let limits = [
+            ("deadline", above(self.deadline.map(|it| it.as_millis()), default.deadline.as_millis())),
+            ("memory", size(self.memory, default.memory)),
+            ("stdout", size(self.stdout, default.stdout)),
+            ("disk-bytes", count(self.disk_bytes, default.disk_bytes)),
+            ("disk-entries", count(self.disk_entries, default.disk_entries)),
+            ("requests", size(self.requests, default.requests)),
+            ("received", size(self.received, default.received)),
+        ];
+        limits.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
     /// Lowers each specified limit except fuel to that of `max`.
     pub(crate) fn capped_at(self, max: &Limits) -> Self {
         Self {

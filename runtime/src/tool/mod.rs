@@ -121,9 +121,14 @@ impl Tool {
         package.map_or_else(|| file().to_string_lossy().into_owned(), str::to_owned)
     }
 
-    /// Returns `true` if the operator wrote the request for capabilities, which allows the resources that it names.
-    pub(crate) fn is_requested_by_operator(&self) -> bool {
-        self.origin.trust == Trust::Operator && !self.requested.from_program
+    /// Returns `true` if the request for capabilities allows the resources that it names: a person reviewed it, or the
+    /// operator vouches for the entry that names them.
+    pub(crate) fn is_request_granted(&self) -> bool {
+        match self.origin.trust {
+            Trust::Reviewed => true,
+            Trust::Operator => !self.requested.from_program,
+            Trust::Stranger | Trust::Host => false,
+        }
     }
 }
 
@@ -206,8 +211,10 @@ impl Body {
 pub struct Origin {
     /// Format of the source, for display and export.
     pub format: Format,
-    /// Author of the source.
+    /// Trust in the source.
     pub trust: Trust,
+    /// Digest that the program must have, as `sha256:HEX`; `None` if the program may change.
+    pub pin: Option<Arc<str>>,
     /// Wording for an unknown tool name in this format.
     pub wording: UnknownToolWording,
     /// `true` if an unusable tool of this source has its name from the file alone, so that a working tool may take the name.
@@ -228,6 +235,7 @@ impl Origin {
         Self {
             format,
             trust: Trust::Stranger,
+            pin: None,
             wording: UnknownToolWording::default(),
             provisional_name: false,
             path: path.into(),
@@ -251,16 +259,26 @@ impl Origin {
     }
 }
 
-/// Author of a source of tools, and so the effect of the requests in it.
+/// Trust in a source of tools, and so the effect of the requests in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Trust {
-    /// The operator: a folder, host or limit that the source names is granted.
+    /// The operator vouches for the source: a folder, host or limit that it names is granted, but nothing that its programs
+    /// request.
     Operator,
-    /// An untrusted source: a request is granted only as far as the operator's policy allows it.
+    /// A person reviewed this content of the source: everything that it requests is granted.
+    Reviewed,
+    /// Nobody reviewed the source: a request is granted only as far as the operator's policy allows it.
     Stranger,
     /// The host itself.
     Host,
+}
+
+impl Trust {
+    /// Returns `true` if the source counts as the operator's own.
+    pub(crate) fn is_operators(self) -> bool {
+        matches!(self, Trust::Operator | Trust::Reviewed)
+    }
 }
 
 /// Format of a source of tools.

@@ -122,7 +122,7 @@ fn audit(folder: &Path) -> Finding {
 
 fn config(sources: &Sources) -> Finding {
     const CHECK: &str = "config";
-    match sources.rules.config() {
+    match sources.trust.trusted().and_then(|trusted| sources.rules.config(&trusted)) {
         Ok(Config { path: None, .. }) => Finding::ok(CHECK, format!("none: no `{DEFAULT_FILE}` in this folder")),
         Ok(Config { path: Some(path), rules, masks, .. }) => {
             let (rules, masks) = (counted(rules.len(), "rule"), counted(masks.len(), "mask"));

@@ -91,7 +91,9 @@ impl ProgramCompiler {
         let start = || {
             let (sandbox, cells, path) = (self.sandbox.clone(), self.cells.clone(), path(entry).to_path_buf());
             let counts_fuel = entry.prepared.limits.fuel.is_some();
-            let compiled = tokio::task::spawn_blocking(move || compile(&sandbox, &cells, &path, counts_fuel));
+            let pin = entry.tool.origin.pin.clone();
+            let compiled =
+                tokio::task::spawn_blocking(move || compile(&sandbox, &cells, &path, pin.as_deref(), counts_fuel));
             let compiled = compiled.map(|compiled| match compiled {
                 Ok(compiled) => compiled,
                 Err(broken) if broken.is_panic() => Ok(Err("the compiler crashed on it".to_owned())),
@@ -116,13 +118,18 @@ fn compile(
     sandbox: &Sandbox,
     cells: &ProgramCells,
     path: &Path,
+    pin: Option<&str>,
     counts_fuel: bool,
 ) -> Result<Compiled<Program>, String> {
     let unreadable = |error: std::io::Error| format!("the program cannot be read: {}", error.kind());
     let mut bytes = Vec::new();
     let max = sandbox::MAX_PROGRAM_BYTES as u64 + 1;
     File::open(path).and_then(|file| file.take(max).read_to_end(&mut bytes)).map_err(unreadable)?;
-    let cell = cells.cell(source::digest(&bytes), counts_fuel);
+    let digest = source::digest(&bytes);
+    if pin.is_some_and(|pin| pin != digest) {
+        return Ok(Err("the program has changed since its source was reviewed".to_owned()));
+    }
+    let cell = cells.cell(digest, counts_fuel);
     let mut cell = cell.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(program) = cell.as_ref() {
         return Ok(Ok(program.clone()));

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::policy::real_path;
 use crate::sandbox::{Program, Settings, WasiExtras};
 use crate::store::keyvalue::Store;
-use crate::tool::{Body, Tool, Trust};
+use crate::tool::{Body, Tool};
 
 use crate::pipeline::state::{CallScope, Execution, Memory, Pipeline};
 
@@ -41,7 +41,7 @@ fn store(pipeline: &Pipeline, tool: &Tool, digest: &str, memory: &Memory) -> Sto
     };
     let Some(folder) = &pipeline.keyvalue else { return memory.store([digest, kind, &*owner]) };
     let source = real_path(&tool.origin.path);
-    let version = if tool.origin.trust == Trust::Operator { "" } else { digest };
+    let version = if tool.origin.trust.is_operators() { "" } else { digest };
     folder.store(&[kind, &*owner, &source.to_string_lossy(), version])
 }
 

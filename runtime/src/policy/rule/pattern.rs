@@ -53,6 +53,11 @@ pub enum PatternError {
 }
 
 impl Pattern {
+    /// Text of the pattern.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
     /// Returns `true` if the name matches a tool of this name, with any arguments.
     pub fn matches_tool(&self, name: &str) -> bool {
         self.tool.is_match(name)

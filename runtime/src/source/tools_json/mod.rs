@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::schema::StrictValue;
-use crate::tool::{Body, Format, LimitRequest, Origin, Place, Tool, Trust};
+use crate::tool::{Body, Format, LimitRequest, Origin, Place, Tool};
 
 use super::diagnostics::{Diagnostics, Parsed};
 use super::dialect::Dialect;
@@ -111,12 +111,8 @@ fn parse(path: &Path, text: Arc<str>) -> Parsed {
     let mut names = HashSet::new();
     let mut tools = Vec::with_capacity(entries.len());
     for (index, entry) in entries.into_iter().enumerate() {
-        let origin = Origin {
-            trust: Trust::Operator,
-            index: Some(index),
-            text: Some(text.clone()),
-            ..Origin::of(Format::ToolsJson, absolute.clone())
-        };
+        let origin =
+            Origin { index: Some(index), text: Some(text.clone()), ..Origin::of(Format::ToolsJson, absolute.clone()) };
         let mark = report.mark();
         let tool = tool(&mut report, origin.clone(), index, entry, &mut names, folder, &mut cursor);
         tools.extend(match report.confine(mark) {

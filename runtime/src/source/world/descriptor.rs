@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::tool::{
     Basis, Capabilities, Enablement, Fact, FactValue, Glob, Grammar, LimitRequest, Limits, RichExports, Syntax,
-    TextInput, Tool, Trust,
+    TextInput, Tool,
 };
 
 use crate::source::agent_tool::take;
@@ -151,12 +151,8 @@ impl Descriptor {
         if let Some(requested) = self.requested.as_ref().filter(|_| !tool.requested.declared) {
             tool.requested = requested.clone();
         }
-        // No program widens the limits that an operator's entry leaves open.
-        let limits = match tool.origin.trust == Trust::Operator {
-            true => self.limits.capped_at(&Limits::default()),
-            false => self.limits,
-        };
-        tool.limits = tool.limits.or(limits);
+        // No program raises the limits that an entry leaves open.
+        tool.limits = tool.limits.or(self.limits.capped_at(&Limits::default()));
         tool.interface.fill(&self.stated.interface);
         tool.enablement = self.enablement.clone();
         tool.origin.unknown.extend(self.stated.unknown.clone());

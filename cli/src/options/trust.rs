@@ -1,0 +1,65 @@
+//! Options for trust in sources and settings: digests for this run, and the records of `toolcrib trust`.
+
+use toolcrib::{Builder, Runtime};
+
+use crate::render;
+use crate::trust::{TrustRecords, Trusted, summary};
+
+use super::{PERMISSIONS, state_folder};
+
+/// File of the records in the state directory.
+const RECORDS: &str = "trusted.json";
+
+/// Trusted content.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct TrustOptions {
+    /// Grant everything that the source or settings file with this digest requests; `toolcrib trust PATH` shows requests
+    /// and digest; repeatable
+    #[arg(long = "trust", value_name = "DIGEST", value_delimiter = ',', help_heading = PERMISSIONS)]
+    digests: Vec<String>,
+}
+
+impl TrustOptions {
+    /// Returns the records of `toolcrib trust`; `None` if the user has no home directory.
+    pub(crate) fn records() -> Option<TrustRecords> {
+        state_folder(RECORDS).map(TrustRecords::file)
+    }
+
+    /// Returns the content that is trusted in this run.
+    ///
+    /// # Errors
+    ///
+    /// The records cannot be read.
+    pub(crate) fn trusted(&self) -> anyhow::Result<Trusted> {
+        Trusted::read(&self.digests, Self::records().as_ref())
+    }
+
+    /// Passes the trusted content to a builder.
+    pub(super) fn apply(&self, builder: Builder, trusted: &Trusted) -> Builder {
+        let builder = trusted.digests.iter().fold(builder, |builder, digest| builder.trust(digest));
+        trusted.records.iter().fold(builder, |builder, record| builder.trust_at(&record.path, &record.digest))
+    }
+
+    /// Prints one hint for each source with requests that are not granted because nobody trusts it.
+    /// With a tool, only its requests count.
+    pub(crate) fn hint(&self, runtime: &Runtime, tool: Option<&str>) {
+        let trusted = self.trusted().unwrap_or_default();
+        for source in runtime.untrusted() {
+            let requests = source.requests.iter().filter(|(name, _)| tool.is_none_or(|tool| tool == name));
+            let requests: Vec<&str> = requests.map(|(_, request)| request.as_str()).collect();
+            if requests.is_empty() {
+                continue;
+            }
+            let pending = summary(requests);
+            let path = render::from_here(&source.path).display();
+            let reason = match trusted.is_on_record(&source.path) {
+                true => "has changed since it was trusted",
+                false => "is not trusted",
+            };
+            render::hint(&format!(
+                "`{path}` {reason}, so nothing is granted that only its trust grants ({pending}); review it with \
+                 `toolcrib trust {path}`"
+            ));
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Trust in files of a folder: sources of tools and a `toolcrib.toml`. A file only requests; its requests count once a
+//! person has reviewed them, and as long as the digest over the file and its programs stays the same.
+
+mod phrase;
+mod record;
+mod subject;
+
+use std::path::Path;
+
+use crate::render;
+
+pub(crate) use phrase::{phrases, summary};
+pub(crate) use record::{TrustRecord, TrustRecords};
+pub(crate) use subject::{Item, Subject};
+
+/// State of a subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum State {
+    /// This content is trusted.
+    Trusted,
+    /// Other content was trusted at the path.
+    Changed(Box<TrustRecord>),
+    /// Nothing was trusted at the path.
+    Unknown,
+}
+
+/// Trusted digests of this run: those on the command line and those on record.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trusted {
+    /// Digests that the command line trusts at any path.
+    pub(crate) digests: Vec<String>,
+    pub(crate) records: Vec<TrustRecord>,
+}
+
+impl Trusted {
+    /// Reads the records, and adds the digests of the command line.
+    ///
+    /// # Errors
+    ///
+    /// The records cannot be read.
+    pub(crate) fn read(digests: &[String], records: Option<&TrustRecords>) -> anyhow::Result<Self> {
+        let records = records.map_or(Ok(Vec::new()), TrustRecords::read)?;
+        Ok(Self { digests: digests.to_vec(), records })
+    }
+
+    /// Returns `true` if a subject is trusted or requests nothing; otherwise prints a hint with the command that reviews it.
+    pub(crate) fn admits(&self, subject: &Subject, path: &Path) -> bool {
+        let state = self.state(subject);
+        if state == State::Trusted || !subject.has_requests() {
+            return true;
+        }
+        let path = render::from_here(path).display();
+        let requests = subject.items.iter().flat_map(|item| &item.requests).map(String::as_str);
+        let requests = summary(requests);
+        render::hint(&match state {
+            State::Changed(_) => format!(
+                "`{path}` has changed since it was trusted, so nothing is granted that it requests ({requests}); review it \
+                 with `toolcrib trust {path}`"
+            ),
+            _ => format!(
+                "`{path}` is not trusted, so nothing is granted that it requests ({requests}); review it with \
+                 `toolcrib trust {path}`"
+            ),
+        });
+        false
+    }
+
+    /// Returns `true` if some content of a path was trusted.
+    pub(crate) fn is_on_record(&self, path: &Path) -> bool {
+        self.records.iter().any(|record| record.path == path)
+    }
+
+    /// Returns the state of a subject.
+    pub(crate) fn state(&self, subject: &Subject) -> State {
+        if self.digests.contains(&subject.digest) {
+            return State::Trusted;
+        }
+        match self.records.iter().find(|record| record.path == subject.path) {
+            Some(record) if record.digest == subject.digest => State::Trusted,
+            Some(record) => State::Changed(Box::new(record.clone())),
+            None => State::Unknown,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Requests in plain words, the most far-reaching first.
+
+use std::collections::BTreeMap;
+
+use crate::options::size_in_words;
+use crate::render::{counted, one_line};
+
+/// Kinds of requests, the most far-reaching first, each with its noun.
+const KINDS: [(&str, &str); 13] = [
+    ("secret", "secret"),
+    ("setting", "setting"),
+    ("write", "writable folder"),
+    ("exec", "program to run"),
+    ("delegate", "other agent"),
+    ("meta", "tool registration"),
+    ("env", "environment variable"),
+    ("net", "host"),
+    ("call", "other tool"),
+    ("read", "readable folder"),
+    ("model", "model question"),
+    ("cache", "store"),
+    ("limit", "higher limit"),
+];
+
+/// Formats requests as sentences for a person, the most far-reaching first.
+pub(crate) fn phrases(requests: &[String]) -> Vec<String> {
+    let mut ranked: Vec<(usize, String)> = requests.iter().map(|request| (rank(request), phrase(request))).collect();
+    ranked.sort();
+    ranked.into_iter().map(|(_, phrase)| phrase).collect()
+}
+
+/// Counts requests by kind, such as "1 secret, 2 hosts".
+pub(crate) fn summary<'a>(requests: impl IntoIterator<Item = &'a str>) -> String {
+    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+    requests.into_iter().for_each(|request| *counts.entry(rank(request)).or_default() += 1);
+    let noun = |rank: usize| KINDS.get(rank).map_or("capability", |(_, noun)| *noun);
+    counts.into_iter().map(|(rank, count)| counted(count as u64, noun(rank))).collect::<Vec<_>>().join(", ")
+}
+
+fn kind(request: &str) -> (&str, &str) {
+    request.split_once(':').unwrap_or((request, ""))
+}
+
+fn rank(request: &str) -> usize {
+    let (kind, _) = kind(request);
+    KINDS.iter().position(|(name, _)| *name == kind).unwrap_or(KINDS.len())
+}
+
+fn phrase(request: &str) -> String {
+    let (kind, value) = kind(request);
+    let value = one_line(value);
+    match kind {
+        "secret" => match value.split_once('@') {
+            Some((name, host)) => format!("send your secret `{name}` to {}", host.split('#').next().unwrap_or(host)),
+            None => format!("use your secret `{value}`"),
+        },
+        "setting" => format!("set {value}"),
+        "write" => format!("read and change files in {value}"),
+        "read" => format!("read files in {value}"),
+        "env" => format!("read the environment variable {value}"),
+        "net" => format!("send requests to {value}"),
+        "exec" => format!("run the program {value} of this project"),
+        "call" => format!("call the tool {value}"),
+        "delegate" => "hand tasks to other agents".to_owned(),
+        "meta" => "add tools and hooks to a run".to_owned(),
+        "model" => "ask the model of a run".to_owned(),
+        "cache" => "keep values between calls".to_owned(),
+        "limit" => match value.split_once('=') {
+            Some(("deadline", ms)) => format!("run for up to {ms} ms"),
+            Some((name @ ("memory" | "stdout" | "disk-bytes" | "received"), size)) => {
+                let size = size.parse().map_or_else(|_| size.to_owned(), size_in_words);
+                format!("use up to {size} ({name})")
+            }
+            _ => format!("a higher limit: {value}"),
+        },
+        _ => one_line(request),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_far_reaching_request_comes_first_in_plain_words() {
+        let requests = ["read:/p/data", "limit:memory=1073741824", "net:a.example:443", "secret:gh@a.example#header:x"];
+        let requests = requests.map(str::to_owned);
+        assert_eq!(
+            phrases(&requests),
+            [
+                "send your secret `gh` to a.example",
+                "send requests to a.example:443",
+                "read files in /p/data",
+                "use up to 1 GiB (memory)",
+            ]
+        );
+        assert_eq!(summary(requests.iter().map(String::as_str)), "1 secret, 1 host, 1 readable folder, 1 higher limit");
+        assert_eq!(phrases(&["other:\u{1b}[2J".to_owned()]), ["other:\\u{1b}[2J"]);
+    }
+}

@@ -1,0 +1,78 @@
+//! Subject of trust: a source of tools or a settings file, with its requests and its digest.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use toolcrib::policy::{Review, ReviewedItem, review};
+use toolcrib::source::digest;
+
+use crate::config::Config;
+
+/// Extension of settings files.
+const SETTINGS: &str = "toml";
+
+/// Content of a path that a person can trust.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Subject {
+    /// Real path.
+    pub(crate) path: PathBuf,
+    /// Digest of everything that is reviewed, as `sha256:HEX`.
+    pub(crate) digest: String,
+    /// Parts with their requests, in the order of the file.
+    pub(crate) items: Vec<Item>,
+}
+
+/// Tool, hook or setting of a subject.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Item {
+    /// Name of the tool, of the hook with its event, or of the setting.
+    pub(crate) name: String,
+    /// Digest of its definition.
+    pub(crate) definition: String,
+    /// Digest of its program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) program: Option<String>,
+    /// Capabilities, limits or values that trust grants.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) requests: Vec<String>,
+}
+
+impl Subject {
+    /// Reads a source, or a settings file by its extension `toml`.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or is faulty as a whole.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        match path.extension().is_some_and(|extension| extension == SETTINGS) {
+            true => Ok(Config::read(path)?.subject(path)),
+            false => Ok(review(path)?.into()),
+        }
+    }
+
+    /// Creates the subject of a settings file from its text and its settings that only count once they are trusted.
+    pub(crate) fn of_settings(path: PathBuf, text: &str, settings: Vec<(String, Vec<String>)>) -> Self {
+        let item = |(name, requests): (String, Vec<String>)| {
+            let definition = digest(requests.join("\n").as_bytes());
+            Item { name, definition, program: None, requests }
+        };
+        Self { path, digest: digest(text.as_bytes()), items: settings.into_iter().map(item).collect() }
+    }
+
+    /// Returns `true` if trust in the subject grants anything.
+    pub(crate) fn has_requests(&self) -> bool {
+        self.items.iter().any(|item| !item.requests.is_empty())
+    }
+}
+
+impl From<Review> for Subject {
+    fn from(review: Review) -> Self {
+        let item = |item: ReviewedItem| {
+            let ReviewedItem { name, event, definition, program, requests, .. } = item;
+            let name = event.map_or(name.clone(), |event| format!("hook {name} ({event})"));
+            Item { name, definition, program, requests }
+        };
+        Self { path: review.path, digest: review.digest, items: review.items.into_iter().map(item).collect() }
+    }
+}

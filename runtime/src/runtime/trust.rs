@@ -1,0 +1,93 @@
+//! Trust in the sources of a runtime: vouched for by the operator, or reviewed by a person and pinned by a digest. Without
+//! either, a source is a stranger's, and its requests are granted only as far as the policy allows them.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::Severity;
+use crate::policy::{Review, named_requests, real_path};
+use crate::source::{self, Diagnostic, LoadedSource};
+use crate::tool::{Tool, Trust};
+
+/// Requests of a source that is not trusted.
+#[derive(Debug)]
+pub(super) struct UntrustedSource {
+    pub(super) path: PathBuf,
+    /// Named requests, each with the tool or hook that has it.
+    pub(super) requests: Vec<(String, String)>,
+}
+
+/// Sources that are trusted.
+#[derive(Debug, Default)]
+pub(super) struct TrustedSources {
+    /// Paths that the operator vouches for, whatever their content.
+    vouched: HashSet<PathBuf>,
+    /// Digests of reviewed content, wherever it is.
+    digests: HashSet<String>,
+    /// Digests of reviewed content by the real path of its source.
+    pins: HashMap<PathBuf, HashSet<String>>,
+}
+
+impl TrustedSources {
+    /// Vouches for a source.
+    pub(super) fn vouch(&mut self, path: PathBuf) {
+        self.vouched.insert(path);
+    }
+
+    /// Trusts reviewed content, at one path or everywhere.
+    pub(super) fn pin(&mut self, path: Option<&Path>, digest: String) {
+        match path {
+            Some(path) => self.pins.entry(real_path(path)).or_default().insert(digest),
+            None => self.digests.insert(digest),
+        };
+    }
+
+    /// Sets the trust in the tools and hooks of a loaded source. A source that cannot be reviewed is not trusted, with a
+    /// warning.
+    ///
+    /// Returns the requests of a source that is not trusted, if it has any.
+    pub(super) fn apply(&self, path: &Path, loaded: &mut LoadedSource) -> Option<UntrustedSource> {
+        if self.vouched.contains(path) {
+            tools(loaded).for_each(|tool| tool.origin.trust = Trust::Operator);
+            return None;
+        }
+        if let Some(review) = self.matching_review(path, loaded) {
+            for tool in tools(loaded) {
+                tool.origin.trust = Trust::Reviewed;
+                tool.origin.pin = review.program(tool).map(Arc::from);
+            }
+            return None;
+        }
+        let requests = tools(loaded).flat_map(|tool| {
+            named_requests(tool).into_iter().map(|request| (tool.name.clone(), request)).collect::<Vec<_>>()
+        });
+        let requests: Vec<_> = requests.collect();
+        (!requests.is_empty()).then(|| UntrustedSource { path: real_path(&source::main_path(path)), requests })
+    }
+
+    /// Reviews a loaded source and returns the review if its digest is trusted.
+    fn matching_review(&self, path: &Path, loaded: &mut LoadedSource) -> Option<Review> {
+        let at_path = if self.pins.is_empty() { None } else { self.pins.get(&real_path(&source::main_path(path))) };
+        if self.digests.is_empty() && at_path.is_none() {
+            return None;
+        }
+        let review = match Review::of(path, loaded) {
+            Ok(review) => review,
+            Err(error) => {
+                let message = format!("it is not trusted, because it cannot be reviewed: {error}");
+                let path = path.to_path_buf();
+                loaded.warnings.push(Diagnostic { severity: Severity::Warning, path, place: None, message });
+                return None;
+            }
+        };
+        let is_trusted =
+            self.digests.contains(&review.digest) || at_path.is_some_and(|pins| pins.contains(&review.digest));
+        is_trusted.then_some(review)
+    }
+}
+
+/// Lists the tools and the hooks of a source.
+fn tools(loaded: &mut LoadedSource) -> impl Iterator<Item = &mut Tool> {
+    loaded.tools.iter_mut().chain(loaded.hooks.iter_mut().map(|hook| &mut hook.tool))
+}
