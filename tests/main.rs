@@ -41,5 +41,6 @@ mod scripted;
 mod secrets;
 mod telemetry;
 mod toolbox;
+mod trust;
 mod typed;
 mod unusable;

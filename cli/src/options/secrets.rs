@@ -18,8 +18,8 @@ pub(crate) struct SecretOptions {
     /// Allow tools to use these secrets in requests; see `toolcrib secret`
     ///
     /// The flag names the secret, its host and its place in the request, such as
-    /// `github@api.github.com#header:authorization` or `maps@maps.example.com#query:key`. Your own manifest states all
-    /// three and needs no flag.
+    /// `github@api.github.com#header:authorization` or `maps@maps.example.com#query:key`. A trusted source needs no
+    /// flag.
     #[arg(long, value_name = "NAME@HOST#PLACE", value_delimiter = ',', help_heading = PERMISSIONS)]
     allow_secret: Vec<String>,
     /// Deny these secrets, or all, to every tool; overrides any --allow-* flag

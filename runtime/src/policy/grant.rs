@@ -66,8 +66,8 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Grants the requests of `tool` that `allowed` allows. The operator's own manifest allows the folders, variables,
-    /// destinations and secrets that it names; all other sources and requests need a flag.
+    /// Grants the requests of `tool` that `allowed` allows. A trusted source allows the folders, variables,
+    /// destinations and secrets that it names; all other requests need a flag.
     ///
     /// # Errors
     ///

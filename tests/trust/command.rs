@@ -1,0 +1,105 @@
+//! `toolcrib trust`: the review, the question, the records.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{digest, is_granted, stranger, trust};
+
+#[cfg(unix)]
+use crate::permissions::terminal::Terminal;
+
+#[test]
+fn a_review_shows_requests_in_plain_words_and_grants_nothing_by_itself() {
+    let crib = stranger();
+    let ran = crib.run(&["trust", "tools.json"]);
+    assert_eq!(ran.code, Some(1), "nobody answered: {ran:?}");
+    let folder = crib.path("work").canonicalize().unwrap();
+    for line in [
+        "tools.json is not trusted.",
+        "  env_dump",
+        "    read the environment variable TOKEN",
+        &format!("    read files in {}", folder.display()),
+        &format!("Digest: {}", digest(&crib.path("tools.json"))),
+    ] {
+        assert!(ran.stdout.lines().any(|found| found == line), "{line}\n{}", ran.stdout);
+    }
+    assert!(ran.stderr.contains("toolcrib trust tools.json --trust=sha256:"), "{}", ran.stderr);
+    assert!(!is_granted(&crib, &[]) && !crib.trusted_file().exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_person_at_the_terminal_is_asked_and_only_yes_trusts() {
+    for (typed, trusts) in [("yes\n", true), ("y\n", true), ("\n", false), ("no\n", false), ("yess\n", false)] {
+        let crib = stranger();
+        let mut terminal = Terminal::start(crib.toolcrib(&["trust", "tools.json"]));
+        terminal.until("Trust `tools.json`? Type yes: ");
+        terminal.types(typed);
+        let left = terminal.end();
+        assert_eq!((left.code, is_granted(&crib, &[])), (Some(i32::from(!trusts)), trusts), "{typed:?} {left:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn content_that_changes_during_the_review_is_not_trusted() {
+    let crib = stranger();
+    let mut terminal = Terminal::start(crib.toolcrib(&["trust", "tools.json"]));
+    terminal.until("Type yes: ");
+    let text = fs::read_to_string(crib.path("tools.json")).unwrap().replace("TOKEN", "OTHER");
+    fs::write(crib.path("tools.json"), text).unwrap();
+    terminal.types("yes\n");
+    let left = terminal.end();
+    assert!(left.code == Some(1) && left.terminal.contains("changed during the review"), "{left:?}");
+    assert!(!crib.trusted_file().exists());
+}
+
+#[test]
+fn a_wrong_digest_trusts_nothing_and_names_the_right_one() {
+    let crib = stranger();
+    let ran = crib.run(&["trust", "tools.json", "--trust=sha256:00"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("has another digest") && ran.stderr.contains("sha256:"), "{}", ran.stderr);
+    assert!(!is_granted(&crib, &[]));
+}
+
+#[test]
+fn records_are_listed_removed_and_described_in_json() {
+    let crib = stranger();
+    let describe = || -> Value { serde_json::from_str(&crib.run(&["trust", "tools.json", "--json"]).stdout).unwrap() };
+    let before = describe();
+    assert_eq!((&before["state"], &before["items"][0]["name"]), (&json!("unknown"), &json!("env_dump")), "{before}");
+    trust(&crib);
+    assert_eq!(describe()["state"], "trusted");
+    let list = crib.run(&["trust", "--list"]);
+    assert!(list.code == Some(0) && list.stdout.contains("tools.json"), "{list:?}");
+    let records: Value = serde_json::from_str(&crib.run(&["trust", "--list", "--json"]).stdout).unwrap();
+    assert_eq!(records[0]["digest"], json!(digest(&crib.path("tools.json"))), "{records}");
+    let text = fs::read_to_string(crib.path("tools.json")).unwrap().replace("TOKEN", "OTHER");
+    fs::write(crib.path("tools.json"), text).unwrap();
+    let changed = describe();
+    assert_eq!(changed["state"], "changed");
+    assert_eq!(changed["changes"], json!([{"name": "env_dump", "kind": "definition", "requests": ["env:OTHER"]}]));
+    let removed = crib.run(&["trust", "--remove", "tools.json"]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    let again = crib.run(&["trust", "--remove", "tools.json"]);
+    assert!(again.code == Some(1) && again.stderr.contains("is not trusted: nothing was changed"), "{again:?}");
+    assert_eq!(describe()["state"], "unknown");
+}
+
+#[cfg(unix)]
+#[test]
+fn damaged_or_shared_records_trust_nothing() {
+    use std::os::unix::fs::PermissionsExt;
+    let crib = stranger();
+    trust(&crib);
+    let file = crib.trusted_file();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    let ran = crib.run(&["call", "env_dump", "{}"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("trusted.json"), "{ran:?}");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(is_granted(&crib, &[]));
+    fs::write(&file, "{\"trusted\": [").unwrap();
+    assert_eq!(crib.run(&["call", "env_dump", "{}"]).code, Some(1));
+}

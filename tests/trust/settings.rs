@@ -1,0 +1,64 @@
+//! The `toolcrib.toml` of a folder: it may ask, deny and mask; everything else counts once it is trusted.
+
+use std::fs;
+
+use serde_json::json;
+use toolcrib::source;
+
+use crate::crib::Crib;
+
+/// Crib that nobody trusts, with a settings file.
+fn crib(settings: &str) -> Crib {
+    let mut crib = Crib::with_guests(&["echo", "empty"]);
+    crib.trusts = false;
+    fs::write(crib.path("toolcrib.toml"), settings).unwrap();
+    crib
+}
+
+#[test]
+fn an_untrusted_file_allows_nothing_and_silences_no_question() {
+    let crib = crib("[permissions]\nallow = [\"*\"]\n");
+    let call = |flags: &[&str]| crib.outcome("echo", &json!({}), flags);
+    assert_eq!(call(&["--ask-tool=echo"]), "denied", "nobody is there to answer");
+    let digest = source::digest(&fs::read(crib.path("toolcrib.toml")).unwrap());
+    let ran = crib.run(&["call", "echo", "{}"]);
+    assert!(ran.stderr.contains("`toolcrib.toml` is not trusted") && ran.stderr.contains("1 setting"), "{ran:?}");
+    assert_eq!(crib.run(&["trust", "toolcrib.toml", &format!("--trust={digest}")]).code, Some(0));
+    assert_eq!(crib.run(&["call", "echo", "{}"]).stderr, "");
+}
+
+#[test]
+fn an_untrusted_file_still_asks_and_denies() {
+    let crib = crib("[permissions]\nask = [\"echo\"]\ndeny = [\"empty\"]\n");
+    for tool in ["echo", "empty"] {
+        assert_eq!(crib.outcome(tool, &json!({}), &[]), "denied", "{tool}");
+    }
+    let ran = crib.run(&["call", "echo", "{}"]);
+    assert!(!ran.stderr.contains("not trusted"), "it requests nothing: {}", ran.stderr);
+}
+
+#[test]
+fn routes_of_an_untrusted_file_reroute_nothing() {
+    let crib = crib("[routes]\necho = \"empty\"\n");
+    fs::write(
+        crib.path("script.json"),
+        json!({"prompt": "go", "turns": [{"tool_calls": [{"name": "echo", "arguments": {}}]}, {"content": "done"}]})
+            .to_string(),
+    )
+    .unwrap();
+    let called = |flags: &[&str]| {
+        let ran = crib.run(&[&["run", "--script", "script.json"], flags].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        crib.records().last().unwrap()["tool"].clone()
+    };
+    assert_eq!(called(&[]), "echo");
+    let digest = source::digest(&fs::read(crib.path("toolcrib.toml")).unwrap());
+    assert_eq!(called(&[&format!("--trust={digest}")]), "empty");
+}
+
+#[test]
+fn a_file_that_the_user_names_is_their_own() {
+    let crib = crib("[permissions]\nallow = [\"*\"]\n");
+    let ran = crib.run(&["call", "echo", "{}", "--config", "toolcrib.toml"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+}
