@@ -23,6 +23,7 @@ use crate::registry::Registry;
 use crate::sandbox::compiler::Compiler;
 use crate::sandbox::{Certificates, HttpClient, Sandbox};
 use crate::source;
+use crate::store::cache::{self, Cache};
 use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
 use crate::tool::{Access, Body, Builtin, Enablement, LimitRequest, Limits, ScriptedHook, Tool};
@@ -54,6 +55,7 @@ pub struct Builder {
     pub(super) scheduler: Scheduler,
 
     pub(super) compile_cache: Option<PathBuf>,
+    pub(super) max_cache: u64,
     pub(super) compiler: Option<Arc<dyn Compiler>>,
     pub(super) interpreter: Option<Bytes>,
 
@@ -128,6 +130,7 @@ impl Builder {
             concurrency: 32,
             scheduler: Scheduler::default(),
             compile_cache: None,
+            max_cache: cache::DEFAULT_MAX_BYTES,
             compiler: None,
             interpreter: None,
             audit,
@@ -206,7 +209,8 @@ impl Builder {
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| Error::Engine(error.to_string()))?;
         let client = HttpClient::new(self.name_servers, self.roots);
-        let sandbox = Arc::new(Sandbox::new(self.concurrency, self.compile_cache, self.compiler, client)?);
+        let cache = self.compile_cache.map(|folder| Cache::folder(folder).max_bytes(self.max_cache));
+        let sandbox = Arc::new(Sandbox::new(self.concurrency, cache, self.compiler, client)?);
         let pipeline = Pipeline {
             registry,
             prepared,

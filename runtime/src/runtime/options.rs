@@ -175,6 +175,15 @@ impl Builder {
         self
     }
 
+    /// Sets the maximum bytes of all entries in the folder of [`Builder::compile_cache`]. After a compilation, the least
+    /// recently used entries that exceed it are removed, as [`Cache::prune`](crate::cache::Cache::prune) does; a larger
+    /// program is not stored. Default: [`DEFAULT_MAX_BYTES`](crate::cache::DEFAULT_MAX_BYTES), 2 GiB.
+    #[must_use]
+    pub fn max_cache(mut self, bytes: u64) -> Self {
+        self.max_cache = bytes;
+        self
+    }
+
     /// Sets a compiler that runs with its own limits, usually in another process. Without one, programs are compiled in
     /// this process, where compilation cannot be stopped: only the checks before it bound its input.
     #[must_use]
