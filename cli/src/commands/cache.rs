@@ -36,8 +36,8 @@ Examples:
 
 Only files of the cache are removed, never others in its directory.";
 const HEADINGS: [&str; 4] = ["PROGRAM", "KIND", "BYTES", "LAST USED"];
-/// Length of a shortened digest in characters, with its prefix and the ellipsis.
-const DIGEST_CHARS: usize = "sha256:0123456789ab…".len() - '…'.len_utf8() + 1;
+/// Length of a shortened digest in characters: `sha256:`, twelve digits and the ellipsis.
+const DIGEST_CHARS: usize = 20;
 
 /// List or remove compiled tools in the cache.
 #[derive(clap::Args)]

@@ -22,8 +22,8 @@
 mod folder;
 mod name;
 
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -229,12 +229,20 @@ impl Cache {
         stored
     }
 
+    /// Writes a new file or replaces that of an entry. A link or a folder of the same name stays.
     fn write(&self, name: &EntryName, parts: &[&[u8]]) -> io::Result<()> {
+        let path = self.path.join(name.as_str());
+        if fs::symlink_metadata(&path).is_ok_and(|existing| !existing.is_file()) {
+            return Err(io::Error::new(
+                ErrorKind::AlreadyExists,
+                "the name of the entry belongs to a link or a folder",
+            ));
+        }
         let mut file = owner_only::temporary(&self.path, TEMPORARY_PREFIX)?;
         for part in parts {
             file.write_all(part)?;
         }
-        file.persist(self.path.join(name.as_str()))?;
+        file.persist(path)?;
         Ok(())
     }
 

@@ -1,7 +1,5 @@
 //! The cache in a folder of its own: its limits, the order of eviction, and the files that it never removes.
 
-use std::fs;
-
 use tempfile::TempDir;
 
 use super::*;
@@ -158,6 +156,9 @@ fn only_files_with_the_name_of_an_entry_are_removed() {
         assert!(cache.read(&name(5)).is_none(), "a link is not followed");
     }
     assert!(cache.read(&name(3)).is_none(), "a folder is not read");
+    assert!(cache.put(&name(3), &[b"x"]).is_err(), "nor replaced");
+    #[cfg(unix)]
+    assert!(cache.put(&name(5), &[b"x"]).is_err(), "nor is a link");
     assert_eq!(cache.entries().unwrap().len(), 1);
     assert_eq!(cache.prune(1).unwrap(), removal(1));
     assert_eq!(cache.clear().unwrap(), removal(0));
