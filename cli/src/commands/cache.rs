@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use toolcrib::cache::{CacheEntry, Removal};
 
-use crate::options::{CacheFolder, CacheLimit, DEFAULT_MAX_CACHE, MAX_CACHE, rounded_size, size, size_in_words};
+use crate::options::{CacheFolder, CacheLimit, DEFAULT_MAX_CACHE, LIMIT_VARIABLE, rounded_size, size, size_in_words};
 use crate::render;
 
 const EXAMPLES: &str = "\
@@ -73,7 +73,7 @@ struct List {
 struct Prune {
     /// Maximum size of the entries that stay
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = DEFAULT_MAX_CACHE)]
-    #[arg(env = MAX_CACHE, hide_env_values = true)]
+    #[arg(env = LIMIT_VARIABLE, hide_env_values = true)]
     max: usize,
     #[command(flatten)]
     folder: CacheFolder,

@@ -13,7 +13,7 @@ use crate::render::Advice;
 use super::{LIMITS, RECORDS, duration, size, user_folders};
 
 /// Variable with the size limit of the cache.
-pub(crate) const MAX_CACHE: &str = "TOOLCRIB_MAX_CACHE";
+pub(crate) const LIMIT_VARIABLE: &str = "TOOLCRIB_MAX_CACHE";
 /// [`toolcrib::cache::DEFAULT_MAX_BYTES`] as an argument.
 pub(crate) const DEFAULT_MAX_CACHE: &str = "2GiB";
 
@@ -48,7 +48,7 @@ pub(crate) struct CacheFolder {
 pub(crate) struct CacheLimit {
     /// Maximum size of all compiled tools in the cache; the least recently used are removed first
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = DEFAULT_MAX_CACHE, help_heading = LIMITS)]
-    #[arg(env = MAX_CACHE, hide_env_values = true)]
+    #[arg(env = LIMIT_VARIABLE, hide_env_values = true)]
     max_cache: usize,
 }
 

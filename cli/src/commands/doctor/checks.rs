@@ -10,7 +10,7 @@ use toolcrib::policy::Approvals;
 use toolcrib::source::{self, Severity};
 
 use crate::config::{Config, DEFAULT_FILE};
-use crate::options::{MAX_CACHE, SECRETS, Sources, rounded_size, size_in_words};
+use crate::options::{LIMIT_VARIABLE, SECRETS, Sources, rounded_size, size_in_words};
 use crate::render::counted;
 use crate::rust::{self, TARGET};
 use crate::secrets::{PASSPHRASE, Protection, Vault};
@@ -29,7 +29,7 @@ const VARIABLES: [&str; 13] = [
     "TOOLCRIB_SECRETS_FILE",
     "TOOLCRIB_SECRETS_STORE",
     "TOOLCRIB_CACHE_DIR",
-    MAX_CACHE,
+    LIMIT_VARIABLE,
     "TOOLCRIB_REDACT",
     "OAI_BASE_URL",
     "OAI_MODEL",

@@ -2,7 +2,7 @@
 //! name of an entry count; links and folders of such a name stay.
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -94,9 +94,4 @@ pub(super) fn evict(folder: &Path, limits: &Limits) -> io::Result<(Removal, bool
         Some(error) => Err(io::Error::new(error.kind(), format!("an entry cannot be removed: {error}"))),
         None => Ok((removal, scan.is_partial && removal.entries > 0)),
     }
-}
-
-/// Returns `true` for the failure to take a lock that another process holds.
-pub(super) fn is_held(error: &io::Error) -> bool {
-    error.kind() == ErrorKind::WouldBlock
 }

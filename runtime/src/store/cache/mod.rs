@@ -221,7 +221,7 @@ impl Cache {
         let stored = if bytes <= self.limits.bytes.min(MAX_ENTRY_BYTES) { self.write(name, parts) } else { Ok(()) };
         // A lock that cannot be taken for another reason, such as the kind of the file system, does not end the limit.
         match owner_only::lock_folder(&self.path, Duration::ZERO) {
-            Err(error) if folder::is_held(&error) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             _lock => {
                 let _ = folder::evict(&self.path, &self.limits);
             }

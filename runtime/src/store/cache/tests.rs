@@ -93,6 +93,23 @@ fn an_entry_beyond_the_whole_limit_is_not_stored_and_the_limit_still_holds() {
 }
 
 #[test]
+fn an_entry_beyond_the_largest_is_neither_stored_nor_read() {
+    let (_folder, cache) = place();
+    let cache = cache.max_bytes(u64::MAX);
+    let part = vec![0; 64 << 20];
+    let parts = vec![part.as_slice(); (MAX_ENTRY_BYTES >> 26) as usize + 1];
+    cache.put(&name(1), &parts).unwrap();
+    assert!(numbers(&cache).is_empty());
+    put(&cache, 2);
+    // A file with holes takes no space.
+    let file = File::options().write(true).open(cache.path().join(name(2).as_str())).unwrap();
+    file.set_len(MAX_ENTRY_BYTES + 1).unwrap();
+    assert!(cache.read(&name(2)).is_none());
+    file.set_len(0).unwrap();
+    assert!(cache.read(&name(2)).is_some_and(|content| content.bytes.is_empty()), "truncated: the caller decides");
+}
+
+#[test]
 fn the_number_of_entries_is_limited() {
     let (_folder, mut cache) = place();
     cache.limits.entries = 3;
