@@ -171,7 +171,7 @@ fn costly_schemas_stop_at_the_deadline() {
 
 #[test]
 fn a_costly_schema_freezes_no_other_call() {
-    let crib = crib(&json!({"properties": {"a": any_pattern()}}), &json!({}), 3);
+    let crib = crib(&json!({"properties": {"a": any_pattern()}}), &json!({}), 1);
     let runtime = Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json")).build().unwrap();
     let texts = [noise(15_900), noise(MAX_BYTES - 100)];
     let workers = Workers::start();
@@ -184,13 +184,13 @@ fn a_costly_schema_freezes_no_other_call() {
         let costly: Vec<_> = costly.collect();
         let started = Instant::now();
         let mut longest = Duration::ZERO;
-        while started.elapsed() < Duration::from_millis(1500) {
+        while started.elapsed() < Duration::from_millis(800) {
             let since = Instant::now();
             assert!(!runtime.call(ToolCall::new("", "echo", "{}")).await.is_error());
             tokio::time::sleep(Duration::from_millis(5)).await;
             longest = longest.max(since.elapsed());
         }
-        assert!(longest < Duration::from_secs(2), "another call waited for {longest:?}");
+        assert!(longest < Duration::from_millis(900), "another call waited for {longest:?}");
         for call in costly {
             assert_eq!(call.await.unwrap().receipt.outcome, Outcome::Deadline);
         }
