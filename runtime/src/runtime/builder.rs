@@ -16,7 +16,7 @@ use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::{
     CallContexts, ChainedHook, Concurrency, HookChain, Interpreters, Memory, Pipeline, PreparedTool, ProgramCompiler,
-    Scheduler, ScriptHook, builtin,
+    Scheduler, ScriptHook, builtin, session_id,
 };
 use crate::policy::{self, Allowed, Approval, Approver, Policy, Secrets};
 use crate::registry::Registry;
@@ -58,6 +58,8 @@ pub struct Builder {
     pub(super) interpreter: Option<Bytes>,
 
     pub(super) audit: Audit,
+    /// Identifier of the program's run, if the embedder sets one.
+    pub(super) run: Option<String>,
     pub(super) hooks: Vec<Arc<dyn Hook>>,
     pub(super) observers: Vec<Arc<dyn Observer>>,
     pub(super) delegate: Option<Arc<dyn Delegate>>,
@@ -131,6 +133,7 @@ impl Builder {
             compiler: None,
             interpreter: None,
             audit,
+            run: None,
             hooks: Vec::new(),
             observers: Vec::new(),
             delegate: None,
@@ -205,6 +208,8 @@ impl Builder {
         };
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| Error::Engine(error.to_string()))?;
+        let seed = u64::from_ne_bytes(seed);
+        let run = self.run.unwrap_or_else(|| format!("run_{seed:016x}"));
         let client = HttpClient::new(self.name_servers, self.roots);
         let sandbox = Arc::new(Sandbox::new(self.concurrency, self.compile_cache, self.compiler, client)?);
         let pipeline = Pipeline {
@@ -230,10 +235,13 @@ impl Builder {
             audit: Arc::new(audit),
             programs: ProgramCompiler::new(sandbox.clone()),
             sandbox,
-            seed: u64::from_ne_bytes(seed),
+            seed,
+            run,
             calls: AtomicU64::new(0),
+            sessions: AtomicU64::new(0),
         };
-        Ok(Runtime { pipeline: Arc::new(pipeline), warnings: warnings.into(), memory: Arc::new(Memory::open()) })
+        let memory = Arc::new(Memory::open(session_id(seed, 0)));
+        Ok(Runtime { pipeline: Arc::new(pipeline), warnings: warnings.into(), memory })
     }
 }
 

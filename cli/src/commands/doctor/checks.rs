@@ -19,7 +19,7 @@ use super::{Finding, Status};
 /// Start of the reason if the keyring cannot be reached over the session bus of Linux.
 const BUS_ERROR: &str = "zbus error: ";
 
-const VARIABLES: [&str; 12] = [
+const VARIABLES: [&str; 13] = [
     "TOOLCRIB_AUDIT_DIR",
     "TOOLCRIB_CONFIG",
     "TOOLCRIB_APPROVALS",
@@ -29,6 +29,7 @@ const VARIABLES: [&str; 12] = [
     "TOOLCRIB_SECRETS_STORE",
     "TOOLCRIB_CACHE_DIR",
     "TOOLCRIB_REDACT",
+    "TOOLCRIB_NO_LOG_ARGUMENTS",
     "OAI_BASE_URL",
     "OAI_MODEL",
     "NO_COLOR",

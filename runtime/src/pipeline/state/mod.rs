@@ -30,7 +30,7 @@ use crate::store::results::Results;
 use crate::tool::{Basis, Body, Limits, Tool};
 
 use crate::pipeline::prepared::{Interpreters, PreparedTool, ProgramCompiler, ToolEntry};
-use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::recorder::{CallOrigin, CallRecorder};
 
 pub(crate) use call_context::{CallContexts, InvocationFields, payload};
 pub(crate) use concurrency::{Concurrency, Permits};
@@ -75,10 +75,19 @@ pub(crate) struct Pipeline {
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) programs: ProgramCompiler,
     pub(crate) concurrency: Concurrency,
-    /// Random part of all invocation identifiers of this pipeline.
+    /// Random part of the identifiers of all invocations and sessions of this pipeline.
     pub(crate) seed: u64,
+    /// Identifier of the program's run in records.
+    pub(crate) run: String,
     /// Number of calls so far.
     pub(crate) calls: AtomicU64,
+    /// Number of sessions so far, without the open one.
+    pub(crate) sessions: AtomicU64,
+}
+
+/// Returns the identifier of a session of the runtime with this seed. Number 0 is the open session.
+pub(crate) fn session_id(seed: u64, number: u64) -> String {
+    format!("ses_{seed:016x}_{number}")
 }
 
 impl Pipeline {
@@ -115,24 +124,36 @@ impl Pipeline {
         }
     }
 
-    /// Opens the record of a call.
-    pub(crate) fn recorder(&self, call: &ToolCall) -> CallRecorder<'_> {
-        CallRecorder::new(&self.audit, &self.observers, self.secrets.as_ref(), self.next_invocation(), call)
+    /// Opens the record of a call in a conversation.
+    pub(crate) fn recorder<'p>(&'p self, call: Arc<ToolCall>, memory: &'p Memory) -> CallRecorder<'p> {
+        let origin = self.origin(memory);
+        CallRecorder::new(&self.audit, &self.observers, self.secrets.as_ref(), self.next_invocation(), call, origin)
     }
 
-    /// Opens a record of which no observer is notified.
-    pub(crate) fn unwatched_recorder(&self, call: &ToolCall) -> CallRecorder<'_> {
-        CallRecorder::new(&self.audit, &[], self.secrets.as_ref(), self.next_invocation(), call)
+    /// Opens the record of a hook of an event. No observer is notified of it, and it has no arguments.
+    pub(crate) fn unwatched_recorder<'p>(&'p self, call: ToolCall, memory: &'p Memory) -> CallRecorder<'p> {
+        let (call, origin) = (Arc::new(call), self.origin(memory));
+        CallRecorder::new(&self.audit, &[], self.secrets.as_ref(), self.next_invocation(), call, origin)
+            .without_arguments()
+    }
+
+    fn origin<'p>(&'p self, memory: &'p Memory) -> CallOrigin<'p> {
+        CallOrigin { run: &self.run, session: memory.session(), door: self.contexts.door() }
     }
 
     /// Records and returns the refusal of a call.
-    pub(crate) fn refuse(&self, call: ToolCall, why: ToolError) -> ToolResult {
-        self.recorder(&call).close(call, Err(why))
+    pub(crate) fn refuse(&self, call: ToolCall, memory: &Memory, why: ToolError) -> ToolResult {
+        self.recorder(Arc::new(call), memory).close(Err(why))
     }
 
     /// Records a call that never started as cancelled.
-    pub(crate) fn record_cancelled(&self, call: &ToolCall) {
-        drop(self.recorder(call));
+    pub(crate) fn record_cancelled(&self, call: ToolCall, memory: &Memory) {
+        drop(self.recorder(Arc::new(call), memory));
+    }
+
+    /// Returns the identifier of the next session.
+    pub(crate) fn next_session(&self) -> String {
+        session_id(self.seed, self.sessions.fetch_add(1, Relaxed) + 1)
     }
 
     fn next_invocation(&self) -> String {

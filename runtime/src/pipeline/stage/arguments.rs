@@ -1,0 +1,25 @@
+//! Masks the arguments of a call for its record.
+
+use std::time::{Duration, Instant};
+
+use crate::pipeline::prepared::compute::aside;
+use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::state::Pipeline;
+
+/// Maximum time for large arguments.
+const MAX_TIME: Duration = Duration::from_secs(1);
+
+/// Masks the arguments of a call that has ended, on a blocking thread if they are large or take long. Arguments that take
+/// longer than [`MAX_TIME`] are represented by their size.
+pub(crate) async fn log_arguments(pipeline: &Pipeline, recorder: &mut CallRecorder<'_>) {
+    let Some(arguments) = recorder.arguments() else { return };
+    let logged = match pipeline.audit.logged_at_once(arguments) {
+        Some(logged) => logged,
+        None => {
+            let (audit, copy) = (pipeline.audit.clone(), arguments.clone());
+            let logged = aside(Instant::now() + MAX_TIME, move || audit.logged(&copy)).await;
+            logged.unwrap_or_else(|| arguments.size_alone())
+        }
+    };
+    recorder.set_logged(logged);
+}
