@@ -276,6 +276,13 @@ mod tests {
     }
 
     #[test]
+    fn white_space_outside_of_strings_is_left_out() {
+        let value = json!({"a b": [" \t{", "\"] ", {"\\": [[], {}, -1.5e-7, null]}], "": "\\\" "});
+        let pretty = serde_json::to_string_pretty(&value).unwrap();
+        assert_eq!(compact(&pretty), Some(value.to_string()));
+    }
+
+    #[test]
     fn arguments_that_are_not_json_are_text() {
         let of = |text: &str| logged(&sent(text, false), &["secret"]);
         assert_eq!(of("{\"a\": secret\u{1b}\n"), json!({"text": "{\"a\": ***REDACTED***\u{1b}"}));

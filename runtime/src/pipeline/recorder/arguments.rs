@@ -1,12 +1,21 @@
 //! Arguments of the call for its record: those that the tool got, masked at the end of the call, when all secrets that it
 //! used are known.
 
+use std::sync::Arc;
+
 use crate::audit::{CallArguments, LoggedArguments};
-use crate::schema::CheckedArguments;
+use crate::schema::{CheckedArguments, ToolValidator};
 
 use super::CallRecorder;
 
 impl CallRecorder<'_> {
+    /// Sets the checks of the tool, which name its sensitive arguments.
+    pub(crate) fn set_validator(&mut self, validator: &Arc<ToolValidator>) {
+        if let Some(arguments) = &mut self.arguments {
+            arguments.set_validator(validator);
+        }
+    }
+
     /// Records checked arguments: first those of the call, later those that a hook changed.
     pub(crate) fn set_arguments(&mut self, checked: &CheckedArguments) {
         if let Some(arguments) = &mut self.arguments {

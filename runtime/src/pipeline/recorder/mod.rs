@@ -61,7 +61,7 @@ pub(crate) struct CallRecorder<'p> {
     definition: Option<&'p str>,
     /// Arguments for the record, if it holds any.
     arguments: Option<CallArguments>,
-    /// The same, masked.
+    /// Masked arguments, once they are computed.
     logged: Option<LoggedArguments>,
     /// Host folder that the guest sees as `/`.
     cwd: Option<String>,
@@ -182,8 +182,8 @@ impl<'p> CallRecorder<'p> {
     ) {
         (self.tool, self.definition) = (Some(tool), definition);
         // An unusable tool has no checks.
-        if let Some(arguments) = self.arguments.as_mut().filter(|_| tool.unusable.is_none()) {
-            arguments.set_validator(validator);
+        if tool.unusable.is_none() {
+            self.set_validator(validator);
         }
         if let [only] = grant.folders() {
             self.folder = Some((only.host.clone(), only.access));

@@ -24,6 +24,7 @@ use crate::observe::Observer;
 use crate::policy::{Approval, Approver, Rules, Secrets};
 use crate::registry::Registry;
 use crate::sandbox::Sandbox;
+use crate::schema::ToolValidator;
 use crate::source::ToolsPolicy;
 use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
@@ -127,7 +128,22 @@ impl Pipeline {
     /// Opens the record of a call in a conversation.
     pub(crate) fn recorder<'p>(&'p self, call: Arc<ToolCall>, memory: &'p Memory) -> CallRecorder<'p> {
         let origin = self.origin(memory);
-        CallRecorder::new(&self.audit, &self.observers, self.secrets.as_ref(), self.next_invocation(), call, origin)
+        let validator = self.audit.is_on().then(|| self.validator(&call.name, memory)).flatten();
+        let (secrets, invocation) = (self.secrets.as_ref(), self.next_invocation());
+        let mut recorder = CallRecorder::new(&self.audit, &self.observers, secrets, invocation, call, origin);
+        // A call that ends before its tool is resolved has sensitive arguments too.
+        validator.into_iter().for_each(|validator| recorder.set_validator(validator));
+        recorder
+    }
+
+    /// Returns the checks of the usable tool of a name.
+    fn validator<'p>(&'p self, name: &str, memory: &'p Memory) -> Option<&'p Arc<ToolValidator>> {
+        let name = self.routes.get(name).map_or(name, String::as_str);
+        if let Some(added) = memory.tools.iter().find(|added| added.tool.name == name) {
+            return Some(&added.prepared.input);
+        }
+        let ToolEntry { tool, prepared, .. } = self.at(self.registry.index(name)?);
+        tool.unusable.is_none().then_some(&prepared.input)
     }
 
     /// Opens the record of a hook of an event. No observer is notified of it, and it has no arguments.
