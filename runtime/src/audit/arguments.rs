@@ -80,7 +80,7 @@ impl CallArguments {
 
     /// Represents the arguments, masked; without their content unless `has_content`. The result is meaningless if the
     /// computation was interrupted.
-    pub(super) fn logged(&self, redactions: &Redactions, has_content: bool) -> LoggedArguments {
+    pub(super) fn represent(&self, redactions: &Redactions, has_content: bool) -> LoggedArguments {
         let names = self.sensitive_names();
         // Sensitive arguments are found by name, which unchecked arguments may misspell.
         let is_unchecked = self.checked.is_empty() && (!names.is_empty() || self.size > MAX_ARGUMENT_BYTES);
@@ -224,9 +224,22 @@ fn compact(json: &str) -> Option<String> {
 mod tests {
     use serde_json::json;
 
+    use crate::error::Error;
+    use crate::policy::{Secret, SecretStore, Secrets};
     use crate::tool::tests::plain;
+    use crate::tool::{Placement, SecretRequest};
 
     use super::*;
+
+    /// Store with a secret of digits, and one that extends over two values of an array.
+    struct Store;
+
+    impl SecretStore for Store {
+        fn value(&self, name: &str) -> Result<Option<Secret>, Error> {
+            let value = if name == "digits" { "12345678" } else { "ab\",\"cd12" };
+            Secret::new(name, value).map(Some)
+        }
+    }
 
     /// Checks of a tool with the sensitive argument `token`.
     fn validator(is_sensitive: bool) -> Arc<ToolValidator> {
@@ -255,7 +268,7 @@ mod tests {
     }
 
     fn logged(arguments: &CallArguments, masked: &[&str]) -> Value {
-        let logged = arguments.logged(&redactions(masked), true).0;
+        let logged = arguments.represent(&redactions(masked), true).0;
         assert!(logged.len() <= MAX_ARGUMENTS_LEN + 120 && !logged.contains('\n'), "{} bytes: {logged}", logged.len());
         serde_json::from_str(&logged).unwrap_or_else(|error| panic!("{error}: {logged}"))
     }
@@ -268,7 +281,7 @@ mod tests {
     fn arguments_that_are_json_stay_as_they_were_written() {
         let text = "{ \"n\": 12345678901234567890123,\n\t\"e\": 1E2, \"s\": \"a \\\" {b\\u0041\" }";
         let arguments = sent(text, false);
-        let written = arguments.logged(&Redactions::default(), true).0;
+        let written = arguments.represent(&Redactions::default(), true).0;
         assert_eq!(written, r#"{"json":{"n":12345678901234567890123,"e":1E2,"s":"a \" {b\u0041"}}"#);
         assert_eq!(logged(&arguments, &["{b"])["json"]["s"], "a \" ***REDACTED***A");
         assert_eq!(logged(&sent("", false), &[]), json!({"json": {}}));
@@ -346,11 +359,31 @@ mod tests {
         let arguments = sent(text, true);
         assert_eq!(logged(&arguments, &[]), json!({"json": {"token": "***", "url": "/?key=***"}}));
         assert_eq!(logged(&arguments, &["token"])["json"]["***REDACTED***"], "***");
-        let withheld: Value = serde_json::from_str(&arguments.logged(&Redactions::default(), false).0).unwrap();
+        let withheld: Value = serde_json::from_str(&arguments.represent(&Redactions::default(), false).0).unwrap();
         let masked = r#"{"token":"***","url":"/?key=***"}"#;
         assert_eq!(withheld, json!({"bytes": masked.len(), "digest": hash(masked)}));
         for wrong in [r#"{"token":7,"tokn":"hunter22"}"#, "hunter22", "\"hunter22\"", "{\"token\":\"hunter22\""] {
             assert_eq!(logged(&sent(wrong, true), &[]), json!({"bytes": wrong.len()}));
+        }
+    }
+
+    #[test]
+    fn a_secret_is_masked_and_one_that_extends_over_several_values_is_withheld() {
+        let secrets = Secrets::new(Store);
+        let request = |name: &str| SecretRequest {
+            name: name.to_owned(),
+            host: "api.example.com".parse().unwrap(),
+            placement: Placement::parse("header:x-key").unwrap(),
+        };
+        secrets.open(&[request("digits"), request("across")]).unwrap();
+        let mut redactions = Redactions::default();
+        redactions.add_secrets(secrets);
+        let of = |text: &str, has_content| sent(text, false).represent(&redactions, has_content).0;
+        let masked = r#"{"n":"***REDACTED***","t":"<***REDACTED***>"}"#;
+        assert_eq!(of(r#"{"n":12345678,"t":"<3132333435363738>"}"#, true), format!(r#"{{"json":{masked}}}"#));
+        let across = r#"{"a":["ab","cd12"]}"#;
+        for has_content in [true, false] {
+            assert_eq!(of(across, has_content), format!(r#"{{"bytes":{}}}"#, across.len()));
         }
     }
 

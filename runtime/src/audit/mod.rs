@@ -188,13 +188,13 @@ impl Audit {
     }
 
     /// Represents the arguments of a call, masked. The result is meaningless if the computation was interrupted.
-    pub(crate) fn logged(&self, arguments: &CallArguments) -> LoggedArguments {
-        arguments.logged(&self.redactions, self.has_arguments)
+    pub(crate) fn represent(&self, arguments: &CallArguments) -> LoggedArguments {
+        arguments.represent(&self.redactions, self.has_arguments)
     }
 
     /// Represents the arguments of a call at once; `None` if they are large or take long.
-    pub(crate) fn logged_at_once(&self, arguments: &CallArguments) -> Option<LoggedArguments> {
-        arguments.at_once(|| self.logged(arguments))
+    pub(crate) fn represent_at_once(&self, arguments: &CallArguments) -> Option<LoggedArguments> {
+        arguments.at_once(|| self.represent(arguments))
     }
 
     /// Opens today's file and reserves space in it for coming records.

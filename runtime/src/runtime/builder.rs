@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 
 use crate::audit::Audit;
 use crate::delegate::Delegate;
@@ -28,6 +29,9 @@ use crate::store::results::Results;
 use crate::tool::{Access, Body, Builtin, Enablement, LimitRequest, Limits, ScriptedHook, Tool};
 
 use super::Runtime;
+
+/// Maximum number of large arguments that are masked at the same time.
+const MAX_MASKINGS: usize = 4;
 
 /// Settings of a [`Runtime`]. Nothing is allowed by default.
 ///
@@ -233,6 +237,7 @@ impl Builder {
             max_inline: self.max_inline,
             secrets: self.secrets.clone(),
             audit: Arc::new(audit),
+            maskings: Semaphore::new(MAX_MASKINGS),
             programs: ProgramCompiler::new(sandbox.clone()),
             sandbox,
             seed,

@@ -40,8 +40,8 @@ impl CallRecorder<'_> {
     }
 
     /// Represents the arguments at once, by their size alone if they are large or take long.
-    pub(super) fn logged_at_once(&self) -> Option<LoggedArguments> {
+    pub(super) fn represent_at_once(&self) -> Option<LoggedArguments> {
         let arguments = self.arguments.as_ref()?;
-        Some(self.audit.logged_at_once(arguments).unwrap_or_else(|| arguments.size_alone()))
+        Some(self.audit.represent_at_once(arguments).unwrap_or_else(|| arguments.size_alone()))
     }
 }

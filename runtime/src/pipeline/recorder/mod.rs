@@ -338,7 +338,7 @@ impl<'p> CallRecorder<'p> {
         };
         let CallOrigin { run, session, door } = self.origin;
         let facts = CallFacts { run, session, door, source: self.definition, argv, cwd: self.cwd.take() };
-        let arguments = self.logged.take().or_else(|| self.logged_at_once());
+        let arguments = self.logged.take().or_else(|| self.represent_at_once());
         self.audit.write(receipt, &facts, arguments.as_ref())
     }
 

@@ -15,6 +15,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use tokio::sync::Semaphore;
+
 use crate::audit::Audit;
 use crate::call::{ToolCall, ToolResult};
 use crate::delegate::Delegate;
@@ -73,6 +75,8 @@ pub(crate) struct Pipeline {
     /// Store of the values of secrets.
     pub(crate) secrets: Option<Secrets>,
     pub(crate) audit: Arc<Audit>,
+    /// Permits for masking large arguments on blocking threads.
+    pub(crate) maskings: Semaphore,
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) programs: ProgramCompiler,
     pub(crate) concurrency: Concurrency,
