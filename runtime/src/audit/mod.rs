@@ -221,7 +221,7 @@ impl Audit {
         let now = self.now();
         // Always with milliseconds, so that records sort as text.
         let ts = format!("{now:.3}");
-        let line = self.redactions.line(&Record { ts, receipt, facts }, arguments);
+        let line = self.redactions.line(&Record { ts, receipt, facts }, arguments.map(LoggedArguments::as_str));
         log.append(Day::of_timestamp(now), &line)
     }
 

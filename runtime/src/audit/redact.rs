@@ -10,8 +10,6 @@ use serde_json::Value;
 use crate::policy::{MASK, Scanner, Secrets, masked};
 use crate::schema::step;
 
-use super::arguments::LoggedArguments;
-
 /// Bytes of text that count as one step of the call's budget.
 const BYTES_PER_STEP: usize = 64;
 
@@ -49,8 +47,9 @@ impl Redactions {
         self.secrets = Some(secrets);
     }
 
-    /// Serializes a record as one line of JSON, with its strings masked, and adds the arguments, which are masked already.
-    pub(super) fn line(&self, record: &impl Serialize, arguments: Option<&LoggedArguments>) -> Vec<u8> {
+    /// Serializes a record as one line of JSON, with its strings masked, and adds the JSON text of its arguments, which are
+    /// masked already.
+    pub(super) fn line(&self, record: &impl Serialize, arguments: Option<&str>) -> Vec<u8> {
         let mut line = Vec::with_capacity(1024);
         let written = if self.is_empty() {
             serde_json::to_writer(&mut line, record)
@@ -65,7 +64,7 @@ impl Redactions {
         debug_assert!(written.is_ok(), "a record is plain data");
         if let (Some(arguments), Some(b'}')) = (arguments, line.last()) {
             line.pop();
-            for part in [",\"arguments\":", arguments.as_str(), "}"] {
+            for part in [",\"arguments\":", arguments, "}"] {
                 line.extend_from_slice(part.as_bytes());
             }
         }
@@ -174,8 +173,11 @@ mod tests {
         let mut redactions = Redactions::default();
         redactions.add(["sk-[a-z]+".into(), "(broken".into(), String::new()]);
         redactions.add_literal(["a.c".into()]);
-        let line = redactions.line(&json!({"argv": ["sk-abc", "x(broken\"", "a.c", "abc"], "outcome": "sk-ok"}), None);
-        let value: Value = serde_json::from_slice(&line).unwrap();
-        assert_eq!(value, json!({"argv": [MASK, format!("x{MASK}\""), MASK, "abc"], "outcome": "sk-ok"}));
+        let record = json!({"argv": ["sk-abc", "x(broken\"", "a.c", "abc"], "outcome": "sk-ok"});
+        let value = |arguments| serde_json::from_slice::<Value>(&redactions.line(&record, arguments)).unwrap();
+        let mut expected = json!({"argv": [MASK, format!("x{MASK}\""), MASK, "abc"], "outcome": "sk-ok"});
+        assert_eq!(value(None), expected);
+        expected["arguments"] = json!({"bytes": 7});
+        assert_eq!(value(Some(r#"{"bytes":7}"#)), expected);
     }
 }
