@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use clap::builder::FalseyValueParser;
 use directories::ProjectDirs;
 use futures::stream::{StreamExt, TryStreamExt};
 use toolcrib::policy::{Approvals, Permission, Policy, StoredApproval};
@@ -123,6 +124,10 @@ pub(crate) struct Sources {
 
     #[command(flatten)]
     pub(crate) log: AuditLog,
+    /// Log only the size and the SHA-256 digest of the arguments of calls
+    #[arg(long, env = "TOOLCRIB_NO_LOG_ARGUMENTS", hide_env_values = true, help_heading = RECORDS)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    no_log_arguments: bool,
     /// Mask these in records: regular expressions or plain texts, separated by `;` or `,` (but not by a `,` inside
     /// `{2,3}` or `[a,b]`, or after a `\`)
     #[arg(long, value_name = "LIST", env = "TOOLCRIB_REDACT", hide_env_values = true, help_heading = RECORDS)]
@@ -339,7 +344,8 @@ impl Sources {
     /// Returns the audit log with its masks.
     pub(crate) fn audit(&self, secrets: impl IntoIterator<Item = String>) -> anyhow::Result<Audit> {
         let (patterns, texts) = self.masks(secrets);
-        Ok(Audit::folder(self.log.folder()?).redact(patterns).redact_literal(texts))
+        let audit = Audit::folder(self.log.folder()?).redact(patterns).redact_literal(texts);
+        Ok(if self.no_log_arguments { audit.without_arguments() } else { audit })
     }
 
     /// Returns the masks for all stored data: patterns and literal texts.

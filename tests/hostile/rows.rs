@@ -252,7 +252,13 @@ pub(super) const ROWS: &[(u8, &[&str])] = &[
             "secrets::placing::a_response_that_holds_it_is_cut_in_every_encoding",
         ],
     ),
-    (71, &["audit::a_name_with_newlines_is_one_line_and_a_long_one_is_cut"]),
+    (
+        71,
+        &[
+            "audit::a_name_with_newlines_is_one_line_and_a_long_one_is_cut",
+            "audit::arguments::hostile_arguments_give_one_bounded_line_each",
+        ],
+    ),
     (72, &["audit::a_full_disk_refuses_the_call_before_it_runs", "audit::a_call_that_cannot_be_logged_is_refused"]),
     (73, &["audit::sixteen_processes_tear_no_line"]),
     (

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 
 use crate::audit::Audit;
 use crate::delegate::Delegate;
@@ -16,7 +17,7 @@ use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::{
     CallContexts, ChainedHook, Concurrency, HookChain, Interpreters, Memory, Pipeline, PreparedTool, ProgramCompiler,
-    Scheduler, ScriptHook, builtin,
+    Scheduler, ScriptHook, builtin, session_id,
 };
 use crate::policy::{self, Allowed, Approval, Approver, Policy, Secrets};
 use crate::registry::Registry;
@@ -29,6 +30,9 @@ use crate::store::results::Results;
 use crate::tool::{Access, Body, Builtin, Enablement, LimitRequest, Limits, ScriptedHook, Tool};
 
 use super::Runtime;
+
+/// Maximum number of large arguments that are masked at the same time.
+const MAX_MASKINGS: usize = 4;
 
 /// Settings of a [`Runtime`]. Nothing is allowed by default.
 ///
@@ -60,6 +64,8 @@ pub struct Builder {
     pub(super) interpreter: Option<Bytes>,
 
     pub(super) audit: Audit,
+    /// Identifier of the program's run, if the embedder sets one.
+    pub(super) run: Option<String>,
     pub(super) hooks: Vec<Arc<dyn Hook>>,
     pub(super) observers: Vec<Arc<dyn Observer>>,
     pub(super) delegate: Option<Arc<dyn Delegate>>,
@@ -134,6 +140,7 @@ impl Builder {
             compiler: None,
             interpreter: None,
             audit,
+            run: None,
             hooks: Vec::new(),
             observers: Vec::new(),
             delegate: None,
@@ -208,6 +215,8 @@ impl Builder {
         };
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| Error::Engine(error.to_string()))?;
+        let seed = u64::from_ne_bytes(seed);
+        let run = self.run.unwrap_or_else(|| format!("run_{seed:016x}"));
         let client = HttpClient::new(self.name_servers, self.roots);
         let cache = self.compile_cache.map(|folder| Cache::folder(folder).max_bytes(self.max_cache));
         let sandbox = Arc::new(Sandbox::new(self.concurrency, cache, self.compiler, client)?);
@@ -232,12 +241,16 @@ impl Builder {
             max_inline: self.max_inline,
             secrets: self.secrets.clone(),
             audit: Arc::new(audit),
+            maskings: Semaphore::new(MAX_MASKINGS),
             programs: ProgramCompiler::new(sandbox.clone()),
             sandbox,
-            seed: u64::from_ne_bytes(seed),
+            seed,
+            run,
             calls: AtomicU64::new(0),
+            sessions: AtomicU64::new(0),
         };
-        Ok(Runtime { pipeline: Arc::new(pipeline), warnings: warnings.into(), memory: Arc::new(Memory::open()) })
+        let memory = Arc::new(Memory::open(session_id(seed, 0)));
+        Ok(Runtime { pipeline: Arc::new(pipeline), warnings: warnings.into(), memory })
     }
 }
 

@@ -85,12 +85,12 @@ impl Runtime {
 
     /// Starts a session: one conversation with these tools.
     pub fn session(&self) -> Session {
-        Session::new(self.pipeline.clone(), Arc::default())
+        Session::new(self.pipeline.clone(), Arc::new(Memory::new(self.pipeline.next_session())))
     }
 
     /// Starts the session of an agent that took over a delegated task.
     pub fn session_for(&self, task: &Task) -> Session {
-        Session::new(self.pipeline.clone(), Arc::new(Memory::of_task(task)))
+        Session::new(self.pipeline.clone(), Arc::new(Memory::of_task(self.pipeline.next_session(), task)))
     }
 
     /// Returns the session of callers that know every tool and need no search; [`Runtime::call`] belongs to it.

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::audit::Audit;
+use crate::call::clipped;
 use crate::delegate::Delegate;
 use crate::error::Error;
 use crate::hook::Hook;
@@ -210,6 +211,14 @@ impl Builder {
         self
     }
 
+    /// Sets the identifier of the program's run, at most 256 characters, in all records of the audit log. By default each
+    /// runtime has a random one.
+    #[must_use]
+    pub fn run_id(mut self, id: impl Into<String>) -> Self {
+        self.run = Some(clipped(&id.into()));
+        self
+    }
+
     /// Adds a hook that may block or change calls and results.
     #[must_use]
     pub fn hook(mut self, hook: Arc<dyn Hook>) -> Self {
@@ -289,11 +298,11 @@ impl Builder {
         self
     }
 
-    /// Names the entry point of the calls and adds the application's members to their context. Callers cannot override
-    /// them.
+    /// Names the entry point of the calls, also for their records, and adds the application's members to their context.
+    /// Callers cannot override them.
     #[must_use]
     pub fn application(mut self, door: impl Into<String>, more: Map<String, Value>) -> Self {
-        self.contexts.trigger_source = Some(door.into());
+        self.contexts.trigger_source = Some(clipped(&door.into()));
         self.contexts.application = more;
         self
     }

@@ -32,8 +32,10 @@ pub(crate) async fn run_event(
         }
         // There is no call that could record the hook.
         let call = ToolCall::new(event.to_string(), hook.name(), "");
-        let mut recorder = pipeline.unwatched_recorder(&call);
-        recorder.resolved(&hook.definition.tool, &hook.prepared.grant);
+        let mut recorder = pipeline.unwatched_recorder(call, memory);
+        let (tool, prepared) = (&hook.definition.tool, &hook.prepared);
+        let definition = recorder.is_logged().then(|| prepared.definition(tool));
+        recorder.resolved(tool, &prepared.grant, &prepared.input, definition);
         recorder.set_program(hook.digest().unwrap_or_default(), 0);
         let usage = recorder.usage.clone();
         let handler = ScriptHandler::new(hook, HookContext::new(pipeline, memory, &usage));
@@ -45,7 +47,7 @@ pub(crate) async fn run_event(
             Ok(_) => Ok(String::new()),
             Err(error) => Err(ToolError::new(Outcome::Failed, error.clone())),
         };
-        let recorded = recorder.close(call, ended);
+        let recorded = recorder.close(ended);
         let name = hook.name();
         if recorded.receipt.outcome == Outcome::Unlogged {
             return Err(format!("blocked by hook {name:?}, which cannot be logged"));

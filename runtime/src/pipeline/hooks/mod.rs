@@ -275,6 +275,7 @@ async fn modify(
     if !fields.is_empty() {
         recorder.add_mutation(Mutation { by: hook.to_owned(), mutation_source, fields, reason });
         *checked = changed;
+        recorder.set_arguments(checked);
     }
     Ok(())
 }

@@ -87,6 +87,11 @@ impl Session {
         self.pipeline.hooks.scripts(self.memory.hooks.iter()).iter().any(|script| script.definition.event == *event)
     }
 
+    /// Returns the identifier of the conversation, the `session` of its records in the audit log.
+    pub fn id(&self) -> &str {
+        self.memory.session()
+    }
+
     /// Returns the number of agents that delegated before this conversation: 0 in the run's own.
     pub fn depth(&self) -> u32 {
         self.memory.depth
