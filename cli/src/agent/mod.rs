@@ -142,6 +142,9 @@ impl Agent {
         let saved = self.save();
         // Background tasks end with the run and are logged before it is over.
         self.session.end().await;
+        while let Some(seen) = self.events.ready() {
+            self.report.emit(&Event::of(self.totals.steps, &seen))?;
+        }
         match end {
             Ok((ending, answer)) => {
                 saved?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::call::ToolCall;
+use crate::call::{HookAction, HookNote, ToolCall};
 use crate::error::{Outcome, ToolError};
 use crate::pipeline::state::{Memory, Pipeline};
 use crate::tool::HookPoint;
@@ -25,7 +25,7 @@ pub(crate) async fn run_event(
 ) -> Result<Value, String> {
     for hook in pipeline.hooks.scripts(memory.hooks.iter()) {
         let shared = Arc::new(payload);
-        let applies = hook.applies(event, "", &shared).await;
+        let applies = hook.applies(event, None, &shared).await;
         payload = Arc::unwrap_or_clone(shared);
         if !applies {
             continue;
@@ -40,6 +40,16 @@ pub(crate) async fn run_event(
         // The state of an interpreter is large.
         let answer = Box::pin(handler.handle(event, &payload)).await;
         recorder.log(&handler.into_log());
+        let (verdict, action) = match &answer {
+            Ok(Answer::Pass | Answer::Allow) => ("pass", None),
+            Ok(Answer::Modify(modified)) => ("modify", (*modified != payload).then_some(HookAction::ChangedEvent)),
+            Ok(Answer::Block(_)) => ("block", Some(HookAction::Blocked)),
+            Ok(Answer::Delegate(_)) | Err(_) => ("failed", Some(HookAction::Blocked)),
+        };
+        if action.is_some() {
+            let digest = hook.digest().map(str::to_owned);
+            recorder.add_hook(HookNote::new(hook.name(), verdict).action(action).source(hook.path()).digest(digest));
+        }
         let ended = match &answer {
             Ok(Answer::Block(reason)) => Err(ToolError::new(Outcome::Denied, reason.clone())),
             Ok(_) => Ok(String::new()),

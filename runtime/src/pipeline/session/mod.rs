@@ -82,9 +82,10 @@ impl Session {
         self.pipeline.call(call, scope).await
     }
 
-    /// Returns `true` if there is a script hook for an event of the run; without one, the event need not be reported.
+    /// Returns `true` if there is a script hook that handles an event of the run; without one, the event need not be
+    /// reported.
     pub fn hears(&self, event: &HookPoint) -> bool {
-        self.pipeline.hooks.scripts(self.memory.hooks.iter()).iter().any(|script| script.definition.event == *event)
+        self.pipeline.hooks.scripts(self.memory.hooks.iter()).iter().any(|script| script.handles(event))
     }
 
     /// Returns the number of agents that delegated before this conversation: 0 in the run's own.
