@@ -283,7 +283,7 @@ pub struct Mutation {
     /// Source of the values, if the hook named one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutation_source: Option<String>,
-    /// Names of the added, changed and removed arguments.
+    /// Names of the first 64 added, changed and removed arguments.
     pub fields: Vec<String>,
     /// Reason of the change.
     #[serde(skip_serializing_if = "Option::is_none")]

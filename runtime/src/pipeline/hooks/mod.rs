@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::call::{Behavior, Decision, HookAction, HookNote, Mutation, Reason, ToolCall};
+use crate::call::{Behavior, Decision, HookAction, HookNote, Mutation, Reason, ToolCall, clipped};
 use crate::error::{Outcome, ToolError};
 use crate::hook::{FinishedCall, Hook, HookPhase, Modification, ProposedCall, Review, Verdict};
 use crate::observe::{EventKind, HookEvent};
@@ -29,6 +29,8 @@ pub(crate) use events::run_event;
 
 /// Maximum time of all script hooks together, before a call and again after it.
 const MAX_TIME: Duration = Duration::from_secs(30);
+/// Maximum number of changed arguments that a record names for one hook.
+const MAX_NAMED_FIELDS: usize = 64;
 
 /// Positions of hooks in a call, as receipts name them.
 const BEFORE: &str = "before";
@@ -311,14 +313,15 @@ async fn modify(
     Ok(true)
 }
 
-/// Returns the names of the arguments that were added, changed or removed.
+/// Returns the names of the arguments that were added, changed or removed, as far as a record holds them.
 fn changed_fields(before: &Value, after: &Value) -> Vec<String> {
     let names =
         |value: &Value| value.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     let mut fields = names(before);
     fields.extend(names(after).into_iter().filter(|name| before.get(name).is_none()));
     fields.retain(|name| before.get(name) != after.get(name));
-    fields
+    fields.truncate(MAX_NAMED_FIELDS);
+    fields.iter().map(|name| clipped(name)).collect()
 }
 
 /// Records the verdict of a hook and its effect; an error means that it blocks. A script is recorded also if it passes: it
@@ -354,4 +357,21 @@ fn replacement(hook: &ChainedHook, value: &Value) -> String {
 
 fn refusal(message: String) -> ToolError {
     ToolError::new(Outcome::Denied, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_record_names_a_bounded_number_of_changed_arguments() {
+        let changed = changed_fields(&json!({"a": 1, "b": 2, "c": 3}), &json!({"a": 1, "b": 3, "d": 4}));
+        assert_eq!(changed, ["b", "c", "d"]);
+        let many: serde_json::Map<_, _> = (0..1000).map(|n| (format!("{n}{}", "x".repeat(1000)), json!(n))).collect();
+        let named = changed_fields(&json!({}), &Value::Object(many));
+        assert_eq!(named.len(), MAX_NAMED_FIELDS);
+        assert!(named.iter().all(|name| name.chars().count() <= 256));
+    }
 }
