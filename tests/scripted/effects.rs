@@ -140,6 +140,14 @@ fn what_a_hook_did_to_an_event_is_in_its_record() {
     let record = crib.records().pop().expect("a record");
     assert_eq!((&record["tool"], &record["callId"]), (&json!("h"), &json!("model.post")), "{record}");
     assert_eq!(effects(&record), [["h", "-", "changed-event"]], "{record}");
+    let all = events(&ran);
+    let told = all.iter().find(|event| event["type"] == "event_hooks").unwrap_or_else(|| panic!("{ran:?}"));
+    assert_eq!((&told["event"], effects(told)), (&json!("model.post"), vec![["h", "-", "changed-event"]]), "{told}");
+    let flags = [&BOTH[..], &["--allow-hooks"]].concat();
+    let line = "↪ model.post: hook h (alien/.harness/hooks/h.md) changed the text\n";
+    assert!(trace(&crib, &script, &flags).stderr.contains(line), "{:?}", trace(&crib, &script, &flags));
+    let same = json!({"prompt": "go", "turns": [{"content": "new"}]});
+    assert!(!trace(&crib, &same, &flags).stderr.contains('↪'), "nothing was changed");
 }
 
 #[test]

@@ -10,6 +10,7 @@
 //! | `tool_preview` | what a call is about to do, in the tool's own words or in those of its record, before it runs |
 //! | `tool_part` | a part that a call shows while it runs, with its `number` in the call and the `ms` since that began |
 //! | `tool_hooks` | hooks have changed or blocked a call: the `hooks` of its receipt with an `action`; also for the calls that tools make |
+//! | `event_hooks` | hooks have changed the text of an `event`, which is `model.post` or `run.end` |
 //! | `tool_result` | its end, in the order of the calls, with its `receipt` |
 //! | `usage` | after an answer, where the server counts tokens |
 //! | `retry` | a request is repeated; the `text` of this step so far is void |
@@ -80,6 +81,11 @@ pub(crate) enum Event<'a> {
         step: u32,
         id: &'a str,
         name: &'a str,
+        hooks: &'a [HookNote],
+    },
+    /// Hooks that changed a text of the run before it was reported.
+    EventHooks {
+        event: &'a str,
         hooks: &'a [HookNote],
     },
     ToolResult(ToolResult<'a>),

@@ -11,9 +11,9 @@ const MAX_NAMED: usize = 4;
 /// Maximum characters of a name or a path in a line.
 const MAX_TEXT_LEN: usize = 80;
 
-/// Writes one line that names the hooks that changed or blocked a call, each with its source and its effect. `margin` is the
-/// prefix of a subagent.
-pub(crate) fn hooks(margin: &str, tool: &str, notes: &[HookNote]) {
+/// Writes one line that names the hooks that changed or blocked a call, each with its source and its effect. `subject` is the
+/// tool or the event, and `margin` the prefix of a subagent.
+pub(crate) fn hooks(margin: &str, subject: &str, notes: &[HookNote]) {
     let clip = |text: &str| one_line(&shortened(text, MAX_TEXT_LEN));
     let mut effects: Vec<_> = notes
         .iter()
@@ -25,7 +25,7 @@ pub(crate) fn hooks(margin: &str, tool: &str, notes: &[HookNote]) {
         .collect();
     let more = notes.len().saturating_sub(MAX_NAMED);
     effects.extend((more > 0).then(|| format!("and {more} more")));
-    aside(&format!("{margin}↪ {}: {}", clip(tool), effects.join("; ")));
+    aside(&format!("{margin}↪ {}: {}", clip(subject), effects.join("; ")));
 }
 
 /// Shortens a path at its start, because its end names the file.
@@ -44,6 +44,7 @@ fn effect(note: &HookNote) -> &'static str {
         (Some(HookAction::Blocked), Some("after")) => "withheld the result",
         (Some(HookAction::Blocked), _) if note.verdict == "failed" => "failed and blocked the call",
         (Some(HookAction::Blocked), _) => "blocked the call",
+        (Some(HookAction::ChangedEvent), _) => "changed the text",
         (Some(HookAction::Delegated), _) => "handed the call to another agent",
         (Some(HookAction::Allowed), _) => "allowed the call",
         _ => "acted on the call",

@@ -12,7 +12,7 @@ use crate::tool::HookPoint;
 use super::payload::Answer;
 use super::script::{HookContext, ScriptHandler};
 
-/// Runs the script hooks for an event of the run, and returns the payload with their changes.
+/// Runs the script hooks for an event of the run, and returns the payload with their changes and the hooks that changed it.
 ///
 /// # Errors
 ///
@@ -22,7 +22,8 @@ pub(crate) async fn run_event(
     event: &HookPoint,
     mut payload: Value,
     memory: &Arc<Memory>,
-) -> Result<Value, String> {
+) -> Result<(Value, Vec<HookNote>), String> {
+    let mut notes = Vec::new();
     for hook in pipeline.hooks.scripts(memory.hooks.iter()) {
         let shared = Arc::new(payload);
         let applies = hook.applies(event, None, &shared).await;
@@ -62,7 +63,10 @@ pub(crate) async fn run_event(
         }
         match answer {
             Ok(Answer::Pass | Answer::Allow) => {}
-            Ok(Answer::Modify(modified)) => payload = modified,
+            Ok(Answer::Modify(modified)) => {
+                payload = modified;
+                notes.extend(recorded.receipt.hooks);
+            }
             Ok(Answer::Block(reason)) => return Err(format!("blocked by hook {name:?}: {reason}")),
             Ok(Answer::Delegate(_)) => {
                 return Err(format!("blocked by hook {name:?}, which failed: only calls can be delegated"));
@@ -70,5 +74,5 @@ pub(crate) async fn run_event(
             Err(error) => return Err(format!("blocked by hook {name:?}, which failed: {error}")),
         }
     }
-    Ok(payload)
+    Ok((payload, notes))
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use serde_json::Value;
 
-use crate::call::{ToolCall, ToolResult};
+use crate::call::{HookNote, ToolCall, ToolResult};
 use crate::hook::EventBlocked;
 use crate::observe::Observer;
 use crate::pipeline::hooks;
@@ -105,6 +105,20 @@ impl Session {
     ///
     /// The reason of the hook that blocks the event; a hook that fails blocks it.
     pub async fn event(&self, event: &HookPoint, payload: Value) -> Result<Value, EventBlocked> {
+        self.event_with_hooks(event, payload).await.map(|(payload, _)| payload)
+    }
+
+    /// Runs the script hooks for an event like [`Session::event`], and also returns the hooks that changed the payload, in
+    /// order.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Session::event`].
+    pub async fn event_with_hooks(
+        &self,
+        event: &HookPoint,
+        payload: Value,
+    ) -> Result<(Value, Vec<HookNote>), EventBlocked> {
         hooks::run_event(&self.pipeline, event, payload, &self.memory).await.map_err(|reason| EventBlocked { reason })
     }
 
