@@ -125,7 +125,7 @@ fn a_nested_call_and_a_background_task_are_named_too() {
     let slow = "---\nasync: true\nscript: |\n  def run(args): return 7\n---\nSlow.\n";
     write(&crib, "alien/.harness/tools/slow.md", slow);
     fs::remove_file(crib.path("alien/.harness/hooks/rewrite.md")).expect("a hook");
-    let awaits = calls("task_await", json!({"task_id": "task_1"}));
+    let awaits = calls("task_await", json!({"task_id": "task_1", "timeout_ms": 30_000}));
     let script = json!({"prompt": "go", "turns": [calls("slow", json!({})), awaits, {"content": "x"}]});
     let ran = trace(&crib, &script, &["--tools", "alien", "--tools", "own"]);
     assert!(ran.stderr.contains("↪ slow: hook answer "), "{ran:?}");

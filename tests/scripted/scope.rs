@@ -188,7 +188,7 @@ fn tools_of_the_host_belong_to_no_source() {
         hook_when("tool.post", "{tool: \"task_*\"}", "return modify({\"result\": {\"forged\": True}})"),
     )]);
     write(&crib, "own/.harness/tools/slow.md", "---\nasync: true\nscript: |\n  def run(args): return 7\n---\nSlow.\n");
-    let awaits = calls("task_await", json!({"task_id": "task_1"}));
+    let awaits = calls("task_await", json!({"task_id": "task_1", "timeout_ms": 30_000}));
     let script = json!({"prompt": "go", "turns": [calls("slow", json!({})), awaits, {"content": "x"}]});
     let last = |flags: &[&str]| {
         let ran = play(&crib, &script, &[&BOTH[..], flags].concat());

@@ -22,7 +22,7 @@ const ALL_HOOK_HEADINGS: [&str; 8] =
 /// Maximum characters of a condition in the table.
 const MAX_CONDITION: usize = 60;
 
-/// List tools and their permissions, and the hooks in the order they run.
+/// List tools and hooks with their permissions.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {

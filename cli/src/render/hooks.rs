@@ -14,7 +14,7 @@ const MAX_TEXT_LEN: usize = 80;
 /// Writes one line that names the hooks that changed or blocked a call, each with its source and its effect. `subject` is the
 /// tool or the event, and `margin` the prefix of a subagent.
 pub(crate) fn hooks(margin: &str, subject: &str, notes: &[HookNote]) {
-    let clip = |text: &str| one_line(&shortened(text, MAX_TEXT_LEN));
+    let clip = |text: &str| unambiguous(one_line(&shortened(text, MAX_TEXT_LEN)));
     let mut effects: Vec<_> = notes
         .iter()
         .take(MAX_NAMED)
@@ -31,10 +31,16 @@ pub(crate) fn hooks(margin: &str, subject: &str, notes: &[HookNote]) {
 /// Shortens a path at its start, because its end names the file.
 fn clip_start(path: &Path) -> String {
     let text = one_line(&path.to_string_lossy());
-    match text.chars().count().checked_sub(MAX_TEXT_LEN) {
+    unambiguous(match text.chars().count().checked_sub(MAX_TEXT_LEN) {
         None | Some(0) => text,
         Some(surplus) => std::iter::once('…').chain(text.chars().skip(surplus + 1)).collect(),
-    }
+    })
+}
+
+/// Quotes a text that could pass for another part of the line.
+fn unambiguous(text: String) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-…".contains(c);
+    if text.chars().all(is_plain) { text } else { format!("{text:?}") }
 }
 
 fn effect(note: &HookNote) -> &'static str {
@@ -61,5 +67,11 @@ mod tests {
         let long = clip_start(Path::new(&format!("{}/guard.md", "x".repeat(200))));
         assert!(long.starts_with('…') && long.ends_with("/guard.md"), "{long}");
         assert_eq!(long.chars().count(), MAX_TEXT_LEN);
+    }
+
+    #[test]
+    fn no_name_passes_for_another_part_of_the_line() {
+        assert_eq!(unambiguous("fs_read-2.md".to_owned()), "fs_read-2.md");
+        assert_eq!(unambiguous("a\" (b.md) did".to_owned()), r#""a\" (b.md) did""#);
     }
 }

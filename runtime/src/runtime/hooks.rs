@@ -16,9 +16,8 @@ use super::prepare::ReservedPlace;
 
 /// Maximum number of hooks that a warning names.
 const MAX_NAMED_HOOKS: usize = 8;
-/// Maximum number of hooks of a source that are matched against the tools of other sources. Further hooks count as
-/// matching.
-const MAX_MATCHED_HOOKS: usize = 256;
+/// Maximum number of patterns times tools that are matched for the warning about one source. Further hooks count as matching.
+const MAX_MATCHES: usize = 1 << 20;
 
 impl Builder {
     /// Prepares a script hook.
@@ -71,9 +70,9 @@ impl Builder {
         let mut warnings: Vec<_> = sources
             .filter_map(|(path, id)| {
                 let own = hooks.iter().filter(|hook| hook.tool.origin.source.as_ref() == Some(id));
-                let limited =
-                    own.enumerate().filter(|(index, hook)| is_limited(hook, tools, *index < MAX_MATCHED_HOOKS));
-                let names: Vec<_> = limited.map(|(_, hook)| hook.tool.name.as_str()).collect();
+                let mut left = MAX_MATCHES;
+                let limited = own.filter(|hook| is_limited(hook, tools, &mut left));
+                let names: Vec<_> = limited.map(|hook| hook.tool.name.as_str()).collect();
                 Some(warning(path, scope_warning(path, &names)?))
             })
             .collect();
@@ -83,13 +82,16 @@ impl Builder {
     }
 }
 
-/// Returns `true` if a hook asks for tools of other sources, or for events that concern them, and does not get them.
-fn is_limited(hook: &ScriptedHook, tools: &[Tool], matches_names: bool) -> bool {
+/// Returns `true` if a hook asks for tools of other sources, or for events that concern them, and does not get them. `left` is
+/// the remaining number of matches.
+fn is_limited(hook: &ScriptedHook, tools: &[Tool], left: &mut usize) -> bool {
     if hook.scope == HookScope::AllSources {
         return false;
     }
     let of_calls = matches!(hook.event, HookPoint::ToolPre | HookPoint::ToolPost);
-    let asks_for = |tool: &Tool| !of_calls || !matches_names || hook.matches(&tool.name);
+    let rest = left.checked_sub(hook.when.tools.len().saturating_mul(tools.len()));
+    *left = rest.unwrap_or_default();
+    let asks_for = |tool: &Tool| !of_calls || rest.is_none() || hook.matches(&tool.name);
     tools.iter().any(|tool| !hook.reaches(tool) && asks_for(tool))
 }
 
@@ -114,6 +116,33 @@ fn scope_warning(path: &Path, names: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool::When;
+    use crate::tool::tests::plain;
+
+    #[test]
+    fn the_patterns_of_a_source_are_matched_up_to_a_limit() {
+        let of = |source: &str, name: &str| {
+            let mut tool = plain(name);
+            tool.origin.source = Some(Path::new(source).into());
+            tool
+        };
+        let hook = |patterns: usize| {
+            let when = When { tools: vec!["x*".parse().unwrap(); patterns], ..When::default() };
+            let scope = HookScope::OwnSource;
+            ScriptedHook { tool: of("/a", "h"), event: HookPoint::ToolPre, priority: 0, when, scope }
+        };
+        let tools = [of("/a", "own"), of("/b", "other")];
+        let mut left = 6;
+        assert!(!is_limited(&hook(1), &tools, &mut left), "it matches none");
+        assert!(!is_limited(&hook(2), &tools, &mut left) && left == 0);
+        assert!(is_limited(&hook(1), &tools, &mut left), "too many to match");
+        assert!(is_limited(&hook(0), &tools, &mut left), "it is for every tool");
+        assert!(!is_limited(&hook(0), &tools[..1], &mut left), "there is no other source");
+        let all = ScriptedHook { scope: HookScope::AllSources, ..hook(0) };
+        assert!(!is_limited(&all, &tools, &mut left));
+        let started = ScriptedHook { event: HookPoint::RunStart, ..hook(1) };
+        assert!(is_limited(&started, &tools, &mut left) && !is_limited(&started, &tools[..1], &mut left));
+    }
 
     #[test]
     fn a_warning_names_the_flag_and_a_bounded_number_of_hooks() {
