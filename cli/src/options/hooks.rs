@@ -1,6 +1,6 @@
 //! Options for the scope of script hooks: `--allow-hooks` and `--deny-hooks`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use toolcrib::policy::Permission;
 
@@ -26,15 +26,15 @@ pub(crate) struct HookOptions {
 impl HookOptions {
     /// Returns the allowances of the flags.
     pub(super) fn allowed(&self) -> impl Iterator<Item = Permission> {
-        self.allow_hooks.iter().map(permission)
+        self.allow_hooks.iter().map(|path| permission(path))
     }
 
     /// Returns the denials of the flags.
     pub(super) fn denied(&self) -> impl Iterator<Item = Permission> {
-        self.deny_hooks.iter().map(permission)
+        self.deny_hooks.iter().map(|path| permission(path))
     }
 }
 
-fn permission(path: &PathBuf) -> Permission {
-    Permission::Hooks(Some(path.clone()).filter(|path| path.as_os_str() != ALL))
+fn permission(path: &Path) -> Permission {
+    Permission::Hooks((path.as_os_str() != ALL).then(|| path.to_path_buf()))
 }
