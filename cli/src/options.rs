@@ -2,6 +2,7 @@
 //! here and nowhere else.
 
 mod compiling;
+mod hooks;
 mod network;
 mod patterns;
 mod records;
@@ -93,6 +94,8 @@ pub(crate) struct Sources {
     network: network::Network,
     #[command(flatten)]
     services: services::Services,
+    #[command(flatten)]
+    hooks: hooks::HookOptions,
 
     #[command(flatten)]
     pub(crate) rules: Rules,
@@ -309,6 +312,7 @@ impl Sources {
             .chain(self.deny_env.iter().cloned().map(Permission::Env))
             .chain(self.network.denied())
             .chain(self.services.denied())
+            .chain(self.hooks.denied())
             .chain(self.secrets.denied())
     }
 
@@ -323,6 +327,7 @@ impl Sources {
             .chain(self.allow_env.iter().cloned().map(Permission::Env))
             .chain(self.network.allowed())
             .chain(self.services.allowed())
+            .chain(self.hooks.allowed())
             .chain(self.secrets.allowed());
         let policy = self.denied().fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny);
         self.rules.rule(policy, config)

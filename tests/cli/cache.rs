@@ -42,7 +42,7 @@ fn cache(crib: &Crib, arguments: &[&str]) -> Ran {
 fn listed(crib: &Crib) -> Vec<Value> {
     let ran = cache(crib, &["list", "--json"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-    ran.stdout.lines().map(|line| serde_json::from_str(line).expect("a JSON object per line")).collect()
+    serde_json::from_str(&ran.stdout).expect("a JSON array")
 }
 
 #[test]

@@ -19,7 +19,7 @@ removed. Removing entries only costs the time to compile them again.";
 const LIST_EXAMPLES: &str = "\
 Examples:
   toolcrib cache list
-  toolcrib cache list --json | jq -s 'map(.bytes) | add'
+  toolcrib cache list --json | jq 'map(.bytes) | add'
 
 The time of the last use is up to an hour early. With --json, `digest` is the SHA-256 of the \
 program, and `file` the name of the entry in the cache directory.";
@@ -58,7 +58,7 @@ enum Action {
 #[derive(clap::Args)]
 #[command(after_long_help = LIST_EXAMPLES)]
 struct List {
-    /// Print the entries, one line of JSON per entry
+    /// Print a JSON array, one object per entry
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -99,7 +99,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn list(args: &List) -> anyhow::Result<()> {
     let entries = args.folder.cache()?.entries()?;
     if args.json {
-        return entries.iter().try_for_each(|entry| render::print_json(&serde_json::to_string(entry)?));
+        return render::print_json(&serde_json::to_string(&entries)?);
     }
     render::print(&render::table(HEADINGS, entries.iter().map(row)))?;
     let total = rounded_size(entries.iter().map(|entry| entry.bytes).sum());

@@ -17,9 +17,9 @@ use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::{
     CallContexts, ChainedHook, Concurrency, HookChain, Interpreters, Memory, Pipeline, PreparedTool, ProgramCompiler,
-    Scheduler, ScriptHook, builtin, session_id,
+    Scheduler, builtin, session_id,
 };
-use crate::policy::{self, Allowed, Approval, Approver, Policy, Secrets};
+use crate::policy::{self, Allowed, Approval, Approver, HookAccess, Policy, Secrets};
 use crate::registry::Registry;
 use crate::sandbox::compiler::Compiler;
 use crate::sandbox::{Certificates, HttpClient, Sandbox};
@@ -164,8 +164,13 @@ impl Builder {
     /// [strict](Builder::strict), of a tool.
     pub fn build(self) -> Result<Runtime, Error> {
         let (mut tools, mut scripted, mut policies, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut sources = Vec::with_capacity(self.sources.len());
         for path in &self.sources {
-            let loaded = if self.strict { source::load(path)? } else { source::load_usable(path)? };
+            let mut loaded = if self.strict { source::load(path)? } else { source::load_usable(path)? };
+            let id = policy::source_id(path);
+            let hooks = loaded.hooks.iter_mut().map(|hook| &mut hook.tool);
+            loaded.tools.iter_mut().chain(hooks).for_each(|tool| tool.origin.source = Some(id.clone()));
+            sources.push(id);
             warnings.extend(loaded.warnings);
             tools.extend(loaded.tools);
             if tools.len() > source::MAX_TOOLS {
@@ -181,22 +186,12 @@ impl Builder {
         let allowed = allowed.protecting(Arc::new(protected));
         let mut prepared = self.prepare_tools(&mut tools, &allowed, &reserved, &mut warnings)?;
         let mut hooks: Vec<_> = self.hooks.iter().cloned().map(ChainedHook::Embedder).collect();
-        for mut definition in scripted {
-            if !definition.tool.requested.secrets.is_empty() {
-                let message =
-                    format!("hook {:?}: capabilities.secrets: hooks cannot use secrets", definition.tool.name);
-                return Err(Error::Source { path: definition.tool.origin.path.to_path_buf(), message });
-            }
-            if let Some(why) = policy::dead_condition(&definition.event, &definition.when, &tools) {
-                let message = format!("hook {:?}: when.args: {why}", definition.tool.name);
-                return Err(Error::Source { path: definition.tool.origin.path.to_path_buf(), message });
-            }
-            let prepared = self.prepare_tool(&mut definition.tool, &allowed, &reserved, false)?;
-            if let Some(unusable) = &definition.tool.unusable {
-                // A hook may guard calls, so the runtime does not start without it.
-                return Err(unusable.fault.clone());
-            }
-            hooks.push(ChainedHook::Script(Box::new(ScriptHook { definition, prepared })));
+        let hook_access = HookAccess::new(&self.policy).with_tools(tools.iter());
+        scripted.iter_mut().for_each(|hook| hook_access.give_scope(hook));
+        warnings.extend(self.scope_warnings(&sources, &scripted, &tools, &hook_access));
+        for definition in scripted {
+            let hook = self.prepare_hook(definition, &tools, &hook_access, &allowed, &reserved)?;
+            hooks.push(ChainedHook::Script(Box::new(hook)));
         }
         let mut builtins = Vec::new();
         let has_tasks = tools.iter().any(|tool| matches!(&tool.body, Body::Script(script) if script.background));
@@ -227,6 +222,7 @@ impl Builder {
             approved: self.approvals.into_iter().collect(),
             approver: self.approver,
             hooks: HookChain::new(hooks),
+            hook_access,
             interpreters: Interpreters::new(sandbox.clone(), self.interpreter),
             delegate: self.delegate,
             model: self.model,

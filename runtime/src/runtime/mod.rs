@@ -1,6 +1,7 @@
 //! The runtime that an embedder holds: tools, sessions and calls.
 
 mod builder;
+mod hooks;
 mod options;
 mod prepare;
 
@@ -72,8 +73,11 @@ impl Runtime {
     /// Lists the grants of tools and of script hooks.
     pub fn grants(&self) -> impl Iterator<Item = (&Tool, &Grant)> {
         let tools = self.pipeline.registry.tools().iter().zip(&self.pipeline.prepared);
-        let hooks =
-            self.pipeline.hooks.of_sources().map(|ScriptHook { definition, prepared }| (&definition.tool, prepared));
+        let hooks = self
+            .pipeline
+            .hooks
+            .of_sources()
+            .map(|ScriptHook { definition, prepared, .. }| (&definition.tool, prepared));
         tools.chain(hooks).map(|(tool, prepared)| (tool, prepared.grant.as_ref()))
     }
 
@@ -167,7 +171,7 @@ impl Runtime {
     ///
     /// [`Error::Component`] if the interpreter cannot run.
     pub async fn prepare_hooks(&self) -> Result<(), Error> {
-        for ScriptHook { definition, prepared } in self.pipeline.hooks.of_sources() {
+        for ScriptHook { definition, prepared, .. } in self.pipeline.hooks.of_sources() {
             self.pipeline.interpreters.interpreter(prepared).await.map_err(|error| Error::Component {
                 path: definition.tool.origin.path.to_path_buf(),
                 reason: error.message,

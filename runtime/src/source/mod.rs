@@ -149,6 +149,11 @@ fn tool_diagnostic(tool: &Tool, severity: Severity, message: &str, part: &str) -
     ScopedDiagnostic { pointer, ..ScopedDiagnostic::new(problem) }
 }
 
+/// Returns the path that identifies a source: the folder of a project, whichever of its names is used, else the path itself.
+pub(crate) fn root(path: &Path) -> PathBuf {
+    project::find(path).unwrap_or_else(|| path.to_path_buf())
+}
+
 /// Lists the folders of a source in which every file is a part of it.
 pub(crate) fn projects(path: &Path) -> Vec<PathBuf> {
     project::find(path).map(|project| project.join(markdown::FOLDER)).into_iter().collect()

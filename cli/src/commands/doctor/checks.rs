@@ -20,7 +20,7 @@ use super::{Finding, Status};
 /// Start of the reason if the keyring cannot be reached over the session bus of Linux.
 const BUS_ERROR: &str = "zbus error: ";
 
-const VARIABLES: [&str; 13] = [
+const VARIABLES: [&str; 14] = [
     "TOOLCRIB_AUDIT_DIR",
     "TOOLCRIB_CONFIG",
     "TOOLCRIB_APPROVALS",

@@ -226,7 +226,7 @@ impl<'p> CallRecorder<'p> {
 
     /// Records a hook and its verdict.
     pub(crate) fn add_hook(&mut self, hook: HookNote) {
-        self.note(|receipt| receipt.hooks.push(hook));
+        self.note(|receipt| receipt.add_hook(hook));
     }
 
     /// Records a change of the arguments.

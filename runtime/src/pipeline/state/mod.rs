@@ -23,7 +23,7 @@ use crate::delegate::Delegate;
 use crate::error::{Error, ToolError};
 use crate::model::Model;
 use crate::observe::Observer;
-use crate::policy::{Approval, Approver, Rules, Secrets};
+use crate::policy::{Approval, Approver, HookAccess, Rules, Secrets};
 use crate::registry::Registry;
 use crate::sandbox::Sandbox;
 use crate::schema::ToolValidator;
@@ -55,6 +55,8 @@ pub(crate) struct Pipeline {
     pub(crate) approved: HashSet<Approval>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) hooks: HookChain,
+    /// Scopes of the hooks that scripts add.
+    pub(crate) hook_access: HookAccess,
     pub(crate) interpreters: Interpreters,
     /// Handler of the tasks that scripts delegate.
     pub(crate) delegate: Option<Arc<dyn Delegate>>,
