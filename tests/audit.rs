@@ -1,5 +1,6 @@
 //! Audit log: one whole line per call, after every outcome and with concurrent writers.
 
+mod arguments;
 mod chain;
 mod show;
 

@@ -1,6 +1,7 @@
 //! Contract of the command line: exit codes, one line on standard output, messages for people on standard error. Every
 //! test uses the built program, in its own folder and without outside variables.
 
+mod cache;
 mod call;
 mod help;
 
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "run",
     "call",
     "list",
@@ -24,6 +25,7 @@ const COMMANDS: [&str; 15] = [
     "describe",
     "approvals",
     "secret",
+    "cache",
     "audit",
     "doctor",
     "completions",

@@ -114,7 +114,11 @@ fn a_hook_that_blocks_is_named_and_the_guest_is_not_started() {
     assert_eq!((result.receipt.outcome, result.receipt.cpu_ms), (Outcome::Denied, 0.0));
     let record = &crib.records()[0];
     assert_eq!(record["decision"], json!({"behavior": "deny", "reason": "hook", "restsOn": "two"}));
-    assert_eq!(record["hooks"], json!([{"hook": "two", "said": "block"}]), "the third is not heard");
+    assert_eq!(
+        record["hooks"],
+        json!([{"hook": "two", "said": "block", "point": "before", "action": "blocked"}]),
+        "the third is not heard"
+    );
 }
 
 #[test]
@@ -145,6 +149,18 @@ fn hooks_are_heard_by_priority_and_only_about_what_they_apply_to() {
 }
 
 #[test]
+fn a_hook_of_the_embedder_judges_the_tools_of_every_source() {
+    let crib = crib();
+    std::fs::create_dir(crib.path("other")).unwrap();
+    std::fs::copy(crib.path("tools/bin/echo.wasm"), crib.path("other/second.wasm")).unwrap();
+    let hooks = || Hooks::default().before("one", Ok(Verdict::Block("not today".into())));
+    for name in ["echo", "second"] {
+        let result = call_with(&crib, hooks(), name, |builder| builder.source(crib.path("other")));
+        assert_eq!(result.receipt.outcome, Outcome::Denied, "{name}");
+    }
+}
+
+#[test]
 fn a_hook_that_changes_arguments_leaves_the_models_own_untouched() {
     let crib = crib();
     let hooks = Hooks::default().before("add", modify(json!({"a": 2, "b": 3}), None)).before("look", Ok(Verdict::Pass));
@@ -154,7 +170,8 @@ fn a_hook_that_changes_arguments_leaves_the_models_own_untouched() {
     assert_eq!(saw.lock().unwrap()[1], r#"look {"a":1} {"a":2,"b":3}"#, "the next hook sees both");
     let record = &crib.records()[0];
     assert_eq!(record["mutations"], json!([{"by": "add", "fields": ["a", "b"], "reason": "for the test"}]));
-    assert_eq!(record["hooks"], json!([{"hook": "add", "said": "modify"}]));
+    let noted = json!({"hook": "add", "said": "modify", "point": "before", "action": "changed-arguments"});
+    assert_eq!(record["hooks"], json!([noted]));
 }
 
 #[test]
@@ -194,7 +211,8 @@ fn a_hooks_allow_answers_a_question_and_never_beats_a_denial() {
         records[1]["decision"],
         json!({"behavior": "deny", "reason": "rule", "restsOn": "deny echo(a=1) (test)"})
     );
-    assert_eq!(records[1]["hooks"], json!([{"hook": "kind", "said": "allow"}]), "what it said is kept");
+    let said = json!({"hook": "kind", "said": "allow", "point": "before", "action": "allowed"});
+    assert_eq!(records[1]["hooks"], json!([said]), "what it said is kept");
 }
 
 #[test]

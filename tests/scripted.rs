@@ -3,6 +3,7 @@
 
 mod agents;
 mod beginning;
+mod effects;
 mod events;
 mod exec;
 mod flags;
@@ -10,6 +11,7 @@ mod hooking;
 mod limits;
 mod meta;
 mod problems;
+mod scope;
 mod tasks;
 
 use std::fs;

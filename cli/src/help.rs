@@ -9,13 +9,14 @@ use clap::{Arg, Command, Error};
 const LONG_ONLY: [&str; 5] =
     ["Limits", "Records", "Rules for calls", "Timeouts and retries", "Print instead of running"];
 /// Beginnings of the names of other options that only `--help` shows.
-const RARE: [&str; 17] = [
+const RARE: [&str; 18] = [
     "deny-",
     "allow-exec",
     "allow-delegate",
     "allow-meta",
     "allow-call",
     "allow-model",
+    "allow-hooks",
     "dns",
     "net-ca",
     "strict",

@@ -2,6 +2,7 @@
 //! here and nowhere else.
 
 mod compiling;
+mod hooks;
 mod network;
 mod patterns;
 mod records;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use clap::builder::FalseyValueParser;
 use directories::ProjectDirs;
 use futures::stream::{StreamExt, TryStreamExt};
 use toolcrib::policy::{Approvals, Permission, Policy, StoredApproval};
@@ -28,8 +30,8 @@ use crate::progress;
 use crate::render::{self, Advice};
 use crate::secrets::{PASSPHRASE, Vault};
 
-pub(crate) use crate::parse::{MAX_COUNT, count, duration, size, size_in_words};
-pub(crate) use compiling::Compiling;
+pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, size_in_words};
+pub(crate) use compiling::{CacheFolder, CacheLimit, Compiling, DEFAULT_MAX_CACHE, LIMIT_VARIABLE};
 pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use results::ResultsFolder;
 pub(crate) use rules::{Kept, Rules};
@@ -96,6 +98,8 @@ pub(crate) struct Sources {
     network: network::Network,
     #[command(flatten)]
     services: services::Services,
+    #[command(flatten)]
+    hooks: hooks::HookOptions,
 
     #[command(flatten)]
     pub(crate) rules: Rules,
@@ -127,6 +131,10 @@ pub(crate) struct Sources {
 
     #[command(flatten)]
     pub(crate) log: AuditLog,
+    /// Log only the size and the SHA-256 digest of the arguments of calls
+    #[arg(long, env = "TOOLCRIB_NO_LOG_ARGUMENTS", hide_env_values = true, help_heading = RECORDS)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    no_log_arguments: bool,
     /// Mask these in records: regular expressions or plain texts, separated by `;` or `,` (but not by a `,` inside
     /// `{2,3}` or `[a,b]`, or after a `\`)
     #[arg(long, value_name = "LIST", env = "TOOLCRIB_REDACT", hide_env_values = true, help_heading = RECORDS)]
@@ -310,6 +318,7 @@ impl Sources {
             .chain(self.deny_env.iter().cloned().map(Permission::Env))
             .chain(self.network.denied())
             .chain(self.services.denied())
+            .chain(self.hooks.denied())
             .chain(self.secrets.denied())
     }
 
@@ -324,6 +333,7 @@ impl Sources {
             .chain(self.allow_env.iter().cloned().map(Permission::Env))
             .chain(self.network.allowed())
             .chain(self.services.allowed())
+            .chain(self.hooks.allowed())
             .chain(self.secrets.allowed());
         let policy = self.denied().fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny);
         self.rules.rule(policy, config)
@@ -345,7 +355,8 @@ impl Sources {
     /// Returns the audit log with its masks.
     pub(crate) fn audit(&self, secrets: impl IntoIterator<Item = String>) -> anyhow::Result<Audit> {
         let (patterns, texts) = self.masks(secrets);
-        Ok(Audit::folder(self.log.folder()?).redact(patterns).redact_literal(texts))
+        let audit = Audit::folder(self.log.folder()?).redact(patterns).redact_literal(texts);
+        Ok(if self.no_log_arguments { audit.without_arguments() } else { audit })
     }
 
     /// Returns the masks for all stored data: patterns and literal texts.

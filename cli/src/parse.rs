@@ -61,6 +61,15 @@ pub(crate) fn size_in_words(bytes: usize) -> String {
     }
 }
 
+/// Formats a size in the largest unit that it reaches, with one decimal.
+pub(crate) fn rounded_size(bytes: u64) -> String {
+    let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => format!("{:.1} {name}", bytes as f64 / *unit as f64),
+        None => format!("{bytes} bytes"),
+    }
+}
+
 /// Parses the address of a name server, with or without a port.
 pub(crate) fn name_server(text: &str) -> Result<SocketAddr, String> {
     let alone = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
@@ -97,6 +106,15 @@ mod tests {
             assert_eq!(size_in_words(bytes), words);
         }
         assert_eq!(size_in_words(2 << 30), "2 GiB");
+    }
+
+    #[test]
+    fn a_size_is_rounded_to_one_decimal() {
+        for (bytes, words) in
+            [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (5 << 20, "5.0 MiB"), (7 << 29, "3.5 GiB")]
+        {
+            assert_eq!(rounded_size(bytes), words);
+        }
     }
 
     #[test]

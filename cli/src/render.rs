@@ -1,6 +1,7 @@
 //! Terminal output: results on standard output, and `error:`, `cause:`, `hint:` and `warning:` on standard error. Text from
 //! outside is escaped so that it cannot control a terminal.
 
+mod hooks;
 mod table;
 mod terminal_lock;
 
@@ -16,6 +17,7 @@ use toolcrib::call::{Flag, ProgramRun, Receipt};
 
 use terminal_lock::Stream;
 
+pub(crate) use hooks::hooks;
 pub(crate) use table::table;
 pub(crate) use terminal_lock::lock_terminal;
 

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use toolcrib::Session;
-use toolcrib::call::{Link, Media, Part};
+use toolcrib::call::{HookNote, Link, Media, Part};
 use toolcrib::observe::{Event, EventKind, Observer};
 
 use crate::media::MediaFolder;
@@ -28,6 +28,8 @@ pub(crate) enum CallEventKind {
     Preview(String),
     /// Part shown `ms` milliseconds after the call started.
     Part { number: u64, ms: f64, part: Part },
+    /// Hooks that changed or blocked the call, when it ends.
+    Hooks(Vec<HookNote>),
 }
 
 /// Receives call events.
@@ -66,9 +68,14 @@ impl Observer for Watcher {
                 started.insert(event.invocation.to_owned(), event.at);
                 return;
             }
-            EventKind::Ended(_) => {
+            EventKind::Ended(result) => {
                 started.remove(event.invocation);
-                return;
+                let acted = result.receipt.hooks.iter().filter(|note| note.action.is_some());
+                let acted: Vec<_> = acted.cloned().collect();
+                if acted.is_empty() {
+                    return;
+                }
+                CallEventKind::Hooks(acted)
             }
             EventKind::Preview(text) => CallEventKind::Preview((*text).to_owned()),
             EventKind::Part { number, part } => {

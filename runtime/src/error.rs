@@ -132,6 +132,16 @@ pub enum Error {
         /// Reason why no result was found.
         reason: String,
     },
+    /// The cache cannot be listed, or entries cannot be removed.
+    #[error("cache {}: {reason}", path.display())]
+    Cache {
+        /// The folder of the cache.
+        path: PathBuf,
+        /// Reason for the failure.
+        reason: String,
+        /// Cause of the failure.
+        source: Option<Cause>,
+    },
     /// The audit log cannot be read.
     #[error("audit log {} cannot be read: {reason}", path.display())]
     AuditUnread {
@@ -205,6 +215,7 @@ impl Error {
                 "nothing was changed: check that only you own and can write the file, then repair it, or delete it to be asked again"
                     .into(),
             ),
+            Error::Cache { .. } => Some("check that only you own and can write the folder, or choose another".into()),
             Error::Results { .. } => {
                 Some("see that the folder is yours alone, can be written and has room, or name another".into())
             }

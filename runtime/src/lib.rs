@@ -30,7 +30,7 @@
 //! | Who may change it? | [Hooks](hook::Hook): they block calls, change arguments and replace results. |
 //! | Where do large results go? | Into a store of [`Results`]; the model gets a preview and a reference. |
 //! | Where do secrets come from? | From a [`SecretStore`](policy::SecretStore). Guests never see the values: they are put into requests to the hosts they are for. |
-//! | Where are programs compiled? | In this process, or in one that a [`Compiler`](compiler::Compiler) can stop. |
+//! | Where are programs compiled? | In this process, or in one that a [`Compiler`](compiler::Compiler) can stop. Compiled code stays in a [`Cache`](cache::Cache) of bounded size. |
 //!
 //! Four programs show more: `embed`, `approver`, `hook` and `observer` in the folder `examples`.
 //!
@@ -73,5 +73,5 @@ pub use runtime::{Builder, Runtime, WeakRuntime};
 pub use sandbox::compiler;
 pub use store::keyvalue::KeyValue;
 pub use store::results::Results;
-pub use store::{ListFile, owner_only, results};
+pub use store::{ListFile, cache, owner_only, results};
 pub use tool::Tool;

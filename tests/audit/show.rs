@@ -49,6 +49,49 @@ fn a_table_tells_a_person_what_was_called_and_nothing_in_it_has_power() {
 }
 
 #[test]
+fn arguments_are_shown_in_short_and_have_no_power() {
+    let crib = Crib::new();
+    let long = "ä".repeat(100);
+    let mut text = String::new();
+    for arguments in [
+        json!({"json": {"path": "a\u{1b}[2J\n\u{202e}b", "n": 1}}),
+        json!({"text": "line\n\u{1b}]0;x\u{7} two"}),
+        json!({"text": long}),
+        json!({"cut": "short", "bytes": 9000, "digest": "sha256:00"}),
+        json!({"cut": long, "bytes": 9000, "digest": "sha256:00"}),
+        json!({"bytes": 12, "digest": "sha256:00"}),
+        json!({"bytes": 1}),
+        json!({"later": "unknown"}),
+        json!(["odd"]),
+        Value::Null,
+    ] {
+        let record = json!({"ts": "2026-03-01T12:30:45.678Z", "tool": "t", "outcome": "ok", "arguments": arguments});
+        text += &format!("{record}\n");
+    }
+    fs::write(crib.path("audit/20260301.log"), &text).unwrap();
+    let shown = crib.run(&["audit", "show"]).stdout;
+    assert!(shown.lines().next().unwrap().ends_with("DENIED  ARGUMENTS"), "{shown}");
+    let cells: Vec<_> =
+        shown.lines().skip(1).map(|line| line.split_once("-        -").unwrap().1.trim_start()).collect();
+    assert_eq!(
+        cells,
+        [
+            r#"{"path":"a\u001b[2J\n\u{202e}b","n":1}"#,
+            r"line \u{1b}]0;x\u{7} two",
+            &format!("{}…", "ä".repeat(59)),
+            "short…",
+            &format!("{}…", "ä".repeat(59)),
+            "(12 bytes)",
+            "(1 byte)",
+            "",
+            "",
+            "",
+        ]
+    );
+    assert_eq!(crib.run(&["audit", "show", "--json"]).stdout, text);
+}
+
+#[test]
 fn each_filter_leaves_out_what_it_says() {
     let crib = crib();
     assert_eq!(tools(&crib, &[]).len(), 4);

@@ -27,7 +27,9 @@ fn cases_that_hold_are_ok() {
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert!(lines[0].starts_with("ok      knows UTC  ") && lines[0].ends_with(" ms"), "{}", ran.stdout);
     assert!(lines.len() == 4 && lines[3].starts_with("3 cases, 0 failed, "), "{}", ran.stdout);
-    assert_eq!(crib.records().len(), 3, "each is signed for");
+    let records = crib.records();
+    assert_eq!(records.len(), 3, "each is signed for");
+    assert!(records.iter().all(|record| record["run"] == records[0]["run"] && record["door"] == "test"), "{records:?}");
     assert_eq!(tested(&crib, ".", &cases, &[]).code, Some(0), "the folder has one component");
 }
 

@@ -9,7 +9,7 @@ const MAX_LINES: usize = 70;
 /// Widths of terminals, in columns.
 const WIDTHS: [usize; 2] = [80, 100];
 /// Subcommands with a help of their own.
-const SUBCOMMANDS: [[&str; 2]; 12] = [
+const SUBCOMMANDS: [[&str; 2]; 15] = [
     ["new", "tool"],
     ["new", "hook"],
     ["audit", "show"],
@@ -22,6 +22,9 @@ const SUBCOMMANDS: [[&str; 2]; 12] = [
     ["secret", "set"],
     ["secret", "list"],
     ["secret", "remove"],
+    ["cache", "list"],
+    ["cache", "prune"],
+    ["cache", "clear"],
 ];
 
 /// Long help of every command, at a width.

@@ -108,6 +108,10 @@ fn a_call_of_a_tool_is_judged_like_every_other() {
     let runtime = runtime(&crib, |builder| builder.policy(policy));
     let inner = |value: &str| json!({"name": "echo", "arguments": {"value": value}});
     assert_eq!(call(&runtime, "calls", inner("yes")).content(), "\"yes\"");
+    let [made, caller] = crib.records().try_into().expect("two calls, two records");
+    assert_eq!(made["arguments"], json!({"json": {"value": "yes"}}));
+    assert_eq!(caller["arguments"], json!({ "json": inner("yes") }));
+    assert_eq!((&made["parent"], &made["session"]), (&caller["invocation"], &caller["session"]));
     let refused = call(&runtime, "calls", inner("no"));
     assert!(refused.content().contains("denied by an operator rule"), "{}", refused.content());
     let wrong = call(&runtime, "calls", json!({"name": "echo", "arguments": {"vale": 1}}));

@@ -64,6 +64,9 @@ fn a_task_is_worked_on_with_the_same_tools_and_its_answer_is_the_scripts() {
     let audited: Vec<Value> = crib.records();
     let tools: Vec<_> = audited.iter().map(|record| record["tool"].as_str().unwrap()).collect();
     assert_eq!(tools, ["echo", "ask"], "both are signed for");
+    assert_eq!(audited[0]["arguments"], json!({"json": {"task": "deep"}}));
+    assert!(audited.iter().all(|record| record["run"] == audited[0]["run"] && record["door"] == "run"), "{audited:?}");
+    assert_ne!(audited[0]["session"], audited[1]["session"], "an agent has a session of its own");
 
     // Each line names its agent for a person, and standard output holds only the run's answer.
     let ran = crib.run(&["run", "--script", "script.json", "--allow-delegate"]);

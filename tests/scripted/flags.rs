@@ -97,7 +97,9 @@ fn what_scripts_may_do_is_listed_and_inspected() {
     assert_eq!((&guard["name"], &guard["event"], &guard["priority"]), (&json!("guard"), &json!("tool.pre"), &json!(0)));
     let table = crib.run(&["list", "--all"]).stdout;
     assert!(table.contains("\nHOOK ") && table.contains("\nguard  tool.pre "), "{table}");
-    assert!(!crib.run(&["list"]).stdout.contains("guard"));
+    assert!(table.lines().any(|line| line.starts_with("HOOK ") && line.contains("  PRIORITY  GRANTED  ")), "{table}");
+    let short = crib.run(&["list"]).stdout;
+    assert!(short.contains("\nguard  tool.pre  *        own source  "), "{short}");
 
     let sheet = crib.run(&["inspect", "greet"]).stdout;
     for words in [
@@ -142,6 +144,8 @@ fn help_teaches_what_each_flag_lets_a_script_do() {
         "--deny-delegate",
         "--allow-meta",
         "--deny-meta",
+        "--allow-hooks[=<PATH>]",
+        "--deny-hooks[=<PATH>]",
         "never runs a system program",
     ] {
         assert!(help.contains(words), "{words}: {help}");

@@ -53,7 +53,13 @@ fn the_first_that_blocks_ends_it_and_the_tool_never_starts() {
     let receipt = &line["receipt"];
     assert_eq!(
         (&receipt["outcome"], &receipt["hooks"]),
-        (&json!("denied"), &json!([{"hook": "first", "said": "block", "digest": receipt["hooks"][0]["digest"]}]))
+        (
+            &json!("denied"),
+            &json!([{
+                "hook": "first", "said": "block", "point": "before", "action": "blocked",
+                "source": crib.path(".harness/hooks/first.md"), "digest": receipt["hooks"][0]["digest"],
+            }])
+        )
     );
     assert_eq!((&receipt["decision"]["reason"], &receipt["stdinBytes"]), (&json!("hook"), &json!(0)), "{line}");
 }

@@ -147,6 +147,7 @@ fn a_call_leaves_no_trace_of_a_secret_that_its_caller_knows() {
     let ran = crib.run(&["call", "canary", &arguments.to_string(), "--json", "--verbose"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.contains("x-known: ***REDACTED***"), "{ran:?}");
+    assert_eq!(crib.records()[0]["arguments"]["json"]["headers"], json!([["x-known", "***REDACTED***"]]));
     search(&crib, &[("stdout", ran.stdout.as_bytes()), ("stderr", ran.stderr.as_bytes())]);
 }
 

@@ -9,6 +9,8 @@
 //! | `tool_call` | a call, before it runs; the calls of one step come together, in their order; `custom` where it carries text |
 //! | `tool_preview` | what a call is about to do, in the tool's own words or in those of its record, before it runs |
 //! | `tool_part` | a part that a call shows while it runs, with its `number` in the call and the `ms` since that began |
+//! | `tool_hooks` | hooks have changed or blocked a call: the `hooks` of its receipt with an `action`; also for the calls that tools make |
+//! | `event_hooks` | hooks have changed the text of an `event`, which is `model.post` or `run.end` |
 //! | `tool_result` | its end, in the order of the calls, with its `receipt` |
 //! | `usage` | after an answer, where the server counts tokens |
 //! | `retry` | a request is repeated; the `text` of this step so far is void |
@@ -23,7 +25,7 @@
 
 use serde::{Serialize, Serializer};
 use toolcrib::Receipt;
-use toolcrib::call::Part;
+use toolcrib::call::{HookNote, Part};
 
 use super::turn::Usage;
 use crate::watch::{self, CallEvent, CallEventKind};
@@ -73,6 +75,18 @@ pub(crate) enum Event<'a> {
         ms: f64,
         #[serde(serialize_with = "part_as_json")]
         part: &'a Part,
+    },
+    /// Hooks that changed or blocked a call.
+    ToolHooks {
+        step: u32,
+        id: &'a str,
+        name: &'a str,
+        hooks: &'a [HookNote],
+    },
+    /// Hooks that changed a text of the run before it was reported.
+    EventHooks {
+        event: &'a str,
+        hooks: &'a [HookNote],
     },
     ToolResult(ToolResult<'a>),
     Usage {
@@ -141,6 +155,7 @@ impl<'a> Event<'a> {
             CallEventKind::Part { number, ms, part } => {
                 Self::ToolPart { step, id, name, number: *number, ms: *ms, part }
             }
+            CallEventKind::Hooks(hooks) => Self::ToolHooks { step, id, name, hooks },
         }
     }
 }

@@ -14,13 +14,21 @@ use std::fmt;
 
 use serde_json::{Value, json};
 use toolcrib::Session;
-use toolcrib::call::Payload;
+use toolcrib::call::{HookNote, Payload};
 use toolcrib::tool::HookPoint;
 
 use super::RequestOptions;
 use super::conversation::Conversation;
 use super::event::Ending;
 use super::turn::{Call, Turn};
+
+/// Text after the hooks.
+#[derive(Debug, PartialEq)]
+pub(super) struct ReviewedText {
+    pub(super) text: String,
+    /// Hooks that changed the event; empty if the text is unchanged.
+    pub(super) hooks: Vec<HookNote>,
+}
 
 /// A hook has blocked the run.
 #[derive(Debug)]
@@ -65,7 +73,7 @@ pub(super) async fn asking(
 }
 
 /// Runs the hooks after a model answer and returns the text.
-pub(super) async fn answered(session: &Session, step: u32, turn: &Turn) -> Result<String, Blocked> {
+pub(super) async fn answered(session: &Session, step: u32, turn: &Turn) -> Result<ReviewedText, Blocked> {
     let payload = || {
         let called = |Call { id, name, arguments, payload }: &Call| {
             let mut called = json!({ "id": id, "name": name, "arguments": arguments });
@@ -81,27 +89,36 @@ pub(super) async fn answered(session: &Session, step: u32, turn: &Turn) -> Resul
 }
 
 /// Runs the hooks for the end of the run and returns the answer.
-pub(super) async fn ended(session: &Session, reason: Ending, answer: Option<&str>) -> Result<Option<String>, Blocked> {
+pub(super) async fn ended(
+    session: &Session,
+    reason: Ending,
+    answer: Option<&str>,
+) -> Result<Option<ReviewedText>, Blocked> {
     let payload = || json!({ "reason": reason, "answer": answer });
     let told = tell(session, HookPoint::RunEnd, payload).await?;
     answer.map(|answer| text_of(told, "answer", answer)).transpose()
 }
 
 /// Runs the hooks for an event; `None` if no hook handles it.
-async fn tell(session: &Session, event: HookPoint, payload: impl FnOnce() -> Value) -> Result<Option<Value>, Blocked> {
+async fn tell(
+    session: &Session,
+    event: HookPoint,
+    payload: impl FnOnce() -> Value,
+) -> Result<Option<(Value, Vec<HookNote>)>, Blocked> {
     if !session.hears(&event) {
         return Ok(None);
     }
     let mut payload = payload();
     payload["depth"] = json!(session.depth());
-    session.event(&event, payload).await.map(Some).map_err(|blocked| Blocked(blocked.reason))
+    session.event_with_hooks(&event, payload).await.map(Some).map_err(|blocked| Blocked(blocked.reason))
 }
 
 /// Returns the text of a member after the hooks.
-fn text_of(told: Option<Value>, member: &str, before: &str) -> Result<String, Blocked> {
-    match told.as_ref().and_then(|told| told.get(member)) {
-        None => Ok(before.to_owned()),
-        Some(Value::String(text)) => Ok(text.clone()),
+fn text_of(told: Option<(Value, Vec<HookNote>)>, member: &str, before: &str) -> Result<ReviewedText, Blocked> {
+    let (told, hooks) = told.unwrap_or_default();
+    match told.get(member) {
+        Some(Value::String(text)) if text != before => Ok(ReviewedText { text: text.clone(), hooks }),
+        None | Some(Value::String(_)) => Ok(ReviewedText { text: before.to_owned(), hooks: Vec::new() }),
         Some(_) => Err(Blocked(format!("a hook replaced `{member}` with something other than text"))),
     }
 }
@@ -112,7 +129,10 @@ mod tests {
 
     #[test]
     fn only_a_text_is_taken() {
-        let of = |told: Option<Value>| text_of(told, "content", "before").map_err(|blocked| blocked.to_string());
+        let of = |told: Option<Value>| {
+            let reviewed = text_of(told.map(|told| (told, Vec::new())), "content", "before");
+            reviewed.map(|reviewed| reviewed.text).map_err(|blocked| blocked.to_string())
+        };
         assert_eq!(of(None).as_deref(), Ok("before"));
         assert_eq!(of(Some(json!({ "other": 1 }))).as_deref(), Ok("before"));
         assert_eq!(of(Some(json!({ "content": "after" }))).as_deref(), Ok("after"));

@@ -36,6 +36,7 @@ use api::Api;
 use batch::Batch;
 use conversation::{Conversation, Message};
 use event::{Ending, Event, ToolResult, Totals};
+use hooks::ReviewedText;
 use model::Model;
 use report::Report;
 use request::{Request, Sampling};
@@ -44,7 +45,7 @@ use turn::{Call, FILTER, INCOMPLETE, Identifiers, LENGTH, Turn, Usage};
 use crate::interrupt;
 use crate::permission::hint;
 use crate::render::{self, one_line, shortened};
-use crate::watch::CallEvents;
+use crate::watch::{CallEventKind, CallEvents};
 
 /// Maximum characters shown of a server's reason.
 const MAX_REASON: usize = 200;
@@ -142,6 +143,11 @@ impl Agent {
         let saved = self.save();
         // Background tasks end with the run and are logged before it is over.
         self.session.end().await;
+        while let Some(seen) = self.events.ready() {
+            if let CallEventKind::Hooks(_) = seen.kind {
+                self.report.emit(&Event::of(self.totals.steps, &seen))?;
+            }
+        }
         match end {
             Ok((ending, answer)) => {
                 saved?;
@@ -202,11 +208,12 @@ impl Agent {
         let is_final = turn.calls.is_empty();
         let is_empty = is_final && turn.text.is_empty();
         if !is_empty {
-            turn.text = hooks::answered(&self.session, step, &turn).await?;
+            let reviewed = hooks::answered(&self.session, step, &turn).await?;
+            turn.text = self.report_hooks("model.post", reviewed)?;
         }
         if is_final && !is_empty {
             let answer = hooks::ended(&self.session, Ending::Answer, Some(&turn.text)).await?;
-            turn.text = answer.unwrap_or_default();
+            turn.text = answer.map(|answer| self.report_hooks("run.end", answer)).transpose()?.unwrap_or_default();
         }
         if !turn.text.is_empty() {
             self.report.emit(&Event::Message { step, content: &turn.text, r#final: is_final })?;
@@ -229,6 +236,15 @@ impl Agent {
             bail!("the model `{}` returned neither text nor calls", self.options.model);
         }
         Ok(turn)
+    }
+
+    /// Reports the hooks that changed a text, and returns the text.
+    fn report_hooks(&mut self, event: &str, reviewed: ReviewedText) -> anyhow::Result<String> {
+        let ReviewedText { text, hooks } = reviewed;
+        if !hooks.is_empty() {
+            self.report.emit(&Event::EventHooks { event, hooks: &hooks })?;
+        }
+        Ok(text)
     }
 
     async fn call(&mut self, step: u32, calls: Vec<Call>) -> anyhow::Result<()> {

@@ -8,7 +8,8 @@ use toolcrib::model::{Completion, CompletionRequest};
 use super::RequestOptions;
 use super::conversation::{Conversation, Message, Role};
 use super::delegate::Agents;
-use super::hooks::{self, Blocked};
+use super::event::Event;
+use super::hooks::{self, Blocked, ReviewedText};
 
 impl toolcrib::Model for Agents {
     fn complete(&self, question: CompletionRequest) -> BoxFuture<'_, Result<Completion, HandlerError>> {
@@ -33,11 +34,15 @@ impl Agents {
             Ok(turn) if turn.text.is_empty() => Err("the model returned no text".into()),
             Ok(turn) => {
                 let tokens = turn.usage.map_or(0, |usage| usage.total_tokens);
-                let text = hooks::answered(&session, 1, &turn).await.map_err(blocked)?;
+                let ReviewedText { text, hooks } = hooks::answered(&session, 1, &turn).await.map_err(blocked)?;
+                if !hooks.is_empty() {
+                    // A failure to report does not affect the request.
+                    let _ = report.emit(&Event::EventHooks { event: "model.post", hooks: &hooks });
+                }
                 Ok(Completion::new(text, tokens))
             }
             Err(error) => {
-                // Reported only to the user; a failure to report does not affect the request.
+                // Reported only to the user.
                 let _ = report.warn(&format!("a tool's request to the model failed: {error:#}"));
                 Err("the model did not answer".into())
             }

@@ -202,6 +202,7 @@ impl Args {
         match &event.kind {
             CallEventKind::Preview(text) if self.verbose && !self.json => render::quoted("»", text),
             CallEventKind::Preview(_) => {}
+            CallEventKind::Hooks(hooks) => render::hooks("", &event.name, hooks),
             CallEventKind::Part { number, ms, part } if self.stream => {
                 let part = watch::json_of(part);
                 let line = json!({ "type": "part", "call": event.call_id, "number": number, "ms": ms, "part": part });

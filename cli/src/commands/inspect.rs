@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use toolcrib::Availability;
 use toolcrib::source::{self, Severity};
 use toolcrib::tool::typed::Function;
-use toolcrib::tool::{Body, FileRequest, Glob, HookPoint, Limits, Script, ScriptedHook};
+use toolcrib::tool::{Body, FileRequest, Glob, Limits, Script, ScriptedHook};
 use toolcrib::{Runtime, Tool};
 
 use crate::options::{Sources, default_source};
@@ -180,7 +180,7 @@ fn single_tool<'a>(runtime: &'a Runtime, file: &Path) -> anyhow::Result<&'a Tool
         (Some(tool), None) => Ok(tool),
         (None, _) if runtime.hooks().next().is_some() => {
             let message = format!("`{}` defines a hook, not a tool; hooks cannot be inspected yet", file.display());
-            Err(Advice::new(message, "`toolcrib list --all` lists hooks").into())
+            Err(Advice::new(message, "`toolcrib list` lists hooks with their scopes").into())
         }
         (first, _) => {
             let count = runtime.tools().count();
@@ -228,6 +228,8 @@ fn record(details: &Details<'_>) -> anyhow::Result<Value> {
             "name": hook.tool.name,
             "event": hook.event.to_string(),
             "priority": hook.priority,
+            "source": hook.tool.origin.path.to_string_lossy(),
+            "scope": hook.scope,
         })).collect::<Vec<_>>(),
         "requested": requested(tool),
         "granted": grant.map(|grant| grant.granted()),
@@ -256,12 +258,7 @@ fn script(tool: &Tool) -> Option<&Script> {
 
 /// Returns the hooks that may run for calls of a tool, in order. Their argument conditions are not evaluated.
 fn hooks<'a>(runtime: &'a Runtime, tool: &'a Tool) -> impl Iterator<Item = &'a ScriptedHook> {
-    let applies = |hook: &&ScriptedHook| {
-        let tools = &hook.when.tools;
-        matches!(hook.event, HookPoint::ToolPre | HookPoint::ToolPost)
-            && (tools.is_empty() || tools.iter().any(|glob| glob.is_match(&tool.name)))
-    };
-    runtime.hooks().filter(applies)
+    runtime.hooks().filter(|hook| hook.handles(tool))
 }
 
 /// Returns the reason if a tool cannot be called.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use toolcrib::tool::{Limits, ScriptedHook};
+use toolcrib::tool::{Glob, HookPoint, HookScope, Limits, ScriptedHook};
 use toolcrib::{Availability, Runtime, Tool};
 
 use crate::options::Sources;
@@ -16,16 +16,20 @@ Examples:
   toolcrib list --json | jq -r '.[].name'";
 const HEADINGS: [&str; 4] = ["NAME", "GRANTED", "SOURCE", "DESCRIPTION"];
 const DISABLED_HEADINGS: [&str; 4] = ["DISABLED", "REASON", "SOURCE", "DESCRIPTION"];
-const HOOK_HEADINGS: [&str; 6] = ["HOOK", "EVENT", "PRIORITY", "GRANTED", "SOURCE", "DESCRIPTION"];
+const HOOK_HEADINGS: [&str; 5] = ["HOOK", "EVENT", "MATCHES", "SCOPE", "SOURCE"];
+const ALL_HOOK_HEADINGS: [&str; 8] =
+    ["HOOK", "EVENT", "MATCHES", "SCOPE", "PRIORITY", "GRANTED", "SOURCE", "DESCRIPTION"];
+/// Maximum characters of a condition in the table.
+const MAX_CONDITION: usize = 60;
 
-/// List tools and their permissions.
+/// List tools and hooks with their permissions.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Also list tools disabled by a rule, their definition or a policy, with the reason, and the hooks, in the order they run
+    /// Also list tools disabled by a rule, their definition or a policy, with the reason, and the permissions of hooks
     #[arg(long)]
     all: bool,
-    /// Print a JSON array, one object per tool; with --all also one per hook, with an `event`
+    /// Print a JSON array, one object per tool, each with its `hooks`; with --all also one per hook, with an `event`
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -35,12 +39,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = args.sources.runtime(Limits::default().deadline, [])?;
     args.sources.trust.hint(&runtime, None);
-    let hooks: Vec<&ScriptedHook> = runtime.hooks().filter(|_| args.all).collect();
     if args.json {
         let listed =
             runtime.tools().filter(|tool| args.all || tool.unusable.is_some() || disabled(&runtime, tool).is_none());
-        let tools = listed.map(|tool| record(&runtime, tool, granted(&runtime, tool)));
-        let all: Vec<Value> = tools.chain(hooks.into_iter().map(|hook| hook_record(&runtime, hook))).collect();
+        let tools = listed.map(|tool| tool_record(&runtime, tool));
+        let hooks = runtime.hooks().filter(|_| args.all).map(|hook| hook_record(&runtime, hook));
+        let all: Vec<Value> = tools.chain(hooks).collect();
         render::print_json(&serde_json::to_string(&all)?)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -63,11 +67,24 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         1 => render::hint("1 tool is disabled; `toolcrib list --all` shows the reason"),
         several => render::hint(&format!("{several} tools are disabled; `toolcrib list --all` shows the reasons")),
     }
-    if !hooks.is_empty() {
-        let rows = hooks.into_iter().map(|hook| hook_row(&runtime, hook));
-        render::print(&format!("\n{}", render::table(HOOK_HEADINGS, rows)))?;
+    if runtime.hooks().next().is_some() {
+        let table = match args.all {
+            true => render::table(ALL_HOOK_HEADINGS, runtime.hooks().map(|hook| whole_hook_row(&runtime, hook))),
+            false => render::table(HOOK_HEADINGS, runtime.hooks().map(hook_row)),
+        };
+        render::print(&format!("\n{table}"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn tool_record(runtime: &Runtime, tool: &Tool) -> Value {
+    let mut record = record(runtime, tool, granted(runtime, tool));
+    let hook = |hook: &ScriptedHook| {
+        let source = hook.tool.origin.path.to_string_lossy();
+        json!({ "name": hook.tool.name, "event": hook.event.to_string(), "source": source, "scope": hook.scope })
+    };
+    record["hooks"] = runtime.hooks().filter(|hook| hook.handles(tool)).map(hook).collect();
+    record
 }
 
 fn record(runtime: &Runtime, tool: &Tool, granted: Vec<String>) -> Value {
@@ -98,6 +115,13 @@ fn hook_record(runtime: &Runtime, hook: &ScriptedHook) -> Value {
     let mut record = record(runtime, &hook.tool, granted_to_hook(runtime, &hook.tool));
     record["event"] = json!(hook.event.to_string());
     record["priority"] = json!(hook.priority);
+    record["scope"] = json!(hook.scope);
+    let arguments = hook.when.arguments.iter().map(|(name, glob)| (name.clone(), json!(glob.as_str()))).collect();
+    record["when"] = json!({
+        "tools": hook.when.tools.iter().map(Glob::as_str).collect::<Vec<_>>(),
+        "args": Value::Object(arguments),
+        "expression": hook.when.expression,
+    });
     record
 }
 
@@ -105,11 +129,42 @@ fn row(runtime: &Runtime, tool: &Tool) -> [String; 4] {
     [render::one_line(&tool.name), permissions(&granted(runtime, tool)), source(tool), first_sentence(tool)]
 }
 
-fn hook_row(runtime: &Runtime, ScriptedHook { tool, event, priority, .. }: &ScriptedHook) -> [String; 6] {
-    let event = render::one_line(&event.to_string());
-    let name = render::one_line(&tool.name);
-    let granted = granted_to_hook(runtime, tool);
-    [name, event, priority.to_string(), permissions(&granted), source(tool), first_sentence(tool)]
+fn hook_row(hook: &ScriptedHook) -> [String; 5] {
+    let name = render::one_line(&hook.tool.name);
+    let scope = match hook.scope {
+        HookScope::AllSources => "all sources",
+        _ => "own source",
+    };
+    [name, render::one_line(&hook.event.to_string()), condition(hook), scope.to_owned(), source(&hook.tool)]
+}
+
+fn whole_hook_row(runtime: &Runtime, hook: &ScriptedHook) -> [String; 8] {
+    let [name, event, matches, scope, source] = hook_row(hook);
+    let granted = permissions(&granted_to_hook(runtime, &hook.tool));
+    [name, event, matches, scope, hook.priority.to_string(), granted, source, first_sentence(&hook.tool)]
+}
+
+/// Formats the condition of a hook like the pattern of a rule, such as `fs_*(path=*.md)`; `-` for an event without a tool
+/// and a condition.
+fn condition(hook: &ScriptedHook) -> String {
+    let (tools, of_calls) = (&hook.when.tools, matches!(hook.event, HookPoint::ToolPre | HookPoint::ToolPost));
+    let mut text = match (tools.is_empty(), of_calls) {
+        (true, true) => "*".to_owned(),
+        (true, false) => String::new(),
+        _ => tools.iter().map(Glob::as_str).collect::<Vec<_>>().join(","),
+    };
+    let arguments: Vec<_> =
+        hook.when.arguments.iter().map(|(name, glob)| format!("{name}={}", glob.as_str())).collect();
+    if !arguments.is_empty() {
+        text += &format!("({})", arguments.join(", "));
+    }
+    if let Some(expression) = &hook.when.expression {
+        text += &format!(" if {expression}");
+    }
+    match text.trim() {
+        "" => "-".to_owned(),
+        text => render::shortened(&render::one_line(text), MAX_CONDITION).into_owned(),
+    }
 }
 
 fn permissions(granted: &[String]) -> String {

@@ -3,6 +3,7 @@
 pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod build;
+pub(crate) mod cache;
 pub(crate) mod call;
 pub(crate) mod compile_worker;
 pub(crate) mod completions;
@@ -39,6 +40,7 @@ pub(crate) enum Command {
     Trust(trust::Args),
     Approvals(approvals::Args),
     Secret(secret::Args),
+    Cache(cache::Args),
     Audit(audit::Args),
     Export(export::Args),
     Doctor(doctor::Args),
@@ -65,6 +67,7 @@ impl Command {
             Command::Trust(args) => trust::run(args).await,
             Command::Approvals(args) => approvals::run(args),
             Command::Secret(args) => secret::run(args).await,
+            Command::Cache(args) => cache::run(args),
             Command::Audit(args) => audit::run(args),
             Command::Export(args) => export::run(args),
             Command::Doctor(args) => doctor::run(args),

@@ -79,7 +79,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         Template::Hook { name } => {
             let file = write(Path::new(HOOKS), &name, HOOK)?;
-            (file, vec!["validate .".to_owned(), "list --all --tools .".to_owned()])
+            (file, vec!["validate .".to_owned(), "list --tools .".to_owned()])
         }
     };
     render::print_path(&file)?;

@@ -11,9 +11,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context;
-use serde_json::json;
-use toolcrib::ToolResult;
+use serde_json::{Map, json};
 use toolcrib::tool::Limits;
+use toolcrib::{Builder, ToolResult};
 
 use crate::calls::Calls;
 use crate::options::Sources;
@@ -88,8 +88,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     sources.tools.insert(0, subject.path.clone());
     let _guard = interrupt::guard();
     let mut ended = Vec::new();
+    let run = format!("run_{:016x}", rand::random::<u64>());
     for (case, tool) in cases.iter().zip(chosen) {
-        let end = run_case(case, tool, &sources).await?;
+        let end = run_case(case, tool, &sources, &run).await?;
         if !args.json {
             render::print(&end.sheet())?;
         }
@@ -111,11 +112,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Runs one case in its own runtime and folder.
-async fn run_case(case: &Case, tool: &str, sources: &Sources) -> anyhow::Result<CaseResult> {
+/// Runs one case in its own runtime and folder. The records of all cases name one run.
+async fn run_case(case: &Case, tool: &str, sources: &Sources, run: &str) -> anyhow::Result<CaseResult> {
     let folder = case.files.as_ref().map(fresh_folder).transpose().context("cannot write `files`")?;
     let granted = folder.as_ref().map(|folder| sources.also_writing(folder.path().to_path_buf()));
-    let runtime = granted.as_ref().unwrap_or(sources).runtime(Limits::default().deadline, [])?;
+    let named = |builder: Builder| builder.application("test", Map::new()).run_id(run);
+    let runtime = granted.as_ref().unwrap_or(sources).runtime_with(Limits::default().deadline, [], named)?;
     progress::during("preparing the tool", runtime.prepare(tool)).await?;
     runtime.prepare_hooks().await?;
     let id = format!("case_{:016x}", rand::random::<u64>());

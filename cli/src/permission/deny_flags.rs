@@ -75,6 +75,7 @@ fn flag(denied: &Permission) -> String {
         Permission::Net(destination) => ("net", destination.to_string()),
         Permission::Secret(secret) => ("secret", secret.clone()),
         Permission::Service(service, names) => (service.as_str(), names.as_str().to_owned()),
+        Permission::Hooks(source) => ("hooks", source.as_ref().map_or_else(String::new, |it| it.display().to_string())),
         _ => ("*", String::new()),
     };
     if ["/", "*", ""].contains(&value.as_str()) { format!("--deny-{name}") } else { format!("--deny-{name}={value}") }

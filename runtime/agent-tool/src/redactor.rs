@@ -1,22 +1,14 @@
 //! Redaction of text from outside the host: the operator's redactions, sensitive arguments, and truncation of long text.
 
 use serde_json::{Value, json};
-use toolcrib::Tool;
 use toolcrib::audit::Redactions;
 use toolcrib::source::digest;
-use toolcrib::tool::mask_arguments;
+use toolcrib::tool::SensitiveArguments;
 
 /// Maximum size of a text or value in a record, in bytes.
 const MAX_BYTES: usize = 64 << 10;
 /// Size of the preview of a longer one, in bytes.
 const PREVIEW: usize = 2 << 10;
-/// Replacement of a repeated sensitive value.
-const MASK: &str = "***";
-/// Minimum length of a sensitive value that is masked where it is repeated, in characters. Masking shorter ones would garble
-/// every text.
-const MIN_SECRET_LEN: usize = 4;
-/// Maximum number of sensitive values of a call that are searched for. Beyond it, every text of the call is masked.
-const MAX_SECRETS: usize = 64;
 /// Maximum length of a name or identifier from outside, in characters.
 const MAX_WORD_LEN: usize = 256;
 
@@ -24,10 +16,7 @@ const MAX_WORD_LEN: usize = 256;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Redactor {
     pub(super) redactions: Redactions,
-    /// Names of sensitive arguments.
-    names: Vec<String>,
-    /// Values of sensitive arguments.
-    values: Vec<String>,
+    sensitive: SensitiveArguments,
 }
 
 /// Redacted text.
@@ -43,11 +32,7 @@ impl Redactor {
     /// Returns a redactor that also masks the arguments of these names, and their values.
     pub(super) fn without(&self, names: &[String], arguments: &Value) -> Self {
         let mut redactor = self.clone();
-        redactor.names = names.to_vec();
-        let long_enough = |value: &String| value.chars().count() >= MIN_SECRET_LEN;
-        redactor.values.extend(sensitive_values(arguments, names).into_iter().filter(long_enough));
-        redactor.values.sort_unstable();
-        redactor.values.dedup();
+        redactor.sensitive.add(names, arguments);
         redactor
     }
 
@@ -68,7 +53,7 @@ impl Redactor {
 
     /// Redacts a text. In JSON the strings are masked, so that it stays JSON.
     pub(super) fn text(&self, text: &str) -> Text {
-        let is_open = self.redactions.is_empty() && self.names.is_empty();
+        let is_open = self.redactions.is_empty() && self.sensitive.is_empty();
         let masked = match serde_json::from_str::<Value>(text) {
             _ if is_open => text.to_owned(),
             Ok(value) => match self.masked(value.clone()) {
@@ -83,55 +68,11 @@ impl Redactor {
         Text { text, masked: is_masked, cut }
     }
 
-    fn masked(&self, mut value: Value) -> Value {
+    fn masked(&self, value: Value) -> Value {
+        // By name first: a redaction may match a name.
+        let mut value = if self.sensitive.is_empty() { value } else { self.sensitive.mask(&value) };
         self.redactions.mask(&mut value);
-        if !self.names.is_empty() {
-            value = mask_arguments(&value, &self.names);
-            self.replace(&mut value);
-        }
         value
-    }
-
-    /// Masks sensitive values in the strings of a value.
-    fn replace(&self, value: &mut Value) {
-        match value {
-            // Searching for so many would take longer than the call.
-            Value::String(text) if self.values.len() > MAX_SECRETS => MASK.clone_into(text),
-            Value::String(text) => {
-                for value in self.values.iter().filter(|value| text.contains(*value)).collect::<Vec<_>>() {
-                    *text = text.replace(value, MASK);
-                }
-            }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.replace(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.replace(field)),
-            _ => {}
-        }
-    }
-}
-
-/// Returns the texts in the members of these names, at any depth.
-fn sensitive_values(value: &Value, names: &[String]) -> Vec<String> {
-    match value {
-        Value::Array(items) => items.iter().flat_map(|item| sensitive_values(item, names)).collect(),
-        Value::Object(fields) => {
-            let is_hidden = |name: &String| names.iter().any(|hidden| hidden == name || hidden == Tool::ANY_NAME);
-            let of = |(name, value): (&String, &Value)| match is_hidden(name) {
-                true => leaves(value),
-                false => sensitive_values(value, names),
-            };
-            fields.iter().flat_map(of).collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn leaves(value: &Value) -> Vec<String> {
-    match value {
-        Value::String(text) => vec![text.clone()],
-        Value::Array(items) => items.iter().flat_map(leaves).collect(),
-        Value::Object(fields) => fields.values().flat_map(leaves).collect(),
-        Value::Null | Value::Bool(_) => Vec::new(),
-        Value::Number(number) => vec![number.to_string()],
     }
 }
 
@@ -185,7 +126,14 @@ mod tests {
     fn of_too_many_sensitive_values_no_text_is_shown() {
         let arguments = |count: usize| json!({"key": (0..count).map(|n| format!("secret {n:04}")).collect::<Vec<_>>()});
         let shown = |count: usize| Redactor::default().without(&["key".to_owned()], &arguments(count));
-        assert_eq!(shown(MAX_SECRETS).value(&json!("a plain text")), json!("a plain text"));
-        assert_eq!(shown(MAX_SECRETS + 1).value(&json!("a plain text")), json!(MASK));
+        assert_eq!(shown(64).value(&json!("a plain text")), json!("a plain text"));
+        assert_eq!(shown(65).value(&json!("a plain text")), json!("***"));
+    }
+
+    #[test]
+    fn a_redaction_of_the_name_of_a_sensitive_argument_does_not_show_its_value() {
+        let mut redactor = Redactor::default().without(&["token".to_owned()], &json!({ "token": "abc" }));
+        redactor.redactions.add_literal(["token".to_owned()]);
+        assert_eq!(redactor.value(&json!({ "token": "abc" })), json!({ "***REDACTED***": "***" }));
     }
 }

@@ -32,9 +32,28 @@
 //! The chain uses no secret: anyone who can write the folder can write a new log with a valid chain. To detect that,
 //! note a chain value elsewhere; it does not occur in any other log. [`verify`] detects all of this.
 //!
+//! # Arguments
+//!
+//! The member `arguments` of a record is one object with the arguments of the call, after the changes by hooks, with the
+//! sensitive ones, the operator's redactions and the secrets masked:
+//!
+//! - `{"json":VALUE}`: arguments of at most 4 KiB of JSON and 64 levels.
+//! - `{"text":"…"}`: other text of at most 4 KiB.
+//! - `{"cut":"…","bytes":N,"digest":"sha256:HEX"}`: the first KiB of longer arguments.
+//! - `{"bytes":N,"digest":"sha256:HEX"}`: arguments without content: no usable tool has the name, so that nobody knows which
+//!   are sensitive, or the log is [without arguments](Audit::without_arguments).
+//! - `{"bytes":N}`: arguments of which no mask is certain: wrong arguments of a tool with sensitive ones, more than 4 MiB,
+//!   more than 1 s of masking, more than 16 KiB in a call that was dropped, or a secret that extends over several values.
+//!
+//! `bytes` and `digest` are those of the masked text; of the text as received if nothing is masked. The digest of a short
+//! text that is not masked can be guessed. A record without the member is of an earlier version, of a hook of an event, or of
+//! a call with unreadable arguments.
+//!
 //! The modules from the bottom up: `day` and `chain` (values), `file` (system calls), `head` (the sidecar), `log`
-//! (writing), `snapshot` (reading), `records` over it, and `problem`, `chain_check`, `verify` for verification.
+//! (writing), `redact` and `arguments` (content of a record), `snapshot` (reading), `records` over it, and `problem`,
+//! `chain_check`, `verify` for verification.
 
+mod arguments;
 mod chain;
 mod chain_check;
 mod day;
@@ -63,10 +82,11 @@ pub use chain::{Chain, InvalidChain};
 pub use day::{Day, InvalidDay};
 pub use problem::{LogProblem, LogProblemKind};
 pub use records::{LogEntry, LogRecords, records};
+pub use redact::Redactions;
 pub use verify::{Summary, Verification, verify};
 
+pub(crate) use arguments::{CallArguments, LoggedArguments};
 use log::Log;
-pub use redact::Redactions;
 
 type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
@@ -74,21 +94,39 @@ type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 pub struct Audit {
     log: Option<Log>,
     redactions: Redactions,
+    /// `true` if records hold the content of arguments.
+    has_arguments: bool,
     clock: Clock,
 }
 
-/// Final record of a call.
+/// Facts about a call that its record states beside the receipt.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Record<'a> {
-    /// End of the call, RFC 3339 in UTC.
-    pub(crate) ts: String,
-    #[serde(flatten)]
-    pub(crate) receipt: &'a Receipt,
+pub(crate) struct CallFacts<'a> {
+    /// Run of the program.
+    pub(crate) run: &'a str,
+    /// Session of the call.
+    pub(crate) session: &'a str,
+    /// Entry point of the program.
+    pub(crate) door: &'a str,
+    /// Digest of the tool's definition, as in stored approvals, if there is a tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) source: Option<&'a str>,
     /// Arguments of the guest.
     pub(crate) argv: &'a [String],
     /// Folder on the host that was the working directory of the guest, if it had one.
     pub(crate) cwd: Option<String>,
+}
+
+/// Final record of a call, without its arguments.
+#[derive(Debug, Serialize)]
+struct Record<'a> {
+    /// End of the call, RFC 3339 in UTC.
+    ts: String,
+    #[serde(flatten)]
+    receipt: &'a Receipt,
+    #[serde(flatten)]
+    facts: &'a CallFacts<'a>,
 }
 
 impl Audit {
@@ -99,7 +137,8 @@ impl Audit {
 
     /// Disables the log, for an embedder that writes its own from the receipts.
     pub fn off() -> Self {
-        Self { log: None, redactions: Redactions::default(), clock: Arc::new(SystemTime::now) }
+        let clock = Arc::new(SystemTime::now);
+        Self { log: None, redactions: Redactions::default(), has_arguments: true, clock }
     }
 
     /// Folder of the log; `None` if the log is disabled.
@@ -129,11 +168,33 @@ impl Audit {
         self
     }
 
+    /// Leaves out the content of arguments: a record holds only their size and the digest of their masked text.
+    #[must_use]
+    pub fn without_arguments(mut self) -> Self {
+        self.has_arguments = false;
+        self
+    }
+
     /// Sets the clock, which determines the file of a record and its `ts`.
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
+    }
+
+    /// Returns `true` if calls are logged.
+    pub(crate) fn is_on(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Represents the arguments of a call, masked. The result is meaningless if the computation was interrupted.
+    pub(crate) fn represent(&self, arguments: &CallArguments) -> LoggedArguments {
+        arguments.represent(&self.redactions, self.has_arguments)
+    }
+
+    /// Represents the arguments of a call at once; `None` if they are large or take long.
+    pub(crate) fn represent_at_once(&self, arguments: &CallArguments) -> Option<LoggedArguments> {
+        arguments.at_once(|| self.represent(arguments))
     }
 
     /// Opens today's file and reserves space in it for coming records.
@@ -150,12 +211,17 @@ impl Audit {
     /// # Errors
     ///
     /// [`Error::Audit`] if the record is lost; no part of it is in the file then.
-    pub(crate) fn write(&self, receipt: &Receipt, argv: &[String], cwd: Option<String>) -> Result<(), Error> {
+    pub(crate) fn write(
+        &self,
+        receipt: &Receipt,
+        facts: &CallFacts<'_>,
+        arguments: Option<&LoggedArguments>,
+    ) -> Result<(), Error> {
         let Some(log) = &self.log else { return Ok(()) };
         let now = self.now();
         // Always with milliseconds, so that records sort as text.
         let ts = format!("{now:.3}");
-        let line = self.redactions.line(&Record { ts, receipt, argv, cwd });
+        let line = self.redactions.line(&Record { ts, receipt, facts }, arguments.map(LoggedArguments::as_str));
         log.append(Day::of_timestamp(now), &line)
     }
 

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::error::Error;
 
@@ -32,6 +33,9 @@ pub struct LogEntry {
     pub granted: Vec<String>,
     /// Permissions that were requested or used without a grant, such as `read:PATH`, `write:PATH` or `env:NAME`.
     pub denied: Vec<String>,
+    /// Arguments of the call as the record represents them, an object with `json`, `text`, `cut` or only `bytes`; null if
+    /// the record has none.
+    pub arguments: Value,
 }
 
 /// The parsed fields of a line.
@@ -47,6 +51,8 @@ struct Fields {
     granted: Vec<String>,
     #[serde(default)]
     denied: Vec<Denied>,
+    #[serde(default)]
+    arguments: Value,
 }
 
 #[derive(Deserialize)]
@@ -99,7 +105,7 @@ impl Iterator for LogRecords {
             if self.day.is_some_and(|day| !fields.ts.starts_with(&day.to_string())) {
                 continue;
             }
-            let Fields { ts, tool, outcome, ms, granted, denied } = fields;
+            let Fields { ts, tool, outcome, ms, granted, denied, arguments } = fields;
             return Some(Ok(LogEntry {
                 file: self.folder.join(position.day.file_name()),
                 line: position.line,
@@ -110,6 +116,7 @@ impl Iterator for LogRecords {
                 ms,
                 granted,
                 denied: denied.into_iter().map(|denied| denied.capability).collect(),
+                arguments,
             }));
         }
     }

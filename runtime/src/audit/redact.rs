@@ -47,9 +47,10 @@ impl Redactions {
         self.secrets = Some(secrets);
     }
 
-    /// Serializes a record as one line of JSON, with its strings masked.
-    pub(super) fn line(&self, record: &impl Serialize) -> Vec<u8> {
-        let mut line = Vec::with_capacity(512);
+    /// Serializes a record as one line of JSON, with its strings masked, and adds the JSON text of its arguments, which are
+    /// masked already.
+    pub(super) fn line(&self, record: &impl Serialize, arguments: Option<&str>) -> Vec<u8> {
+        let mut line = Vec::with_capacity(1024);
         let written = if self.is_empty() {
             serde_json::to_writer(&mut line, record)
         } else {
@@ -61,12 +62,23 @@ impl Redactions {
             })
         };
         debug_assert!(written.is_ok(), "a record is plain data");
+        if let (Some(arguments), Some(b'}')) = (arguments, line.last()) {
+            line.pop();
+            for part in [",\"arguments\":", arguments, "}"] {
+                line.extend_from_slice(part.as_bytes());
+            }
+        }
         line
     }
 
     /// Returns `true` if nothing is masked.
     pub fn is_empty(&self) -> bool {
         self.patterns.is_empty() && self.scanner().is_none()
+    }
+
+    /// Returns `true` if a text contains the value of a secret.
+    pub(super) fn has_secret(&self, text: &str) -> bool {
+        self.scanner().is_some_and(|scanner| scanner.check(text.as_bytes()).is_err())
     }
 
     fn scanner(&self) -> Option<Arc<Scanner>> {
@@ -161,8 +173,11 @@ mod tests {
         let mut redactions = Redactions::default();
         redactions.add(["sk-[a-z]+".into(), "(broken".into(), String::new()]);
         redactions.add_literal(["a.c".into()]);
-        let line = redactions.line(&json!({"argv": ["sk-abc", "x(broken\"", "a.c", "abc"], "outcome": "sk-ok"}));
-        let value: Value = serde_json::from_slice(&line).unwrap();
-        assert_eq!(value, json!({"argv": [MASK, format!("x{MASK}\""), MASK, "abc"], "outcome": "sk-ok"}));
+        let record = json!({"argv": ["sk-abc", "x(broken\"", "a.c", "abc"], "outcome": "sk-ok"});
+        let value = |arguments| serde_json::from_slice::<Value>(&redactions.line(&record, arguments)).unwrap();
+        let mut expected = json!({"argv": [MASK, format!("x{MASK}\""), MASK, "abc"], "outcome": "sk-ok"});
+        assert_eq!(value(None), expected);
+        expected["arguments"] = json!({"bytes": 7});
+        assert_eq!(value(Some(r#"{"bytes":7}"#)), expected);
     }
 }

@@ -3,6 +3,7 @@
 mod availability;
 mod decision;
 mod flag;
+mod hook_note;
 mod part;
 mod receipt;
 
@@ -15,8 +16,9 @@ use crate::error::{Error, ToolError};
 pub use availability::Availability;
 pub use decision::{Behavior, Decision, Reason};
 pub use flag::Flag;
+pub use hook_note::{HookAction, HookNote};
 pub use part::{Form, Link, Media, Part};
-pub use receipt::{Denial, Exchange, HookNote, Mutation, NetworkUse, Persisted, ProgramRun, Receipt, Written};
+pub use receipt::{Denial, Exchange, Mutation, NetworkUse, Persisted, ProgramRun, Receipt, Written};
 pub(crate) use receipt::{clipped, pasted};
 
 /// Call of a tool by a model or a person. Nothing in it is trusted.

@@ -7,6 +7,7 @@ use crate::tool::Persistence;
 
 use super::decision::Decision;
 use super::flag::Flag;
+use super::hook_note::HookNote;
 
 /// Maximum characters of a caller's text in a record.
 const MAX_TEXT_LEN: usize = 256;
@@ -33,9 +34,12 @@ pub struct Receipt {
     /// Changes of the arguments, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mutations: Vec<Mutation>,
-    /// Hooks with a verdict, in order.
+    /// First 32 hooks with a verdict, in order. A hook that acted replaces one that did not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookNote>,
+    /// Number of hooks with a verdict that are not listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted_hooks: u64,
     /// Milliseconds of waiting for the turn, for permits and for people's answers.
     pub waited_ms: f64,
     /// Kind of answer of a tool that succeeded.
@@ -134,6 +138,7 @@ impl Receipt {
             decision: None,
             mutations: Vec::new(),
             hooks: Vec::new(),
+            omitted_hooks: 0,
             waited_ms: 0.0,
             written: None,
             flags: Vec::new(),
@@ -278,7 +283,7 @@ pub struct Mutation {
     /// Source of the values, if the hook named one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutation_source: Option<String>,
-    /// Names of the added, changed and removed arguments.
+    /// Names of the first 64 added, changed and removed arguments.
     pub fields: Vec<String>,
     /// Reason of the change.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -299,20 +304,6 @@ pub struct Persisted {
     pub bytes: u64,
     /// Bytes for the model.
     pub shown_bytes: u64,
-}
-
-/// Verdict of a hook about a call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct HookNote {
-    /// Name of the hook.
-    pub hook: String,
-    /// `allow`, `block`, `modify`, `delegate`, `replace` or `failed`; for a script also `pass`, since it has run.
-    #[serde(rename = "said")]
-    pub verdict: &'static str,
-    /// SHA-256 of a script hook, as `sha256:HEX`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
 }
 
 /// Shortens a caller's text to the maximum length in a record.

@@ -32,7 +32,9 @@ use crate::tool::Tool;
 pub(crate) use prepared::{Interpreters, PreparedTool, ProgramCompiler, ScriptHook, SharedPrograms, ToolEntry};
 pub use session::{Session, Step};
 pub use state::Scheduler;
-pub(crate) use state::{CallContexts, CallScope, ChainedHook, Concurrency, HookChain, Memory, Pipeline, builtin};
+pub(crate) use state::{
+    CallContexts, CallScope, ChainedHook, Concurrency, HookChain, Memory, Pipeline, builtin, session_id,
+};
 
 use recorder::{CallRecorder, redact};
 use run::Finished;
@@ -43,7 +45,8 @@ impl Pipeline {
     /// Takes a call from its door to its record. It always returns a result; dropping the future stops the guest and leaves
     /// a record.
     pub(crate) async fn call<'p>(self: &'p Arc<Self>, call: ToolCall, scope: CallScope<'p>) -> ToolResult {
-        let mut recorder = self.recorder(&call).watched_by(scope.memory.watcher(), &call);
+        let call = Arc::new(call);
+        let mut recorder = self.recorder(call.clone(), scope.memory).watched_by(scope.memory.watcher());
         let ended = match self.audit.ready() {
             Ok(()) => {
                 let ended = AssertUnwindSafe(self.stages(&call, &scope, &mut recorder)).catch_unwind().await;
@@ -52,7 +55,8 @@ impl Pipeline {
             Err(fault) => Err(recorder.fault(fault)),
         };
         let ended = ended.or_else(|error| redact::redacted(self.secrets.as_ref(), Err(error)));
-        let result = recorder.close(call, ended);
+        stage::log_arguments(self, &mut recorder).await;
+        let result = recorder.close(ended);
         // The calls that wait for this one start after its record is written.
         if let Some(turn) = scope.turn {
             turn.end(result.outcome.as_ref().is_err_and(|error| error.outcome != Outcome::Cancelled));

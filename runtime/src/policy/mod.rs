@@ -8,6 +8,7 @@ mod definition;
 mod encodings;
 mod folder;
 mod grant;
+mod hooks;
 mod identity;
 mod location;
 mod network;
@@ -31,6 +32,7 @@ pub use approval::{Approval, ApprovalAnswer, ApprovalRequest, Approver};
 pub use approvals::{Approvals, StoredApproval};
 pub(crate) use definition::definition;
 pub use grant::{Folder, Grant};
+pub(crate) use hooks::{HookAccess, source_id};
 pub(crate) use identity::Identity;
 pub use location::real_path;
 pub(crate) use location::{Location, Mounts};
@@ -66,6 +68,9 @@ pub enum Permission {
     Net(Destination),
     /// Using a service of the crib. The glob selects names; for a service without names, it is `*`.
     Service(Service, Glob),
+    /// Script hooks of a source handling the tools of other sources, the host's tools and events without a tool. `None`
+    /// means the hooks of every source.
+    Hooks(Option<PathBuf>),
 }
 
 impl Permission {

@@ -53,6 +53,8 @@ impl Allowed {
                 Permission::Secret(text) => allowed.secrets.deny.push(SecretRule::read(text, "--deny-secret")?),
                 Permission::Net(destination) => allowed.denied_network.push(destination.clone()),
                 Permission::Service(service, names) => allowed.denied_services.push((*service, names.clone())),
+                // No permission of a tool: see `HookAccess`.
+                Permission::Hooks(_) => {}
             }
         }
         let writable = allowed.writable(&policy.allowed)?;
@@ -64,6 +66,7 @@ impl Allowed {
                 Permission::Secret(text) => allowed.secrets.allow.push(SecretRule::read(text, "--allow-secret")?),
                 Permission::Net(destination) => allowed.network.push(destination.clone().with_default_port()),
                 Permission::Service(service, names) => allowed.services.push((*service, names.clone())),
+                Permission::Hooks(_) => {}
             }
         }
         Ok(allowed)

@@ -12,6 +12,7 @@ use crate::source::{self, LoadedSource};
 use crate::tool::{FileRequest, Glob, NetworkRequest, ScriptedHook, Service, ServiceKind, Tool};
 
 use super::definition::definition_at;
+use super::hooks::source_id;
 use super::location::real_path;
 
 /// Maximum size of all programs of a reviewed source together, in bytes: about two seconds of hashing.
@@ -68,7 +69,7 @@ impl Review {
     ///
     /// As for [`review`].
     pub(crate) fn of(path: &Path, loaded: &LoadedSource) -> Result<Self, Error> {
-        let path = real_path(&source::main_path(path));
+        let path = source_id(path).to_path_buf();
         let base = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&path) };
         let mut programs = Programs::default();
         let tools = loaded.tools.iter().map(|tool| (tool, None));
@@ -131,7 +132,7 @@ fn item_definition(tool: &Tool, hook: Option<&ScriptedHook>, base: &Path) -> Str
     let tool = definition_at(tool, place);
     match hook {
         None => tool,
-        Some(ScriptedHook { tool: _, event, priority, when }) => {
+        Some(ScriptedHook { tool: _, event, priority, when, scope: _ }) => {
             source::digest(json!([tool, event.to_string(), priority, format!("{when:?}")]).to_string().as_bytes())
         }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 
 use crate::audit::Audit;
 use crate::delegate::Delegate;
@@ -16,19 +17,23 @@ use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::{
     CallContexts, ChainedHook, Concurrency, HookChain, Interpreters, Memory, Pipeline, PreparedTool, ProgramCompiler,
-    Scheduler, ScriptHook, builtin,
+    Scheduler, builtin, session_id,
 };
-use crate::policy::{self, Allowed, Approval, Approver, Policy, Secrets};
+use crate::policy::{self, Allowed, Approval, Approver, HookAccess, Policy, Secrets};
 use crate::registry::Registry;
 use crate::sandbox::compiler::Compiler;
 use crate::sandbox::{Certificates, HttpClient, Sandbox};
 use crate::source;
+use crate::store::cache::{self, Cache};
 use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
 use crate::tool::{Access, Body, Builtin, Enablement, LimitRequest, Limits, ScriptedHook, Tool};
 
 use super::Runtime;
 use super::trust::TrustedSources;
+
+/// Maximum number of large arguments that are masked at the same time.
+const MAX_MASKINGS: usize = 4;
 
 /// Settings of a [`Runtime`]. Nothing is allowed by default.
 ///
@@ -56,10 +61,13 @@ pub struct Builder {
     pub(super) scheduler: Scheduler,
 
     pub(super) compile_cache: Option<PathBuf>,
+    pub(super) max_cache: u64,
     pub(super) compiler: Option<Arc<dyn Compiler>>,
     pub(super) interpreter: Option<Bytes>,
 
     pub(super) audit: Audit,
+    /// Identifier of the program's run, if the embedder sets one.
+    pub(super) run: Option<String>,
     pub(super) hooks: Vec<Arc<dyn Hook>>,
     pub(super) observers: Vec<Arc<dyn Observer>>,
     pub(super) delegate: Option<Arc<dyn Delegate>>,
@@ -131,9 +139,11 @@ impl Builder {
             concurrency: 32,
             scheduler: Scheduler::default(),
             compile_cache: None,
+            max_cache: cache::DEFAULT_MAX_BYTES,
             compiler: None,
             interpreter: None,
             audit,
+            run: None,
             hooks: Vec::new(),
             observers: Vec::new(),
             delegate: None,
@@ -158,9 +168,14 @@ impl Builder {
     pub fn build(self) -> Result<Runtime, Error> {
         let mut untrusted = Vec::new();
         let (mut tools, mut scripted, mut policies, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut sources = Vec::with_capacity(self.sources.len());
         for path in &self.sources {
             let mut loaded = if self.strict { source::load(path)? } else { source::load_usable(path)? };
-            untrusted.extend(self.trusted.apply(path, &mut loaded));
+            let id = policy::source_id(path);
+            untrusted.extend(self.trusted.apply(path, &id, &mut loaded));
+            let hooks = loaded.hooks.iter_mut().map(|hook| &mut hook.tool);
+            loaded.tools.iter_mut().chain(hooks).for_each(|tool| tool.origin.source = Some(id.clone()));
+            sources.push(id);
             warnings.extend(loaded.warnings);
             tools.extend(loaded.tools);
             if tools.len() > source::MAX_TOOLS {
@@ -176,22 +191,12 @@ impl Builder {
         let allowed = allowed.protecting(Arc::new(protected));
         let mut prepared = self.prepare_tools(&mut tools, &allowed, &reserved, &mut warnings)?;
         let mut hooks: Vec<_> = self.hooks.iter().cloned().map(ChainedHook::Embedder).collect();
-        for mut definition in scripted {
-            if !definition.tool.requested.secrets.is_empty() {
-                let message =
-                    format!("hook {:?}: capabilities.secrets: hooks cannot use secrets", definition.tool.name);
-                return Err(Error::Source { path: definition.tool.origin.path.to_path_buf(), message });
-            }
-            if let Some(why) = policy::dead_condition(&definition.event, &definition.when, &tools) {
-                let message = format!("hook {:?}: when.args: {why}", definition.tool.name);
-                return Err(Error::Source { path: definition.tool.origin.path.to_path_buf(), message });
-            }
-            let prepared = self.prepare_tool(&mut definition.tool, &allowed, &reserved, false)?;
-            if let Some(unusable) = &definition.tool.unusable {
-                // A hook may guard calls, so the runtime does not start without it.
-                return Err(unusable.fault.clone());
-            }
-            hooks.push(ChainedHook::Script(Box::new(ScriptHook { definition, prepared })));
+        let hook_access = HookAccess::new(&self.policy).with_tools(tools.iter());
+        scripted.iter_mut().for_each(|hook| hook_access.give_scope(hook));
+        warnings.extend(self.scope_warnings(&sources, &scripted, &tools, &hook_access));
+        for definition in scripted {
+            let hook = self.prepare_hook(definition, &tools, &hook_access, &allowed, &reserved)?;
+            hooks.push(ChainedHook::Script(Box::new(hook)));
         }
         let mut builtins = Vec::new();
         let has_tasks = tools.iter().any(|tool| matches!(&tool.body, Body::Script(script) if script.background));
@@ -210,8 +215,11 @@ impl Builder {
         };
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| Error::Engine(error.to_string()))?;
+        let seed = u64::from_ne_bytes(seed);
+        let run = self.run.unwrap_or_else(|| format!("run_{seed:016x}"));
         let client = HttpClient::new(self.name_servers, self.roots);
-        let sandbox = Arc::new(Sandbox::new(self.concurrency, self.compile_cache, self.compiler, client)?);
+        let cache = self.compile_cache.map(|folder| Cache::folder(folder).max_bytes(self.max_cache));
+        let sandbox = Arc::new(Sandbox::new(self.concurrency, cache, self.compiler, client)?);
         let pipeline = Pipeline {
             registry,
             prepared,
@@ -219,6 +227,7 @@ impl Builder {
             approved: self.approvals.into_iter().collect(),
             approver: self.approver,
             hooks: HookChain::new(hooks),
+            hook_access,
             interpreters: Interpreters::new(sandbox.clone(), self.interpreter),
             delegate: self.delegate,
             model: self.model,
@@ -233,17 +242,16 @@ impl Builder {
             max_inline: self.max_inline,
             secrets: self.secrets.clone(),
             audit: Arc::new(audit),
+            maskings: Semaphore::new(MAX_MASKINGS),
             programs: ProgramCompiler::new(sandbox.clone()),
             sandbox,
-            seed: u64::from_ne_bytes(seed),
+            seed,
+            run,
             calls: AtomicU64::new(0),
+            sessions: AtomicU64::new(0),
         };
-        Ok(Runtime {
-            pipeline: Arc::new(pipeline),
-            warnings: warnings.into(),
-            untrusted: untrusted.into(),
-            memory: Arc::new(Memory::open()),
-        })
+        let memory = Arc::new(Memory::open(session_id(seed, 0)));
+        Ok(Runtime { pipeline: Arc::new(pipeline), warnings: warnings.into(), untrusted: untrusted.into(), memory })
     }
 }
 

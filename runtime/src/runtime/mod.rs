@@ -1,6 +1,7 @@
 //! The runtime that an embedder holds: tools, sessions and calls.
 
 mod builder;
+mod hooks;
 mod options;
 mod prepare;
 mod trust;
@@ -94,8 +95,11 @@ impl Runtime {
     /// Lists the grants of tools and of script hooks.
     pub fn grants(&self) -> impl Iterator<Item = (&Tool, &Grant)> {
         let tools = self.pipeline.registry.tools().iter().zip(&self.pipeline.prepared);
-        let hooks =
-            self.pipeline.hooks.of_sources().map(|ScriptHook { definition, prepared }| (&definition.tool, prepared));
+        let hooks = self
+            .pipeline
+            .hooks
+            .of_sources()
+            .map(|ScriptHook { definition, prepared, .. }| (&definition.tool, prepared));
         tools.chain(hooks).map(|(tool, prepared)| (tool, prepared.grant.as_ref()))
     }
 
@@ -112,12 +116,12 @@ impl Runtime {
 
     /// Starts a session: one conversation with these tools.
     pub fn session(&self) -> Session {
-        Session::new(self.pipeline.clone(), Arc::default())
+        Session::new(self.pipeline.clone(), Arc::new(Memory::new(self.pipeline.next_session())))
     }
 
     /// Starts the session of an agent that took over a delegated task.
     pub fn session_for(&self, task: &Task) -> Session {
-        Session::new(self.pipeline.clone(), Arc::new(Memory::of_task(task)))
+        Session::new(self.pipeline.clone(), Arc::new(Memory::of_task(self.pipeline.next_session(), task)))
     }
 
     /// Returns the session of callers that know every tool and need no search; [`Runtime::call`] belongs to it.
@@ -209,7 +213,7 @@ impl Runtime {
     ///
     /// [`Error::Component`] if the interpreter cannot run.
     pub async fn prepare_hooks(&self) -> Result<(), Error> {
-        for ScriptHook { definition, prepared } in self.pipeline.hooks.of_sources() {
+        for ScriptHook { definition, prepared, .. } in self.pipeline.hooks.of_sources() {
             self.pipeline.interpreters.interpreter(prepared).await.map_err(|error| Error::Component {
                 path: definition.tool.origin.path.to_path_buf(),
                 reason: error.message,

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::audit::Audit;
+use crate::call::clipped;
 use crate::delegate::Delegate;
 use crate::error::Error;
 use crate::hook::Hook;
@@ -200,6 +201,15 @@ impl Builder {
         self
     }
 
+    /// Sets the maximum bytes of all entries in the folder of [`Builder::compile_cache`]. After a compilation, the least
+    /// recently used entries that exceed it are removed, as [`Cache::prune`](crate::cache::Cache::prune) does; a larger
+    /// program is not stored. Default: [`DEFAULT_MAX_BYTES`](crate::cache::DEFAULT_MAX_BYTES), 2 GiB.
+    #[must_use]
+    pub fn max_cache(mut self, bytes: u64) -> Self {
+        self.max_cache = bytes;
+        self
+    }
+
     /// Sets a compiler that runs with its own limits, usually in another process. Without one, programs are compiled in
     /// this process, where compilation cannot be stopped: only the checks before it bound its input.
     #[must_use]
@@ -223,6 +233,14 @@ impl Builder {
     #[must_use]
     pub fn audit(mut self, audit: Audit) -> Self {
         self.audit = audit;
+        self
+    }
+
+    /// Sets the identifier of the program's run, at most 256 characters, in all records of the audit log. By default each
+    /// runtime has a random one.
+    #[must_use]
+    pub fn run_id(mut self, id: impl Into<String>) -> Self {
+        self.run = Some(clipped(&id.into()));
         self
     }
 
@@ -305,11 +323,11 @@ impl Builder {
         self
     }
 
-    /// Names the entry point of the calls and adds the application's members to their context. Callers cannot override
-    /// them.
+    /// Names the entry point of the calls, also for their records, and adds the application's members to their context.
+    /// Callers cannot override them.
     #[must_use]
     pub fn application(mut self, door: impl Into<String>, more: Map<String, Value>) -> Self {
-        self.contexts.trigger_source = Some(door.into());
+        self.contexts.trigger_source = Some(clipped(&door.into()));
         self.contexts.application = more;
         self
     }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Severity;
-use crate::policy::{Review, named_requests, real_path};
-use crate::source::{self, Diagnostic, LoadedSource};
+use crate::policy::{Review, named_requests, source_id};
+use crate::source::{Diagnostic, LoadedSource};
 use crate::tool::{Tool, Trust};
 
 /// Requests of a source that is not trusted.
@@ -38,7 +38,7 @@ impl TrustedSources {
     /// Trusts reviewed content, at one path or everywhere.
     pub(super) fn pin(&mut self, path: Option<&Path>, digest: String) {
         match path {
-            Some(path) => self.pins.entry(real_path(path)).or_default().insert(digest),
+            Some(path) => self.pins.entry(source_id(path).to_path_buf()).or_default().insert(digest),
             None => self.digests.insert(digest),
         };
     }
@@ -47,12 +47,12 @@ impl TrustedSources {
     /// warning.
     ///
     /// Returns the requests of a source that is not trusted, if it has any.
-    pub(super) fn apply(&self, path: &Path, loaded: &mut LoadedSource) -> Option<UntrustedSource> {
+    pub(super) fn apply(&self, path: &Path, id: &Path, loaded: &mut LoadedSource) -> Option<UntrustedSource> {
         if self.vouched.contains(path) {
             tools(loaded).for_each(|tool| tool.origin.trust = Trust::Operator);
             return None;
         }
-        if let Some(review) = self.matching_review(path, loaded) {
+        if let Some(review) = self.matching_review(path, id, loaded) {
             for tool in tools(loaded) {
                 tool.origin.trust = Trust::Reviewed;
                 tool.origin.pin = review.program(tool).map(Arc::from);
@@ -63,12 +63,12 @@ impl TrustedSources {
             named_requests(tool).into_iter().map(|request| (tool.name.clone(), request)).collect::<Vec<_>>()
         });
         let requests: Vec<_> = requests.collect();
-        (!requests.is_empty()).then(|| UntrustedSource { path: real_path(&source::main_path(path)), requests })
+        (!requests.is_empty()).then(|| UntrustedSource { path: id.to_path_buf(), requests })
     }
 
     /// Reviews a loaded source and returns the review if its digest is trusted.
-    fn matching_review(&self, path: &Path, loaded: &mut LoadedSource) -> Option<Review> {
-        let at_path = if self.pins.is_empty() { None } else { self.pins.get(&real_path(&source::main_path(path))) };
+    fn matching_review(&self, path: &Path, id: &Path, loaded: &mut LoadedSource) -> Option<Review> {
+        let at_path = if self.pins.is_empty() { None } else { self.pins.get(id) };
         if self.digests.is_empty() && at_path.is_none() {
             return None;
         }

@@ -2,15 +2,15 @@
 //! with the folder's own key, over its name and every byte; any other file (damaged, foreign, or of another engine) is
 //! ignored and replaced.
 
-use std::fs;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use toolcrib_component::Form;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Module};
 
+use crate::store::cache::{Cache, EntryKind, EntryName};
 use crate::store::owner_only::{self, SharedAccess, TEMPORARY_PREFIX};
 
 const KEY_FILE: &str = "key";
@@ -24,39 +24,42 @@ pub(super) enum Code {
     Module(Module),
 }
 
-pub(super) struct Cache {
-    folder: PathBuf,
+/// Compiled code in a [`Cache`], with the key of its seals.
+pub(super) struct CodeCache {
+    cache: Cache,
     key: OnceLock<Option<[u8; blake3::KEY_LEN]>>,
 }
 
-impl Cache {
-    pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, key: OnceLock::new() }
+impl CodeCache {
+    pub(super) fn new(cache: Cache) -> Self {
+        Self { cache, key: OnceLock::new() }
     }
 
     /// Returns the compiled program of this digest, if the cache contains one that it sealed itself for this engine.
     pub(super) fn get(&self, engine: &Engine, digest: &str, form: Form) -> Option<Code> {
         let name = name(engine, digest, form);
-        let file = fs::read(self.folder.join(&name)).ok()?;
-        let (seal, code) = file.split_at_checked(SEAL_LEN)?;
+        let entry = self.cache.read(&name)?;
+        let (seal, code) = entry.bytes.split_at_checked(SEAL_LEN)?;
         // The comparison takes constant time.
         if self.seal(&name, code)? != blake3::Hash::from_slice(seal).ok()? {
             return None;
         }
-        load(engine, code, form).ok()
+        let code = load(engine, code, form).ok()?;
+        entry.mark_used();
+        Some(code)
     }
 
     /// Stores the code of a program, whole or not at all. A cache that cannot be written only costs time.
     pub(super) fn put(&self, engine: &Engine, digest: &str, form: Form, code: &[u8]) {
         let name = name(engine, digest, form);
         let Some(seal) = self.seal(&name, code) else { return };
-        let _ = write_whole(&self.folder, &name, &[seal.as_bytes(), code]);
+        let _ = self.cache.put(&name, &[seal.as_bytes(), code]);
     }
 
-    fn seal(&self, name: &str, code: &[u8]) -> Option<blake3::Hash> {
-        let key = self.key.get_or_init(|| key(&self.folder).ok()).as_ref()?;
+    fn seal(&self, name: &EntryName, code: &[u8]) -> Option<blake3::Hash> {
+        let key = self.key.get_or_init(|| key(self.cache.path()).ok()).as_ref()?;
         let mut hasher = blake3::Hasher::new_keyed(key);
-        hasher.update(COMPILED_BY.as_bytes()).update(b"\0").update(name.as_bytes()).update(b"\0").update(code);
+        hasher.update(COMPILED_BY.as_bytes()).update(b"\0").update(name.as_str().as_bytes()).update(b"\0").update(code);
         Some(hasher.finalize())
     }
 }
@@ -79,17 +82,17 @@ pub(super) fn load(engine: &Engine, code: &[u8], form: Form) -> wasmtime::Result
 
 /// Returns the file name of a program for one engine and configuration. It contains the form, so that code that an
 /// earlier version compiled from a core module is not found.
-fn name(engine: &Engine, digest: &str, form: Form) -> String {
+fn name(engine: &Engine, digest: &str, form: Form) -> EntryName {
     use std::hash::{Hash, Hasher};
     // The hash does not have to be cryptographic, because the seal is: it only separates engines, which `deserialize`
     // checks too.
     let mut hasher = std::hash::DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
-    let form = match form {
-        Form::Component => "",
-        Form::Module => "-module",
+    let kind = match form {
+        Form::Component => EntryKind::Component,
+        Form::Module => EntryKind::Module,
     };
-    format!("{}-{:016x}{form}.cwasm", digest.trim_start_matches("sha256:"), hasher.finish())
+    EntryName::new(digest, hasher.finish(), kind)
 }
 
 /// Returns the folder's key, generated at first use. A folder or key that others can write is not trusted.
@@ -110,15 +113,6 @@ fn key(folder: &Path) -> io::Result<[u8; blake3::KEY_LEN]> {
     Ok(key)
 }
 
-fn write_whole(folder: &Path, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-    let mut file = owner_only::temporary(folder, TEMPORARY_PREFIX)?;
-    for part in parts {
-        file.write_all(part)?;
-    }
-    file.persist(folder.join(name))?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,7 +125,7 @@ mod tests {
     fn code_of_one_form_is_never_loaded_as_the_other() {
         let engine = Engine::default();
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::new(folder.path().join("cache"));
+        let cache = CodeCache::new(Cache::folder(folder.path().join("cache")));
         for (form, program) in PROGRAMS {
             assert_eq!(Form::of(&program), form);
             let other = if form == Form::Module { Form::Component } else { Form::Module };
@@ -142,8 +136,8 @@ mod tests {
             assert!(cache.get(&engine, &digest, form).is_some());
             assert!(cache.get(&engine, &digest, other).is_none());
             // Nor if the file is renamed to the other form.
-            let path = |form| cache.folder.join(name(&engine, &digest, form));
-            fs::rename(path(form), path(other)).unwrap();
+            let path = |form| cache.cache.path().join(name(&engine, &digest, form).as_str());
+            std::fs::rename(path(form), path(other)).unwrap();
             assert!(cache.get(&engine, &digest, other).is_none());
         }
     }

@@ -1,6 +1,5 @@
 //! Programs: compiling them at most once per cache, and linking them with their imports.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use toolcrib_component::functions::is_contract;
@@ -11,9 +10,10 @@ use wasmtime_wasi::p2::bindings::CommandPre;
 
 use crate::error::Error;
 use crate::source;
+use crate::store::cache::Cache;
 
 use super::bindings::{self, Exports};
-use super::cache::{self, Cache, Code};
+use super::cache::{self, Code, CodeCache};
 use super::compiler::{self, CompileError, Compiler, Job};
 use super::descriptor_budget::DescriptorBudget;
 use super::engine::{EngineSet, GuestEngine};
@@ -24,7 +24,7 @@ use super::wasi::{self, HttpClient, preview1};
 /// Engines, linkers and compiled code.
 pub(crate) struct Sandbox {
     pub(super) engines: EngineSet,
-    cache: Option<Cache>,
+    cache: Option<CodeCache>,
     /// Compiler of the embedder; without one, programs are compiled in this process.
     compiler: Option<Arc<dyn Compiler>>,
     /// Descriptors that the guests of all calls share.
@@ -93,13 +93,13 @@ impl Sandbox {
     /// Creates the engine, for this many concurrent calls.
     pub(crate) fn new(
         slots: u32,
-        cache: Option<PathBuf>,
+        cache: Option<Cache>,
         compiler: Option<Arc<dyn Compiler>>,
         http_client: HttpClient,
     ) -> Result<Self, Error> {
         Ok(Self {
             engines: EngineSet::new(slots)?,
-            cache: cache.map(Cache::new),
+            cache: cache.map(CodeCache::new),
             compiler,
             descriptors: DescriptorBudget::of_process().clone(),
             http_client: Arc::new(http_client),

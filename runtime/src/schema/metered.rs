@@ -1,6 +1,6 @@
-//! Representation of JSON values for a validator under a clock. Each access counts steps. After the time is over, every
-//! array and object appears to end and every text appears empty, so that the validator stops soon; its result is then
-//! meaningless.
+//! Representation of JSON values for a validator under a clock. Each access counts steps, so that each keyword of a schema
+//! costs at least one: a violation that a keyword finds takes time and memory. After the time is over, every array and
+//! object appears to end and every text appears empty, so that the validator stops soon; its result is then meaningless.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -42,10 +42,12 @@ impl<'a> Node<'a, MeteredJson> for &'a Value {
     type Number = &'a Number;
 
     fn as_object(&self) -> Option<Members<'a>> {
+        step(1);
         Value::as_object(self).map(Members)
     }
 
     fn as_array(&self) -> Option<Items<'a>> {
+        step(1);
         Value::as_array(self).map(|items| Items(items))
     }
 
@@ -55,14 +57,17 @@ impl<'a> Node<'a, MeteredJson> for &'a Value {
     }
 
     fn as_number(&self) -> Option<&'a Number> {
+        step(1);
         <&Value as Node<SerdeJson>>::as_number(self)
     }
 
     fn as_boolean(&self) -> Option<bool> {
+        step(1);
         Value::as_bool(self)
     }
 
     fn is_null(&self) -> bool {
+        step(1);
         Value::is_null(self)
     }
 

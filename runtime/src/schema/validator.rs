@@ -83,6 +83,11 @@ impl ToolValidator {
         self.model.as_ref().is_none_or(|model| model.violations(value).is_none())
     }
 
+    /// Returns the names of sensitive arguments; see [`Tool::sensitive_names`].
+    pub(crate) fn sensitive_names(&self) -> &[String] {
+        &self.sensitive
+    }
+
     /// Returns the arguments with sensitive values masked.
     pub(crate) fn mask_sensitive(&self, value: &Value) -> Value {
         mask_arguments(value, &self.sensitive)

@@ -149,15 +149,15 @@ fn tool_diagnostic(tool: &Tool, severity: Severity, message: &str, part: &str) -
     ScopedDiagnostic { pointer, ..ScopedDiagnostic::new(problem) }
 }
 
+/// Returns the path that identifies a source: the folder of a project, the manifest of a folder that has one, or else the
+/// path itself.
+pub(crate) fn root(path: &Path) -> PathBuf {
+    project::find(path).or_else(|| DIALECTS.manifest(path)).unwrap_or_else(|| path.to_path_buf())
+}
+
 /// Lists the folders of a source in which every file is a part of it.
 pub(crate) fn projects(path: &Path) -> Vec<PathBuf> {
     project::find(path).map(|project| project.join(markdown::FOLDER)).into_iter().collect()
-}
-
-/// Returns the path that identifies a source: the folder of a project, the manifest of a folder that has one, or else the
-/// path itself.
-pub(crate) fn main_path(path: &Path) -> PathBuf {
-    project::find(path).or_else(|| DIALECTS.manifest(path)).unwrap_or_else(|| path.to_path_buf())
 }
 
 /// Returns `true` if a path is a folder in which every file can be a tool: neither a project nor a folder with a manifest.

@@ -1,6 +1,8 @@
 //! Data that the host stores on disk for itself: the primitives for files and folders with owner-only rights, the store
-//! of large results, and the key-value stores of tools. None of them knows a guest or a model.
+//! of large results, the key-value stores of tools, and the cache of files that can be made again. None of them knows a
+//! guest or a model.
 
+pub mod cache;
 pub(crate) mod keyvalue;
 mod list_file;
 pub mod owner_only;

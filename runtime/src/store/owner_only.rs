@@ -22,6 +22,8 @@ const LOCK_RETRY_INTERVAL: Duration = Duration::from_micros(200);
 /// Prefix of the names of temporary files. A store that removes its own at once has a prefix of its own: others may share
 /// its folder.
 pub(crate) const TEMPORARY_PREFIX: &str = ".unfinished-";
+/// Number of random letters and digits in the name of a temporary file.
+const RANDOM_CHARS: usize = 6;
 /// Age from which a temporary file counts as left behind by a process that was killed.
 const MAX_TEMPORARY_AGE: Duration = Duration::from_hours(1);
 /// Name of the lock file in a folder that several processes share.
@@ -162,6 +164,14 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     refuse_shared(folder)
 }
 
+/// Returns `true` if a folder exists. A folder that [`create_folder`] would refuse is an error.
+pub(crate) fn folder_exists(folder: &Path) -> io::Result<bool> {
+    match refuse_shared(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        checked => checked.map(|()| folder.is_dir()),
+    }
+}
+
 /// Creates a folder as [`create_folder`] does and takes the lock of its stores.
 pub(crate) fn lock_folder(folder: &Path, timeout: Duration) -> io::Result<FileLock> {
     create_folder(folder)?;
@@ -170,7 +180,8 @@ pub(crate) fn lock_folder(folder: &Path, timeout: Duration) -> io::Result<FileLo
     Ok(FileLock(file))
 }
 
-/// Locks an open file. The wait is bounded, so that a process that hangs with the lock does not block all others.
+/// Locks an open file. The wait is bounded, so that a process that hangs with the lock does not block all others: the
+/// error is then of the kind [`ErrorKind::WouldBlock`].
 pub fn lock(file: &File, timeout: Duration) -> io::Result<()> {
     let deadline = Instant::now() + timeout;
     loop {
@@ -178,28 +189,42 @@ pub fn lock(file: &File, timeout: Duration) -> io::Result<()> {
             Ok(()) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(error),
             Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
-                return Err(io::Error::other("another process holds its lock"));
+                return Err(io::Error::new(ErrorKind::WouldBlock, "another process holds its lock"));
             }
             Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_RETRY_INTERVAL),
         }
     }
 }
 
-/// Creates a temporary file in a folder, to be persisted under its final name once it is complete. Temporary files with
-/// the same prefix that are older than an hour are removed first.
+/// Creates a temporary file in a folder, to be persisted under its final name once it is complete. Abandoned temporary
+/// files with the same prefix are removed first.
 pub(crate) fn temporary(folder: &Path, prefix: &str) -> io::Result<NamedTempFile> {
-    remove_temporary(folder, prefix, MAX_TEMPORARY_AGE);
-    tempfile::Builder::new().prefix(prefix).tempfile_in(folder)
+    remove_abandoned(folder, prefix);
+    tempfile::Builder::new().prefix(prefix).rand_bytes(RANDOM_CHARS).tempfile_in(folder)
 }
 
-/// Removes temporary files of at least this age. Files that cannot be inspected or removed stay: they only take space.
-pub(crate) fn remove_temporary(folder: &Path, prefix: &str, min_age: Duration) {
+/// Removes the files of [`temporary`] that are older than an hour: the process that wrote them was killed.
+pub(crate) fn remove_abandoned(folder: &Path, prefix: &str) {
+    let is_random = |end: &str| end.len() == RANDOM_CHARS && end.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    remove_files(folder, MAX_TEMPORARY_AGE, |name| name.strip_prefix(prefix).is_some_and(is_random));
+}
+
+/// Removes files with a prefix, of any age. The prefix belongs to one store, and the caller holds its lock.
+pub(crate) fn remove_temporary(folder: &Path, prefix: &str) {
+    remove_files(folder, Duration::ZERO, |name| name.starts_with(prefix));
+}
+
+/// Removes regular files of at least this age. Files that cannot be inspected or removed stay: they only take space.
+fn remove_files(folder: &Path, min_age: Duration, is_meant: impl Fn(&str) -> bool) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_temporary = entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix));
-        let modified = || entry.metadata().and_then(|metadata| metadata.modified()).ok();
+        if !entry.file_name().to_str().is_some_and(&is_meant) {
+            continue;
+        }
+        // The metadata of the entry itself, even if it is a link.
+        let file = entry.metadata().ok().filter(fs::Metadata::is_file);
         // A time in the future counts as now.
         let age = |modified: std::time::SystemTime| modified.elapsed().unwrap_or_default();
-        if is_temporary && modified().is_some_and(|modified| age(modified) >= min_age) {
+        if file.and_then(|file| file.modified().ok()).is_some_and(|modified| age(modified) >= min_age) {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -330,16 +355,29 @@ mod tests {
             File::create(&path).unwrap().set_modified(modified).unwrap();
             path
         };
-        let old = create(&format!("{TEMPORARY_PREFIX}old"), long_ago);
-        let kept = [create(&format!("{TEMPORARY_PREFIX}now"), SystemTime::now()), create("approvals.json", long_ago)];
+        let old = create(&format!("{TEMPORARY_PREFIX}Killed"), long_ago);
+        let recent = create(&format!("{TEMPORARY_PREFIX}Recent"), SystemTime::now());
+        let kept =
+            ["approvals.json".to_owned(), format!("{TEMPORARY_PREFIX}notes.md"), format!("{TEMPORARY_PREFIX}st-one")]
+                .map(|name| create(&name, long_ago));
+        fs::create_dir(folder.path().join(format!("{TEMPORARY_PREFIX}Folder"))).unwrap();
         let file = temporary(folder.path(), TEMPORARY_PREFIX).unwrap();
-        assert!(!old.exists() && kept.iter().all(|path| path.exists()));
+        assert!(!old.exists() && recent.exists() && kept.iter().all(|path| path.exists()));
+        let name = file.path().file_name().unwrap().to_str().unwrap().to_owned();
+        assert_eq!(name.len(), TEMPORARY_PREFIX.len() + RANDOM_CHARS, "{name}");
         file.persist(folder.path().join("whole")).unwrap();
         assert!(folder.path().join("whole").exists());
-        remove_temporary(folder.path(), ".another-", Duration::ZERO);
-        assert!(kept[0].exists(), "another store's file");
-        remove_temporary(folder.path(), TEMPORARY_PREFIX, Duration::ZERO);
-        assert!(!kept[0].exists() && kept[1].exists());
+        // The name of an abandoned file is one that is created.
+        let old = create(&name, long_ago);
+        remove_abandoned(folder.path(), ".another-");
+        assert!(old.exists(), "another store's file");
+        remove_abandoned(folder.path(), TEMPORARY_PREFIX);
+        assert!(!old.exists() && recent.exists());
+        remove_temporary(folder.path(), ".another-");
+        assert!(recent.exists(), "another store's file");
+        remove_temporary(folder.path(), TEMPORARY_PREFIX);
+        assert!(!recent.exists() && !kept[1].exists() && kept[0].exists());
+        assert!(folder.path().join(format!("{TEMPORARY_PREFIX}Folder")).exists());
     }
 
     #[test]

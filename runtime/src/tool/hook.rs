@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::Serialize;
+
 use super::{Glob, Tool};
 
 /// Hook implemented by a script.
@@ -17,6 +19,40 @@ pub struct ScriptedHook {
     pub priority: i32,
     /// Conditions for running the hook.
     pub when: When,
+    /// Sources of which the hook may handle the tools.
+    pub scope: HookScope,
+}
+
+/// Sources of which a script hook may handle the tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum HookScope {
+    /// The hook's own source. Events without a tool are handled only if all tools of the run are of this source.
+    #[default]
+    OwnSource,
+    /// All sources, the host's own tools, and events without a tool.
+    AllSources,
+}
+
+impl ScriptedHook {
+    /// Returns `true` if the hook may handle calls of a tool, as far as its event, its scope and the name of the tool
+    /// determine. Other conditions depend on the call.
+    pub fn handles(&self, tool: &Tool) -> bool {
+        matches!(self.event, HookPoint::ToolPre | HookPoint::ToolPost) && self.reaches(tool) && self.matches(&tool.name)
+    }
+
+    /// Returns `true` if a tool is in the scope of the hook. Names do not count, so that no name brings a tool into a scope.
+    pub(crate) fn reaches(&self, tool: &Tool) -> bool {
+        let own = &self.tool.origin.source;
+        self.scope == HookScope::AllSources || (own.is_some() && tool.origin.source == *own)
+    }
+
+    /// Returns `true` if the patterns of the hook match the name of a tool.
+    pub(crate) fn matches(&self, tool: &str) -> bool {
+        let tools = &self.when.tools;
+        tools.is_empty() || tools.iter().any(|glob| glob.is_match(tool))
+    }
 }
 
 /// Event of a run that hooks can handle.
@@ -89,4 +125,46 @@ pub struct When {
     pub arguments: Vec<(String, Glob)>,
     /// Starlark expression over `event` and `payload` that must be true.
     pub expression: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::tool::tests::plain;
+
+    fn of(source: Option<&str>, name: &str) -> Tool {
+        let mut tool = plain(name);
+        tool.origin.source = source.map(|source| Path::new(source).into());
+        tool
+    }
+
+    fn hook(source: Option<&str>, pattern: &str, scope: HookScope) -> ScriptedHook {
+        let when = When { tools: vec![pattern.parse().expect("a glob")], ..When::default() };
+        ScriptedHook { tool: of(source, "h"), event: HookPoint::ToolPre, priority: 0, when, scope }
+    }
+
+    #[test]
+    fn no_name_and_no_pattern_brings_a_tool_into_the_scope_of_a_hook() {
+        let (own, all) = (HookScope::OwnSource, HookScope::AllSources);
+        for (pattern, scope, tool, handles) in [
+            ("*", own, of(Some("/a"), "t"), true),
+            ("t", own, of(Some("/a"), "t"), true),
+            ("*", own, of(Some("/b"), "t"), false),
+            ("t", own, of(Some("/b"), "t"), false),
+            ("*", own, of(Some("/a/b"), "t"), false),
+            ("*", own, of(Some("/a2"), "t"), false),
+            ("*", own, of(None, "read_result"), false),
+            ("x*", own, of(Some("/a"), "t"), false),
+            ("*", all, of(Some("/b"), "t"), true),
+            ("x*", all, of(Some("/b"), "t"), false),
+            ("*", all, of(None, "read_result"), true),
+        ] {
+            assert_eq!(hook(Some("/a"), pattern, scope).handles(&tool), handles, "{pattern} {scope:?} {tool:?}");
+        }
+        assert!(!hook(None, "*", own).handles(&of(None, "t")), "a hook without a source has no tools of its own");
+        let started = ScriptedHook { event: HookPoint::RunStart, ..hook(Some("/a"), "*", all) };
+        assert!(!started.handles(&of(Some("/a"), "t")), "it handles no calls");
+    }
 }

@@ -36,7 +36,7 @@ pub use enablement::Enablement;
 pub(crate) use fact::FactValue;
 pub use fact::{Basis, Fact, Row};
 pub use glob::{Glob, GlobError};
-pub use hook::{HookPoint, ScriptedHook, UnknownHookPoint, When};
+pub use hook::{HookPoint, HookScope, ScriptedHook, UnknownHookPoint, When};
 pub(crate) use host::split_port;
 pub use host::{Host, HostError};
 pub use interface::{
@@ -44,7 +44,7 @@ pub use interface::{
     Persistence, Rendering, ResultRules, Risk, Safety, Schemas, SiblingFailure, Validation, Visibility,
 };
 pub use limits::{LimitRequest, Limits};
-pub use mask::mask_arguments;
+pub use mask::{SensitiveArguments, mask_arguments};
 pub use resource::{Comparison, Operand, Resource, Use, ValueRule};
 pub use rich::{Rich, RichExports};
 pub use script::{Place, Script};
@@ -219,6 +219,9 @@ pub struct Origin {
     pub wording: UnknownToolWording,
     /// `true` if an unusable tool of this source has its name from the file alone, so that a working tool may take the name.
     pub provisional_name: bool,
+    /// Source of the tool, as one absolute path however the operator wrote it; `None` for the host's own tools and outside
+    /// a runtime.
+    pub source: Option<Arc<Path>>,
     /// File that was read.
     pub path: Arc<Path>,
     /// Index of the tool in that file, from 0, in formats with several tools a file.
@@ -238,6 +241,7 @@ impl Origin {
             pin: None,
             wording: UnknownToolWording::default(),
             provisional_name: false,
+            source: None,
             path: path.into(),
             index: None,
             text: None,

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::Value;
 use toolcrib::Outcome;
 use toolcrib::audit::{self, Day, InvalidDay, LogEntry};
 use toolcrib::policy::Pattern;
@@ -22,9 +23,11 @@ Examples:
 Days are in UTC. With --json, each line is a record as written in the log. This command does not \
 check the log for changes; `toolcrib audit verify` does.
 
-The log has the command lines of programs, but not the JSON arguments of calls. To record \
-those too, pass --records DIR to `call` or `run`.";
-const HEADINGS: [&str; 6] = ["TIME (UTC)", "TOOL", "OUTCOME", "MS", "GRANTED", "DENIED"];
+ARGUMENTS shows the beginning of the arguments of a call, masked; --json prints up to 4 KiB of \
+them. Calls of unknown tools, and those with --no-log-arguments, have only the size.";
+const HEADINGS: [&str; 7] = ["TIME (UTC)", "TOOL", "OUTCOME", "MS", "GRANTED", "DENIED", "ARGUMENTS"];
+/// Maximum characters of the arguments in a row.
+const MAX_ARGUMENTS: usize = 60;
 
 /// Show logged calls, oldest first.
 #[derive(clap::Args)]
@@ -92,7 +95,7 @@ impl Args {
     }
 }
 
-fn row(entry: &LogEntry) -> [String; 6] {
+fn row(entry: &LogEntry) -> [String; 7] {
     let time = entry.ts.get(..19).unwrap_or(&entry.ts).replacen('T', " ", 1);
     let short = |list: &[String]| if list.is_empty() { "-".to_owned() } else { list.join(", ") };
     let cells = [
@@ -102,8 +105,19 @@ fn row(entry: &LogEntry) -> [String; 6] {
         format!("{:.1}", entry.ms),
         short(&entry.granted),
         short(&entry.denied),
+        arguments(&entry.arguments),
     ];
     cells.map(|cell| render::one_line(&cell))
+}
+
+/// Returns a short form of the arguments of a record: their size if the record has no content, nothing if it has neither.
+fn arguments(logged: &Value) -> String {
+    let text = |name: &str| Some(logged.get(name)?.as_str()?.to_owned());
+    let json = logged.get("json").map(Value::to_string);
+    let content = json.or_else(|| text("text")).or_else(|| Some(text("cut")? + "…"));
+    let size = || Some(format!("({})", render::counted(logged.get("bytes")?.as_u64()?, "byte")));
+    let shown = content.or_else(size).unwrap_or_default();
+    render::shortened(&render::one_line(&shown), MAX_ARGUMENTS).into_owned()
 }
 
 fn outcome() -> impl TypedValueParser<Value = Outcome> {

@@ -3,13 +3,14 @@
 use std::env;
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use toolcrib::cache::Cache;
 use toolcrib::policy::Approvals;
 use toolcrib::source::{self, Severity};
 
 use crate::config::{Config, DEFAULT_FILE};
-use crate::options::{SECRETS, Sources};
+use crate::options::{LIMIT_VARIABLE, SECRETS, Sources, rounded_size, size_in_words};
 use crate::render::counted;
 use crate::rust::{self, TARGET};
 use crate::secrets::{PASSPHRASE, Protection, Vault};
@@ -19,7 +20,7 @@ use super::{Finding, Status};
 /// Start of the reason if the keyring cannot be reached over the session bus of Linux.
 const BUS_ERROR: &str = "zbus error: ";
 
-const VARIABLES: [&str; 12] = [
+const VARIABLES: [&str; 14] = [
     "TOOLCRIB_AUDIT_DIR",
     "TOOLCRIB_CONFIG",
     "TOOLCRIB_APPROVALS",
@@ -28,7 +29,9 @@ const VARIABLES: [&str; 12] = [
     "TOOLCRIB_SECRETS_FILE",
     "TOOLCRIB_SECRETS_STORE",
     "TOOLCRIB_CACHE_DIR",
+    LIMIT_VARIABLE,
     "TOOLCRIB_REDACT",
+    "TOOLCRIB_NO_LOG_ARGUMENTS",
     "OAI_BASE_URL",
     "OAI_MODEL",
     "NO_COLOR",
@@ -36,7 +39,7 @@ const VARIABLES: [&str; 12] = [
 
 /// Runs all checks.
 pub(super) fn all(sources: &Sources) -> Vec<Finding> {
-    let mut findings = vec![version(), target(), cache(sources.compiling.folder())];
+    let mut findings = vec![version(), target(), cache(sources.compiling.cache())];
     findings.push(match sources.log.folder() {
         Ok(folder) => audit(&folder),
         Err(error) => {
@@ -73,9 +76,9 @@ fn target() -> Finding {
     }
 }
 
-fn cache(folder: Option<PathBuf>) -> Finding {
+fn cache(cache: Option<Cache>) -> Finding {
     const CHECK: &str = "cache";
-    let Some(folder) = folder else {
+    let Some(cache) = cache else {
         let fix = "set a folder with `--cache-dir DIR` or TOOLCRIB_CACHE_DIR";
         return Finding::wrong(
             CHECK,
@@ -84,20 +87,29 @@ fn cache(folder: Option<PathBuf>) -> Finding {
             fix,
         );
     };
-    let shown = folder.display();
-    if let Err(error) = probe(&folder) {
+    let (folder, shown) = (cache.path(), cache.path().display());
+    if let Err(error) = probe(folder) {
         let fix = "make it writable, or choose another with `--cache-dir DIR`";
         return Finding::wrong(CHECK, Status::Fail, format!("{shown} cannot be written: {error}"), fix);
     }
     if !folder.is_dir() {
         return Finding::ok(CHECK, format!("{shown}, created when the first tool is compiled"));
     }
-    if !permissions::is_private(&folder) {
+    if !permissions::is_private(folder) {
         let fix = format!("run `chmod 700 {shown}`: anyone who can write there controls the code that runs");
         return Finding::wrong(CHECK, Status::Warn, format!("{shown} is accessible to other users"), fix);
     }
-    let (files, bytes) = contents(&folder);
-    Finding::ok(CHECK, format!("{shown}, {}, {}", counted(files, "compiled tool"), mebibytes(bytes)))
+    match cache.entries() {
+        Ok(entries) => {
+            let total = rounded_size(entries.iter().map(|entry| entry.bytes).sum());
+            let (tools, limit) = (counted(entries.len(), "compiled tool"), size_in_words(cache.limit() as usize));
+            Finding::ok(CHECK, format!("{shown}, {tools}, {total} of {limit}"))
+        }
+        Err(error) => {
+            let fix = "every run compiles again: choose another with `--cache-dir DIR`";
+            Finding::wrong(CHECK, Status::Warn, error.to_string(), fix)
+        }
+    }
 }
 
 fn audit(folder: &Path) -> Finding {
@@ -114,7 +126,7 @@ fn audit(folder: &Path) -> Finding {
         let fix = format!("run `chmod 700 {shown}`: records name folders and variables");
         return Finding::wrong(CHECK, Status::Warn, format!("{shown} is accessible to other users"), fix);
     }
-    let (_, bytes) = contents(folder);
+    let bytes = contents(folder);
     let today = folder.join(jiff::Timestamp::now().strftime("%Y%m%d.log").to_string());
     let calls = fs::read(&today).map_or(0, |text| text.iter().filter(|byte| **byte == b'\n').count());
     Finding::ok(CHECK, format!("{shown}, {}, {} today", mebibytes(bytes), counted(calls, "call")))
@@ -208,17 +220,15 @@ fn probe(folder: &Path) -> io::Result<()> {
     fs::remove_file(&file)
 }
 
-/// Returns the number and total size of the files below a folder.
-fn contents(folder: &Path) -> (usize, u64) {
+/// Returns the total size of the files below a folder.
+fn contents(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.fold((0, 0), |(files, bytes), entry| match entry.metadata() {
-        Ok(about) if about.is_file() => (files + 1, bytes + about.len()),
-        Ok(about) if about.is_dir() => {
-            let (more, larger) = contents(&entry.path());
-            (files + more, bytes + larger)
-        }
-        _ => (files, bytes),
-    })
+    let size = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(about) if about.is_file() => about.len(),
+        Ok(about) if about.is_dir() => contents(&entry.path()),
+        _ => 0,
+    };
+    entries.map(size).sum()
 }
 
 fn mebibytes(bytes: u64) -> String {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::call::{Behavior, Decision, HookNote, Mutation, Reason, ToolCall};
+use crate::call::{Behavior, Decision, HookAction, HookNote, Mutation, Reason, ToolCall, clipped};
 use crate::error::{Outcome, ToolError};
 use crate::hook::{FinishedCall, Hook, HookPhase, Modification, ProposedCall, Review, Verdict};
 use crate::observe::{EventKind, HookEvent};
@@ -29,6 +29,12 @@ pub(crate) use events::run_event;
 
 /// Maximum time of all script hooks together, before a call and again after it.
 const MAX_TIME: Duration = Duration::from_secs(30);
+/// Maximum number of changed arguments that a record names for one hook.
+const MAX_NAMED_FIELDS: usize = 64;
+
+/// Positions of hooks in a call, as receipts name them.
+const BEFORE: &str = "before";
+const AFTER: &str = "after";
 
 /// Outcome of the hooks for a call that may go on.
 #[derive(Default)]
@@ -74,10 +80,10 @@ async fn applies(hook: &ChainedHook, phase: HookPhase, tool: &Tool, arguments: &
     match (hook, phase) {
         (ChainedHook::Embedder(hook), phase) => hook.applies(tool, phase),
         (ChainedHook::Script(script), HookPhase::Before) => {
-            script.applies(&HookPoint::ToolPre, &tool.name, arguments).await
+            script.applies(&HookPoint::ToolPre, Some(tool), arguments).await
         }
         (ChainedHook::Script(script), HookPhase::After) => {
-            script.applies(&HookPoint::ToolPost, &tool.name, arguments).await
+            script.applies(&HookPoint::ToolPost, Some(tool), arguments).await
         }
     }
 }
@@ -123,26 +129,40 @@ pub(crate) async fn before<'a>(
             Ok(Verdict::Delegate(_)) => ("delegate", None),
             Err(error) => ("failed", Some(error.message())),
         };
-        record(recorder, hook, HookPhase::Before, word, why);
-        match verdict {
-            Ok(Verdict::Pass) => {}
+        recorder.emit(EventKind::HookRan(HookEvent {
+            hook: name,
+            phase: HookPhase::Before,
+            verdict: word,
+            reason: why,
+        }));
+        let action = match verdict {
+            Ok(Verdict::Pass) => Ok(None),
             // A script can be untrusted: only an embedder's hook replaces the answer of a person.
-            Ok(Verdict::Allow) => outcome.allowed_by = hook.script().is_none().then_some(name),
+            Ok(Verdict::Allow) => {
+                outcome.allowed_by = hook.script().is_none().then_some(name);
+                Ok(outcome.allowed_by.map(|_| HookAction::Allowed))
+            }
             Ok(Verdict::Modify(change)) => {
                 // Earlier verdicts were about other arguments.
                 outcome = HookOutcome::default();
-                modify(name, change, entry, checked, recorder).await?;
+                let changed = modify(name, change, entry, checked, recorder).await;
+                changed.map(|changed| changed.then_some(HookAction::ChangedArguments))
             }
-            Ok(Verdict::Delegate(task)) => outcome.delegated = Some(task),
+            Ok(Verdict::Delegate(task)) => {
+                outcome.delegated = Some(task);
+                Ok(Some(HookAction::Delegated))
+            }
             Ok(Verdict::Block(reason)) => {
                 recorder.decide(Decision::new(Behavior::Deny, Reason::Hook, name));
-                return Err(refusal(format!("tool blocked: blocked by hook {name:?}: {reason}")));
+                Err(refusal(format!("tool blocked: blocked by hook {name:?}: {reason}")))
             }
             Err(error) => {
                 recorder.decide(Decision::new(Behavior::Deny, Reason::HookFailed, name));
-                return Err(refusal(format!("tool blocked: blocked by hook {name:?}, which failed: {error}")));
+                Err(refusal(format!("tool blocked: blocked by hook {name:?}, which failed: {error}")))
             }
-        }
+        };
+        record(recorder, hook, BEFORE, word, &action);
+        action?;
     }
     // Hooks spend the time of the call.
     recorder.budget.spend(since.elapsed());
@@ -187,25 +207,37 @@ pub(crate) async fn after(
             Ok(Review::Replace(_)) => ("replace", None),
             Err(error) => ("failed", Some(error.message())),
         };
-        record(recorder, hook, HookPhase::After, word, why);
-        match (review, &mut answer) {
-            (Ok(Review::Pass), _) => {}
+        recorder.emit(EventKind::HookRan(HookEvent {
+            hook: name,
+            phase: HookPhase::After,
+            verdict: word,
+            reason: why,
+        }));
+        let action = match (review, &mut answer) {
+            (Ok(Review::Pass), _) => Ok(None),
             (Ok(Review::Replace(value)), Ok(answer)) => {
-                *answer = replacement(hook, &value);
                 recorder.withhold_output();
+                let before = std::mem::replace(answer, replacement(hook, &value));
+                Ok((before != *answer).then_some(HookAction::ChangedResult))
             }
             // A failed call remains one.
-            (Ok(Review::Replace(value)), Err(error)) => error.json = Some(replacement(hook, &value)),
+            (Ok(Review::Replace(value)), Err(error)) => {
+                let before = error.content();
+                error.json = Some(replacement(hook, &value));
+                Ok((before != error.content()).then_some(HookAction::ChangedResult))
+            }
             (Ok(Review::Block(reason)), _) => {
                 recorder.withhold_output();
-                return Err(refusal(format!("tool result blocked: blocked by hook {name:?}: {reason}")));
+                Err(refusal(format!("tool result blocked: blocked by hook {name:?}: {reason}")))
             }
             (Err(error), _) => {
                 recorder.withhold_output();
                 let why = format!("tool result blocked: blocked by hook {name:?}, which failed: {error}");
-                return Err(refusal(why));
+                Err(refusal(why))
             }
-        }
+        };
+        record(recorder, hook, AFTER, word, &action);
+        action?;
     }
     answer
 }
@@ -227,7 +259,7 @@ pub(crate) async fn judge_command(
     for hook in pipeline.hooks.all(memory.hooks.iter()) {
         let applies = match hook {
             ChainedHook::Embedder(hook) => hook.applies(tool, HookPhase::Before),
-            ChainedHook::Script(script) => script.applies_to_command(&tool.name, command).await,
+            ChainedHook::Script(script) => script.applies_to_command(tool, command).await,
         };
         if !applies {
             continue;
@@ -238,26 +270,27 @@ pub(crate) async fn judge_command(
         let (invocation, call_id) = ("", "");
         let proposed = ProposedCall { invocation, call_id, tool, model_input: &sent, arguments };
         let name = hook.name();
-        match handler.hook().before(proposed).await {
-            Ok(Verdict::Pass | Verdict::Allow) => {}
-            Ok(Verdict::Block(reason)) => return Err(format!("blocked by hook {name:?}: {reason}")),
-            Ok(Verdict::Modify(_) | Verdict::Delegate(_)) => {
-                return Err(format!("blocked by hook {name:?}, which tried to change the call"));
-            }
-            Err(error) => return Err(format!("blocked by hook {name:?}, which failed: {error}")),
-        }
+        let (word, why) = match handler.hook().before(proposed).await {
+            Ok(Verdict::Pass | Verdict::Allow) => continue,
+            Ok(Verdict::Block(reason)) => ("block", format!(": {reason}")),
+            Ok(Verdict::Modify(_)) => ("modify", ", which tried to change the call".to_owned()),
+            Ok(Verdict::Delegate(_)) => ("delegate", ", which tried to change the call".to_owned()),
+            Err(error) => ("failed", format!(", which failed: {error}")),
+        };
+        usage.record_hook(note(hook, BEFORE, word, Some(HookAction::Blocked)));
+        return Err(format!("blocked by hook {name:?}{why}"));
     }
     Ok(())
 }
 
-/// Replaces the arguments of a call by those of a hook.
+/// Replaces the arguments of a call by those of a hook. Returns `true` if they differ.
 async fn modify(
     hook: &str,
     change: Modification,
     entry: ToolEntry<'_>,
     checked: &mut CheckedArguments,
     recorder: &mut CallRecorder<'_>,
-) -> Result<(), ToolError> {
+) -> Result<bool, ToolError> {
     let Modification { arguments, mutation_source, reason } = change;
     let deny = |recorder: &mut CallRecorder<'_>, why: String| {
         recorder.decide(Decision::new(Behavior::Deny, Reason::HookFailed, hook));
@@ -272,35 +305,46 @@ async fn modify(
         return deny(recorder, "it sets a field reserved for the host and names no source for it".to_owned());
     }
     let fields = changed_fields(&checked.value, &changed.value);
-    if !fields.is_empty() {
-        recorder.add_mutation(Mutation { by: hook.to_owned(), mutation_source, fields, reason });
-        *checked = changed;
+    if fields.is_empty() {
+        return Ok(false);
     }
-    Ok(())
+    recorder.add_mutation(Mutation { by: hook.to_owned(), mutation_source, fields, reason });
+    *checked = changed;
+    recorder.set_arguments(checked);
+    Ok(true)
 }
 
-/// Returns the names of the arguments that were added, changed or removed.
+/// Returns the names of the arguments that were added, changed or removed, as far as a record holds them.
 fn changed_fields(before: &Value, after: &Value) -> Vec<String> {
     let names =
         |value: &Value| value.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     let mut fields = names(before);
     fields.extend(names(after).into_iter().filter(|name| before.get(name).is_none()));
     fields.retain(|name| before.get(name) != after.get(name));
-    fields
+    fields.truncate(MAX_NAMED_FIELDS);
+    fields.iter().map(|name| clipped(name)).collect()
 }
 
-/// Notifies the observers of a hook, and records its verdict. A script is recorded also if it passes: it has run.
+/// Records the verdict of a hook and its effect; an error means that it blocks. A script is recorded also if it passes: it
+/// has run.
 fn record(
     recorder: &mut CallRecorder<'_>,
     hook: &ChainedHook,
-    phase: HookPhase,
+    point: &'static str,
     verdict: &'static str,
-    reason: Option<&str>,
+    action: &Result<Option<HookAction>, ToolError>,
 ) {
-    recorder.emit(EventKind::HookRan(HookEvent { hook: hook.name(), phase, verdict, reason }));
-    let digest = hook.script().and_then(|script| script.digest()).map(str::to_owned);
-    if verdict != "pass" || digest.is_some() {
-        recorder.add_hook(HookNote { hook: hook.name().to_owned(), verdict, digest });
+    if verdict != "pass" || hook.script().is_some() {
+        recorder.add_hook(note(hook, point, verdict, action.as_ref().map_or(Some(HookAction::Blocked), |it| *it)));
+    }
+}
+
+/// Creates the note of a hook for the receipt.
+fn note(hook: &ChainedHook, point: &'static str, verdict: &'static str, action: Option<HookAction>) -> HookNote {
+    let note = HookNote::new(hook.name(), verdict).point(point).action(action);
+    match hook.script() {
+        Some(script) => note.source(script.path()).digest(script.digest().map(str::to_owned)),
+        None => note,
     }
 }
 
@@ -314,4 +358,21 @@ fn replacement(hook: &ChainedHook, value: &Value) -> String {
 
 fn refusal(message: String) -> ToolError {
     ToolError::new(Outcome::Denied, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_record_names_a_bounded_number_of_changed_arguments() {
+        let changed = changed_fields(&json!({"a": 1, "b": 2, "c": 3}), &json!({"a": 1, "b": 3, "d": 4}));
+        assert_eq!(changed, ["b", "c", "d"]);
+        let many: serde_json::Map<_, _> = (0..1000).map(|n| (format!("{n}{}", "x".repeat(1000)), json!(n))).collect();
+        let named = changed_fields(&json!({}), &Value::Object(many));
+        assert_eq!(named.len(), MAX_NAMED_FIELDS);
+        assert!(named.iter().all(|name| name.chars().count() <= 256));
+    }
 }

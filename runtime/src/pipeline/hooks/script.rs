@@ -92,7 +92,7 @@ impl<'a> ScriptHandler<'a> {
 
     /// Runs the script as soon as there are permits; `None` if its condition does not hold.
     async fn interpret(&self, act: ScriptCall<'_>) -> Result<Option<String>, ToolError> {
-        let ScriptHook { definition, prepared } = self.hook;
+        let ScriptHook { definition, prepared, .. } = self.hook;
         let HookContext { pipeline, memory, usage, depth, until, has_permits } = self.context;
         let Body::Script(script) = &definition.tool.body else {
             return Err(ToolError::new(Outcome::BadComponent, "it has no script"));

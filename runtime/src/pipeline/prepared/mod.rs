@@ -48,6 +48,15 @@ pub(crate) struct ToolEntry<'p> {
     pub(crate) index: Option<usize>,
 }
 
+impl<'p> ToolEntry<'p> {
+    /// Records the tool of a call.
+    pub(crate) fn record(&self, recorder: &mut CallRecorder<'p>) {
+        let Self { tool, prepared, .. } = *self;
+        let definition = recorder.is_logged().then(|| prepared.definition(tool));
+        recorder.resolved(tool, &prepared.grant, &prepared.input, definition);
+    }
+}
+
 /// State of a tool that does not change from call to call.
 pub(crate) struct PreparedTool {
     /// Checks of arguments and answers.
@@ -67,7 +76,7 @@ pub(crate) struct PreparedTool {
     program: Arc<CompileOnce<Program>>,
     /// Values of its secrets, read by the first call that needs them.
     pub(crate) credentials: OnceCell<Arc<Credentials>>,
-    /// Digest of its definition, computed for the first request for approval.
+    /// Digest of its definition, computed for the first record or request for approval.
     definition: OnceLock<String>,
 }
 

@@ -1,14 +1,15 @@
 //! A script hook with its prepared state, and the conditions that are tested without running it.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::policy::Command;
+use crate::policy::{Command, HookAccess};
 use crate::schema::{self, Clock, step, with_clock};
-use crate::tool::{Body, Glob, HookPoint, ScriptedHook};
+use crate::tool::{Body, Glob, HookPoint, ScriptedHook, Tool};
 
 use super::PreparedTool;
 use super::compute::aside;
@@ -20,12 +21,25 @@ const MAX_GLOBS_TIME: Duration = Duration::from_secs(1);
 pub(crate) struct ScriptHook {
     pub(crate) definition: ScriptedHook,
     pub(crate) prepared: PreparedTool,
+    /// `true` if the hook handles the tools of the host and events without a tool.
+    handles_run: bool,
 }
 
 impl ScriptHook {
+    /// Creates a script hook.
+    pub(crate) fn new(definition: ScriptedHook, prepared: PreparedTool, access: &HookAccess) -> Self {
+        let handles_run = access.may_handle_run(&definition);
+        Self { definition, prepared, handles_run }
+    }
+
     /// Returns the name of the hook.
     pub(crate) fn name(&self) -> &str {
         &self.definition.tool.name
+    }
+
+    /// Returns the file that defines the hook.
+    pub(crate) fn path(&self) -> &Path {
+        &self.definition.tool.origin.path
     }
 
     /// Returns the digest of the script.
@@ -36,22 +50,33 @@ impl ScriptHook {
         }
     }
 
-    /// Returns `true` if the hook is for this event of this tool, whatever the arguments.
-    fn is_for(&self, event: &HookPoint, tool: &str) -> bool {
-        let tools = &self.definition.when.tools;
-        self.definition.event == *event && (tools.is_empty() || tools.iter().any(|glob| glob.is_match(tool)))
+    /// Returns `true` if the hook handles an event, of some tool if it is an event of a call.
+    pub(crate) fn handles(&self, event: &HookPoint) -> bool {
+        let of_calls = matches!(event, HookPoint::ToolPre | HookPoint::ToolPost);
+        self.definition.event == *event && (of_calls || self.handles_run)
+    }
+
+    /// Returns `true` if the hook is for this event of this tool, or of the run, whatever the arguments. A tool without a
+    /// source is one of the host.
+    fn is_for(&self, event: &HookPoint, tool: Option<&Tool>) -> bool {
+        let name = tool.map_or("", |tool| &tool.name);
+        let reaches = match tool.filter(|tool| tool.origin.source.is_some()) {
+            Some(tool) => self.definition.reaches(tool),
+            None => self.handles_run,
+        };
+        self.definition.event == *event && reaches && self.definition.matches(name)
     }
 
     /// Returns `true` if the hook judges a command that a script runs. For an opaque command, of which no condition
     /// can see the arguments, conditions on arguments count as met.
-    pub(crate) async fn applies_to_command(&self, tool: &str, command: &Command) -> bool {
-        (command.is_opaque && self.is_for(&HookPoint::ToolPre, tool))
-            || self.applies(&HookPoint::ToolPre, tool, &command.arguments).await
+    pub(crate) async fn applies_to_command(&self, tool: &Tool, command: &Command) -> bool {
+        (command.is_opaque && self.is_for(&HookPoint::ToolPre, Some(tool)))
+            || self.applies(&HookPoint::ToolPre, Some(tool), &command.arguments).await
     }
 
-    /// Returns `true` if the hook judges this event of this tool, as far as its conditions tell without running it, or if
-    /// the arguments are too large to test them in time.
-    pub(crate) async fn applies(&self, event: &HookPoint, tool: &str, arguments: &Arc<Value>) -> bool {
+    /// Returns `true` if the hook judges this event of this tool, or of the run, as far as its scope and its conditions tell
+    /// without running it, or if the arguments are too large to test them in time.
+    pub(crate) async fn applies(&self, event: &HookPoint, tool: Option<&Tool>, arguments: &Arc<Value>) -> bool {
         if !self.is_for(event, tool) {
             return false;
         }

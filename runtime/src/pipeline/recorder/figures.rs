@@ -32,6 +32,7 @@ impl CallRecorder<'_> {
         receipt.denied.extend(usage.refusals());
         receipt.denied.extend(self.missing_folder(outcome));
         receipt.missed_folders = usage.missed_folders();
+        usage.hooks().into_iter().for_each(|hook| receipt.add_hook(hook));
         receipt.executed = usage.executed();
         receipt.executions = usage.executions.load(Relaxed);
         receipt.added = usage.additions();

@@ -1,6 +1,7 @@
 //! Writes exactly one audit record per call, also if the future of the call is dropped. It collects the receipt while the
 //! call runs and notifies the observers; it decides nothing about the call.
 
+mod arguments;
 mod budget;
 mod figures;
 mod output;
@@ -15,7 +16,7 @@ use std::time::{Instant, SystemTime};
 
 use serde_json::Value;
 
-use crate::audit::Audit;
+use crate::audit::{Audit, CallArguments, CallFacts, LoggedArguments};
 use crate::call::{
     Decision, Denial, Flag, HookNote, Mutation, Persisted, Receipt, ToolCall, ToolResult, Written, clipped,
 };
@@ -23,10 +24,22 @@ use crate::error::{Error, Outcome, ToolError};
 use crate::observe::{Event, EventKind, Observer};
 use crate::policy::{Grant, Secrets};
 use crate::sandbox::Usage;
+use crate::schema::ToolValidator;
 use crate::tool::{Access, Body, Limits, Tool};
 
 pub(crate) use budget::Budget;
 pub(crate) use output::ToolOutput;
+
+/// Origin of a call for its record.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallOrigin<'p> {
+    /// Run of the program.
+    pub(crate) run: &'p str,
+    /// Session of the call.
+    pub(crate) session: &'p str,
+    /// Entry point of the program.
+    pub(crate) door: &'p str,
+}
 
 /// Collects the receipt of one call and writes its record when the call ends or is dropped.
 pub(crate) struct CallRecorder<'p> {
@@ -40,8 +53,16 @@ pub(crate) struct CallRecorder<'p> {
     watcher: Option<&'p Arc<dyn Observer>>,
     secrets: Option<&'p Secrets>,
     started: Instant,
+    call: Arc<ToolCall>,
+    origin: CallOrigin<'p>,
     receipt: Option<Receipt>,
     tool: Option<&'p Tool>,
+    /// Digest of the tool's definition, if calls are logged.
+    definition: Option<&'p str>,
+    /// Arguments for the record, if it holds any.
+    arguments: Option<CallArguments>,
+    /// Masked arguments, once they are computed.
+    logged: Option<LoggedArguments>,
     /// Host folder that the guest sees as `/`.
     cwd: Option<String>,
     /// The same folder if it is the only one, so that a guest path has one meaning.
@@ -63,8 +84,11 @@ impl<'p> CallRecorder<'p> {
         observers: &'p [Arc<dyn Observer>],
         secrets: Option<&'p Secrets>,
         invocation: String,
-        call: &ToolCall,
+        call: Arc<ToolCall>,
+        origin: CallOrigin<'p>,
     ) -> Self {
+        let receipt = Receipt::begun(clipped(&call.id), invocation, clipped(&call.name));
+        let has_arguments = audit.is_on() && call.unreadable.is_none();
         let recorder = Self {
             usage: Arc::default(),
             budget: Budget::default(),
@@ -73,8 +97,13 @@ impl<'p> CallRecorder<'p> {
             watcher: None,
             secrets,
             started: Instant::now(),
-            receipt: Some(Receipt::begun(clipped(&call.id), invocation, clipped(&call.name))),
+            origin,
+            receipt: Some(receipt),
             tool: None,
+            definition: None,
+            arguments: has_arguments.then(|| CallArguments::new(call.clone())),
+            logged: None,
+            call,
             cwd: None,
             folder: None,
             stated_denial: false,
@@ -84,14 +113,14 @@ impl<'p> CallRecorder<'p> {
             output: ToolOutput::default(),
             parts: 0,
         };
-        recorder.emit(EventKind::Received(&call.arguments));
+        recorder.emit(EventKind::Received(&recorder.call.arguments));
         recorder
     }
 
     /// Adds the observer of the conversation.
-    pub(crate) fn watched_by(mut self, watcher: Option<&'p Arc<dyn Observer>>, call: &ToolCall) -> Self {
+    pub(crate) fn watched_by(mut self, watcher: Option<&'p Arc<dyn Observer>>) -> Self {
         if let (Some(watcher), Some(receipt)) = (watcher, &self.receipt) {
-            notify(std::slice::from_ref(watcher), &self.event(receipt, EventKind::Received(&call.arguments)));
+            notify(std::slice::from_ref(watcher), &self.event(receipt, EventKind::Received(&self.call.arguments)));
         }
         self.watcher = watcher;
         self
@@ -138,9 +167,24 @@ impl<'p> CallRecorder<'p> {
         }
     }
 
-    /// Records the tool of the call and its grant.
-    pub(crate) fn resolved(&mut self, tool: &'p Tool, grant: &Grant) {
-        self.tool = Some(tool);
+    /// Returns `true` if the call is logged.
+    pub(crate) fn is_logged(&self) -> bool {
+        self.audit.is_on()
+    }
+
+    /// Records the tool of the call, its grant, its checks and, if the call is logged, the digest of its definition.
+    pub(crate) fn resolved(
+        &mut self,
+        tool: &'p Tool,
+        grant: &Grant,
+        validator: &Arc<ToolValidator>,
+        definition: Option<&'p str>,
+    ) {
+        (self.tool, self.definition) = (Some(tool), definition);
+        // An unusable tool has no checks.
+        if tool.unusable.is_none() {
+            self.set_validator(validator);
+        }
         if let [only] = grant.folders() {
             self.folder = Some((only.host.clone(), only.access));
         }
@@ -182,7 +226,7 @@ impl<'p> CallRecorder<'p> {
 
     /// Records a hook and its verdict.
     pub(crate) fn add_hook(&mut self, hook: HookNote) {
-        self.note(|receipt| receipt.hooks.push(hook));
+        self.note(|receipt| receipt.add_hook(hook));
     }
 
     /// Records a change of the arguments.
@@ -267,7 +311,7 @@ impl<'p> CallRecorder<'p> {
     }
 
     /// Writes the record and returns the result. An answer without a record is not returned.
-    pub(crate) fn close(mut self, call: ToolCall, ended: Result<String, ToolError>) -> ToolResult {
+    pub(crate) fn close(mut self, ended: Result<String, ToolError>) -> ToolResult {
         let mut receipt = self.complete(ended.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok));
         let outcome = match ended {
             Err(error) if error.outcome == Outcome::Unlogged => Err(error),
@@ -279,7 +323,8 @@ impl<'p> CallRecorder<'p> {
                 }
             },
         };
-        let result = self.result(call.id, call.name, outcome, receipt);
+        let (id, name) = (self.call.id.clone(), self.call.name.clone());
+        let result = self.result(id, name, outcome, receipt);
         if self.is_watched() {
             self.emit_with(&result.receipt, EventKind::Ended(&result));
         }
@@ -291,7 +336,10 @@ impl<'p> CallRecorder<'p> {
             Some(Body::Command { argv, .. }) => argv.as_slice(),
             _ => &[],
         };
-        self.audit.write(receipt, argv, self.cwd.take())
+        let CallOrigin { run, session, door } = self.origin;
+        let facts = CallFacts { run, session, door, source: self.definition, argv, cwd: self.cwd.take() };
+        let arguments = self.logged.take().or_else(|| self.represent_at_once());
+        self.audit.write(receipt, &facts, arguments.as_ref())
     }
 
     fn result(

@@ -91,6 +91,10 @@ pub(super) fn redact_receipt(receipt: &mut Receipt, scanner: &Scanner) {
     if let Some(decision) = &mut receipt.decision {
         decision.rests_on = decision.rests_on.take().map(|text| mask(text, scanner));
     }
+    for hook in &mut receipt.hooks {
+        hook.hook = mask(std::mem::take(&mut hook.hook), scanner);
+        hook.source = hook.source.take().map(|source| mask(source, scanner));
+    }
     for request in receipt.network.iter_mut().flat_map(|network| &mut network.requests) {
         request.method = mask(std::mem::take(&mut request.method), scanner);
         request.host = mask(std::mem::take(&mut request.host), scanner);

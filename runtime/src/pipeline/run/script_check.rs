@@ -15,7 +15,7 @@ use crate::tool::{Body, Limits, Place, Script};
 pub(crate) async fn check_scripts(pipeline: &Pipeline) -> Result<Vec<Diagnostic>, Error> {
     let tools = pipeline.registry.tools().iter().zip(&pipeline.prepared);
     let tools = tools.map(|(tool, prepared)| (tool, prepared, EntryPoint::Run, None));
-    let hooks = pipeline.hooks.of_sources().map(|ScriptHook { definition, prepared }| {
+    let hooks = pipeline.hooks.of_sources().map(|ScriptHook { definition, prepared, .. }| {
         (&definition.tool, prepared, EntryPoint::Handle, definition.when.expression.as_deref())
     });
     let mut problems = Vec::new();

@@ -46,10 +46,12 @@ pub(super) fn register(
             memory.tools.add(AddedTool { tool, prepared }).map_err(|_| FULL.to_owned()).map(|()| added)
         }
         Registration::Hook => {
-            let definition = source::defined_hook(definition, maker.tool)?;
+            let mut definition = source::defined_hook(definition, maker.tool)?;
+            pipeline.hook_access.give_scope(&mut definition);
             let prepared = prepare(pipeline, &definition.tool, maker.prepared)?;
             let added = format!("hook:{}", definition.tool.name);
-            let hook = ChainedHook::Script(Box::new(ScriptHook { definition, prepared }));
+            let hook = ScriptHook::new(definition, prepared, &pipeline.hook_access);
+            let hook = ChainedHook::Script(Box::new(hook));
             memory.hooks.add(hook).map_err(|_| FULL.to_owned()).map(|()| added)
         }
     }

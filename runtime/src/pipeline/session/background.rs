@@ -28,7 +28,7 @@ pub(super) async fn start(
 ) -> ToolResult {
     let Some(reservation) = tasks.reserve() else {
         let full = format!("this run has already started {MAX_TASKS} tasks, the maximum");
-        return pipeline.refuse(call, ToolError::new(Outcome::Busy, full));
+        return pipeline.refuse(call, memory, ToolError::new(Outcome::Busy, full));
     };
     let (id, name) = (call.id.clone(), call.name.clone());
     let (sender, authorized) = oneshot::channel();
@@ -52,7 +52,7 @@ pub(super) async fn start(
     };
     if authorized.is_err() {
         let broken = || ToolError::new(Outcome::Trap, "the call failed inside the host");
-        return task.finished().await.unwrap_or_else(|| pipeline.refuse(ToolCall::new(id, name, ""), broken()));
+        return task.finished().await.unwrap_or_else(|| pipeline.refuse(ToolCall::new(id, name, ""), memory, broken()));
     }
     let task_id = format!("task_{number}");
     let acknowledgement = json!({ "task_id": task_id, "status": "running" }).to_string();

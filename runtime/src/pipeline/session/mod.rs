@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use serde_json::Value;
 
-use crate::call::{ToolCall, ToolResult};
+use crate::call::{HookNote, ToolCall, ToolResult};
 use crate::hook::EventBlocked;
 use crate::observe::Observer;
 use crate::pipeline::hooks;
@@ -82,9 +82,15 @@ impl Session {
         self.pipeline.call(call, scope).await
     }
 
-    /// Returns `true` if there is a script hook for an event of the run; without one, the event need not be reported.
+    /// Returns `true` if there is a script hook that handles an event of the run; without one, the event need not be
+    /// reported.
     pub fn hears(&self, event: &HookPoint) -> bool {
-        self.pipeline.hooks.scripts(self.memory.hooks.iter()).iter().any(|script| script.definition.event == *event)
+        self.pipeline.hooks.scripts(self.memory.hooks.iter()).iter().any(|script| script.handles(event))
+    }
+
+    /// Returns the identifier of the conversation, the `session` of its records in the audit log.
+    pub fn id(&self) -> &str {
+        self.memory.session()
     }
 
     /// Returns the number of agents that delegated before this conversation: 0 in the run's own.
@@ -104,6 +110,20 @@ impl Session {
     ///
     /// The reason of the hook that blocks the event; a hook that fails blocks it.
     pub async fn event(&self, event: &HookPoint, payload: Value) -> Result<Value, EventBlocked> {
+        self.event_with_hooks(event, payload).await.map(|(payload, _)| payload)
+    }
+
+    /// Runs the script hooks for an event like [`Session::event`], and also returns the hooks that changed the payload, in
+    /// order.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Session::event`].
+    pub async fn event_with_hooks(
+        &self,
+        event: &HookPoint,
+        payload: Value,
+    ) -> Result<(Value, Vec<HookNote>), EventBlocked> {
         hooks::run_event(&self.pipeline, event, payload, &self.memory).await.map_err(|reason| EventBlocked { reason })
     }
 

@@ -31,7 +31,7 @@ struct UnstartedCall {
 impl Drop for UnstartedCall {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
-            self.session.pipeline.record_cancelled(&call);
+            self.session.pipeline.record_cancelled(call, &self.session.memory);
         }
     }
 }
@@ -47,7 +47,11 @@ impl Step {
         for (at, call) in calls.into_iter().enumerate() {
             if at >= scheduler.calls {
                 let message = format!("too many calls in one step: at most {} are executed", scheduler.calls);
-                results.push(Some(session.pipeline.refuse(call, ToolError::new(Outcome::Busy, message))));
+                results.push(Some(session.pipeline.refuse(
+                    call,
+                    &session.memory,
+                    ToolError::new(Outcome::Busy, message),
+                )));
                 continue;
             }
             results.push(None);

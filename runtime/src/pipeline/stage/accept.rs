@@ -28,16 +28,16 @@ pub(crate) fn accept<'p, 'c>(
         parent.may_call(tool)?;
     }
     if let Some(unusable) = &tool.unusable {
-        recorder.resolved(tool, &prepared.grant);
+        entry.record(recorder);
         recorder.fault(unusable.fault.clone());
         return Err(ToolError::new(Outcome::BadComponent, unusable.reason.clone()));
     }
     if let Some(why) = &call.unreadable {
-        recorder.resolved(tool, &prepared.grant);
+        entry.record(recorder);
         return Err(ToolError::new(Outcome::BadArguments, clipped(why)));
     }
     let call = with_object(tool, call)?;
-    recorder.resolved(tool, &prepared.grant);
+    entry.record(recorder);
     if let Some((decision, why)) = &prepared.disabled {
         recorder.decide(decision.clone());
         return Err(ToolError::new(Outcome::Denied, why.clone()));

@@ -2,6 +2,7 @@
 //! `Pipeline::call`.
 
 mod accept;
+mod arguments;
 mod authorize;
 mod content;
 mod preview;
@@ -12,6 +13,7 @@ mod secrets;
 mod validate;
 
 pub(crate) use accept::accept;
+pub(crate) use arguments::log_arguments;
 pub(crate) use authorize::{AuthorizationRequest, authorize};
 pub(crate) use content::{ModelContent, display, model_content, part, tool_error};
 pub(crate) use preview::preview;

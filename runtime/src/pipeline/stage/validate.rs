@@ -34,6 +34,7 @@ pub(crate) async fn validate<'p>(
 ) -> Result<(Execution<'p>, CheckedArguments, RuleDecision), ToolError> {
     let ToolEntry { tool, prepared, .. } = entry;
     let checked = prepared.check(&call.arguments, recorder).await?;
+    recorder.set_arguments(&checked);
     let runner = runner(pipeline, entry, call, scope, recorder).await?;
     let execution = Execution { tool, prepared, runner };
     let judged = judge(pipeline, &execution, &checked, recorder).await?;

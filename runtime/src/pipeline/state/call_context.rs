@@ -38,6 +38,11 @@ struct Position<'a> {
 }
 
 impl CallContexts {
+    /// Returns the name of the door through which calls come.
+    pub(crate) fn door(&self) -> &str {
+        self.trigger_source.as_deref().unwrap_or("library")
+    }
+
     /// Returns the operator's settings of a tool, or null.
     pub(crate) fn config(&self, tool: &str) -> Value {
         self.config.get(tool).cloned().unwrap_or_default()
@@ -46,7 +51,7 @@ impl CallContexts {
     /// Returns the context of all calls of a tool, as JSON text, without the keys of one call.
     pub(crate) fn of_tool(&self, tool: &str) -> String {
         let mut all = self.application.clone();
-        all.insert("trigger_source".to_owned(), json!(self.trigger_source.as_deref().unwrap_or("library")));
+        all.insert("trigger_source".to_owned(), json!(self.door()));
         all.insert("config".to_owned(), self.config(tool));
         all.insert("tool".to_owned(), json!(tool));
         Value::Object(all).to_string()
@@ -63,7 +68,7 @@ impl CallContexts {
     fn of(&self, call: &ToolCall, position: &Position<'_>) -> (String, Vec<String>) {
         let source = match position.parent {
             Some(_) => "tool",
-            None => self.trigger_source.as_deref().unwrap_or("library"),
+            None => self.door(),
         };
         let mut all = self.application.clone();
         all.insert("trigger_source".to_owned(), json!(source));

@@ -29,6 +29,8 @@ const MAX_KEY_LEN: usize = 1024;
 /// Memory of one conversation.
 #[derive(Default)]
 pub(crate) struct Memory {
+    /// Identifier of the conversation in records.
+    session: String,
     /// `true` if the calls belong to no conversation: every tool counts as loaded, and nothing is kept.
     open: bool,
     /// Number of agents that delegated before this conversation.
@@ -73,14 +75,24 @@ struct CachedValues {
 }
 
 impl Memory {
+    /// Creates the memory of a conversation with this identifier.
+    pub(crate) fn new(session: String) -> Self {
+        Self { session, ..Self::default() }
+    }
+
     /// Creates the memory of calls that belong to no conversation.
-    pub(crate) fn open() -> Self {
-        Self { open: true, ..Self::default() }
+    pub(crate) fn open(session: String) -> Self {
+        Self { open: true, ..Self::new(session) }
     }
 
     /// Creates the memory of an agent that works on a delegated task.
-    pub(crate) fn of_task(task: &Task) -> Self {
-        Self { depth: task.depth, agents: task.agents.clone(), ..Self::default() }
+    pub(crate) fn of_task(session: String, task: &Task) -> Self {
+        Self { depth: task.depth, agents: task.agents.clone(), ..Self::new(session) }
+    }
+
+    /// Returns the identifier of the conversation in records.
+    pub(crate) fn session(&self) -> &str {
+        &self.session
     }
 
     /// Sets the observer of the calls of this conversation; only the first one is kept.

@@ -15,22 +15,25 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use tokio::sync::Semaphore;
+
 use crate::audit::Audit;
 use crate::call::{ToolCall, ToolResult};
 use crate::delegate::Delegate;
 use crate::error::{Error, ToolError};
 use crate::model::Model;
 use crate::observe::Observer;
-use crate::policy::{Approval, Approver, Rules, Secrets};
+use crate::policy::{Approval, Approver, HookAccess, Rules, Secrets};
 use crate::registry::Registry;
 use crate::sandbox::Sandbox;
+use crate::schema::ToolValidator;
 use crate::source::ToolsPolicy;
 use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
 use crate::tool::{Basis, Body, Limits, Tool};
 
 use crate::pipeline::prepared::{Interpreters, PreparedTool, ProgramCompiler, ToolEntry};
-use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::recorder::{CallOrigin, CallRecorder};
 
 pub(crate) use call_context::{CallContexts, InvocationFields, payload};
 pub(crate) use concurrency::{Concurrency, Permits};
@@ -52,6 +55,8 @@ pub(crate) struct Pipeline {
     pub(crate) approved: HashSet<Approval>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) hooks: HookChain,
+    /// Scopes of the hooks that scripts add.
+    pub(crate) hook_access: HookAccess,
     pub(crate) interpreters: Interpreters,
     /// Handler of the tasks that scripts delegate.
     pub(crate) delegate: Option<Arc<dyn Delegate>>,
@@ -72,13 +77,24 @@ pub(crate) struct Pipeline {
     /// Store of the values of secrets.
     pub(crate) secrets: Option<Secrets>,
     pub(crate) audit: Arc<Audit>,
+    /// Permits for masking large arguments on blocking threads.
+    pub(crate) maskings: Semaphore,
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) programs: ProgramCompiler,
     pub(crate) concurrency: Concurrency,
-    /// Random part of all invocation identifiers of this pipeline.
+    /// Random part of the identifiers of all invocations and sessions of this pipeline.
     pub(crate) seed: u64,
+    /// Identifier of the program's run in records.
+    pub(crate) run: String,
     /// Number of calls so far.
     pub(crate) calls: AtomicU64,
+    /// Number of sessions so far, without the open one.
+    pub(crate) sessions: AtomicU64,
+}
+
+/// Returns the identifier of a session of the runtime with this seed. Number 0 is the open session.
+pub(crate) fn session_id(seed: u64, number: u64) -> String {
+    format!("ses_{seed:016x}_{number}")
 }
 
 impl Pipeline {
@@ -115,24 +131,51 @@ impl Pipeline {
         }
     }
 
-    /// Opens the record of a call.
-    pub(crate) fn recorder(&self, call: &ToolCall) -> CallRecorder<'_> {
-        CallRecorder::new(&self.audit, &self.observers, self.secrets.as_ref(), self.next_invocation(), call)
+    /// Opens the record of a call in a conversation.
+    pub(crate) fn recorder<'p>(&'p self, call: Arc<ToolCall>, memory: &'p Memory) -> CallRecorder<'p> {
+        let origin = self.origin(memory);
+        let validator = self.audit.is_on().then(|| self.validator(&call.name, memory)).flatten();
+        let (secrets, invocation) = (self.secrets.as_ref(), self.next_invocation());
+        let mut recorder = CallRecorder::new(&self.audit, &self.observers, secrets, invocation, call, origin);
+        // A call that ends before its tool is resolved has sensitive arguments too.
+        validator.into_iter().for_each(|validator| recorder.set_validator(validator));
+        recorder
     }
 
-    /// Opens a record of which no observer is notified.
-    pub(crate) fn unwatched_recorder(&self, call: &ToolCall) -> CallRecorder<'_> {
-        CallRecorder::new(&self.audit, &[], self.secrets.as_ref(), self.next_invocation(), call)
+    /// Returns the checks of the usable tool of a name.
+    fn validator<'p>(&'p self, name: &str, memory: &'p Memory) -> Option<&'p Arc<ToolValidator>> {
+        let name = self.routes.get(name).map_or(name, String::as_str);
+        if let Some(added) = memory.tools.iter().find(|added| added.tool.name == name) {
+            return Some(&added.prepared.input);
+        }
+        let ToolEntry { tool, prepared, .. } = self.at(self.registry.index(name)?);
+        tool.unusable.is_none().then_some(&prepared.input)
+    }
+
+    /// Opens the record of a hook of an event. No observer is notified of it, and it has no arguments.
+    pub(crate) fn unwatched_recorder<'p>(&'p self, call: ToolCall, memory: &'p Memory) -> CallRecorder<'p> {
+        let (call, origin) = (Arc::new(call), self.origin(memory));
+        CallRecorder::new(&self.audit, &[], self.secrets.as_ref(), self.next_invocation(), call, origin)
+            .without_arguments()
+    }
+
+    fn origin<'p>(&'p self, memory: &'p Memory) -> CallOrigin<'p> {
+        CallOrigin { run: &self.run, session: memory.session(), door: self.contexts.door() }
     }
 
     /// Records and returns the refusal of a call.
-    pub(crate) fn refuse(&self, call: ToolCall, why: ToolError) -> ToolResult {
-        self.recorder(&call).close(call, Err(why))
+    pub(crate) fn refuse(&self, call: ToolCall, memory: &Memory, why: ToolError) -> ToolResult {
+        self.recorder(Arc::new(call), memory).close(Err(why))
     }
 
     /// Records a call that never started as cancelled.
-    pub(crate) fn record_cancelled(&self, call: &ToolCall) {
-        drop(self.recorder(call));
+    pub(crate) fn record_cancelled(&self, call: ToolCall, memory: &Memory) {
+        drop(self.recorder(Arc::new(call), memory));
+    }
+
+    /// Returns the identifier of the next session.
+    pub(crate) fn next_session(&self) -> String {
+        session_id(self.seed, self.sessions.fetch_add(1, Relaxed) + 1)
     }
 
     fn next_invocation(&self) -> String {

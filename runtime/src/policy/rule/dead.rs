@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::schema::{Mismatch, ValuePredicate, find_mismatch};
 use crate::source::nearest;
-use crate::tool::{Body, Glob, HookPoint, Tool, When};
+use crate::tool::{Body, Glob, ScriptedHook, Tool};
 
 use super::argv::is_argv;
 use super::{Rule, Rules, matches};
@@ -72,14 +72,14 @@ impl Rules {
     }
 }
 
-/// Explains why the patterns of a hook's `when.args` match no call of the tools that its `when.tool` matches; `None` if
-/// they may match. A hook for every tool is not checked, because its file does not determine the tools.
-pub(crate) fn dead_condition(event: &HookPoint, when: &When, tools: &[Tool]) -> Option<String> {
-    if when.tools.is_empty() || when.arguments.is_empty() || !matches!(event, HookPoint::ToolPre | HookPoint::ToolPost)
-    {
+/// Explains why the patterns of a hook's `when.args` match no call of the tools in its scope that its `when.tool` matches;
+/// `None` if they may match. A hook for every tool is not checked, because its file does not determine the tools.
+pub(crate) fn dead_condition(hook: &ScriptedHook, tools: &[Tool]) -> Option<String> {
+    let when = &hook.when;
+    if when.tools.is_empty() || when.arguments.is_empty() {
         return None;
     }
-    let about = tools.iter().filter(|tool| when.tools.iter().any(|glob| glob.is_match(&tool.name)));
+    let about = tools.iter().filter(|tool| hook.handles(tool));
     let conditions = when.arguments.iter().map(|(name, glob)| (name.as_str(), std::slice::from_ref(glob)));
     never(about.map(|tool| (tool, None)), conditions)
 }
@@ -158,6 +158,7 @@ mod tests {
     use super::*;
     use crate::call::Behavior;
     use crate::tool::tests::plain;
+    use crate::tool::{HookPoint, HookScope, When};
 
     fn closed(name: &str, properties: Value) -> Tool {
         let schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
@@ -231,14 +232,16 @@ mod tests {
     #[test]
     fn a_hook_whose_arguments_no_tool_has_is_dead_where_it_names_its_tools() {
         let tools = [closed("fs_rm", json!({"path": {}})), plain("open")];
-        let dead = |tools_named: &[&str], argument: &str, event: HookPoint| {
+        let dead_in = |tools_named: &[&str], argument: &str, event: HookPoint, scope: HookScope| {
             let when = When {
                 tools: tools_named.iter().map(|glob| glob.parse().unwrap()).collect(),
                 arguments: vec![(argument.to_owned(), "*".parse().unwrap())],
                 expression: None,
             };
-            dead_condition(&event, &when, &tools)
+            let hook = ScriptedHook { tool: plain("h"), event, priority: 0, when, scope };
+            dead_condition(&hook, &tools)
         };
+        let dead = |named: &[&str], argument: &str, event| dead_in(named, argument, event, HookScope::AllSources);
         assert!(dead(&["fs_*"], "pth", HookPoint::ToolPre).unwrap().contains("did you mean `path`?"));
         assert!(dead(&["fs_*"], "pth", HookPoint::ToolPost).is_some());
         for (named, argument) in
@@ -247,5 +250,7 @@ mod tests {
             assert_eq!(dead(named, argument, HookPoint::ToolPre), None, "{named:?} {argument}");
         }
         assert_eq!(dead(&["fs_*"], "pth", HookPoint::RunStart), None, "no call is judged then");
+        let own = dead_in(&["fs_*"], "pth", HookPoint::ToolPre, HookScope::OwnSource);
+        assert_eq!(own, None, "the tools of other sources do not stop the load");
     }
 }

@@ -4,14 +4,14 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::call::{Denial, ProgramRun};
+use crate::call::{Denial, HookNote, ProgramRun};
 use crate::error::{Outcome, ToolError};
 use crate::sandbox::causes::{ByteSize, QuotaExceeded};
 use crate::tool::Access;
 
 use super::request_log::RequestLog;
 
-/// Maximum number of denials, and of executed programs, that one call records.
+/// Maximum number of denials, of executed programs, and of hooks that refused a program, that one call records.
 const MAX_RECORDED: usize = 16;
 /// Maximum length of a denied path, in characters.
 const MAX_PATH_LEN: usize = 256;
@@ -38,6 +38,7 @@ pub(crate) struct Usage {
     without_folders: AtomicBool,
     denials: Mutex<Vec<(Access, String)>>,
     refusals: Mutex<Vec<Denial>>,
+    hooks: Mutex<Vec<HookNote>>,
     executed: Mutex<Vec<ProgramRun>>,
     pub(crate) executions: AtomicU64,
     added: Mutex<Vec<String>>,
@@ -105,6 +106,19 @@ impl Usage {
     /// Returns the denials that concern neither a path nor a request.
     pub(crate) fn refusals(&self) -> Vec<Denial> {
         locked(&self.refusals).clone()
+    }
+
+    /// Records a hook that refused a command of a script. At most [`MAX_RECORDED`] are recorded.
+    pub(crate) fn record_hook(&self, hook: HookNote) {
+        let mut hooks = locked(&self.whole().hooks);
+        if hooks.len() < MAX_RECORDED {
+            hooks.push(hook);
+        }
+    }
+
+    /// Returns the hooks that refused commands of scripts.
+    pub(crate) fn hooks(&self) -> Vec<HookNote> {
+        locked(&self.hooks).clone()
     }
 
     /// Records the start of a program that a script runs, and returns its index in the record, if it has one.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::source::diagnostics::Diagnostics;
 use crate::source::{capabilities, name, program};
-use crate::tool::{Basis, Body, Disabled, Fact, LimitRequest, Origin, Place, ScriptedHook, Tool};
+use crate::tool::{Basis, Body, Disabled, Fact, HookScope, LimitRequest, Origin, Place, ScriptedHook, Tool};
 
 use super::node::{Fields, Node};
 use super::script::Lines;
@@ -129,7 +129,8 @@ impl Entry {
         if matches!(tool.body, Body::Absent) {
             report.invalid(place, format!("{owner}: script is required"));
         }
-        let value = ScriptedHook { tool: Tool { disabled: None, ..tool }, event: event?, priority, when: when? };
+        let tool = Tool { disabled: None, ..tool };
+        let value = ScriptedHook { tool, event: event?, priority, when: when?, scope: HookScope::default() };
         report.sound().then_some(Placed { value, place })
     }
 

@@ -52,7 +52,9 @@ fn entry(noun: &str, definition: &Value, known: &[&str], maker: &Tool) -> Result
         let hint = nearest(key, known.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
         return Err(format!("{noun}: unknown field `{key}`{}", hint.unwrap_or_default()));
     }
-    let origin = Origin { text: Some(definition.to_string().into()), ..origin(maker.origin.path.clone()) };
+    let made = origin(maker.origin.path.clone());
+    let (text, source) = (Some(definition.to_string().into()), maker.origin.source.clone());
+    let origin = Origin { text, source, ..made };
     let mut report = Diagnostics::new(&maker.origin.path);
     Ok((Entry::of_node(noun.to_owned(), Node::from(definition), origin, &mut report), report))
 }
@@ -79,8 +81,8 @@ mod tests {
 
     use serde_json::json;
 
-    use crate::tool::HookPoint;
     use crate::tool::tests::plain;
+    use crate::tool::{HookPoint, HookScope};
 
     use super::*;
 
@@ -89,6 +91,7 @@ mod tests {
         maker.requested.env = vec!["TZ".into()];
         maker.limits.deadline = Some(Duration::from_millis(500));
         maker.limits.memory = Some(7);
+        maker.origin.source = Some(std::path::Path::new("/crib").into());
         maker
     }
 
@@ -104,6 +107,7 @@ mod tests {
         let Body::Script(script) = tool.body else { panic!("{:?}", tool.body) };
         assert_eq!((&*script.source, script.place, script.background), ("def run(args):\n  return 1\n", None, false));
         assert_eq!((tool.requested, tool.origin.path), (maker().requested, maker().origin.path));
+        assert_eq!(tool.origin.source, maker().origin.source, "it is of its maker's source");
         assert_eq!(tool.limits, maker().limits);
         let short = defined_tool(&json!({"name": "t", "script": "x", "timeout_ms": 100}), &maker()).unwrap();
         assert_eq!((short.limits.deadline, short.limits.memory), (Some(Duration::from_millis(100)), Some(7)));
@@ -116,6 +120,7 @@ mod tests {
         let hook = defined_hook(&definition, &maker()).unwrap();
         assert_eq!((hook.event, hook.priority, hook.when.tools[0].as_str()), (HookPoint::ToolPre, -3, "git_*"));
         assert_eq!((hook.tool.name.as_str(), hook.tool.requested), ("h", maker().requested));
+        assert_eq!((hook.tool.origin.source, hook.scope), (maker().origin.source, HookScope::OwnSource));
     }
 
     #[test]

@@ -51,10 +51,7 @@ impl Folder {
 
     /// Returns `true` if the folder exists. A folder that other users may write is an error.
     pub(super) fn exists(&self) -> io::Result<bool> {
-        match owner_only::refuse_shared(&self.path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            checked => checked.map(|()| self.path.is_dir()),
-        }
+        owner_only::folder_exists(&self.path)
     }
 
     /// Lists the references in the folder without opening their files.
@@ -72,7 +69,7 @@ impl Folder {
     /// Creates the folder if it is missing, waits for its lock, and removes temporary files that a crash left.
     pub(super) fn lock(&self) -> io::Result<LockedFolder<'_>> {
         let lock = owner_only::lock_folder(&self.path, MAX_LOCK_WAIT)?;
-        owner_only::remove_temporary(&self.path, TEMPORARY_PREFIX, Duration::ZERO);
+        owner_only::remove_temporary(&self.path, TEMPORARY_PREFIX);
         Ok(LockedFolder { path: &self.path, _lock: lock })
     }
 }

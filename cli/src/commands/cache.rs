@@ -1,0 +1,125 @@
+//! `toolcrib cache`: lists and removes compiled tools in the cache.
+
+use std::process::ExitCode;
+
+use toolcrib::cache::{CacheEntry, Removal};
+
+use crate::options::{CacheFolder, CacheLimit, DEFAULT_MAX_CACHE, LIMIT_VARIABLE, rounded_size, size, size_in_words};
+use crate::render;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib cache list                 compiled tools, most recently used first
+  toolcrib cache prune --max 512MiB   remove the least recently used
+  toolcrib cache clear                remove all
+
+A tool is compiled when it is first called, and again if its program, its engine settings or \
+toolcrib change. After each compilation the least recently used entries above --max-cache are \
+removed. Removing entries only costs the time to compile them again.";
+const LIST_EXAMPLES: &str = "\
+Examples:
+  toolcrib cache list
+  toolcrib cache list --json | jq 'map(.bytes) | add'
+
+The time of the last use is up to an hour early. With --json, `digest` is the SHA-256 of the \
+program, and `file` the name of the entry in the cache directory.";
+const PRUNE_EXAMPLES: &str = "\
+Examples:
+  toolcrib cache prune              down to the limit of 2 GiB
+  toolcrib cache prune --max 512MiB
+
+Only files of the cache are removed, never others in its directory.";
+const CLEAR_EXAMPLES: &str = "\
+Examples:
+  toolcrib cache clear
+  toolcrib cache clear --cache-dir ./cache
+
+Only files of the cache are removed, never others in its directory.";
+const HEADINGS: [&str; 4] = ["PROGRAM", "KIND", "BYTES", "LAST USED"];
+/// Length of a shortened digest in characters: `sha256:`, twelve digits and the ellipsis.
+const DIGEST_CHARS: usize = 20;
+
+/// List or remove compiled tools in the cache.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    List(List),
+    Prune(Prune),
+    Clear(Clear),
+}
+
+/// List the entries, most recently used first, and their total size.
+#[derive(clap::Args)]
+#[command(after_long_help = LIST_EXAMPLES)]
+struct List {
+    /// Print a JSON array, one object per entry
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    folder: CacheFolder,
+    #[command(flatten)]
+    limit: CacheLimit,
+}
+
+/// Remove the least recently used entries above a size.
+#[derive(clap::Args)]
+#[command(after_long_help = PRUNE_EXAMPLES)]
+struct Prune {
+    /// Maximum size of the entries that stay
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = DEFAULT_MAX_CACHE)]
+    #[arg(env = LIMIT_VARIABLE, hide_env_values = true)]
+    max: usize,
+    #[command(flatten)]
+    folder: CacheFolder,
+}
+
+/// Remove all entries.
+#[derive(clap::Args)]
+#[command(after_long_help = CLEAR_EXAMPLES)]
+struct Clear {
+    #[command(flatten)]
+    folder: CacheFolder,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.action {
+        Action::List(args) => list(&args)?,
+        Action::Prune(args) => report(args.folder.cache()?.prune(args.max as u64)?),
+        Action::Clear(args) => report(args.folder.cache()?.clear()?),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(args: &List) -> anyhow::Result<()> {
+    let entries = args.folder.cache()?.entries()?;
+    if args.json {
+        return render::print_json(&serde_json::to_string(&entries)?);
+    }
+    render::print(&render::table(HEADINGS, entries.iter().map(row)))?;
+    let total = rounded_size(entries.iter().map(|entry| entry.bytes).sum());
+    render::aside(&format!("{}, {total} of {}", counted(entries.len()), size_in_words(args.limit.bytes() as usize)));
+    Ok(())
+}
+
+fn row(entry: &CacheEntry) -> [String; 4] {
+    [
+        render::shortened(&entry.digest, DIGEST_CHARS).into_owned(),
+        entry.kind.as_str().to_owned(),
+        entry.bytes.to_string(),
+        format!("{:.0}", entry.used),
+    ]
+}
+
+fn report(removal: Removal) {
+    render::aside(&format!("removed {}, {}", counted(removal.entries), rounded_size(removal.bytes)));
+}
+
+fn counted(entries: usize) -> String {
+    if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") }
+}

@@ -1,0 +1,34 @@
+//! Masks the arguments of a call for its record.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::timeout_at;
+
+use crate::audit::{CallArguments, LoggedArguments};
+use crate::pipeline::prepared::compute::aside;
+use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::state::Pipeline;
+
+/// Maximum time for large arguments.
+const MAX_TIME: Duration = Duration::from_secs(1);
+
+/// Masks the arguments of a call that has ended, on a blocking thread if they are large or take long. Arguments that take
+/// longer than [`MAX_TIME`] are represented by their size.
+pub(crate) async fn log_arguments(pipeline: &Pipeline, recorder: &mut CallRecorder<'_>) {
+    let Some(arguments) = recorder.arguments() else { return };
+    let logged = match pipeline.audit.represent_at_once(arguments) {
+        Some(logged) => logged,
+        None => represent_aside(pipeline, arguments).await.unwrap_or_else(|| arguments.size_alone()),
+    };
+    recorder.set_logged(logged);
+}
+
+/// Represents arguments on a blocking thread; `None` if that takes too long.
+async fn represent_aside(pipeline: &Pipeline, arguments: &CallArguments) -> Option<LoggedArguments> {
+    let until = Instant::now() + MAX_TIME;
+    let permit = timeout_at(until.into(), pipeline.maskings.acquire()).await.ok()?;
+    let (audit, arguments) = (pipeline.audit.clone(), arguments.clone());
+    let logged = aside(until, move || audit.represent(&arguments)).await;
+    drop(permit);
+    logged
+}
