@@ -103,3 +103,23 @@ fn damaged_or_shared_records_trust_nothing() {
     fs::write(&file, "{\"trusted\": [").unwrap();
     assert_eq!(crib.run(&["call", "env_dump", "{}"]).code, Some(1));
 }
+
+#[test]
+fn a_new_tool_of_the_program_leaves_a_trusted_project_trusted() {
+    let crib = stranger();
+    fs::create_dir_all(crib.path(".harness")).unwrap();
+    fs::write(crib.path("harness.md"), "A project.\n").unwrap();
+    let state = || -> Value {
+        let text = crib.run(&["trust", ".", "--json"]).stdout;
+        serde_json::from_str::<Value>(&text).unwrap()["state"].clone()
+    };
+    let create = |name: &str| assert_eq!(crib.run(&["new", "tool", name, "--markdown"]).code, Some(0));
+    create("first");
+    assert_eq!(state(), "unknown", "what nobody trusted stays so");
+    let option = format!("--trust={}", digest(&crib.path(".")));
+    assert_eq!(crib.run(&["trust", ".", &option]).code, Some(0));
+    create("second");
+    assert_eq!(state(), "trusted");
+    fs::copy(crib.path(".harness/tools/first.md"), crib.path(".harness/tools/third.md")).unwrap();
+    assert_eq!(state(), "changed", "a file of somebody else");
+}

@@ -9,7 +9,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
+use crate::options::TrustOptions;
 use crate::render::{self, Advice};
+use crate::trust::keeping;
 
 const TOOL: &str = include_str!("new/tool.md");
 const HOOK: &str = include_str!("new/hook.md");
@@ -63,6 +65,7 @@ enum Template {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let records = TrustOptions::records();
     let (file, next) = match args.template {
         Template::Tool { name, markdown: false, dir } => {
             let folder = package::write(&dir.unwrap_or_default(), &name)?;
@@ -72,13 +75,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         Template::Tool { name, dir, .. } => {
             let dir = dir.unwrap_or_else(|| TOOLS.into());
-            let file = write(&dir, &name, TOOL)?;
+            let file = keeping(Path::new("."), records.as_ref(), || write(&dir, &name, TOOL))?;
             // A project also applies its hooks and its policy.
             let source = if dir == Path::new(TOOLS) { ".".to_owned() } else { quoted(&file) };
             (file, vec![format!("validate {source}"), format!("call {name} '{EXAMPLE}' --tools {source}")])
         }
         Template::Hook { name } => {
-            let file = write(Path::new(HOOKS), &name, HOOK)?;
+            let file = keeping(Path::new("."), records.as_ref(), || write(Path::new(HOOKS), &name, HOOK))?;
             (file, vec!["validate .".to_owned(), "list --tools .".to_owned()])
         }
     };

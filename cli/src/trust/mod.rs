@@ -13,6 +13,26 @@ pub(crate) use phrase::{phrases, summary};
 pub(crate) use record::{TrustRecord, TrustRecords};
 pub(crate) use subject::{Item, Subject};
 
+/// Makes a change of the user's own to a source. A source that is trusted stays trusted with its new content.
+///
+/// # Errors
+///
+/// Those of the change, and records that cannot be read or written.
+pub(crate) fn keeping<T>(
+    source: &Path,
+    records: Option<&TrustRecords>,
+    change: impl FnOnce() -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let trusted = Trusted::read(&[], records)?;
+    let before = Subject::read(source).ok();
+    let is_trusted = before.is_some_and(|subject| trusted.state(&subject) == State::Trusted);
+    let changed = change()?;
+    if let Some(records) = records.filter(|_| is_trusted) {
+        records.add(&Subject::read(source)?)?;
+    }
+    Ok(changed)
+}
+
 /// State of a subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum State {
