@@ -34,8 +34,10 @@ fn a_receipt_and_its_record_name_the_hooks_that_acted_and_never_the_content() {
         let file = format!("/alien/.harness/hooks/{name}.md");
         assert!(source.as_str().is_some_and(|source| source.ends_with(&file)), "{line}");
     }
-    let record = crib.records().pop().expect("a record");
+    let mut record = crib.records().pop().expect("a record");
     assert_eq!(record["hooks"], line["receipt"]["hooks"]);
+    let arguments = record.as_object_mut().and_then(|record| record.remove("arguments"));
+    assert_eq!(arguments, Some(json!({"json": {"task": "stolen"}})), "the arguments that the tool got");
     assert!(!record.to_string().contains("stolen") && !record.to_string().contains("forged"), "{record}");
 
     let line = call_with(&crib, "echo", "secret", &["--allow-hooks"]);

@@ -84,7 +84,8 @@ pub(crate) enum Event<'a> {
         hooks: &'a [HookNote],
     },
     /// Hooks that changed a text of the run before it was reported.
-    EventHooks {
+    #[serde(rename = "event_hooks")]
+    TextHooks {
         event: &'a str,
         hooks: &'a [HookNote],
     },

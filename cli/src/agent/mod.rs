@@ -242,7 +242,7 @@ impl Agent {
     fn report_hooks(&mut self, event: &str, reviewed: ReviewedText) -> anyhow::Result<String> {
         let ReviewedText { text, hooks } = reviewed;
         if !hooks.is_empty() {
-            self.report.emit(&Event::EventHooks { event, hooks: &hooks })?;
+            self.report.emit(&Event::TextHooks { event, hooks: &hooks })?;
         }
         Ok(text)
     }

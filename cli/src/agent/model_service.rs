@@ -37,7 +37,7 @@ impl Agents {
                 let ReviewedText { text, hooks } = hooks::answered(&session, 1, &turn).await.map_err(blocked)?;
                 if !hooks.is_empty() {
                     // A failure to report does not affect the request.
-                    let _ = report.emit(&Event::EventHooks { event: "model.post", hooks: &hooks });
+                    let _ = report.emit(&Event::TextHooks { event: "model.post", hooks: &hooks });
                 }
                 Ok(Completion::new(text, tokens))
             }

@@ -199,7 +199,7 @@ impl Report {
                 render::quoted(&format!("{margin}┊ {} {}", milliseconds(*ms), one_line(name)), &shown);
             }
             Event::ToolHooks { name, hooks, .. } if traced => render::hooks(&margin, name, hooks),
-            Event::EventHooks { event, hooks } if traced => render::hooks(&margin, event, hooks),
+            Event::TextHooks { event, hooks } if traced => render::hooks(&margin, event, hooks),
             Event::ToolResult(result) if traced => {
                 print_result(&margin, result, detail, &self.deny_flags);
                 render::dropped(result.receipt);
