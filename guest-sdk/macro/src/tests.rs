@@ -223,7 +223,7 @@ fn a_type_whose_form_cannot_be_followed_is_refused() {
             #[serde(rename_all = "odd")]
             struct A;
         )),
-        "`odd` is no way of writing names"
+        "`odd` is not a case that serde knows"
     );
     begins!(
         underivable(quote!(
