@@ -20,9 +20,13 @@ pub(crate) fn target() -> PathBuf {
 /// Peak memory of a process of the program so far, in bytes. Until the system has started the program in it, a new process
 /// shows the memory of the tests.
 pub(crate) fn peak_memory(process: u32) -> Option<u64> {
+    // Before the memory is read: the program and its memory take their place in the process together.
+    let running = fs::read_link(format!("/proc/{process}/exe")).ok()?;
+    if running != Path::new(TOOLCRIB).canonicalize().ok()? {
+        return None;
+    }
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let peak = field("VmHWM:").filter(|_| field("Name:") == Some("toolcrib"))?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim();
     Some(peak.strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
 }
 

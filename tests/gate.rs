@@ -105,6 +105,7 @@ impl Gate {
             assert!(begun.elapsed() < BOUND, "it hangs");
             std::thread::sleep(Duration::from_millis(2));
         }
+        assert!(peak > 0, "the memory of the program was seen");
         let output: Output = child.wait_with_output().expect("an end");
         let ran = Ran::from(output);
         let line = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));

@@ -20,6 +20,7 @@ fn peak(crib: &Crib, times: usize, seen: u64) -> u64 {
         peak = peak.max(peak_memory(child.id()).unwrap_or(0) >> 10);
         std::thread::sleep(Duration::from_millis(2));
     }
+    assert!(peak > 0, "the memory of the program was seen");
     let ran = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&ran.stdout), format!("{{\"seen\":{seen}}}\n"));
     peak
