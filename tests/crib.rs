@@ -17,6 +17,19 @@ pub(crate) fn target() -> PathBuf {
     profile.parent().expect("a profile's folder lies in the target folder").to_path_buf()
 }
 
+/// Peak memory of a process of the program so far, in bytes. Until the system has started the program in it, a new process
+/// shows the memory of the tests.
+pub(crate) fn peak_memory(process: u32) -> Option<u64> {
+    // Before the memory is read: the program and its memory take their place in the process together.
+    let running = fs::read_link(format!("/proc/{process}/exe")).ok()?;
+    if running != Path::new(TOOLCRIB).canonicalize().ok()? {
+        return None;
+    }
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim();
+    Some(peak.strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
+}
+
 /// Path of a test guest, by the name of its file in `tests/guests/src/bin`.
 pub(crate) fn guest(name: &str) -> PathBuf {
     target().join("guests/wasm32-wasip2/guest").join(format!("{name}.wasm"))

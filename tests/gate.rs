@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::crib::{Crib, Ran};
+use crate::crib::{Crib, Ran, peak_memory};
 
 /// Maximum delay of a call on a busy machine before a test reports a hang.
 const BOUND: Duration = Duration::from_secs(20);
@@ -99,16 +99,13 @@ impl Gate {
         let arguments = arguments.to_string();
         let mut command = self.crib.toolcrib(&[&["call", "http", &arguments, "--json"], flags].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
-        let status = format!("/proc/{}/status", child.id());
         let (mut peak, begun) = (0, Instant::now());
         while child.try_wait().expect("a child").is_none() {
-            let text = std::fs::read_to_string(&status).unwrap_or_default();
-            let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-            let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-            peak = peak.max(kilobytes.unwrap_or(0) * 1024);
+            peak = peak.max(peak_memory(child.id()).unwrap_or(0));
             assert!(begun.elapsed() < BOUND, "it hangs");
             std::thread::sleep(Duration::from_millis(2));
         }
+        assert!(peak > 0, "the memory of the program was seen");
         let output: Output = child.wait_with_output().expect("an end");
         let ran = Ran::from(output);
         let line = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));

@@ -1,12 +1,12 @@
 //! Listings of a folder that is larger than a host should hold in memory.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::{crib, ends};
-use crate::crib::Crib;
+use crate::crib::{Crib, peak_memory};
 
 const ENTRIES: u64 = 100_000;
 
@@ -16,14 +16,11 @@ fn peak(crib: &Crib, times: usize, seen: u64) -> u64 {
     let mut command = crib.toolcrib(&["call", "list_often", &arguments, "--allow-read=work", "--tool-timeout=120s"]);
     let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
     let mut peak = 0;
-    let status = format!("/proc/{}/status", child.id());
     while child.try_wait().unwrap().is_none() {
-        let now = fs::read_to_string(&status).unwrap_or_default();
-        let high =
-            now.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse().ok());
-        peak = peak.max(high.unwrap_or(0));
+        peak = peak.max(peak_memory(child.id()).unwrap_or(0) >> 10);
         std::thread::sleep(Duration::from_millis(2));
     }
+    assert!(peak > 0, "the memory of the program was seen");
     let ran = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&ran.stdout), format!("{{\"seen\":{seen}}}\n"));
     peak

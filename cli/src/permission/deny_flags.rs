@@ -105,6 +105,7 @@ mod tests {
             ("read:/srv/public", None),
             ("read:notes", None),
             ("env:token", Some("--deny-env=TOKEN")),
+            ("connect:https://api.example.com/x", Some("--deny-net=*.example.com:443")),
             ("connect:https://api.example.com:443/x?y", Some("--deny-net=*.example.com:443")),
             ("net:GET,HEAD api.example.com:443", Some("--deny-net=*.example.com:443")),
             ("net:api.example.com:80", None),
