@@ -1,0 +1,15 @@
+//! Tar archives of OCI image layouts: the few names they have, one bounded pass over them, and their writing.
+//!
+//! Only the ustar subset that layouts need is known. Everything else that tar can express, such as links, devices, sparse
+//! files and extended headers, is refused and never interpreted.
+
+mod error;
+mod header;
+mod scan;
+mod write;
+
+pub use error::{TarError, TarFault};
+pub(crate) use header::BLOCK;
+pub(crate) use scan::{Contents, Extent, scan};
+pub use scan::{MAX_ARCHIVE_SIZE, MAX_BLOB_SIZE, MAX_ENTRIES, MAX_TRAILING_ZEROS};
+pub(crate) use write::Writer;

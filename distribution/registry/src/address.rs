@@ -1,0 +1,311 @@
+//! Addresses that the client may connect to: ranges, the policy hook and the name lookup that applies it.
+//!
+//! A name is looked up once for each connection, every address is judged, and the connection goes to the judged
+//! addresses: a name that changes between the check and the connection changes nothing.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use reqwest::Url;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use url::Host;
+
+use crate::limits::MAX_ADDRESSES;
+
+/// Purpose of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// The registry that the caller named.
+    Registry,
+    /// The token server that the registry named.
+    TokenServer,
+    /// A host that a response redirected to.
+    Redirect,
+}
+
+/// Address about to be connected to.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Peer<'a> {
+    /// Host name or address as written in the URL.
+    pub host: &'a str,
+    /// Address that the host resolved to.
+    pub address: IpAddr,
+    /// Purpose of the connection.
+    pub role: Role,
+    /// Addresses of the registry seen so far by this client.
+    pub registry: &'a [IpAddr],
+}
+
+/// Decision over each address before it is connected to.
+///
+/// Every closure `Fn(&Peer) -> bool` is a policy.
+pub trait AddressPolicy: Send + Sync {
+    /// Returns `true` if the connection is allowed. One refused address refuses the whole host.
+    fn permits(&self, peer: &Peer<'_>) -> bool;
+}
+
+impl<F: Fn(&Peer<'_>) -> bool + Send + Sync> AddressPolicy for F {
+    fn permits(&self, peer: &Peer<'_>) -> bool {
+        self(peer)
+    }
+}
+
+/// Default policy: a registry may be anywhere, since the caller named it. A token server or redirect target must be
+/// public, or lie in a range in which the registry itself lies.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct PublicOrBesideRegistry;
+
+impl AddressPolicy for PublicOrBesideRegistry {
+    fn permits(&self, peer: &Peer<'_>) -> bool {
+        let range = AddressRange::of(peer.address);
+        match peer.role {
+            Role::Registry => true,
+            Role::TokenServer | Role::Redirect => match range {
+                AddressRange::Public => true,
+                AddressRange::Reserved => false,
+                _ => peer.registry.iter().any(|address| AddressRange::of(*address) == range),
+            },
+        }
+    }
+}
+
+/// Kind of network that an address belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AddressRange {
+    /// Reachable from the whole Internet.
+    Public,
+    /// The same machine.
+    Loopback,
+    /// Private networks and unique local addresses.
+    Private,
+    /// Shared address space of carriers (RFC 6598).
+    Shared,
+    /// One link, with the metadata services of clouds.
+    LinkLocal,
+    /// Unspecified, multicast, documentation and every other special range.
+    Reserved,
+}
+
+impl AddressRange {
+    /// Returns the range of an address. An IPv6 address that embeds an IPv4 address has the range of the latter.
+    pub fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => Self::of_v4(address),
+            IpAddr::V6(address) => Self::of_v6(address),
+        }
+    }
+
+    fn of_v4(address: Ipv4Addr) -> Self {
+        match address.octets() {
+            [127, ..] => Self::Loopback,
+            [10, ..] | [192, 168, ..] | [172, 16..=31, ..] => Self::Private,
+            [100, 64..=127, ..] => Self::Shared,
+            [169, 254, ..] => Self::LinkLocal,
+            [0, ..] | [224..=255, ..] | [192, 0, 0 | 2, _] | [192, 88, 99, _] | [198, 18 | 19, ..] => Self::Reserved,
+            [198, 51, 100, _] | [203, 0, 113, _] => Self::Reserved,
+            _ => Self::Public,
+        }
+    }
+
+    fn of_v6(address: Ipv6Addr) -> Self {
+        let embedded = |high: u16, low: u16| {
+            let [a, b] = high.to_be_bytes();
+            let [c, d] = low.to_be_bytes();
+            Self::of_v4(Ipv4Addr::new(a, b, c, d))
+        };
+        match address.segments() {
+            [0, 0, 0, 0, 0, 0, 0, 1] => Self::Loopback,
+            // Mapped (RFC 4291), NAT64 (RFC 6052) and 6to4 (RFC 3056).
+            [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
+            [0x2002, high, low, ..] => embedded(high, low),
+            [0xfc00..=0xfdff, ..] => Self::Private,
+            [0xfe80..=0xfebf, ..] => Self::LinkLocal,
+            // Teredo and documentation, within the global unicast range.
+            [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Self::Reserved,
+            [0x2000..=0x3fff, ..] => Self::Public,
+            _ => Self::Reserved,
+        }
+    }
+}
+
+/// Future of a name lookup.
+pub type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+
+/// Name lookup. The default asks the operating system.
+pub trait NameLookup: Send + Sync {
+    /// Looks up the addresses of `host`, a lowercase DNS name.
+    fn lookup(&self, host: String) -> Lookup;
+}
+
+/// Name lookup of the operating system.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct SystemLookup;
+
+impl NameLookup for SystemLookup {
+    fn lookup(&self, host: String) -> Lookup {
+        Box::pin(async move {
+            let addresses = tokio::net::lookup_host((host.as_str(), 0)).await?;
+            Ok(addresses.map(|address| address.ip()).take(MAX_ADDRESSES).collect())
+        })
+    }
+}
+
+/// Refusal of an address, found again in the source chain of a connection error.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the address policy refuses `{address}`")]
+pub(crate) struct AddressRefused {
+    pub(crate) address: IpAddr,
+}
+
+/// Name lookup under the policy, for connections of one role.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    pub(crate) role: Role,
+    pub(crate) policy: Arc<dyn AddressPolicy>,
+    pub(crate) lookup: Arc<dyn NameLookup>,
+    /// Addresses of the registry, shared by the gates of all roles.
+    pub(crate) registry: Arc<Mutex<Vec<IpAddr>>>,
+}
+
+impl Gate {
+    /// Judges one address, and remembers it if it is the registry's.
+    pub(crate) fn judge(&self, host: &str, address: IpAddr) -> Result<(), AddressRefused> {
+        let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        // A name of the own machine must stay there (RFC 6761, section 6.3): plain HTTP is allowed to it.
+        let stays = !is_localhost(host) || AddressRange::of(address) == AddressRange::Loopback;
+        if !stays || !self.policy.permits(&Peer { host, address, role: self.role, registry: &registry }) {
+            return Err(AddressRefused { address });
+        }
+        if self.role == Role::Registry && !registry.contains(&address) && registry.len() < MAX_ADDRESSES {
+            registry.push(address);
+        }
+        Ok(())
+    }
+}
+
+/// Returns `true` for `localhost` and the names below it.
+fn is_localhost(host: &str) -> bool {
+    host == "localhost" || host.ends_with(".localhost")
+}
+
+/// Returns `true` if the host of a URL is the own machine, by name or by address.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => is_localhost(name),
+        Some(Host::Ipv4(address)) => AddressRange::of(address.into()) == AddressRange::Loopback,
+        Some(Host::Ipv6(address)) => AddressRange::of(address.into()) == AddressRange::Loopback,
+        None => false,
+    }
+}
+
+/// Returns the address of a URL with an address instead of a name.
+pub(crate) fn literal(url: &Url) -> Option<IpAddr> {
+    match url.host() {
+        Some(Host::Ipv4(address)) => Some(address.into()),
+        Some(Host::Ipv6(address)) => Some(address.into()),
+        Some(Host::Domain(_)) | None => None,
+    }
+}
+
+impl Resolve for Gate {
+    fn resolve(&self, name: Name) -> Resolving {
+        let gate = self.clone();
+        Box::pin(async move {
+            let addresses = gate.lookup.lookup(name.as_str().to_owned()).await?;
+            let mut judged = Vec::new();
+            for address in addresses.into_iter().take(MAX_ADDRESSES) {
+                gate.judge(name.as_str(), address)?;
+                // The port of the URL replaces port 0.
+                judged.push(SocketAddr::new(address, 0));
+            }
+            if judged.is_empty() {
+                return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address").into());
+            }
+            Ok(Box::new(judged.into_iter()) as Addrs)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_special_range_is_recognised() {
+        for (range, addresses) in [
+            (AddressRange::Public, &["1.1.1.1", "2606:4700::1111", "64:ff9b::101:101", "100.128.0.1"][..]),
+            (AddressRange::Loopback, &["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1"]),
+            (
+                AddressRange::Private,
+                &["10.1.2.3", "172.31.0.1", "192.168.0.1", "fd00::1", "2002:a00:1::", "::ffff:10.0.0.1"],
+            ),
+            (AddressRange::Shared, &["100.64.0.1", "100.127.255.255"]),
+            (AddressRange::LinkLocal, &["169.254.169.254", "fe80::1", "::ffff:169.254.169.254"]),
+            (
+                AddressRange::Reserved,
+                &[
+                    "0.0.0.0",
+                    "::",
+                    "224.0.0.1",
+                    "255.255.255.255",
+                    "ff02::1",
+                    "192.0.2.1",
+                    "2001:db8::1",
+                    "::7f00:1",
+                    "2001::1",
+                ],
+            ),
+        ] {
+            for address in addresses {
+                assert_eq!(AddressRange::of(address.parse().unwrap()), range, "{address}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_redirect_into_a_special_range_needs_a_registry_there() {
+        let permits = |role, address: &str, registry: &str| {
+            let registry: IpAddr = registry.parse().unwrap();
+            let peer = Peer { host: "x.example", address: address.parse().unwrap(), role, registry: &[registry] };
+            PublicOrBesideRegistry.permits(&peer)
+        };
+        for role in [Role::Redirect, Role::TokenServer] {
+            assert!(permits(role, "1.1.1.1", "8.8.8.8"));
+            assert!(permits(role, "1.1.1.1", "10.0.0.1"));
+            assert!(permits(role, "192.168.1.1", "10.0.0.1"));
+            assert!(!permits(role, "10.0.0.1", "8.8.8.8"));
+            assert!(!permits(role, "127.0.0.1", "8.8.8.8"));
+            assert!(!permits(role, "169.254.169.254", "10.0.0.1"));
+            assert!(!permits(role, "0.0.0.0", "127.0.0.1"));
+            assert!(!permits(role, "0.0.0.0", "0.0.0.0"));
+        }
+        assert!(permits(Role::Registry, "10.0.0.1", "8.8.8.8"));
+    }
+
+    struct Many(usize);
+
+    impl NameLookup for Many {
+        fn lookup(&self, _host: String) -> Lookup {
+            let addresses = vec![IpAddr::from([1, 1, 1, 1]); self.0];
+            Box::pin(async move { Ok(addresses) })
+        }
+    }
+
+    #[tokio::test]
+    async fn the_addresses_of_a_name_are_bounded_and_none_is_an_error() {
+        let found = async |count| {
+            let (policy, lookup) = (Arc::new(PublicOrBesideRegistry), Arc::new(Many(count)));
+            let gate = Gate { role: Role::Redirect, policy, lookup, registry: Arc::default() };
+            gate.resolve("many.example".parse().unwrap()).await.map(|addresses| addresses.count())
+        };
+        assert_eq!(found(MAX_ADDRESSES + 1).await.unwrap(), MAX_ADDRESSES);
+        assert!(found(0).await.is_err());
+    }
+}

@@ -1,0 +1,80 @@
+//! Files with secret keys.
+//!
+//! A file is opened first and judged by its handle, so that no swap between the check and the reading matters.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{Read as _, Write as _},
+    path::Path,
+};
+
+use zeroize::Zeroizing;
+
+use crate::error::Error;
+
+#[cfg(not(unix))]
+#[path = "file_other.rs"]
+mod system;
+#[cfg(unix)]
+#[path = "file_unix.rs"]
+mod system;
+
+/// Longest file with a secret key, in bytes.
+pub const MAX_KEY_FILE_BYTES: usize = 16 << 10;
+
+/// Content of a file with a secret key; erased when dropped.
+pub struct KeyFile(Zeroizing<Vec<u8>>);
+
+impl KeyFile {
+    /// Returns the bytes of the file.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for KeyFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyFile").field("bytes", &self.0.len()).finish_non_exhaustive()
+    }
+}
+
+/// Reads a file with a secret key that only its owner, the current user, can access.
+///
+/// On systems without Unix permissions the protection cannot be judged, and every file is refused.
+///
+/// # Errors
+/// [`Error::File`] when the file cannot be opened or read; [`Error::KeyFile`] when it is not a regular file, belongs to
+/// another user or gives any permission to group or others; [`Error::Limit`] over [`MAX_KEY_FILE_BYTES`].
+pub fn read_key_file(path: &Path) -> Result<KeyFile, Error> {
+    let file = system::open(path).map_err(|source| Error::File { action: "open", path: path.into(), source })?;
+    system::check(&file, path)?;
+    read(&file, path)
+}
+
+fn read(file: &File, path: &Path) -> Result<KeyFile, Error> {
+    // Allocated once: growth would leave copies of the secret behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_KEY_FILE_BYTES + 1));
+    file.take(MAX_KEY_FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|source| Error::File {
+        action: "read",
+        path: path.into(),
+        source,
+    })?;
+    Error::limit("key file, bytes", bytes.len(), MAX_KEY_FILE_BYTES)?;
+    Ok(KeyFile(bytes))
+}
+
+/// Creates a file with a secret key that only the current user can access; an existing file is never replaced.
+///
+/// # Errors
+/// [`Error::File`] when the file exists or cannot be created, written or flushed to the disk.
+pub fn write_key_file(path: &Path, content: &[u8]) -> Result<(), Error> {
+    Error::limit("key file, bytes", content.len(), MAX_KEY_FILE_BYTES)?;
+    let write = || {
+        let mut file = system::create(path)?;
+        file.write_all(content)?;
+        file.sync_all()
+    };
+    write().map_err(|source| Error::File { action: "write", path: path.into(), source })
+}
