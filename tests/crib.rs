@@ -100,8 +100,12 @@ impl Crib {
         let record = |(path, digest): (PathBuf, String)| json!({ "path": path, "digest": digest, "given": "2026-01-31T12:00:00Z", "items": [] });
         let trusted: Vec<Value> = reviewed.into_iter().chain(settings).map(record).collect();
         let file = self.trusted_file();
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, json!({ "trusted": trusted }).to_string()).unwrap();
+        let text = json!({ "trusted": trusted }).to_string();
+        // A program that runs may read the file at this moment.
+        if fs::read_to_string(&file).ok().as_deref() != Some(&text) {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
     }
 
     /// File of the trusted paths.
@@ -109,7 +113,8 @@ impl Crib {
         self.path("home/.local/state/toolcrib/trusted.json")
     }
 
-    /// Command of the program in this crib's folder, of which manifest and settings are trusted. All tests share the compile cache, because it is sealed.
+    /// Command of the program in this crib's folder, of which manifest and settings are trusted. All tests share the compile
+    /// cache, because it is sealed.
     pub(crate) fn toolcrib(&self, args: &[&str]) -> Command {
         if self.trusts {
             self.trust();

@@ -53,7 +53,7 @@ async fn hold(tool: &str, case: &Value) -> Result<(), String> {
         _ => Policy::default(),
     };
     let runtime = Runtime::builder(toolcrib::Audit::off())
-        .source(toolbox())
+        .trusted_source(toolbox())
         .policy(policy)
         .compile_cache(target().join("test-cache"))
         .concurrency(1)

@@ -17,7 +17,7 @@ fn stranger() -> Crib {
     let mut crib = Crib::new();
     crib.trusts = false;
     let mut tool = crib.entry("env_dump");
-    tool["capabilities"] = json!({"env": ["TOKEN"], "read": ["./work"]});
+    tool["capabilities"] = json!({"env": ["TOKEN"], "files": {"read": ["./work"]}});
     crib.manifest(&json!({ "tools": [tool] }));
     crib
 }
@@ -104,7 +104,7 @@ fn a_project_of_markdown_is_trusted_as_a_whole() {
     let mut crib = Crib::new();
     crib.trusts = false;
     fs::create_dir_all(crib.path(".harness/tools")).unwrap();
-    let tool = "---\nname: look\ndescription: looks\ncapabilities:\n  read: [\"./work\"]\n---\n\n```starlark\ndef run(args):\n    return {\"files\": fs.list(\".\")}\n```\n";
+    let tool = "---\nname: look\ndescription: looks\ncapabilities:\n  files: { read: [\"./work\"] }\n---\n\n```starlark\ndef run(args):\n    return {\"files\": fs.list(\".\")}\n```\n";
     fs::write(crib.path(".harness/tools/look.md"), tool).unwrap();
     fs::write(crib.path("work/seen"), "x").unwrap();
     let reviewed = review(&crib.path(".")).unwrap();

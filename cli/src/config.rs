@@ -1,5 +1,6 @@
 //! Settings in a `toolcrib.toml`: rules, masks, scheduler, results and more. A file that the user names is their own. The
-//! file of the current folder can only ask, deny and mask, until a person trusts it. Every mistake is an error, since a file about permissions must not be applied partially.
+//! file of the current folder can only ask, deny and mask, until a person trusts it. Every mistake is an error, since a file about permissions must not be
+//! applied partially.
 //!
 //! ```toml
 //! [permissions]                # rules over calls; `--allow-tool`, `--ask-tool` and `--deny-tool` say the same

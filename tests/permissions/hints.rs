@@ -55,7 +55,7 @@ fn a_denial_that_does_not_apply_leaves_the_flag_that_allows() {
 
 #[test]
 fn a_tool_that_asks_a_model_names_the_command_that_has_one() {
-    let hints = hints("summarize", &json!({"text": "x"}), &[]);
+    let hints = hints("summarize", &json!({"text": "x"}), &["--allow-model"]);
     let hint = "hint: `summarize` asks a model, which only `toolcrib run` provides".to_owned();
     assert!(hints.contains(&hint), "{hints:?}");
     // A failure before the question has its own hint alone.

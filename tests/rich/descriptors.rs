@@ -101,11 +101,12 @@ fn a_descriptor_only_asks_and_vouches_for_nothing() {
     let write = toolcrib::Policy::default().allow(toolcrib::policy::Permission::Write(crib.path("work")));
     let bare = runtime_of(&crib, "bare.wasm", |builder| builder.policy(write));
     assert!(!bare.tool("echo").unwrap().interface.safety.is_concurrency_safe.value);
-    // A statement of the operator is trusted.
+    // A statement that a person reviewed is granted.
     let entry =
         json!({"name": "echo", "command": ["./tools/bin/rich"], "capabilities": {"model": true, "tools": ["add"]}});
     crib.manifest(&json!({ "tools": [entry] }));
-    let runtime: Runtime = runtime_of(&crib, "tools.json", |builder| builder);
+    let digest = toolcrib::policy::review(&crib.path("tools.json")).unwrap().digest;
+    let runtime: Runtime = runtime_of(&crib, "tools.json", |builder| builder.trust(digest));
     assert_eq!(runtime.grant("echo").unwrap().granted(), ["call:add", "model"]);
 }
 

@@ -31,9 +31,12 @@ fn every_change_of_the_content_ends_trust_until_it_is_reviewed_again() {
         ("description", |crib| change(crib, |tool| tool["description"] = json!("something else"))),
         ("schema", |crib| change(crib, |tool| tool["schema"] = json!({"type": "object", "properties": {"a": {}}}))),
         ("variable", |crib| change(crib, |tool| tool["capabilities"]["env"] = json!(["TOKEN", "OTHER"]))),
-        ("folder", |crib| change(crib, |tool| tool["capabilities"]["read"] = json!(["./work", "./home"]))),
+        ("folder", |crib| {
+            fs::create_dir(crib.path("more")).unwrap();
+            change(crib, |tool| tool["capabilities"]["files"]["read"] = json!(["./work", "./more"]));
+        }),
         ("access", |crib| {
-            change(crib, |tool| tool["capabilities"] = json!({"env": ["TOKEN"], "write": ["./work"]}));
+            change(crib, |tool| tool["capabilities"] = json!({"env": ["TOKEN"], "files": {"write": ["./work"]}}));
         }),
         ("deadline", |crib| change(crib, |tool| tool["timeoutSec"] = json!(7))),
         ("another tool", |crib| {

@@ -108,7 +108,7 @@ fn damaged_or_shared_records_trust_nothing() {
 fn a_new_tool_of_the_program_leaves_a_trusted_project_trusted() {
     let crib = stranger();
     fs::create_dir_all(crib.path(".harness")).unwrap();
-    fs::write(crib.path("harness.md"), "A project.\n").unwrap();
+    fs::write(crib.path("harness.md"), "---\n---\nA project.\n").unwrap();
     let state = || -> Value {
         let text = crib.run(&["trust", ".", "--json"]).stdout;
         serde_json::from_str::<Value>(&text).unwrap()["state"].clone()

@@ -3,7 +3,7 @@
 use toolcrib::{Builder, Runtime};
 
 use crate::render;
-use crate::trust::{TrustRecords, Trusted, summary};
+use crate::trust::{TrustRecords, Trusted, is_access, summary};
 
 use super::{PERMISSIONS, state_folder};
 
@@ -41,13 +41,13 @@ impl TrustOptions {
     }
 
     /// Prints one hint for each source with requests that are not granted because nobody trusts it.
-    /// With a tool, only its requests count.
+    /// With a tool, only its requests count. Sources that request no access to anything of the user are left out.
     pub(crate) fn hint(&self, runtime: &Runtime, tool: Option<&str>) {
         let trusted = self.trusted().unwrap_or_default();
         for source in runtime.untrusted() {
             let requests = source.requests.iter().filter(|(name, _)| tool.is_none_or(|tool| tool == name));
             let requests: Vec<&str> = requests.map(|(_, request)| request.as_str()).collect();
-            if requests.is_empty() {
+            if !requests.iter().any(|request| is_access(request)) {
                 continue;
             }
             let pending = summary(requests);

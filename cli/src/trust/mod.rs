@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::render;
 
-pub(crate) use phrase::{phrases, summary};
+pub(crate) use phrase::{is_access, phrases, summary};
 pub(crate) use record::{TrustRecord, TrustRecords};
 pub(crate) use subject::{Item, Subject};
 
@@ -72,16 +72,11 @@ impl Trusted {
         let path = render::from_here(path).display();
         let requests = subject.items.iter().flat_map(|item| &item.requests).map(String::as_str);
         let requests = summary(requests);
-        render::hint(&match state {
-            State::Changed(_) => format!(
-                "`{path}` has changed since it was trusted, so nothing is granted that it requests ({requests}); review it \
-                 with `toolcrib trust {path}`"
-            ),
-            _ => format!(
-                "`{path}` is not trusted, so nothing is granted that it requests ({requests}); review it with \
-                 `toolcrib trust {path}`"
-            ),
-        });
+        let reason = match state {
+            State::Changed(_) => "has changed since it was trusted",
+            _ => "is not trusted",
+        };
+        render::hint(&format!("`{path}` {reason}: {requests} ignored; review it with `toolcrib trust {path}`"));
         false
     }
 

@@ -22,6 +22,14 @@ const KINDS: [(&str, &str); 13] = [
     ("limit", "higher limit"),
 ];
 
+/// Kinds of requests that give no access to anything of the user: a call that lacks one fails with the flag that allows it.
+const WITHOUT_ACCESS: [&str; 3] = ["model", "cache", "limit"];
+
+/// Returns `true` if a request gives access to something of the user, such as files, variables or hosts.
+pub(crate) fn is_access(request: &str) -> bool {
+    !WITHOUT_ACCESS.contains(&kind(request).0)
+}
+
 /// Formats requests as sentences for a person, the most far-reaching first.
 pub(crate) fn phrases(requests: &[String]) -> Vec<String> {
     let mut ranked: Vec<(usize, String)> = requests.iter().map(|request| (rank(request), phrase(request))).collect();

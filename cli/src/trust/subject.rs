@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use toolcrib::policy::{Review, ReviewedItem, review};
+use toolcrib::policy::{ReviewedItem, SourceReview, review};
 use toolcrib::source::digest;
 
 use crate::config::Config;
@@ -66,8 +66,8 @@ impl Subject {
     }
 }
 
-impl From<Review> for Subject {
-    fn from(review: Review) -> Self {
+impl From<SourceReview> for Subject {
+    fn from(review: SourceReview) -> Self {
         let item = |item: ReviewedItem| {
             let ReviewedItem { name, event, definition, program, requests, .. } = item;
             let name = event.map_or(name.clone(), |event| format!("hook {name} ({event})"));

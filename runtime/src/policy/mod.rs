@@ -43,7 +43,7 @@ pub use protected::controlled_by;
 pub(crate) use protected::{MAX_PARENT_NAMES, lock_moves};
 pub(crate) use protected::{Protected, is_link_out, protects_names_below};
 pub(crate) use resolved::Allowed;
-pub use review::{Review, ReviewedItem, named_requests, review};
+pub use review::{ReviewedItem, SourceReview, named_requests, review};
 pub(crate) use rule::{Command, CommandDecision, RuleDecision, Rules, dead_condition};
 pub use rule::{Pattern, PatternError, Rule};
 pub(crate) use scanner::{Leak, MASK, Scan, Scanner, masked};

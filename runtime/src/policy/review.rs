@@ -1,11 +1,11 @@
-//! Review of a source: its tools and hooks, what each requests, and the digest that pins all of it. A person reviews a
+//! SourceReview of a source: its tools and hooks, what each requests, and the digest that pins all of it. A person reviews a
 //! source once; as long as its digest stays the same, its requests are granted.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::source::{self, LoadedSource};
@@ -21,7 +21,7 @@ const MAX_PROGRAM_BYTES: usize = 1 << 30;
 /// Everything that a person agrees to when they trust a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Review {
+pub struct SourceReview {
     /// Real path of the source: the manifest of a folder that has one, and the folder of a project.
     pub path: PathBuf,
     /// SHA-256 over the definitions, requests and programs of all tools and hooks, as `sha256:HEX`. It does not depend on
@@ -58,11 +58,11 @@ pub struct ReviewedItem {
 ///
 /// The first problem of the source as a whole or of a hook, a program that cannot be read, and programs of more than 1 GiB
 /// together.
-pub fn review(path: &Path) -> Result<Review, Error> {
-    Review::of(path, &source::load_usable(path)?)
+pub fn review(path: &Path) -> Result<SourceReview, Error> {
+    SourceReview::of(path, &source::load_usable(path)?)
 }
 
-impl Review {
+impl SourceReview {
     /// Reviews a loaded source.
     ///
     /// # Errors
@@ -88,7 +88,9 @@ impl Review {
         let items = items.collect::<Result<Vec<_>, String>>();
         let items = items.map_err(|message| Error::Source { path: path.clone(), message })?;
         let policies = format!("{:?}", loaded.policies);
-        let digest = source::digest(json!([items, policies]).to_string().as_bytes());
+        // Requests are a part of the definition, in which paths do not depend on the folder.
+        let content = items.iter().map(|item| json!([item.name, item.event, item.definition, item.program]));
+        let digest = source::digest(json!([content.collect::<Value>(), policies]).to_string().as_bytes());
         Ok(Self { path, digest, items })
     }
 
@@ -138,8 +140,8 @@ fn item_definition(tool: &Tool, hook: Option<&ScriptedHook>, base: &Path) -> Str
     }
 }
 
-/// Lists the capabilities that a tool names and the limits that it raises: everything that trust in its source grants. A request for everything that flags allow, without
-/// a name, grants nothing by itself and is not listed.
+/// Lists the capabilities that a tool names and the limits that it raises: everything that trust in its source grants. A
+/// request for everything that flags allow, without a name, grants nothing by itself and is not listed.
 pub fn named_requests(tool: &Tool) -> Vec<String> {
     let requested = &tool.requested;
     let folders = match &requested.files {

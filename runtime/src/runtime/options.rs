@@ -43,7 +43,7 @@ impl Builder {
         self.source(path)
     }
 
-    /// Trusts sources with this digest of a [`Review`](crate::policy::Review), at any path: everything that they request is
+    /// Trusts sources with this digest of a [`SourceReview`](crate::policy::SourceReview), at any path: everything that they request is
     /// granted.
     #[must_use]
     pub fn trust(mut self, digest: impl Into<String>) -> Self {
@@ -51,7 +51,7 @@ impl Builder {
         self
     }
 
-    /// Trusts the source at a path as long as its [`Review`](crate::policy::Review) has this digest: everything that it
+    /// Trusts the source at a path as long as its [`SourceReview`](crate::policy::SourceReview) has this digest: everything that it
     /// requests is granted.
     #[must_use]
     pub fn trust_at(mut self, path: impl AsRef<Path>, digest: impl Into<String>) -> Self {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Severity;
-use crate::policy::{Review, named_requests, source_id};
+use crate::policy::{SourceReview, named_requests, source_id};
 use crate::source::{Diagnostic, LoadedSource};
 use crate::tool::{Tool, Trust};
 
@@ -67,12 +67,12 @@ impl TrustedSources {
     }
 
     /// Reviews a loaded source and returns the review if its digest is trusted.
-    fn matching_review(&self, path: &Path, id: &Path, loaded: &mut LoadedSource) -> Option<Review> {
+    fn matching_review(&self, path: &Path, id: &Path, loaded: &mut LoadedSource) -> Option<SourceReview> {
         let at_path = if self.pins.is_empty() { None } else { self.pins.get(id) };
         if self.digests.is_empty() && at_path.is_none() {
             return None;
         }
-        let review = match Review::of(path, loaded) {
+        let review = match SourceReview::of(path, loaded) {
             Ok(review) => review,
             Err(error) => {
                 let message = format!("it is not trusted, because it cannot be reviewed: {error}");
