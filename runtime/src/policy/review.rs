@@ -70,7 +70,8 @@ impl Review {
     /// As for [`review`].
     pub(crate) fn of(path: &Path, loaded: &LoadedSource) -> Result<Self, Error> {
         let path = source_id(path).to_path_buf();
-        let base = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&path) };
+        let is_whole = path.is_dir() || loaded.bundle.is_some();
+        let base = if is_whole { path.as_path() } else { path.parent().unwrap_or(&path) };
         let mut programs = Programs::default();
         let tools = loaded.tools.iter().map(|tool| (tool, None));
         let hooks = loaded.hooks.iter().map(|hook| (&hook.tool, Some(hook)));
@@ -88,7 +89,12 @@ impl Review {
         let items = items.collect::<Result<Vec<_>, String>>();
         let items = items.map_err(|message| Error::Source { path: path.clone(), message })?;
         let policies = format!("{:?}", loaded.policies);
-        let digest = source::digest(json!([items, policies]).to_string().as_bytes());
+        let content = match &loaded.bundle {
+            None => json!([items, policies]),
+            // Licences and everything else in a bundle count too.
+            Some(bundle) => json!([items, policies, bundle.digest()]),
+        };
+        let digest = source::digest(content.to_string().as_bytes());
         Ok(Self { path, digest, items })
     }
 
