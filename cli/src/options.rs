@@ -61,7 +61,7 @@ pub(crate) const RECORDS: &str = "Records";
 /// Tool sources with their permissions, limits and records.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Sources {
-    /// A `tools.json`, a Markdown file, a component, or a folder of them; repeatable [default:
+    /// A `tools.json`, a Markdown file, a component, a folder of them, or a bundle; repeatable [default:
     /// ./tools.json, else ./.harness]
     #[arg(long, value_name = "PATH", help_heading = TOOLS)]
     pub(crate) tools: Vec<PathBuf>,
@@ -382,8 +382,8 @@ pub(crate) fn default_source() -> anyhow::Result<PathBuf> {
         return Ok(".".into());
     }
     let message = format!("no tools found: this folder has no `{DEFAULT_SOURCE}` and no `{}`", HARNESS[0]);
-    let hint = "pass a `tools.json`, a Markdown file, a component or a folder of them with `--tools PATH`, or create \
-                a tool with `toolcrib new tool NAME --markdown`";
+    let hint = "pass a `tools.json`, a Markdown file, a component, a folder of them or a bundle with `--tools PATH`, or \
+                create a tool with `toolcrib new tool NAME --markdown`";
     Err(Advice::new(message, hint).into())
 }
 

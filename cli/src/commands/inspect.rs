@@ -31,7 +31,7 @@ For a component, or a core module for WASI preview 1, the imports are shown: the
 that it could request. Only its bytes are read; nothing is compiled or run.
 
 A fact is `declared` by the tool's source, `inferred` from the imports of its program and from its \
-permissions, or the safe `default`. An argument that ends in .json, .md or .wasm or contains a \
+permissions, or the safe `default`. An argument that ends in .json, .md, .wasm or .tar or contains a \
 slash is a file, which is loaded alone; anything else is the name of a tool from --tools.";
 
 /// Show a tool's details, where each fact comes from, and what a component could request.
@@ -141,7 +141,7 @@ fn is_program(file: &Path) -> bool {
     let is_text = file
         .extension()
         .is_some_and(|extension| ["json", "md"].iter().any(|text| extension.eq_ignore_ascii_case(text)));
-    !is_text && !file.is_dir()
+    !is_text && !file.is_dir() && !source::is_bundle(file)
 }
 
 /// Returns the program of a file unless the file defines exactly one tool.
@@ -169,7 +169,7 @@ fn unless_single_tool(file: &Path) -> anyhow::Result<Option<Component>> {
 
 /// `true` if an argument is a file rather than a tool name, whatever the working directory.
 fn is_file(argument: &str) -> bool {
-    [".json", ".md", ".wasm"].iter().any(|ending| argument.ends_with(ending))
+    [".json", ".md", ".wasm", ".tar"].iter().any(|ending| argument.ends_with(ending))
         || argument.contains(std::path::is_separator)
 }
 

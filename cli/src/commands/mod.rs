@@ -3,6 +3,7 @@
 pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod build;
+pub(crate) mod bundle;
 pub(crate) mod cache;
 pub(crate) mod call;
 pub(crate) mod compile_worker;
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Build(build::Args),
     Test(test::Args),
     Describe(describe::Args),
+    Bundle(bundle::Args),
     Trust(trust::Args),
     Approvals(approvals::Args),
     Secret(secret::Args),
@@ -64,6 +66,7 @@ impl Command {
             Command::Build(args) => build::run(args).await,
             Command::Test(args) => test::run(args).await,
             Command::Describe(args) => describe::run(args).await,
+            Command::Bundle(args) => bundle::run(args).await,
             Command::Trust(args) => trust::run(args).await,
             Command::Approvals(args) => approvals::run(args),
             Command::Secret(args) => secret::run(args).await,

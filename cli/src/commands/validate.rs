@@ -28,7 +28,7 @@ Exit status: 0 without errors, 1 with errors, or with warnings under --strict.";
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A `tools.json`, a Markdown file, an Agent Tool definition, a component, or a folder with any of them [default:
+    /// A `tools.json`, a Markdown file, an Agent Tool definition, a component, a folder with any of them, or a bundle [default:
     /// ./tools.json, else ./.harness]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,

@@ -7,7 +7,12 @@ use toolcrib::policy::{ReviewedItem, SourceReview, review};
 use toolcrib::source::digest;
 
 use crate::config::Config;
+use crate::render::{counted, one_line};
 
+use super::phrases;
+
+/// Maximum number of parts that are listed in full.
+const MAX_ITEMS: usize = 200;
 /// Extension of settings files.
 const SETTINGS: &str = "toml";
 
@@ -58,6 +63,25 @@ impl Subject {
             Item { name, definition, program: None, requests }
         };
         Self { path, digest: digest(text.as_bytes()), items: settings.into_iter().map(item).collect() }
+    }
+
+    /// Lists the parts with their requests in plain words, one line each.
+    pub(crate) fn requests(&self) -> String {
+        let (asking, quiet): (Vec<&Item>, Vec<&Item>) = self.items.iter().partition(|item| !item.requests.is_empty());
+        let mut lines = Vec::new();
+        for item in asking.iter().take(MAX_ITEMS) {
+            lines.push(format!("  {}", one_line(&item.name)));
+            lines.extend(phrases(&item.requests).into_iter().map(|phrase| format!("    {phrase}")));
+        }
+        if let Some(more @ 1..) = asking.len().checked_sub(MAX_ITEMS) {
+            lines.push(format!("  … and {more} more, which --json lists"));
+        }
+        if asking.is_empty() {
+            lines.push("  nothing".to_owned());
+        } else if !quiet.is_empty() {
+            lines.push(format!("  {} without requests", counted(quiet.len() as u64, "other part")));
+        }
+        lines.join("\n") + "\n"
     }
 
     /// Returns `true` if trust in the subject grants anything.

@@ -42,6 +42,7 @@ pub struct Bundle<R> {
     metadata: Option<Metadata>,
     tools: Vec<BundledTool>,
     files: Vec<BundledFile>,
+    sources: Vec<BundlePath>,
 }
 
 impl Bundle<File> {
@@ -88,7 +89,7 @@ impl<R: Read + Seek> Bundle<R> {
             BundleKind::WasmArtifact => vec![artifact_file(&manifest)],
         };
         let config = archive.read_document("the config of the bundle", &manifest.config, MAX_CONFIG_SIZE)?;
-        let (metadata, tools) = match kind {
+        let (metadata, tools, sources) = match kind {
             BundleKind::Tools => {
                 let config = Config::parse(&config)?;
                 if files != config.files {
@@ -97,14 +98,14 @@ impl<R: Read + Seek> Bundle<R> {
                 if manifest.annotations != config.metadata.manifest_annotations() {
                     return Err(Config::invalid("its metadata are not the annotations of the manifest".to_owned()));
                 }
-                (Some(config.metadata), config.tools)
+                (Some(config.metadata), config.tools, config.sources)
             }
             BundleKind::WasmArtifact => {
                 oci::parse::<WasmConfig>("the config of the artifact", &config)?.check(&manifest)?;
-                (None, Vec::new())
+                (None, Vec::new(), files.iter().map(|file| file.path.clone()).collect())
             }
         };
-        Ok(Self { archive, entry, manifest, manifest_bytes, kind, metadata, tools, files })
+        Ok(Self { archive, entry, manifest, manifest_bytes, kind, metadata, tools, files, sources })
     }
 
     /// Returns the format of the bundle.
@@ -142,6 +143,13 @@ impl<R: Read + Seek> Bundle<R> {
     #[must_use]
     pub fn files(&self) -> &[BundledFile] {
         &self.files
+    }
+
+    /// Returns the files and folders that define tools, in the order in which they are read. Without any, the root of the
+    /// bundle does.
+    #[must_use]
+    pub fn sources(&self) -> &[BundlePath] {
+        &self.sources
     }
 
     /// Returns the file with exactly this path.

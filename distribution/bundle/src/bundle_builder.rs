@@ -30,7 +30,7 @@ pub struct WrittenBundle {
 
 /// Builder of a bundle.
 ///
-/// The output depends on the added content alone: not on the order of additions, the time, the locale, the user or any path of
+/// The output depends on the added content and the order of sources alone: not on the order of other additions, the time, the locale, the user or any path of
 /// the host.
 pub struct BundleBuilder<'a> {
     metadata: Metadata,
@@ -38,6 +38,7 @@ pub struct BundleBuilder<'a> {
     paths: PathSet,
     files: Vec<BundledFile>,
     tools: Vec<BundledTool>,
+    sources: Vec<BundlePath>,
     archive: ArchiveBuilder<'a>,
 }
 
@@ -58,6 +59,7 @@ impl<'a> BundleBuilder<'a> {
             paths: PathSet::default(),
             files: Vec::new(),
             tools: Vec::new(),
+            sources: Vec::new(),
             archive: ArchiveBuilder::new(),
         })
     }
@@ -123,15 +125,21 @@ impl<'a> BundleBuilder<'a> {
         self.tools.push(tool);
     }
 
+    /// Adds a file or folder of the bundle that defines tools. Sources are read in the order in which they are added; a bundle
+    /// without any is read as one folder.
+    pub fn add_source_path(&mut self, path: BundlePath) {
+        self.sources.push(path);
+    }
+
     /// Writes the bundle as a tar file.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Document`] or [`Error::Text`] if a tool is invalid, occurs twice or names a file that is not in the
-    /// bundle, and the errors of [`ArchiveBuilder::write_to`].
+    /// Returns [`Error::Document`] or [`Error::Text`] if a tool is invalid, if a tool or a source occurs twice or names a file
+    /// that is not in the bundle, and the errors of [`ArchiveBuilder::write_to`].
     pub fn write_to(mut self, writer: impl Write) -> Result<WrittenBundle> {
         let annotations = self.metadata.manifest_annotations();
-        let config = Config::new(self.metadata, self.tools, self.files)?;
+        let config = Config::new(self.metadata, self.tools, self.files, self.sources)?;
         let config_bytes = config.to_json()?;
         let config_size = config_bytes.len() as u64;
         Error::check_size(|| "the config of the bundle".to_owned(), config_size, MAX_CONFIG_SIZE)?;

@@ -13,6 +13,8 @@ use crate::text::Text;
 pub const MAX_CONFIG_SIZE: u64 = 4 << 20;
 /// Maximum number of tools of a bundle.
 pub const MAX_TOOLS: usize = 4096;
+/// Maximum number of sources of a bundle.
+pub const MAX_SOURCES: usize = 256;
 /// Maximum number of annotations of a bundle, beside those that are derived from its metadata.
 pub const MAX_ANNOTATIONS: usize = 64;
 
@@ -160,14 +162,22 @@ pub(crate) struct Config {
     pub(crate) metadata: Metadata,
     pub(crate) tools: Vec<BundledTool>,
     pub(crate) files: Vec<BundledFile>,
+    /// Files and folders that define tools, in the order in which they are read. Without any, the root of the bundle does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) sources: Vec<BundlePath>,
 }
 
 impl Config {
     /// Returns a checked config with its tools and files in order.
-    pub(crate) fn new(metadata: Metadata, mut tools: Vec<BundledTool>, mut files: Vec<BundledFile>) -> Result<Self> {
+    pub(crate) fn new(
+        metadata: Metadata,
+        mut tools: Vec<BundledTool>,
+        mut files: Vec<BundledFile>,
+        sources: Vec<BundlePath>,
+    ) -> Result<Self> {
         tools.sort();
         files.sort();
-        let config = Self { version: VERSION, metadata, tools, files };
+        let config = Self { version: VERSION, metadata, tools, files, sources };
         config.check()?;
         Ok(config)
     }
@@ -187,7 +197,7 @@ impl Config {
         oci::write("the config of the bundle", self)
     }
 
-    /// Checks metadata and tools.
+    /// Checks metadata, tools and sources.
     fn check(&self) -> Result<()> {
         self.metadata.check()?;
         if self.tools.len() > MAX_TOOLS {
@@ -208,6 +218,27 @@ impl Config {
                         tool.name
                     )));
                 }
+            }
+        }
+        self.check_sources()
+    }
+
+    /// Checks that every source is a file of the bundle or a folder with one, and occurs once.
+    fn check_sources(&self) -> Result<()> {
+        if self.sources.len() > MAX_SOURCES {
+            return Err(Self::invalid(format!("it has more than {MAX_SOURCES} sources")));
+        }
+        let mut known = std::collections::HashSet::new();
+        for source in &self.sources {
+            let holds = |file: &BundledFile| {
+                let rest = file.path.as_str().strip_prefix(source.as_str());
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            if !self.files.iter().any(holds) {
+                return Err(Self::invalid(format!("its source `{source}` is not in the bundle")));
+            }
+            if !known.insert(source) {
+                return Err(Self::invalid(format!("its source `{source}` occurs twice")));
             }
         }
         Ok(())

@@ -12,7 +12,7 @@
 //! | `oci-layout` | version of the layout |
 //!
 //! The manifest has the artifact type [`BUNDLE_ARTIFACT_TYPE`]. Its config ([`BUNDLE_CONFIG`]) holds [`Metadata`], the list of
-//! [`BundledTool`]s and the list of [`BundledFile`]s. Each layer is one file; its annotation [`TITLE`] is the path inside the
+//! [`BundledTool`]s, the list of [`BundledFile`]s and the paths that define the tools ([`Bundle::sources`]). Each layer is one file; its annotation [`TITLE`] is the path inside the
 //! bundle. WebAssembly artifacts of other tools, with a config of type [`WASM_CONFIG`] and one layer, are read through the same
 //! interface.
 //!
@@ -65,7 +65,7 @@ pub use archive_builder::{ArchiveBuilder, BlobSource, WrittenArchive};
 pub use blob::{BlobReader, FileReader};
 pub use bundle::{Bundle, BundleKind, MAX_LAYERS, open_bytes};
 pub use bundle_builder::{BundleBuilder, WrittenBundle};
-pub use config::{BundledFile, BundledTool, MAX_ANNOTATIONS, MAX_CONFIG_SIZE, MAX_TOOLS, Metadata};
+pub use config::{BundledFile, BundledTool, MAX_ANNOTATIONS, MAX_CONFIG_SIZE, MAX_SOURCES, MAX_TOOLS, Metadata};
 pub use digest::{Digest, DigestError};
 pub use error::{Error, Result};
 pub use json::{JsonError, MAX_JSON_DEPTH, MAX_JSON_VALUES};
@@ -77,5 +77,8 @@ pub use oci::{Annotations, Descriptor, Manifest, REF_NAME, TITLE};
 pub use path::{BundlePath, MAX_PATH_COMPONENT_LENGTH, MAX_PATH_COMPONENTS, MAX_PATH_LENGTH, PathError, PathFault};
 pub use program::{ProgramFault, ProgramKind, program_kind};
 pub use sbom::{MAX_SBOM_COMPONENTS, Sbom, SbomComponent, SbomKind};
-pub use tar::{MAX_ARCHIVE_SIZE, MAX_BLOB_SIZE, MAX_ENTRIES, MAX_TRAILING_ZEROS, TarError, TarFault};
-pub use text::{MAX_KEY_LENGTH, MAX_NAME_LENGTH, MAX_TEXT_LENGTH, MAX_VERSION_LENGTH, TextError, TextFault};
+pub use tar::{
+    ARCHIVE_PREFIX, MAX_ARCHIVE_SIZE, MAX_BLOB_SIZE, MAX_ENTRIES, MAX_TRAILING_ZEROS, TarError, TarFault,
+    looks_like_archive,
+};
+pub use text::{MAX_KEY_LENGTH, MAX_NAME_LENGTH, MAX_TEXT_LENGTH, MAX_VERSION_LENGTH, TextError, TextFault, visible};

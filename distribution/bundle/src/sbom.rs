@@ -11,7 +11,7 @@ use crate::digest::Digest;
 use crate::error::{Error, Result};
 use crate::json;
 use crate::path::BundlePath;
-use crate::text::Text;
+use crate::text::{self, MAX_NAME_LENGTH, MAX_TEXT_LENGTH, Text};
 
 /// Maximum number of components of an SBOM.
 pub const MAX_SBOM_COMPONENTS: usize = 16_384;
@@ -80,6 +80,21 @@ impl SbomComponent {
         }
     }
 
+    /// Removes the texts that a bill refuses, so that foreign metadata cannot prevent it. The name is kept as far as it can be
+    /// shown.
+    #[must_use]
+    pub fn without_invalid_texts(mut self) -> Self {
+        self.name = text::visible(&self.name, MAX_NAME_LENGTH);
+        if self.name.is_empty() {
+            self.name = "unnamed".to_owned();
+        }
+        self.description = self.description.map(|text| text::visible(&text, MAX_TEXT_LENGTH));
+        self.version = self.version.filter(|text| Text::Version.check("version", text).is_ok());
+        self.licenses = self.licenses.filter(|text| Text::License.check("licence", text).is_ok());
+        self.package_url = self.package_url.filter(|text| Text::PackageUrl.check("package URL", text).is_ok());
+        self
+    }
+
     /// Checks every text.
     fn check(&self) -> Result<()> {
         Text::ToolName.check("name of a component", &self.name)?;
@@ -115,7 +130,7 @@ impl Sbom {
     /// # Errors
     ///
     /// Returns [`Error::Text`] for invalid texts, and [`Error::Document`] for more than [`MAX_SBOM_COMPONENTS`] components or
-    /// parts that are nested deeper than two levels.
+    /// parts that are nested deeper than three levels.
     pub fn to_json(&self) -> Result<Vec<u8>> {
         let mut graph = Graph::default();
         let subject = graph.add(&self.subject, 0)?;
@@ -146,8 +161,8 @@ struct Graph {
 impl Graph {
     /// Adds a component and its parts, and returns its reference: a digest of everything that is stated about it.
     fn add(&mut self, component: &SbomComponent, depth: usize) -> Result<String> {
-        if depth > 2 {
-            return Err(Error::document("the SBOM", "parts are nested deeper than two levels"));
+        if depth > 3 {
+            return Err(Error::document("the SBOM", "parts are nested deeper than three levels"));
         }
         component.check()?;
         let parts = component.parts.iter().map(|part| self.add(part, depth + 1)).collect::<Result<BTreeSet<_>>>()?;
@@ -265,12 +280,24 @@ mod tests {
         subject.parts = (0..MAX_SBOM_COMPONENTS).map(|n| part(&n.to_string())).collect();
         assert!(matches!(Sbom::new(subject).to_json(), Err(Error::Document { .. })));
         let mut deep = part("d");
-        for name in ["c", "b", "a"] {
+        for name in ["c", "b", "a", "z"] {
             let mut outer = part(name);
             outer.parts = vec![deep];
             deep = outer;
         }
         assert!(matches!(Sbom::new(deep).to_json(), Err(Error::Document { .. })));
+    }
+
+    #[test]
+    fn foreign_texts_cannot_prevent_a_bill() {
+        let mut foreign = part(" a\u{202e}b ");
+        foreign.version = Some("1.0 (dirty)".to_owned());
+        foreign.licenses = Some("MIT/Apache-2.0".to_owned());
+        foreign.description = Some("x\u{1b}[2J".repeat(MAX_TEXT_LENGTH));
+        let plain = foreign.without_invalid_texts();
+        assert_eq!((plain.name.as_str(), plain.version.as_deref(), plain.licenses.as_deref()), ("a b", None, None));
+        assert!(Sbom::new(plain).to_json().is_ok());
+        assert_eq!(part("\u{202e}").without_invalid_texts().name, "unnamed");
     }
 
     #[test]

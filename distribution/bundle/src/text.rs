@@ -121,6 +121,14 @@ impl Text {
     }
 }
 
+/// Returns the text on one line with a space for each character that no text of metadata may have, cut to `max` bytes.
+#[must_use]
+pub fn visible(text: &str, max: usize) -> String {
+    let visible: String = text.chars().map(|c| if is_invisible(c) { ' ' } else { c }).collect();
+    let end = visible.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= max).last();
+    visible[..end.unwrap_or(0)].trim().to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ use support::{COMPONENT, Layout, MODULE, config};
 use toolcrib_bundle::{
     Archive, ArchiveBuilder, BlobSource, Bundle, BundleBuilder, BundledTool, Error, MAX_ANNOTATIONS, MAX_ARCHIVE_SIZE,
     MAX_BLOB_SIZE, MAX_CONFIG_SIZE, MAX_INDEX_SIZE, MAX_JSON_VALUES, MAX_LAYERS, MAX_MANIFEST_SIZE, MAX_MANIFESTS,
-    MAX_TOOLS, MediaType, Metadata, OCI_INDEX, OCI_MANIFEST, ProgramFault, open_bytes,
+    MAX_SOURCES, MAX_TOOLS, MediaType, Metadata, OCI_INDEX, OCI_MANIFEST, ProgramFault, open_bytes,
 };
 
 /// Returns a builder of an empty bundle.
@@ -254,4 +254,23 @@ fn a_bundle_of_the_largest_blob_is_found_without_reading_it() {
     let found = Archive::open(write(&mut file, MAX_BLOB_SIZE)).unwrap();
     assert_eq!(found.blobs().map(|(_, size)| size).collect::<Vec<_>>(), [MAX_BLOB_SIZE]);
     assert!(matches!(Archive::open(write(&mut file, MAX_BLOB_SIZE + 1)), Err(Error::Tar(_))));
+}
+
+#[test]
+fn too_many_absent_and_repeated_sources_are_refused() {
+    let many = (0..=MAX_SOURCES).map(|n| format!("s{n}")).collect::<Vec<_>>();
+    for (sources, words) in [
+        (json!(many), "more than 256 sources"),
+        (json!(["absent"]), "`absent` is not in the bundle"),
+        (json!(["../outside"]), "path"),
+    ] {
+        let error = error_of_config(|config| config["sources"] = sources).to_string();
+        assert!(error.contains(words), "{words}: {error}");
+    }
+    for paths in [&["a", "a"][..], &["a/b", "a/b"], &["a/b/c"]] {
+        let mut builder = builder();
+        builder.add_bytes("a/b", MediaType::TEXT, "").unwrap();
+        paths.iter().for_each(|path| builder.add_source_path(path.parse().unwrap()));
+        assert!(matches!(builder.write_to(sink()), Err(Error::Document { .. })), "{paths:?}");
+    }
 }

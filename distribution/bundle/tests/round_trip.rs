@@ -10,8 +10,9 @@ use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 use serde_json::json;
 use support::{COMPONENT, Layout, MODULE, sample, sample_files, sample_metadata};
 use toolcrib_bundle::{
-    Archive, ArchiveBuilder, BUNDLE_ARTIFACT_TYPE, Bundle, BundleKind, Descriptor, Digest, Error, Manifest, MediaType,
-    OCI_INDEX, OCI_MANIFEST, REF_NAME, Selector, TITLE, WASM_CONFIG, open_bytes, program_kind,
+    ARCHIVE_PREFIX, Archive, ArchiveBuilder, BUNDLE_ARTIFACT_TYPE, Bundle, BundleKind, Descriptor, Digest, Error,
+    Manifest, MediaType, OCI_INDEX, OCI_MANIFEST, REF_NAME, Selector, TITLE, WASM_CONFIG, looks_like_archive,
+    open_bytes, program_kind,
 };
 
 #[test]
@@ -233,4 +234,20 @@ fn the_artifact_type_of_a_manifest_is_that_of_its_config_if_it_states_none() {
     let bytes = artifact("wasip2", COMPONENT, json!({}));
     assert_eq!(Archive::open_bytes(&bytes).unwrap().manifests()[0].artifact_type, WASM_CONFIG);
     assert_eq!(Archive::open_bytes(&sample()).unwrap().manifests()[0].artifact_type, BUNDLE_ARTIFACT_TYPE);
+}
+
+#[test]
+fn sources_keep_their_order_and_a_bundle_is_known_by_its_first_bytes() {
+    let mut builder = toolcrib_bundle::BundleBuilder::new(sample_metadata()).unwrap();
+    for path in ["b/tools.json", "a.md"] {
+        builder.add_bytes(path, MediaType::TEXT, path).unwrap();
+        builder.add_source_path(path.split('/').next().unwrap().parse().unwrap());
+    }
+    let mut bytes = Vec::new();
+    builder.write_to(&mut bytes).unwrap();
+    let sources = open_bytes(&bytes).unwrap().sources().iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(sources, ["b", "a.md"]);
+    assert!(open_bytes(&sample()).unwrap().sources().is_empty());
+    assert!(looks_like_archive(&bytes[..ARCHIVE_PREFIX]) && looks_like_archive(b"\x1f\x8b"));
+    assert!(!looks_like_archive(&bytes[..ARCHIVE_PREFIX - 1]) && !looks_like_archive(b"{}"));
 }

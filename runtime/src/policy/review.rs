@@ -70,7 +70,8 @@ impl SourceReview {
     /// As for [`review`].
     pub(crate) fn of(path: &Path, loaded: &LoadedSource) -> Result<Self, Error> {
         let path = source_id(path).to_path_buf();
-        let base = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&path) };
+        let is_whole = path.is_dir() || loaded.bundle.is_some();
+        let base = if is_whole { path.as_path() } else { path.parent().unwrap_or(&path) };
         let mut programs = Programs::default();
         let tools = loaded.tools.iter().map(|tool| (tool, None));
         let hooks = loaded.hooks.iter().map(|hook| (&hook.tool, Some(hook)));
@@ -89,8 +90,14 @@ impl SourceReview {
         let items = items.map_err(|message| Error::Source { path: path.clone(), message })?;
         let policies = format!("{:?}", loaded.policies);
         // Requests are a part of the definition, in which paths do not depend on the folder.
-        let content = items.iter().map(|item| json!([item.name, item.event, item.definition, item.program]));
-        let digest = source::digest(json!([content.collect::<Value>(), policies]).to_string().as_bytes());
+        let definitions = items.iter().map(|item| json!([item.name, item.event, item.definition, item.program]));
+        let definitions = definitions.collect::<Value>();
+        let content = match &loaded.bundle {
+            None => json!([definitions, policies]),
+            // Licences and everything else in a bundle count too.
+            Some(bundle) => json!([definitions, policies, bundle.digest()]),
+        };
+        let digest = source::digest(content.to_string().as_bytes());
         Ok(Self { path, digest, items })
     }
 

@@ -169,6 +169,7 @@ impl Builder {
         let mut untrusted = Vec::new();
         let (mut tools, mut scripted, mut policies, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut sources = Vec::with_capacity(self.sources.len());
+        let mut bundles = Vec::new();
         for path in &self.sources {
             let mut loaded = if self.strict { source::load(path)? } else { source::load_usable(path)? };
             let id = policy::source_id(path);
@@ -176,6 +177,7 @@ impl Builder {
             let hooks = loaded.hooks.iter_mut().map(|hook| &mut hook.tool);
             loaded.tools.iter_mut().chain(hooks).for_each(|tool| tool.origin.source = Some(id.clone()));
             sources.push(id);
+            bundles.extend(loaded.bundle);
             warnings.extend(loaded.warnings);
             tools.extend(loaded.tools);
             if tools.len() > source::MAX_TOOLS {
@@ -243,7 +245,7 @@ impl Builder {
             secrets: self.secrets.clone(),
             audit: Arc::new(audit),
             maskings: Semaphore::new(MAX_MASKINGS),
-            programs: ProgramCompiler::new(sandbox.clone()),
+            programs: ProgramCompiler::new(sandbox.clone(), bundles),
             sandbox,
             seed,
             run,

@@ -18,7 +18,6 @@ mod trap;
 mod usage;
 mod wasi;
 
-pub(crate) use crate::source::MAX_PROGRAM_BYTES;
 pub(crate) use bindings::{
     Answer, EntryPoint, ExecOptions, ExecOutput, GuestFailure, GuestFailureKind, GuestLink, GuestMedia, GuestNative,
     GuestPart, GuestPayload, Invocation, ModelAnswer, ModelQuestion, Opinion, Presentation, ScriptProblem, ScriptText,

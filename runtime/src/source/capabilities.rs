@@ -174,6 +174,13 @@ fn files(stated: Option<Value>, folder: &Path, faults: &mut Faults) -> FileReque
                     }
                     None => Ok(paths),
                 });
+                let paths = paths.and_then(|paths| match paths.first() {
+                    Some(path) if super::files::is_bundled(folder) => Err(format!(
+                        "{field}: {path:?} is beside the file that asks for it, where a bundle has no folders; write `read` \
+                         or `write` for `capabilities.files`, and a flag names the folder"
+                    )),
+                    _ => Ok(paths),
+                });
                 let paths = faults.checked(paths).into_iter();
                 requests.extend(paths.map(|path| FolderRequest {
                     path: folder.join(path),

@@ -12,7 +12,7 @@ use super::{diagnostics, inference, read, tool_diagnostic};
 
 /// Returns every problem of a source, errors and warnings, in the order of the source.
 pub fn check(path: &Path) -> Vec<Diagnostic> {
-    let Parsed { tools, mut problems, .. } = read(path);
+    let Parsed { tools, mut problems, bundle: _bundle, .. } = read(path);
     for tool in &tools {
         problems.extend(check_schemas(tool));
         let contradictions = inference::contradictions(tool).into_iter();

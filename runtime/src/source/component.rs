@@ -9,7 +9,7 @@ use crate::tool::{Body, Format, Origin, Tool};
 use super::diagnostics::{Diagnostics, Parsed};
 use super::dialect::Dialect;
 use super::document::Candidate;
-use super::name;
+use super::{files, name};
 
 /// One component or core module, `NAME.wasm`.
 pub(super) struct Component;
@@ -33,11 +33,11 @@ impl Dialect for Component {
 
     /// Reads the components that no tool before them runs.
     fn read_entries(&self, files: &[&Path], mut before: Parsed) -> Parsed {
-        let programs = before.tools.iter().filter_map(|tool| tool.body.program()?.canonicalize().ok());
+        let programs = before.tools.iter().filter_map(|tool| files::canonical(tool.body.program()?).ok());
         let programs: HashSet<PathBuf> = programs.collect();
         let record = before.without_program.clone();
         for file in files {
-            if !file.canonicalize().is_ok_and(|path| programs.contains(&path)) {
+            if !files::canonical(file).is_ok_and(|path| programs.contains(&path)) {
                 before.add(match &record {
                     None => read_file(file),
                     Some(record) => withheld(file, record),

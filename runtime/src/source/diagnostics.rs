@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -10,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::error::{Error, Severity};
 use crate::tool::{Place, ScriptedHook, Tool, Unusable};
 
+use super::bundle::OpenBundle;
 use super::document::read_text;
 use super::places;
 use super::suggestion::nearest;
@@ -45,6 +47,8 @@ pub(super) struct Parsed {
     pub(super) hooks: Vec<ScriptedHook>,
     pub(super) policies: Vec<ToolsPolicy>,
     pub(super) problems: Vec<ScopedDiagnostic>,
+    /// Bundle that was read.
+    pub(super) bundle: Option<Arc<OpenBundle>>,
     /// Agent Tool record without a readable program, so that any component beside it may be its program.
     pub(super) without_program: Option<PathBuf>,
 }

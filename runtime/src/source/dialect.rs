@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::diagnostics::Parsed;
 use super::document::Candidate;
+use super::files;
 
 /// A format of tool sources.
 pub(super) trait Dialect: Sync {
@@ -66,6 +67,6 @@ impl Dialects {
     /// Finds the manifest of a folder.
     pub(super) fn manifest(&self, folder: &Path) -> Option<PathBuf> {
         let manifests = self.all.iter().filter_map(|dialect| dialect.manifest());
-        manifests.map(|name| folder.join(name)).find(|manifest| manifest.is_file())
+        manifests.map(|name| folder.join(name)).find(|manifest| files::is_file(manifest))
     }
 }

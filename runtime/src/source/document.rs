@@ -1,9 +1,12 @@
 //! Text files of sources: a bounded read, and the path and byte order mark in one form.
 
 use std::cell::OnceCell;
-use std::io::{Error, ErrorKind, Read};
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use super::bundle::missing;
+use super::files;
 
 /// Maximum size of a text file that is read, in bytes.
 const MAX_BYTES: u64 = 8 << 20;
@@ -56,17 +59,10 @@ pub(super) fn without_mark(text: &str) -> &str {
 ///
 /// Fails if the file cannot be read, is not a regular file or UTF-8, or is larger than 8 MiB.
 pub(super) fn read_text(path: &Path) -> std::io::Result<String> {
-    let found = std::fs::metadata(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Error::new(ErrorKind::NotFound, "no such file or folder"),
+    let bytes = files::read(path, MAX_BYTES).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => missing(),
+        ErrorKind::FileTooLarge => Error::other(format!("larger than the {MAX_BYTES} bytes allowed")),
         _ => error,
     })?;
-    if !found.is_file() {
-        return Err(Error::other("not a regular file"));
-    }
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(Error::other(format!("larger than the {MAX_BYTES} bytes allowed")));
-    }
     String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, NOT_TEXT))
 }

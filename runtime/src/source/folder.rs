@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::bundle::is_bundle;
 use super::diagnostics::Parsed;
 use super::dialect::{Dialect, Dialects};
 use super::document::{Candidate, from_root};
+use super::files;
 
 /// Name of the file that makes its folder a Rust package.
 const PACKAGE: &str = "Cargo.toml";
@@ -17,7 +19,7 @@ pub(super) struct Folder {
 
 impl Dialect for Folder {
     fn matches_path(&self, path: &Path) -> bool {
-        path.is_dir()
+        files::is_folder(path) || is_bundle(path)
     }
 
     fn read(&self, candidate: &Candidate<'_>) -> Parsed {
@@ -31,7 +33,7 @@ impl Dialect for Folder {
 
 /// Reads the files of a folder, dialect by dialect, each in the order of file names.
 fn read_entries(folder: &Path, dialects: &Dialects) -> Parsed {
-    let files = match files(folder) {
+    let files = match self::files(folder) {
         Ok(files) => files,
         Err(error) => return Parsed::failed(folder, &format!("read folder: {error}")),
     };
@@ -59,7 +61,7 @@ fn without_tools(folder: &Path, dialects: &Dialects) -> String {
     let forms: Vec<_> = manifests.chain(entries).collect();
     let manifest = from_root(folder).parent().and_then(|parent| dialects.manifest(parent));
     let hint = match manifest.as_deref().and_then(Path::file_name) {
-        _ if folder.join(PACKAGE).is_file() => {
+        _ if files::is_file(&folder.join(PACKAGE)) => {
             "; it is a Rust package, and `toolcrib build` builds its component".to_owned()
         }
         Some(name) => format!("; its parent folder has a `{}`", name.display()),
@@ -74,8 +76,7 @@ fn without_tools(folder: &Path, dialects: &Dialects) -> String {
 ///
 /// Fails if the folder cannot be read.
 pub(super) fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let entries = folder.read_dir()?.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut files: Vec<_> = entries.filter(|path| !is_hidden(path)).collect();
+    let mut files: Vec<_> = files::list(folder)?.into_iter().filter(|path| !is_hidden(path)).collect();
     files.sort();
     Ok(files)
 }

@@ -1,7 +1,8 @@
-//! Sources of tools: files and folders, each read by its dialect into [`Tool`]s. Past this module there is only `Tool`.
+//! Sources of tools: files, folders and bundles of them, each read by its dialect into [`Tool`]s. Past this module there is only `Tool`.
 //! Reading a source executes nothing.
 
 mod agent_tool;
+mod bundle;
 mod capabilities;
 mod check;
 mod component;
@@ -9,12 +10,14 @@ mod diagnostics;
 mod dialect;
 mod document;
 mod environment;
+mod files;
 mod folder;
 mod inference;
 pub mod inspect;
 mod interface;
 mod markdown;
 mod name;
+mod parts;
 mod places;
 mod program;
 mod project;
@@ -26,17 +29,21 @@ mod tools_policy;
 mod world;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::tool::{Format, ScriptedHook, Tool};
 
 pub use crate::error::Severity;
+pub(crate) use bundle::OpenBundle;
+pub use bundle::is_bundle;
 pub use check::check;
 pub use diagnostics::Diagnostic;
 use diagnostics::{Parsed, Scope, ScopedDiagnostic};
 use dialect::Dialects;
 pub use inspect::inspect;
 pub(crate) use markdown::{defined_hook, defined_tool};
+pub use parts::{SourceParts, parts};
 pub(crate) use program::portable;
 pub use program::{Fingerprint, fingerprint, program_bytes};
 pub(crate) use suggestion::nearest;
@@ -76,10 +83,13 @@ pub struct LoadedSource {
     pub(crate) policies: Vec<ToolsPolicy>,
     /// Problems that did not stop the load.
     pub warnings: Vec<Diagnostic>,
+    /// Bundle that was read, open as long as somebody holds it.
+    pub(crate) bundle: Option<Arc<OpenBundle>>,
 }
 
 /// Reads the tools and hooks of a `tools.json`, an Agent Tool definition, a component, a Markdown file, a project of
-/// Markdown files, or a folder: its `tools.json`, or else its Agent Tool definitions, components and Markdown files.
+/// Markdown files, a folder: its `tools.json`, or else its Agent Tool definitions, components and Markdown files, or a
+/// bundle of them, which is not unpacked.
 ///
 /// # Errors
 ///
@@ -100,7 +110,7 @@ pub fn load_usable(path: &Path) -> Result<LoadedSource, Error> {
 }
 
 fn load_with(path: &Path, strict: bool) -> Result<LoadedSource, Error> {
-    let Parsed { tools, hooks, policies, problems, .. } = read(path);
+    let Parsed { tools, hooks, policies, problems, bundle, .. } = read(path);
     let mut warnings = Vec::new();
     let mut invalid = Vec::new();
     for scoped in problems {
@@ -116,12 +126,37 @@ fn load_with(path: &Path, strict: bool) -> Result<LoadedSource, Error> {
         let message = diagnostics::invalid_config(invalid.iter().map(String::as_str));
         return Err(Error::Source { path: path.to_path_buf(), message });
     }
-    Ok(LoadedSource { tools, hooks, policies, warnings })
+    Ok(LoadedSource { tools, hooks, policies, warnings, bundle })
 }
 
 /// Reads a source in its dialect, and completes each tool from the bytes of its program.
 fn read(path: &Path) -> Parsed {
-    let mut parsed = DIALECTS.read(path);
+    match bundle::at(path) {
+        None => complete(DIALECTS.read(path)),
+        Some(Ok(bundle)) => read_bundle(path, bundle),
+        Some(Err(error)) => Parsed::failed(path, &format!("read bundle: {error}")),
+    }
+}
+
+/// Reads the sources in a bundle. One part that cannot be read makes the whole bundle unusable.
+fn read_bundle(path: &Path, bundle: Arc<OpenBundle>) -> Parsed {
+    let mut parsed = Parsed::default();
+    for source in bundle.sources() {
+        parsed.add(match bundle.is_program() {
+            true => component::read_file(&source),
+            false => DIALECTS.read(&source),
+        });
+    }
+    let mut parsed = complete(parsed);
+    if let Some(fault) = bundle.fault() {
+        return Parsed::failed(path, &format!("read bundle: {fault}"));
+    }
+    parsed.bundle = Some(bundle);
+    parsed
+}
+
+/// Completes each tool from the bytes of its program.
+fn complete(mut parsed: Parsed) -> Parsed {
     let mut programs = world::ProgramCache::default();
     for tool in std::mem::take(&mut parsed.tools) {
         if tool.unusable.is_some() {
@@ -152,11 +187,17 @@ fn tool_diagnostic(tool: &Tool, severity: Severity, message: &str, part: &str) -
 /// Returns the path that identifies a source: the folder of a project, the manifest of a folder that has one, or else the
 /// path itself.
 pub(crate) fn root(path: &Path) -> PathBuf {
+    if is_bundle(path) {
+        return path.to_path_buf();
+    }
     project::find(path).or_else(|| DIALECTS.manifest(path)).unwrap_or_else(|| path.to_path_buf())
 }
 
 /// Lists the folders of a source in which every file is a part of it.
 pub(crate) fn projects(path: &Path) -> Vec<PathBuf> {
+    if is_bundle(path) {
+        return Vec::new();
+    }
     project::find(path).map(|project| project.join(markdown::FOLDER)).into_iter().collect()
 }
 

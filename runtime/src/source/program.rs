@@ -1,10 +1,11 @@
 //! The file of a program: its location for a command, the same on every system, its bytes, its size and its digest.
 
-use std::fs::File;
-use std::io::Read;
+use std::io::{self, Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use toolcrib_component::{MAX_PROGRAM_BYTES, digest};
+
+use super::files;
 
 /// Identity of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,12 +16,15 @@ pub struct Fingerprint {
     pub bytes: usize,
 }
 
-/// Reads the fingerprint of a program.
+/// Reads the fingerprint of a program. That of a program in a bundle is stated there, and checked by every read of it.
 ///
 /// # Errors
 ///
 /// The file cannot be read, is no regular file or is larger than any program that is loaded.
-pub fn fingerprint(program: &Path) -> std::io::Result<Fingerprint> {
+pub fn fingerprint(program: &Path) -> io::Result<Fingerprint> {
+    if let Some((digest, bytes)) = files::bundled_facts(program) {
+        return Ok(Fingerprint { digest, bytes: usize::try_from(bytes).map_err(Error::other)? });
+    }
     let content = program_bytes(program)?;
     Ok(Fingerprint { digest: digest(&content), bytes: content.len() })
 }
@@ -30,23 +34,20 @@ pub fn fingerprint(program: &Path) -> std::io::Result<Fingerprint> {
 /// # Errors
 ///
 /// The file cannot be read, is no regular file or is larger than any program that is loaded.
-pub fn program_bytes(program: &Path) -> std::io::Result<Vec<u8>> {
-    if !program.metadata()?.is_file() {
-        return Err(std::io::Error::other("not a regular file"));
-    }
-    let mut content = Vec::new();
-    File::open(program)?.take(MAX_PROGRAM_BYTES as u64 + 1).read_to_end(&mut content)?;
-    if content.len() > MAX_PROGRAM_BYTES {
-        return Err(std::io::Error::other(format!("more than the {MAX_PROGRAM_BYTES} bytes that are loaded")));
-    }
-    Ok(content)
+pub fn program_bytes(program: &Path) -> io::Result<Vec<u8>> {
+    files::read(program, MAX_PROGRAM_BYTES as u64).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => {
+            Error::new(error.kind(), format!("more than the {MAX_PROGRAM_BYTES} bytes that are loaded"))
+        }
+        _ => error,
+    })
 }
 
 /// Returns the program for a path: the path itself if it ends in `.wasm`, else the file beside it that does. A manifest for
 /// native programs names `NAME` or, for Windows, `NAME.exe`: both mean `NAME.wasm`.
 pub(super) fn locate(path: &Path) -> PathBuf {
     match portable(path) {
-        Some(portable) if portable.exists() || !is_wasm(path).unwrap_or(false) => portable,
+        Some(portable) if files::exists(&portable) || !files::is_wasm(path).unwrap_or(false) => portable,
         _ => path.to_path_buf(),
     }
 }
@@ -66,25 +67,13 @@ pub(crate) fn portable(path: &Path) -> Option<PathBuf> {
 
 /// Checks that a program exists and is WebAssembly.
 pub(super) fn available(program: &Path) -> Result<(), String> {
-    match is_wasm(program) {
+    match files::is_wasm(program) {
         Ok(true) => Ok(()),
-        Ok(false) if program.metadata().is_ok_and(|file| file.len() == 0) => {
+        Ok(false) if files::size(program) == Some(0) => {
             Err("not a WebAssembly component or module: the file is empty".to_owned())
         }
         Ok(false) => Err("not a WebAssembly component or module".to_owned()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err("program not found".to_owned()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err("program not found".to_owned()),
         Err(error) => Err(error.to_string()),
-    }
-}
-
-fn is_wasm(path: &Path) -> std::io::Result<bool> {
-    if !path.metadata()?.is_file() {
-        return Err(std::io::Error::other("not a regular file"));
-    }
-    let mut magic = [0; 4];
-    match File::open(path)?.read_exact(&mut magic) {
-        Ok(()) => Ok(magic == *b"\0asm"),
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),
-        Err(error) => Err(error),
     }
 }

@@ -8,7 +8,7 @@ use super::diagnostics::{Diagnostics, Parsed};
 use super::dialect::{Dialect, Dialects};
 use super::document::{Candidate, from_root};
 use super::markdown::{self, BUILTINS, FILE, FOLDER, FOLDERS, Kind, Merge, OVERRIDES};
-use super::{component, folder};
+use super::{component, files, folder};
 
 /// Folder of the programs that scripts may run by name.
 const PROGRAMS: &str = "bin";
@@ -38,10 +38,10 @@ impl Dialect for Project {
 /// Finds the folder that holds a project.
 pub(super) fn find(path: &Path) -> Option<PathBuf> {
     let absolute = from_root(path);
-    if path.is_dir() && absolute.file_name().is_some_and(|name| name == FOLDER) {
+    if files::is_folder(path) && absolute.file_name().is_some_and(|name| name == FOLDER) {
         return absolute.parent().map(Path::to_path_buf);
     }
-    (path.join(FILE).is_file() || path.join(FOLDER).is_dir()).then(|| path.to_path_buf())
+    (files::is_file(&path.join(FILE)) || files::is_folder(&path.join(FOLDER))).then(|| path.to_path_buf())
 }
 
 fn read_project(project: &Path, before: Parsed) -> Parsed {
@@ -50,14 +50,14 @@ fn read_project(project: &Path, before: Parsed) -> Parsed {
     for (name, kind) in FOLDERS {
         if name == BUILTINS {
             // The lists of the project file come after the files of one tool or hook each.
-            let own = [project, &folder].map(|folder| folder.join(FILE)).into_iter().filter(|file| file.is_file());
+            let own = own_files(project);
             own.for_each(|file| merge.add(markdown::read_file(&file, Kind::Project), false));
         }
-        for file in files(&folder.join(name), markdown::is_entry, &mut merge) {
+        for file in self::files(&folder.join(name), markdown::is_entry, &mut merge) {
             merge.add(markdown::read_file(&file, kind), name == OVERRIDES);
         }
     }
-    let programs = files(&folder.join(PROGRAMS), component::is_component, &mut merge);
+    let programs = self::files(&folder.join(PROGRAMS), component::is_component, &mut merge);
     let mut parsed = merge.finish(before);
     for program in programs {
         let mut program = component::read_file(&program);
@@ -73,6 +73,18 @@ fn read_project(project: &Path, before: Parsed) -> Parsed {
         parsed.problems = report.problems;
     }
     parsed
+}
+
+/// Lists the files of a project with its lists and its policy.
+fn own_files(project: &Path) -> impl Iterator<Item = PathBuf> {
+    [project.join(FILE), project.join(FOLDER).join(FILE)].into_iter().filter(|file| files::is_file(file))
+}
+
+/// Lists the Markdown files that a project consists of.
+pub(super) fn definitions(project: &Path) -> Vec<PathBuf> {
+    let folders = FOLDERS.into_iter().map(|(name, _)| project.join(FOLDER).join(name));
+    let entries = folders.flat_map(|folder| folder::files(&folder).unwrap_or_default());
+    own_files(project).chain(entries.filter(|file| markdown::is_entry(file))).collect()
 }
 
 /// Lists the files of a folder that match. A missing folder is empty.

@@ -16,7 +16,7 @@ use crate::tool::{Body, Format, Rich, RichExports, Tool};
 
 use super::diagnostics::{Diagnostics, ScopedDiagnostic, confine};
 use super::suggestion::listed;
-use super::{Diagnostic, Severity};
+use super::{Diagnostic, Severity, files};
 
 use descriptor::Descriptor;
 use program::{Contract, Kind, Program, Unusable};
@@ -31,6 +31,8 @@ pub(super) struct ProgramCache(HashMap<PathBuf, CachedProgram>);
 /// A program that was read.
 struct CachedProgram {
     program: Result<Arc<Program>, Unusable>,
+    /// Digest that a program in a bundle must have.
+    pin: Option<Arc<str>>,
     /// `true` if its problems were reported with the first entry that names it.
     is_reported: bool,
 }
@@ -43,8 +45,10 @@ impl ProgramCache {
         };
         let known = self.0.entry(path).or_insert_with_key(|path| CachedProgram {
             program: Program::read(path).map(Arc::new),
+            pin: files::bundled_facts(path).map(|(digest, _)| Arc::from(digest)),
             is_reported: false,
         });
+        tool.origin.pin.clone_from(&known.pin);
         let is_reported = std::mem::replace(&mut known.is_reported, true);
         let expanded = match &known.program {
             Ok(program) => {

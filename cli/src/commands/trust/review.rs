@@ -5,11 +5,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::render::{self, counted, one_line};
+use crate::render::{self, one_line};
 use crate::trust::{Item, State, Subject, TrustRecord, phrases};
-
-/// Maximum number of parts that a review shows in full.
-const MAX_ITEMS: usize = 200;
 
 /// Difference of a part of a subject from the reviewed one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -53,22 +50,8 @@ pub(super) fn text(path: &Path, subject: &Subject, state: &State) -> String {
             });
         }
     }
-    let (asking, quiet): (Vec<&Item>, Vec<&Item>) = subject.items.iter().partition(|item| !item.requests.is_empty());
     let _ = writeln!(text, "\nTrust would allow:");
-    for item in asking.iter().take(MAX_ITEMS) {
-        let _ = writeln!(text, "  {}", one_line(&item.name));
-        for phrase in phrases(&item.requests) {
-            let _ = writeln!(text, "    {phrase}");
-        }
-    }
-    if let Some(more @ 1..) = asking.len().checked_sub(MAX_ITEMS) {
-        let _ = writeln!(text, "  … and {more} more, which --json lists");
-    }
-    if asking.is_empty() {
-        let _ = writeln!(text, "  nothing");
-    } else if !quiet.is_empty() {
-        let _ = writeln!(text, "  {} without requests", counted(quiet.len() as u64, "other part"));
-    }
+    text += &subject.requests();
     let _ = write!(text, "\nDigest: {}", subject.digest);
     text
 }

@@ -10,6 +10,6 @@ mod write;
 
 pub use error::{TarError, TarFault};
 pub(crate) use header::BLOCK;
+pub use scan::{ARCHIVE_PREFIX, MAX_ARCHIVE_SIZE, MAX_BLOB_SIZE, MAX_ENTRIES, MAX_TRAILING_ZEROS, looks_like_archive};
 pub(crate) use scan::{Contents, Extent, scan};
-pub use scan::{MAX_ARCHIVE_SIZE, MAX_BLOB_SIZE, MAX_ENTRIES, MAX_TRAILING_ZEROS};
 pub(crate) use write::Writer;

@@ -27,6 +27,18 @@ const COMPRESSED: [(&[u8], &str); 6] = [
     (b"PK\x03\x04", "zip"),
 ];
 
+/// Offset of the magic in the first header of an archive.
+const MAGIC: usize = 257;
+/// Number of bytes at the beginning of a file that [`looks_like_archive`] needs.
+pub const ARCHIVE_PREFIX: usize = MAGIC + 5;
+
+/// Returns `true` if a file that begins with `prefix` is meant as an archive: a tar archive, or a compressed file, which is
+/// refused by name when it is opened.
+#[must_use]
+pub fn looks_like_archive(prefix: &[u8]) -> bool {
+    prefix.get(MAGIC..ARCHIVE_PREFIX) == Some(b"ustar") || COMPRESSED.iter().any(|(magic, _)| prefix.starts_with(magic))
+}
+
 /// Position of the data of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {

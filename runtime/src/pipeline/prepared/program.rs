@@ -1,8 +1,7 @@
 //! Compiles the programs of tools: each file once, and two files of the same bytes once together.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -12,8 +11,8 @@ use futures::FutureExt;
 use crate::error::{Error, Outcome, ToolError};
 use crate::pipeline::recorder::CallRecorder;
 use crate::sandbox::compiler::CompileError;
-use crate::sandbox::{self, Program, Sandbox};
-use crate::source;
+use crate::sandbox::{Program, Sandbox};
+use crate::source::{self, OpenBundle};
 
 use super::ToolEntry;
 use super::compile_once::Compiled;
@@ -26,6 +25,8 @@ pub(super) const NOT_NOW: &str =
 pub(crate) struct ProgramCompiler {
     sandbox: Arc<Sandbox>,
     cells: Arc<ProgramCells>,
+    /// Bundles of the sources, held so that each is opened once.
+    _bundles: Vec<Arc<OpenBundle>>,
 }
 
 /// Cell of a compiled program: empty until it is compiled.
@@ -44,9 +45,9 @@ impl ProgramCells {
 }
 
 impl ProgramCompiler {
-    /// Creates a compiler that runs in this sandbox.
-    pub(crate) fn new(sandbox: Arc<Sandbox>) -> Self {
-        Self { sandbox, cells: Arc::default() }
+    /// Creates a compiler that runs in this sandbox and reads programs from these bundles, among others.
+    pub(crate) fn new(sandbox: Arc<Sandbox>, bundles: Vec<Arc<OpenBundle>>) -> Self {
+        Self { sandbox, cells: Arc::default(), _bundles: bundles }
     }
 
     /// Returns the compiled program of a tool.
@@ -121,13 +122,18 @@ fn compile(
     pin: Option<&str>,
     counts_fuel: bool,
 ) -> Result<Compiled<Program>, String> {
-    let unreadable = |error: std::io::Error| format!("the program cannot be read: {}", error.kind());
-    let mut bytes = Vec::new();
-    let max = sandbox::MAX_PROGRAM_BYTES as u64 + 1;
-    File::open(path).and_then(|file| file.take(max).read_to_end(&mut bytes)).map_err(unreadable)?;
+    let unreadable = |error: &std::io::Error| match error.get_ref() {
+        Some(reason) => format!("the program cannot be read: {reason}"),
+        None => format!("the program cannot be read: {}", error.kind()),
+    };
+    let bytes = match source::program_bytes(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => return Ok(Err(error.to_string())),
+        Err(error) => return Err(unreadable(&error)),
+    };
     let digest = source::digest(&bytes);
     if pin.is_some_and(|pin| pin != digest) {
-        return Ok(Err("the program has changed since its source was reviewed".to_owned()));
+        return Ok(Err("the program has changed since its source was reviewed or loaded".to_owned()));
     }
     let cell = cells.cell(digest, counts_fuel);
     let mut cell = cell.lock().unwrap_or_else(PoisonError::into_inner);

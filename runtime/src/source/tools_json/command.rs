@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::source::files;
+
 /// Resolves `command[0]` to the path of its program, before `.wasm` is appended.
 ///
 /// # Errors
@@ -9,6 +11,9 @@ use std::path::{Path, PathBuf};
 /// The format's own message, without the name of the entry.
 pub(super) fn resolve(program: &str, folder: &Path) -> Result<PathBuf, String> {
     let raw = program.replace('\\', "/");
+    if is_absolute(&raw) && files::is_bundled(folder) {
+        return Err(format!("command[0] is an absolute path, and the programs of a bundle lie in it (got {raw:?})"));
+    }
     if is_absolute(&raw) {
         return Ok(PathBuf::from(raw));
     }

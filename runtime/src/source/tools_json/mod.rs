@@ -21,7 +21,7 @@ use super::document::{Candidate, from_root, without_mark};
 use super::interface::Statement;
 use super::places::Cursor;
 use super::shape::{kind, members};
-use super::{MAX_TOOLS, capabilities, environment, name, program, too_many};
+use super::{MAX_TOOLS, capabilities, environment, files, name, program, too_many};
 
 use root::Root;
 
@@ -69,7 +69,7 @@ pub(crate) fn program_folders(tools: &[&Tool]) -> BTreeSet<PathBuf> {
         manifests.map(|tool| (&*tool.origin.path, matches!(tool.body, Body::Absent))).collect();
     let folders = manifests.into_iter().filter_map(|(manifest, is_faulty)| {
         let folder = manifest.parent()?.join(PROGRAMS);
-        (is_faulty || folder.is_dir()).then_some(folder)
+        (is_faulty || files::is_folder(&folder)).then_some(folder)
     });
     folders.collect()
 }

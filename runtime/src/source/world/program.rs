@@ -9,7 +9,7 @@ use toolcrib_component::functions::{self, Exported, Names};
 use toolcrib_component::{Error, RUN, descriptor, truncate};
 
 use crate::source::diagnostics::{Diagnostics, ScopedDiagnostic};
-use crate::source::{program, program_bytes};
+use crate::source::{files, program, program_bytes};
 use crate::tool::typed::Typed;
 use crate::tool::{Import, RichExports};
 
@@ -83,7 +83,15 @@ impl Program {
     /// No tool can run it, as far as its bytes show without compilation.
     pub(super) fn read(path: &Path) -> Result<Self, Unusable> {
         program::available(path).map_err(Unusable::Unavailable)?;
-        let externs = match Externs::read(path) {
+        // Every read of a program in a bundle is a read of all of it.
+        let whole =
+            files::is_bundled(path).then(|| program_bytes(path).map_err(|error| format!("cannot be read: {error}")));
+        let externs = match &whole {
+            Some(Ok(bytes)) => Externs::of(bytes),
+            Some(Err(reason)) => return Err(Unusable::Unavailable(reason.clone())),
+            None => Externs::read(path),
+        };
+        let externs = match externs {
             Ok(externs) => externs,
             Err(error @ (Error::Truncated { .. } | Error::UnknownVersion)) => {
                 return Err(Unusable::Unrunnable(error.to_string()));
@@ -104,7 +112,7 @@ impl Program {
         if !(is_rich || is_typed || has_descriptor) {
             return Ok(Self { uncallable, ..Self::unread(imports, None) });
         }
-        let bytes = program_bytes(path).map_err(|error| format!("cannot be read: {error}"));
+        let bytes = whole.unwrap_or_else(|| program_bytes(path).map_err(|error| format!("cannot be read: {error}")));
         let mut report = Diagnostics::new(path);
         let descriptors = match &bytes {
             Ok(bytes) => descriptor::sections(bytes).map_err(|error| error.to_string()),

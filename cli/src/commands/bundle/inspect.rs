@@ -1,0 +1,154 @@
+//! `toolcrib bundle inspect`: shows the content of a bundle. Every digest is checked; nothing is compiled or run.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use toolcrib_bundle::{Bundle, BundledFile, MediaType};
+
+use crate::options::rounded_size;
+use crate::progress;
+use crate::render::{self, counted, one_line};
+use crate::trust::Subject;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib bundle inspect weather.tar
+  toolcrib bundle inspect weather.tar --json | jq -r '.files[].path'
+
+Name, version and licences are statements of the author. The digest names the bundle with all of its \
+content. A tool gets what it requests only once flags allow it or you trust the bundle.";
+const FILES: [&str; 4] = ["FILE", "TYPE", "BYTES", "DIGEST"];
+/// Maximum size of a bill of materials that is read, in bytes.
+const MAX_BILL: u64 = 64 << 20;
+/// Maximum number of files that are listed without `--json`.
+const MAX_FILES: usize = 200;
+
+/// Show the tools, requests and files of a bundle.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Bundle, or a WebAssembly artifact of another tool in the same form
+    bundle: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let path = args.bundle.clone();
+    let work = tokio::task::spawn_blocking(move || Sheet::read(&path));
+    let sheet = progress::during("checking the bundle", work).await.context("the check did not finish")??;
+    if args.json {
+        render::print_json(&sheet.describe(&args.bundle).to_string())?;
+    } else {
+        render::print(&sheet.text(&args.bundle))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Facts about a bundle.
+struct Sheet {
+    bundle: Bundle<File>,
+    bytes: u64,
+    subject: Subject,
+    /// Number of components in the bill of materials.
+    components: Option<usize>,
+    signers: Vec<String>,
+}
+
+impl Sheet {
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let context = || format!("cannot use `{}` as a bundle", path.display());
+        let file = File::open(path).with_context(context)?;
+        let bytes = file.metadata().with_context(context)?.len();
+        let mut bundle = Bundle::open(file).with_context(context)?;
+        bundle.verify().with_context(context)?;
+        let components = components(&mut bundle).with_context(context)?;
+        let signers = signers(path, &bundle.digest().to_string());
+        Ok(Self { bytes, subject: Subject::read(path)?, components, signers, bundle })
+    }
+
+    fn of_type(&self, media_type: &MediaType) -> impl Iterator<Item = &BundledFile> {
+        self.bundle.files().iter().filter(move |file| file.media_type == *media_type)
+    }
+
+    fn describe(&self, path: &Path) -> Value {
+        let metadata = self.bundle.metadata();
+        let paths = |media_type| self.of_type(&media_type).map(|file| file.path.as_str()).collect::<Vec<_>>();
+        let file = |file: &BundledFile| {
+            let (path, digest) = (file.path.as_str(), file.digest.to_string());
+            json!({ "path": path, "mediaType": file.media_type.as_str(), "digest": digest, "bytes": file.size })
+        };
+        json!({
+            "path": path.to_string_lossy(),
+            "name": metadata.map(|metadata| &metadata.name),
+            "version": metadata.map(|metadata| &metadata.version),
+            "description": metadata.and_then(|metadata| metadata.description.as_ref()),
+            "licenses": metadata.and_then(|metadata| metadata.licenses.as_ref()),
+            "digest": self.bundle.digest().to_string(),
+            "bytes": self.bytes,
+            "items": self.subject.items,
+            "trust": self.subject.digest,
+            "licenseFiles": paths(MediaType::LICENSE),
+            "sbom": { "paths": paths(MediaType::SBOM), "components": self.components },
+            "signers": self.signers,
+            "files": self.bundle.files().iter().map(file).collect::<Vec<_>>(),
+        })
+    }
+
+    fn text(&self, path: &Path) -> String {
+        let mut lines = vec![match self.bundle.metadata() {
+            Some(metadata) => one_line(&format!("{} {}", metadata.name, metadata.version)),
+            None => "a WebAssembly artifact without name and version".to_owned(),
+        }];
+        let mut add = |label: &str, text: &str| lines.push(format!("  {label:10}{}", one_line(text)));
+        let metadata = self.bundle.metadata();
+        if let Some(description) = metadata.and_then(|metadata| metadata.description.as_deref()) {
+            add("about", description);
+        }
+        add("file", &format!("{}, {}", render::from_here(path).display(), rounded_size(self.bytes)));
+        add("digest", &self.bundle.digest().to_string());
+        let stated = metadata.and_then(|metadata| metadata.licenses.as_deref());
+        let files = self.of_type(&MediaType::LICENSE).map(|file| file.path.as_str());
+        let licenses = stated.into_iter().chain(files).collect::<Vec<_>>().join(", ");
+        add("licences", if licenses.is_empty() { "none stated" } else { &licenses });
+        add("bill", &self.components.map_or("none".to_owned(), |count| counted(count, "component")));
+        self.signers.iter().for_each(|signer| add("signer", signer));
+        let tools: Vec<_> = self.subject.items.iter().map(|item| one_line(&item.name)).collect();
+        let files = self.bundle.files();
+        let row = |file: &BundledFile| {
+            [
+                one_line(file.path.as_str()),
+                one_line(file.media_type.as_str()),
+                file.size.to_string(),
+                file.digest.to_string(),
+            ]
+        };
+        let table = render::table(FILES, files.iter().take(MAX_FILES).map(row));
+        let more = files.len().saturating_sub(MAX_FILES);
+        let more = if more == 0 { String::new() } else { format!("\n… and {more} more, which --json lists") };
+        format!(
+            "{}\n\nTools: {}\n\nThey request:\n{}\n{table}{more}",
+            lines.join("\n"),
+            tools.join(", "),
+            self.subject.requests(),
+        )
+    }
+}
+
+/// Counts the components in the bill of materials.
+fn components(bundle: &mut Bundle<File>) -> toolcrib_bundle::Result<Option<usize>> {
+    let bill = bundle.files().iter().find(|file| file.media_type == MediaType::SBOM);
+    let Some(path) = bill.map(|file| file.path.to_string()) else { return Ok(None) };
+    let bytes = bundle.read_file(&path)?.into_vec(MAX_BILL)?;
+    let bill: Option<Value> = serde_json::from_slice(&bytes).ok();
+    Ok(bill.and_then(|bill| bill["components"].as_array().map(Vec::len)))
+}
+
+/// Lists the verified signers of a bundle. Signatures are not read yet.
+fn signers(_path: &Path, _digest: &str) -> Vec<String> {
+    Vec::new()
+}

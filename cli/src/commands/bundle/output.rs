@@ -1,0 +1,72 @@
+//! The file of a bundle: written beside its final path, checked by loading it, and then renamed, so that the path holds an
+//! earlier file or the whole bundle.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use anyhow::Context;
+use toolcrib::source;
+use toolcrib_bundle::{BlobSource, BundleBuilder, MediaType, Metadata, WrittenBundle};
+
+use crate::component::UNFINISHED;
+use crate::render::Advice;
+
+use super::contents::{BILL, Contents};
+
+/// File on disk that is opened for each of its readings.
+struct OnDisk<'a>(&'a Path);
+
+impl BlobSource for OnDisk<'_> {
+    fn reader(&mut self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(Box::new(File::open(self.0)?))
+    }
+}
+
+/// Writes a bundle. A bundle that cannot be loaded changes nothing.
+pub(super) fn write(out: &Path, metadata: Metadata, contents: &Contents, bill: &[u8]) -> anyhow::Result<WrittenBundle> {
+    let context = || format!("cannot write `{}`", out.display());
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = out.file_name().with_context(context)?;
+    let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(folder).with_context(context)?;
+    let fresh = unfinished.path().join(name);
+    let mut file = File::create(&fresh).with_context(context)?;
+    let builder = builder(metadata, contents, bill)?;
+    let written = builder.write_to(io::BufWriter::new(&mut file)).with_context(context)?;
+    file.sync_all().with_context(context)?;
+    check(&fresh, out, contents)?;
+    fs::rename(&fresh, out).with_context(context)?;
+    Ok(written)
+}
+
+fn builder<'a>(metadata: Metadata, contents: &'a Contents, bill: &'a [u8]) -> anyhow::Result<BundleBuilder<'a>> {
+    let mut builder = BundleBuilder::new(metadata)?;
+    for (inner, file) in &contents.files {
+        let context = || format!("cannot pack `{}`", file.path.display());
+        let size = file.path.metadata().with_context(context)?.len();
+        builder.add_source(inner, file.media_type.clone(), size, OnDisk(&file.path)).with_context(context)?;
+    }
+    builder.add_bytes(BILL, MediaType::SBOM, bill)?;
+    for tool in &contents.tools {
+        builder.add_tool(tool.listed()?);
+    }
+    for source in &contents.sources {
+        builder.add_source_path(source.parse()?);
+    }
+    Ok(builder)
+}
+
+/// Checks that a written bundle defines the same tools as its sources.
+fn check(fresh: &Path, out: &Path, contents: &Contents) -> anyhow::Result<()> {
+    let shown = |text: String| text.replace(&*fresh.to_string_lossy(), &out.to_string_lossy());
+    let hint = "correct the definition; `toolcrib validate` names every problem of a source";
+    let failed = |reason: String| Advice::new(format!("the sources cannot be used as a bundle: {reason}"), hint);
+    let loaded = source::load(fresh).map_err(|error| failed(shown(error.to_string())))?;
+    let found: BTreeSet<_> = loaded.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let packed: BTreeSet<_> = contents.tools.iter().map(|packed| packed.tool.name.as_str()).collect();
+    match found.symmetric_difference(&packed).next() {
+        None => Ok(()),
+        Some(name) => Err(failed(format!("tool `{name}` is in one of them alone")).into()),
+    }
+}
