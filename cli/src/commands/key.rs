@@ -26,6 +26,7 @@ const PUBLIC_SUFFIX: &str = ".pub";
 
 /// Create keys that sign bundles.
 #[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,

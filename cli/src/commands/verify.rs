@@ -15,8 +15,8 @@ Examples:
   toolcrib verify tools.tar --key team.key.pub
   toolcrib verify tools.tar --key minisign.pub         checks tools.tar.minisig
   toolcrib verify oci://registry.example.com/acme/tools:1.2 --key team.key.pub
-  toolcrib verify tools.tar --trust-root trusted_root.json --issuer https://accounts.example.com \\
-    --identity release@acme.example
+  toolcrib verify tools.tar --trust-root trusted_root.json \\
+    --identity release@acme.example --issuer https://accounts.example.com
 
 Beside a tar, FILE.sigstore.json and FILE.minisig are checked, and what is attached inside; in a \
 registry, what is attached to the bundle. Without a trusted signer, signatures are listed only. \
