@@ -20,7 +20,7 @@ use toolcrib_registry::{Client, Reference};
 pub(crate) use access::RegistryAccess;
 pub(crate) use beside::{MINISIGN_SUFFIX, SIGSTORE_SUFFIX, beside, open};
 pub(crate) use files::{create, replace};
-pub(crate) use finding::{Format, Signer};
+pub(crate) use finding::Format;
 pub(crate) use options::{SignerOptions, TrustedSigners};
 pub(crate) use passphrase::PassphraseOptions;
 pub(crate) use referrers::{attach, signable};

@@ -45,22 +45,18 @@ impl SignerOptions {
     pub(crate) fn trusted(&self) -> anyhow::Result<TrustedSigners> {
         let mut trusted = TrustedSigners::default();
         for path in &self.keys {
-            let read = || {
-                let text = files::read(path, MAX_PUBLIC_KEY_BYTES)?.context("the file does not exist")?;
-                trusted.add_key(&text)
-            };
-            {
-                read
-            }
-            ().with_context(|| format!("cannot use the public key `{}`", path.display()))?;
+            let text = read_named(path, MAX_PUBLIC_KEY_BYTES);
+            let added = text.and_then(|text| trusted.add_key(&text));
+            added.with_context(|| format!("cannot use the public key `{}`", path.display()))?;
         }
         for identity in self.pairs()? {
             trusted.add_identity(identity)?;
         }
         if let Some(path) = &self.trust_root {
-            let read = read_trust_root(path);
-            trusted.policy =
-                trusted.policy.trust_root(read.with_context(|| format!("cannot use `{}`", path.display()))?);
+            let text = read_named(path, MAX_JSON_BYTES);
+            let root = text.and_then(|text| Ok(TrustRoot::from_json(&text)?));
+            let root = root.with_context(|| format!("cannot use the trust root `{}`", path.display()))?;
+            trusted.policy = trusted.policy.trust_root(root);
         }
         if self.ignore_log {
             trusted.policy = trusted.policy.ignore_unchecked_evidence();
@@ -89,9 +85,8 @@ impl SignerOptions {
     }
 }
 
-fn read_trust_root(path: &Path) -> anyhow::Result<TrustRoot> {
-    let text = files::read(path, MAX_JSON_BYTES)?.context("the file does not exist")?;
-    Ok(TrustRoot::from_json(&text)?)
+fn read_named(path: &Path, max: usize) -> anyhow::Result<Vec<u8>> {
+    files::read(path, max)?.context("the file does not exist")
 }
 
 /// Signers whom the user trusts. The default trusts nobody.

@@ -54,7 +54,8 @@ pub(crate) async fn attach(
     predicate_type: &str,
 ) -> anyhow::Result<toolcrib_registry::Digest> {
     let failed = || format!("cannot attach the signature in `{repository}`");
-    let config = Descriptor { artifact_type: Some(BUNDLE_MEDIA_TYPE.to_owned()), ..Descriptor::of(EMPTY_TYPE, EMPTY) };
+    let mut config = Descriptor::of(EMPTY_TYPE, EMPTY);
+    config.artifact_type = Some(BUNDLE_MEDIA_TYPE.to_owned());
     let layer = Descriptor::of(BUNDLE_MEDIA_TYPE, &bundle);
     let subject = Descriptor::new(&subject.media_type, subject.digest.clone(), subject.size);
     let manifest = json!({
