@@ -110,11 +110,12 @@ fn create(args: &NewArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     render::aside(&format!("created the secret key `{shown}` and the public key `{public}`"));
-    render::aside(&format!("key: {} ({})", key.id, key.algorithm));
+    render::aside(&format!("signer: {} ({})", key.id, key.algorithm));
     if passphrase.is_none() {
         render::warning("the secret key is not encrypted: whoever reads the file can sign");
     }
-    render::hint(&format!("publish `{public}`, and sign with `toolcrib sign BUNDLE --key {shown}`"));
+    let flag = if args.minisign { " --minisign" } else { "" };
+    render::hint(&format!("publish `{public}`, and sign with `toolcrib sign BUNDLE --key {shown}{flag}`"));
     Ok(ExitCode::SUCCESS)
 }
 

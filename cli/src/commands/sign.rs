@@ -82,7 +82,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         render::print_json(&line.to_string())?;
     } else {
         render::aside(&format!("signed `{bundle}` ({digest})"));
-        render::aside(&format!("key: {key}"));
+        render::aside(&format!("signer: {key}"));
         render::aside(&format!("signature: {place}"));
     }
     Ok(ExitCode::SUCCESS)

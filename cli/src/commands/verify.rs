@@ -20,7 +20,7 @@ Examples:
 
 Beside a tar, FILE.sigstore.json and FILE.minisig are checked, and what is attached inside; in a \
 registry, what is attached to the bundle. Without a trusted signer, signatures are listed only. \
-Nothing is asked from the network but the registry that you name.
+The only network connection is the one to the registry that you name.
 
 Exit status: 0 a trusted signer made a valid signature, 3 none did, 1 failure, 2 usage error.";
 

@@ -14,8 +14,8 @@ use toolcrib_signature::{Claim, Digest, Error, SignedBy, Verified, minisign, ver
 use super::TrustedSigners;
 use crate::render;
 
-/// Maximum length of a predicate type in a message, in characters.
-const MAX_TYPE_LEN: usize = 80;
+/// Maximum length of unverified text in a message, in characters.
+const MAX_TEXT_LEN: usize = 80;
 const UNSIGNED: &str = "nobody signed it";
 
 /// Format of a signature.
@@ -146,7 +146,7 @@ impl Finding {
                 (Kind::Provenance, verdict)
             }
             other => {
-                let shown = render::one_line(&render::shortened(other, MAX_TYPE_LEN));
+                let shown = render::one_line(&render::shortened(other, MAX_TEXT_LEN));
                 let reason = format!("a statement of type `{shown}` is neither a signature nor provenance");
                 (Kind::Other, Verdict::NotChecked(reason))
             }
@@ -234,10 +234,20 @@ fn refusal(error: Error, claim: &Claim, trusted: &TrustedSigners) -> Verdict {
         Error::NoTrustedKey { .. } if claim.key_hint.as_ref().is_some_and(names) => Verdict::Invalid(
             "the signature names a trusted key and does not fit it: it was changed or forged".to_owned(),
         ),
-        Error::NoTrustedKey { .. } | Error::NoTrustedIdentity { .. } | Error::Policy { .. } => {
-            Verdict::NotTrusted(error.to_string())
+        Error::NoTrustedKey { .. } | Error::Policy { missing: "trusted key", .. } => {
+            let named = claim.key_hint.as_deref().map_or_else(|| "no key".to_owned(), named_key);
+            Verdict::NotTrusted(format!("no trusted key verifies the signature: it names {named}"))
         }
+        Error::NoTrustedIdentity { .. } | Error::Policy { .. } => Verdict::NotTrusted(error.to_string()),
         _ => Verdict::Invalid(render::message(&error.into())),
+    }
+}
+
+/// Describes the key that a signature names. Anybody can write that name.
+fn named_key(hint: &str) -> String {
+    match STANDARD.decode(hint).ok().filter(|id| id.len() == 32) {
+        Some(id) => format!("`key:{}`", id.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+        None => format!("`{}`", render::one_line(&render::shortened(hint, MAX_TEXT_LEN))),
     }
 }
 
