@@ -40,6 +40,7 @@ mod scenarios;
 mod schedule;
 mod scripted;
 mod secrets;
+mod signing;
 mod telemetry;
 mod toolbox;
 mod trust;

@@ -1,5 +1,5 @@
 //! The program `toolcrib`: parses the command line, runs the command and reports its result. Exit codes: 0 success,
-//! 1 failure, 2 usage error, 130 interrupted, 129 or 143 terminated. It uses only the library's public types.
+//! 1 failure, 2 usage error, 3 not verified, 130 interrupted, 129 or 143 terminated. It uses only the library's public types.
 
 mod agent;
 mod calls;
@@ -21,6 +21,7 @@ mod progress;
 mod render;
 mod rust;
 mod secrets;
+mod signing;
 mod suggestion;
 mod telemetry;
 mod trust;
@@ -51,7 +52,7 @@ Examples:
   toolcrib audit verify                   verify the audit log
   toolcrib doctor                         check the installation
 
-Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted, 129 or 143 terminated (SIGHUP, \
+Exit status: 0 success, 1 failure, 2 usage error, 3 not verified, 130 interrupted, 129 or 143 terminated (SIGHUP, \
 SIGTERM).";
 
 /// Run tools that nobody has to trust.

@@ -12,15 +12,18 @@ pub(crate) mod describe;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod inspect;
+pub(crate) mod key;
 pub(crate) mod list;
 pub(crate) mod new;
 pub(crate) mod result;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod secret;
+pub(crate) mod sign;
 pub(crate) mod test;
 pub(crate) mod trust;
 pub(crate) mod validate;
+pub(crate) mod verify;
 
 use std::process::ExitCode;
 
@@ -40,6 +43,9 @@ pub(crate) enum Command {
     Describe(describe::Args),
     Bundle(bundle::Args),
     Trust(trust::Args),
+    Key(key::Args),
+    Sign(sign::Args),
+    Verify(verify::Args),
     Approvals(approvals::Args),
     Secret(secret::Args),
     Cache(cache::Args),
@@ -68,6 +74,9 @@ impl Command {
             Command::Describe(args) => describe::run(args).await,
             Command::Bundle(args) => bundle::run(args).await,
             Command::Trust(args) => trust::run(args).await,
+            Command::Key(args) => key::run(args).await,
+            Command::Sign(args) => sign::run(args).await,
+            Command::Verify(args) => verify::run(args).await,
             Command::Approvals(args) => approvals::run(args),
             Command::Secret(args) => secret::run(args).await,
             Command::Cache(args) => cache::run(args),

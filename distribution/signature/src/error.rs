@@ -43,12 +43,6 @@ pub enum Error {
         /// Description of the value in the document.
         found: String,
     },
-    /// Text that should be a digest is not `sha256:` and 64 lowercase hexadecimal digits.
-    #[error("expected `sha256:` and 64 lowercase hexadecimal digits, found `{found}`")]
-    Digest {
-        /// The rejected text, shortened.
-        found: String,
-    },
     /// The signed statement is about another artifact.
     #[error("the signature is for `{found}`, expected `{expected}`")]
     OtherArtifact {

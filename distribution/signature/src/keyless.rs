@@ -12,8 +12,8 @@ use sigstore_verify::{
 };
 
 use crate::{
+    Digest,
     bundle::MAX_CERTIFICATE_BYTES,
-    digest::Digest,
     error::{Error, excerpt},
     json::{self, Object},
     key::PublicKey,
@@ -124,5 +124,5 @@ fn bundle(json: &[u8]) -> Result<types::Bundle, Error> {
 }
 
 fn artifact(digest: &Digest) -> Result<Sha256Hash, Error> {
-    Sha256Hash::from_hex(&digest.to_hex()).map_err(|error| Error::Keyless(error.into()))
+    Sha256Hash::from_hex(&digest.hex()).map_err(|error| Error::Keyless(error.into()))
 }

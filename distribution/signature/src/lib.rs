@@ -4,6 +4,7 @@
 //!   Keyless bundles are verified offline against a [`keyless::TrustRoot`].
 //! - **minisign**, a detached signature beside a file: [`minisign::sign`] and [`minisign::verify`].
 //! - **SLSA provenance v1**, for display: [`provenance::Provenance`].
+//! - The content of a bundle that nobody verified, for display: [`Claim`].
 //!
 //! Every function takes its input as arguments and touches neither the network nor the environment. Files are touched by
 //! [`key::read_key_file`] and [`key::write_key_file`] alone. One clock is read: `sigstore-verify` compares the times in log
@@ -38,7 +39,7 @@
 //! ```
 
 pub mod bundle;
-pub mod digest;
+pub mod claim;
 pub mod error;
 pub mod json;
 pub mod key;
@@ -51,7 +52,8 @@ mod sign;
 pub mod statement;
 pub mod verify;
 
-pub use digest::Digest;
+pub use claim::Claim;
 pub use error::Error;
 pub use policy::{Identity, Policy};
+pub use toolcrib_bundle::Digest;
 pub use verify::{Format, SignedBy, Verified, verify};

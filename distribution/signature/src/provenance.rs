@@ -7,7 +7,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::{
-    digest::Digest,
+    Digest,
     error::{Error, excerpt},
     json::Object,
     policy::Policy,

@@ -3,8 +3,8 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use crate::{
+    Digest,
     bundle::{self, MAX_PAYLOAD_BYTES},
-    digest::Digest,
     error::Error,
     key::Signer,
     statement::{Statement, signature_statement},

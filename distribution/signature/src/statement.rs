@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    digest::Digest,
+    Digest,
     error::{Error, excerpt},
     json::{self, MAX_TEXT_BYTES, Object},
 };
@@ -78,7 +78,7 @@ impl Statement {
 ///
 /// Some verifiers require `name`, so it is present; it repeats the digest and adds no claim.
 pub(crate) fn signature_statement(subject: &Digest) -> Vec<u8> {
-    let hex = subject.to_hex();
+    let hex = subject.hex();
     format!(
         "{{\"_type\":\"{STATEMENT_TYPE}\",\"subject\":[{{\"name\":\"{subject}\",\"digest\":{{\"sha256\":\"{hex}\"}}}}],\
          \"predicateType\":\"{SIGNATURE_PREDICATE}\",\"predicate\":{{}}}}"
@@ -89,8 +89,8 @@ pub(crate) fn signature_statement(subject: &Digest) -> Vec<u8> {
 fn digest_of(mut subject: Object) -> Result<Digest, Error> {
     let mut digests = subject.object("digest")?;
     let text = digests.text("sha256", MAX_TEXT_BYTES)?;
-    let digest =
-        Digest::from_hex(&text).ok_or_else(|| digests.unexpected("sha256", DIGEST, format!("`{}`", excerpt(&text))))?;
+    let digest: Option<Digest> = format!("sha256:{text}").parse().ok();
+    let digest = digest.ok_or_else(|| digests.unexpected("sha256", DIGEST, format!("`{}`", excerpt(&text))))?;
     digests.finish()?;
     // Descriptive fields of a resource descriptor: bounded, never used for a decision.
     for key in ["name", "uri", "mediaType", "downloadLocation"] {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     fn subject(data: &[u8]) -> String {
-        format!(r#"{{"digest":{{"sha256":"{}"}}}}"#, Digest::of(data).to_hex())
+        format!(r#"{{"digest":{{"sha256":"{}"}}}}"#, Digest::of(data).hex())
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn digests_that_nobody_checks_are_refused() {
-        let hex = Digest::of(b"a").to_hex();
+        let hex = Digest::of(b"a").hex();
         for digest in [
             format!(r#"{{"sha512":"{hex}"}}"#),
             format!(r#"{{"sha256":"{hex}","sha512":"{hex}"}}"#),

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::{
+    Digest,
     bundle::{Bundle, Material, shown_hint},
-    digest::Digest,
     error::Error,
     key::{KeyId, PublicKey},
     policy::{Identity, Policy},

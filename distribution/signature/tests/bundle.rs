@@ -50,7 +50,7 @@ fn the_shape_is_that_of_cosign() {
     let statement: Value = serde_json::from_slice(&decode(&value["dsseEnvelope"]["payload"])).unwrap();
     assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
     assert_eq!(statement["predicateType"], "https://sigstore.dev/cosign/sign/v1");
-    assert_eq!(statement["subject"][0]["digest"]["sha256"], digest().to_hex());
+    assert_eq!(statement["subject"][0]["digest"]["sha256"], digest().hex());
     assert_eq!(statement["predicate"], json!({}));
 }
 
@@ -249,7 +249,7 @@ fn provenance_by_the_same_key_is_not_a_signature() {
     let signer = signer(Algorithm::EcdsaP256);
     let statement = format!(
         r#"{{"_type":"https://in-toto.io/Statement/v1","subject":[{{"digest":{{"sha256":"{}"}}}}],"predicateType":"https://slsa.dev/provenance/v1","predicate":{{}}}}"#,
-        digest().to_hex()
+        digest().hex()
     );
     let bundle = signer.sign_statement(statement.as_bytes()).unwrap();
     let error = verify(&bundle, &digest(), &trusting(signer.public_key())).unwrap_err();

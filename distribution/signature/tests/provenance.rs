@@ -17,7 +17,7 @@ const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 fn statement() -> Value {
     json!({
         "_type": "https://in-toto.io/Statement/v1",
-        "subject": [{ "name": "tool", "digest": { "sha256": digest().to_hex() } }],
+        "subject": [{ "name": "tool", "digest": { "sha256": digest().hex() } }],
         "predicateType": "https://slsa.dev/provenance/v1",
         "predicate": {
             "buildDefinition": {

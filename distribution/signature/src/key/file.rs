@@ -9,12 +9,13 @@ use std::{
     path::Path,
 };
 
+use tempfile::NamedTempFile;
 use zeroize::Zeroizing;
 
 use crate::error::Error;
 
 #[cfg(not(unix))]
-#[path = "file_other.rs"]
+#[path = "file_windows.rs"]
 mod system;
 #[cfg(unix)]
 #[path = "file_unix.rs"]
@@ -42,7 +43,7 @@ impl fmt::Debug for KeyFile {
 
 /// Reads a file with a secret key that only its owner, the current user, can access.
 ///
-/// On systems without Unix permissions the protection cannot be judged, and every file is refused.
+/// On Windows the permissions are those of the folder and are not judged.
 ///
 /// # Errors
 /// [`Error::File`] when the file cannot be opened or read; [`Error::KeyFile`] when it is not a regular file, belongs to
@@ -67,14 +68,19 @@ fn read(file: &File, path: &Path) -> Result<KeyFile, Error> {
 
 /// Creates a file with a secret key that only the current user can access; an existing file is never replaced.
 ///
+/// The file appears under its name complete, or not at all.
+///
 /// # Errors
 /// [`Error::File`] when the file exists or cannot be created, written or flushed to the disk.
 pub fn write_key_file(path: &Path, content: &[u8]) -> Result<(), Error> {
     Error::limit("key file, bytes", content.len(), MAX_KEY_FILE_BYTES)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || {
-        let mut file = system::create(path)?;
+        // Temporary files have mode 0600.
+        let mut file = NamedTempFile::new_in(folder)?;
         file.write_all(content)?;
-        file.sync_all()
+        file.as_file().sync_all()?;
+        file.persist_noclobber(path).map_err(|error| error.error)
     };
-    write().map_err(|source| Error::File { action: "write", path: path.into(), source })
+    write().map(drop).map_err(|source| Error::File { action: "write", path: path.into(), source })
 }

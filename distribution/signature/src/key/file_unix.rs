@@ -16,11 +16,6 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)
 }
 
-/// Creates a file with mode 0600.
-pub(super) fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
-}
-
 /// Accepts only a regular file of the current user without permissions for group and others.
 pub(super) fn check(file: &File, path: &Path) -> Result<(), Error> {
     let metadata = file.metadata().map_err(|source| Error::File { action: "read", path: path.into(), source })?;

@@ -12,7 +12,7 @@ use pkcs8::{
 
 use super::Algorithm;
 use crate::{
-    digest::{Digest, hex},
+    Digest,
     error::{Error, excerpt},
 };
 
@@ -33,7 +33,7 @@ impl KeyId {
 
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex(&self.0))
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

@@ -71,7 +71,7 @@ impl Log {
                 "kind": "dsse",
                 "spec": {
                     "envelopeHash": { "algorithm": "sha256", "value": "0".repeat(64) },
-                    "payloadHash": { "algorithm": "sha256", "value": Digest::of(&decode(&envelope["payload"])).to_hex() },
+                    "payloadHash": { "algorithm": "sha256", "value": Digest::of(&decode(&envelope["payload"])).hex() },
                     "signatures": [{ "signature": envelope["signatures"][0]["sig"], "verifier": encode(key) }],
                 },
             });

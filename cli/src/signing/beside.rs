@@ -1,0 +1,98 @@
+//! Signatures of a tar: files beside it, and manifests that are attached to the bundle inside it.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use toolcrib_bundle::Bundle;
+use toolcrib_registry::{Manifest, OCI_MANIFEST};
+use toolcrib_signature::Digest;
+use toolcrib_signature::json::MAX_JSON_BYTES;
+
+use super::finding::{Finding, Format};
+use super::{SignatureReport, TrustedSigners, attached, files};
+use crate::render;
+
+/// Suffix of a file with a Sigstore bundle.
+pub(crate) const SIGSTORE_SUFFIX: &str = ".sigstore.json";
+/// Suffix of a file with a minisign signature.
+pub(crate) const MINISIGN_SUFFIX: &str = ".minisig";
+/// First bytes of a minisign signature.
+const MINISIGN_START: &[u8] = b"untrusted comment:";
+
+/// Opens the bundle in a tar, and checks all of its content. Returns a second handle to the same file.
+///
+/// # Errors
+///
+/// The file cannot be read, or is not a complete bundle.
+pub(crate) fn open(path: &Path) -> anyhow::Result<(Bundle<File>, File)> {
+    let read = || -> anyhow::Result<_> {
+        // Judged before it is opened: opening a pipe would wait for its writer.
+        ensure!(fs::metadata(path)?.is_file(), "it is not a regular file");
+        let file = File::open(path)?;
+        let again = file.try_clone()?;
+        let mut bundle = Bundle::open(file)?;
+        bundle.verify()?;
+        Ok((bundle, again))
+    };
+    read().with_context(|| format!("cannot use the bundle `{}`", path.display()))
+}
+
+/// Returns the path with a suffix.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+/// Finds and judges the signatures of a tar.
+pub(super) fn find(path: &Path, named: &[PathBuf], trusted: &TrustedSigners) -> anyhow::Result<SignatureReport> {
+    let (mut bundle, mut file) = open(path)?;
+    let digest = bundle.digest();
+    let mut findings = Vec::new();
+    let usual = [SIGSTORE_SUFFIX, MINISIGN_SUFFIX].map(|suffix| (beside(path, suffix), false));
+    for (path, required) in usual.into_iter().chain(named.iter().map(|path| (path.clone(), true))) {
+        let shown = render::from_here(&path).display().to_string();
+        match files::read(&path, MAX_JSON_BYTES) {
+            Ok(Some(content)) if content.starts_with(MINISIGN_START) || is_minisign(&path) => {
+                findings.push(Finding::of_minisign(shown, &content, &mut file, trusted));
+            }
+            Ok(Some(content)) => findings.push(Finding::of_bundle(shown, &content, &digest, trusted)),
+            Ok(None) => ensure!(!required, "the signature `{shown}` does not exist"),
+            Err(error) if required => return Err(error),
+            Err(error) => findings.push(Finding::invalid(shown, Format::Sigstore, error)),
+        }
+    }
+    let (inside, skipped) = inside(&mut bundle, &digest, trusted);
+    findings.extend(inside);
+    Ok(SignatureReport { bundle: render::from_here(path).display().to_string(), digest, findings, skipped })
+}
+
+fn is_minisign(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == &MINISIGN_SUFFIX[1..])
+}
+
+/// Judges the signatures that are attached to the bundle inside its archive, and counts those over the limit.
+fn inside<R: Read + Seek>(bundle: &mut Bundle<R>, digest: &Digest, trusted: &TrustedSigners) -> (Vec<Finding>, usize) {
+    let archive = bundle.archive();
+    let attached = archive.referrers(*digest);
+    let known = attached.filter_map(|entry| Some((attached::format(&entry.artifact_type)?, entry.descriptor.digest)));
+    let known: Vec<_> = known.collect();
+    let skipped = known.len().saturating_sub(attached::MAX_ATTACHED);
+    let examined = known.into_iter().take(attached::MAX_ATTACHED).map(|(format, manifest)| {
+        let place = manifest.to_string();
+        let mut content = || -> anyhow::Result<Vec<u8>> {
+            let bytes = archive.read_blob(manifest)?.into_vec(attached::MAX_ATTACHED_MANIFEST_BYTES)?;
+            let layer = attached::layer(&Manifest::new(OCI_MANIFEST, bytes)?, digest, format)?;
+            let blob: Digest = layer.digest.to_string().parse()?;
+            Ok(archive.read_blob(blob)?.into_vec(MAX_JSON_BYTES as u64)?)
+        };
+        match content() {
+            Ok(content) => attached::judge(place, format, &content, digest, trusted),
+            Err(error) => Finding::invalid(place, format, error),
+        }
+    });
+    (examined.collect(), skipped)
+}
