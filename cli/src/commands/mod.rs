@@ -11,14 +11,18 @@ pub(crate) mod describe;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod inspect;
+pub(crate) mod install;
 pub(crate) mod list;
 pub(crate) mod new;
+pub(crate) mod outdated;
+pub(crate) mod remove;
 pub(crate) mod result;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod secret;
 pub(crate) mod test;
 pub(crate) mod trust;
+pub(crate) mod update;
 pub(crate) mod validate;
 
 use std::process::ExitCode;
@@ -37,6 +41,10 @@ pub(crate) enum Command {
     Build(build::Args),
     Test(test::Args),
     Describe(describe::Args),
+    Install(install::Args),
+    Update(update::Args),
+    Outdated(outdated::Args),
+    Remove(remove::Args),
     Trust(trust::Args),
     Approvals(approvals::Args),
     Secret(secret::Args),
@@ -64,6 +72,10 @@ impl Command {
             Command::Build(args) => build::run(args).await,
             Command::Test(args) => test::run(args).await,
             Command::Describe(args) => describe::run(args).await,
+            Command::Install(args) => install::run(args).await,
+            Command::Update(args) => update::run(args).await,
+            Command::Outdated(args) => outdated::run(args).await,
+            Command::Remove(args) => remove::run(args),
             Command::Trust(args) => trust::run(args).await,
             Command::Approvals(args) => approvals::run(args),
             Command::Secret(args) => secret::run(args).await,
