@@ -24,6 +24,7 @@ mod hooks;
 mod hostile;
 mod inputs;
 mod inspecting;
+mod installing;
 mod interface;
 mod limits;
 mod manifest;

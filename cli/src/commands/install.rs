@@ -45,8 +45,10 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (place, installer) = (args.place.lock_file()?, installer().ok_or_else(no_home)?);
+    let other = args.place.other_lock_file();
     let procedure = Procedure {
         place: &place,
+        other: other.as_ref(),
         installer: &installer,
         options: &args.agreement,
         min_age: args.agreement.install_age(),

@@ -45,8 +45,10 @@ pub(crate) struct Case<'a> {
     pub(crate) pinned: Option<&'a LockedBundle>,
     /// Bundle of this name in the lock.
     pub(crate) locked: Option<&'a LockedBundle>,
-    /// Other bundles that are available here.
+    /// Other bundles of the lock.
     pub(crate) others: &'a [LockedBundle],
+    /// Bundles of the user that are available beside those of a folder.
+    pub(crate) beside: &'a [LockedBundle],
     /// Time at which this user first saw the release.
     pub(crate) first_seen: Timestamp,
     pub(crate) now: Timestamp,
@@ -225,12 +227,15 @@ impl Case<'_> {
 
     fn tool_taken(&self) -> Option<Refusal> {
         let LockedBundle { name, tools, .. } = &self.candidate.bundle;
-        let others = self.others.iter().filter(|other| other.name != *name);
-        let mut taken = others.flat_map(|other| other.tools.iter().map(move |tool| (tool, other)));
-        let (tool, other) = taken.find(|(tool, _)| tools.iter().any(|own| own.name == tool.name))?;
-        let (tool, other) = (&tool.name, &other.name);
+        let here = self.others.iter().map(|other| (other, self.is_global));
+        // A bundle of the user with the same name is replaced in the folder.
+        let beside = self.beside.iter().filter(|other| other.name != *name).map(|other| (other, true));
+        let mut all =
+            here.chain(beside).flat_map(|(other, global)| other.tools.iter().map(move |it| (it, other, global)));
+        let (tool, other, is_global) = all.find(|(tool, ..)| tools.iter().any(|own| own.name == tool.name))?;
+        let (tool, other, global) = (&tool.name, &other.name, if is_global { " --global" } else { "" });
         let message = format!("its tool `{tool}` has the name of a tool of the installed bundle `{other}`");
-        Some(Refusal::new(Code::ToolTaken, message, format!("toolcrib remove {other}")))
+        Some(Refusal::new(Code::ToolTaken, message, format!("toolcrib remove {other}{global}")))
     }
 
     fn signer(&self, base: &LockedBundle) -> Option<Refusal> {

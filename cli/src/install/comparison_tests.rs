@@ -77,6 +77,7 @@ impl Parts {
             pinned: pinned.as_ref(),
             locked: locked.as_ref(),
             others,
+            beside: &[],
             first_seen: *first_seen,
             now: now(),
             min_age: DAY,
@@ -286,8 +287,11 @@ fn the_name_of_a_tool_belongs_to_the_first_bundle_that_has_it() {
     parts.others = vec![LockedBundle { name: "clock".to_owned(), ..installed() }];
     let refusal = parts.verdict().refusals.remove(0);
     assert_eq!((refusal.code, refusal.cure.as_str()), (Code::ToolTaken, "toolcrib remove clock"));
-    parts.others[0].name = "weather".to_owned();
-    assert!(parts.verdict().refusals.is_empty(), "its own tools");
+    let others = std::mem::take(&mut parts.others);
+    let case = Case { beside: &others, ..parts.case() };
+    assert_eq!(case.verdict().refusals[0].cure, "toolcrib remove clock --global");
+    let own = [LockedBundle { name: "weather".to_owned(), ..installed() }];
+    assert!(Case { beside: &own, ..parts.case() }.verdict().refusals.is_empty(), "replaced in the folder");
 }
 
 #[test]

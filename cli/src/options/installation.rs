@@ -28,6 +28,12 @@ pub(crate) struct PlaceOptions {
 }
 
 impl PlaceOptions {
+    /// Returns the lock file of the bundles that are available here beside those of the place; `None` if the place is
+    /// available in every folder itself.
+    pub(crate) fn other_lock_file(&self) -> Option<LockFile> {
+        if self.global { None } else { global() }
+    }
+
     /// Returns the lock file of the place.
     ///
     /// # Errors

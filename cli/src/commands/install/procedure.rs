@@ -34,6 +34,8 @@ pub(crate) struct Order {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Procedure<'a> {
     pub(crate) place: &'a LockFile,
+    /// Lock of bundles that are available beside those of the place.
+    pub(crate) other: Option<&'a LockFile>,
     pub(crate) installer: &'a Installer,
     pub(crate) options: &'a AgreementOptions,
     pub(crate) min_age: Duration,
@@ -45,6 +47,7 @@ struct Entries {
     pinned: Option<Installation>,
     locked: Option<LockedBundle>,
     others: Vec<LockedBundle>,
+    beside: Vec<LockedBundle>,
 }
 
 /// End of a procedure.
@@ -78,6 +81,7 @@ impl Procedure<'_> {
             pinned: entries.pinned.as_ref().map(|pinned| &pinned.bundle),
             locked: entries.locked.as_ref(),
             others: &entries.others,
+            beside: &entries.beside,
             first_seen,
             now,
             min_age: self.min_age,
@@ -153,8 +157,9 @@ impl Procedure<'_> {
         let all = self.installer.records.read()?;
         let digest = locked.as_ref().map(|locked| locked.digest.as_str());
         let pinned = installation(&all, self.place, name, digest).cloned();
-        let others = lock.bundles.into_iter().filter(|other| other.name != name);
-        Ok(Entries { pinned, locked, others: others.collect() })
+        let others = lock.bundles.into_iter().filter(|other| other.name != name).collect();
+        let beside = self.other.map_or(Ok(Vec::new()), |other| anyhow::Ok(other.read()?.bundles))?;
+        Ok(Entries { pinned, locked, others, beside })
     }
 
     /// Installs a release, unless the entries that it was compared with changed meanwhile.
@@ -166,9 +171,8 @@ impl Procedure<'_> {
             self.installer.bundles.store(&release.file, &release.digest)?;
             return Ok(End::Installed);
         }
-        let of_others = |entries: &Entries| entries.others.iter().flat_map(|it| it.tools.clone()).collect::<Vec<_>>();
-        let takes =
-            |entries: &Entries| of_others(entries).iter().any(|it| entry.tools.iter().any(|own| own.name == it.name));
+        let is_own = |name: &str| entry.tools.iter().any(|own| own.name == name);
+        let takes = |entries: &Entries| entries.others.iter().flat_map(|it| &it.tools).any(|it| is_own(&it.name));
         if now.pinned != entries.pinned || now.locked != entries.locked || takes(&now) {
             let message = format!("`{}` was changed by another process meanwhile; nothing was changed", entry.name);
             return Err(Advice::new(message, "run the command again").into());
