@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 20] = [
     "run",
     "call",
     "list",
@@ -23,6 +23,10 @@ const COMMANDS: [&str; 16] = [
     "build",
     "test",
     "describe",
+    "install",
+    "update",
+    "outdated",
+    "remove",
     "approvals",
     "secret",
     "cache",

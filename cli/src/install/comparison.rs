@@ -171,11 +171,13 @@ impl Case<'_> {
     /// user overrode.
     pub(crate) fn entry(&self, granted: &[String]) -> LockedBundle {
         let Candidate { bundle, requests, .. } = self.candidate;
-        let base = self.pinned.or(self.locked);
-        let both = |pins: &[String]| bundle.signers.iter().filter(|id| pins.contains(id)).cloned().collect::<Vec<_>>();
-        let signers = match base.map(|base| both(&base.signers)) {
-            Some(kept) if !kept.is_empty() => kept,
-            _ => bundle.signers.clone(),
+        let signers = match self.pinned.or(self.locked) {
+            Some(base) if base.digest == bundle.digest && !base.signers.is_empty() => base.signers.clone(),
+            Some(base) => {
+                let both = bundle.signers.iter().filter(|signer| base.signers.contains(signer)).cloned();
+                Some(both.collect()).filter(|both: &Vec<String>| !both.is_empty()).unwrap_or(bundle.signers.clone())
+            }
+            None => bundle.signers.clone(),
         };
         let (granted, declined) = requests.iter().cloned().partition(|request| granted.contains(request));
         LockedBundle { signers, granted, declined, ..bundle.clone() }
@@ -240,7 +242,8 @@ impl Case<'_> {
 
     fn signer(&self, base: &LockedBundle) -> Option<Refusal> {
         let LockedBundle { name, signers, version, .. } = &self.candidate.bundle;
-        if base.signers.is_empty() || signers.iter().any(|signer| base.signers.contains(signer)) {
+        let is_agreed = self.pinned.is_some_and(|pinned| pinned.digest == self.candidate.bundle.digest);
+        if is_agreed || base.signers.is_empty() || signers.iter().any(|signer| base.signers.contains(signer)) {
             return None;
         }
         let release = release(version.as_deref());

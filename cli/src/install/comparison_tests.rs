@@ -322,6 +322,9 @@ fn an_installed_release_has_no_changes_and_restores_its_entry_in_a_new_lock() {
     parts.candidate.bundle.signers.push("key:second".to_owned());
     let entry = parts.case().entry(&installed().granted);
     assert_eq!(entry, installed(), "the pins come from the user's records");
+    parts.candidate.bundle.signers.clear();
+    assert_eq!(parts.verdict().as_str(), "ready", "this content was agreed to");
+    assert_eq!(parts.case().entry(&installed().granted), entry, "and its pins stay");
     let mut lock = Lock::default();
     lock.insert(entry);
     assert_eq!(Lock::parse("l", &lock.text()).unwrap().bundles, [installed()]);

@@ -84,7 +84,8 @@ impl Procedure<'_> {
             beside: &entries.beside,
             first_seen,
             now,
-            min_age: self.min_age,
+            // The lock was agreed to, by somebody and at some time: a machine sees its releases for the first time.
+            min_age: if order.is_frozen { Duration::ZERO } else { self.min_age },
             accepted: &self.options.accept,
             is_global: self.place.is_global,
         };
@@ -116,7 +117,9 @@ impl Procedure<'_> {
             before: before.as_ref(),
             undecided: &undecided,
         };
-        let is_complete = verdict.is_installed && self.installer.bundles.has(&release.digest) && !decides_anew;
+        let is_whole = entries.locked.as_ref().is_some_and(|locked| order.is_frozen || *locked == case.entry(&decided));
+        let is_stored = verdict.is_installed && self.installer.bundles.has(&release.digest);
+        let is_complete = is_whole && is_stored && !decides_anew;
         if self.options.json {
             let mut object = review.json();
             object["installing"] = json!(verdict.refusals.is_empty() && !is_complete);
