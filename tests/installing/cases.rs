@@ -38,7 +38,7 @@ const ROWS: [Row; 10] = [
         "new capability",
         |_, next| next.with(|tool| tool["capabilities"]["env"] = json!(["TOKEN", "HOME"])),
         &UPDATE,
-        &["new-capability", "version"],
+        &["new-capability", "definition-changed", "version"],
         ("needs-review", "--trust="),
         &[
             "New: it asks to",

@@ -89,6 +89,10 @@ pub(crate) enum Change {
     SchemaChanged {
         tool: String,
     },
+    /// Another part of the definition, such as a fixed argument, a limit or a rule about approval.
+    DefinitionChanged {
+        tool: String,
+    },
     /// A signer beside those that are pinned. It is not pinned.
     AddedSigner {
         signer: String,
@@ -340,6 +344,9 @@ fn changes(base: Option<&LockedBundle>, candidate: &Candidate) -> Vec<Change> {
         }
         if old.schema != tool.schema {
             changes.push(Change::SchemaChanged { tool: tool.name.clone() });
+        }
+        if old.definition != tool.definition && old.description == tool.description && old.schema == tool.schema {
+            changes.push(Change::DefinitionChanged { tool: tool.name.clone() });
         }
     }
     changes.extend(gone.into_iter().map(|tool| Change::RemovedTool { tool: tool.name.clone() }));

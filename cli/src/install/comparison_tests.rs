@@ -16,7 +16,12 @@ fn digest(of: &str) -> String {
 }
 
 fn tool(name: &str, description: &str) -> LockedTool {
-    LockedTool { name: name.to_owned(), description: digest(description), schema: digest("{}") }
+    LockedTool {
+        name: name.to_owned(),
+        description: digest(description),
+        schema: digest("{}"),
+        definition: digest(description),
+    }
 }
 
 /// Installed release: signed, with one granted and one declined request.
@@ -223,6 +228,15 @@ fn a_release_with_nothing_new_needs_no_review() {
         (installed().granted, installed().declined),
         "only requests are granted"
     );
+}
+
+#[test]
+fn another_part_of_a_definition_needs_a_review() {
+    let mut parts = Parts::new();
+    parts.candidate.bundle.tools[0].definition = digest("approved by nobody");
+    let verdict = parts.verdict();
+    assert_eq!(verdict.as_str(), "review");
+    assert_eq!(codes(&verdict), ["definition-changed", "version"]);
 }
 
 #[test]

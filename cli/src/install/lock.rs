@@ -49,6 +49,8 @@ pub(crate) struct LockedTool {
     pub(crate) description: String,
     /// Digest of the schema of its arguments, as `sha256:HEX`.
     pub(crate) schema: String,
+    /// Digest of the whole definition, without the program, as `sha256:HEX`.
+    pub(crate) definition: String,
 }
 
 impl Lock {
@@ -87,11 +89,12 @@ impl Lock {
             for (key, values) in [("signers", signers), ("granted", granted), ("declined", declined)] {
                 list(&mut text, key, values);
             }
-            for LockedTool { name, description, schema } in tools {
+            for LockedTool { name, description, schema, definition } in tools {
                 text += "\n[[bundle.tool]]\n";
                 field(&mut text, "name", name);
                 field(&mut text, "description", description);
                 field(&mut text, "schema", schema);
+                field(&mut text, "definition", definition);
             }
         }
         text

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use toolcrib::policy::real_path;
 
 use crate::render;
 
@@ -28,8 +29,7 @@ pub(crate) struct LockFile {
 impl LockFile {
     /// Names the lock file of a folder, which exists or can be created.
     pub(crate) fn new(folder: &Path, is_global: bool) -> Self {
-        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
-        Self { folder, is_global }
+        Self { folder: real_path(folder), is_global }
     }
 
     /// Real path of the folder of the lock, which paths in it are relative to.

@@ -87,6 +87,7 @@ fn tools(table: &mut Table<'_>, bundle: &Place<'_>) -> anyhow::Result<Vec<Locked
             name: required(&mut table, "name", "a name", text)?,
             description: required(&mut table, "description", DIGEST, digest)?,
             schema: required(&mut table, "schema", DIGEST, digest)?,
+            definition: required(&mut table, "definition", DIGEST, digest)?,
         };
         table.end()?;
         tools.push(tool);
@@ -160,7 +161,7 @@ mod tests {
     }
 
     fn tool(name: &str) -> LockedTool {
-        LockedTool { name: name.to_owned(), description: zeros(), schema: zeros() }
+        LockedTool { name: name.to_owned(), description: zeros(), schema: zeros(), definition: zeros() }
     }
 
     fn sample(name: &str, tools: &[&str]) -> LockedBundle {
@@ -221,7 +222,10 @@ mod tests {
         let taken = format!("{text}{}", text.split_once("version = 1\n").unwrap().1.replacen("\"a\"", "\"b\"", 1));
         let error = Lock::parse("l", &taken).unwrap_err().to_string();
         assert!(error.contains("its tool `x` is a tool of `a` too"), "{error}");
-        let tool = format!("[[bundle.tool]]\nname = \"x\"\ndescription = \"{zeros}\"\nschema = \"{zeros}\"\n");
+        let tool = format!(
+            "[[bundle.tool]]\nname = \"x\"\ndescription = \"{zeros}\"\nschema = \"{zeros}\"\n\
+             definition = \"{zeros}\"\n"
+        );
         let error = Lock::parse("l", &format!("{text}{tool}")).unwrap_err().to_string();
         assert!(error.contains("a second tool has the name `x`"), "{error}");
     }

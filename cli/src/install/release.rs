@@ -51,6 +51,8 @@ pub(crate) struct ReleasedTool {
     pub(crate) description: String,
     /// Schema of the arguments, formatted.
     pub(crate) schema: String,
+    /// Digest of its definition without the program, as `sha256:HEX`.
+    pub(crate) definition: String,
     /// Capabilities that it requests.
     pub(crate) requests: Vec<String>,
     /// Interfaces that its program imports; `None` if they are not known.
@@ -110,6 +112,7 @@ impl Release {
             name: tool.name.clone(),
             description: of(&tool.description),
             schema: of(&tool.schema),
+            definition: tool.definition.clone(),
         };
         let mut tools: Vec<LockedTool> = self.tools.iter().map(tool).collect();
         tools.sort_by(|one, other| one.name.cmp(&other.name));
@@ -172,14 +175,19 @@ fn content(source: &Path) -> anyhow::Result<(Vec<ReleasedTool>, String)> {
     let loaded = load_usable(source)?;
     let hooks = loaded.hooks.iter().map(|hook| (format!("hook {} ({})", hook.tool.name, hook.event), &hook.tool));
     let tools = loaded.tools.iter().map(|tool| (tool.name.clone(), tool)).chain(hooks);
+    let subject = Subject::from(review(source)?);
+    let definition =
+        |name: &str| subject.items.iter().find(|item| item.name == name).map(|item| item.definition.clone());
     let tools = tools.map(|(name, tool)| ReleasedTool {
+        definition: definition(&name).unwrap_or_default(),
         name,
         description: tool.description.clone().unwrap_or_default(),
         schema: tool.parameters.as_ref().map(formatted).unwrap_or_default(),
         requests: named_requests(tool),
         imports: tool.imports.as_ref().map(|imports| imports.iter().map(|import| import.from.clone()).collect()),
     });
-    Ok((tools.collect(), Subject::from(review(source)?).digest))
+    let tools = tools.collect();
+    Ok((tools, subject.digest))
 }
 
 /// Formats a schema, one field a line.

@@ -103,7 +103,8 @@ impl Procedure<'_> {
         let before = self.stored(entries.pinned.as_ref(), &release.digest);
         let needs_review = verdict.needs_review() || decides_anew;
         let agreed = agreement::machine(self.options, &case, &undecided, order.is_frozen)?;
-        if needs_review && agreed.is_none() && !agreement::can_ask(self.options, order.is_frozen) {
+        let can_agree = agreed.is_some() || agreement::can_ask(self.options, order.is_frozen);
+        if needs_review && !can_agree && verdict.refusals.is_empty() {
             verdict.refusals.push(self.unanswered(order, &candidate.bundle));
         }
         if order.is_frozen && verdict.refusals.is_empty() {

@@ -168,6 +168,9 @@ impl Review<'_> {
                 }
                 Change::DescriptionChanged { tool } => format!("the description of `{}` changed", one_line(tool)),
                 Change::SchemaChanged { tool } => format!("the schema of `{}` changed", one_line(tool)),
+                Change::DefinitionChanged { tool } => {
+                    format!("the definition of `{}` changed: arguments, limits, permissions or rules", one_line(tool))
+                }
                 Change::AddedSigner { signer } => format!("another signer, who is not pinned: {}", one_line(signer)),
             };
             if lines.is_empty() {
