@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 25] = [
     "run",
     "call",
     "list",
@@ -23,6 +23,12 @@ const COMMANDS: [&str; 19] = [
     "build",
     "test",
     "describe",
+    "bundle",
+    "install",
+    "update",
+    "outdated",
+    "remove",
+    "trust",
     "key",
     "sign",
     "verify",

@@ -25,6 +25,7 @@ mod hooks;
 mod hostile;
 mod inputs;
 mod inspecting;
+mod installing;
 mod interface;
 mod limits;
 mod manifest;

@@ -53,7 +53,7 @@ use crate::parse::{duration, name_server, size};
 use crate::render;
 use crate::trust::Trusted;
 
-use table::{Field, Table};
+pub(crate) use table::{Field, Place, Table};
 pub(crate) use trust::default_file;
 
 /// Default settings file.

@@ -11,6 +11,7 @@ mod door;
 mod help;
 mod http;
 mod input;
+mod install;
 mod interrupt;
 mod media;
 mod open_files;

@@ -3,6 +3,7 @@
 
 mod compiling;
 mod hooks;
+mod installation;
 mod network;
 mod patterns;
 mod records;
@@ -32,6 +33,7 @@ use crate::secrets::{PASSPHRASE, Vault};
 
 pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, size_in_words};
 pub(crate) use compiling::{CacheFolder, CacheLimit, Compiling, DEFAULT_MAX_CACHE, LIMIT_VARIABLE};
+pub(crate) use installation::{AgreementOptions, PlaceOptions, installer, no_home};
 pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use results::ResultsFolder;
 pub(crate) use rules::{Kept, Rules};
@@ -62,7 +64,7 @@ pub(crate) const RECORDS: &str = "Records";
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Sources {
     /// A `tools.json`, a Markdown file, a component, a folder of them, or a bundle; repeatable [default:
-    /// ./tools.json, else ./.harness]
+    /// ./tools.json, else ./.harness, and the installed bundles]
     #[arg(long, value_name = "PATH", help_heading = TOOLS)]
     pub(crate) tools: Vec<PathBuf>,
     #[command(flatten)]
@@ -225,10 +227,15 @@ impl Sources {
         for (tool, settings) in &config.tools {
             builder = builder.configure(tool, settings.clone());
         }
-        for source in self.paths()? {
+        let installed = self.installed()?;
+        installed.hints.iter().for_each(|hint| render::hint(hint));
+        for source in self.paths_with(&installed)? {
             builder = builder.source(source);
         }
         builder = self.trust.apply(builder, &trusted);
+        for bundle in installed.bundles {
+            builder = builder.trust_part_at(bundle.file, bundle.review, bundle.granted);
+        }
         builder = self.compiling.settle(builder);
         if let Some(characters) = self.max_inline.map(|characters| characters as usize).or(config.max_inline) {
             builder = builder.max_inline(characters);
@@ -303,11 +310,6 @@ impl Sources {
             render::warning(&format!("tool {name:?}: {error}; {then}"));
         }
         Ok(())
-    }
-
-    /// Returns the named sources, or the default source.
-    pub(crate) fn paths(&self) -> anyhow::Result<Vec<PathBuf>> {
-        if self.tools.is_empty() { Ok(vec![default_source()?]) } else { Ok(self.tools.clone()) }
     }
 
     /// Returns the denials of the flags.
@@ -407,7 +409,8 @@ fn keep_apart(builder: Builder, approvals: Option<&Approvals>, vault: Option<&Va
     let key = vault.map(|vault| ("key of the secrets", vault.key_path().to_path_buf(), Access::Read));
     let state = state_folder("").map(|folder| ("state of earlier sessions", folder, Access::Read));
     let cache = user_folders().map(|user| ("default compile cache", user.cache_dir().to_path_buf(), Access::Read));
-    let all = [approvals, secrets, key, state, cache].into_iter().flatten();
+    let bundles = installer().map(|it| ("installed bundles", it.bundles.path().to_path_buf(), Access::Write));
+    let all = [approvals, secrets, key, state, cache, bundles].into_iter().flatten();
     all.fold(builder, |builder, (what, path, least)| builder.reserve(what, path, least))
 }
 

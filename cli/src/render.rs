@@ -203,6 +203,11 @@ pub(crate) fn warning(text: &str) {
     label(Tone::Doubtful, "warning", text);
 }
 
+/// Writes a `refused:` line.
+pub(crate) fn refusal(text: &str) {
+    label(Tone::Bad, "refused", text);
+}
+
 /// Writes a `hint:` line.
 pub(crate) fn hint(text: &str) {
     label(Tone::Advice, "hint", text);

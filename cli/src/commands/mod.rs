@@ -12,9 +12,12 @@ pub(crate) mod describe;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod inspect;
+pub(crate) mod install;
 pub(crate) mod key;
 pub(crate) mod list;
 pub(crate) mod new;
+pub(crate) mod outdated;
+pub(crate) mod remove;
 pub(crate) mod result;
 pub(crate) mod run;
 pub(crate) mod schema;
@@ -22,6 +25,7 @@ pub(crate) mod secret;
 pub(crate) mod sign;
 pub(crate) mod test;
 pub(crate) mod trust;
+pub(crate) mod update;
 pub(crate) mod validate;
 pub(crate) mod verify;
 
@@ -42,6 +46,10 @@ pub(crate) enum Command {
     Test(test::Args),
     Describe(describe::Args),
     Bundle(bundle::Args),
+    Install(install::Args),
+    Update(update::Args),
+    Outdated(outdated::Args),
+    Remove(remove::Args),
     Trust(trust::Args),
     Key(key::Args),
     Sign(sign::Args),
@@ -73,6 +81,10 @@ impl Command {
             Command::Test(args) => test::run(args).await,
             Command::Describe(args) => describe::run(args).await,
             Command::Bundle(args) => bundle::run(args).await,
+            Command::Install(args) => install::run(args).await,
+            Command::Update(args) => update::run(args).await,
+            Command::Outdated(args) => outdated::run(args).await,
+            Command::Remove(args) => remove::run(args),
             Command::Trust(args) => trust::run(args).await,
             Command::Key(args) => key::run(args).await,
             Command::Sign(args) => sign::run(args).await,

@@ -31,7 +31,7 @@ impl File<'_> {
 
 /// A table of a file.
 #[derive(Debug)]
-pub(super) struct Table<'a> {
+pub(crate) struct Table<'a> {
     file: File<'a>,
     name: String,
     entries: DeTable<'a>,
@@ -40,15 +40,30 @@ pub(super) struct Table<'a> {
 
 /// A value with its dotted key.
 #[derive(Debug)]
-pub(super) struct Field<'a> {
+pub(crate) struct Field<'a> {
     file: File<'a>,
     name: String,
     value: Spanned<DeValue<'a>>,
 }
 
+/// Place of a value in a file.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    file: File<'a>,
+    name: String,
+    span: Range<usize>,
+}
+
+impl Place<'_> {
+    /// An error about the value.
+    pub(crate) fn error(&self, reason: &str) -> anyhow::Error {
+        anyhow!(self.file.at(&self.span, &format!("`{}`: {reason}", self.name)))
+    }
+}
+
 impl<'a> Table<'a> {
     /// The whole of a file; `name` is the file's in messages.
-    pub(super) fn parse(name: &'a str, text: &'a str) -> anyhow::Result<Self> {
+    pub(crate) fn parse(name: &'a str, text: &'a str) -> anyhow::Result<Self> {
         let file = File { name, text };
         let parsed = DeTable::parse(text).map_err(|error| {
             let place = error.span().unwrap_or_default();
@@ -58,14 +73,14 @@ impl<'a> Table<'a> {
     }
 
     /// The value of a key.
-    pub(super) fn take(&mut self, key: &'static str) -> Option<Field<'a>> {
+    pub(crate) fn take(&mut self, key: &'static str) -> Option<Field<'a>> {
         self.known.push(key);
         let value = self.entries.remove(key)?;
         Some(Field { file: self.file, name: inside(&self.name, key), value })
     }
 
     /// The value of a key, as [`Field::read`] reads it.
-    pub(super) fn read<T>(
+    pub(crate) fn read<T>(
         &mut self,
         key: &'static str,
         wanted: &str,
@@ -75,7 +90,7 @@ impl<'a> Table<'a> {
     }
 
     /// The value of a key that is a positive whole number.
-    pub(super) fn count(&mut self, key: &'static str) -> anyhow::Result<Option<usize>> {
+    pub(crate) fn count(&mut self, key: &'static str) -> anyhow::Result<Option<usize>> {
         let Some(field) = self.take(key) else { return Ok(None) };
         let count = match field.value.get_ref() {
             DeValue::Integer(number) => usize::from_str_radix(number.as_str(), number.radix()).ok(),
@@ -88,19 +103,17 @@ impl<'a> Table<'a> {
     }
 
     /// The value of a key that is a table.
-    pub(super) fn table(&mut self, key: &'static str) -> anyhow::Result<Option<Table<'a>>> {
-        match self.take(key) {
-            None => Ok(None),
-            Some(field) if !matches!(field.value.get_ref(), DeValue::Table(_)) => Err(field.wrong("a table")),
-            Some(Field { file, name, value }) => {
-                let DeValue::Table(entries) = value.into_inner() else { return Ok(None) };
-                Ok(Some(Table { file, name, entries, known: Vec::new() }))
-            }
-        }
+    pub(crate) fn table(&mut self, key: &'static str) -> anyhow::Result<Option<Table<'a>>> {
+        self.take(key).map(Field::table).transpose()
+    }
+
+    /// Fails with a message about a key that the table needs and does not have.
+    pub(crate) fn missing(&self, key: &str) -> anyhow::Error {
+        anyhow!("{}: `{}` is missing", self.file.name, inside(&self.name, key))
     }
 
     /// Every key, whatever it is called, with its value.
-    pub(super) fn fields(self) -> impl Iterator<Item = (String, Field<'a>)> {
+    pub(crate) fn fields(self) -> impl Iterator<Item = (String, Field<'a>)> {
         let Table { file, name: table, entries, .. } = self;
         entries.into_iter().map(move |(key, value)| {
             let key = key.into_inner().into_owned();
@@ -110,7 +123,7 @@ impl<'a> Table<'a> {
     }
 
     /// Fails if the table has keys that were not taken.
-    pub(super) fn end(self) -> anyhow::Result<()> {
+    pub(crate) fn end(self) -> anyhow::Result<()> {
         let Some((key, _)) = self.entries.iter().min_by_key(|(key, _)| key.span().start) else { return Ok(()) };
         let unknown = format!("unknown key `{}`", inside(&self.name, key.get_ref()));
         let hint = suggestion::hint(key.get_ref(), &self.known);
@@ -120,12 +133,27 @@ impl<'a> Table<'a> {
 
 impl<'a> Field<'a> {
     /// The name of its file.
-    pub(super) fn file(&self) -> &'a str {
+    pub(crate) fn file(&self) -> &'a str {
         self.file.name
     }
 
+    /// The table that it is.
+    pub(crate) fn table(self) -> anyhow::Result<Table<'a>> {
+        if !matches!(self.value.get_ref(), DeValue::Table(_)) {
+            return Err(self.wrong("a table"));
+        }
+        let Field { file, name, value } = self;
+        let DeValue::Table(entries) = value.into_inner() else { return Err(anyhow!("`{name}` is no table")) };
+        Ok(Table { file, name, entries, known: Vec::new() })
+    }
+
+    /// The place of the value, for an error that is found later.
+    pub(crate) fn place(&self) -> Place<'a> {
+        Place { file: self.file, name: self.name.clone(), span: self.value.span() }
+    }
+
     /// The table that it is, as a JSON object.
-    pub(super) fn object(self) -> anyhow::Result<Value> {
+    pub(crate) fn object(self) -> anyhow::Result<Value> {
         match self.value.get_ref() {
             DeValue::Table(_) => Ok(json_of(self.value.get_ref())),
             _ => Err(self.wrong("a table")),
@@ -133,16 +161,16 @@ impl<'a> Field<'a> {
     }
 
     /// Parses a text. Errors name `wanted` if the value is not a text or `parse` fails without a message.
-    pub(super) fn read<T>(&self, wanted: &str, parse: impl Fn(&str) -> Result<T, String>) -> anyhow::Result<T> {
+    pub(crate) fn read<T>(&self, wanted: &str, parse: impl Fn(&str) -> Result<T, String>) -> anyhow::Result<T> {
         let DeValue::String(text) = self.value.get_ref() else { return Err(self.wrong(wanted)) };
         parse(text).map_err(|reason| match reason.is_empty() {
             true => self.wrong(wanted),
-            false => anyhow!(self.file.at(&self.value.span(), &format!("`{}`: {reason}", self.name))),
+            false => self.place().error(&reason),
         })
     }
 
     /// The items of an array.
-    pub(super) fn items(self) -> anyhow::Result<Vec<Field<'a>>> {
+    pub(crate) fn items(self) -> anyhow::Result<Vec<Field<'a>>> {
         if !matches!(self.value.get_ref(), DeValue::Array(_)) {
             return Err(self.wrong("an array"));
         }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::render;
 
-pub(crate) use phrase::{is_access, phrases, summary};
+pub(crate) use phrase::{is_access, phrases, ranked, summary};
 pub(crate) use record::{TrustRecord, TrustRecords};
 pub(crate) use subject::{Item, Subject};
 

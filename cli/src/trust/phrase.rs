@@ -32,9 +32,15 @@ pub(crate) fn is_access(request: &str) -> bool {
 
 /// Formats requests as sentences for a person, the most far-reaching first.
 pub(crate) fn phrases(requests: &[String]) -> Vec<String> {
-    let mut ranked: Vec<(usize, String)> = requests.iter().map(|request| (rank(request), phrase(request))).collect();
-    ranked.sort();
-    ranked.into_iter().map(|(_, phrase)| phrase).collect()
+    ranked(requests).into_iter().map(|(_, phrase)| phrase).collect()
+}
+
+/// Sorts requests, the most far-reaching first, each with its sentence.
+pub(crate) fn ranked(requests: &[String]) -> Vec<(&str, String)> {
+    let sentence = |request: &String| (rank(request), phrase(request));
+    let mut all: Vec<_> = requests.iter().map(|request| (sentence(request), request.as_str())).collect();
+    all.sort();
+    all.into_iter().map(|((_, phrase), request)| (request, phrase)).collect()
 }
 
 /// Counts requests by kind, such as "1 secret, 2 hosts".

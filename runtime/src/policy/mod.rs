@@ -23,6 +23,7 @@ mod service;
 mod target;
 #[cfg(unix)]
 mod walk;
+mod withhold;
 
 use std::path::{Path, PathBuf};
 
@@ -50,6 +51,7 @@ pub(crate) use scanner::{Leak, MASK, Scan, Scanner, masked};
 pub(crate) use secret::Credentials;
 pub use secret::{Secret, SecretStore, Secrets};
 pub(crate) use target::Target;
+pub(crate) use withhold::withhold;
 
 /// A permission, as written by an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -59,6 +59,19 @@ impl Builder {
         self
     }
 
+    /// Trusts the source at a path like [`Builder::trust_at`], but grants only these of its requests, written as
+    /// [`named_requests`](crate::policy::named_requests) lists them. Its other named requests are removed: no flag grants them.
+    #[must_use]
+    pub fn trust_part_at(
+        mut self,
+        path: impl AsRef<Path>,
+        digest: impl Into<String>,
+        granted: impl IntoIterator<Item = String>,
+    ) -> Self {
+        self.trusted.pin_part(path.as_ref(), digest.into(), granted.into_iter().collect());
+        self
+    }
+
     /// Makes an unusable tool an error of [`Builder::build`]. By default it is disabled with a warning, and the other
     /// tools work.
     #[must_use]

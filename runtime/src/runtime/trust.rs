@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Severity;
-use crate::policy::{SourceReview, named_requests, source_id};
+use crate::policy::{SourceReview, named_requests, source_id, withhold};
 use crate::source::{Diagnostic, LoadedSource};
 use crate::tool::{Tool, Trust};
 
@@ -18,6 +18,9 @@ pub(super) struct UntrustedSource {
     pub(super) requests: Vec<(String, String)>,
 }
 
+/// Part of the requests of reviewed content that is granted: capabilities as [`named_requests`] lists them, or `None` for all.
+type GrantedPart = Option<HashSet<String>>;
+
 /// Sources that are trusted.
 #[derive(Debug, Default)]
 pub(super) struct TrustedSources {
@@ -25,8 +28,8 @@ pub(super) struct TrustedSources {
     vouched: HashSet<PathBuf>,
     /// Digests of reviewed content, wherever it is.
     digests: HashSet<String>,
-    /// Digests of reviewed content by the real path of its source.
-    pins: HashMap<PathBuf, HashSet<String>>,
+    /// Digests of reviewed content by the real path of its source, each with the part of its requests that is granted.
+    pins: HashMap<PathBuf, HashMap<String, GrantedPart>>,
 }
 
 impl TrustedSources {
@@ -38,9 +41,18 @@ impl TrustedSources {
     /// Trusts reviewed content, at one path or everywhere.
     pub(super) fn pin(&mut self, path: Option<&Path>, digest: String) {
         match path {
-            Some(path) => self.pins.entry(source_id(path).to_path_buf()).or_default().insert(digest),
-            None => self.digests.insert(digest),
-        };
+            Some(path) => {
+                self.pins.entry(source_id(path).to_path_buf()).or_default().insert(digest, None);
+            }
+            None => {
+                self.digests.insert(digest);
+            }
+        }
+    }
+
+    /// Trusts reviewed content at one path for a part of its requests. Content that is trusted as a whole stays so.
+    pub(super) fn pin_part(&mut self, path: &Path, digest: String, granted: HashSet<String>) {
+        self.pins.entry(source_id(path).to_path_buf()).or_default().entry(digest).or_insert(Some(granted));
     }
 
     /// Sets the trust in the tools and hooks of a loaded source. A source that cannot be reviewed is not trusted, with a
@@ -52,10 +64,11 @@ impl TrustedSources {
             tools(loaded).for_each(|tool| tool.origin.trust = Trust::Operator);
             return None;
         }
-        if let Some(review) = self.matching_review(path, id, loaded) {
+        if let Some((review, granted)) = self.matching_review(path, id, loaded) {
             for tool in tools(loaded) {
                 tool.origin.trust = Trust::Reviewed;
                 tool.origin.pin = review.program(tool).map(Arc::from);
+                granted.iter().for_each(|granted| withhold(tool, granted));
             }
             return None;
         }
@@ -66,8 +79,8 @@ impl TrustedSources {
         (!requests.is_empty()).then(|| UntrustedSource { path: id.to_path_buf(), requests })
     }
 
-    /// Reviews a loaded source and returns the review if its digest is trusted.
-    fn matching_review(&self, path: &Path, id: &Path, loaded: &mut LoadedSource) -> Option<SourceReview> {
+    /// Reviews a loaded source and returns the review if its digest is trusted, with the part that is granted.
+    fn matching_review(&self, path: &Path, id: &Path, loaded: &mut LoadedSource) -> Option<(SourceReview, GrantedPart)> {
         let at_path = if self.pins.is_empty() { None } else { self.pins.get(id) };
         if self.digests.is_empty() && at_path.is_none() {
             return None;
@@ -81,9 +94,11 @@ impl TrustedSources {
                 return None;
             }
         };
-        let is_trusted =
-            self.digests.contains(&review.digest) || at_path.is_some_and(|pins| pins.contains(&review.digest));
-        is_trusted.then_some(review)
+        let part = match self.digests.contains(&review.digest) {
+            true => None,
+            false => at_path?.get(&review.digest)?.clone(),
+        };
+        Some((review, part))
     }
 }
 

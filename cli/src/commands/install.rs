@@ -1,0 +1,101 @@
+//! `toolcrib install`: installs a bundle of tools after a review of its permissions, or all bundles of a lock.
+
+mod agreement;
+mod procedure;
+mod review;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::install::{BundleSource, LOCK_FILE, LockFile, Operation};
+use crate::options::{AgreementOptions, PlaceOptions, installer, no_home};
+use crate::render::{self, Advice};
+
+pub(super) use procedure::{End, Order, Procedure};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib install ./weather.tar
+  toolcrib install oci://registry.example/acme/weather:1
+  toolcrib install ./weather.tar --grant=none --trust=sha256:…
+  toolcrib install                       the bundles of ./toolcrib.lock, after a review
+  toolcrib install --frozen --trust=sha256:…   exactly those, without a question
+
+An installed bundle is available to commands without --tools: in the current folder, or with \
+--global in every folder. The lock names it, and your own records hold the grants: a lock that \
+somebody else wrote grants nothing. --grant=… installs again with other permissions.";
+
+/// Install a bundle of tools, or the bundles of a lock.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Bundle file or reference `oci://…` [default: the bundles of the lock]
+    source: Option<String>,
+    /// Name of the bundle in the lock [default: the name in the bundle]
+    #[arg(long, requires = "source")]
+    name: Option<String>,
+    /// Install exactly the bundles of the lock, without a question and without a change of the lock
+    #[arg(long, conflicts_with_all = ["source", "accept"])]
+    frozen: bool,
+    #[command(flatten)]
+    place: PlaceOptions,
+    #[command(flatten)]
+    agreement: AgreementOptions,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let (place, installer) = (args.place.lock_file()?, installer().ok_or_else(no_home)?);
+    let other = args.place.other_lock_file();
+    let procedure = Procedure {
+        place: &place,
+        other: other.as_ref(),
+        installer: &installer,
+        options: &args.agreement,
+        min_age: args.agreement.install_age(),
+    };
+    let orders = match &args.source {
+        Some(source) => vec![order(source, args.name, &place)?],
+        None => locked(&place, args.frozen)?,
+    };
+    let mut code = ExitCode::SUCCESS;
+    for order in &orders {
+        match procedure.perform(order).await? {
+            End::Installed => render::aside("installed"),
+            End::Unchanged => {}
+            End::Refused => code = ExitCode::FAILURE,
+        }
+    }
+    Ok(code)
+}
+
+/// Order of a named source.
+fn order(source: &str, name: Option<String>, place: &LockFile) -> anyhow::Result<Order> {
+    let here = std::env::current_dir()?;
+    let path = Path::new(source);
+    // A path is stored relative to the real folder of the lock.
+    let source = match BundleSource::parse(source, &here)? {
+        BundleSource::File(_) => BundleSource::File(path.canonicalize().map_err(|error| {
+            let hint = "name a bundle file, or a reference such as `oci://registry.example/acme/weather:1`";
+            anyhow::Error::from(error).context(Advice::new(format!("cannot read the bundle `{source}`"), hint))
+        })?),
+        registry => registry,
+    };
+    let text = source.text(place.folder());
+    Ok(Order { operation: Operation::Install, source, text, name, is_frozen: false })
+}
+
+/// Orders of all bundles of a lock.
+fn locked(place: &LockFile, is_frozen: bool) -> anyhow::Result<Vec<Order>> {
+    let lock = place.read()?;
+    if lock.bundles.is_empty() {
+        let shown = place.path();
+        let message = format!("nothing to install: `{}` has no bundles", render::from_here(&shown).display());
+        let hint = format!("install one with `toolcrib install SOURCE`, which writes `{LOCK_FILE}`");
+        return Err(Advice::new(message, hint).into());
+    }
+    let orders = lock.bundles.into_iter().map(|bundle| {
+        let source = BundleSource::parse(&bundle.source, place.folder())?.pinned(&bundle.digest)?;
+        Ok(Order { operation: Operation::Locked, source, text: bundle.source, name: Some(bundle.name), is_frozen })
+    });
+    orders.collect()
+}

@@ -1,0 +1,250 @@
+//! Procedure of `install` and `update` for one bundle: fetch, compare, show, ask, and install. Nothing is locked while a
+//! registry or a person is waited for; before the installation everything is compared again.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::install::{
+    BundleSource, Case, Change, Code, Installation, Installer, LockFile, LockedBundle, Operation, Refusal, Release,
+    fetch, installation, name,
+};
+use crate::options::AgreementOptions;
+use crate::render::{self, Advice};
+
+use super::agreement;
+use super::review::Review;
+
+/// Bundle that is to be installed.
+#[derive(Debug, Clone)]
+pub(crate) struct Order {
+    pub(crate) operation: Operation,
+    pub(crate) source: BundleSource,
+    /// Text of the source in the lock.
+    pub(crate) text: String,
+    /// Name in the lock; `None` for that of the release.
+    pub(crate) name: Option<String>,
+    /// `true` if nothing may differ from the lock.
+    pub(crate) is_frozen: bool,
+}
+
+/// Place, stores and options of a command.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Procedure<'a> {
+    pub(crate) place: &'a LockFile,
+    /// Lock of bundles that are available beside those of the place.
+    pub(crate) other: Option<&'a LockFile>,
+    pub(crate) installer: &'a Installer,
+    pub(crate) options: &'a AgreementOptions,
+    pub(crate) min_age: Duration,
+}
+
+/// Entries of a name that the comparison depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entries {
+    pinned: Option<Installation>,
+    locked: Option<LockedBundle>,
+    others: Vec<LockedBundle>,
+    beside: Vec<LockedBundle>,
+}
+
+/// End of a procedure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The release is installed now.
+    Installed,
+    /// The release was installed before.
+    Unchanged,
+    /// The release was refused, or the person did not agree.
+    Refused,
+}
+
+impl Procedure<'_> {
+    /// Installs a bundle, unless the release is refused or the person does not agree.
+    ///
+    /// # Errors
+    ///
+    /// The source, the lock or the records cannot be used.
+    pub(crate) async fn perform(&self, order: &Order) -> anyhow::Result<End> {
+        let release = fetch(&order.source).await?;
+        let now = Timestamp::now();
+        let first_seen = self.installer.records.first_seen(&release.digest, now)?;
+        let named = order.name.as_deref().unwrap_or(&release.name);
+        let name = name(named).map_err(|reason| anyhow!("`{named}`: {reason}; choose another with `--name`"))?;
+        let candidate = release.candidate(&name, &order.text);
+        let entries = self.entries(&name)?;
+        let case = Case {
+            operation: order.operation,
+            candidate: &candidate,
+            pinned: entries.pinned.as_ref().map(|pinned| &pinned.bundle),
+            locked: entries.locked.as_ref(),
+            others: &entries.others,
+            beside: &entries.beside,
+            first_seen,
+            now,
+            // The lock was agreed to, by somebody and at some time: a machine sees its releases for the first time.
+            min_age: if order.is_frozen { Duration::ZERO } else { self.min_age },
+            accepted: &self.options.accept,
+            is_global: self.place.is_global,
+        };
+        let mut verdict = case.verdict();
+        // Permissions that the command names replace those that were granted before.
+        let decides_anew = order.operation == Operation::Install && !self.options.grant.is_empty() || verdict.is_new;
+        let undecided: Vec<String> = match decides_anew {
+            true => candidate.requests.clone(),
+            false => verdict.changes.iter().filter_map(new_capability).collect(),
+        };
+        let decided: Vec<String> = match case.pinned.filter(|_| !decides_anew) {
+            Some(pinned) => pinned.granted.clone(),
+            None => Vec::new(),
+        };
+        let before = self.stored(entries.pinned.as_ref(), &release.digest);
+        let needs_review = verdict.needs_review() || decides_anew;
+        let agreed = agreement::machine(self.options, &case, &undecided, order.is_frozen)?;
+        let can_agree = agreed.is_some() || agreement::can_ask(self.options, order.is_frozen);
+        if needs_review && !can_agree && verdict.refusals.is_empty() {
+            verdict.refusals.push(self.unanswered(order, &candidate.bundle));
+        }
+        if order.is_frozen && verdict.refusals.is_empty() {
+            let granted = [decided.clone(), agreed.clone().unwrap_or_default()].concat();
+            verdict.refusals.extend(differs(&case, &granted));
+        }
+        let review = Review {
+            release: &release,
+            case: &case,
+            verdict: &verdict,
+            before: before.as_ref(),
+            undecided: &undecided,
+        };
+        let is_whole = entries.locked.as_ref().is_some_and(|locked| order.is_frozen || *locked == case.entry(&decided));
+        let is_stored = verdict.is_installed && self.installer.bundles.has(&release.digest);
+        let is_complete = is_whole && is_stored && !decides_anew;
+        if self.options.json {
+            let mut object = review.json();
+            object["installing"] = json!(verdict.refusals.is_empty() && !is_complete);
+            render::print_json(&object.to_string())?;
+        } else if !(is_complete && order.is_frozen) {
+            render::print(&review.text())?;
+        }
+        if !verdict.refusals.is_empty() {
+            self.report(&verdict.refusals);
+            return Ok(End::Refused);
+        }
+        if is_complete {
+            return Ok(End::Unchanged);
+        }
+        let agreed = match (needs_review, agreed) {
+            (false, _) => Vec::new(),
+            (true, Some(granted)) => granted,
+            (true, None) => match agreement::ask(&name, &undecided).await {
+                Some(granted) => granted,
+                None => {
+                    render::aside("nothing was changed");
+                    return Ok(End::Refused);
+                }
+            },
+        };
+        let entry = case.entry(&[decided, agreed].concat());
+        let entry = match entries.locked.clone().filter(|_| order.is_frozen) {
+            // Nothing of it differs except the order of signers that this machine verified.
+            Some(locked) => locked,
+            None => entry,
+        };
+        self.install(&entries, &release, entry)
+    }
+
+    fn entries(&self, name: &str) -> anyhow::Result<Entries> {
+        let lock = self.place.read()?;
+        let locked = lock.bundle(name).cloned();
+        let all = self.installer.records.read()?;
+        let digest = locked.as_ref().map(|locked| locked.digest.as_str());
+        let pinned = installation(&all, self.place, name, digest).cloned();
+        let others = lock.bundles.into_iter().filter(|other| other.name != name).collect();
+        let beside = self.other.map_or(Ok(Vec::new()), |other| anyhow::Ok(other.read()?.bundles))?;
+        Ok(Entries { pinned, locked, others, beside })
+    }
+
+    /// Installs a release, unless the entries that it was compared with changed meanwhile.
+    fn install(&self, entries: &Entries, release: &Release, entry: LockedBundle) -> anyhow::Result<End> {
+        let lock = self.installer.records.lock()?;
+        let now = self.entries(&entry.name)?;
+        if now.locked.as_ref() == Some(&entry) && now.pinned.as_ref().is_some_and(|pinned| pinned.bundle == entry) {
+            // Another process installed the same.
+            self.installer.bundles.store(&release.file, &release.digest)?;
+            return Ok(End::Installed);
+        }
+        let is_own = |name: &str| entry.tools.iter().any(|own| own.name == name);
+        let takes = |entries: &Entries| entries.others.iter().flat_map(|it| &it.tools).any(|it| is_own(&it.name));
+        if now.pinned != entries.pinned || now.locked != entries.locked || takes(&now) {
+            let message = format!("`{}` was changed by another process meanwhile; nothing was changed", entry.name);
+            return Err(Advice::new(message, "run the command again").into());
+        }
+        self.installer.install(&lock, self.place, release, entry)?;
+        Ok(End::Installed)
+    }
+
+    /// Reads the installed release for a difference. Without it, the new texts are shown whole.
+    fn stored(&self, pinned: Option<&Installation>, digest: &str) -> Option<Release> {
+        let pinned = pinned.filter(|pinned| pinned.bundle.digest != digest)?;
+        let file = self.installer.bundles.file(&pinned.bundle.digest);
+        let stored = Release::read(&file, &BundleSource::File(file.clone())).ok()?;
+        (stored.digest == pinned.bundle.digest).then_some(stored)
+    }
+
+    /// Refusal of a release that nobody agreed to.
+    fn unanswered(&self, order: &Order, bundle: &LockedBundle) -> Refusal {
+        let global = if self.place.is_global { " --global" } else { "" };
+        let LockedBundle { name, digest, .. } = bundle;
+        let name_flag = order.name.as_ref().map_or_else(String::new, |name| format!(" --name={name}"));
+        let command = match order.operation {
+            Operation::Install => {
+                format!("toolcrib install {}{name_flag}", crate::install::shell_word(&order.text))
+            }
+            Operation::Update => format!("toolcrib update {name}"),
+            Operation::Locked if order.is_frozen => "toolcrib install --frozen".to_owned(),
+            Operation::Locked => "toolcrib install".to_owned(),
+        };
+        let accepted = self.options.accept.iter().map(|code| format!(" --accept={code}")).collect::<String>();
+        let reason = match order.is_frozen {
+            true => "and --frozen asks nobody",
+            false => "and no terminal is available to ask",
+        };
+        let message = format!("`{name}` needs your agreement, {reason}");
+        Refusal::new(Code::NeedsReview, message, format!("{command}{global}{accepted} --trust={digest}"))
+    }
+
+    fn report(&self, refusals: &[Refusal]) {
+        for refusal in refusals {
+            render::refusal(&format!("{} ({})", refusal.message, refusal.code));
+            render::hint(&format!("{}: {}", refusal.advice(), refusal.cure));
+        }
+    }
+}
+
+fn new_capability(change: &Change) -> Option<String> {
+    match change {
+        Change::NewCapability { capability } => Some(capability.clone()),
+        _ => None,
+    }
+}
+
+/// Refusal if the entry of a release is not that of the lock. A machine may verify fewer signers than the lock names.
+fn differs(case: &Case<'_>, granted: &[String]) -> Option<Refusal> {
+    let locked = case.locked?;
+    let LockedBundle { name, .. } = locked;
+    let entry = LockedBundle { signers: locked.signers.clone(), ..case.entry(granted) };
+    if entry == *locked {
+        return None;
+    }
+    let part = match () {
+        () if entry.tools != locked.tools => "its tools",
+        () if entry.version != locked.version => "its version",
+        () if (&entry.granted, &entry.declined) != (&locked.granted, &locked.declined) => "its granted permissions",
+        () => "its source",
+    };
+    let global = if case.is_global { " --global" } else { "" };
+    let message = format!("the entry of `{name}` in the lock differs from the release in {part}");
+    Some(Refusal::new(Code::LockDiffers, message, format!("toolcrib install{global}")))
+}

@@ -1,0 +1,231 @@
+//! Text and JSON of a release: its requests, the most far-reaching first, with the imports that prove them, and the
+//! differences from the installed one. All text of a bundle is printed inert.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use crate::install::{Case, Change, LockedBundle, Release, ReleasedTool, Verdict, difference};
+use crate::render::{one_line, shortened};
+use crate::trust::ranked;
+
+/// Maximum number of tools that are listed with their descriptions.
+const MAX_TOOLS: usize = 100;
+/// Maximum characters of a description in the list of tools.
+const MAX_DESCRIPTION: usize = 80;
+/// Maximum number of names in one line.
+const MAX_NAMES: usize = 8;
+/// Interfaces that prove a request, by the kind of the request.
+const PROOFS: [(&str, &[&str]); 8] = [
+    ("secret", &["wasi:http/", "toolcrib:tool/secrets"]),
+    ("net", &["wasi:http/"]),
+    ("read", &["wasi:filesystem/"]),
+    ("write", &["wasi:filesystem/"]),
+    ("env", &["wasi:cli/environment"]),
+    ("model", &["toolcrib:tool/model"]),
+    ("call", &["toolcrib:tool/tools"]),
+    ("cache", &["toolcrib:tool/cache", "wasi:keyvalue/"]),
+];
+
+/// Prefix of requests for higher limits.
+const LIMIT: &str = "limit:";
+
+/// Release with its comparison.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Review<'a> {
+    pub(super) release: &'a Release,
+    pub(super) case: &'a Case<'a>,
+    pub(super) verdict: &'a Verdict,
+    /// Release that is replaced, if its file is stored.
+    pub(super) before: Option<&'a Release>,
+    /// Requests that the user decides about.
+    pub(super) undecided: &'a [String],
+}
+
+impl Review<'_> {
+    /// Formats the review for a person.
+    pub(super) fn text(&self) -> String {
+        let LockedBundle { name, source, version, digest, signers, .. } = &self.case.candidate.bundle;
+        let mut text = String::new();
+        let mut line = |line: &str| {
+            text += line;
+            text.push('\n');
+        };
+        let version = version.as_deref().map(one_line);
+        let before = self.case.pinned.and_then(|pinned| pinned.version.as_deref()).map(one_line);
+        let heading = match (self.verdict.is_installed, self.verdict.is_new, before) {
+            (true, ..) => "is installed".to_owned(),
+            (_, true, _) => "is not installed".to_owned(),
+            (.., before) => format!("would replace {}", before.as_deref().unwrap_or("the installed release")),
+        };
+        let version = version.map_or_else(String::new, |version| format!(" {version}"));
+        line(&format!("{}{version} {heading}.", one_line(name)));
+        line("");
+        line(&format!("  source  {}", one_line(source)));
+        line(&format!("  digest  {digest}"));
+        line(&match signers.as_slice() {
+            [] => "  signer  none that is verified".to_owned(),
+            some => format!("  signer  {}", one_line(&some.join(", "))),
+        });
+        self.requests().iter().for_each(|text| line(text));
+        self.tools().iter().for_each(|text| line(text));
+        self.changes().iter().for_each(|text| line(text));
+        text.trim_end().to_owned()
+    }
+
+    /// Describes the release for machines.
+    pub(super) fn json(&self) -> Value {
+        let Case { candidate, pinned, operation, .. } = self.case;
+        let entry = |bundle: &LockedBundle| {
+            json!({
+                "version": bundle.version,
+                "digest": bundle.digest,
+                "signers": bundle.signers,
+            })
+        };
+        let requests = ranked(self.undecided).into_iter().map(|(request, phrase)| {
+            let tools: Vec<&str> = self.asking(request).map(|tool| tool.name.as_str()).collect();
+            json!({ "request": request, "phrase": phrase, "tools": tools, "imports": self.imports(request) })
+        });
+        let changes = self.verdict.changes.iter().map(|change| {
+            let mut object = json!(change);
+            if let Some(lines) = self.lines(change) {
+                object["difference"] = json!(lines);
+            }
+            object
+        });
+        json!({
+            "name": candidate.bundle.name,
+            "operation": format!("{operation:?}").to_lowercase(),
+            "source": candidate.bundle.source,
+            "installed": pinned.map(entry),
+            "release": entry(&candidate.bundle),
+            "verdict": self.verdict.as_str(),
+            "requests": requests.collect::<Vec<_>>(),
+            "changes": changes.collect::<Vec<_>>(),
+            "refusals": self.verdict.refusals,
+            "overridden": self.verdict.overridden,
+        })
+    }
+
+    fn requests(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let heading = match (self.undecided.is_empty(), self.verdict.is_new) {
+            (true, true) => "\nIt asks for no permissions.",
+            (true, false) => return lines,
+            (false, true) => "\nIt asks to:",
+            (false, false) => "\nNew: it asks to",
+        };
+        lines.push(heading.to_owned());
+        for (request, phrase) in ranked(self.undecided) {
+            lines.push(format!("  {phrase}"));
+            let tools: Vec<String> = self.asking(request).map(|tool| one_line(&tool.name)).collect();
+            let proof = match self.imports(request) {
+                Some(imports) if imports.is_empty() => "no import of its program can do this".to_owned(),
+                Some(imports) => format!("imports {}", one_line(&names(&imports))),
+                None if request.starts_with(LIMIT) => "needs no import".to_owned(),
+                None => "a script, which has no imports".to_owned(),
+            };
+            lines.push(format!("      {request}: {}; {proof}", names(&tools), request = one_line(request)));
+        }
+        lines
+    }
+
+    /// Lists the tools of a bundle that is not installed.
+    fn tools(&self) -> Vec<String> {
+        if !self.verdict.is_new {
+            return Vec::new();
+        }
+        let tools = &self.release.tools;
+        let mut lines = vec!["\nTools:".to_owned()];
+        lines.extend(tools.iter().take(MAX_TOOLS).map(|tool| {
+            let description = one_line(&tool.description);
+            format!("  {}  {}", one_line(&tool.name), shortened(&description, MAX_DESCRIPTION)).trim_end().to_owned()
+        }));
+        if let Some(more @ 1..) = tools.len().checked_sub(MAX_TOOLS) {
+            lines.push(format!("  … and {more} more"));
+        }
+        lines
+    }
+
+    fn changes(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.verdict.is_new {
+            return lines;
+        }
+        for change in &self.verdict.changes {
+            let sentence = match change {
+                Change::Version { .. } | Change::NewCapability { .. } => continue,
+                Change::DroppedCapability { capability } => format!("no longer asked for: {}", one_line(capability)),
+                Change::NewTool { tool } => format!("tool `{}` is new", one_line(tool)),
+                Change::RemovedTool { tool } => format!("tool `{}` was removed", one_line(tool)),
+                Change::RenamedTool { from, tool } => {
+                    let from = one_line(from);
+                    format!(
+                        "tool `{from}` is now `{}`: rules and approvals for `{from}` no longer apply",
+                        one_line(tool)
+                    )
+                }
+                Change::DescriptionChanged { tool } => format!("the description of `{}` changed", one_line(tool)),
+                Change::SchemaChanged { tool } => format!("the schema of `{}` changed", one_line(tool)),
+                Change::DefinitionChanged { tool } => {
+                    format!("the definition of `{}` changed: arguments, limits, permissions or rules", one_line(tool))
+                }
+                Change::AddedSigner { signer } => format!("another signer, who is not pinned: {}", one_line(signer)),
+            };
+            if lines.is_empty() {
+                lines.push("\nChanges:".to_owned());
+            }
+            lines.push(format!("  {sentence}"));
+            let difference = self.lines(change).into_iter().flatten();
+            lines.extend(difference.map(|line| format!("    {}", crate::render::inert(&line))));
+        }
+        if lines.is_empty() && !self.verdict.is_installed && self.undecided.is_empty() {
+            lines.push("\nDescriptions, schemas and permissions are the same.".to_owned());
+        }
+        lines
+    }
+
+    /// Lines of the difference that a change describes.
+    fn lines(&self, change: &Change) -> Option<Vec<String>> {
+        let (name, part): (&str, fn(&ReleasedTool) -> &str) = match change {
+            Change::DescriptionChanged { tool } => (tool, |tool| &tool.description),
+            Change::SchemaChanged { tool } => (tool, |tool| &tool.schema),
+            Change::NewTool { tool } if !self.verdict.is_new => (tool, |tool| &tool.description),
+            _ => return None,
+        };
+        let after = self.release.tool(name).map(part)?;
+        let before = self.before.and_then(|before| before.tool(name)).map(part).unwrap_or_default();
+        Some(difference(before, after))
+    }
+
+    /// Tools that have a request.
+    fn asking<'r>(&'r self, request: &'r str) -> impl Iterator<Item = &'r ReleasedTool> {
+        self.release.tools.iter().filter(move |tool| tool.requests.iter().any(|one| one == request))
+    }
+
+    /// Imports that prove a request; `None` if no program has it.
+    fn imports(&self, request: &str) -> Option<Vec<String>> {
+        let kind = request.split(':').next().unwrap_or_default();
+        let proofs = PROOFS.iter().find(|(of, _)| *of == kind).map_or(&[][..], |(_, proofs)| proofs);
+        let programs: Vec<&Vec<String>> = self.asking(request).filter_map(|tool| tool.imports.as_ref()).collect();
+        if programs.is_empty() || request.starts_with(LIMIT) {
+            return None;
+        }
+        let proves = |import: &&String| proofs.iter().any(|proof| import.starts_with(proof));
+        let mut found: Vec<String> = programs.into_iter().flatten().filter(proves).cloned().collect();
+        found.sort();
+        found.dedup();
+        Some(found)
+    }
+}
+
+/// Joins names up to a maximum.
+fn names(names: &[String]) -> String {
+    let mut text = names.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>().join(", ");
+    if let Some(more @ 1..) = names.len().checked_sub(MAX_NAMES) {
+        // Writing to a string cannot fail.
+        let _ = write!(text, " and {more} more");
+    }
+    text
+}

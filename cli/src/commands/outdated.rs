@@ -1,0 +1,102 @@
+//! `toolcrib outdated`: lists installed bundles with the present releases of their sources. Nothing is installed.
+
+use std::process::ExitCode;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::install::{BundleSource, LockedBundle, fetch};
+use crate::options::{PlaceOptions, installer, no_home};
+use crate::render::{self, one_line};
+
+use super::update::named;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib outdated
+  toolcrib outdated --json | jq -r '.[] | select(.outdated) | .name'
+
+A release that is listed counts as seen: its age for `toolcrib update --min-age` begins.";
+const HEADINGS: [&str; 4] = ["BUNDLE", "INSTALLED", "PRESENT", "SOURCE"];
+
+/// List bundles with newer releases.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Names of bundles [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Print a JSON array, one object per bundle, also of those that are not outdated
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceOptions,
+}
+
+/// Installed bundle with the present release of its source.
+struct Found {
+    bundle: LockedBundle,
+    /// Version and digest, or the reason why the source cannot be read.
+    present: Result<(Option<String>, String), String>,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let (place, installer) = (args.place.lock_file()?, installer().ok_or_else(no_home)?);
+    let mut all = Vec::new();
+    for bundle in named(&place, &args.names)? {
+        let present = match BundleSource::parse(&bundle.source, place.folder()) {
+            Ok(source) => fetch(&source).await.map(|release| (release.version, release.digest)),
+            Err(error) => Err(error),
+        };
+        if let Ok((_, digest)) = &present {
+            installer.records.first_seen(digest, Timestamp::now())?;
+        }
+        all.push(Found { bundle, present: present.map_err(|error| render::message(&error)) });
+    }
+    if args.json {
+        render::print_json(&all.iter().map(Found::json).collect::<Value>().to_string())?;
+    } else {
+        let outdated: Vec<&Found> = all.iter().filter(|found| found.is_outdated()).collect();
+        match outdated.as_slice() {
+            [] => render::aside("every bundle is the present release of its source"),
+            some => render::print(&render::table(HEADINGS, some.iter().map(|found| found.row())))?,
+        }
+    }
+    for Found { bundle, present } in &all {
+        if let Err(reason) = present {
+            render::warning(&format!("bundle `{}`: {reason}", bundle.name));
+        }
+    }
+    let is_complete = all.iter().all(|found| found.present.is_ok());
+    Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Found {
+    fn is_outdated(&self) -> bool {
+        self.present.as_ref().is_ok_and(|(_, digest)| *digest != self.bundle.digest)
+    }
+
+    fn row(&self) -> [String; 4] {
+        let LockedBundle { name, source, version, digest, .. } = &self.bundle;
+        let shown = |version: Option<&String>, digest: &str| one_line(version.map_or(digest, String::as_str));
+        let present =
+            self.present.as_ref().map_or_else(|_| "-".to_owned(), |(version, digest)| shown(version.as_ref(), digest));
+        [one_line(name), shown(version.as_ref(), digest), present, one_line(source)]
+    }
+
+    fn json(&self) -> Value {
+        let LockedBundle { name, source, version, digest, .. } = &self.bundle;
+        let (present, problem) = match &self.present {
+            Ok((version, digest)) => (json!({ "version": version, "digest": digest }), None),
+            Err(reason) => (Value::Null, Some(reason)),
+        };
+        json!({
+            "name": name,
+            "source": source,
+            "installed": { "version": version, "digest": digest },
+            "present": present,
+            "outdated": self.is_outdated(),
+            "problem": problem,
+        })
+    }
+}

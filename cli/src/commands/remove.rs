@@ -1,0 +1,40 @@
+//! `toolcrib remove`: removes installed bundles with their grants.
+
+use std::process::ExitCode;
+
+use crate::options::{PlaceOptions, installer, no_home};
+use crate::render::{self, Advice};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib remove acme/weather
+  toolcrib remove acme/weather --global
+
+The grants and the pins of signer and version are removed too: a bundle that is installed again \
+is a new one.";
+
+/// Remove installed bundles.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Names of bundles
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+    #[command(flatten)]
+    place: PlaceOptions,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let (place, installer) = (args.place.lock_file()?, installer().ok_or_else(no_home)?);
+    let lock = installer.records.lock()?;
+    for name in &args.names {
+        if !installer.remove(&lock, &place, name)? {
+            let path = place.path();
+            let message = format!("`{}` has no bundle `{name}`", render::from_here(&path).display());
+            let hint = "`toolcrib outdated --json` lists the installed bundles";
+            return Err(Advice::new(message, hint).into());
+        }
+        render::aside(&format!("removed `{name}`"));
+    }
+    Ok(ExitCode::SUCCESS)
+}

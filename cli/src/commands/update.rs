@@ -1,0 +1,84 @@
+//! `toolcrib update`: replaces installed bundles by the present releases of their sources.
+
+use std::process::ExitCode;
+
+use crate::install::{BundleSource, LockFile, LockedBundle, Operation};
+use crate::options::{AgreementOptions, PlaceOptions, installer, no_home};
+use crate::render::{self, Advice};
+use crate::suggestion;
+
+use super::install::{End, Order, Procedure};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib update                 all bundles of ./toolcrib.lock
+  toolcrib update acme/weather
+  toolcrib update acme/weather --min-age=0
+  toolcrib update acme/weather --accept=signer-changed
+  toolcrib update --json
+
+An update asks only for what is new: permissions, tools, descriptions and schemas. It is refused \
+if the signer changed, a signature is missing, the version is lower, a version was published \
+again, or the release is younger than --min-age. Each refusal has a code and names a command.";
+
+/// Update installed bundles.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Names of bundles [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    #[command(flatten)]
+    place: PlaceOptions,
+    #[command(flatten)]
+    agreement: AgreementOptions,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let (place, installer) = (args.place.lock_file()?, installer().ok_or_else(no_home)?);
+    let other = args.place.other_lock_file();
+    let procedure = Procedure {
+        place: &place,
+        other: other.as_ref(),
+        installer: &installer,
+        options: &args.agreement,
+        min_age: args.agreement.update_age(),
+    };
+    let mut code = ExitCode::SUCCESS;
+    for bundle in named(&place, &args.names)? {
+        let source = BundleSource::parse(&bundle.source, place.folder())?;
+        let (text, name) = (bundle.source, Some(bundle.name));
+        let order = Order { operation: Operation::Update, source, text, name, is_frozen: false };
+        match procedure.perform(&order).await? {
+            End::Installed => render::aside("updated"),
+            End::Unchanged => {}
+            End::Refused => code = ExitCode::FAILURE,
+        }
+    }
+    Ok(code)
+}
+
+/// Returns the named bundles of a lock, or all.
+///
+/// # Errors
+///
+/// The lock cannot be read, or has no bundle of a name.
+pub(super) fn named(place: &LockFile, names: &[String]) -> anyhow::Result<Vec<LockedBundle>> {
+    let lock = place.read()?;
+    if names.is_empty() {
+        return Ok(lock.bundles);
+    }
+    let known: Vec<&str> = lock.bundles.iter().map(|bundle| bundle.name.as_str()).collect();
+    let find = |name: &String| {
+        lock.bundle(name).cloned().ok_or_else(|| {
+            let path = place.path();
+            let message = format!("`{}` has no bundle `{name}`", render::from_here(&path).display());
+            let hint = match known.is_empty() {
+                true => "install one with `toolcrib install SOURCE`".to_owned(),
+                false => suggestion::hint(name, &known),
+            };
+            Advice::new(message, hint).into()
+        })
+    };
+    names.iter().map(find).collect()
+}

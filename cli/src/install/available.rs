@@ -1,0 +1,82 @@
+//! Bundles that are available to commands without `--tools`: those of the lock in the current folder, and those of the user.
+//! A bundle counts if the user's own records agree with the lock.
+
+use std::path::{Path, PathBuf};
+
+use super::bundle_folder::BundleFolder;
+use super::lock::LockedBundle;
+use super::lock_file::LockFile;
+use super::records::{InstallRecords, Installation};
+
+/// Available bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AvailableBundle {
+    /// Stored bundle file.
+    pub(crate) file: PathBuf,
+    /// Digest of the review that trust pins.
+    pub(crate) review: String,
+    /// Requests that the user granted.
+    pub(crate) granted: Vec<String>,
+}
+
+/// Available bundles, and hints about those of a lock that are not available.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct AvailableBundles {
+    pub(crate) bundles: Vec<AvailableBundle>,
+    pub(crate) hints: Vec<String>,
+}
+
+impl AvailableBundles {
+    /// Reads the locks. A bundle of an earlier place replaces one of the same name at a later place.
+    ///
+    /// # Errors
+    ///
+    /// A lock or the records cannot be read.
+    pub(crate) fn read(places: &[LockFile], records: &InstallRecords, files: &BundleFolder) -> anyhow::Result<Self> {
+        let mut found = Self::default();
+        let mut names: Vec<String> = Vec::new();
+        let mut all = None;
+        for place in places {
+            for bundle in place.read()?.bundles {
+                if names.contains(&bundle.name) {
+                    continue;
+                }
+                let all: &Vec<Installation> = match &mut all {
+                    Some(all) => all,
+                    empty => empty.insert(records.read()?),
+                };
+                names.push(bundle.name.clone());
+                found.add(place, &bundle, all, files);
+            }
+        }
+        Ok(found)
+    }
+
+    fn add(&mut self, place: &LockFile, bundle: &LockedBundle, all: &[Installation], files: &BundleFolder) {
+        let LockedBundle { name, digest, .. } = bundle;
+        let path = place.path();
+        let agreed = all.iter().find(|it| it.lock == path && it.bundle.name == *name && it.bundle.digest == *digest);
+        let file = files.file(digest);
+        let global = if place.is_global { " --global" } else { "" };
+        let command = format!("`toolcrib install{global}`");
+        match agreed {
+            None => self.hints.push(format!(
+                "bundle `{name}` of `{}` is not installed for you, so its tools are missing; review it with {command}",
+                shown(&path)
+            )),
+            Some(_) if !file.is_file() => {
+                self.hints.push(format!("the file of bundle `{name}` is missing; fetch it with {command}"));
+            }
+            // Two names of one content: the grants of the first count.
+            Some(_) if self.bundles.iter().any(|other| other.file == file) => {}
+            Some(agreed) => {
+                let granted = agreed.bundle.granted.clone();
+                self.bundles.push(AvailableBundle { file, review: agreed.review.clone(), granted });
+            }
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    crate::render::from_here(path).display().to_string()
+}

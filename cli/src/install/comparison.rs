@@ -1,0 +1,369 @@
+//! Comparison of a release with the installed one: everything that is new, and the reasons to refuse it. Pure: files, clocks and
+//! registries are read elsewhere.
+
+use std::cmp::Ordering;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::lock::{LockedBundle, LockedTool};
+use super::refusal::{Code, Refusal};
+use super::source::shell_word;
+use super::version;
+
+/// Release as it is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    /// Entry of the release in a lock, without grants.
+    pub(crate) bundle: LockedBundle,
+    /// Requests of all its tools, sorted.
+    pub(crate) requests: Vec<String>,
+    /// Time of a verified signature, from a source that the publisher does not control.
+    pub(crate) signed: Option<Timestamp>,
+    /// Time that the publisher claims. It can only make a release younger.
+    pub(crate) claimed: Option<Timestamp>,
+}
+
+/// Operation that a release is compared for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// A named source is installed.
+    Install,
+    /// An installed bundle is replaced by the present release of its source.
+    Update,
+    /// Exactly the bundles of a lock are installed.
+    Locked,
+}
+
+/// Everything that the verdict on a release depends on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Case<'a> {
+    pub(crate) operation: Operation,
+    pub(crate) candidate: &'a Candidate,
+    /// Bundle of this name that the user agreed to, from the user's own records.
+    pub(crate) pinned: Option<&'a LockedBundle>,
+    /// Bundle of this name in the lock.
+    pub(crate) locked: Option<&'a LockedBundle>,
+    /// Other bundles of the lock.
+    pub(crate) others: &'a [LockedBundle],
+    /// Bundles of the user that are available beside those of a folder.
+    pub(crate) beside: &'a [LockedBundle],
+    /// Time at which this user first saw the release.
+    pub(crate) first_seen: Timestamp,
+    pub(crate) now: Timestamp,
+    pub(crate) min_age: Duration,
+    /// Refusals that the user overrides.
+    pub(crate) accepted: &'a [Code],
+    /// `true` for the bundles of the user instead of those of a folder.
+    pub(crate) is_global: bool,
+}
+
+/// Difference of a release from the installed one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "code", rename_all = "kebab-case")]
+pub(crate) enum Change {
+    Version {
+        from: Option<String>,
+        to: Option<String>,
+    },
+    NewCapability {
+        capability: String,
+    },
+    DroppedCapability {
+        capability: String,
+    },
+    NewTool {
+        tool: String,
+    },
+    RemovedTool {
+        tool: String,
+    },
+    RenamedTool {
+        from: String,
+        tool: String,
+    },
+    DescriptionChanged {
+        tool: String,
+    },
+    SchemaChanged {
+        tool: String,
+    },
+    /// Another part of the definition, such as a fixed argument, a limit or a rule about approval.
+    DefinitionChanged {
+        tool: String,
+    },
+    /// A signer beside those that are pinned. It is not pinned.
+    AddedSigner {
+        signer: String,
+    },
+}
+
+impl Change {
+    /// Returns `true` if a person reviews it before the release is installed.
+    pub(crate) fn needs_review(&self) -> bool {
+        !matches!(
+            self,
+            Change::Version { .. }
+                | Change::DroppedCapability { .. }
+                | Change::RemovedTool { .. }
+                | Change::AddedSigner { .. }
+        )
+    }
+}
+
+/// Result of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) refusals: Vec<Refusal>,
+    /// Refusals that were overridden.
+    pub(crate) overridden: Vec<Code>,
+    /// `true` if exactly this release is installed.
+    pub(crate) is_installed: bool,
+    /// `true` if nothing of the name was installed by this user.
+    pub(crate) is_new: bool,
+}
+
+impl Verdict {
+    /// Returns `true` if a person agrees before the release is installed.
+    pub(crate) fn needs_review(&self) -> bool {
+        self.is_new || !self.overridden.is_empty() || self.changes.iter().any(Change::needs_review)
+    }
+
+    /// Returns the name of the verdict for machines.
+    pub(crate) fn as_str(&self) -> &'static str {
+        match () {
+            () if !self.refusals.is_empty() => "refused",
+            () if self.is_installed => "installed",
+            () if self.needs_review() => "review",
+            () => "ready",
+        }
+    }
+}
+
+impl Case<'_> {
+    /// Compares the release.
+    pub(crate) fn verdict(&self) -> Verdict {
+        let base = self.pinned.or(self.locked);
+        let changes = match self.pinned {
+            Some(pinned) if pinned.digest == self.candidate.bundle.digest => Vec::new(),
+            pinned => changes(pinned, self.candidate),
+        };
+        let found = [
+            self.wrong_digest(),
+            self.name_taken(base),
+            self.tool_taken(),
+            base.and_then(|base| self.signer(base)),
+            base.and_then(|base| self.version(base)),
+            self.too_young(),
+        ];
+        let (overridden, refusals): (Vec<Refusal>, Vec<Refusal>) =
+            found.into_iter().flatten().partition(|refusal| self.accepted.contains(&refusal.code));
+        let is_same =
+            |entry: Option<&LockedBundle>| entry.is_some_and(|entry| entry.digest == self.candidate.bundle.digest);
+        Verdict {
+            changes,
+            refusals,
+            overridden: overridden.into_iter().map(|refusal| refusal.code).collect(),
+            is_installed: is_same(self.pinned) && is_same(self.locked),
+            is_new: self.pinned.is_none(),
+        }
+    }
+
+    /// Returns the entry for the lock once `granted` is agreed. Pins of signers are never widened without a refusal that the
+    /// user overrode.
+    pub(crate) fn entry(&self, granted: &[String]) -> LockedBundle {
+        let Candidate { bundle, requests, .. } = self.candidate;
+        let signers = match self.pinned.or(self.locked) {
+            Some(base) if base.digest == bundle.digest && !base.signers.is_empty() => base.signers.clone(),
+            Some(base) => {
+                let both = bundle.signers.iter().filter(|signer| base.signers.contains(signer)).cloned();
+                Some(both.collect()).filter(|both: &Vec<String>| !both.is_empty()).unwrap_or(bundle.signers.clone())
+            }
+            None => bundle.signers.clone(),
+        };
+        let (granted, declined) = requests.iter().cloned().partition(|request| granted.contains(request));
+        LockedBundle { signers, granted, declined, ..bundle.clone() }
+    }
+
+    /// Returns the command that repeats the operation.
+    fn command(&self) -> String {
+        let LockedBundle { name, source, .. } = &self.candidate.bundle;
+        let global = if self.is_global { " --global" } else { "" };
+        match self.operation {
+            Operation::Install => format!("toolcrib install {}{global}", shell_word(source)),
+            Operation::Update => format!("toolcrib update {name}{global}"),
+            Operation::Locked => format!("toolcrib install{global}"),
+        }
+    }
+
+    fn wrong_digest(&self) -> Option<Refusal> {
+        let LockedBundle { name, digest, .. } = &self.candidate.bundle;
+        let locked = self.locked?;
+        let global = if self.is_global { " --global" } else { "" };
+        match self.operation {
+            Operation::Locked if locked.digest != *digest => Some(Refusal::new(
+                Code::WrongDigest,
+                format!("the lock pins `{name}` to {}, and its source has {digest}", locked.digest),
+                format!("toolcrib update {name}{global}"),
+            )),
+            Operation::Update | Operation::Install => {
+                let pinned = self.pinned.filter(|pinned| pinned.digest != locked.digest)?;
+                Some(Refusal::new(
+                    Code::WrongDigest,
+                    format!("the lock pins `{name}` to {}, and {} is installed", locked.digest, pinned.digest),
+                    format!("toolcrib install{global}"),
+                ))
+            }
+            Operation::Locked => None,
+        }
+    }
+
+    fn name_taken(&self, base: Option<&LockedBundle>) -> Option<Refusal> {
+        let LockedBundle { name, source, .. } = &self.candidate.bundle;
+        let base = base.filter(|base| repository(&base.source) != repository(source))?;
+        let cure = match self.operation {
+            Operation::Install => format!("{} --name={name}-2", self.command()),
+            _ => format!("{} --accept={}", self.command(), Code::NameTaken),
+        };
+        let message = format!("`{name}` is installed from `{}`, and this release is from `{source}`", base.source);
+        Some(Refusal::new(Code::NameTaken, message, cure))
+    }
+
+    fn tool_taken(&self) -> Option<Refusal> {
+        let LockedBundle { name, tools, .. } = &self.candidate.bundle;
+        let here = self.others.iter().map(|other| (other, self.is_global));
+        // A bundle of the user with the same name is replaced in the folder.
+        let beside = self.beside.iter().filter(|other| other.name != *name).map(|other| (other, true));
+        let mut all =
+            here.chain(beside).flat_map(|(other, global)| other.tools.iter().map(move |it| (it, other, global)));
+        let (tool, other, is_global) = all.find(|(tool, ..)| tools.iter().any(|own| own.name == tool.name))?;
+        let (tool, other, global) = (&tool.name, &other.name, if is_global { " --global" } else { "" });
+        let message = format!("its tool `{tool}` has the name of a tool of the installed bundle `{other}`");
+        Some(Refusal::new(Code::ToolTaken, message, format!("toolcrib remove {other}{global}")))
+    }
+
+    fn signer(&self, base: &LockedBundle) -> Option<Refusal> {
+        let LockedBundle { name, signers, version, .. } = &self.candidate.bundle;
+        let is_agreed = self.pinned.is_some_and(|pinned| pinned.digest == self.candidate.bundle.digest);
+        if is_agreed || base.signers.is_empty() || signers.iter().any(|signer| base.signers.contains(signer)) {
+            return None;
+        }
+        let release = release(version.as_deref());
+        let before = base.signers.join("`, `");
+        let (code, found) = match signers.is_empty() {
+            true => (Code::SignatureMissing, "has no verified signature".to_owned()),
+            false => (Code::SignerChanged, format!("is signed by `{}`", signers.join("`, `"))),
+        };
+        let message = format!("the installed `{name}` is signed by `{before}`, and {release} {found}");
+        Some(Refusal::new(code, message, format!("{} --accept={code}", self.command())))
+    }
+
+    fn version(&self, base: &LockedBundle) -> Option<Refusal> {
+        let LockedBundle { name, digest, version, .. } = &self.candidate.bundle;
+        let (before, after) = (base.version.as_deref(), version.as_deref());
+        if base.digest == *digest {
+            return None;
+        }
+        let cure = |code: Code| format!("{} --accept={code}", self.command());
+        if before == after {
+            let message = format!(
+                "{} of `{name}` was published again with other content: {digest} instead of {}",
+                release(after),
+                base.digest
+            );
+            return Some(Refusal::new(Code::TagMoved, message, cure(Code::TagMoved)));
+        }
+        let (before, after) = (before?, after?);
+        match version::compare(after, before) {
+            Some(Ordering::Less) => {
+                let message = format!("version {after} of `{name}` is lower than the installed {before}");
+                Some(Refusal::new(Code::Downgrade, message, cure(Code::Downgrade)))
+            }
+            _ => None,
+        }
+    }
+
+    fn too_young(&self) -> Option<Refusal> {
+        let LockedBundle { name, digest, version, .. } = &self.candidate.bundle;
+        if self.pinned.is_some_and(|pinned| pinned.digest == *digest) || self.min_age.is_zero() {
+            return None;
+        }
+        let seen = self.candidate.signed.unwrap_or(self.first_seen);
+        let published = self.candidate.claimed.map_or(seen, |claimed| seen.max(claimed));
+        let ready = published.checked_add(self.min_age).unwrap_or(Timestamp::MAX);
+        if self.now >= ready {
+            return None;
+        }
+        let message = format!(
+            "{} of `{name}` is younger than the minimum age: it is from {published:.0} and can be installed from {ready:.0}",
+            release(version.as_deref())
+        );
+        Some(Refusal::new(Code::TooYoung, message, format!("{} --min-age=0", self.command())))
+    }
+}
+
+/// Names a release by its version.
+fn release(version: Option<&str>) -> String {
+    version.map_or_else(|| "the release".to_owned(), |version| format!("version {version}"))
+}
+
+/// Returns the part of a source that stays when its tag changes: the reference without tag and digest, or the path.
+fn repository(source: &str) -> &str {
+    if !source.starts_with(super::source::SCHEME) {
+        return source;
+    }
+    let source = source.split('@').next().unwrap_or(source);
+    match source.rsplit_once(':') {
+        Some((repository, tag)) if !tag.contains('/') => repository,
+        _ => source,
+    }
+}
+
+fn changes(base: Option<&LockedBundle>, candidate: &Candidate) -> Vec<Change> {
+    let release = &candidate.bundle;
+    let mut changes = Vec::new();
+    let known =
+        |request: &String| base.is_some_and(|base| base.granted.contains(request) || base.declined.contains(request));
+    let new = candidate.requests.iter().filter(|request| !known(request)).cloned();
+    changes.extend(new.map(|capability| Change::NewCapability { capability }));
+    let before = base.map_or(&[][..], |base| &base.tools);
+    let (mut gone, mut added) = (without(before, &release.tools), without(&release.tools, before));
+    added.retain(|tool| {
+        let same = |old: &&LockedTool| old.description == tool.description && old.schema == tool.schema;
+        let Some(at) = gone.iter().position(same) else { return true };
+        changes.push(Change::RenamedTool { from: gone.remove(at).name.clone(), tool: tool.name.clone() });
+        false
+    });
+    changes.extend(added.into_iter().map(|tool| Change::NewTool { tool: tool.name.clone() }));
+    for tool in &release.tools {
+        let Some(old) = before.iter().find(|old| old.name == tool.name) else { continue };
+        if old.description != tool.description {
+            changes.push(Change::DescriptionChanged { tool: tool.name.clone() });
+        }
+        if old.schema != tool.schema {
+            changes.push(Change::SchemaChanged { tool: tool.name.clone() });
+        }
+        if old.definition != tool.definition && old.description == tool.description && old.schema == tool.schema {
+            changes.push(Change::DefinitionChanged { tool: tool.name.clone() });
+        }
+    }
+    changes.extend(gone.into_iter().map(|tool| Change::RemovedTool { tool: tool.name.clone() }));
+    let Some(base) = base else { return changes };
+    let dropped = base.granted.iter().filter(|request| !candidate.requests.contains(request)).cloned();
+    changes.extend(dropped.map(|capability| Change::DroppedCapability { capability }));
+    if !base.signers.is_empty() {
+        let added = release.signers.iter().filter(|signer| !base.signers.contains(signer)).cloned();
+        changes.extend(added.map(|signer| Change::AddedSigner { signer }));
+    }
+    if base.version != release.version {
+        changes.push(Change::Version { from: base.version.clone(), to: release.version.clone() });
+    }
+    changes
+}
+
+/// Returns the tools of the first list with names that the second does not have.
+fn without<'a>(tools: &'a [LockedTool], others: &[LockedTool]) -> Vec<&'a LockedTool> {
+    tools.iter().filter(|tool| others.iter().all(|other| other.name != tool.name)).collect()
+}

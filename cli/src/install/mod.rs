@@ -1,0 +1,31 @@
+//! Installed bundles: the lock of a folder, the comparison of a release with the installed one, the user's own records, and the
+//! steps that change them.
+
+mod available;
+mod bundle_folder;
+mod comparison;
+#[cfg(test)]
+mod comparison_tests;
+mod difference;
+mod lock;
+mod lock_file;
+mod lock_reader;
+mod records;
+mod refusal;
+mod release;
+mod source;
+mod steps;
+mod version;
+
+pub(crate) use available::AvailableBundles;
+pub(crate) use bundle_folder::BundleFolder;
+pub(crate) use comparison::{Case, Change, Operation, Verdict};
+pub(crate) use difference::lines as difference;
+pub(crate) use lock::LockedBundle;
+pub(crate) use lock_file::{LOCK_FILE, LockFile};
+pub(crate) use lock_reader::name;
+pub(crate) use records::{InstallRecords, Installation, installation};
+pub(crate) use refusal::{Code, Refusal};
+pub(crate) use release::{Release, ReleasedTool, fetch};
+pub(crate) use source::{BundleSource, shell_word};
+pub(crate) use steps::Installer;

@@ -1,0 +1,196 @@
+//! Facts about a release of a bundle: its digest, version, signers and tools, read without running anything.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use jiff::Timestamp;
+use serde_json::Value;
+use tempfile::TempDir;
+use toolcrib::policy::{named_requests, review};
+use toolcrib::source::{digest, load_usable};
+use toolcrib_bundle::Bundle;
+
+use crate::render::Advice;
+use crate::trust::Subject;
+
+use super::comparison::Candidate;
+use super::lock::{LockedBundle, LockedTool};
+use super::source::BundleSource;
+
+/// Maximum number of bytes of a file in a bundle.
+const MAX_FILE_BYTES: u64 = toolcrib_bundle::MAX_BLOB_SIZE;
+
+/// Release of a bundle.
+#[derive(Debug)]
+pub(crate) struct Release {
+    /// Bundle file.
+    pub(crate) file: PathBuf,
+    /// Name that the publisher states.
+    pub(crate) name: String,
+    pub(crate) version: Option<String>,
+    /// Digest of the manifest, as `sha256:HEX`.
+    pub(crate) digest: String,
+    /// Verified signers.
+    pub(crate) signers: Vec<String>,
+    /// Time of a verified signature, from a source that the publisher does not control.
+    pub(crate) signed: Option<Timestamp>,
+    /// Time that the publisher claims.
+    pub(crate) claimed: Option<Timestamp>,
+    /// Tools and hooks, in the order of the bundle.
+    pub(crate) tools: Vec<ReleasedTool>,
+    /// Digest of the review that trust pins.
+    pub(crate) review: String,
+}
+
+/// Tool or hook of a release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReleasedTool {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    /// Schema of the arguments, formatted.
+    pub(crate) schema: String,
+    /// Digest of its definition without the program, as `sha256:HEX`.
+    pub(crate) definition: String,
+    /// Capabilities that it requests.
+    pub(crate) requests: Vec<String>,
+    /// Interfaces that its program imports; `None` if they are not known.
+    pub(crate) imports: Option<Vec<String>>,
+}
+
+/// Gets the present release of a source and reads its facts.
+///
+/// # Errors
+///
+/// The source cannot be fetched, or is no valid bundle.
+pub(crate) async fn fetch(source: &BundleSource) -> anyhow::Result<Release> {
+    let file = match source {
+        BundleSource::File(path) => path.clone(),
+        BundleSource::Registry(reference) => from_registry(&reference.to_string())?,
+    };
+    let mut release = Release::read(&file, source)?;
+    release.signers = signers(&release)?;
+    Ok(release)
+}
+
+/// Fetches a bundle from a registry into a file. Joined with the client of registries.
+fn from_registry(reference: &str) -> anyhow::Result<PathBuf> {
+    let hint = "pull it with another tool into a file, and install the file";
+    Err(Advice::new(format!("cannot fetch `{reference}`: this toolcrib reads bundle files only"), hint).into())
+}
+
+/// Lists the verified signers of a release. Joined with the verification of signatures.
+fn signers(_: &Release) -> anyhow::Result<Vec<String>> {
+    Ok(Vec::new())
+}
+
+impl Release {
+    /// Reads the facts of a bundle file. Its signers are not known yet.
+    ///
+    /// # Errors
+    ///
+    /// The file is no valid bundle, or a tool of it is faulty as a whole.
+    pub(crate) fn read(file: &Path, source: &BundleSource) -> anyhow::Result<Self> {
+        let invalid = || format!("cannot read the bundle `{}`", file.display());
+        let mut bundle = open(file).with_context(invalid)?;
+        bundle.verify().with_context(invalid)?;
+        let metadata = bundle.metadata();
+        let name = metadata.map_or_else(|| source.name(), |metadata| metadata.name.clone());
+        let version = metadata.map(|metadata| metadata.version.clone()).or_else(|| source.tag());
+        let digest = bundle.digest().to_string();
+        let folder = unpacked(&mut bundle).with_context(invalid)?;
+        let (tools, review) = content(folder.path()).with_context(invalid)?;
+        let (signed, claimed, signers) = (None, None, Vec::new());
+        Ok(Self { file: file.to_path_buf(), name, version, digest, signers, signed, claimed, tools, review })
+    }
+
+    /// Returns the release as it is compared, under the name that it has in the lock.
+    pub(crate) fn candidate(&self, name: &str, source: &str) -> Candidate {
+        let of = |text: &str| digest(text.as_bytes());
+        let tool = |tool: &ReleasedTool| LockedTool {
+            name: tool.name.clone(),
+            description: of(&tool.description),
+            schema: of(&tool.schema),
+            definition: tool.definition.clone(),
+        };
+        let mut tools: Vec<LockedTool> = self.tools.iter().map(tool).collect();
+        tools.sort_by(|one, other| one.name.cmp(&other.name));
+        let mut signers = self.signers.clone();
+        signers.sort();
+        let mut requests: Vec<String> = self.tools.iter().flat_map(|tool| tool.requests.clone()).collect();
+        requests.sort();
+        requests.dedup();
+        let bundle = LockedBundle {
+            name: name.to_owned(),
+            source: source.to_owned(),
+            version: self.version.clone(),
+            digest: self.digest.clone(),
+            signers,
+            granted: Vec::new(),
+            declined: Vec::new(),
+            tools,
+        };
+        Candidate { bundle, requests, signed: self.signed, claimed: self.claimed }
+    }
+
+    /// Returns a tool.
+    pub(crate) fn tool(&self, name: &str) -> Option<&ReleasedTool> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+}
+
+/// Opens a bundle file.
+///
+/// # Errors
+///
+/// The file cannot be read or is no valid bundle.
+pub(crate) fn open(file: &Path) -> anyhow::Result<Bundle<File>> {
+    let is_file = file.metadata().map(|metadata| metadata.is_file());
+    if !is_file? {
+        return Err(anyhow!("not a regular file"));
+    }
+    Ok(Bundle::open(File::open(file)?)?)
+}
+
+/// Writes the files of a bundle to a temporary folder, in which the runtime reads them as a source. To be removed once the
+/// runtime reads bundle files itself.
+fn unpacked(bundle: &mut Bundle<File>) -> anyhow::Result<TempDir> {
+    let folder = tempfile::tempdir()?;
+    let files: Vec<_> = bundle.files().iter().map(|file| (file.path.clone(), file.size)).collect();
+    for (path, size) in files {
+        if size > MAX_FILE_BYTES {
+            return Err(anyhow!("`{path}` has more than the {MAX_FILE_BYTES} bytes allowed"));
+        }
+        // The path of a bundle has no `..`, no root and no name that another file has.
+        let target = folder.path().join(path.as_str());
+        std::fs::create_dir_all(target.parent().unwrap_or(folder.path()))?;
+        io::copy(&mut bundle.read_file(path.as_str())?, &mut File::create(target)?)?;
+    }
+    Ok(folder)
+}
+
+/// Reads the tools of a source, and the digest of its review.
+fn content(source: &Path) -> anyhow::Result<(Vec<ReleasedTool>, String)> {
+    let loaded = load_usable(source)?;
+    let hooks = loaded.hooks.iter().map(|hook| (format!("hook {} ({})", hook.tool.name, hook.event), &hook.tool));
+    let tools = loaded.tools.iter().map(|tool| (tool.name.clone(), tool)).chain(hooks);
+    let subject = Subject::from(review(source)?);
+    let definition =
+        |name: &str| subject.items.iter().find(|item| item.name == name).map(|item| item.definition.clone());
+    let tools = tools.map(|(name, tool)| ReleasedTool {
+        definition: definition(&name).unwrap_or_default(),
+        name,
+        description: tool.description.clone().unwrap_or_default(),
+        schema: tool.parameters.as_ref().map(formatted).unwrap_or_default(),
+        requests: named_requests(tool),
+        imports: tool.imports.as_ref().map(|imports| imports.iter().map(|import| import.from.clone()).collect()),
+    });
+    let tools = tools.collect();
+    Ok((tools, subject.digest))
+}
+
+/// Formats a schema, one field a line.
+fn formatted(schema: &Value) -> String {
+    serde_json::to_string_pretty(schema).unwrap_or_default()
+}
