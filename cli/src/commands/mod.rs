@@ -12,7 +12,10 @@ pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod list;
+pub(crate) mod login;
 pub(crate) mod new;
+pub(crate) mod pull;
+pub(crate) mod push;
 pub(crate) mod result;
 pub(crate) mod run;
 pub(crate) mod schema;
@@ -38,6 +41,10 @@ pub(crate) enum Command {
     Test(test::Args),
     Describe(describe::Args),
     Trust(trust::Args),
+    Push(push::Args),
+    Pull(pull::Args),
+    Login(login::Args),
+    Logout(login::LogoutArgs),
     Approvals(approvals::Args),
     Secret(secret::Args),
     Cache(cache::Args),
@@ -55,7 +62,7 @@ impl Command {
         match self {
             Command::Run(args) => run::run(args).await,
             Command::Call(args) => call::run(args).await,
-            Command::List(args) => list::run(args),
+            Command::List(args) => list::run(args).await,
             Command::Inspect(args) => inspect::run(args).await,
             Command::Result(args) => result::run(args),
             Command::Schema(args) => schema::run(args).await,
@@ -65,12 +72,16 @@ impl Command {
             Command::Test(args) => test::run(args).await,
             Command::Describe(args) => describe::run(args).await,
             Command::Trust(args) => trust::run(args).await,
+            Command::Push(args) => push::run(args).await,
+            Command::Pull(args) => pull::run(args).await,
+            Command::Login(args) => login::run(args).await,
+            Command::Logout(args) => login::log_out(args).await,
             Command::Approvals(args) => approvals::run(args),
             Command::Secret(args) => secret::run(args).await,
             Command::Cache(args) => cache::run(args),
             Command::Audit(args) => audit::run(args),
-            Command::Export(args) => export::run(args),
-            Command::Doctor(args) => doctor::run(args),
+            Command::Export(args) => export::run(args).await,
+            Command::Doctor(args) => doctor::run(args).await,
             Command::Completions(args) => completions::run(args),
             Command::CompileWorker(args) => compile_worker::run(&args),
         }

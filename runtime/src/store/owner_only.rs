@@ -183,9 +183,18 @@ pub(crate) fn lock_folder(folder: &Path, timeout: Duration) -> io::Result<FileLo
 /// Locks an open file. The wait is bounded, so that a process that hangs with the lock does not block all others: the
 /// error is then of the kind [`ErrorKind::WouldBlock`].
 pub fn lock(file: &File, timeout: Duration) -> io::Result<()> {
+    attempt(|| file.try_lock(), timeout)
+}
+
+/// Locks an open file together with other readers, like [`lock`].
+pub(crate) fn lock_shared(file: &File, timeout: Duration) -> io::Result<()> {
+    attempt(|| file.try_lock_shared(), timeout)
+}
+
+fn attempt(lock: impl Fn() -> Result<(), TryLockError>, timeout: Duration) -> io::Result<()> {
     let deadline = Instant::now() + timeout;
     loop {
-        match file.try_lock() {
+        match lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(error),
             Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
