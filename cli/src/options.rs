@@ -28,7 +28,7 @@ use toolcrib::{Audit, Availability, Builder, KeyValue, Runtime};
 use crate::config::{Config, Mask};
 use crate::permission::{DenyFlags, TerminalApprover};
 use crate::progress;
-use crate::registries::{self, HeldBundles};
+use crate::registries::{HeldBundles, localize};
 use crate::render::{self, Advice};
 use crate::secrets::{PASSPHRASE, Vault};
 
@@ -190,7 +190,7 @@ impl Sources {
     /// Pulls the bundles that the sources refer to, and loads their files in place of the references. Every command calls
     /// this before it uses the sources.
     pub(crate) async fn fetch(&mut self) -> anyhow::Result<()> {
-        self.held.extend(registries::localize(&mut self.tools, &self.registries, self.compiling.cache()).await?);
+        self.held.extend(localize(&mut self.tools, &self.registries, self.compiling.cache()).await?);
         Ok(())
     }
 

@@ -107,7 +107,7 @@ fn manifests_that_are_no_bundle_are_refused_before_any_blob_is_pulled() {
     let entry = value!({ "mediaType": OCI_MANIFEST, "digest": Digest::of(b"x"), "size": 1, "platform": platform });
     let index = value!({ "schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [entry] });
     let manifest =
-        |media_type| value!({ "schemaVersion": 2, "mediaType": media_type, "config": blob, "layers": [blob] });
+        |media_type: &str| value!({ "schemaVersion": 2, "mediaType": media_type, "config": blob, "layers": [blob] });
     let wasm = |layers: serde_json::Value, size: u64| {
         let config =
             value!({ "mediaType": "application/vnd.wasm.config.v0+json", "digest": Digest::of(b"{}"), "size": size });

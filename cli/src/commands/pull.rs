@@ -7,9 +7,9 @@ use anyhow::Context;
 use serde_json::json;
 use toolcrib_registry::Reference;
 
-use crate::options::{CacheFolder, CacheLimit, SourceRegistries};
+use crate::options::{CacheFolder, CacheLimit, SourceRegistries, rounded_size};
 use crate::registries::{self, BundleStore, Fetched};
-use crate::render::{self, rounded_size};
+use crate::render;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use serde_json::json;
 use toolcrib_registry::Reference;
 
-use crate::options::RegistryOptions;
+use crate::options::{RegistryOptions, rounded_size};
 use crate::registries::{self, Pushed};
-use crate::render::{self, rounded_size, usage_error};
+use crate::render::{self, usage_error};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -15,8 +15,9 @@ use toolcrib_bundle::{
 };
 use toolcrib_registry::{Client, Content, Descriptor, Error, Manifest, OCI_MANIFEST, Reference, Repository};
 
+use crate::options::{rounded_size, size_in_words};
 use crate::progress;
-use crate::render::{Advice, rounded_size, size_in_words};
+use crate::render::Advice;
 
 use super::store::StoredBundle;
 use super::transfer::Transfer;
@@ -116,11 +117,11 @@ impl Plan {
         let media_type = manifest.descriptor.media_type.as_str();
         match manifest.parse()? {
             Content::Index(index) => return Err(refuse_index(&index.manifests)),
-            Content::Image(_) if media_type != OCI_MANIFEST => {
+            Content::Image(_) if media_type == OCI_MANIFEST => {}
+            _ => {
                 let hint = "tools are bundles of `toolcrib push` or components; container images are not";
                 return Err(Advice::new(format!("it is an image of Docker (`{media_type}`)"), hint).into());
             }
-            Content::Image(_) => {}
         }
         let parsed = BundleManifest::parse("the manifest", &manifest.bytes)?;
         BundleKind::of(digest, &parsed).map_err(|error| {

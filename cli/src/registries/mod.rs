@@ -14,8 +14,8 @@ use std::sync::Arc;
 use toolcrib::cache::{Cache, HeldFile};
 use toolcrib_registry::{Reference, Registry};
 
-use crate::options::SourceRegistries;
-use crate::render::{self, rounded_size, usage_error};
+use crate::options::{SourceRegistries, rounded_size};
+use crate::render::{self, usage_error};
 
 pub(crate) use failure::failed;
 pub(crate) use fetch::{Fetched, fetch};

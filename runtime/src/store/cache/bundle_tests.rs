@@ -130,16 +130,20 @@ fn a_download_counts_is_removed_after_a_day_and_stays_while_it_is_written() {
 }
 
 #[test]
-fn unfinished_bundles_of_killed_processes_are_removed_after_an_hour() {
+fn unfinished_bundles_of_killed_processes_are_removed_after_a_minute() {
     let (_folder, cache) = place();
     store(&cache, 1);
     let path = cache.path().join(BUNDLES).join(format!("{TEMPORARY_PREFIX}Killed"));
     fs::write(&path, "half").unwrap();
     cache.prune(u64::MAX).unwrap();
     assert!(path.exists());
-    age(&path, 2);
-    cache.prune(u64::MAX).unwrap();
+    age(&path, 1);
+    let mut written = cache.new_bundle().unwrap();
     assert!(!path.exists() && is_stored(&cache, 1));
+    written.file_mut().set_modified(SystemTime::now() - Duration::from_hours(1)).unwrap();
+    cache.clear().unwrap();
+    written.store(&digest(2)).unwrap();
+    assert!(is_stored(&cache, 2), "one that is being written stays");
 }
 
 #[cfg(unix)]

@@ -33,6 +33,8 @@ use super::name::{BUNDLES, EntryName};
 /// Maximum wait for a file that another process removes or completes at this moment.
 const MAX_HOLD_WAIT: Duration = Duration::from_secs(2);
 
+/// Age from which a temporary file that no process has locked counts as left behind. A new one is locked long before.
+const MAX_UNLOCKED_AGE: Duration = Duration::from_secs(60);
 /// Maximum attempts to store a bundle that other processes store and remove at the same time.
 const MAX_STORE_ATTEMPTS: u32 = 100;
 
@@ -95,8 +97,6 @@ impl NewBundle<'_> {
                 return Err(io::Error::other(format!("a bundle of {bytes} bytes exceeds its limit of {limit} bytes")));
             }
             refuse_other(&path)?;
-            // The lock belongs to the file under each of its names, so that nothing removes it in between.
-            let _ = self.file.as_file().try_lock_shared();
             self.file.as_file().sync_all()?;
             let mut file = self.file;
             for _ in 0..MAX_STORE_ATTEMPTS {
@@ -147,8 +147,16 @@ impl Cache {
     ///
     /// [`Error::Cache`] if the folder is a link or can be written by other users, or if no file can be created in it.
     pub fn new_bundle(&self) -> Result<NewBundle<'_>, Error> {
-        let file = self.bundle_folder().and_then(|folder| owner_only::temporary(&folder, TEMPORARY_PREFIX));
-        Ok(NewBundle { cache: self, file: file.map_err(|error| self.fault(error))? })
+        let create = || {
+            let folder = self.bundle_folder()?;
+            remove_unfinished(&folder);
+            let file = owner_only::temporary(&folder, TEMPORARY_PREFIX)?;
+            // The lock belongs to the file under each of its names, so that nothing removes it before or after it is stored.
+            // Some file systems have no locks.
+            let _ = file.as_file().try_lock_shared();
+            Ok(file)
+        };
+        Ok(NewBundle { cache: self, file: create().map_err(|error| self.fault(error))? })
     }
 
     /// Returns the files for the download of a blob with this digest, `sha256:HEX`.
@@ -201,6 +209,11 @@ impl Cache {
         let _ = file.set_modified(SystemTime::now());
         Ok(Some(HeldFile { path, file }))
     }
+}
+
+/// Removes the unfinished bundles of processes that were killed. They count for no limit.
+pub(super) fn remove_unfinished(folder: &Path) {
+    owner_only::remove_unlocked(folder, TEMPORARY_PREFIX, MAX_UNLOCKED_AGE);
 }
 
 fn bundle_name(digest: &str) -> io::Result<EntryName> {

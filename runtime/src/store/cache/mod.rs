@@ -157,8 +157,8 @@ impl Cache {
     }
 
     /// Removes the least recently used entries until the others have at most `max_bytes` together, except bundles in use.
-    /// Removes downloads too that nobody continued for a day, and temporary files that a killed process left more than an
-    /// hour ago. A missing folder is empty.
+    /// Removes downloads too that nobody continued for a day, and temporary files that a killed process left: those of
+    /// bundles after a minute, others after an hour. A missing folder is empty.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl Cache {
             }
             let _lock = owner_only::lock_folder(&self.path, MAX_LOCK_WAIT)?;
             owner_only::remove_abandoned(&self.path, TEMPORARY_PREFIX);
-            owner_only::remove_abandoned(&self.path.join(name::BUNDLES), TEMPORARY_PREFIX);
+            bundles::remove_unfinished(&self.path.join(name::BUNDLES));
             loop {
                 let (removal, has_more) = folder::evict(&self.path, limits)?;
                 all.add(removal.entries, removal.bytes);
