@@ -130,7 +130,7 @@ fn a_download_counts_is_removed_after_a_day_and_stays_while_it_is_written() {
 }
 
 #[test]
-fn unfinished_bundles_of_killed_processes_are_removed_after_a_minute() {
+fn unfinished_bundles_of_killed_processes_are_removed_soon() {
     let (_folder, cache) = place();
     store(&cache, 1);
     let path = cache.path().join(BUNDLES).join(format!("{TEMPORARY_PREFIX}Killed"));

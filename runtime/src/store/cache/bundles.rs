@@ -34,7 +34,7 @@ use super::name::{BUNDLES, EntryName};
 const MAX_HOLD_WAIT: Duration = Duration::from_secs(2);
 
 /// Age from which a temporary file that no process has locked counts as left behind. A new one is locked long before.
-const MAX_UNLOCKED_AGE: Duration = Duration::from_secs(60);
+const MAX_UNLOCKED_AGE: Duration = Duration::from_secs(5);
 /// Maximum attempts to store a bundle that other processes store and remove at the same time.
 const MAX_STORE_ATTEMPTS: u32 = 100;
 

@@ -158,7 +158,7 @@ impl Cache {
 
     /// Removes the least recently used entries until the others have at most `max_bytes` together, except bundles in use.
     /// Removes downloads too that nobody continued for a day, and temporary files that a killed process left: those of
-    /// bundles after a minute, others after an hour. A missing folder is empty.
+    /// bundles after five seconds, others after an hour. A missing folder is empty.
     ///
     /// # Errors
     ///
