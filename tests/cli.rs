@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 29] = [
     "run",
     "call",
     "list",
@@ -32,6 +32,10 @@ const COMMANDS: [&str; 25] = [
     "key",
     "sign",
     "verify",
+    "push",
+    "pull",
+    "login",
+    "logout",
     "approvals",
     "secret",
     "cache",

@@ -34,6 +34,7 @@ mod permissions;
 mod preview1;
 mod programs;
 mod records;
+mod registries;
 mod results;
 mod rich;
 mod run;

@@ -19,6 +19,7 @@ mod options;
 mod parse;
 mod permission;
 mod progress;
+mod registries;
 mod render;
 mod rust;
 mod secrets;

@@ -2,11 +2,13 @@
 //! here and nowhere else.
 
 mod compiling;
+mod folders;
 mod hooks;
 mod installation;
 mod network;
 mod patterns;
 mod records;
+mod registries;
 mod results;
 mod rules;
 mod secrets;
@@ -19,7 +21,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::builder::FalseyValueParser;
-use directories::ProjectDirs;
 use futures::stream::{StreamExt, TryStreamExt};
 use toolcrib::policy::{Approvals, Permission, Policy, StoredApproval};
 use toolcrib::tool::{Access, LimitRequest, Limits};
@@ -28,13 +29,17 @@ use toolcrib::{Audit, Availability, Builder, KeyValue, Runtime};
 use crate::config::{Config, Mask};
 use crate::permission::{DenyFlags, TerminalApprover};
 use crate::progress;
+use crate::registries::{HeldBundles, localize};
 use crate::render::{self, Advice};
 use crate::secrets::{PASSPHRASE, Vault};
 
 pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, size_in_words};
 pub(crate) use compiling::{CacheFolder, CacheLimit, Compiling, DEFAULT_MAX_CACHE, LIMIT_VARIABLE};
+pub(crate) use folders::data_folder;
+use folders::{state_folder, user_folders};
 pub(crate) use installation::{AgreementOptions, PlaceOptions, installer, no_home};
 pub(crate) use records::{Recording, RecordsFolder};
+pub(crate) use registries::{RegistryOptions, SourceRegistries};
 pub(crate) use results::ResultsFolder;
 pub(crate) use rules::{Kept, Rules};
 pub(crate) use secrets::{KeptSecrets, SecretOptions};
@@ -59,12 +64,13 @@ const TOOLS: &str = "Tools";
 const PERMISSIONS: &str = "Permissions (none, unless granted here or by a trusted source)";
 const LIMITS: &str = "Limits";
 pub(crate) const RECORDS: &str = "Records";
+const REGISTRIES: &str = "Registries";
 
 /// Tool sources with their permissions, limits and records.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Sources {
-    /// A `tools.json`, a Markdown file, a component, a folder of them, or a bundle; repeatable [default:
-    /// ./tools.json, else ./.harness, and the installed bundles]
+    /// A `tools.json`, a Markdown file, a component, a folder of them, a bundle, or an `oci://` reference; repeatable
+    /// [default: ./tools.json, else ./.harness, and the installed bundles]
     #[arg(long, value_name = "PATH", help_heading = TOOLS)]
     pub(crate) tools: Vec<PathBuf>,
     #[command(flatten)]
@@ -154,6 +160,10 @@ pub(crate) struct Sources {
     max_inline: Option<u32>,
     #[command(flatten)]
     pub(crate) compiling: Compiling,
+    #[command(flatten)]
+    registries: SourceRegistries,
+    #[arg(skip)]
+    held: HeldBundles,
 }
 
 /// Location of the audit log.
@@ -179,6 +189,13 @@ impl AuditLog {
 }
 
 impl Sources {
+    /// Pulls the bundles that the sources refer to, and loads their files in place of the references. Every command calls
+    /// this before it uses the sources.
+    pub(crate) async fn fetch(&mut self) -> anyhow::Result<()> {
+        self.held.extend(localize(&mut self.tools, &self.registries, self.compiling.cache()).await?);
+        Ok(())
+    }
+
     /// Builds the runtime that these options describe; `secrets` are masked in its log. Prints source warnings to standard
     /// error.
     pub(crate) fn runtime(
@@ -409,17 +426,7 @@ fn keep_apart(builder: Builder, approvals: Option<&Approvals>, vault: Option<&Va
     let key = vault.map(|vault| ("key of the secrets", vault.key_path().to_path_buf(), Access::Read));
     let state = state_folder("").map(|folder| ("state of earlier sessions", folder, Access::Read));
     let cache = user_folders().map(|user| ("default compile cache", user.cache_dir().to_path_buf(), Access::Read));
-    let bundles = installer().map(|it| ("installed bundles", it.bundles.path().to_path_buf(), Access::Write));
-    let all = [approvals, secrets, key, state, cache, bundles].into_iter().flatten();
+    let installed = data_folder("bundles").map(|folder| ("installed bundles", folder, Access::Write));
+    let all = [approvals, secrets, key, state, cache, installed].into_iter().flatten();
     all.fold(builder, |builder, (what, path, least)| builder.reserve(what, path, least))
-}
-
-fn user_folders() -> Option<ProjectDirs> {
-    ProjectDirs::from("", "", "toolcrib")
-}
-
-/// Returns a folder of this name in the user's state folder.
-fn state_folder(name: &str) -> Option<PathBuf> {
-    let user = user_folders()?;
-    Some(user.state_dir().unwrap_or(user.data_local_dir()).join(name))
 }

@@ -17,6 +17,13 @@ pub(crate) fn counted(what: &str, things: usize) -> ProgressBar {
     bar.with_style(ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
+/// Creates a bar for the transfer of `total` bytes.
+pub(crate) fn bytes(what: &str, total: u64) -> ProgressBar {
+    let bar = hidden(Some(total));
+    let template = format!("{what} {{bar:24}} {{binary_bytes}}/{{binary_total_bytes}}");
+    bar.with_style(ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
 /// Awaits `work` and shows a spinner if it takes longer than a moment.
 pub(crate) async fn during<T>(what: &'static str, work: impl Future<Output = T>) -> T {
     let bar = hidden(None).with_message(what);

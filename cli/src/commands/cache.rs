@@ -1,4 +1,4 @@
-//! `toolcrib cache`: lists and removes compiled tools in the cache.
+//! `toolcrib cache`: lists and removes compiled tools and pulled bundles in the cache.
 
 use std::process::ExitCode;
 
@@ -9,37 +9,39 @@ use crate::render;
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib cache list                 compiled tools, most recently used first
+  toolcrib cache list                 compiled tools and pulled bundles, most recently used first
   toolcrib cache prune --max 512MiB   remove the least recently used
   toolcrib cache clear                remove all
 
 A tool is compiled when it is first called, and again if its program, its engine settings or \
-toolcrib change. After each compilation the least recently used entries above --max-cache are \
-removed. Removing entries only costs the time to compile them again.";
+toolcrib change. Bundles are pulled from registries. After each compilation and each pull the least \
+recently used entries above --max-cache are removed. Removing entries only costs the time to compile \
+or pull them again. Installed bundles are not in the cache.";
 const LIST_EXAMPLES: &str = "\
 Examples:
   toolcrib cache list
   toolcrib cache list --json | jq 'map(.bytes) | add'
 
 The time of the last use is up to an hour early. With --json, `digest` is the SHA-256 of the \
-program, and `file` the name of the entry in the cache directory.";
+program or of the manifest of the bundle, and `file` the path of the entry in the cache directory. A \
+`download` is a part of an interrupted pull.";
 const PRUNE_EXAMPLES: &str = "\
 Examples:
   toolcrib cache prune              down to the limit of 2 GiB
   toolcrib cache prune --max 512MiB
 
-Only files of the cache are removed, never others in its directory.";
+Only files of the cache are removed, never others in its directory. Bundles in use stay.";
 const CLEAR_EXAMPLES: &str = "\
 Examples:
   toolcrib cache clear
   toolcrib cache clear --cache-dir ./cache
 
-Only files of the cache are removed, never others in its directory.";
-const HEADINGS: [&str; 4] = ["PROGRAM", "KIND", "BYTES", "LAST USED"];
+Only files of the cache are removed, never others in its directory. Bundles in use stay.";
+const HEADINGS: [&str; 4] = ["DIGEST", "KIND", "BYTES", "LAST USED"];
 /// Length of a shortened digest in characters: `sha256:`, twelve digits and the ellipsis.
 const DIGEST_CHARS: usize = 20;
 
-/// List or remove compiled tools in the cache.
+/// List or remove compiled tools and pulled bundles in the cache.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {

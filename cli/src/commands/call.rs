@@ -107,8 +107,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Performs the call; sets `begun` once the call has a result of its own.
-async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
+async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let call = args.call().await?;
+    args.sources.fetch().await?;
     let (arguments, is_unreadable) = (call.arguments.clone(), call.unreadable.is_some());
     let door = Door::open(&args.telemetry, Root::Call)?;
     let door = door.with_folders(&args.records, args.media.as_deref(), &args.sources, [])?;

@@ -75,7 +75,8 @@ impl fmt::Display for Finding {
     }
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    args.sources.fetch().await?;
     let findings = checks::all(&args.sources);
     if args.json {
         render::print_json(&serde_json::to_string(&findings)?)?;

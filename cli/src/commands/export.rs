@@ -48,7 +48,8 @@ enum Format {
     AgentTool,
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    args.sources.fetch().await?;
     let runtime = args.sources.runtime(Limits::default().deadline, [])?;
     let inventory = match args.format {
         Format::AgentTool => inventory(&runtime, args.sources.at_once()),

@@ -32,7 +32,7 @@ that it could request. Only its bytes are read; nothing is compiled or run.
 
 A fact is `declared` by the tool's source, `inferred` from the imports of its program and from its \
 permissions, or the safe `default`. An argument that ends in .json, .md, .wasm or .tar or contains a \
-slash is a file, which is loaded alone; anything else is the name of a tool from --tools.";
+slash is a file or an oci:// reference, which is loaded alone; anything else is the name of a tool from --tools.";
 
 /// Show a tool's details, where each fact comes from, and what a component could request.
 #[derive(clap::Args)]
@@ -60,10 +60,14 @@ struct Details<'a> {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut sources = args.sources;
-    let file = is_file(&args.tool).then(|| PathBuf::from(&args.tool));
-    if let Some(file) = &file {
+    let mut file = is_file(&args.tool).then(|| PathBuf::from(&args.tool));
+    if let Some(named) = &file {
+        sources.tools = vec![named.clone()];
+    }
+    sources.fetch().await?;
+    if let Some(file) = &mut file {
+        file.clone_from(&sources.tools[0]);
         require(file)?;
-        sources.tools = vec![file.clone()];
         if is_program(file)
             && let Some(component) = unless_single_tool(file)?
         {

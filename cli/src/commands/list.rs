@@ -36,7 +36,8 @@ pub(crate) struct Args {
     sources: Sources,
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    args.sources.fetch().await?;
     let runtime = args.sources.runtime(Limits::default().deadline, [])?;
     args.sources.trust.hint(&runtime, None);
     if args.json {

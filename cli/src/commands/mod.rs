@@ -15,8 +15,11 @@ pub(crate) mod inspect;
 pub(crate) mod install;
 pub(crate) mod key;
 pub(crate) mod list;
+pub(crate) mod login;
 pub(crate) mod new;
 pub(crate) mod outdated;
+pub(crate) mod pull;
+pub(crate) mod push;
 pub(crate) mod remove;
 pub(crate) mod result;
 pub(crate) mod run;
@@ -51,6 +54,10 @@ pub(crate) enum Command {
     Outdated(outdated::Args),
     Remove(remove::Args),
     Trust(trust::Args),
+    Push(push::Args),
+    Pull(pull::Args),
+    Login(login::Args),
+    Logout(login::LogoutArgs),
     Key(key::Args),
     Sign(sign::Args),
     Verify(verify::Args),
@@ -71,7 +78,7 @@ impl Command {
         match self {
             Command::Run(args) => run::run(args).await,
             Command::Call(args) => call::run(args).await,
-            Command::List(args) => list::run(args),
+            Command::List(args) => list::run(args).await,
             Command::Inspect(args) => inspect::run(args).await,
             Command::Result(args) => result::run(args),
             Command::Schema(args) => schema::run(args).await,
@@ -86,6 +93,10 @@ impl Command {
             Command::Outdated(args) => outdated::run(args).await,
             Command::Remove(args) => remove::run(args),
             Command::Trust(args) => trust::run(args).await,
+            Command::Push(args) => push::run(args).await,
+            Command::Pull(args) => pull::run(args).await,
+            Command::Login(args) => login::run(args).await,
+            Command::Logout(args) => login::log_out(args).await,
             Command::Key(args) => key::run(args).await,
             Command::Sign(args) => sign::run(args).await,
             Command::Verify(args) => verify::run(args).await,
@@ -93,8 +104,8 @@ impl Command {
             Command::Secret(args) => secret::run(args).await,
             Command::Cache(args) => cache::run(args),
             Command::Audit(args) => audit::run(args),
-            Command::Export(args) => export::run(args),
-            Command::Doctor(args) => doctor::run(args),
+            Command::Export(args) => export::run(args).await,
+            Command::Doctor(args) => doctor::run(args).await,
             Command::Completions(args) => completions::run(args),
             Command::CompileWorker(args) => compile_worker::run(&args),
         }

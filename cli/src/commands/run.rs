@@ -118,12 +118,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Performs the run; sets `begun` once the run reports its own end.
-async fn perform(args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
+async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let settings = args.model.resolve(|name| std::env::var(name).ok())?;
     if args.print_config {
         render::print_json(&serde_json::to_string_pretty(&settings.shown())?)?;
         return Ok(ExitCode::SUCCESS);
     }
+    args.sources.fetch().await?;
     if args.capabilities {
         print_capabilities(&runtime(&args.sources, &settings, |builder| builder)?, args.json)?;
         return Ok(ExitCode::SUCCESS);

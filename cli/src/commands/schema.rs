@@ -44,7 +44,8 @@ enum Target {
     OpenaiResponses,
 }
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    args.sources.fetch().await?;
     let runtime = args.sources.runtime(Limits::default().deadline, [])?;
     let definition = |tool: &Tool| match args.target {
         Target::OpenaiChat => openai_chat(tool),

@@ -85,6 +85,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let chosen: Vec<&str> =
         cases.iter().map(|case| subject.tool(case)).collect::<Result<_, _>>().map_err(|error| in_file(&file, error))?;
     let mut sources = args.sources;
+    sources.fetch().await?;
     sources.tools.insert(0, subject.path.clone());
     let _guard = interrupt::guard();
     let mut ended = Vec::new();

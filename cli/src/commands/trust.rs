@@ -11,8 +11,9 @@ use serde_json::json;
 use toolcrib::policy::real_path;
 
 use crate::config;
-use crate::options::{TrustOptions, default_source};
+use crate::options::{CacheFolder, CacheLimit, SourceRegistries, TrustOptions, default_source};
 use crate::permission::ask;
+use crate::registries;
 use crate::render::{self, Advice, one_line};
 use crate::trust::{State, Subject, TrustRecord, TrustRecords, Trusted};
 
@@ -32,7 +33,7 @@ const HEADINGS: [&str; 4] = ["PATH", "TRUSTED", "REQUESTS", "DIGEST"];
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Sources of tools or settings files [default: the default source and settings of this folder]
+    /// Sources of tools, `oci://` references or settings files [default: the default source and settings of this folder]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Trust the paths without a question if their content has this digest; repeatable
@@ -47,6 +48,12 @@ pub(crate) struct Args {
     /// Print JSON: one object per path, or with --list an array; nothing is asked
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    folder: CacheFolder,
+    #[command(flatten)]
+    limit: CacheLimit,
+    #[command(flatten)]
+    registries: SourceRegistries,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -57,7 +64,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         list(&records.read()?, args.json)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let paths = if args.paths.is_empty() { defaults()? } else { args.paths };
+    let mut paths = if args.paths.is_empty() { defaults()? } else { args.paths };
+    let cache = args.folder.cache().ok().map(|cache| cache.max_bytes(args.limit.bytes()));
+    let _held = registries::localize(&mut paths, &args.registries, cache).await?;
     if args.remove {
         for path in &paths {
             remove(&records, path)?;

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use toolcrib::source::{self, Diagnostic, Severity};
 use toolcrib::{Audit, Runtime};
 
-use crate::options::{Compiling, default_source};
-use crate::{progress, render};
+use crate::options::{Compiling, SourceRegistries, default_source};
+use crate::{progress, registries, render};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,7 +28,8 @@ Exit status: 0 without errors, 1 with errors, or with warnings under --strict.";
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A `tools.json`, a Markdown file, an Agent Tool definition, a component, a folder with any of them, or a bundle [default:
+    /// A `tools.json`, a Markdown file, an Agent Tool definition, a component, a folder with any of them, a bundle, or an
+    /// `oci://` reference [default:
     /// ./tools.json, else ./.harness]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -43,6 +44,8 @@ pub(crate) struct Args {
     json: bool,
     #[command(flatten)]
     compiling: Compiling,
+    #[command(flatten)]
+    registries: SourceRegistries,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -51,6 +54,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if paths.is_empty() {
         paths.push(default_source()?);
     }
+    let _held = registries::localize(&mut paths, &args.registries, args.compiling.cache()).await?;
     for path in &paths {
         problems.extend(progress::during("looking at the tools", self::problems(path, &args.compiling)).await);
     }

@@ -35,10 +35,10 @@ pub(crate) struct Compiling {
     limit: CacheLimit,
 }
 
-/// Folder of compiled tools.
+/// Folder of compiled tools and pulled bundles.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CacheFolder {
-    /// Directory for compiled tools [default: `toolcrib` in your cache directory]
+    /// Directory for compiled tools and pulled bundles [default: `toolcrib` in your cache directory]
     #[arg(long, value_name = "DIR", env = "TOOLCRIB_CACHE_DIR", hide_env_values = true, help_heading = RECORDS)]
     cache_dir: Option<PathBuf>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct CacheFolder {
 /// Size limit of the cache.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CacheLimit {
-    /// Maximum size of all compiled tools in the cache; the least recently used are removed first
+    /// Maximum size of all compiled tools and pulled bundles in the cache; the least recently used are removed first
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = DEFAULT_MAX_CACHE, help_heading = LIMITS)]
     #[arg(env = LIMIT_VARIABLE, hide_env_values = true)]
     max_cache: usize,

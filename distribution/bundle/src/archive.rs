@@ -163,6 +163,16 @@ impl<R: Read + Seek> Archive<R> {
         BlobReader::new(&mut self.reader, digest, extent)
     }
 
+    /// Returns the offset and the size in bytes of a blob in the archive, to send it from there. Its content is not checked.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::BlobMissing`] if the archive has no such blob.
+    pub fn blob_range(&self, digest: Digest) -> Result<(u64, u64)> {
+        let extent = self.contents.blobs.get(&digest).ok_or(Error::BlobMissing { digest })?;
+        Ok((extent.offset, extent.size))
+    }
+
     /// Reads a whole blob, which `document` describes in errors.
     pub(crate) fn read_document(&mut self, document: &str, descriptor: &Descriptor, max: u64) -> Result<Vec<u8>> {
         self.check_present(descriptor)?;

@@ -31,6 +31,20 @@ pub enum BundleKind {
     WasmArtifact,
 }
 
+impl BundleKind {
+    /// Returns the format of the bundle that a manifest with this digest describes, before any of its blobs is read.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::NotABundle`] for another artifact, and [`Error::TooManyLayers`].
+    pub fn of(digest: Digest, manifest: &Manifest) -> Result<Self> {
+        if manifest.layers.len() > MAX_LAYERS {
+            return Err(Error::TooManyLayers);
+        }
+        kind(digest, manifest)
+    }
+}
+
 /// Bundle in an archive.
 #[derive(Debug)]
 pub struct Bundle<R> {
@@ -77,10 +91,7 @@ impl<R: Read + Seek> Bundle<R> {
         let entry = archive.select(selector)?.clone();
         let (manifest, manifest_bytes) = archive.read_manifest(&entry.descriptor)?;
         let digest = entry.descriptor.digest;
-        if manifest.layers.len() > MAX_LAYERS {
-            return Err(Error::TooManyLayers);
-        }
-        let kind = kind(digest, &manifest)?;
+        let kind = BundleKind::of(digest, &manifest)?;
         for layer in &manifest.layers {
             archive.check_present(layer)?;
         }

@@ -1,4 +1,5 @@
-//! Content of a blob to push: bytes in memory or a file, checked against its descriptor before anything is sent.
+//! Content of a blob to push: bytes in memory, a file or a part of one, checked against its descriptor before anything is
+//! sent.
 
 use std::io::SeekFrom;
 use std::path::PathBuf;
@@ -28,6 +29,15 @@ pub enum BlobSource {
     Bytes(Bytes),
     /// Regular file. It must not change during the upload.
     File(PathBuf),
+    /// Part of a regular file, such as an archive. It must not change during the upload.
+    FilePart {
+        /// Path of the file.
+        path: PathBuf,
+        /// Offset of the first byte.
+        offset: u64,
+        /// Size of the part in bytes.
+        size: u64,
+    },
 }
 
 impl BlobSource {
@@ -35,9 +45,12 @@ impl BlobSource {
     pub(crate) async fn check(&self, blob: &Descriptor) -> Result<(), Error> {
         let (found, size) = match self {
             Self::Bytes(bytes) => (Digest::compute(blob.digest.algorithm(), bytes), bytes.len() as u64),
-            Self::File(path) => {
+            Self::File(path) | Self::FilePart { path, .. } => {
                 let failed = |source| Error::File { action: "read", path: path.clone(), source };
+                let (offset, max) = self.extent();
                 let mut file = tokio::fs::File::from_std(self.open()?);
+                file.seek(SeekFrom::Start(offset)).await.map_err(failed)?;
+                let mut file = file.take(max);
                 let mut hasher = Hasher::new(blob.digest.algorithm());
                 let mut part = vec![0; PART_BYTES];
                 let mut size = 0;
@@ -60,10 +73,18 @@ impl BlobSource {
         Ok(())
     }
 
+    /// Returns the offset of the content in its file, and the most bytes that it has.
+    fn extent(&self) -> (u64, u64) {
+        match self {
+            Self::Bytes(_) | Self::File(_) => (0, u64::MAX),
+            Self::FilePart { offset, size, .. } => (*offset, *size),
+        }
+    }
+
     fn open(&self) -> Result<std::fs::File, Error> {
         match self {
             Self::Bytes(_) => Err(Error::malformed(What::Upload, "bytes in memory are no file")),
-            Self::File(path) => {
+            Self::File(path) | Self::FilePart { path, .. } => {
                 files::open_regular(path).map_err(|source| Error::File { action: "open", path: path.clone(), source })
             }
         }
@@ -83,6 +104,8 @@ pub(crate) struct Part<'a> {
 /// State of a body on its way.
 struct Sending {
     content: Content,
+    /// Offset of the blob in its file.
+    offset: u64,
     start: u64,
     left: u64,
     done: u64,
@@ -107,11 +130,14 @@ impl Payload for Part<'_> {
             BlobSource::Bytes(bytes) => {
                 Content::Bytes(bytes.slice(self.start as usize..(self.start + self.length) as usize))
             }
-            BlobSource::File(_) => Content::File(tokio::fs::File::from_std(self.source.open()?)),
+            BlobSource::File(_) | BlobSource::FilePart { .. } => {
+                Content::File(tokio::fs::File::from_std(self.source.open()?))
+            }
         };
         let on_progress = self.on_progress.cloned();
         let (start, left, total) = (self.start, self.length, self.total);
-        let sending = Sending { content, start, left, done: 0, total, sent, on_progress };
+        let offset = self.source.extent().0;
+        let sending = Sending { content, offset, start, left, done: 0, total, sent, on_progress };
         Ok(Body::wrap_stream(stream::try_unfold(sending, Sending::next)))
     }
 }
@@ -126,7 +152,7 @@ impl Sending {
             Content::Bytes(bytes) => bytes.split_to(size),
             Content::File(file) => {
                 if self.done == 0 {
-                    file.seek(SeekFrom::Start(self.start)).await?;
+                    file.seek(SeekFrom::Start(self.offset + self.start)).await?;
                 }
                 let mut part = vec![0; size];
                 // A file that became shorter ends the upload with an error.

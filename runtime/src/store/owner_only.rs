@@ -183,9 +183,18 @@ pub(crate) fn lock_folder(folder: &Path, timeout: Duration) -> io::Result<FileLo
 /// Locks an open file. The wait is bounded, so that a process that hangs with the lock does not block all others: the
 /// error is then of the kind [`ErrorKind::WouldBlock`].
 pub fn lock(file: &File, timeout: Duration) -> io::Result<()> {
+    attempt(|| file.try_lock(), timeout)
+}
+
+/// Locks an open file together with other readers, like [`lock`].
+pub(crate) fn lock_shared(file: &File, timeout: Duration) -> io::Result<()> {
+    attempt(|| file.try_lock_shared(), timeout)
+}
+
+fn attempt(lock: impl Fn() -> Result<(), TryLockError>, timeout: Duration) -> io::Result<()> {
     let deadline = Instant::now() + timeout;
     loop {
-        match file.try_lock() {
+        match lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(error),
             Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
@@ -205,17 +214,28 @@ pub(crate) fn temporary(folder: &Path, prefix: &str) -> io::Result<NamedTempFile
 
 /// Removes the files of [`temporary`] that are older than an hour: the process that wrote them was killed.
 pub(crate) fn remove_abandoned(folder: &Path, prefix: &str) {
+    remove_files(folder, MAX_TEMPORARY_AGE, |name| is_temporary(name, prefix), |_| true);
+}
+
+/// Removes the files of [`temporary`] of at least this age that no process has locked: each process that writes one of this
+/// store locks it.
+pub(crate) fn remove_unlocked(folder: &Path, prefix: &str, min_age: Duration) {
+    let is_unlocked = |path: &Path| options().read(true).open(path).is_ok_and(|file| file.try_lock().is_ok());
+    remove_files(folder, min_age, |name| is_temporary(name, prefix), is_unlocked);
+}
+
+fn is_temporary(name: &str, prefix: &str) -> bool {
     let is_random = |end: &str| end.len() == RANDOM_CHARS && end.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    remove_files(folder, MAX_TEMPORARY_AGE, |name| name.strip_prefix(prefix).is_some_and(is_random));
+    name.strip_prefix(prefix).is_some_and(is_random)
 }
 
 /// Removes files with a prefix, of any age. The prefix belongs to one store, and the caller holds its lock.
 pub(crate) fn remove_temporary(folder: &Path, prefix: &str) {
-    remove_files(folder, Duration::ZERO, |name| name.starts_with(prefix));
+    remove_files(folder, Duration::ZERO, |name| name.starts_with(prefix), |_| true);
 }
 
 /// Removes regular files of at least this age. Files that cannot be inspected or removed stay: they only take space.
-fn remove_files(folder: &Path, min_age: Duration, is_meant: impl Fn(&str) -> bool) {
+fn remove_files(folder: &Path, min_age: Duration, is_meant: impl Fn(&str) -> bool, is_free: impl Fn(&Path) -> bool) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if !entry.file_name().to_str().is_some_and(&is_meant) {
             continue;
@@ -224,7 +244,8 @@ fn remove_files(folder: &Path, min_age: Duration, is_meant: impl Fn(&str) -> boo
         let file = entry.metadata().ok().filter(fs::Metadata::is_file);
         // A time in the future counts as now.
         let age = |modified: std::time::SystemTime| modified.elapsed().unwrap_or_default();
-        if file.and_then(|file| file.modified().ok()).is_some_and(|modified| age(modified) >= min_age) {
+        let is_old = file.and_then(|file| file.modified().ok()).is_some_and(|modified| age(modified) >= min_age);
+        if is_old && is_free(&entry.path()) {
             let _ = fs::remove_file(entry.path());
         }
     }

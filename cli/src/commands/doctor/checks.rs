@@ -5,7 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::Path;
 
-use toolcrib::cache::Cache;
+use toolcrib::cache::{Cache, EntryKind};
 use toolcrib::policy::Approvals;
 use toolcrib::source::{self, Severity};
 
@@ -102,8 +102,12 @@ fn cache(cache: Option<Cache>) -> Finding {
     match cache.entries() {
         Ok(entries) => {
             let total = rounded_size(entries.iter().map(|entry| entry.bytes).sum());
-            let (tools, limit) = (counted(entries.len(), "compiled tool"), size_in_words(cache.limit() as usize));
-            Finding::ok(CHECK, format!("{shown}, {tools}, {total} of {limit}"))
+            let limit = size_in_words(cache.limit() as usize);
+            let of = |kind| entries.iter().filter(|entry| entry.kind == kind).count();
+            let (bundles, downloads) = (of(EntryKind::Bundle), of(EntryKind::Download));
+            let tools = counted(entries.len() - bundles - downloads, "compiled tool");
+            let bundles = if bundles > 0 { format!(", {}", counted(bundles, "bundle")) } else { String::new() };
+            Finding::ok(CHECK, format!("{shown}, {tools}{bundles}, {total} of {limit}"))
         }
         Err(error) => {
             let fix = "every run compiles again: choose another with `--cache-dir DIR`";

@@ -46,6 +46,28 @@ async fn content_that_was_pushed_is_pulled_unchanged() {
 }
 
 #[tokio::test]
+async fn a_part_of_a_file_is_pushed_at_once_and_in_chunks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("archive");
+    let bytes = content(200_000);
+    std::fs::write(&path, &bytes).unwrap();
+    for mode in [UploadMode::Monolithic, UploadMode::Chunked] {
+        let (server, registry) = honest::start(Features::default()).await;
+        let mut limits = quick();
+        limits.chunk_bytes = 70_000;
+        let client = builder().limits(limits).build().unwrap();
+        let part = |offset, size| BlobSource::FilePart { path: path.clone(), offset, size };
+        let middle = &bytes[1000..150_000];
+        client.push_blob(&repository(&server), &blob(middle), &part(1000, 149_000), mode, None).await.unwrap();
+        assert!(registry.lock().unwrap().blobs[&Digest::of(middle).to_string()] == middle);
+        for (offset, size) in [(1000, 148_999), (1000, 149_001), (1001, 149_000), (199_000, 149_000), (u64::MAX, 1)] {
+            let pushed = client.push_blob(&repository(&server), &blob(middle), &part(offset, size), mode, None).await;
+            assert!(pushed.is_err(), "{offset} {size}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_blob_that_the_registry_has_is_not_sent_again() {
     let (server, registry) = honest::start(Features::default()).await;
     registry.lock().unwrap().put_blob(b"known");

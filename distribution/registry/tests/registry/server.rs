@@ -10,6 +10,8 @@ use tokio::net::TcpListener;
 /// Request as received.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
+    /// Version of HTTP as written.
+    pub(crate) version: String,
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) query: String,
@@ -107,12 +109,15 @@ impl Server {
         let pair = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let certificate = pair.cert.der().to_vec();
         let key = rustls::pki_types::PrivateKeyDer::Pkcs8(pair.signing_key.serialize_der().into());
-        let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.clone().into()], key)
-            .unwrap();
+        let mut config =
+            rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .with_no_client_auth()
+                .with_single_cert(vec![certificate.clone().into()], key)
+                .unwrap();
+        // As most registries: a client that offered HTTP/2 would get it.
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
         let requests = Arc::new(Mutex::new(Vec::new()));
         let (handler, log) = (Arc::new(handler), Arc::clone(&requests));
@@ -160,6 +165,7 @@ async fn serve(
     let mut lines = head.split("\r\n");
     let mut first = lines.next().unwrap_or_default().split(' ');
     let (method, target) = (first.next().unwrap_or_default(), first.next().unwrap_or_default());
+    let version = first.next().unwrap_or_default().to_owned();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let headers: Vec<(String, String)> = lines
         .filter_map(|line| line.split_once(": "))
@@ -172,7 +178,8 @@ async fn serve(
             return Ok(());
         }
     }
-    let request = Request { method: method.to_owned(), path: path.to_owned(), query: query.to_owned(), headers, body };
+    let (method, path, query) = (method.to_owned(), path.to_owned(), query.to_owned());
+    let request = Request { version, method: method.clone(), path, query, headers, body };
     log.lock().unwrap().push(request.clone());
     let reply = handler(&request);
     if matches!(reply.body, Body::Silence) {

@@ -28,6 +28,7 @@ async fn a_certificate_has_to_be_known() {
     let refused = pull(&client(&server, None), &server).await;
     assert!(matches!(refused, Err(Error::Connection { .. })), "{refused:?}");
     assert_eq!(server.requests().len(), 1);
+    assert_eq!(server.requests()[0].version, "HTTP/1.1", "although the server prefers another version");
     assert!(matches!(builder().root_certificate(vec![1, 2, 3]).build(), Err(Error::Setup(_))));
 }
 

@@ -1,19 +1,22 @@
 //! Entries of the cache on disk, and the removal of those that were used least recently. Only regular files with the
 //! name of an entry count; links and folders of such a name stay.
 
-use std::fs;
-use std::io;
+use std::fs::{self, TryLockError};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use crate::store::owner_only;
 
 use super::Removal;
-use super::name::{EntryKind, EntryName};
+use super::name::{BUNDLES, EntryKind, EntryName};
 
 /// Time by which a last use may lie in the future, because clocks differ. An entry with a later time sorts as the oldest:
 /// it would stay forever otherwise.
 const MAX_CLOCK_SKEW: Duration = Duration::from_hours(1);
+
+/// Age from which a download counts as abandoned. A pull of the same bundle continues a younger one.
+const MAX_DOWNLOAD_AGE: Duration = Duration::from_hours(24);
 
 /// Limits on the entries of a folder.
 #[derive(Debug, Clone, Copy)]
@@ -43,34 +46,81 @@ pub(super) struct FoundEntry {
     pub(super) used: SystemTime,
 }
 
-/// Reads the entries of a folder, at most `max`.
+/// Reads the entries of a cache, at most `max`.
+///
+/// # Errors
+///
+/// A folder cannot be read, or the folder of bundles is a link or can be written by other users.
 pub(super) fn scan(folder: &Path, max: usize) -> io::Result<Scan> {
     let mut scan = Scan { entries: Vec::new(), is_partial: false };
-    for file in fs::read_dir(folder)? {
-        let file = file?;
-        let Some((name, kind)) = file.file_name().to_str().and_then(EntryName::parse) else { continue };
-        if scan.entries.len() == max {
-            scan.is_partial = true;
-            break;
-        }
-        // The metadata of the file itself, even if it is a link. Another process may have removed it.
-        let Ok(metadata) = file.metadata() else { continue };
-        if metadata.is_file() {
-            let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            scan.entries.push(FoundEntry { name, kind, bytes: metadata.len(), used });
-        }
+    let bundles = folder.join(BUNDLES);
+    if owner_only::folder_exists(&bundles)? {
+        scan.add(&bundles, EntryName::parse_bundle, max)?;
     }
+    scan.add(folder, EntryName::parse, max)?;
     let latest = SystemTime::now() + MAX_CLOCK_SKEW;
     let last_use = |entry: &FoundEntry| if entry.used > latest { SystemTime::UNIX_EPOCH } else { entry.used };
     scan.entries.sort_by(|one, other| (last_use(other), &other.name).cmp(&(last_use(one), &one.name)));
     Ok(scan)
 }
 
+impl Scan {
+    /// Adds the entries of one folder, until there are `max`.
+    fn add(
+        &mut self,
+        folder: &Path,
+        parse: impl Fn(&str) -> Option<(EntryName, EntryKind)>,
+        max: usize,
+    ) -> io::Result<()> {
+        for file in fs::read_dir(folder)? {
+            let file = file?;
+            let Some((name, kind)) = file.file_name().to_str().and_then(&parse) else { continue };
+            if self.entries.len() == max {
+                self.is_partial = true;
+                break;
+            }
+            // The metadata of the file itself, even if it is a link. Another process may have removed it.
+            let Ok(metadata) = file.metadata() else { continue };
+            if metadata.is_file() {
+                let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                self.entries.push(FoundEntry { name, kind, bytes: metadata.len(), used });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FoundEntry {
+    /// `true` for a download that nobody continues any more.
+    fn is_abandoned(&self) -> bool {
+        let age = self.used.elapsed().unwrap_or_default();
+        self.kind == EntryKind::Download && age >= MAX_DOWNLOAD_AGE
+    }
+
+    /// Removes the entry; `None` if another process uses it, and `false` if it did not exist.
+    fn remove(&self, folder: &Path) -> io::Result<Option<bool>> {
+        let path = folder.join(self.name.as_str());
+        if !matches!(self.kind, EntryKind::Bundle | EntryKind::Download) {
+            return owner_only::remove(&path).map(Some);
+        }
+        // Bundles and downloads are locked as long as they are used.
+        let file = match owner_only::options().read(true).open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Some(false)),
+            opened => opened?,
+        };
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Ok(None);
+        }
+        owner_only::remove(&path).map(Some)
+    }
+}
+
 /// Removes the least recently used entries until the others are within the limits, as far as one scan reads. Returns
 /// `true` in addition if another scan would find more to remove.
 ///
-/// An entry that another process uses at the same time is removed too: the process has the file open and reads it to its
-/// end, or does not find it and makes it again.
+/// Compiled code that another process uses at the same time is removed too: the process has the file open and reads it to
+/// its end, or does not find it and makes it again. Bundles and downloads in use stay, and count. Abandoned downloads are
+/// removed even within the limits.
 ///
 /// # Errors
 ///
@@ -80,13 +130,14 @@ pub(super) fn evict(folder: &Path, limits: &Limits) -> io::Result<(Removal, bool
     let (mut removal, mut left, mut is_full, mut failed) = (Removal::default(), limits.bytes, false, None);
     for (newer, entry) in scan.entries.iter().enumerate() {
         is_full |= newer >= limits.entries || entry.bytes > left;
-        if !is_full {
+        if !is_full && !entry.is_abandoned() {
             left -= entry.bytes;
             continue;
         }
-        match owner_only::remove(&folder.join(entry.name.as_str())) {
-            Ok(true) => removal.add(1, entry.bytes),
-            Ok(false) => {}
+        match entry.remove(folder) {
+            Ok(Some(true)) => removal.add(1, entry.bytes),
+            Ok(Some(false)) => {}
+            Ok(None) => left = left.saturating_sub(entry.bytes),
             Err(error) => failed = failed.or(Some(error)),
         }
     }

@@ -1,5 +1,5 @@
-//! Cache of files that are made from tools and can be made again, such as compiled programs. All kinds of entries share
-//! one folder and one size limit. The least recently used entries are removed first.
+//! Cache of files that can be made or fetched again: compiled programs, and bundles from registries. All kinds of entries
+//! share one folder and one size limit. The least recently used entries are removed first.
 //!
 //! ```no_run
 //! # fn demo() -> Result<(), toolcrib::Error> {
@@ -17,12 +17,13 @@
 //! An entry is written under a temporary name and renamed once it is complete. Its modification time is the time of its
 //! last use. Several processes may share the folder: every file operation is safe without a lock, and the lock only
 //! avoids that two processes evict at once. A process that is killed leaves at most a temporary file, which is removed
-//! after an hour.
+//! after an hour. Bundles are locked while they are used, and are not removed then: [`Cache::bundle`].
 
+mod bundles;
 mod folder;
 mod name;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,6 +39,7 @@ use folder::{FoundEntry, Limits};
 
 pub(crate) use name::EntryName;
 
+pub use bundles::{DownloadFiles, HeldFile, NewBundle};
 pub use name::EntryKind;
 
 /// Default limit on the bytes of all entries together: 2 GiB.
@@ -66,10 +68,10 @@ pub struct Cache {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CacheEntry {
-    /// Name of the file in the folder.
+    /// Path of the file, relative to the folder.
     pub file: String,
-    /// Digest of the program that the entry was made from, as `sha256:HEX`. Two entries have the same digest if the
-    /// program was compiled for two configurations of the engine.
+    /// Digest of the program that was compiled, of the manifest of the bundle, or of the blob of a download, as
+    /// `sha256:HEX`. Two entries have the same digest if a program was compiled for two configurations of the engine.
     pub digest: String,
     /// Kind of the entry.
     pub kind: EntryKind,
@@ -154,8 +156,9 @@ impl Cache {
         Ok(found.iter().map(CacheEntry::from).collect())
     }
 
-    /// Removes the least recently used entries until the others have at most `max_bytes` together. Removes temporary files
-    /// too that a killed process left more than an hour ago. A missing folder is empty.
+    /// Removes the least recently used entries until the others have at most `max_bytes` together, except bundles in use.
+    /// Removes downloads too that nobody continued for a day, and temporary files that a killed process left: those of
+    /// bundles after five seconds, others after an hour. A missing folder is empty.
     ///
     /// # Errors
     ///
@@ -165,7 +168,7 @@ impl Cache {
         self.remove_over(&Limits { bytes: max_bytes, ..self.limits })
     }
 
-    /// Removes every entry. The key of the folder and all files that are not entries stay.
+    /// Removes every entry that is not in use. The key of the folder and all files that are not entries stay.
     ///
     /// # Errors
     ///
@@ -182,6 +185,7 @@ impl Cache {
             }
             let _lock = owner_only::lock_folder(&self.path, MAX_LOCK_WAIT)?;
             owner_only::remove_abandoned(&self.path, TEMPORARY_PREFIX);
+            bundles::remove_unfinished(&self.path.join(name::BUNDLES));
             loop {
                 let (removal, has_more) = folder::evict(&self.path, limits)?;
                 all.add(removal.entries, removal.bytes);
@@ -219,6 +223,12 @@ impl Cache {
         owner_only::create_folder(&self.path)?;
         let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let stored = if bytes <= self.limits.bytes.min(MAX_ENTRY_BYTES) { self.write(name, parts) } else { Ok(()) };
+        self.apply_limits();
+        stored
+    }
+
+    /// Removes the entries that exceed the limits, unless another process does so.
+    fn apply_limits(&self) {
         // A lock that cannot be taken for another reason, such as the kind of the file system, does not end the limit.
         match owner_only::lock_folder(&self.path, Duration::ZERO) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -226,18 +236,12 @@ impl Cache {
                 let _ = folder::evict(&self.path, &self.limits);
             }
         }
-        stored
     }
 
     /// Writes a new file or replaces that of an entry. A link or a folder of the same name stays.
     fn write(&self, name: &EntryName, parts: &[&[u8]]) -> io::Result<()> {
         let path = self.path.join(name.as_str());
-        if fs::symlink_metadata(&path).is_ok_and(|existing| !existing.is_file()) {
-            return Err(io::Error::new(
-                ErrorKind::AlreadyExists,
-                "the name of the entry belongs to a link or a folder",
-            ));
-        }
+        bundles::refuse_other(&path)?;
         let mut file = owner_only::temporary(&self.path, TEMPORARY_PREFIX)?;
         for part in parts {
             file.write_all(part)?;

@@ -1,5 +1,7 @@
 //! The cache in a folder of its own: its limits, the order of eviction, and the files that it never removes.
 
+use std::fs;
+
 use tempfile::TempDir;
 
 use super::*;

@@ -1,0 +1,21 @@
+//! Folders of the user for the program's own files.
+
+use std::path::PathBuf;
+
+use directories::ProjectDirs;
+
+/// Returns the user's folders; `None` without a home directory.
+pub(crate) fn user_folders() -> Option<ProjectDirs> {
+    ProjectDirs::from("", "", "toolcrib")
+}
+
+/// Returns a folder of this name in the user's state folder.
+pub(crate) fn state_folder(name: &str) -> Option<PathBuf> {
+    let user = user_folders()?;
+    Some(user.state_dir().unwrap_or(user.data_local_dir()).join(name))
+}
+
+/// Returns a folder of this name in the user's data folder.
+pub(crate) fn data_folder(name: &str) -> Option<PathBuf> {
+    Some(user_folders()?.data_local_dir().join(name))
+}

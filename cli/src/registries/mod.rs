@@ -1,0 +1,73 @@
+//! Bundles and components in OCI registries: pushed, pulled into a store, and loaded from there. Every command that takes a
+//! source of tools takes a reference, `oci://HOST/PATH[:TAG][@DIGEST]`, through [`localize`].
+
+mod artifact;
+mod failure;
+mod fetch;
+mod push;
+mod store;
+mod transfer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolcrib::cache::{Cache, HeldFile};
+use toolcrib_registry::{Reference, Registry};
+
+use crate::options::{SourceRegistries, rounded_size};
+use crate::render::{self, usage_error};
+
+pub(crate) use failure::failed;
+pub(crate) use fetch::{Fetched, fetch};
+pub(crate) use push::{Pushed, push};
+pub(crate) use store::{BundleStore, copy_to};
+
+/// Scheme of references in place of a path.
+const SCHEME: &str = "oci://";
+/// Maximum bytes of one blob.
+pub(crate) const MAX_BLOB_BYTES: u64 = toolcrib_bundle::MAX_BLOB_SIZE;
+
+/// Bundles that are kept in the cache as long as this value exists.
+pub(crate) type HeldBundles = Vec<Arc<HeldFile>>;
+
+/// Returns the reference in place of the path of a source.
+pub(crate) fn as_reference(source: &Path) -> Option<anyhow::Result<Reference>> {
+    let text = source.to_str().filter(|text| text.starts_with(SCHEME))?;
+    Some(text.parse().map_err(|error| usage_error(format!("`{text}`: {error}"))))
+}
+
+/// Replaces the references among sources by the files of their bundles, which are pulled if necessary. This is the only
+/// place that does so.
+///
+/// # Errors
+///
+/// A usage error for an invalid reference, and the errors of [`fetch`].
+pub(crate) async fn localize(
+    sources: &mut [PathBuf],
+    options: &SourceRegistries,
+    cache: Option<Cache>,
+) -> anyhow::Result<HeldBundles> {
+    let mut references = Vec::new();
+    for (place, source) in sources.iter().enumerate() {
+        if let Some(reference) = as_reference(source) {
+            references.push((place, reference?));
+        }
+    }
+    if references.is_empty() {
+        return Ok(Vec::new());
+    }
+    let registries: Vec<&Registry> =
+        references.iter().map(|(_, reference)| reference.repository().registry()).collect();
+    let client = options.connection.client(&registries)?;
+    let store = BundleStore::new(cache)?;
+    let mut held = Vec::new();
+    for (place, reference) in references {
+        let fetched = fetch(&client, &store, &reference, options.offline).await?;
+        if !fetched.was_stored {
+            render::aside(&format!("pulled {}, {}", fetched.reference, rounded_size(fetched.bytes)));
+        }
+        sources[place] = fetched.file;
+        held.extend(fetched.held);
+    }
+    Ok(held)
+}
