@@ -364,6 +364,14 @@ pub(super) const ROWS: &[(u8, &[&str])] = &[
         ],
     ),
     (
+        89,
+        &[
+            "trust::a_manifest_in_the_current_folder_is_granted_nothing_until_it_is_trusted",
+            "trust::settings::an_untrusted_file_allows_nothing_and_silences_no_question",
+            "trust::settings::routes_of_an_untrusted_file_reroute_nothing",
+        ],
+    ),
+    (
         90,
         &[
             "permissions::always::every_change_of_a_definition_is_asked_about_again",
