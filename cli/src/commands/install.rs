@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::install::{BundleSource, LOCK_FILE, LockFile, Operation};
-use crate::options::{AgreementOptions, PlaceOptions, installer, no_home};
+use crate::options::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home};
 use crate::render::{self, Advice};
 
 pub(super) use procedure::{End, Order, Procedure};
@@ -41,6 +41,8 @@ pub(crate) struct Args {
     place: PlaceOptions,
     #[command(flatten)]
     agreement: AgreementOptions,
+    #[command(flatten)]
+    releases: ReleaseOptions,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -51,6 +53,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         other: other.as_ref(),
         installer: &installer,
         options: &args.agreement,
+        releases: &args.releases,
         min_age: args.agreement.install_age(),
     };
     let orders = match &args.source {

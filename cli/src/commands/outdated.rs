@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::install::{BundleSource, LockedBundle, fetch};
-use crate::options::{PlaceOptions, installer, no_home};
+use crate::install::{BundleSource, FetchedRelease, LockedBundle, fetch};
+use crate::options::{PlaceOptions, ReleaseOptions, installer, no_home};
 use crate::render::{self, one_line};
 
 use super::update::named;
@@ -31,6 +31,8 @@ pub(crate) struct Args {
     json: bool,
     #[command(flatten)]
     place: PlaceOptions,
+    #[command(flatten)]
+    releases: ReleaseOptions,
 }
 
 /// Installed bundle with the present release of its source.
@@ -45,7 +47,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut all = Vec::new();
     for bundle in named(&place, &args.names)? {
         let present = match BundleSource::parse(&bundle.source, place.folder()) {
-            Ok(source) => fetch(&source).await.map(|release| (release.version, release.digest)),
+            Ok(source) => {
+                let fetched = fetch(&source, &args.releases).await;
+                fetched.map(|FetchedRelease { release, .. }| (release.version, release.digest))
+            }
             Err(error) => Err(error),
         };
         if let Ok((_, digest)) = &present {

@@ -13,10 +13,9 @@ use toolcrib_registry::Reference;
 use toolcrib_signature::statement::SIGNATURE_PREDICATE;
 use toolcrib_signature::{Digest, minisign};
 
+use crate::options::RegistryOptions;
 use crate::render::{self, usage_error};
-use crate::signing::{
-    self, BundleName, Format, MINISIGN_SUFFIX, PassphraseOptions, RegistryAccess, SIGSTORE_SUFFIX, SecretKey,
-};
+use crate::signing::{self, BundleName, Format, MINISIGN_SUFFIX, PassphraseOptions, SIGSTORE_SUFFIX, SecretKey};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    access: RegistryAccess,
+    registries: RegistryOptions,
     /// Print JSON: one object
     #[arg(long)]
     json: bool,
@@ -114,7 +113,7 @@ fn minisign_signature(file: &mut File, path: &Path, key: &minisign::SecretKey) -
 }
 
 async fn sign_reference(args: Args, reference: Reference) -> anyhow::Result<Made> {
-    let client = args.access.client()?;
+    let client = args.registries.client(&[reference.repository().registry()])?;
     let subject = signing::signable(&client, &reference).await?;
     let digest: Digest = subject.digest.to_string().parse()?;
     let key = tokio::task::spawn_blocking(move || SecretKey::read(&args.key, false, &args.passphrase)).await??;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::install::{BundleSource, LockFile, LockedBundle, Operation};
-use crate::options::{AgreementOptions, PlaceOptions, installer, no_home};
+use crate::options::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home};
 use crate::render::{self, Advice};
 use crate::suggestion;
 
@@ -32,6 +32,8 @@ pub(crate) struct Args {
     place: PlaceOptions,
     #[command(flatten)]
     agreement: AgreementOptions,
+    #[command(flatten)]
+    releases: ReleaseOptions,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -42,6 +44,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         other: other.as_ref(),
         installer: &installer,
         options: &args.agreement,
+        releases: &args.releases,
         min_age: args.agreement.update_age(),
     };
     let mut code = ExitCode::SUCCESS;

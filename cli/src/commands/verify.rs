@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::options::RegistryOptions;
 use crate::render::{self, Advice, usage_error};
-use crate::signing::{self, BundleName, RegistryAccess, SignatureReport, SignerOptions};
+use crate::signing::{self, BundleName, SignatureReport, SignerOptions};
 
 /// Exit code for a bundle without a valid signature by a trusted signer.
 const NOT_VERIFIED: u8 = 3;
@@ -37,7 +38,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     signers: SignerOptions,
     #[command(flatten)]
-    access: RegistryAccess,
+    registries: RegistryOptions,
     /// Print JSON: one object
     #[arg(long)]
     json: bool,
@@ -56,7 +57,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
                 "--signature names a signature of a tar; those of a reference are in its registry",
             ));
         }
-        BundleName::Reference(reference) => signing::of_reference(&args.access.client()?, &reference, &trusted).await?,
+        BundleName::Reference(reference) => {
+            let client = args.registries.client(&[reference.repository().registry()])?;
+            signing::of_reference(&client, &reference, &trusted).await?
+        }
     };
     match args.json {
         true => render::print_json(&report.to_json().to_string())?,

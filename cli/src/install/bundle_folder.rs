@@ -27,11 +27,6 @@ impl BundleFolder {
         Self(path)
     }
 
-    /// Returns the path of the folder.
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-
     /// Returns the file of a bundle, which may be missing.
     pub(crate) fn file(&self, digest: &str) -> PathBuf {
         self.0.join(format!("{}{EXTENSION}", digest.replace(':', "-")))

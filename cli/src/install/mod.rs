@@ -1,6 +1,7 @@
 //! Installed bundles: the lock of a folder, the comparison of a release with the installed one, the user's own records, and the
 //! steps that change them.
 
+mod access;
 mod available;
 mod bundle_folder;
 mod comparison;
@@ -17,6 +18,7 @@ mod source;
 mod steps;
 mod version;
 
+pub(crate) use access::{FetchedRelease, fetch};
 pub(crate) use available::AvailableBundles;
 pub(crate) use bundle_folder::BundleFolder;
 pub(crate) use comparison::{Case, Change, Operation, Verdict};
@@ -26,6 +28,6 @@ pub(crate) use lock_file::{LOCK_FILE, LockFile};
 pub(crate) use lock_reader::name;
 pub(crate) use records::{InstallRecords, Installation, installation};
 pub(crate) use refusal::{Code, Refusal};
-pub(crate) use release::{Release, ReleasedTool, fetch};
+pub(crate) use release::{Release, ReleasedTool};
 pub(crate) use source::{BundleSource, shell_word};
 pub(crate) use steps::Installer;

@@ -1,26 +1,20 @@
 //! Facts about a release of a bundle: its digest, version, signers and tools, read without running anything.
 
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use jiff::Timestamp;
 use serde_json::Value;
-use tempfile::TempDir;
 use toolcrib::policy::{named_requests, review};
 use toolcrib::source::{digest, load_usable};
 use toolcrib_bundle::Bundle;
 
-use crate::render::Advice;
 use crate::trust::Subject;
 
 use super::comparison::Candidate;
 use super::lock::{LockedBundle, LockedTool};
 use super::source::BundleSource;
-
-/// Maximum number of bytes of a file in a bundle.
-const MAX_FILE_BYTES: u64 = toolcrib_bundle::MAX_BLOB_SIZE;
 
 /// Release of a bundle.
 #[derive(Debug)]
@@ -59,32 +53,6 @@ pub(crate) struct ReleasedTool {
     pub(crate) imports: Option<Vec<String>>,
 }
 
-/// Gets the present release of a source and reads its facts.
-///
-/// # Errors
-///
-/// The source cannot be fetched, or is no valid bundle.
-pub(crate) async fn fetch(source: &BundleSource) -> anyhow::Result<Release> {
-    let file = match source {
-        BundleSource::File(path) => path.clone(),
-        BundleSource::Registry(reference) => from_registry(&reference.to_string())?,
-    };
-    let mut release = Release::read(&file, source)?;
-    release.signers = signers(&release)?;
-    Ok(release)
-}
-
-/// Fetches a bundle from a registry into a file. Joined with the client of registries.
-fn from_registry(reference: &str) -> anyhow::Result<PathBuf> {
-    let hint = "pull it with another tool into a file, and install the file";
-    Err(Advice::new(format!("cannot fetch `{reference}`: this toolcrib reads bundle files only"), hint).into())
-}
-
-/// Lists the verified signers of a release. Joined with the verification of signatures.
-fn signers(_: &Release) -> anyhow::Result<Vec<String>> {
-    Ok(Vec::new())
-}
-
 impl Release {
     /// Reads the facts of a bundle file. Its signers are not known yet.
     ///
@@ -99,8 +67,7 @@ impl Release {
         let name = metadata.map_or_else(|| source.name(), |metadata| metadata.name.clone());
         let version = metadata.map(|metadata| metadata.version.clone()).or_else(|| source.tag());
         let digest = bundle.digest().to_string();
-        let folder = unpacked(&mut bundle).with_context(invalid)?;
-        let (tools, review) = content(folder.path()).with_context(invalid)?;
+        let (tools, review) = content(file).with_context(invalid)?;
         let (signed, claimed, signers) = (None, None, Vec::new());
         Ok(Self { file: file.to_path_buf(), name, version, digest, signers, signed, claimed, tools, review })
     }
@@ -151,23 +118,6 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Bundle<File>> {
         return Err(anyhow!("not a regular file"));
     }
     Ok(Bundle::open(File::open(file)?)?)
-}
-
-/// Writes the files of a bundle to a temporary folder, in which the runtime reads them as a source. To be removed once the
-/// runtime reads bundle files itself.
-fn unpacked(bundle: &mut Bundle<File>) -> anyhow::Result<TempDir> {
-    let folder = tempfile::tempdir()?;
-    let files: Vec<_> = bundle.files().iter().map(|file| (file.path.clone(), file.size)).collect();
-    for (path, size) in files {
-        if size > MAX_FILE_BYTES {
-            return Err(anyhow!("`{path}` has more than the {MAX_FILE_BYTES} bytes allowed"));
-        }
-        // The path of a bundle has no `..`, no root and no name that another file has.
-        let target = folder.path().join(path.as_str());
-        std::fs::create_dir_all(target.parent().unwrap_or(folder.path()))?;
-        io::copy(&mut bundle.read_file(path.as_str())?, &mut File::create(target)?)?;
-    }
-    Ok(folder)
 }
 
 /// Reads the tools of a source, and the digest of its review.

@@ -4,9 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::install::{AvailableBundles, BundleFolder, Code, InstallRecords, Installer, LOCK_FILE, LockFile};
+use crate::registries::BundleStore;
 use crate::render::Advice;
+use crate::signing::SignerOptions;
 
-use super::{Sources, default_source, state_folder, user_folders};
+use super::{
+    CacheFolder, CacheLimit, SourceRegistries, Sources, data_folder, default_source, state_folder, user_folders,
+};
 
 /// Folder of bundle files in the user's data directory.
 const BUNDLES: &str = "bundles";
@@ -69,6 +73,30 @@ pub(crate) struct AgreementOptions {
     pub(crate) json: bool,
 }
 
+/// Sources of releases, and the signers whom the user trusts.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ReleaseOptions {
+    #[command(flatten)]
+    pub(crate) signers: SignerOptions,
+    #[command(flatten)]
+    pub(crate) registries: SourceRegistries,
+    #[command(flatten)]
+    folder: CacheFolder,
+    #[command(flatten)]
+    limit: CacheLimit,
+}
+
+impl ReleaseOptions {
+    /// Returns the store of pulled bundles.
+    ///
+    /// # Errors
+    ///
+    /// The user has no folder for a cache.
+    pub(crate) fn store(&self) -> anyhow::Result<BundleStore> {
+        BundleStore::new(Some(self.folder.cache()?.max_bytes(self.limit.bytes())))
+    }
+}
+
 impl AgreementOptions {
     /// Returns the minimum age for an installation.
     pub(crate) fn install_age(&self) -> Duration {
@@ -107,7 +135,7 @@ impl Sources {
 
 /// Returns the user's stores of installations; `None` without a home directory.
 pub(crate) fn installer() -> Option<Installer> {
-    let bundles = BundleFolder::new(user_folders()?.data_local_dir().join(BUNDLES));
+    let bundles = BundleFolder::new(data_folder(BUNDLES)?);
     Some(Installer { records: InstallRecords::folder(&state_folder("")?), bundles })
 }
 

@@ -6,7 +6,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context;
 use toolcrib::cache::{Cache, HeldFile};
 use toolcrib::owner_only;
 use toolcrib_bundle::{Bundle, Digest};
@@ -76,31 +75,6 @@ impl BundleStore {
         Ok(None)
     }
 
-    /// Keeps a bundle in the folder of installed bundles, and returns its file there.
-    ///
-    /// # Errors
-    ///
-    /// The user has no home directory, or the folder cannot be written.
-    #[allow(dead_code, reason = "installation calls it")]
-    pub(crate) fn keep(&self, bundle: &Path, digest: Digest) -> anyhow::Result<PathBuf> {
-        let target = self.installed_file(digest).ok_or_else(|| {
-            Advice::new("no folder for installed bundles: no home directory was found", "set `HOME` to one")
-        })?;
-        let folder = target.parent().unwrap_or(Path::new("."));
-        let failed = || format!("cannot write `{}`", target.display());
-        owner_only::create_folder(folder).with_context(failed)?;
-        if is_bundle(&target, digest) {
-            return Ok(target);
-        }
-        // Both names of a link have the same content, which nobody changes: files of a store are replaced as a whole.
-        let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(folder).with_context(failed)?;
-        let file = unfinished.path().join("bundle.tar");
-        fs::hard_link(bundle, &file).or_else(|_| copy_to(bundle, &file)).with_context(failed)?;
-        anyhow::ensure!(is_bundle(&file, digest), "`{}` is not the bundle {digest}", bundle.display());
-        fs::rename(&file, &target).with_context(failed)?;
-        Ok(target)
-    }
-
     fn installed_file(&self, digest: Digest) -> Option<PathBuf> {
         Some(self.installed.as_ref()?.join(format!("sha256-{}.tar", digest.hex())))
     }
@@ -168,8 +142,9 @@ mod tests {
         io::copy(&mut File::open(&path).unwrap(), new.file_mut()).unwrap();
         let held = new.store(&digest.to_string()).unwrap();
         assert_eq!(store.find(digest).unwrap().unwrap().file, held.path());
-        let kept = store.keep(held.path(), digest).unwrap();
-        assert_eq!(store.keep(held.path(), digest).unwrap(), kept);
+        let kept = store.installed_file(digest).unwrap();
+        owner_only::create_folder(kept.parent().unwrap()).unwrap();
+        fs::copy(held.path(), &kept).unwrap();
         drop(held);
         assert_eq!(store.cache.clear().unwrap().entries, 1);
         let found = store.find(digest).unwrap().unwrap();
@@ -188,10 +163,7 @@ mod tests {
             drop(new.store(&digest.to_string()).unwrap());
             assert!(store.find(digest).unwrap().is_none());
             assert!(store.cache.entries().unwrap().is_empty());
-            assert!(store.keep(&path, digest).is_err());
         }
-        fs::write(&path, whole).unwrap();
-        store.keep(&path, digest).unwrap();
         assert!(store.find(Digest::of(b"another")).unwrap().is_none());
     }
 }

@@ -1,7 +1,6 @@
 //! Signatures of bundles: keys that sign, signers whom the user trusts, and signatures that are found beside a tar, inside it
 //! or in a registry.
 
-mod access;
 mod attached;
 mod beside;
 mod files;
@@ -17,7 +16,6 @@ use std::path::{Path, PathBuf};
 
 use toolcrib_registry::{Client, Reference};
 
-pub(crate) use access::RegistryAccess;
 pub(crate) use beside::{MINISIGN_SUFFIX, SIGSTORE_SUFFIX, beside, open};
 pub(crate) use files::{create, replace};
 pub(crate) use finding::Format;

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use toolcrib_signature::json::MAX_JSON_BYTES;
 use toolcrib_signature::key::{MAX_PUBLIC_KEY_BYTES, PublicKey};
 use toolcrib_signature::keyless::TrustRoot;
@@ -112,12 +114,38 @@ impl TrustedSigners {
                     "pass the public key, which is in the file that ends in `.pub`"
                 )
             );
-            let key = PublicKey::from_pem(text)?;
-            self.policy = std::mem::take(&mut self.policy).trust_key(key.clone())?;
-            self.keys.push(key);
+            self.add_public_key(PublicKey::from_pem(text)?)?;
         } else {
             ensure!(self.minisign.len() < MAX_MINISIGN_KEYS, "more than {MAX_MINISIGN_KEYS} minisign keys");
             self.minisign.push(minisign::PublicKey::parse(text)?);
+        }
+        Ok(())
+    }
+
+    /// Trusts the signers that a lock pins. An entry that is none of [`Signer::pin`](super::Signer::pin) verifies nothing.
+    pub(crate) fn add_pinned(&mut self, pinned: &[String]) {
+        for pin in pinned {
+            // A signer who cannot be added verifies nothing, and the release counts as unsigned.
+            let _ = self.add_pin(pin);
+        }
+    }
+
+    fn add_pin(&mut self, pin: &str) -> anyhow::Result<()> {
+        if let Some(key) = pin.strip_prefix("minisign:") {
+            return self.add_key(key.as_bytes());
+        }
+        if let Some((name, issuer)) = pin.strip_prefix("identity:").and_then(|pair| pair.split_once(" issuer:")) {
+            return self.add_identity(Identity::new(name, issuer)?);
+        }
+        let key = STANDARD.decode(pin.strip_prefix("key:").unwrap_or_default())?;
+        self.add_public_key(PublicKey::from_der(&key)?)
+    }
+
+    fn add_public_key(&mut self, key: PublicKey) -> anyhow::Result<()> {
+        let id = key.id()?;
+        if !self.keys.iter().any(|known| known.id().is_ok_and(|known| known == id)) {
+            self.policy = std::mem::take(&mut self.policy).trust_key(key.clone())?;
+            self.keys.push(key);
         }
         Ok(())
     }
@@ -147,6 +175,24 @@ mod tests {
         assert!(options(&["a"], &["x", "y"]).pairs().is_err());
         assert!(options(&["a"], &[]).pairs().is_err());
         assert!(options(&[], &[]).pairs().expect("none").is_empty());
+    }
+
+    #[test]
+    fn signers_that_a_lock_pins_are_trusted_and_other_texts_trust_nobody() {
+        let key = Signer::generate(Algorithm::Ed25519).expect("a key").public_key();
+        let minisign = minisign::SecretKey::generate().expect("a key").public_key().expect("a key");
+        let pins = [
+            format!("key:{}", STANDARD.encode(key.to_der().expect("DER"))),
+            format!("minisign:{}", minisign.to_base64()),
+            "identity:a@b.example issuer:https://issuer.example".to_owned(),
+            "key:acme".to_owned(),
+            "minisign:".to_owned(),
+            "nobody".to_owned(),
+        ];
+        let mut trusted = TrustedSigners::default();
+        trusted.add_pinned(&pins);
+        assert_eq!((trusted.keys.len(), trusted.minisign.len()), (1, 1));
+        assert_eq!(trusted.keys[0].id().expect("an id"), key.id().expect("an id"));
     }
 
     #[test]

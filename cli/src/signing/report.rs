@@ -39,6 +39,14 @@ impl SignatureReport {
         if self.findings.is_empty() {
             lines.push("No signatures were found.".to_owned());
         }
+        lines.extend(self.finding_lines());
+        lines.extend(self.provenance_lines());
+        lines.join("\n")
+    }
+
+    /// Describes each finding for people, in two lines.
+    pub(crate) fn finding_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
         for finding in &self.findings {
             let (status, detail) = match &finding.verdict {
                 Verdict::Valid(signer) => ("valid", describe(signer)),
@@ -53,8 +61,7 @@ impl SignatureReport {
         if self.skipped > 0 {
             lines.push(format!("{} more were not examined: the limit is {MAX_ATTACHED}", self.skipped));
         }
-        lines.extend(self.provenance_lines());
-        lines.join("\n")
+        lines
     }
 
     /// Describes the attached provenance for people. Everything that no trusted signer signed is called a claim.

@@ -80,7 +80,12 @@ impl TrustedSources {
     }
 
     /// Reviews a loaded source and returns the review if its digest is trusted, with the part that is granted.
-    fn matching_review(&self, path: &Path, id: &Path, loaded: &mut LoadedSource) -> Option<(SourceReview, GrantedPart)> {
+    fn matching_review(
+        &self,
+        path: &Path,
+        id: &Path,
+        loaded: &mut LoadedSource,
+    ) -> Option<(SourceReview, GrantedPart)> {
         let at_path = if self.pins.is_empty() { None } else { self.pins.get(id) };
         if self.digests.is_empty() && at_path.is_none() {
             return None;

@@ -8,9 +8,11 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use toolcrib_bundle::{Bundle, BundledFile, MediaType};
 
-use crate::options::rounded_size;
+use crate::options::{ReleaseOptions, SourceRegistries, rounded_size};
 use crate::progress;
+use crate::registries;
 use crate::render::{self, counted, one_line};
+use crate::signing::{self, BundleName, SignatureReport};
 use crate::trust::Subject;
 
 const EXAMPLES: &str = "\
@@ -30,16 +32,34 @@ const MAX_FILES: usize = 200;
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Bundle, or a WebAssembly artifact of another tool in the same form
+    /// Bundle, a WebAssembly artifact of another tool in the same form, or an `oci://` reference
     bundle: PathBuf,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    releases: ReleaseOptions,
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let path = args.bundle.clone();
-    let work = tokio::task::spawn_blocking(move || Sheet::read(&path));
+    let trusted = args.releases.signers.trusted()?;
+    let (path, signatures, _held) = match BundleName::parse(args.bundle.as_os_str())? {
+        BundleName::File(path) => (path, None, None),
+        BundleName::Reference(reference) => {
+            let SourceRegistries { connection, offline } = &args.releases.registries;
+            let client = connection.client(&[reference.repository().registry()])?;
+            let fetched = registries::fetch(&client, &args.releases.store()?, &reference, *offline).await?;
+            let signatures = match offline {
+                true => None,
+                false => Some(signing::of_reference(&client, &fetched.reference, &trusted).await?),
+            };
+            (fetched.file, signatures, fetched.held)
+        }
+    };
+    let work = tokio::task::spawn_blocking(move || {
+        let signatures = signatures.map_or_else(|| signing::of_file(&path, &[], &trusted), Ok)?;
+        Sheet::read(&path, signatures)
+    });
     let sheet = progress::during("checking the bundle", work).await.context("the check did not finish")??;
     if args.json {
         render::print_json(&sheet.describe(&args.bundle).to_string())?;
@@ -56,19 +76,18 @@ struct Sheet {
     subject: Subject,
     /// Number of components in the bill of materials.
     components: Option<usize>,
-    signers: Vec<String>,
+    signatures: SignatureReport,
 }
 
 impl Sheet {
-    fn read(path: &Path) -> anyhow::Result<Self> {
+    fn read(path: &Path, signatures: SignatureReport) -> anyhow::Result<Self> {
         let context = || format!("cannot use `{}` as a bundle", path.display());
         let file = File::open(path).with_context(context)?;
         let bytes = file.metadata().with_context(context)?.len();
         let mut bundle = Bundle::open(file).with_context(context)?;
         bundle.verify().with_context(context)?;
         let components = components(&mut bundle).with_context(context)?;
-        let signers = signers(path, &bundle.digest().to_string());
-        Ok(Self { bytes, subject: Subject::read(path)?, components, signers, bundle })
+        Ok(Self { bytes, subject: Subject::read(path)?, components, signatures, bundle })
     }
 
     fn of_type(&self, media_type: &MediaType) -> impl Iterator<Item = &BundledFile> {
@@ -94,7 +113,8 @@ impl Sheet {
             "trust": self.subject.digest,
             "licenseFiles": paths(MediaType::LICENSE),
             "sbom": { "paths": paths(MediaType::SBOM), "components": self.components },
-            "signers": self.signers,
+            "signatures": self.signatures.to_json()["signatures"],
+            "provenance": self.signatures.to_json()["provenance"],
             "files": self.bundle.files().iter().map(file).collect::<Vec<_>>(),
         })
     }
@@ -116,7 +136,7 @@ impl Sheet {
         let licenses = stated.into_iter().chain(files).collect::<Vec<_>>().join(", ");
         add("licences", if licenses.is_empty() { "none stated" } else { &licenses });
         add("bill", &self.components.map_or("none".to_owned(), |count| counted(count, "component")));
-        self.signers.iter().for_each(|signer| add("signer", signer));
+        self.signatures.finding_lines().iter().for_each(|line| add("signature", line.trim()));
         let tools: Vec<_> = self.subject.items.iter().map(|item| one_line(&item.name)).collect();
         let files = self.bundle.files();
         let row = |file: &BundledFile| {
@@ -146,9 +166,4 @@ fn components(bundle: &mut Bundle<File>) -> toolcrib_bundle::Result<Option<usize
     let bytes = bundle.read_file(&path)?.into_vec(MAX_BILL)?;
     let bill: Option<Value> = serde_json::from_slice(&bytes).ok();
     Ok(bill.and_then(|bill| bill["components"].as_array().map(Vec::len)))
-}
-
-/// Lists the verified signers of a bundle. Signatures are not read yet.
-fn signers(_path: &Path, _digest: &str) -> Vec<String> {
-    Vec::new()
 }

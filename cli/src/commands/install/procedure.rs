@@ -11,7 +11,7 @@ use crate::install::{
     BundleSource, Case, Change, Code, Installation, Installer, LockFile, LockedBundle, Operation, Refusal, Release,
     fetch, installation, name,
 };
-use crate::options::AgreementOptions;
+use crate::options::{AgreementOptions, ReleaseOptions};
 use crate::render::{self, Advice};
 
 use super::agreement;
@@ -38,6 +38,7 @@ pub(crate) struct Procedure<'a> {
     pub(crate) other: Option<&'a LockFile>,
     pub(crate) installer: &'a Installer,
     pub(crate) options: &'a AgreementOptions,
+    pub(crate) releases: &'a ReleaseOptions,
     pub(crate) min_age: Duration,
 }
 
@@ -48,6 +49,14 @@ struct Entries {
     locked: Option<LockedBundle>,
     others: Vec<LockedBundle>,
     beside: Vec<LockedBundle>,
+}
+
+impl Entries {
+    /// Lists the pinned signers.
+    fn signers(&self) -> Vec<String> {
+        let pinned = self.pinned.iter().flat_map(|pinned| &pinned.bundle.signers);
+        pinned.chain(self.locked.iter().flat_map(|locked| &locked.signers)).cloned().collect()
+    }
 }
 
 /// End of a procedure.
@@ -68,13 +77,15 @@ impl Procedure<'_> {
     ///
     /// The source, the lock or the records cannot be used.
     pub(crate) async fn perform(&self, order: &Order) -> anyhow::Result<End> {
-        let release = fetch(&order.source).await?;
+        let mut fetched = fetch(&order.source, self.releases).await?;
         let now = Timestamp::now();
-        let first_seen = self.installer.records.first_seen(&release.digest, now)?;
-        let named = order.name.as_deref().unwrap_or(&release.name);
+        let first_seen = self.installer.records.first_seen(&fetched.release.digest, now)?;
+        let named = order.name.as_deref().unwrap_or(&fetched.release.name);
         let name = name(named).map_err(|reason| anyhow!("`{named}`: {reason}; choose another with `--name`"))?;
-        let candidate = release.candidate(&name, &order.text);
         let entries = self.entries(&name)?;
+        fetched.verify(self.releases, &entries.signers()).await?;
+        let release = &fetched.release;
+        let candidate = release.candidate(&name, &order.text);
         let case = Case {
             operation: order.operation,
             candidate: &candidate,
@@ -111,13 +122,7 @@ impl Procedure<'_> {
             let granted = [decided.clone(), agreed.clone().unwrap_or_default()].concat();
             verdict.refusals.extend(differs(&case, &granted));
         }
-        let review = Review {
-            release: &release,
-            case: &case,
-            verdict: &verdict,
-            before: before.as_ref(),
-            undecided: &undecided,
-        };
+        let review = Review { release, case: &case, verdict: &verdict, before: before.as_ref(), undecided: &undecided };
         let is_whole = entries.locked.as_ref().is_some_and(|locked| order.is_frozen || *locked == case.entry(&decided));
         let is_stored = verdict.is_installed && self.installer.bundles.has(&release.digest);
         let is_complete = is_whole && is_stored && !decides_anew;
@@ -152,7 +157,7 @@ impl Procedure<'_> {
             Some(locked) => locked,
             None => entry,
         };
-        self.install(&entries, &release, entry)
+        self.install(&entries, release, entry)
     }
 
     fn entries(&self, name: &str) -> anyhow::Result<Entries> {
