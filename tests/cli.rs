@@ -165,8 +165,8 @@ fn without_tools_the_hint_says_how_to_name_some() {
     let ran = Crib::new().run(&["list"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     let expected = "error: no tools found: this folder has no `./tools.json` and no `./.harness`\n\
-                    hint: pass a `tools.json`, a Markdown file, a component or a folder of them with `--tools PATH`, or \
-                    create a tool with `toolcrib new tool NAME --markdown`\n";
+                    hint: pass a `tools.json`, a Markdown file, a component, a folder of them or a bundle with \
+                    `--tools PATH`, or create a tool with `toolcrib new tool NAME --markdown`\n";
     assert_eq!(ran.stderr, expected);
     let crib = Crib::new();
     assert_eq!(crib.run(&["validate"]).stderr, expected);

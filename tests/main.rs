@@ -43,6 +43,7 @@ mod schedule;
 mod scripted;
 mod secrets;
 mod signing;
+mod stories;
 mod telemetry;
 mod toolbox;
 mod trust;

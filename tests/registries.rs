@@ -14,7 +14,7 @@ use toolcrib_bundle::{Bundle, BundleBuilder, BundledTool, MediaType, Metadata};
 
 use crate::crib::{Crib, Ran, guest};
 
-use server::Registry;
+pub(crate) use server::Registry;
 
 /// Command of the program with a cache of its own.
 fn command(crib: &Crib, args: &[&str]) -> std::process::Command {

@@ -54,8 +54,8 @@ Examples:
   toolcrib audit verify                   verify the audit log
   toolcrib doctor                         check the installation
 
-Exit status: 0 success, 1 failure, 2 usage error, 3 not verified, 130 interrupted, 129 or 143 terminated (SIGHUP, \
-SIGTERM).";
+Exit status: 0 success, 1 failure, 2 usage error, 3 not verified, \
+130 interrupted, 129 or 143 terminated (SIGHUP, SIGTERM).";
 
 /// Run tools that nobody has to trust.
 ///

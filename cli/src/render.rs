@@ -2,6 +2,7 @@
 //! outside is escaped so that it cannot control a terminal.
 
 mod hooks;
+mod shell;
 mod table;
 mod terminal_lock;
 
@@ -18,6 +19,7 @@ use toolcrib::call::{Flag, ProgramRun, Receipt};
 use terminal_lock::Stream;
 
 pub(crate) use hooks::hooks;
+pub(crate) use shell::shell_word;
 pub(crate) use table::table;
 pub(crate) use terminal_lock::lock_terminal;
 

@@ -147,11 +147,17 @@ fn a_bundle_that_changes_after_the_load_runs_nothing_else() {
     for (content, is_whole) in
         [(&replaced, false), (&flipped, false), (&original[..700].to_vec(), false), (&original, true)]
     {
-        fs::write(crib.path("x.tar"), &original).unwrap();
-        let runtime = Runtime::builder(Audit::off()).source(crib.path("x.tar")).build().unwrap();
-        fs::write(crib.path("y.tar"), content).unwrap();
-        fs::rename(crib.path("y.tar"), crib.path("x.tar")).unwrap();
-        let result = tokio.block_on(runtime.call(ToolCall::new("1", "echo", r#"{"a":1}"#)));
-        assert_eq!(result.outcome.as_deref().ok(), is_whole.then_some(r#"{"a":1}"#), "{:?}", result.fault);
+        for in_place in [true, false] {
+            fs::write(crib.path("x.tar"), &original).unwrap();
+            let runtime = Runtime::builder(Audit::off()).source(crib.path("x.tar")).build().unwrap();
+            fs::write(crib.path(if in_place { "x.tar" } else { "y.tar" }), content).unwrap();
+            if !in_place {
+                fs::rename(crib.path("y.tar"), crib.path("x.tar")).unwrap();
+            }
+            let result = tokio.block_on(runtime.call(ToolCall::new("1", "echo", r#"{"a":1}"#)));
+            // The runtime holds the file that it loaded: another file of this name changes nothing.
+            let runs = (is_whole || !in_place).then_some(r#"{"a":1}"#);
+            assert_eq!(result.outcome.as_deref().ok(), runs, "{in_place} {:?}", result.fault);
+        }
     }
 }

@@ -74,7 +74,7 @@ pub(super) struct Content {
 type Twist = dyn Fn(&Request, Reply) -> Reply + Send + Sync;
 
 /// Running registry.
-pub(super) struct Registry {
+pub(crate) struct Registry {
     pub(super) address: SocketAddr,
     pub(super) content: Arc<Mutex<Content>>,
     requests: Arc<Mutex<Vec<Request>>>,
@@ -83,7 +83,7 @@ pub(super) struct Registry {
 
 impl Registry {
     /// Starts an honest registry.
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let honest: Arc<Twist> = Arc::new(|_, reply| reply);
@@ -109,8 +109,13 @@ impl Registry {
     }
 
     /// Reference below `team`.
-    pub(super) fn reference(&self, rest: &str) -> String {
+    pub(crate) fn reference(&self, rest: &str) -> String {
         format!("oci://{}/team/{rest}", self.address)
+    }
+
+    /// Stops the answers: from now on every request fails.
+    pub(crate) fn fail(&self) {
+        self.twist(|_, _| Reply::new(500));
     }
 
     /// Takes the requests so far.

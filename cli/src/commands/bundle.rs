@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib bundle pack ./tools.json -o weather.tar --name acme/weather --version 1.2.0
+  toolcrib bundle pack ./tools.json -o weather.tar --version 1.2.0
   toolcrib bundle inspect weather.tar
   toolcrib call weather '{\"city\":\"Oslo\"}' --tools weather.tar
 

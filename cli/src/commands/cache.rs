@@ -9,7 +9,7 @@ use crate::render;
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib cache list                 compiled tools and pulled bundles, most recently used first
+  toolcrib cache list                 compiled tools and pulled bundles
   toolcrib cache prune --max 512MiB   remove the least recently used
   toolcrib cache clear                remove all
 

@@ -18,8 +18,8 @@ Examples:
   toolcrib install ./weather.tar
   toolcrib install oci://registry.example/acme/weather:1
   toolcrib install ./weather.tar --grant=none --trust=sha256:…
-  toolcrib install                       the bundles of ./toolcrib.lock, after a review
-  toolcrib install --frozen --trust=sha256:…   exactly those, without a question
+  toolcrib install                             the bundles of ./toolcrib.lock
+  toolcrib install --frozen --trust=sha256:…   exactly those, unasked
 
 An installed bundle is available to commands without --tools: in the current folder, or with \
 --global in every folder. The lock names it, and your own records hold the grants: a lock that \

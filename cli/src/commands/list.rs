@@ -173,7 +173,13 @@ fn permissions(granted: &[String]) -> String {
 }
 
 fn source(tool: &Tool) -> String {
-    render::one_line(&render::from_here(&tool.origin.path).to_string_lossy())
+    let path = &tool.origin.path;
+    // The name of a stored bundle is its digest, of which the beginning is enough here.
+    let stored = path.ancestors().find_map(|path| {
+        let digest = path.file_name()?.to_str()?.strip_prefix("sha256-")?.strip_suffix(".tar")?;
+        (digest.len() == 64 && digest.is_ascii()).then(|| format!("bundle {}…", &digest[..12]))
+    });
+    stored.unwrap_or_else(|| render::one_line(&render::from_here(path).to_string_lossy()))
 }
 
 fn first_sentence(tool: &Tool) -> String {

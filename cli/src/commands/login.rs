@@ -17,7 +17,7 @@ use crate::secrets::prompt;
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib login registry.example.com                  prompts for user name and password
+  toolcrib login registry.example.com          prompts for user and password
   gh auth token | toolcrib login ghcr.io --username octocat --password-stdin
 
 The registry checks the credential. It is stored like that of Docker: by the credential helper that \
@@ -25,7 +25,8 @@ The registry checks the credential. It is stored like that of Docker: by the cre
 and oras are used too.";
 const LOGOUT_EXAMPLES: &str = "\
 Examples:
-  toolcrib logout registry.example.com";
+  toolcrib logout registry.example.com
+  toolcrib logout localhost:5000";
 
 /// Store the credential for a registry.
 #[derive(clap::Args)]

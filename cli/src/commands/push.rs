@@ -14,7 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   toolcrib push weather.tar registry.example.com/tools/weather:1.2.0
   toolcrib push greet.wasm localhost:5000/greet:1
-  toolcrib push weather.tar registry.example.com/tools/weather:1.2.0 --json | jq -r .digest
+  toolcrib push weather.tar registry.example.com/tools/weather --json
 
 A bundle is pushed as it is: its digest stays. A component is pushed in the layout of other tools \
 for WebAssembly (config application/vnd.wasm.config.v0+json, one layer application/wasm).

@@ -19,9 +19,9 @@ use crate::signing::{self, BundleName, Format, MINISIGN_SUFFIX, PassphraseOption
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib key new team.key                        create a key once
-  toolcrib sign tools.tar --key team.key           writes tools.tar.sigstore.json
-  toolcrib sign tools.tar --key m.key --minisign   writes tools.tar.minisig
+  toolcrib key new team.key                       create a key once
+  toolcrib sign tools.tar --key team.key          write tools.tar.sigstore.json
+  toolcrib sign tools.tar --key m.key --minisign  write tools.tar.minisig
   toolcrib sign oci://registry.example.com/acme/tools@sha256:… --key team.key
 
 A signature says that the holder of the key approves exactly this bundle: it covers the digest of the \

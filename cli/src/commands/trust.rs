@@ -19,9 +19,9 @@ use crate::trust::{State, Subject, TrustRecord, TrustRecords, Trusted};
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib trust                       review the sources and settings of this folder
+  toolcrib trust                                 review the sources here
   toolcrib trust ./tools.json
-  toolcrib trust ./tools.json --trust=sha256:…   trust exactly this content, without a question
+  toolcrib trust ./tools.json --trust=sha256:…   trust exactly this content
   toolcrib trust --list
   toolcrib trust --remove ./tools.json
 

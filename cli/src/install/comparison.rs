@@ -7,9 +7,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::render::shell_word;
+
 use super::lock::{LockedBundle, LockedTool};
 use super::refusal::{Code, Refusal};
-use super::source::shell_word;
 use super::version;
 
 /// Release as it is compared.

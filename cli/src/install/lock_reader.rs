@@ -206,7 +206,7 @@ mod tests {
             ("name = \"a\"", "grants = []\nname = \"a\"", "l:5: unknown key `bundle[0].grants`"),
             ("name = \"a\"\n", "", "l: `bundle[0].name` is missing"),
             ("granted = [\n", "granted = [\n  7,\n", "`bundle[0].granted[0]` must be a text, found `7`"),
-            ("declined = [", "declined = \"\" #", "`bundle[0].declined` must be an array"),
+            ("declined = [\n  \"env:TOKEN\",\n]", "declined = \"\"", "`bundle[0].declined` must be an array"),
             ("[[bundle.tool]]\nname", "[[bundle.tool]]\ntitle", "`bundle[0].tool[0].name` is missing"),
             ("schema = \"sha256:0", "schema = \"sha256:x", "`bundle[0].tool[0].schema`: expected `sha256:`"),
             ("[[bundle]]", "[[bundle", "not TOML"),

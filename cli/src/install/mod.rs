@@ -29,5 +29,5 @@ pub(crate) use lock_reader::name;
 pub(crate) use records::{InstallRecords, Installation, installation};
 pub(crate) use refusal::{Code, Refusal};
 pub(crate) use release::{Release, ReleasedTool};
-pub(crate) use source::{BundleSource, shell_word};
+pub(crate) use source::BundleSource;
 pub(crate) use steps::Installer;

@@ -83,6 +83,13 @@ impl Refusal {
         Self { code, message, cure }
     }
 
+    /// Adds the flags of this command that its repetition needs to a cure that repeats it.
+    pub(crate) fn add_flags(&mut self, flags: &str) {
+        if ["toolcrib install", "toolcrib update"].iter().any(|command| self.cure.starts_with(command)) {
+            self.cure += flags;
+        }
+    }
+
     /// Returns advice beside the command.
     pub(crate) fn advice(&self) -> &'static str {
         match self.code {

@@ -11,7 +11,7 @@ use toolcrib_signature::keyless::TrustRoot;
 use toolcrib_signature::{Identity, Policy, minisign};
 
 use super::files;
-use crate::render::{Advice, usage_error};
+use crate::render::{self, Advice, usage_error};
 
 /// Maximum number of trusted minisign keys, as many as of other keys.
 pub(crate) const MAX_MINISIGN_KEYS: usize = toolcrib_signature::policy::MAX_TRUSTED_KEYS;
@@ -64,6 +64,18 @@ impl SignerOptions {
             trusted.policy = trusted.policy.ignore_unchecked_evidence();
         }
         Ok(trusted)
+    }
+
+    /// Formats the flags that name the signers, for a command that a person pastes into a shell.
+    pub(crate) fn flags(&self) -> String {
+        let path = |path: &PathBuf| path.display().to_string();
+        let keys = self.keys.iter().map(|key| ("key", path(key)));
+        let identities = self.identities.iter().map(|identity| ("identity", identity.clone()));
+        let issuers = self.issuers.iter().map(|issuer| ("issuer", issuer.clone()));
+        let root = self.trust_root.iter().map(|root| ("trust-root", path(root)));
+        let all = keys.chain(identities).chain(issuers).chain(root);
+        let log = if self.ignore_log { " --ignore-log" } else { "" };
+        all.map(|(flag, value)| format!(" --{flag}={}", render::shell_word(&value))).collect::<String>() + log
     }
 
     /// Returns `true` if no signer is named.

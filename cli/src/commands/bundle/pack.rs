@@ -17,8 +17,8 @@ use super::output;
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib bundle pack -o tools.tar                     the default source of this folder
-  toolcrib bundle pack ./tools.json -o weather.tar --name acme/weather --version 1.2.0
+  toolcrib bundle pack -o tools.tar             the source of this folder
+  toolcrib bundle pack ./tools.json -o weather.tar --version 1.2.0
   toolcrib bundle pack ./greet.wasm ./notes -o both.tar
   toolcrib bundle pack . -o tools.tar --json | jq -r .digest
 

@@ -122,6 +122,8 @@ impl Procedure<'_> {
             let granted = [decided.clone(), agreed.clone().unwrap_or_default()].concat();
             verdict.refusals.extend(differs(&case, &granted));
         }
+        let flags = self.releases.signers.flags();
+        verdict.refusals.iter_mut().for_each(|refusal| refusal.add_flags(&flags));
         let review = Review { release, case: &case, verdict: &verdict, before: before.as_ref(), undecided: &undecided };
         let is_whole = entries.locked.as_ref().is_some_and(|locked| order.is_frozen || *locked == case.entry(&decided));
         let is_stored = verdict.is_installed && self.installer.bundles.has(&release.digest);
@@ -205,7 +207,7 @@ impl Procedure<'_> {
         let name_flag = order.name.as_ref().map_or_else(String::new, |name| format!(" --name={name}"));
         let command = match order.operation {
             Operation::Install => {
-                format!("toolcrib install {}{name_flag}", crate::install::shell_word(&order.text))
+                format!("toolcrib install {}{name_flag}", render::shell_word(&order.text))
             }
             Operation::Update => format!("toolcrib update {name}"),
             Operation::Locked if order.is_frozen => "toolcrib install --frozen".to_owned(),
