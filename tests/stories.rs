@@ -122,8 +122,7 @@ fn a_release_without_the_signature_and_one_of_another_key_are_refused_until_the_
     assert_eq!(refusals(&user, &known), ["signer-changed"]);
     let refused = run(&user, &known);
     assert!(refused.stderr.contains("--accept=signer-changed --key=other.pub"), "{refused:?}");
-    let accepted = [&known[..], &["--accept=signer-changed", &format!("--trust={third}")]].concat();
-    succeed(&user, &accepted);
+    succeed(&user, &[&known[..], &["--accept=signer-changed", &format!("--trust={third}")]].concat());
     // From now on the new key is the pinned one.
     publish(&publisher, &reference, "1.3.0", &[], Some("other.key"));
     succeed(&user, &["update", "--min-age=0"]);
