@@ -2,6 +2,8 @@
 
 mod changes;
 mod command;
+#[cfg(unix)]
+mod folders;
 mod settings;
 
 use std::fs;

@@ -54,7 +54,7 @@ Examples:
   toolcrib audit verify                   verify the audit log
   toolcrib doctor                         check the installation
 
-Exit status: 0 success, 1 failure, 2 usage error, 3 not verified, \
+Exit status: 0 success, 1 failure, 2 usage error, 3 no trusted signature,
 130 interrupted, 129 or 143 terminated (SIGHUP, SIGTERM).";
 
 /// Run tools that nobody has to trust.

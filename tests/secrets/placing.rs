@@ -243,3 +243,20 @@ fn no_tool_reaches_the_store_or_its_passphrase() {
     let stdout = String::from_utf8(command.output().unwrap().stdout).unwrap();
     assert!(stdout.contains("passed on") && !stdout.contains("horse") && !stdout.contains("PASSPHRASE"), "{stdout}");
 }
+
+#[test]
+fn a_manifest_that_nobody_trusts_sends_no_secret_anywhere() {
+    let echo = Echo::start(CANARY);
+    let mut crib = crib(&echo.host());
+    crib.trusts = false;
+    fs::remove_file(crib.trusted_file()).unwrap();
+    let arguments = json!({ "url": echo.url("quiet") });
+    let allowed = format!("--allow-net={}", echo.host());
+    for flags in [&[][..], &[&allowed]] {
+        let line = crib.call("canary", &arguments, flags);
+        let heard = echo.heard().concat();
+        assert!(found(heard.as_bytes(), CANARY).is_none() && !heard.to_lowercase().contains("bearer"), "{heard}");
+        let granted = line["receipt"]["granted"].to_string();
+        assert!(!granted.contains("secret"), "{line}");
+    }
+}

@@ -4,10 +4,11 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{digest, is_granted, stranger, trust};
-
+use crate::crib::Crib;
 #[cfg(unix)]
 use crate::permissions::terminal::Terminal;
+
+use super::{digest, is_granted, stranger, trust};
 
 #[test]
 fn a_review_shows_requests_in_plain_words_and_grants_nothing_by_itself() {
@@ -102,6 +103,25 @@ fn damaged_or_shared_records_trust_nothing() {
     assert!(is_granted(&crib, &[]));
     fs::write(&file, "{\"trusted\": [").unwrap();
     assert_eq!(crib.run(&["call", "env_dump", "{}"]).code, Some(1));
+}
+
+#[test]
+fn a_project_that_the_program_creates_is_trusted_and_one_beside_files_of_others_is_not() {
+    let state = |crib: &Crib| -> Value {
+        let text = crib.run(&["trust", ".", "--json"]).stdout;
+        serde_json::from_str::<Value>(&text).unwrap()["state"].clone()
+    };
+    let mut own = Crib::new();
+    own.trusts = false;
+    assert_eq!(own.run(&["new", "tool", "first", "--markdown"]).code, Some(0));
+    assert_eq!(own.run(&["new", "hook", "guard"]).code, Some(0));
+    assert_eq!(state(&own), "trusted");
+    let mut other = Crib::new();
+    other.trusts = false;
+    fs::create_dir_all(other.path(".harness/tools")).unwrap();
+    fs::write(other.path(".harness/tools/theirs.md"), "---\nscript: return 1\n---\n").unwrap();
+    assert_eq!(other.run(&["new", "tool", "mine", "--markdown"]).code, Some(0));
+    assert_eq!(state(&other), "unknown");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
-use crate::options::TrustOptions;
+use crate::options::{TrustOptions, default_source};
 use crate::render::{self, Advice};
 use crate::trust::keeping;
 
@@ -66,6 +66,8 @@ enum Template {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let records = TrustOptions::records();
+    // A folder without tools has nothing of somebody else.
+    let is_new = default_source().is_err();
     let (file, next) = match args.template {
         Template::Tool { name, markdown: false, dir } => {
             let folder = package::write(&dir.unwrap_or_default(), &name)?;
@@ -75,13 +77,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         Template::Tool { name, dir, .. } => {
             let dir = dir.unwrap_or_else(|| TOOLS.into());
-            let file = keeping(Path::new("."), records.as_ref(), || write(&dir, &name, TOOL))?;
+            let is_new = is_new && dir == Path::new(TOOLS);
+            let file = keeping(Path::new("."), records.as_ref(), is_new, || write(&dir, &name, TOOL))?;
             // A project also applies its hooks and its policy.
             let source = if dir == Path::new(TOOLS) { ".".to_owned() } else { quoted(&file) };
             (file, vec![format!("validate {source}"), format!("call {name} '{EXAMPLE}' --tools {source}")])
         }
         Template::Hook { name } => {
-            let file = keeping(Path::new("."), records.as_ref(), || write(Path::new(HOOKS), &name, HOOK))?;
+            let file = keeping(Path::new("."), records.as_ref(), is_new, || write(Path::new(HOOKS), &name, HOOK))?;
             (file, vec!["validate .".to_owned(), "list --tools .".to_owned()])
         }
     };

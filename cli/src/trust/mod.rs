@@ -13,7 +13,8 @@ pub(crate) use phrase::{is_access, phrases, ranked, summary};
 pub(crate) use record::{TrustRecord, TrustRecords};
 pub(crate) use subject::{Item, Subject};
 
-/// Makes a change of the user's own to a source. A source that is trusted stays trusted with its new content.
+/// Makes a change of the user's own to a source. A source that is trusted, or that the change creates (`is_new`), is trusted
+/// with its new content.
 ///
 /// # Errors
 ///
@@ -21,11 +22,12 @@ pub(crate) use subject::{Item, Subject};
 pub(crate) fn keeping<T>(
     source: &Path,
     records: Option<&TrustRecords>,
+    is_new: bool,
     change: impl FnOnce() -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let trusted = Trusted::read(&[], records)?;
     let before = Subject::read(source).ok();
-    let is_trusted = before.is_some_and(|subject| trusted.state(&subject) == State::Trusted);
+    let is_trusted = is_new || before.is_some_and(|subject| trusted.state(&subject) == State::Trusted);
     let changed = change()?;
     if let Some(records) = records.filter(|_| is_trusted) {
         records.add(&Subject::read(source)?)?;
