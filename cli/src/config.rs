@@ -1,5 +1,5 @@
 //! Settings in a `toolcrib.toml`: rules, masks, scheduler, results and more. A file that the user names is their own. The
-//! file of the current folder can only ask, deny and mask, until a person trusts it. Every mistake is an error, since a file about permissions must not be
+//! file of the current folder can only ask and deny until a person trusts it. Every mistake is an error, since a file about permissions must not be
 //! applied partially.
 //!
 //! ```toml

@@ -144,6 +144,11 @@ fn a_bundle_that_changes_after_the_load_runs_nothing_else() {
     let program = fs::read(guest("echo")).unwrap();
     let at = original.windows(64).position(|bytes| bytes == &program[..64]).unwrap();
     flipped[at + program.len() - 1] ^= 1;
+    fs::write(crib.path("x.tar"), &original).unwrap();
+    let runtime = Runtime::builder(Audit::off()).source(crib.path("x.tar")).build().unwrap();
+    fs::remove_file(crib.path("x.tar")).unwrap();
+    let result = tokio.block_on(runtime.call(ToolCall::new("1", "echo", r#"{"a":1}"#)));
+    assert_eq!(result.outcome.as_deref().ok(), Some(r#"{"a":1}"#), "removed: {:?}", result.fault);
     // Another file takes the name, or the file itself is written.
     let cases =
         [("replaced", &replaced), ("flipped", &flipped), ("truncated", &original[..700].to_vec()), ("same", &original)];

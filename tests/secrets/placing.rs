@@ -252,7 +252,7 @@ fn a_manifest_that_nobody_trusts_sends_no_secret_anywhere() {
     fs::remove_file(crib.trusted_file()).unwrap();
     let arguments = json!({ "url": echo.url("quiet") });
     let allowed = format!("--allow-net={}", echo.host());
-    for flags in [&[][..], &[&allowed]] {
+    for flags in [&[][..], &[allowed.as_str()]] {
         let line = crib.call("canary", &arguments, flags);
         let heard = echo.heard().concat();
         assert!(found(heard.as_bytes(), CANARY).is_none() && !heard.to_lowercase().contains("bearer"), "{heard}");

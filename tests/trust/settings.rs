@@ -1,4 +1,4 @@
-//! The `toolcrib.toml` of a folder: it may ask, deny and mask; everything else counts once it is trusted.
+//! The `toolcrib.toml` of a folder: it may ask and deny; everything else counts once it is trusted.
 
 use std::fs;
 

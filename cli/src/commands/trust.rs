@@ -29,7 +29,7 @@ Trust covers a path with its content: every tool, hook and setting, and the prog
 Any change ends it until you review the path again.";
 const HEADINGS: [&str; 4] = ["PATH", "TRUSTED", "REQUESTS", "DIGEST"];
 
-/// SourceReview what a source of tools or a `toolcrib.toml` requests, and trust it.
+/// Review what a source of tools or a `toolcrib.toml` requests, and trust it.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {

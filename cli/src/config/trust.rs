@@ -1,5 +1,5 @@
-//! Settings of a file that count only once it is trusted. Without trust, a file can ask and deny, and name masks: both only
-//! restrict.
+//! Settings of a file that count only once it is trusted. Without trust, a file can ask and deny: both only restrict. A mask
+//! does not only restrict: a tool that names one can be called once it exists.
 
 use std::path::{Path, PathBuf};
 
@@ -21,9 +21,9 @@ impl Config {
 
     /// Returns the settings that count without trust.
     pub(crate) fn untrusted(self) -> Self {
-        let Self { path, text, mut rules, masks, .. } = self;
+        let Self { path, text, mut rules, .. } = self;
         rules.retain(|rule| rule.behavior() != Behavior::Allow);
-        Self { path, text, rules, masks, ..Self::default() }
+        Self { path, text, rules, ..Self::default() }
     }
 
     /// Lists the settings that only count once the file is trusted, by name, with their values as requests.
@@ -39,8 +39,10 @@ impl Config {
             true => Vec::new(),
             false => vec![format!("{:?}", self.scheduler)],
         };
-        let settings: [(&str, Vec<String>); 8] = [
+        let masks: Vec<String> = self.masks.iter().map(|mask| mask.name.clone()).collect();
+        let settings: [(&str, Vec<String>); 9] = [
             ("permissions.allow", allow),
+            ("masks", masks),
             ("routes", routes),
             ("network.nameservers", servers),
             ("config", tools),

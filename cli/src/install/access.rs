@@ -77,10 +77,9 @@ impl FetchedRelease {
     }
 
     fn add(&mut self, report: &SignatureReport) -> anyhow::Result<()> {
-        let Release { file, digest, signers, signed, .. } = &mut self.release;
+        let Release { file, digest, signers, .. } = &mut self.release;
         ensure!(report.digest.to_string() == *digest, "`{}` changed while it was verified", file.display());
         *signers = report.signers().iter().map(|signer| signer.pin()).collect();
-        *signed = report.signers().iter().filter_map(|signer| signer.time).min();
         Ok(())
     }
 }

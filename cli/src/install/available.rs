@@ -45,14 +45,16 @@ impl AvailableBundles {
                     Some(all) => all,
                     empty => empty.insert(records.read()?),
                 };
-                names.push(bundle.name.clone());
-                found.add(place, &bundle, all, files);
+                if found.add(place, &bundle, all, files) {
+                    names.push(bundle.name);
+                }
             }
         }
         Ok(found)
     }
 
-    fn add(&mut self, place: &LockFile, bundle: &LockedBundle, all: &[Installation], files: &BundleFolder) {
+    /// Adds a bundle. Returns `false` if the user did not agree to it: it hides no other of its name then.
+    fn add(&mut self, place: &LockFile, bundle: &LockedBundle, all: &[Installation], files: &BundleFolder) -> bool {
         let LockedBundle { name, digest, .. } = bundle;
         let path = place.path();
         let agreed = all.iter().find(|it| it.lock == path && it.bundle.name == *name && it.bundle.digest == *digest);
@@ -74,6 +76,7 @@ impl AvailableBundles {
                 self.bundles.push(AvailableBundle { file, review: agreed.review.clone(), granted });
             }
         }
+        agreed.is_some()
     }
 }
 

@@ -20,10 +20,6 @@ pub(crate) struct Candidate {
     pub(crate) bundle: LockedBundle,
     /// Requests of all its tools, sorted.
     pub(crate) requests: Vec<String>,
-    /// Time of a verified signature, from a source that the publisher does not control.
-    pub(crate) signed: Option<Timestamp>,
-    /// Time that the publisher claims. It can only make a release younger.
-    pub(crate) claimed: Option<Timestamp>,
 }
 
 /// Operation that a release is compared for.
@@ -72,6 +68,11 @@ pub(crate) enum Change {
         capability: String,
     },
     DroppedCapability {
+        capability: String,
+    },
+    /// A tool asks for a permission that it did not have, and that is granted to another tool.
+    NewUse {
+        tool: String,
         capability: String,
     },
     NewTool {
@@ -124,12 +125,14 @@ pub(crate) struct Verdict {
     pub(crate) is_installed: bool,
     /// `true` if nothing of the name was installed by this user.
     pub(crate) is_new: bool,
+    /// `true` if nobody vouches for a release that replaces another: a lock names it, or no signer is pinned.
+    pub(crate) is_unvouched: bool,
 }
 
 impl Verdict {
     /// Returns `true` if a person agrees before the release is installed.
     pub(crate) fn needs_review(&self) -> bool {
-        self.is_new || !self.overridden.is_empty() || self.changes.iter().any(Change::needs_review)
+        self.is_new || self.is_unvouched || !self.overridden.is_empty() || self.changes.iter().any(Change::needs_review)
     }
 
     /// Returns the name of the verdict for machines.
@@ -169,6 +172,10 @@ impl Case<'_> {
             overridden: overridden.into_iter().map(|refusal| refusal.code).collect(),
             is_installed: is_same(self.pinned) && is_same(self.locked),
             is_new: self.pinned.is_none(),
+            is_unvouched: self.pinned.is_some_and(|pinned| {
+                let is_signed = !pinned.signers.is_empty() && self.operation != Operation::Locked;
+                pinned.digest != self.candidate.bundle.digest && !is_signed
+            }),
         }
     }
 
@@ -177,7 +184,10 @@ impl Case<'_> {
     pub(crate) fn entry(&self, granted: &[String]) -> LockedBundle {
         let Candidate { bundle, requests, .. } = self.candidate;
         let signers = match self.pinned.or(self.locked) {
-            Some(base) if base.digest == bundle.digest && !base.signers.is_empty() => base.signers.clone(),
+            // The user agreed to these signers before.
+            Some(_) if self.pinned.is_some_and(|it| it.digest == bundle.digest && !it.signers.is_empty()) => {
+                self.pinned.map(|pinned| pinned.signers.clone()).unwrap_or_default()
+            }
             Some(base) => {
                 let both = bundle.signers.iter().filter(|signer| base.signers.contains(signer)).cloned();
                 Some(both.collect()).filter(|both: &Vec<String>| !both.is_empty()).unwrap_or(bundle.signers.clone())
@@ -247,7 +257,11 @@ impl Case<'_> {
 
     fn signer(&self, base: &LockedBundle) -> Option<Refusal> {
         let LockedBundle { name, signers, version, .. } = &self.candidate.bundle;
-        let is_agreed = self.pinned.is_some_and(|pinned| pinned.digest == self.candidate.bundle.digest);
+        // The user agreed to this content, or is asked for agreement to what a lock names.
+        let is_agreed = match (self.pinned, self.operation) {
+            (Some(pinned), _) => pinned.digest == self.candidate.bundle.digest,
+            (None, operation) => operation == Operation::Locked,
+        };
         if is_agreed || base.signers.is_empty() || signers.iter().any(|signer| base.signers.contains(signer)) {
             return None;
         }
@@ -291,14 +305,14 @@ impl Case<'_> {
         if self.pinned.is_some_and(|pinned| pinned.digest == *digest) || self.min_age.is_zero() {
             return None;
         }
-        let seen = self.candidate.signed.unwrap_or(self.first_seen);
-        let published = self.candidate.claimed.map_or(seen, |claimed| seen.max(claimed));
-        let ready = published.checked_add(self.min_age).unwrap_or(Timestamp::MAX);
+        // Every other time is the publisher's word: a release can be signed long before it is published.
+        let seen = self.first_seen;
+        let ready = seen.checked_add(self.min_age).unwrap_or(Timestamp::MAX);
         if self.now >= ready {
             return None;
         }
         let message = format!(
-            "{} of `{name}` is younger than the minimum age: it is from {published:.0} and can be installed from {ready:.0}",
+            "{} of `{name}` is younger than the minimum age: you first saw it at {seen:.0}, and it can be installed from {ready:.0}",
             release(version.as_deref())
         );
         Some(Refusal::new(Code::TooYoung, message, format!("{} --min-age=0", self.command())))
@@ -339,7 +353,11 @@ fn changes(base: Option<&LockedBundle>, candidate: &Candidate) -> Vec<Change> {
     });
     changes.extend(added.into_iter().map(|tool| Change::NewTool { tool: tool.name.clone() }));
     for tool in &release.tools {
-        let Some(old) = before.iter().find(|old| old.name == tool.name) else { continue };
+        let old = before.iter().find(|old| old.name == tool.name);
+        let uses = tool.requests.iter().filter(|request| known(request));
+        let uses = uses.filter(|request| old.is_none_or(|old| !old.requests.contains(request)));
+        changes.extend(uses.map(|request| Change::NewUse { tool: tool.name.clone(), capability: request.clone() }));
+        let Some(old) = old else { continue };
         if old.description != tool.description {
             changes.push(Change::DescriptionChanged { tool: tool.name.clone() });
         }

@@ -21,6 +21,7 @@ fn tool(name: &str, description: &str) -> LockedTool {
         description: digest(description),
         schema: digest("{}"),
         definition: digest(description),
+        requests: Vec::new(),
     }
 }
 
@@ -48,7 +49,7 @@ fn next() -> Candidate {
         ..installed()
     };
     let requests = vec!["env:TOKEN".to_owned(), "net:api.example:443".to_owned()];
-    Candidate { bundle, requests, signed: None, claimed: None }
+    Candidate { bundle, requests }
 }
 
 fn now() -> Timestamp {
@@ -277,22 +278,45 @@ fn a_lock_alone_pins_signers_and_version_and_grants_nothing() {
 }
 
 #[test]
-fn a_claim_of_the_publisher_only_makes_a_release_younger() {
-    let age = |first_seen: &str, signed: Option<&str>, claimed: Option<&str>| {
+fn the_age_of_a_release_counts_from_the_moment_at_which_the_user_first_saw_it() {
+    let age = |first_seen: &str| {
         let mut parts = Parts::new();
         parts.first_seen = first_seen.parse().unwrap();
-        parts.candidate.signed = signed.map(|time| time.parse().unwrap());
-        parts.candidate.claimed = claimed.map(|time| time.parse().unwrap());
         parts.verdict().refusals.is_empty()
     };
-    let (old, recent) = ("2026-06-01T00:00:00Z", "2026-06-10T11:59:59Z");
-    assert!(age(old, None, None) && !age(recent, None, None));
-    assert!(age(recent, Some(old), None), "a trusted time counts instead");
-    assert!(!age(old, Some(recent), None));
-    assert!(!age(recent, None, Some(old)), "a claim makes nothing older");
-    assert!(!age(old, Some(old), Some(recent)));
-    assert!(!age("2027-01-01T00:00:00Z", None, None), "a clock that was set back");
-    assert!(age("2026-06-09T12:00:00Z", None, None) && !age("2026-06-09T12:00:01Z", None, None));
+    assert!(age("2026-06-01T00:00:00Z") && !age("2026-06-10T11:59:59Z"));
+    assert!(age("2026-06-09T12:00:00Z") && !age("2026-06-09T12:00:01Z"));
+    assert!(!age("2027-01-01T00:00:00Z"), "a clock that was set back");
+}
+
+#[test]
+fn a_program_that_changes_is_reviewed_unless_a_pinned_signer_signed_it() {
+    let parts = Parts::new();
+    assert_eq!(parts.verdict().as_str(), "ready", "signed by the pinned signer");
+    let mut locked = Parts { operation: Operation::Locked, ..Parts::new() };
+    locked.locked = Some(LockedBundle { granted: installed().granted, ..next().bundle });
+    assert_eq!(locked.verdict().as_str(), "review", "somebody edited the lock");
+    let mut unsigned = Parts::new();
+    for entry in [&mut unsigned.pinned, &mut unsigned.locked] {
+        *entry = Some(LockedBundle { signers: Vec::new(), ..installed() });
+    }
+    unsigned.candidate.bundle.signers.clear();
+    assert_eq!(unsigned.verdict().as_str(), "review");
+}
+
+#[test]
+fn a_permission_that_moves_to_another_tool_is_shown_and_reviewed() {
+    let mut parts = Parts::new();
+    let [forecast, now] = &mut parts.candidate.bundle.tools[..] else { panic!("two tools") };
+    forecast.requests = vec!["net:api.example:443".to_owned()];
+    now.description = digest("sun, and rain");
+    now.requests = vec!["net:api.example:443".to_owned()];
+    let pinned = parts.pinned.as_mut().unwrap();
+    pinned.tools[0].requests = vec!["net:api.example:443".to_owned()];
+    let verdict = parts.verdict();
+    let moved = Change::NewUse { tool: "now".to_owned(), capability: "net:api.example:443".to_owned() };
+    assert!(verdict.changes.contains(&moved) && verdict.as_str() == "review", "{verdict:?}");
+    assert_eq!(codes(&verdict).iter().filter(|code| *code == "new-use").count(), 1, "{verdict:?}");
 }
 
 #[test]

@@ -51,6 +51,9 @@ pub(crate) struct LockedTool {
     pub(crate) schema: String,
     /// Digest of the whole definition, without the program, as `sha256:HEX`.
     pub(crate) definition: String,
+    /// Capabilities that it requests, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) requests: Vec<String>,
 }
 
 impl Lock {
@@ -89,12 +92,13 @@ impl Lock {
             for (key, values) in [("signers", signers), ("granted", granted), ("declined", declined)] {
                 list(&mut text, key, values);
             }
-            for LockedTool { name, description, schema, definition } in tools {
+            for LockedTool { name, description, schema, definition, requests } in tools {
                 text += "\n[[bundle.tool]]\n";
                 field(&mut text, "name", name);
                 field(&mut text, "description", description);
                 field(&mut text, "schema", schema);
                 field(&mut text, "definition", definition);
+                list(&mut text, "requests", requests);
             }
         }
         text

@@ -61,6 +61,20 @@ impl LockFile {
         Lock::parse(&name, &text)
     }
 
+    /// Returns the text of a lock, which [`LockFile::read`] accepts.
+    ///
+    /// # Errors
+    ///
+    /// The lock exceeds a limit, or two of its tools have one name.
+    pub(crate) fn checked(&self, lock: &Lock) -> anyhow::Result<String> {
+        let text = lock.text();
+        let name = render::from_here(&self.path()).display().to_string();
+        match Lock::parse(&name, &text).context("the bundle does not fit into the lock; nothing was changed")? {
+            read if read == *lock => Ok(text),
+            _ => bail!("`{name}` would be read differently; nothing was changed"),
+        }
+    }
+
     /// Replaces the file, or leaves it unchanged on failure.
     ///
     /// # Errors
@@ -68,11 +82,12 @@ impl LockFile {
     /// It cannot be written.
     pub(crate) fn write(&self, lock: &Lock) -> anyhow::Result<()> {
         let path = self.path();
+        let text = self.checked(lock)?;
         let write = || {
             fs::create_dir_all(&self.folder)?;
             self.remove_abandoned();
             let mut file = builder().tempfile_in(&self.folder)?;
-            file.write_all(lock.text().as_bytes())?;
+            file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;
             file.persist(&path)?;
             // A rename survives a crash once its folder is synced; some systems cannot sync folders.

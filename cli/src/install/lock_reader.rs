@@ -1,6 +1,8 @@
 //! Reads a `toolcrib.lock`. The file may have been edited by hand or come from a stranger: every size is bounded, every key is
 //! known, and an error names the file, the line and the key.
 
+use std::collections::HashMap;
+
 use anyhow::bail;
 
 use crate::config::{Field, Place, Table};
@@ -41,16 +43,16 @@ impl Lock {
             None => return Err(top.missing("version")),
         }
         let mut lock = Self::default();
+        let mut owners: HashMap<String, String> = HashMap::new();
         for field in items(&mut top, "bundle", MAX_BUNDLES)? {
             let place = field.place();
             let bundle = bundle(field)?;
             if lock.bundle(&bundle.name).is_some() {
                 return Err(place.error(&format!("a second bundle has the name `{}`", bundle.name)));
             }
-            let of = |name: &str| lock.bundles.iter().find(|other| other.tools.iter().any(|tool| tool.name == name));
             for LockedTool { name, .. } in &bundle.tools {
-                if let Some(other) = of(name) {
-                    return Err(place.error(&format!("its tool `{name}` is a tool of `{}` too", other.name)));
+                if let Some(other) = owners.insert(name.clone(), bundle.name.clone()) {
+                    return Err(place.error(&format!("its tool `{name}` is a tool of `{other}` too")));
                 }
             }
             lock.insert(bundle);
@@ -88,6 +90,7 @@ fn tools(table: &mut Table<'_>, bundle: &Place<'_>) -> anyhow::Result<Vec<Locked
             description: required(&mut table, "description", DIGEST, digest)?,
             schema: required(&mut table, "schema", DIGEST, digest)?,
             definition: required(&mut table, "definition", DIGEST, digest)?,
+            requests: texts(&mut table, "requests")?,
         };
         table.end()?;
         tools.push(tool);
@@ -161,7 +164,8 @@ mod tests {
     }
 
     fn tool(name: &str) -> LockedTool {
-        LockedTool { name: name.to_owned(), description: zeros(), schema: zeros(), definition: zeros() }
+        let requests = vec!["env:TOKEN".to_owned()];
+        LockedTool { name: name.to_owned(), description: zeros(), schema: zeros(), definition: zeros(), requests }
     }
 
     fn sample(name: &str, tools: &[&str]) -> LockedBundle {

@@ -84,8 +84,11 @@ impl Refusal {
     }
 
     /// Adds the flags of this command that its repetition needs to a cure that repeats it.
-    pub(crate) fn add_flags(&mut self, flags: &str) {
+    pub(crate) fn add_flags(&mut self, name: &str, flags: &str) {
         if ["toolcrib install", "toolcrib update"].iter().any(|command| self.cure.starts_with(command)) {
+            if !self.cure.contains(" --name=") {
+                self.cure += name;
+            }
             self.cure += flags;
         }
     }

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use jiff::Timestamp;
 use serde_json::Value;
 use toolcrib::policy::{named_requests, review};
 use toolcrib::source::{digest, load_usable};
@@ -15,6 +14,9 @@ use crate::trust::Subject;
 use super::comparison::Candidate;
 use super::lock::{LockedBundle, LockedTool};
 use super::source::BundleSource;
+
+/// Maximum number of requests of all tools of a bundle together.
+const MAX_REQUESTS: usize = 16_384;
 
 /// Release of a bundle.
 #[derive(Debug)]
@@ -28,10 +30,6 @@ pub(crate) struct Release {
     pub(crate) digest: String,
     /// Verified signers.
     pub(crate) signers: Vec<String>,
-    /// Time of a verified signature, from a source that the publisher does not control.
-    pub(crate) signed: Option<Timestamp>,
-    /// Time that the publisher claims.
-    pub(crate) claimed: Option<Timestamp>,
     /// Tools and hooks, in the order of the bundle.
     pub(crate) tools: Vec<ReleasedTool>,
     /// Digest of the review that trust pins.
@@ -68,8 +66,11 @@ impl Release {
         let version = metadata.map(|metadata| metadata.version.clone()).or_else(|| source.tag());
         let digest = bundle.digest().to_string();
         let (tools, review) = content(file).with_context(invalid)?;
-        let (signed, claimed, signers) = (None, None, Vec::new());
-        Ok(Self { file: file.to_path_buf(), name, version, digest, signers, signed, claimed, tools, review })
+        let requests: usize = tools.iter().map(|tool| tool.requests.len()).sum();
+        if requests > MAX_REQUESTS {
+            return Err(anyhow!("its tools have more than the {MAX_REQUESTS} requests allowed").context(invalid()));
+        }
+        Ok(Self { file: file.to_path_buf(), name, version, digest, signers: Vec::new(), tools, review })
     }
 
     /// Returns the release as it is compared, under the name that it has in the lock.
@@ -80,14 +81,13 @@ impl Release {
             description: of(&tool.description),
             schema: of(&tool.schema),
             definition: tool.definition.clone(),
+            requests: sorted(tool.requests.clone()),
         };
         let mut tools: Vec<LockedTool> = self.tools.iter().map(tool).collect();
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         let mut signers = self.signers.clone();
         signers.sort();
-        let mut requests: Vec<String> = self.tools.iter().flat_map(|tool| tool.requests.clone()).collect();
-        requests.sort();
-        requests.dedup();
+        let requests = sorted(self.tools.iter().flat_map(|tool| tool.requests.clone()).collect());
         let bundle = LockedBundle {
             name: name.to_owned(),
             source: source.to_owned(),
@@ -98,7 +98,7 @@ impl Release {
             declined: Vec::new(),
             tools,
         };
-        Candidate { bundle, requests, signed: self.signed, claimed: self.claimed }
+        Candidate { bundle, requests }
     }
 
     /// Returns a tool.
@@ -143,4 +143,11 @@ fn content(source: &Path) -> anyhow::Result<(Vec<ReleasedTool>, String)> {
 /// Formats a schema, one field a line.
 fn formatted(schema: &Value) -> String {
     serde_json::to_string_pretty(schema).unwrap_or_default()
+}
+
+/// Returns each text once, sorted.
+fn sorted(mut texts: Vec<String>) -> Vec<String> {
+    texts.sort();
+    texts.dedup();
+    texts
 }

@@ -29,7 +29,8 @@ pub(crate) struct Installer {
 }
 
 impl Installer {
-    /// Installs a release in place of an earlier one of its name. The caller holds the lock of installations.
+    /// Installs a release in place of an earlier one of its name. With `keeps_lock`, the lock names the release already and is
+    /// not written. The caller holds the lock of installations.
     ///
     /// # Errors
     ///
@@ -40,14 +41,19 @@ impl Installer {
         place: &LockFile,
         release: &Release,
         entry: LockedBundle,
+        keeps_lock: bool,
     ) -> anyhow::Result<()> {
         let mut lock = place.read()?;
+        let writes_lock = !keeps_lock && lock.bundle(&entry.name) != Some(&entry);
+        if writes_lock {
+            lock.insert(entry.clone());
+            place.checked(&lock)?;
+        }
         self.bundles.store(&release.file, &entry.digest)?;
         let (name, digest) = (entry.name.clone(), entry.digest.clone());
         let (review, agreed) = (release.review.clone(), Timestamp::now());
         self.records.add(Installation { lock: place.path(), bundle: entry.clone(), review, agreed })?;
-        if lock.bundle(&name) != Some(&entry) {
-            lock.insert(entry);
+        if writes_lock {
             place.write(&lock)?;
         }
         self.records.remove(place, &name, Some(&digest))?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::install::{AvailableBundles, BundleFolder, Code, InstallRecords, Installer, LOCK_FILE, LockFile};
 use crate::registries::BundleStore;
-use crate::render::Advice;
+use crate::render::{self, Advice};
 use crate::signing::SignerOptions;
 
 use super::{
@@ -98,6 +98,11 @@ impl ReleaseOptions {
 }
 
 impl AgreementOptions {
+    /// Formats the flags that a repetition of the command needs, for a command that a person pastes into a shell.
+    pub(crate) fn flags(&self) -> String {
+        self.grant.iter().map(|grant| format!(" --grant={}", render::shell_word(grant))).collect()
+    }
+
     /// Returns the minimum age for an installation.
     pub(crate) fn install_age(&self) -> Duration {
         self.min_age.unwrap_or_default()

@@ -26,7 +26,7 @@ pub(crate) struct Rules {
     /// Deny matching calls; overrides any --allow-* flag
     #[arg(long, value_name = "PATTERN", help_heading = RULES)]
     deny_tool: Vec<Patterns>,
-    /// File with rules and settings; without this option ./toolcrib.toml, of which only rules that ask or deny, and masks, apply
+    /// File with rules and settings; without this option ./toolcrib.toml, of which only rules that ask or deny apply
     /// until it is trusted
     #[arg(long, value_name = "FILE", env = "TOOLCRIB_CONFIG", hide_env_values = true, help_heading = RULES)]
     config: Option<PathBuf>,

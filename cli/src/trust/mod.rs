@@ -9,12 +9,13 @@ use std::path::Path;
 
 use crate::render;
 
+use phrase::foremost;
 pub(crate) use phrase::{is_access, phrases, ranked, summary};
 pub(crate) use record::{TrustRecord, TrustRecords};
 pub(crate) use subject::{Item, Subject};
 
 /// Makes a change of the user's own to a source. A source that is trusted, or that the change creates (`is_new`), is trusted
-/// with its new content.
+/// with its new content: everything that was there and at most one part more.
 ///
 /// # Errors
 ///
@@ -26,11 +27,18 @@ pub(crate) fn keeping<T>(
     change: impl FnOnce() -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let trusted = Trusted::read(&[], records)?;
-    let before = Subject::read(source).ok();
-    let is_trusted = is_new || before.is_some_and(|subject| trusted.state(&subject) == State::Trusted);
+    let before = match Subject::read(source) {
+        Ok(subject) => Some(subject).filter(|subject| trusted.state(subject) == State::Trusted).map(|it| it.items),
+        Err(_) => is_new.then(Vec::new),
+    };
     let changed = change()?;
-    if let Some(records) = records.filter(|_| is_trusted) {
-        records.add(&Subject::read(source)?)?;
+    if let (Some(records), Some(before)) = (records, before) {
+        let after = Subject::read(source)?;
+        // Another process may have changed the source meanwhile.
+        let is_own = before.iter().all(|item| after.items.contains(item)) && after.items.len() <= before.len() + 1;
+        if is_own {
+            records.add(&after)?;
+        }
     }
     Ok(changed)
 }

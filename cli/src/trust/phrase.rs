@@ -43,6 +43,11 @@ pub(crate) fn ranked(requests: &[String]) -> Vec<(&str, String)> {
     all.into_iter().map(|((_, phrase), request)| (request, phrase)).collect()
 }
 
+/// Rank of the most far-reaching of some requests: lower is more far-reaching.
+pub(crate) fn foremost(requests: &[String]) -> usize {
+    requests.iter().map(|request| rank(request)).min().unwrap_or(usize::MAX)
+}
+
 /// Counts requests by kind, such as "1 secret, 2 hosts".
 pub(crate) fn summary<'a>(requests: impl IntoIterator<Item = &'a str>) -> String {
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();

@@ -9,7 +9,7 @@ use toolcrib::source::digest;
 use crate::config::Config;
 use crate::render::{counted, one_line};
 
-use super::phrases;
+use super::{foremost, phrases, summary};
 
 /// Maximum number of parts that are listed in full.
 const MAX_ITEMS: usize = 200;
@@ -67,14 +67,17 @@ impl Subject {
 
     /// Lists the parts with their requests in plain words, one line each.
     pub(crate) fn requests(&self) -> String {
-        let (asking, quiet): (Vec<&Item>, Vec<&Item>) = self.items.iter().partition(|item| !item.requests.is_empty());
+        let (mut asking, quiet): (Vec<&Item>, Vec<&Item>) =
+            self.items.iter().partition(|item| !item.requests.is_empty());
+        asking.sort_by_key(|item| foremost(&item.requests));
         let mut lines = Vec::new();
         for item in asking.iter().take(MAX_ITEMS) {
             lines.push(format!("  {}", one_line(&item.name)));
             lines.extend(phrases(&item.requests).into_iter().map(|phrase| format!("    {phrase}")));
         }
         if let Some(more @ 1..) = asking.len().checked_sub(MAX_ITEMS) {
-            lines.push(format!("  … and {more} more, which --json lists"));
+            let hidden = asking.iter().skip(MAX_ITEMS).flat_map(|item| &item.requests).map(String::as_str);
+            lines.push(format!("  … and {more} more ({}), which --json lists", summary(hidden)));
         }
         if asking.is_empty() {
             lines.push("  nothing".to_owned());

@@ -15,9 +15,10 @@ use super::location::{Location, identity};
 /// shell enters the folder or version control runs. It has no files that run on request, such as programs, a `Makefile`
 /// or tests, because writing those is the purpose of many tools. A name that starts with `*` matches all names with the
 /// rest as suffix.
-const PROTECTED_NAMES: [(&[&str], &str); 25] = [
+const PROTECTED_NAMES: [(&[&str], &str); 26] = [
     (&["tools.json"], "what later sessions may do"),
     (&["toolcrib.toml"], "what later sessions may do"),
+    (&["toolcrib.lock"], "what later sessions may do"),
     (&["harness.md"], "what later sessions may do"),
     (&[".harness"], "what later sessions may do"),
     // Programs of manifests, including manifests that this session does not load.

@@ -1,4 +1,4 @@
-//! SourceReview of a source: its tools and hooks, what each requests, and the digest that pins all of it. A person reviews a
+//! Review of a source: its tools and hooks, what each requests, and the digest that pins all of it. A person reviews a
 //! source once; as long as its digest stays the same, its requests are granted.
 
 use std::collections::HashMap;

@@ -72,7 +72,10 @@ pub(super) fn containing(path: &Path) -> io::Result<Option<(Arc<OpenBundle>, Str
     let Some((outer, found)) = path.ancestors().find_map(|outer| Some((outer, outer.metadata().ok()?))) else {
         return Ok(None);
     };
-    if !found.is_file() || !is_bundle(outer) {
+    if !found.is_file() {
+        return Ok(held(&path));
+    }
+    if !is_bundle(outer) {
         return Ok(None);
     }
     let inner = path.strip_prefix(outer).map_err(io::Error::other)?;
@@ -82,6 +85,15 @@ pub(super) fn containing(path: &Path) -> io::Result<Option<(Arc<OpenBundle>, Str
     };
     let parts = inner.components().map(part).collect::<io::Result<Vec<_>>>()?;
     Ok(Some((OpenBundle::open(outer)?, parts.join("/"))))
+}
+
+/// Finds the open bundle that a path leads into, although its file was removed: a runtime goes on with what it loaded.
+fn held(path: &Path) -> Option<(Arc<OpenBundle>, String)> {
+    let open = lock(&OPEN);
+    open.iter().filter_map(Weak::upgrade).find_map(|bundle| {
+        let inner = path.strip_prefix(&bundle.path).ok()?.to_str()?.to_owned();
+        Some((bundle, inner))
+    })
 }
 
 impl OpenBundle {

@@ -184,7 +184,7 @@ fn beside(folder: &Path) -> anyhow::Result<Vec<(String, MediaType)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot list `{}`", folder.display()))? {
         let Ok(name) = entry?.file_name().into_string() else { continue };
-        let is_license = LICENSES.iter().any(|begins| name.to_lowercase().starts_with(begins));
+        let is_license = is_license(&name);
         if (is_license || name == LOCK) && folder.join(&name).is_file() {
             found.push((name, if is_license { MediaType::LICENSE } else { MediaType::LOCK }));
         }
@@ -194,6 +194,13 @@ fn beside(folder: &Path) -> anyhow::Result<Vec<(String, MediaType)>> {
         anyhow::bail!("`{folder}` has {} files with licences, more than the {MAX_LICENSES} allowed", found.len());
     }
     Ok(found)
+}
+
+/// `true` for `LICENSE`, `LICENSE-MIT`, `COPYING.txt` and the like: the name of a text.
+fn is_license(name: &str) -> bool {
+    let name = name.to_lowercase();
+    let is_text = ["txt", "md"].map(|ending| name.ends_with(&format!(".{ending}"))).contains(&true);
+    LICENSES.iter().any(|begins| name.starts_with(begins)) && (is_text || !name.contains('.') || name.ends_with("-2.0"))
 }
 
 /// Returns the media type of a definition.

@@ -54,8 +54,8 @@ struct Entries {
 impl Entries {
     /// Lists the pinned signers.
     fn signers(&self) -> Vec<String> {
-        let pinned = self.pinned.iter().flat_map(|pinned| &pinned.bundle.signers);
-        pinned.chain(self.locked.iter().flat_map(|locked| &locked.signers)).cloned().collect()
+        // Those of the lock are the word of whoever wrote it.
+        self.pinned.iter().flat_map(|pinned| pinned.bundle.signers.clone()).collect()
     }
 }
 
@@ -102,7 +102,7 @@ impl Procedure<'_> {
         };
         let mut verdict = case.verdict();
         // Permissions that the command names replace those that were granted before.
-        let decides_anew = order.operation == Operation::Install && !self.options.grant.is_empty() || verdict.is_new;
+        let decides_anew = order.operation != Operation::Update && !self.options.grant.is_empty() || verdict.is_new;
         let undecided: Vec<String> = match decides_anew {
             true => candidate.requests.clone(),
             false => verdict.changes.iter().filter_map(new_capability).collect(),
@@ -122,8 +122,10 @@ impl Procedure<'_> {
             let granted = [decided.clone(), agreed.clone().unwrap_or_default()].concat();
             verdict.refusals.extend(differs(&case, &granted));
         }
-        let flags = self.releases.signers.flags();
-        verdict.refusals.iter_mut().for_each(|refusal| refusal.add_flags(&flags));
+        let name_flag = order.name.as_ref().filter(|_| order.operation == Operation::Install);
+        let name_flag = name_flag.map_or_else(String::new, |name| format!(" --name={}", render::shell_word(name)));
+        let flags = self.options.flags() + &self.releases.signers.flags();
+        verdict.refusals.iter_mut().for_each(|refusal| refusal.add_flags(&name_flag, &flags));
         let review = Review { release, case: &case, verdict: &verdict, before: before.as_ref(), undecided: &undecided };
         let is_whole = entries.locked.as_ref().is_some_and(|locked| order.is_frozen || *locked == case.entry(&decided));
         let is_stored = verdict.is_installed && self.installer.bundles.has(&release.digest);
@@ -154,12 +156,7 @@ impl Procedure<'_> {
             },
         };
         let entry = case.entry(&[decided, agreed].concat());
-        let entry = match entries.locked.clone().filter(|_| order.is_frozen) {
-            // Nothing of it differs except the order of signers that this machine verified.
-            Some(locked) => locked,
-            None => entry,
-        };
-        self.install(&entries, release, entry)
+        self.install(&entries, release, entry, order.is_frozen)
     }
 
     fn entries(&self, name: &str) -> anyhow::Result<Entries> {
@@ -174,7 +171,13 @@ impl Procedure<'_> {
     }
 
     /// Installs a release, unless the entries that it was compared with changed meanwhile.
-    fn install(&self, entries: &Entries, release: &Release, entry: LockedBundle) -> anyhow::Result<End> {
+    fn install(
+        &self,
+        entries: &Entries,
+        release: &Release,
+        entry: LockedBundle,
+        keeps_lock: bool,
+    ) -> anyhow::Result<End> {
         let lock = self.installer.records.lock()?;
         let now = self.entries(&entry.name)?;
         if now.locked.as_ref() == Some(&entry) && now.pinned.as_ref().is_some_and(|pinned| pinned.bundle == entry) {
@@ -183,12 +186,13 @@ impl Procedure<'_> {
             return Ok(End::Installed);
         }
         let is_own = |name: &str| entry.tools.iter().any(|own| own.name == name);
-        let takes = |entries: &Entries| entries.others.iter().flat_map(|it| &it.tools).any(|it| is_own(&it.name));
-        if now.pinned != entries.pinned || now.locked != entries.locked || takes(&now) {
+        let beside = now.beside.iter().filter(|other| other.name != entry.name);
+        let takes = now.others.iter().chain(beside).flat_map(|other| &other.tools).any(|tool| is_own(&tool.name));
+        if now.pinned != entries.pinned || now.locked != entries.locked || takes {
             let message = format!("`{}` was changed by another process meanwhile; nothing was changed", entry.name);
             return Err(Advice::new(message, "run the command again").into());
         }
-        self.installer.install(&lock, self.place, release, entry)?;
+        self.installer.install(&lock, self.place, release, entry, keeps_lock)?;
         Ok(End::Installed)
     }
 
@@ -204,10 +208,9 @@ impl Procedure<'_> {
     fn unanswered(&self, order: &Order, bundle: &LockedBundle) -> Refusal {
         let global = if self.place.is_global { " --global" } else { "" };
         let LockedBundle { name, digest, .. } = bundle;
-        let name_flag = order.name.as_ref().map_or_else(String::new, |name| format!(" --name={name}"));
         let command = match order.operation {
             Operation::Install => {
-                format!("toolcrib install {}{name_flag}", render::shell_word(&order.text))
+                format!("toolcrib install {}", render::shell_word(&order.text))
             }
             Operation::Update => format!("toolcrib update {name}"),
             Operation::Locked if order.is_frozen => "toolcrib install --frozen".to_owned(),

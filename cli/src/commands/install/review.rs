@@ -157,6 +157,10 @@ impl Review<'_> {
             let sentence = match change {
                 Change::Version { .. } | Change::NewCapability { .. } => continue,
                 Change::DroppedCapability { capability } => format!("no longer asked for: {}", one_line(capability)),
+                Change::NewUse { tool, capability } => {
+                    let phrase = ranked(std::slice::from_ref(capability)).into_iter().map(|(_, phrase)| phrase);
+                    format!("`{}` can now {}, as granted before", one_line(tool), phrase.collect::<String>())
+                }
                 Change::NewTool { tool } => format!("tool `{}` is new", one_line(tool)),
                 Change::RemovedTool { tool } => format!("tool `{}` was removed", one_line(tool)),
                 Change::RenamedTool { from, tool } => {
