@@ -379,6 +379,9 @@ pub(super) const ROWS: &[(u8, &[&str])] = &[
             "permissions::always::the_text_of_a_markdown_tool_is_part_of_what_was_agreed_to",
             "permissions::always::the_descriptor_of_a_component_is_part_of_what_was_agreed_to",
             "permissions::always::what_an_earlier_version_stored_is_read_and_asked_about_again",
+            "trust::changes::every_change_of_the_content_ends_trust_until_it_is_reviewed_again",
+            "trust::folders::no_spelling_of_a_changed_folder_is_granted_anything",
+            "trust::folders::a_copied_a_renamed_and_an_exchanged_folder_are_other_folders",
         ],
     ),
     (

@@ -78,22 +78,24 @@ pub(super) fn containing(path: &Path) -> io::Result<Option<(Arc<OpenBundle>, Str
     if !is_bundle(outer) {
         return Ok(None);
     }
-    let inner = path.strip_prefix(outer).map_err(io::Error::other)?;
+    let inner = inner(&path, outer).ok_or_else(missing)?;
+    Ok(Some((OpenBundle::open(outer)?, inner)))
+}
+
+/// Returns the part of a path inside of a bundle; `None` if it leads out.
+fn inner(path: &Path, outer: &Path) -> Option<String> {
     let part = |part: Component<'_>| match part {
-        Component::Normal(name) => name.to_str().map(str::to_owned).ok_or_else(missing),
-        _ => Err(missing()),
+        Component::Normal(name) => name.to_str().map(str::to_owned),
+        _ => None,
     };
-    let parts = inner.components().map(part).collect::<io::Result<Vec<_>>>()?;
-    Ok(Some((OpenBundle::open(outer)?, parts.join("/"))))
+    let parts = path.strip_prefix(outer).ok()?.components().map(part).collect::<Option<Vec<_>>>()?;
+    Some(parts.join("/"))
 }
 
 /// Finds the open bundle that a path leads into, although its file was removed: a runtime goes on with what it loaded.
 fn held(path: &Path) -> Option<(Arc<OpenBundle>, String)> {
     let open = lock(&OPEN);
-    open.iter().filter_map(Weak::upgrade).find_map(|bundle| {
-        let inner = path.strip_prefix(&bundle.path).ok()?.to_str()?.to_owned();
-        Some((bundle, inner))
-    })
+    open.iter().filter_map(Weak::upgrade).find_map(|bundle| Some((bundle.clone(), inner(path, &bundle.path)?)))
 }
 
 impl OpenBundle {
