@@ -354,7 +354,8 @@ fn changes(base: Option<&LockedBundle>, candidate: &Candidate) -> Vec<Change> {
     changes.extend(added.into_iter().map(|tool| Change::NewTool { tool: tool.name.clone() }));
     for tool in &release.tools {
         let old = before.iter().find(|old| old.name == tool.name);
-        let uses = tool.requests.iter().filter(|request| known(request));
+        let is_granted = |request: &&String| base.is_some_and(|base| base.granted.contains(request));
+        let uses = tool.requests.iter().filter(is_granted);
         let uses = uses.filter(|request| old.is_none_or(|old| !old.requests.contains(request)));
         changes.extend(uses.map(|request| Change::NewUse { tool: tool.name.clone(), capability: request.clone() }));
         let Some(old) = old else { continue };
