@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::comparison::{Candidate, Case, Operation, Verdict};
+use super::comparison::{Candidate, Case, Change, Operation, Verdict};
 use super::lock::{Lock, LockedBundle, LockedTool};
 use super::refusal::Code;
 
