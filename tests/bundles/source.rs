@@ -142,7 +142,7 @@ fn a_bundle_that_changes_after_the_load_runs_nothing_else() {
     let replaced = fs::read(other.path("x.tar")).unwrap();
     let mut flipped = original.clone();
     let program = fs::read(guest("echo")).unwrap();
-    let at = original.windows(64).position(|bytes| bytes == &program[..64]).unwrap();
+    let at = original.windows(program.len()).position(|bytes| bytes == program).unwrap();
     flipped[at + program.len() - 1] ^= 1;
     fs::write(crib.path("x.tar"), &original).unwrap();
     let runtime = Runtime::builder(Audit::off()).source(crib.path("x.tar")).build().unwrap();

@@ -366,7 +366,7 @@ pub(super) const ROWS: &[(u8, &[&str])] = &[
     (
         89,
         &[
-            "trust::a_manifest_in_the_current_folder_is_granted_nothing_until_it_is_trusted",
+            "trust::folders::no_spelling_of_a_changed_folder_is_granted_anything",
             "trust::settings::an_untrusted_file_allows_nothing_and_silences_no_question",
             "trust::settings::routes_of_an_untrusted_file_reroute_nothing",
         ],
@@ -379,9 +379,6 @@ pub(super) const ROWS: &[(u8, &[&str])] = &[
             "permissions::always::the_text_of_a_markdown_tool_is_part_of_what_was_agreed_to",
             "permissions::always::the_descriptor_of_a_component_is_part_of_what_was_agreed_to",
             "permissions::always::what_an_earlier_version_stored_is_read_and_asked_about_again",
-            "trust::changes::every_change_of_the_content_ends_trust_until_it_is_reviewed_again",
-            "trust::folders::no_spelling_of_a_changed_folder_is_granted_anything",
-            "trust::folders::a_copied_a_renamed_and_an_exchanged_folder_are_other_folders",
         ],
     ),
     (

@@ -58,11 +58,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         all.push(Found { bundle, present: present.map_err(|error| render::message(&error)) });
     }
+    let is_complete = all.iter().all(|found| found.present.is_ok());
     if args.json {
         render::print_json(&all.iter().map(Found::json).collect::<Value>().to_string())?;
     } else {
         let outdated: Vec<&Found> = all.iter().filter(|found| found.is_outdated()).collect();
         match outdated.as_slice() {
+            [] if !is_complete => {}
             [] => render::aside("every bundle is the present release of its source"),
             some => render::print(&render::table(HEADINGS, some.iter().map(|found| found.row())))?,
         }
@@ -72,7 +74,6 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             render::warning(&format!("bundle `{}`: {reason}", bundle.name));
         }
     }
-    let is_complete = all.iter().all(|found| found.present.is_ok());
     Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -118,7 +118,8 @@ async fn agreement(path: &Path, subject: &Subject, digests: &[String], json: boo
         return Err(Advice::new(format!("`{shown}` has another digest than the one passed with --trust"), hint).into());
     }
     if json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        render::hint(&format!("to trust this content: toolcrib trust {shown} --trust={}", subject.digest));
+        let word = render::shell_path(path);
+        render::hint(&format!("to trust this content: toolcrib trust {word} --trust={}", subject.digest));
         return Ok(false);
     }
     let typed = ask(&format!("Trust `{}`? Type yes: ", one_line(&shown.to_string()))).await;

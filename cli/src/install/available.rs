@@ -57,7 +57,11 @@ impl AvailableBundles {
     fn add(&mut self, place: &LockFile, bundle: &LockedBundle, all: &[Installation], files: &BundleFolder) -> bool {
         let LockedBundle { name, digest, .. } = bundle;
         let path = place.path();
-        let agreed = all.iter().find(|it| it.lock == path && it.bundle.name == *name && it.bundle.digest == *digest);
+        let is_agreed = |it: &&Installation| {
+            let Installation { lock, bundle: agreed, .. } = it;
+            *lock == path && agreed.name == *name && agreed.digest == *digest && bundle.has_grants_of(agreed)
+        };
+        let agreed = all.iter().find(is_agreed);
         let file = files.file(digest);
         let global = if place.is_global { " --global" } else { "" };
         let command = format!("`toolcrib install{global}`");

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::render::shell_word;
 
-use super::lock::{LockedBundle, LockedTool};
+use super::lock::{LockedBundle, LockedTool, signer_name};
 use super::refusal::{Code, Refusal};
 use super::version;
 
@@ -125,7 +125,8 @@ pub(crate) struct Verdict {
     pub(crate) is_installed: bool,
     /// `true` if nothing of the name was installed by this user.
     pub(crate) is_new: bool,
-    /// `true` if nobody vouches for a release that replaces another: a lock names it, or no signer is pinned.
+    /// `true` if nobody vouches for a release that replaces another, because a lock names it or no signer is pinned, or for
+    /// the grants in a lock.
     pub(crate) is_unvouched: bool,
 }
 
@@ -173,8 +174,12 @@ impl Case<'_> {
             is_installed: is_same(self.pinned) && is_same(self.locked),
             is_new: self.pinned.is_none(),
             is_unvouched: self.pinned.is_some_and(|pinned| {
-                let is_signed = !pinned.signers.is_empty() && self.operation != Operation::Locked;
-                pinned.digest != self.candidate.bundle.digest && !is_signed
+                let is_locked = self.operation == Operation::Locked;
+                let is_edited = |locked: &LockedBundle| !locked.has_grants_of(pinned);
+                match pinned.digest == self.candidate.bundle.digest {
+                    true => is_locked && self.locked.is_some_and(is_edited),
+                    false => is_locked || pinned.signers.is_empty(),
+                }
             }),
         }
     }
@@ -224,7 +229,7 @@ impl Case<'_> {
                 Some(Refusal::new(
                     Code::WrongDigest,
                     format!("the lock pins `{name}` to {}, and {} is installed", locked.digest, pinned.digest),
-                    format!("toolcrib install{global}"),
+                    format!("{} --accept={}", self.command(), Code::WrongDigest),
                 ))
             }
             Operation::Locked => None,
@@ -266,10 +271,11 @@ impl Case<'_> {
             return None;
         }
         let release = release(version.as_deref());
-        let before = base.signers.join("`, `");
+        let names = |signers: &[String]| signers.iter().map(|it| signer_name(it)).collect::<Vec<_>>().join("`, `");
+        let before = names(&base.signers);
         let (code, found) = match signers.is_empty() {
             true => (Code::SignatureMissing, "has no verified signature".to_owned()),
-            false => (Code::SignerChanged, format!("is signed by `{}`", signers.join("`, `"))),
+            false => (Code::SignerChanged, format!("is signed by `{}`", names(signers))),
         };
         let message = format!("the installed `{name}` is signed by `{before}`, and {release} {found}");
         Some(Refusal::new(code, message, format!("{} --accept={code}", self.command())))

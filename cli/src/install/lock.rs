@@ -56,6 +56,18 @@ pub(crate) struct LockedTool {
     pub(crate) requests: Vec<String>,
 }
 
+/// Returns the part of a pinned signer that names it; the rest of a key is the key itself.
+pub(crate) fn signer_name(pin: &str) -> &str {
+    if pin.starts_with("key:") { pin.split(' ').next().unwrap_or(pin) } else { pin }
+}
+
+impl LockedBundle {
+    /// Returns `true` if the same requests are granted and declined.
+    pub(crate) fn has_grants_of(&self, other: &Self) -> bool {
+        (&self.granted, &self.declined) == (&other.granted, &other.declined)
+    }
+}
+
 impl Lock {
     /// Returns the bundle with a name.
     pub(crate) fn bundle(&self, name: &str) -> Option<&LockedBundle> {

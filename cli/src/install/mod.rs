@@ -23,7 +23,7 @@ pub(crate) use available::AvailableBundles;
 pub(crate) use bundle_folder::BundleFolder;
 pub(crate) use comparison::{Case, Change, Operation, Verdict};
 pub(crate) use difference::lines as difference;
-pub(crate) use lock::LockedBundle;
+pub(crate) use lock::{LockedBundle, signer_name};
 pub(crate) use lock_file::{LOCK_FILE, LockFile};
 pub(crate) use lock_reader::name;
 pub(crate) use records::{InstallRecords, Installation, installation};

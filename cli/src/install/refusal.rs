@@ -33,8 +33,14 @@ pub(crate) enum Code {
 
 impl Code {
     /// Codes that `--accept` overrides.
-    const OVERRIDABLE: [Self; 5] =
-        [Self::SignerChanged, Self::SignatureMissing, Self::Downgrade, Self::TagMoved, Self::NameTaken];
+    const OVERRIDABLE: [Self; 6] = [
+        Self::SignerChanged,
+        Self::SignatureMissing,
+        Self::Downgrade,
+        Self::TagMoved,
+        Self::NameTaken,
+        Self::WrongDigest,
+    ];
 
     fn as_str(self) -> &'static str {
         match self {
@@ -83,13 +89,21 @@ impl Refusal {
         Self { code, message, cure }
     }
 
-    /// Adds the flags of this command that its repetition needs to a cure that repeats it.
-    pub(crate) fn add_flags(&mut self, name: &str, flags: &str) {
-        if ["toolcrib install", "toolcrib update"].iter().any(|command| self.cure.starts_with(command)) {
-            if !self.cure.contains(" --name=") {
-                self.cure += name;
+    /// Adds the flags of this command to a cure that repeats it. A flag of the cure itself counts instead.
+    pub(crate) fn add_flags(&mut self, flags: &[(&str, String)]) {
+        if !["toolcrib install", "toolcrib update"].iter().any(|command| self.cure.starts_with(command)) {
+            return;
+        }
+        let of_cure = self.cure.clone();
+        for (name, value) in flags {
+            let flag = format!(" --{name}={value}");
+            let is_there = match *name {
+                "name" | "min-age" => of_cure.contains(&format!(" --{name}=")),
+                _ => of_cure.contains(&flag),
+            };
+            if !is_there {
+                self.cure += &flag;
             }
-            self.cure += flags;
         }
     }
 
@@ -120,7 +134,7 @@ mod tests {
             assert_eq!(code.to_string().parse(), Ok(code));
             assert_eq!(serde_json::to_value(code).unwrap(), code.to_string());
         }
-        for code in [Code::WrongDigest, Code::ToolTaken, Code::TooYoung, Code::NeedsReview, Code::LockDiffers] {
+        for code in [Code::ToolTaken, Code::TooYoung, Code::NeedsReview, Code::LockDiffers] {
             assert_eq!(serde_json::to_value(code).unwrap(), code.to_string());
             assert!(code.to_string().parse::<Code>().is_err(), "{code} has a cure of its own");
         }

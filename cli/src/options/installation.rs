@@ -87,6 +87,11 @@ pub(crate) struct ReleaseOptions {
 }
 
 impl ReleaseOptions {
+    /// Lists the flags that a repetition of the command needs, with their values for a shell.
+    pub(crate) fn flags(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.signers.flags().into_iter().chain(self.registries.connection.flags())
+    }
+
     /// Returns the store of pulled bundles.
     ///
     /// # Errors
@@ -98,9 +103,12 @@ impl ReleaseOptions {
 }
 
 impl AgreementOptions {
-    /// Formats the flags that a repetition of the command needs, for a command that a person pastes into a shell.
-    pub(crate) fn flags(&self) -> String {
-        self.grant.iter().map(|grant| format!(" --grant={}", render::shell_word(grant))).collect()
+    /// Lists the flags that a repetition of the command needs, with their values for a shell.
+    pub(crate) fn flags(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let accepted = self.accept.iter().map(|code| ("accept", code.to_string()));
+        let grants = self.grant.iter().map(|grant| ("grant", render::shell_word(grant)));
+        let age = self.min_age.map(|age| ("min-age", format!("{}s", age.as_secs())));
+        accepted.chain(grants).chain(age)
     }
 
     /// Returns the minimum age for an installation.

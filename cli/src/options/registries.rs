@@ -7,7 +7,7 @@ use toolcrib_registry::limits::MAX_REGISTRIES;
 use toolcrib_registry::{Client, CredentialStore, Limits, Registry};
 
 use crate::registries::MAX_BLOB_BYTES;
-use crate::render::usage_error;
+use crate::render::{shell_word, usage_error};
 
 use super::{REGISTRIES, SECRETS, duration};
 
@@ -53,6 +53,11 @@ impl RegistryOptions {
             builder = builder.plain_http(registry);
         }
         builder.build().map_err(anyhow::Error::new)
+    }
+
+    /// Lists the flags that a repetition of the command needs, with their values for a shell.
+    pub(crate) fn flags(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.plain_http.iter().map(|registry| ("plain-http", shell_word(registry)))
     }
 
     /// Returns the registries that are reached over plain HTTP.

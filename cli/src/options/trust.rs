@@ -51,14 +51,15 @@ impl TrustOptions {
                 continue;
             }
             let pending = summary(requests);
-            let path = render::from_here(&source.path).display();
+            let path = render::one_line(&render::from_here(&source.path).to_string_lossy());
+            let word = render::shell_path(&source.path);
             let reason = match trusted.is_on_record(&source.path) {
                 true => "has changed since it was trusted",
                 false => "is not trusted",
             };
             render::hint(&format!(
                 "`{path}` {reason}, so nothing is granted that only its trust grants ({pending}); review it with \
-                 `toolcrib trust {path}`"
+                 `toolcrib trust {word}`"
             ));
         }
     }

@@ -71,13 +71,13 @@ pub(crate) struct Signer {
 }
 
 impl Signer {
-    /// Formats the signer for a lock: `key:BASE64` with the public key itself, `minisign:PUBLIC-KEY`, or
+    /// Formats the signer for a lock: `key:SHA256 BASE64` with the public key itself, `minisign:PUBLIC-KEY`, or
     /// `identity:NAME issuer:URL`. [`TrustedSigners::add_pinned`] reads it.
     pub(crate) fn pin(&self) -> String {
         let Some(pem) = self.public_key.as_ref().filter(|_| self.format == Format::Sigstore) else {
             return self.id.clone();
         };
-        format!("key:{}", pem.lines().filter(|line| !line.starts_with('-')).collect::<String>())
+        format!("{} {}", self.id, pem.lines().filter(|line| !line.starts_with('-')).collect::<String>())
     }
 
     fn of_bundle(verified: &Verified, trusted: &TrustedSigners) -> Self {

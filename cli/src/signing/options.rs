@@ -66,16 +66,15 @@ impl SignerOptions {
         Ok(trusted)
     }
 
-    /// Formats the flags that name the signers, for a command that a person pastes into a shell.
-    pub(crate) fn flags(&self) -> String {
+    /// Lists the flags that name the signers, with their values for a shell.
+    pub(crate) fn flags(&self) -> Vec<(&'static str, String)> {
         let path = |path: &PathBuf| path.display().to_string();
         let keys = self.keys.iter().map(|key| ("key", path(key)));
         let identities = self.identities.iter().map(|identity| ("identity", identity.clone()));
         let issuers = self.issuers.iter().map(|issuer| ("issuer", issuer.clone()));
         let root = self.trust_root.iter().map(|root| ("trust-root", path(root)));
         let all = keys.chain(identities).chain(issuers).chain(root);
-        let log = if self.ignore_log { " --ignore-log" } else { "" };
-        all.map(|(flag, value)| format!(" --{flag}={}", render::shell_word(&value))).collect::<String>() + log
+        all.map(|(flag, value)| (flag, render::shell_word(&value))).collect()
     }
 
     /// Returns `true` if no signer is named.
@@ -149,7 +148,8 @@ impl TrustedSigners {
         if let Some((name, issuer)) = pin.strip_prefix("identity:").and_then(|pair| pair.split_once(" issuer:")) {
             return self.add_identity(Identity::new(name, issuer)?);
         }
-        let key = STANDARD.decode(pin.strip_prefix("key:").unwrap_or_default())?;
+        let (_, key) = pin.strip_prefix("key:").and_then(|pin| pin.split_once(' ')).unwrap_or_default();
+        let key = STANDARD.decode(key)?;
         self.add_public_key(PublicKey::from_der(&key)?)
     }
 
@@ -194,7 +194,7 @@ mod tests {
         let key = Signer::generate(Algorithm::Ed25519).expect("a key").public_key();
         let minisign = minisign::SecretKey::generate().expect("a key").public_key().expect("a key");
         let pins = [
-            format!("key:{}", STANDARD.encode(key.to_der().expect("DER"))),
+            format!("key:{} {}", key.id().expect("an id"), STANDARD.encode(key.to_der().expect("DER"))),
             format!("minisign:{}", minisign.to_base64()),
             "identity:a@b.example issuer:https://issuer.example".to_owned(),
             "key:acme".to_owned(),

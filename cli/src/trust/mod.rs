@@ -79,14 +79,15 @@ impl Trusted {
         if state == State::Trusted || !subject.has_requests() {
             return true;
         }
-        let path = render::from_here(path).display();
+        let word = render::shell_path(path);
+        let path = render::one_line(&render::from_here(path).to_string_lossy());
         let requests = subject.items.iter().flat_map(|item| &item.requests).map(String::as_str);
         let requests = summary(requests);
         let reason = match state {
             State::Changed(_) => "has changed since it was trusted",
             _ => "is not trusted",
         };
-        render::hint(&format!("`{path}` {reason}: {requests} ignored; review it with `toolcrib trust {path}`"));
+        render::hint(&format!("`{path}` {reason}: {requests} ignored; review it with `toolcrib trust {word}`"));
         false
     }
 

@@ -67,7 +67,9 @@ pub(super) async fn ask(name: &str, undecided: &[String]) -> Option<Vec<String>>
         "s" | "some" => {
             let mut granted = Vec::new();
             for (request, phrase) in ranked(undecided) {
-                if is_yes(&format!("Grant: {phrase}? Type yes: ")).await {
+                // The end of the input is no answer: nothing is installed.
+                let typed = question(&format!("Grant: {phrase}? Type yes: ")).await?;
+                if is_agreement(&typed) {
                     granted.push(request.to_owned());
                 }
             }
@@ -78,5 +80,9 @@ pub(super) async fn ask(name: &str, undecided: &[String]) -> Option<Vec<String>>
 }
 
 async fn is_yes(text: &str) -> bool {
-    question(text).await.is_some_and(|typed| matches!(typed.to_lowercase().as_str(), "y" | "yes"))
+    question(text).await.is_some_and(|typed| is_agreement(&typed))
+}
+
+fn is_agreement(typed: &str) -> bool {
+    matches!(typed.to_lowercase().as_str(), "y" | "yes")
 }

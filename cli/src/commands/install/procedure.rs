@@ -12,7 +12,7 @@ use crate::install::{
     fetch, installation, name,
 };
 use crate::options::{AgreementOptions, ReleaseOptions};
-use crate::render::{self, Advice};
+use crate::render::{self, Advice, one_line};
 
 use super::agreement;
 use super::review::Review;
@@ -83,7 +83,13 @@ impl Procedure<'_> {
         let named = order.name.as_deref().unwrap_or(&fetched.release.name);
         let name = name(named).map_err(|reason| anyhow!("`{named}`: {reason}; choose another with `--name`"))?;
         let entries = self.entries(&name)?;
-        fetched.verify(self.releases, &entries.signers()).await?;
+        match entries.pinned.as_ref().filter(|pinned| pinned.bundle.digest == fetched.release.digest) {
+            // These signatures were verified when the user agreed to this content.
+            Some(pinned) if self.releases.signers.is_empty() => {
+                fetched.release.signers.clone_from(&pinned.bundle.signers);
+            }
+            _ => fetched.verify(self.releases, &entries.signers()).await?,
+        }
         let release = &fetched.release;
         let candidate = release.candidate(&name, &order.text);
         let case = Case {
@@ -123,9 +129,9 @@ impl Procedure<'_> {
             verdict.refusals.extend(differs(&case, &granted));
         }
         let name_flag = order.name.as_ref().filter(|_| order.operation == Operation::Install);
-        let name_flag = name_flag.map_or_else(String::new, |name| format!(" --name={}", render::shell_word(name)));
-        let flags = self.options.flags() + &self.releases.signers.flags();
-        verdict.refusals.iter_mut().for_each(|refusal| refusal.add_flags(&name_flag, &flags));
+        let name_flag = name_flag.map(|name| ("name", render::shell_word(name)));
+        let flags: Vec<_> = name_flag.into_iter().chain(self.options.flags()).chain(self.releases.flags()).collect();
+        verdict.refusals.iter_mut().for_each(|refusal| refusal.add_flags(&flags));
         let review = Review { release, case: &case, verdict: &verdict, before: before.as_ref(), undecided: &undecided };
         let is_whole = entries.locked.as_ref().is_some_and(|locked| order.is_frozen || *locked == case.entry(&decided));
         let is_stored = verdict.is_installed && self.installer.bundles.has(&release.digest);
@@ -156,6 +162,11 @@ impl Procedure<'_> {
             },
         };
         let entry = case.entry(&[decided, agreed].concat());
+        if needs_review && !self.options.json {
+            let granted: Vec<String> = entry.granted.iter().map(|request| one_line(request)).collect();
+            let granted = if granted.is_empty() { "no permission".to_owned() } else { granted.join(", ") };
+            render::aside(&format!("granted: {granted}"));
+        }
         self.install(&entries, release, entry, order.is_frozen)
     }
 
@@ -216,13 +227,12 @@ impl Procedure<'_> {
             Operation::Locked if order.is_frozen => "toolcrib install --frozen".to_owned(),
             Operation::Locked => "toolcrib install".to_owned(),
         };
-        let accepted = self.options.accept.iter().map(|code| format!(" --accept={code}")).collect::<String>();
         let reason = match order.is_frozen {
             true => "and --frozen asks nobody",
             false => "and no terminal is available to ask",
         };
         let message = format!("`{name}` needs your agreement, {reason}");
-        Refusal::new(Code::NeedsReview, message, format!("{command}{global}{accepted} --trust={digest}"))
+        Refusal::new(Code::NeedsReview, message, format!("{command}{global} --trust={digest}"))
     }
 
     fn report(&self, refusals: &[Refusal]) {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::install::{Case, Change, LockedBundle, Release, ReleasedTool, Verdict, difference};
+use crate::install::{Case, Change, LockedBundle, Release, ReleasedTool, Verdict, difference, signer_name};
 use crate::render::{one_line, shortened};
 use crate::trust::ranked;
 
@@ -65,7 +65,7 @@ impl Review<'_> {
         line(&format!("  digest  {digest}"));
         line(&match signers.as_slice() {
             [] => "  signer  none that is verified".to_owned(),
-            some => format!("  signer  {}", one_line(&some.join(", "))),
+            some => format!("  signer  {}", one_line(&names_of(some))),
         });
         self.requests().iter().for_each(|text| line(text));
         self.tools().iter().for_each(|text| line(text));
@@ -175,7 +175,9 @@ impl Review<'_> {
                 Change::DefinitionChanged { tool } => {
                     format!("the definition of `{}` changed: arguments, limits, permissions or rules", one_line(tool))
                 }
-                Change::AddedSigner { signer } => format!("another signer, who is not pinned: {}", one_line(signer)),
+                Change::AddedSigner { signer } => {
+                    format!("another signer, who is not pinned: {}", one_line(signer_name(signer)))
+                }
             };
             if lines.is_empty() {
                 lines.push("\nChanges:".to_owned());
@@ -222,6 +224,11 @@ impl Review<'_> {
         found.dedup();
         Some(found)
     }
+}
+
+/// Names signers.
+fn names_of(signers: &[String]) -> String {
+    signers.iter().map(|signer| signer_name(signer)).collect::<Vec<_>>().join(", ")
 }
 
 /// Joins names up to a maximum.
