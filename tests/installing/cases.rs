@@ -85,9 +85,12 @@ const ROWS: [Row; 10] = [
         "renamed tool",
         |_, next| next.with(|tool| tool["name"] = json!("outlook")),
         &UPDATE,
-        &["renamed-tool", "version"],
+        &["renamed-tool", "new-use", "version"],
         ("needs-review", "--trust="),
-        &["tool `forecast` is now `outlook`: rules and approvals for `forecast` no longer apply"],
+        &[
+            "tool `forecast` is now `outlook`: rules and approvals for `forecast` no longer apply",
+            "`outlook` can now read the environment variable TOKEN, as granted before",
+        ],
     ),
     (
         "name taken over",
@@ -153,11 +156,16 @@ fn every_case_has_its_screen_its_code_and_its_cure() {
     }
 }
 
-/// Runs the command that a refusal names, without its `toolcrib`.
-fn cure(crib: &Crib, ran: &Ran) -> Ran {
+/// Name of a flag.
+fn flag(word: &str) -> &str {
+    word.split('=').next().unwrap_or(word)
+}
+
+/// Runs the command that a refusal names, without its `toolcrib`, and with further flags.
+fn cure(crib: &Crib, ran: &Ran, flags: &[&str]) -> Ran {
     let line = lines(ran).remove(0);
     let command = line["refusals"][0]["cure"].as_str().unwrap().to_owned();
-    crib.run(&command.split(' ').skip(1).collect::<Vec<_>>())
+    crib.run(&command.split(' ').skip(1).chain(flags.iter().copied()).collect::<Vec<_>>())
 }
 
 #[test]
@@ -177,15 +185,19 @@ fn the_cure_of_a_refusal_leads_to_the_installation() {
                 break;
             }
             let cure = line["refusals"][0]["cure"].as_str().unwrap().to_owned();
-            args.extend(cure.split(' ').filter(|word| word.starts_with("--")).map(str::to_owned));
+            let is_new = |word: &&str| word.starts_with("--") && !args.iter().any(|arg| flag(arg) == flag(word));
+            args.extend(cure.split(' ').filter(is_new).map(str::to_owned).collect::<Vec<_>>());
         }
         assert!(lock(&crib).contains(&digest), "{args:?}");
         assert!(stored(&crib, &digest).is_file() && !stored(&crib, &first).exists(), "the earlier file is removed");
     }
     let (crib, _) = installed();
     Release { version: "1.3.0", ..Release::new("1.3.0") }.write(&crib, FILE);
-    let ran = cure(&crib, &crib.run(&["update", "--json"]));
-    assert_eq!(ran.code, Some(0), "nothing is new, so nothing is asked: {ran:?}");
+    // Pasted one after the other, the cures lead to the end.
+    let young = crib.run(&["update", "--json"]);
+    let unreviewed = cure(&crib, &young, &["--json"]);
+    let ran = cure(&crib, &unreviewed, &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(lock(&crib).contains("version = \"1.3.0\""), "{ran:?}");
 }
 
@@ -200,7 +212,7 @@ fn a_release_gets_old_enough_from_the_time_when_it_was_first_seen() {
     let release = all.iter_mut().find(|release| release["digest"] == json!(digest)).unwrap();
     release["first"] = json!("2026-01-01T00:00:00Z");
     fs::write(&path, seen.to_string()).unwrap();
-    let ran = crib.run(&["update"]);
+    let ran = crib.run(&["update", &format!("--trust={digest}")]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(lock(&crib).contains(&digest));
 }
@@ -219,9 +231,9 @@ fn only_named_permissions_are_granted_and_an_update_does_not_ask_for_the_others_
     assert!(text.contains("granted = [\n  \"env:HOME\",\n]\ndeclined = [\n  \"env:TOKEN\",\n]\n"), "{text}");
     assert_eq!(records(&crib)[0]["bundle"]["granted"], json!(["env:HOME"]));
     let next = Release { version: "1.3.0", ..release.clone() };
-    next.write(&crib, FILE);
-    let ran = crib.run(&["update", "--min-age=0"]);
-    assert_eq!(ran.code, Some(0), "neither is new: {ran:?}");
+    let trust = format!("--trust={}", next.write(&crib, FILE));
+    let ran = crib.run(&["update", "--min-age=0", &trust]);
+    assert!(ran.code == Some(0) && !ran.stdout.contains("asks to"), "neither is new: {ran:?}");
     assert!(lock(&crib).contains("declined = [\n  \"env:TOKEN\",\n]\n"));
     let again = ["install", FILE, "--grant=all", "--json"];
     let line = lines(&crib.run(&again)).remove(0);
