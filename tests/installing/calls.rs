@@ -41,10 +41,12 @@ fn an_installed_tool_has_the_permissions_that_were_granted() {
 }
 
 #[test]
-fn an_edited_lock_grants_nothing_and_a_removed_one_makes_nothing_available() {
+fn an_edited_and_a_removed_lock_make_nothing_available() {
     let Some(crib) = granting("env:KEY") else { return };
     let text = fs::read_to_string(lock_file(&crib)).unwrap();
     fs::write(lock_file(&crib), text.replace("\"env:KEY\",", "\"env:KEY\",\n  \"env:TOKEN\",")).unwrap();
+    assert_eq!(crib.run(&["call", "forecast", "{}"]).code, Some(1));
+    fs::write(lock_file(&crib), text).unwrap();
     assert_eq!(seen(&crib, &[]), ["KEY"]);
     fs::remove_file(lock_file(&crib)).unwrap();
     let ran = crib.run(&["call", "forecast", "{}"]);

@@ -229,7 +229,10 @@ impl Case<'_> {
                 Some(Refusal::new(
                     Code::WrongDigest,
                     format!("the lock pins `{name}` to {}, and {} is installed", locked.digest, pinned.digest),
-                    format!("{} --accept={}", self.command(), Code::WrongDigest),
+                    match locked.digest == *digest {
+                        true => format!("toolcrib install{global}"),
+                        false => format!("{} --accept={}", self.command(), Code::WrongDigest),
+                    },
                 ))
             }
             Operation::Locked => None,

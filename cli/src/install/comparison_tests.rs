@@ -373,5 +373,8 @@ fn an_edited_lock_is_refused_until_its_content_is_reviewed() {
     let mut parts = Parts::new();
     parts.locked.as_mut().unwrap().digest = digest("edited");
     let refusal = parts.verdict().refusals.remove(0);
-    assert_eq!((refusal.code, refusal.cure.as_str()), (Code::WrongDigest, "toolcrib install"));
+    let cure = "toolcrib update weather --accept=wrong-digest";
+    assert_eq!((refusal.code, refusal.cure.as_str()), (Code::WrongDigest, cure));
+    parts.locked.as_mut().unwrap().digest = parts.candidate.bundle.digest.clone();
+    assert_eq!(parts.verdict().refusals[0].cure, "toolcrib install", "the lock names this very release");
 }

@@ -34,7 +34,7 @@ mod tests {
         for (path, word) in [
             ("a/tools.json", "a/tools.json"),
             ("x$(touch PWNED)/w.tar", "'x$(touch PWNED)/w.tar'"),
-            ("a b`c`\n", "'a b`c`\\n'"),
+            ("a b`c`\u{1b}", "'a b`c`\\u{1b}'"),
         ] {
             assert_eq!(shell_path(Path::new(path)), word);
         }

@@ -121,10 +121,14 @@ impl Procedure<'_> {
         let needs_review = verdict.needs_review() || decides_anew;
         let agreed = agreement::machine(self.options, &case, &undecided, order.is_frozen)?;
         let can_agree = agreed.is_some() || agreement::can_ask(self.options, order.is_frozen);
+        let is_agreed = case.pinned.is_some_and(|pinned| pinned.digest == candidate.bundle.digest);
+        if order.is_frozen && is_agreed && verdict.refusals.is_empty() {
+            verdict.refusals.extend(differs(&case, &decided));
+        }
         if needs_review && !can_agree && verdict.refusals.is_empty() {
             verdict.refusals.push(self.unanswered(order, &candidate.bundle));
         }
-        if order.is_frozen && verdict.refusals.is_empty() {
+        if order.is_frozen && !is_agreed && verdict.refusals.is_empty() {
             let granted = [decided.clone(), agreed.clone().unwrap_or_default()].concat();
             verdict.refusals.extend(differs(&case, &granted));
         }
