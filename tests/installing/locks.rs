@@ -150,7 +150,7 @@ fn the_lock_of_a_colleague_is_reviewed_like_an_update() {
     let line = lines(&crib.run(&["update", "--json", "--min-age=0"])).remove(0);
     assert_eq!(
         (&line["refusals"][0]["code"], &line["refusals"][0]["cure"]),
-        (&json!("wrong-digest"), &json!("toolcrib install"))
+        (&json!("wrong-digest"), &json!("toolcrib install --min-age=0s"))
     );
     assert_eq!(crib.run(&["install", &trust]).code, Some(0));
     assert_eq!(records(&crib)[0]["bundle"]["granted"], json!(["env:HOME", "env:TOKEN"]));
