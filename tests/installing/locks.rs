@@ -53,7 +53,8 @@ fn a_machine_installs_exactly_the_lock_or_fails() {
 
 #[test]
 fn an_edited_lock_grants_nothing_and_is_refused() {
-    let edits: [(&str, fn(&str) -> String, &str); 5] = [
+    type Edit = (&'static str, fn(&str) -> String, &'static str);
+    let edits: [Edit; 5] = [
         (
             "a grant that nobody asked for",
             |text| text.replace("\"env:TOKEN\",", "\"env:TOKEN\",\n  \"env:PATH\","),

@@ -27,7 +27,7 @@ fn digests(lock: &str) -> Vec<String> {
 fn assert_whole(crib: &Crib, context: &str) {
     let records: Vec<Value> = records(crib);
     for digest in digests(&lock(crib)) {
-        assert!(records.iter().any(|it| it["bundle"]["digest"] == Value::from(digest.as_str())), "{context}: {digest}");
+        assert!(records.iter().any(|it| it["bundle"]["digest"] == digest.as_str()), "{context}: {digest}");
         let mut bundle = Bundle::open(fs::File::open(stored(crib, &digest)).expect(context)).expect(context);
         bundle.verify().expect(context);
         assert_eq!(bundle.digest().to_string(), digest, "{context}");

@@ -27,7 +27,7 @@ enum Place {
     /// Beside and inside of a file.
     File(PathBuf),
     /// In a registry, unless no registry is connected to.
-    Registry(Option<(Client, Reference)>),
+    Registry(Option<Box<(Client, Reference)>>),
 }
 
 /// Gets the present release of a source and reads its facts, except its signers.
@@ -43,7 +43,7 @@ pub(crate) async fn fetch(source: &BundleSource, options: &ReleaseOptions) -> an
             let offline = options.registries.offline;
             let Fetched { file, reference, held, .. } =
                 registries::fetch(&client, &options.store()?, reference, offline).await?;
-            (file, Place::Registry((!offline).then_some((client, reference))), held)
+            (file, Place::Registry((!offline).then(|| Box::new((client, reference)))), held)
         }
     };
     let source = source.clone();
@@ -67,7 +67,8 @@ impl FetchedRelease {
                 let path = path.clone();
                 Some(tokio::task::spawn_blocking(move || signing::of_file(&path, &[], &trusted)).await??)
             }
-            Place::Registry(Some((client, reference))) => {
+            Place::Registry(Some(registry)) => {
+                let (client, reference) = registry.as_ref();
                 let found = signing::of_reference(client, reference, &trusted).await;
                 Some(found.with_context(|| format!("cannot look for signatures of `{reference}`"))?)
             }

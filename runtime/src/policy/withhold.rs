@@ -84,14 +84,16 @@ mod tests {
 
     #[test]
     fn a_raised_limit_without_a_grant_is_lowered() {
-        let mut raised = LimitRequest::default();
-        raised.deadline = Some(Duration::from_hours(1));
-        raised.memory = Some(1 << 40);
-        raised.stdout = Some(1 << 40);
-        raised.disk_bytes = Some(1 << 50);
-        raised.disk_entries = Some(u64::MAX);
-        raised.requests = Some(usize::MAX);
-        raised.received = Some(usize::MAX);
+        let raised = LimitRequest {
+            deadline: Some(Duration::from_hours(1)),
+            memory: Some(1 << 40),
+            stdout: Some(1 << 40),
+            disk_bytes: Some(1 << 50),
+            disk_entries: Some(u64::MAX),
+            requests: Some(usize::MAX),
+            received: Some(usize::MAX),
+            ..LimitRequest::default()
+        };
         let names: Vec<&str> = raised.raised().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names.len(), 7);
         for name in &names {
