@@ -35,7 +35,7 @@ use crate::secrets::{PASSPHRASE, Vault};
 
 pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, size_in_words};
 pub(crate) use compiling::{CacheFolder, CacheLimit, Compiling, DEFAULT_MAX_CACHE, LIMIT_VARIABLE};
-pub(crate) use folders::data_folder;
+pub(crate) use folders::bundles_folder;
 use folders::{state_folder, user_folders};
 pub(crate) use installation::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home};
 pub(crate) use records::{Recording, RecordsFolder};
@@ -426,7 +426,7 @@ fn keep_apart(builder: Builder, approvals: Option<&Approvals>, vault: Option<&Va
     let key = vault.map(|vault| ("key of the secrets", vault.key_path().to_path_buf(), Access::Read));
     let state = state_folder("").map(|folder| ("state of earlier sessions", folder, Access::Read));
     let cache = user_folders().map(|user| ("default compile cache", user.cache_dir().to_path_buf(), Access::Read));
-    let installed = data_folder("bundles").map(|folder| ("installed bundles", folder, Access::Write));
+    let installed = bundles_folder().map(|folder| ("installed bundles", folder, Access::Write));
     let all = [approvals, secrets, key, state, cache, installed].into_iter().flatten();
     all.fold(builder, |builder, (what, path, least)| builder.reserve(what, path, least))
 }

@@ -35,11 +35,18 @@ fn the_sources_of_later_sessions_are_written_by_no_tool() {
     let manifest = fs::read(crib.path("tools.json")).unwrap();
     let program = fs::read(crib.path("tools/bin/file_io.wasm")).unwrap();
     fs::create_dir_all(crib.path("sub/.harness/tools")).unwrap();
-    for file in ["sub/tools.json", "sub/.harness/tools/a.md", "note", "toolcrib.toml"] {
+    for file in ["sub/tools.json", "sub/.harness/tools/a.md", "note", "toolcrib.toml", "toolcrib.lock"] {
         fs::write(crib.path(file), "before").unwrap();
     }
     let act = writing(&crib, ".", |builder| builder.trusted_source(crib.path("tools.json")));
-    for file in ["tools.json", "tools/bin/file_io.wasm", "sub/tools.json", "sub/.harness/tools/a.md", "toolcrib.toml"] {
+    for file in [
+        "tools.json",
+        "tools/bin/file_io.wasm",
+        "sub/tools.json",
+        "sub/.harness/tools/a.md",
+        "toolcrib.toml",
+        "toolcrib.lock",
+    ] {
         for op in CHANGES {
             refused(&act, op, file, "");
         }

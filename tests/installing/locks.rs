@@ -187,3 +187,36 @@ fn a_source_that_is_no_bundle_is_an_error_with_its_name() {
     let ran = crib.run(&["install"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("nothing to install"), "{ran:?}");
 }
+
+#[test]
+fn a_bundle_that_does_not_fit_into_a_lock_is_refused_and_changes_nothing() {
+    let names = |tool: usize| (0..1000).map(|name| format!("V{tool}_{name}")).collect::<Vec<_>>();
+    for (tools, words) in
+        [(17, "its tools have more than the 16384 requests allowed"), (5, "more than 4096 are not allowed")]
+    {
+        let crib = crib();
+        let entry = |tool: usize| {
+            let names = names(tool);
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            super::tool(&format!("tool_{tool}"), "Asks for much.", &names)
+        };
+        let release = Release { tools: (0..tools).map(entry).collect(), ..Release::new("1.0.0") };
+        let trust = format!("--trust={}", release.write(&crib, FILE));
+        let ran = crib.run(&["install", FILE, &trust, "--grant=none"]);
+        assert!(ran.code == Some(1) && ran.stderr.contains(words), "{words}: {}", ran.stderr);
+        assert!(!lock_file(&crib).exists() && records(&crib).is_empty(), "{words}");
+    }
+}
+
+#[test]
+fn a_lock_of_somebody_else_hides_no_bundle_of_the_user() {
+    let crib = crib();
+    let digest = Release::new("1.2.0").write(&crib, FILE);
+    let trust = format!("--trust={digest}");
+    assert_eq!(crib.run(&["install", FILE, &trust, "--global"]).code, Some(0));
+    let text = fs::read_to_string(crib.path("home/.config/toolcrib/toolcrib.lock")).unwrap();
+    fs::write(lock_file(&crib), zeroed(&text, "digest")).unwrap();
+    let ran = crib.run(&["list"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("forecast"), "{ran:?}");
+    assert!(ran.stderr.contains("is not installed for you"), "{ran:?}");
+}

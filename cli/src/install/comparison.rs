@@ -335,7 +335,7 @@ fn release(version: Option<&str>) -> String {
 
 /// Returns the part of a source that stays when its tag changes: the reference without tag and digest, or the path.
 fn repository(source: &str) -> &str {
-    if !source.starts_with(super::source::SCHEME) {
+    if !source.starts_with(crate::registries::SCHEME) {
         return source;
     }
     let source = source.split('@').next().unwrap_or(source);

@@ -378,3 +378,14 @@ fn an_edited_lock_is_refused_until_its_content_is_reviewed() {
     parts.locked.as_mut().unwrap().digest = parts.candidate.bundle.digest.clone();
     assert_eq!(parts.verdict().refusals[0].cure, "toolcrib install", "the lock names this very release");
 }
+
+#[test]
+fn signers_that_only_a_lock_names_are_not_pinned() {
+    let mut parts = Parts { operation: Operation::Locked, pinned: None, ..Parts::new() };
+    let locked = parts.locked.as_mut().unwrap();
+    locked.signers.push("key:stranger".to_owned());
+    locked.digest = parts.candidate.bundle.digest.clone();
+    assert_eq!(parts.case().entry(&[]).signers, ["key:acme"], "the verified one");
+    parts.candidate.bundle.signers.clear();
+    assert_eq!(parts.case().entry(&[]).signers, [""; 0]);
+}

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use toolcrib_registry::Reference;
 
-/// Prefix of references.
-pub(crate) const SCHEME: &str = "oci://";
+use crate::registries::SCHEME;
 
 /// Source of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_source_keeps_its_text() {
-        let folder = Path::new("/work/project");
+        let folder = Path::new("/home/ada/project");
         for (text, kept, name) in [
             ("oci://registry.example/acme/weather:1.2", "oci://registry.example/acme/weather:1.2", "acme/weather"),
             ("./dist/Weather 1.tar", "./dist/Weather 1.tar", "weather-1"),

@@ -15,7 +15,7 @@ pub(crate) fn state_folder(name: &str) -> Option<PathBuf> {
     Some(user.state_dir().unwrap_or(user.data_local_dir()).join(name))
 }
 
-/// Returns a folder of this name in the user's data folder.
-pub(crate) fn data_folder(name: &str) -> Option<PathBuf> {
-    Some(user_folders()?.data_local_dir().join(name))
+/// Returns the folder of installed bundles.
+pub(crate) fn bundles_folder() -> Option<PathBuf> {
+    Some(user_folders()?.data_local_dir().join("bundles"))
 }

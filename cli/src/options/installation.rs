@@ -9,11 +9,9 @@ use crate::render::{self, Advice};
 use crate::signing::SignerOptions;
 
 use super::{
-    CacheFolder, CacheLimit, SourceRegistries, Sources, data_folder, default_source, state_folder, user_folders,
+    CacheFolder, CacheLimit, SourceRegistries, Sources, bundles_folder, default_source, state_folder, user_folders,
 };
 
-/// Folder of bundle files in the user's data directory.
-const BUNDLES: &str = "bundles";
 /// Environment variable with the minimum age.
 const MIN_AGE_VARIABLE: &str = "TOOLCRIB_MIN_AGE";
 /// Minimum age of a release for an update, unless the user sets another.
@@ -148,7 +146,7 @@ impl Sources {
 
 /// Returns the user's stores of installations; `None` without a home directory.
 pub(crate) fn installer() -> Option<Installer> {
-    let bundles = BundleFolder::new(data_folder(BUNDLES)?);
+    let bundles = BundleFolder::new(bundles_folder()?);
     Some(Installer { records: InstallRecords::folder(&state_folder("")?), bundles })
 }
 

@@ -23,7 +23,7 @@ pub(crate) use push::{Pushed, push};
 pub(crate) use store::{BundleStore, copy_to};
 
 /// Scheme of references in place of a path.
-const SCHEME: &str = "oci://";
+pub(crate) const SCHEME: &str = "oci://";
 /// Maximum bytes of one blob.
 pub(crate) const MAX_BLOB_BYTES: u64 = toolcrib_bundle::MAX_BLOB_SIZE;
 

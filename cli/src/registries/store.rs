@@ -10,11 +10,9 @@ use toolcrib::cache::{Cache, HeldFile};
 use toolcrib::owner_only;
 use toolcrib_bundle::{Bundle, Digest};
 
-use crate::options::data_folder;
+use crate::options::bundles_folder;
 use crate::render::Advice;
 
-/// Folder of installed bundles in the user's data folder.
-const INSTALLED: &str = "bundles";
 /// Name prefix of temporary files.
 const UNFINISHED: &str = ".unfinished-";
 
@@ -46,7 +44,7 @@ impl BundleStore {
         let cache = cache.ok_or_else(|| {
             Advice::new("no folder for bundles: no home directory was found", "set one with `--cache-dir DIR`")
         })?;
-        Ok(Self { cache, installed: data_folder(INSTALLED) })
+        Ok(Self { cache, installed: bundles_folder() })
     }
 
     /// Returns the cache of pulled bundles.

@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 
 use toolcrib_registry::{Client, Reference};
 
+use crate::registries::SCHEME;
+
 pub(crate) use beside::{MINISIGN_SUFFIX, SIGSTORE_SUFFIX, beside, open};
 pub(crate) use files::{create, replace};
 pub(crate) use finding::Format;
@@ -24,9 +26,6 @@ pub(crate) use passphrase::PassphraseOptions;
 pub(crate) use referrers::{attach, signable};
 pub(crate) use report::SignatureReport;
 pub(crate) use secret_key::SecretKey;
-
-/// Beginning of a reference to a registry; everything else is a path.
-const SCHEME: &str = "oci://";
 
 /// Bundle as it is named on the command line: a tar or a reference to a registry.
 #[derive(Debug, Clone)]
