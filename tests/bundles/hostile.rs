@@ -104,7 +104,7 @@ fn content_that_does_not_match_its_digest_and_short_blobs_are_refused() {
     let sound = fs::read(crib.path("x.tar")).unwrap();
     let find = |needle: &[u8]| sound.windows(needle.len()).position(|bytes| bytes == needle).unwrap();
     let program = fs::read(guest("echo")).unwrap();
-    let ends = find(&program[..64]) + program.len() - 1;
+    let ends = find(&program) + program.len() - 1;
     for (at, words) in [(ends, "digest"), (find(b"Prints the variables"), "digest")] {
         let mut damaged = sound.clone();
         damaged[at] ^= 1;
