@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 mod answers;
+mod beside;
 mod calls;
 mod cases;
 mod locks;

@@ -37,7 +37,7 @@ pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, si
 pub(crate) use compiling::{CacheFolder, CacheLimit, Compiling, DEFAULT_MAX_CACHE, LIMIT_VARIABLE};
 pub(crate) use folders::bundles_folder;
 use folders::{state_folder, user_folders};
-pub(crate) use installation::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home};
+pub(crate) use installation::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home, sources_beside};
 pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use registries::{RegistryOptions, SourceRegistries};
 pub(crate) use results::ResultsFolder;

@@ -200,8 +200,8 @@ impl Error {
                 Some(format!("build or copy the component to `{program}`{build}, or remove the tool from its source"))
             }
             Error::Duplicate { .. } => Some(
-                "rename one of the two, load only one of the sources, or name a component and its function in a \
-                 `tools.json` under a name of your own"
+                "rename one of the two, load only one of the sources (`toolcrib remove` removes an installed bundle), or \
+                 name a component and its function in a `tools.json` under a name of your own"
                     .into(),
             ),
             Error::LookAlike { .. } => Some(

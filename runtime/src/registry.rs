@@ -22,6 +22,26 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
+    /// Creates a registry of tools in their order, and returns it with the companions of the tools. An unusable tool with a
+    /// provisional name takes no name from a working tool: it comes last, or is left out.
+    ///
+    /// # Errors
+    ///
+    /// See [`Registry::add`].
+    pub(crate) fn of<T>(mut tools: Vec<(Tool, T)>) -> Result<(Self, Vec<T>), Error> {
+        let has_no_name = |tool: &Tool| tool.unusable.is_some() && tool.origin.provisional_name;
+        tools.sort_by_key(|(tool, _)| has_no_name(tool));
+        let (mut registry, mut companions) = (Self::default(), Vec::with_capacity(tools.len()));
+        for (tool, companion) in tools {
+            if has_no_name(&tool) && registry.admits(&tool).is_err() {
+                continue;
+            }
+            registry.add(tool)?;
+            companions.push(companion);
+        }
+        Ok((registry, companions))
+    }
+
     /// Adds a tool.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use crate::permissions::terminal::Terminal;
 fn a_person_grants_all_some_or_none_or_installs_nothing() {
     let question = "acme/weather: Install it and grant [a]ll, [s]ome or [n]one of these permissions, or [Q]uit? ";
     for (answers, granted) in [
-        (&["all\n"][..], Some(json!(["env:HOME", "env:TOKEN"]))),
+        (&["all\n"][..], Some(json!(["env:REGION", "env:TOKEN"]))),
         (&["s\n", "no\n", "yes\n"], Some(json!(["env:TOKEN"]))),
         (&["n\n"], Some(json!(null))),
         (&["\n"], None),
@@ -17,7 +17,7 @@ fn a_person_grants_all_some_or_none_or_installs_nothing() {
         (&["yes\n"], None),
     ] {
         let crib = crib();
-        Release::new("1.2.0").with(|tool| tool["capabilities"]["env"] = json!(["TOKEN", "HOME"])).write(&crib, FILE);
+        Release::new("1.2.0").with(|tool| tool["capabilities"]["env"] = json!(["TOKEN", "REGION"])).write(&crib, FILE);
         let mut terminal = Terminal::start(crib.toolcrib(&["install", FILE]));
         terminal.until(question);
         terminal.types(answers[0]);

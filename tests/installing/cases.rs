@@ -36,14 +36,14 @@ fn sign(crib: &Crib) {
 const ROWS: [Row; 10] = [
     (
         "new capability",
-        |_, next| next.with(|tool| tool["capabilities"]["env"] = json!(["TOKEN", "HOME"])),
+        |_, next| next.with(|tool| tool["capabilities"]["env"] = json!(["TOKEN", "REGION"])),
         &UPDATE,
-        &["new-capability", "definition-changed", "version"],
+        &["new-capability", "version"],
         ("needs-review", "--trust="),
         &[
             "New: it asks to",
-            "  read the environment variable HOME",
-            "env:HOME: forecast; imports wasi:cli/environment@",
+            "  read the environment variable REGION",
+            "env:REGION: forecast; imports wasi:cli/environment@",
         ],
     ),
     (
@@ -100,7 +100,7 @@ const ROWS: [Row; 10] = [
         },
         &["install", "./other.tar"],
         &["version"],
-        ("name-taken", "toolcrib install ./other.tar --name=acme/weather-2"),
+        ("name-taken", "toolcrib install ./other.tar --accept=name-taken"),
         &["acme/weather 1.3.0 would replace 1.2.0."],
     ),
     (
@@ -220,16 +220,16 @@ fn a_release_gets_old_enough_from_the_time_when_it_was_first_seen() {
 #[test]
 fn only_named_permissions_are_granted_and_an_update_does_not_ask_for_the_others_again() {
     let crib = crib();
-    let release = Release::new("1.2.0").with(|tool| tool["capabilities"]["env"] = json!(["TOKEN", "HOME"]));
+    let release = Release::new("1.2.0").with(|tool| tool["capabilities"]["env"] = json!(["TOKEN", "REGION"]));
     let digest = release.write(&crib, FILE);
     let trust = format!("--trust={digest}");
     let wrong = crib.run(&["install", FILE, &trust, "--grant=env:PATH"]);
-    assert!(wrong.code == Some(1) && wrong.stderr.contains("it asks for `env:HOME`, `env:TOKEN`"), "{wrong:?}");
-    let ran = crib.run(&["install", FILE, &trust, "--grant=env:HOME"]);
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("it asks for `env:REGION`, `env:TOKEN`"), "{wrong:?}");
+    let ran = crib.run(&["install", FILE, &trust, "--grant=env:REGION"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let text = lock(&crib);
-    assert!(text.contains("granted = [\n  \"env:HOME\",\n]\ndeclined = [\n  \"env:TOKEN\",\n]\n"), "{text}");
-    assert_eq!(records(&crib)[0]["bundle"]["granted"], json!(["env:HOME"]));
+    assert!(text.contains("granted = [\n  \"env:REGION\",\n]\ndeclined = [\n  \"env:TOKEN\",\n]\n"), "{text}");
+    assert_eq!(records(&crib)[0]["bundle"]["granted"], json!(["env:REGION"]));
     let next = Release { version: "1.3.0", ..release.clone() };
     let trust = format!("--trust={}", next.write(&crib, FILE));
     let ran = crib.run(&["update", "--min-age=0", &trust]);
@@ -240,7 +240,7 @@ fn only_named_permissions_are_granted_and_an_update_does_not_ask_for_the_others_
     assert_eq!(line["refusals"][0]["code"], "needs-review", "{line}");
     let trust = format!("--trust={}", line["release"]["digest"].as_str().unwrap());
     assert_eq!(crib.run(&[&again[..], &[&trust]].concat()).code, Some(0));
-    assert_eq!(records(&crib)[0]["bundle"]["granted"], json!(["env:HOME", "env:TOKEN"]));
+    assert_eq!(records(&crib)[0]["bundle"]["granted"], json!(["env:REGION", "env:TOKEN"]));
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn a_new_lock_keeps_the_pins_of_the_records() {
 #[test]
 fn the_lock_of_a_colleague_is_reviewed_like_an_update() {
     let (crib, first) = installed();
-    let next = Release::new("1.3.0").with(|tool| tool["capabilities"]["env"] = json!(["TOKEN", "HOME"]));
+    let next = Release::new("1.3.0").with(|tool| tool["capabilities"]["env"] = json!(["TOKEN", "REGION"]));
     let digest = next.write(&crib, FILE);
     let trust = format!("--trust={digest}");
     assert_eq!(as_other(&crib, &["install"]).code, Some(1), "the file has another content than the lock");
@@ -144,7 +144,7 @@ fn the_lock_of_a_colleague_is_reviewed_like_an_update() {
     let refusal = &line["refusals"][0];
     assert_eq!(
         (&refusal["code"], &line["requests"][0]["request"]),
-        (&json!("needs-review"), &json!("env:HOME")),
+        (&json!("needs-review"), &json!("env:REGION")),
         "{line}"
     );
     assert_eq!(records(&crib)[0]["bundle"]["digest"], json!(first));
@@ -154,7 +154,7 @@ fn the_lock_of_a_colleague_is_reviewed_like_an_update() {
         (&json!("wrong-digest"), &json!("toolcrib install --min-age=0s"))
     );
     assert_eq!(crib.run(&["install", &trust]).code, Some(0));
-    assert_eq!(records(&crib)[0]["bundle"]["granted"], json!(["env:HOME", "env:TOKEN"]));
+    assert_eq!(records(&crib)[0]["bundle"]["granted"], json!(["env:REGION", "env:TOKEN"]));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::install::{BundleSource, LOCK_FILE, LockFile, Operation};
 use crate::options::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home};
 use crate::render::{self, Advice};
 
-pub(super) use procedure::{End, Order, Procedure};
+pub(super) use procedure::{Order, Procedure};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,15 +60,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(source) => vec![order(source, args.name, &place)?],
         None => locked(&place, args.frozen)?,
     };
-    let mut code = ExitCode::SUCCESS;
-    for order in &orders {
-        match procedure.perform(order).await? {
-            End::Installed => render::aside("installed"),
-            End::Unchanged => {}
-            End::Refused => code = ExitCode::FAILURE,
-        }
-    }
-    Ok(code)
+    procedure.perform_all(&orders, "installed").await
 }
 
 /// Order of a named source.

@@ -7,7 +7,7 @@ use crate::options::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, 
 use crate::render::{self, Advice};
 use crate::suggestion;
 
-use super::install::{End, Order, Procedure};
+use super::install::{Order, Procedure};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,18 +47,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         releases: &args.releases,
         min_age: args.agreement.update_age(),
     };
-    let mut code = ExitCode::SUCCESS;
-    for bundle in named(&place, &args.names)? {
+    let orders = named(&place, &args.names)?.into_iter().map(|bundle| {
         let source = BundleSource::parse(&bundle.source, place.folder())?;
         let (text, name) = (bundle.source, Some(bundle.name));
-        let order = Order { operation: Operation::Update, source, text, name, is_frozen: false };
-        match procedure.perform(&order).await? {
-            End::Installed => render::aside("updated"),
-            End::Unchanged => {}
-            End::Refused => code = ExitCode::FAILURE,
-        }
-    }
-    Ok(code)
+        Ok(Order { operation: Operation::Update, source, text, name, is_frozen: false })
+    });
+    procedure.perform_all(&orders.collect::<anyhow::Result<Vec<_>>>()?, "updated").await
 }
 
 /// Returns the named bundles of a lock, or all.

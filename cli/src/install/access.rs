@@ -78,8 +78,9 @@ impl FetchedRelease {
     }
 
     fn add(&mut self, report: &SignatureReport) -> anyhow::Result<()> {
-        let Release { file, digest, signers, .. } = &mut self.release;
+        let Release { file, digest, signers, has_other_signers, .. } = &mut self.release;
         ensure!(report.digest.to_string() == *digest, "`{}` changed while it was verified", file.display());
+        *has_other_signers = report.has_others();
         *signers = report.signers().iter().map(|signer| signer.pin()).collect();
         Ok(())
     }

@@ -11,6 +11,8 @@ use super::records::{InstallRecords, Installation};
 /// Available bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AvailableBundle {
+    /// Name in its lock.
+    pub(crate) name: String,
     /// Stored bundle file.
     pub(crate) file: PathBuf,
     /// Digest of the review that trust pins.
@@ -77,7 +79,7 @@ impl AvailableBundles {
             Some(_) if self.bundles.iter().any(|other| other.file == file) => {}
             Some(agreed) => {
                 let granted = agreed.bundle.granted.clone();
-                self.bundles.push(AvailableBundle { file, review: agreed.review.clone(), granted });
+                self.bundles.push(AvailableBundle { name: name.clone(), file, review: agreed.review.clone(), granted });
             }
         }
         agreed.is_some()

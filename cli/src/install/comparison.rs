@@ -33,6 +33,17 @@ pub(crate) enum Operation {
     Locked,
 }
 
+impl Operation {
+    /// Returns the name of the operation for machines.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Install => "install",
+            Self::Update => "update",
+            Self::Locked => "locked",
+        }
+    }
+}
+
 /// Everything that the verdict on a release depends on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Case<'a> {
@@ -46,6 +57,10 @@ pub(crate) struct Case<'a> {
     pub(crate) others: &'a [LockedBundle],
     /// Bundles of the user that are available beside those of a folder.
     pub(crate) beside: &'a [LockedBundle],
+    /// Conflict of a tool's name with that of another source that is available in the current folder.
+    pub(crate) conflict: Option<&'a str>,
+    /// `true` if somebody signed the release whom the user does not trust.
+    pub(crate) has_other_signers: bool,
     /// Time at which this user first saw the release.
     pub(crate) first_seen: Timestamp,
     pub(crate) now: Timestamp,
@@ -91,7 +106,7 @@ pub(crate) enum Change {
     SchemaChanged {
         tool: String,
     },
-    /// Another part of the definition, such as a fixed argument, a limit or a rule about approval.
+    /// Another fact of the definition, such as a fixed argument, a limit, a rule about approval or an import.
     DefinitionChanged {
         tool: String,
     },
@@ -102,6 +117,11 @@ pub(crate) enum Change {
 }
 
 impl Change {
+    /// Returns `true` for a permission that the user did not decide about.
+    pub(crate) fn is_new_capability(&self) -> bool {
+        matches!(self, Self::NewCapability { .. })
+    }
+
     /// Returns `true` if a person reviews it before the release is installed.
     pub(crate) fn needs_review(&self) -> bool {
         !matches!(
@@ -242,8 +262,10 @@ impl Case<'_> {
     fn name_taken(&self, base: Option<&LockedBundle>) -> Option<Refusal> {
         let LockedBundle { name, source, .. } = &self.candidate.bundle;
         let base = base.filter(|base| repository(&base.source) != repository(source))?;
+        // Two bundles with tools of the same names cannot be installed side by side.
+        let fits = without(&self.candidate.bundle.tools, &base.tools).len() == self.candidate.bundle.tools.len();
         let cure = match self.operation {
-            Operation::Install => format!("{} --name={name}-2", self.command()),
+            Operation::Install if fits => format!("{} --name={name}-2", self.command()),
             _ => format!("{} --accept={}", self.command(), Code::NameTaken),
         };
         let message = format!("`{name}` is installed from `{}`, and this release is from `{source}`", base.source);
@@ -257,7 +279,11 @@ impl Case<'_> {
         let beside = self.beside.iter().filter(|other| other.name != *name).map(|other| (other, true));
         let mut all =
             here.chain(beside).flat_map(|(other, global)| other.tools.iter().map(move |it| (it, other, global)));
-        let (tool, other, is_global) = all.find(|(tool, ..)| tools.iter().any(|own| own.name == tool.name))?;
+        let taken = all.find(|(tool, ..)| tools.iter().any(|own| own.name == tool.name));
+        let Some((tool, other, is_global)) = taken else {
+            let conflict = self.conflict?;
+            return Some(Refusal::new(Code::ToolTaken, conflict.to_owned(), "toolcrib list".to_owned()));
+        };
         let (tool, other, global) = (&tool.name, &other.name, if is_global { " --global" } else { "" });
         let message = format!("its tool `{tool}` has the name of a tool of the installed bundle `{other}`");
         Some(Refusal::new(Code::ToolTaken, message, format!("toolcrib remove {other}{global}")))
@@ -277,6 +303,10 @@ impl Case<'_> {
         let names = |signers: &[String]| signers.iter().map(|it| signer_name(it)).collect::<Vec<_>>().join("`, `");
         let before = names(&base.signers);
         let (code, found) = match signers.is_empty() {
+            // An unverified signature proves nothing: anybody can attach one.
+            true if self.has_other_signers => {
+                (Code::SignatureMissing, "is signed only by somebody whom you do not trust".to_owned())
+            }
             true => (Code::SignatureMissing, "has no verified signature".to_owned()),
             false => (Code::SignerChanged, format!("is signed by `{}`", names(signers))),
         };
@@ -357,7 +387,11 @@ fn changes(base: Option<&LockedBundle>, candidate: &Candidate) -> Vec<Change> {
     added.retain(|tool| {
         let same = |old: &&LockedTool| old.description == tool.description && old.schema == tool.schema;
         let Some(at) = gone.iter().position(same) else { return true };
-        changes.push(Change::RenamedTool { from: gone.remove(at).name.clone(), tool: tool.name.clone() });
+        let old = gone.remove(at);
+        changes.push(Change::RenamedTool { from: old.name.clone(), tool: tool.name.clone() });
+        if old.definition != tool.definition {
+            changes.push(Change::DefinitionChanged { tool: tool.name.clone() });
+        }
         false
     });
     changes.extend(added.into_iter().map(|tool| Change::NewTool { tool: tool.name.clone() }));
@@ -374,7 +408,7 @@ fn changes(base: Option<&LockedBundle>, candidate: &Candidate) -> Vec<Change> {
         if old.schema != tool.schema {
             changes.push(Change::SchemaChanged { tool: tool.name.clone() });
         }
-        if old.definition != tool.definition && old.description == tool.description && old.schema == tool.schema {
+        if old.definition != tool.definition {
             changes.push(Change::DefinitionChanged { tool: tool.name.clone() });
         }
     }

@@ -84,6 +84,8 @@ impl Parts {
             locked: locked.as_ref(),
             others,
             beside: &[],
+            conflict: None,
+            has_other_signers: false,
             first_seen: *first_seen,
             now: now(),
             min_age: DAY,
@@ -330,6 +332,27 @@ fn the_name_of_a_tool_belongs_to_the_first_bundle_that_has_it() {
     assert_eq!(case.verdict().refusals[0].cure, "toolcrib remove clock --global");
     let own = [LockedBundle { name: "weather".to_owned(), ..installed() }];
     assert!(Case { beside: &own, ..parts.case() }.verdict().refusals.is_empty(), "replaced in the folder");
+    let case = Case { conflict: Some("tool `now` is defined twice"), ..parts.case() };
+    let refusal = case.verdict().refusals.remove(0);
+    assert_eq!((refusal.code, refusal.cure.as_str()), (Code::ToolTaken, "toolcrib list"));
+}
+
+#[test]
+fn a_release_that_only_a_stranger_signed_says_so() {
+    let mut parts = Parts::new();
+    parts.candidate.bundle.signers.clear();
+    let case = Case { has_other_signers: true, ..parts.case() };
+    let refusal = case.verdict().refusals.remove(0);
+    assert_eq!(refusal.code, Code::SignatureMissing);
+    assert!(refusal.message.ends_with("is signed only by somebody whom you do not trust"), "{refusal:?}");
+}
+
+#[test]
+fn a_renamed_tool_with_another_definition_is_both() {
+    let mut parts = Parts::new();
+    let tool = &mut parts.candidate.bundle.tools[0];
+    (tool.name, tool.definition) = ("outlook".to_owned(), digest("approved by nobody"));
+    assert_eq!(codes(&parts.verdict()), ["renamed-tool", "definition-changed", "version"]);
 }
 
 #[test]

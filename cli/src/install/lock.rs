@@ -49,7 +49,7 @@ pub(crate) struct LockedTool {
     pub(crate) description: String,
     /// Digest of the schema of its arguments, as `sha256:HEX`.
     pub(crate) schema: String,
-    /// Digest of the whole definition, without the program, as `sha256:HEX`.
+    /// Digest of the other facts of its definition, as `sha256:HEX`.
     pub(crate) definition: String,
     /// Capabilities that it requests, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

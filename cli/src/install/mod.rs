@@ -8,6 +8,7 @@ mod comparison;
 #[cfg(test)]
 mod comparison_tests;
 mod difference;
+mod facts;
 mod lock;
 mod lock_file;
 mod lock_reader;

@@ -134,8 +134,9 @@ impl InstallRecords {
         self.seen.change(change).with_context(failed)
     }
 
-    fn unreadable(&self) -> String {
-        format!("cannot use the installations in `{}`", self.installed.path().display())
+    fn unreadable(&self) -> Advice {
+        let message = format!("cannot use the installations in `{}`", self.installed.path().display());
+        Advice::new(message, "repair the file, or move it away and run `toolcrib install` to review the bundles again")
     }
 }
 

@@ -111,8 +111,12 @@ impl Refusal {
     pub(crate) fn advice(&self) -> &'static str {
         match self.code {
             Code::WrongDigest => "to review the other content",
-            Code::NameTaken => "to have both, or to replace it from the new source with --accept=name-taken",
-            Code::ToolTaken => "to remove the other bundle first",
+            Code::NameTaken if self.cure.contains("--name=") => {
+                "to have both, or to replace it from the new source with --accept=name-taken"
+            }
+            Code::NameTaken => "to replace it from the new source",
+            Code::ToolTaken if self.cure.starts_with("toolcrib remove") => "to remove the other bundle first",
+            Code::ToolTaken => "rename or remove the tool in the other source first; to list what is available here",
             Code::SignerChanged => "if the publisher announced the new signer",
             Code::SignatureMissing => "if the publisher announced releases without signatures",
             Code::Downgrade => "to go back to that version",

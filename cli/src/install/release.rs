@@ -9,9 +9,8 @@ use toolcrib::policy::{named_requests, review};
 use toolcrib::source::{digest, load_usable};
 use toolcrib_bundle::Bundle;
 
-use crate::trust::Subject;
-
 use super::comparison::Candidate;
+use super::facts;
 use super::lock::{LockedBundle, LockedTool};
 use super::source::BundleSource;
 
@@ -30,6 +29,8 @@ pub(crate) struct Release {
     pub(crate) digest: String,
     /// Verified signers.
     pub(crate) signers: Vec<String>,
+    /// `true` if somebody signed it whom the user does not trust.
+    pub(crate) has_other_signers: bool,
     /// Tools and hooks, in the order of the bundle.
     pub(crate) tools: Vec<ReleasedTool>,
     /// Digest of the review that trust pins.
@@ -43,7 +44,7 @@ pub(crate) struct ReleasedTool {
     pub(crate) description: String,
     /// Schema of the arguments, formatted.
     pub(crate) schema: String,
-    /// Digest of its definition without the program, as `sha256:HEX`.
+    /// Other facts of its definition, one a line.
     pub(crate) definition: String,
     /// Capabilities that it requests.
     pub(crate) requests: Vec<String>,
@@ -70,7 +71,7 @@ impl Release {
         if requests > MAX_REQUESTS {
             return Err(anyhow!("its tools have more than the {MAX_REQUESTS} requests allowed").context(invalid()));
         }
-        Ok(Self { file: file.to_path_buf(), name, version, digest, signers: Vec::new(), tools, review })
+        Ok(Self { file: file.to_path_buf(), name, version, digest, signers: Vec::new(), has_other_signers: false, tools, review })
     }
 
     /// Returns the release as it is compared, under the name that it has in the lock.
@@ -80,7 +81,7 @@ impl Release {
             name: tool.name.clone(),
             description: of(&tool.description),
             schema: of(&tool.schema),
-            definition: tool.definition.clone(),
+            definition: of(&tool.definition),
             requests: sorted(tool.requests.clone()),
         };
         let mut tools: Vec<LockedTool> = self.tools.iter().map(tool).collect();
@@ -123,21 +124,19 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Bundle<File>> {
 /// Reads the tools of a source, and the digest of its review.
 fn content(source: &Path) -> anyhow::Result<(Vec<ReleasedTool>, String)> {
     let loaded = load_usable(source)?;
-    let hooks = loaded.hooks.iter().map(|hook| (format!("hook {} ({})", hook.tool.name, hook.event), &hook.tool));
-    let tools = loaded.tools.iter().map(|tool| (tool.name.clone(), tool)).chain(hooks);
-    let subject = Subject::from(review(source)?);
-    let definition =
-        |name: &str| subject.items.iter().find(|item| item.name == name).map(|item| item.definition.clone());
-    let tools = tools.map(|(name, tool)| ReleasedTool {
-        definition: definition(&name).unwrap_or_default(),
+    let hooks = loaded.hooks.iter().map(|hook| {
+        (format!("hook {} ({})", hook.tool.name, hook.event), &hook.tool, facts::hook(hook))
+    });
+    let tools = loaded.tools.iter().map(|tool| (tool.name.clone(), tool, facts::tool(tool))).chain(hooks);
+    let tools = tools.map(|(name, tool, definition)| ReleasedTool {
         name,
+        definition,
         description: tool.description.clone().unwrap_or_default(),
         schema: tool.parameters.as_ref().map(formatted).unwrap_or_default(),
         requests: named_requests(tool),
         imports: tool.imports.as_ref().map(|imports| imports.iter().map(|import| import.from.clone()).collect()),
     });
-    let tools = tools.collect();
-    Ok((tools, subject.digest))
+    Ok((tools.collect(), review(source)?.digest))
 }
 
 /// Formats a schema, one field a line.

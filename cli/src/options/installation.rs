@@ -55,7 +55,7 @@ pub(crate) struct AgreementOptions {
     /// Permissions to grant: `all`, `none`, or some of those that are asked for, such as `net:api.example.com:443`
     #[arg(long, value_name = "WHICH", value_delimiter = ',', help_heading = AGREEMENT)]
     pub(crate) grant: Vec<String>,
-    /// Agree to the release with this digest without a question; repeatable
+    /// Agree to the release with this digest, of its bundle, without a question; repeatable
     #[arg(long = "trust", value_name = "DIGEST", value_delimiter = ',', help_heading = AGREEMENT)]
     pub(crate) digests: Vec<String>,
     /// Override a refusal by its code, such as `signer-changed`; the release is then reviewed; repeatable
@@ -162,6 +162,16 @@ fn available() -> anyhow::Result<AvailableBundles> {
         Some(Installer { records, bundles }) => AvailableBundles::read(&places, &records, &bundles),
         None => Ok(AvailableBundles::default()),
     }
+}
+
+/// Lists the sources that are available in the current folder beside a bundle of this name.
+///
+/// # Errors
+///
+/// A lock or the records cannot be read.
+pub(crate) fn sources_beside(name: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let bundles = available()?.bundles.into_iter().filter(|bundle| bundle.name != name).map(|bundle| bundle.file);
+    Ok(default_source().into_iter().chain(bundles).collect())
 }
 
 /// Lists the places with a lock file, that of the current folder first.

@@ -14,7 +14,7 @@ const RECORDS: &str = "trusted.json";
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct TrustOptions {
     /// Grant everything that the source or settings file with this digest requests; `toolcrib trust PATH` shows requests
-    /// and digest; repeatable
+    /// and the digest, which is not that of a bundle; repeatable
     #[arg(long = "trust", value_name = "DIGEST", value_delimiter = ',', help_heading = PERMISSIONS)]
     digests: Vec<String>,
 }

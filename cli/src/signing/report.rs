@@ -5,7 +5,7 @@ use toolcrib_signature::Digest;
 use toolcrib_signature::provenance::{Assurance, Provenance};
 
 use super::attached::MAX_ATTACHED;
-use super::finding::{Finding, Signer, Verdict};
+use super::finding::{Finding, Kind, Signer, Verdict};
 use crate::render::one_line;
 
 /// Signatures of a bundle that were found, each with its judgement.
@@ -30,6 +30,14 @@ impl SignatureReport {
             }
         }
         signers
+    }
+
+    /// Returns `true` if somebody signed the bundle who is not trusted.
+    pub(crate) fn has_others(&self) -> bool {
+        let is_other = |finding: &Finding| {
+            finding.kind == Kind::Signature && matches!(finding.verdict, Verdict::NotTrusted(_))
+        };
+        self.findings.iter().any(is_other)
     }
 
     /// Describes the report for people.

@@ -21,6 +21,11 @@ use super::service::Rights;
 /// Variables that every guest has, with fixed values, because those of the host would reveal a path and a user.
 const GUEST_ENV: [(&str, &str); 2] = [("PATH", "/bin"), ("HOME", "/")];
 
+/// Returns `true` if the guest's value of a variable is fixed: a request for it grants nothing.
+pub(super) fn is_fixed(variable: &str) -> bool {
+    GUEST_ENV.iter().any(|(name, _)| *name == variable)
+}
+
 /// A granted folder of the host, with its paths in the guest.
 #[derive(Debug, Clone)]
 pub struct Folder {

@@ -12,6 +12,7 @@ use crate::source::{self, LoadedSource};
 use crate::tool::{FileRequest, Glob, NetworkRequest, ScriptedHook, Service, ServiceKind, Tool};
 
 use super::definition::definition_at;
+use super::grant::is_fixed;
 use super::hooks::source_id;
 use super::location::real_path;
 
@@ -148,7 +149,8 @@ fn item_definition(tool: &Tool, hook: Option<&ScriptedHook>, base: &Path) -> Str
 }
 
 /// Lists the capabilities that a tool names and the limits that it raises: everything that trust in its source grants. A
-/// request for everything that flags allow, without a name, grants nothing by itself and is not listed.
+/// request for everything that flags allow, without a name, grants nothing by itself and is not listed, nor is a variable with
+/// a fixed value such as `HOME`.
 pub fn named_requests(tool: &Tool) -> Vec<String> {
     let requested = &tool.requested;
     let folders = match &requested.files {
@@ -157,7 +159,7 @@ pub fn named_requests(tool: &Tool) -> Vec<String> {
     };
     let folders =
         folders.iter().map(|folder| format!("{}:{}", folder.access.as_str(), real_path(&folder.path).display()));
-    let env = requested.env.iter().map(|name| format!("env:{name}"));
+    let env = requested.env.iter().filter(|name| !is_fixed(name)).map(|name| format!("env:{name}"));
     let destinations = match &requested.network {
         NetworkRequest::Destinations(destinations) => destinations.as_slice(),
         NetworkRequest::None | NetworkRequest::Workspace => &[],

@@ -210,7 +210,7 @@ impl Builder {
             tools.push(tool);
         }
         warnings.extend(self.check_rules(&tools, &prepared)?);
-        let (registry, prepared) = register(tools.into_iter().zip(prepared).collect())?;
+        let (registry, prepared) = Registry::of(tools.into_iter().zip(prepared).collect())?;
         let audit = match &self.secrets {
             Some(secrets) => self.audit.redact_secrets(secrets),
             None => self.audit,
@@ -255,24 +255,4 @@ impl Builder {
         let memory = Arc::new(Memory::open(session_id(seed, 0)));
         Ok(Runtime { pipeline: Arc::new(pipeline), warnings: warnings.into(), untrusted: untrusted.into(), memory })
     }
-}
-
-/// Registers tools in their order. An unusable tool with a provisional name takes no name from a working tool: it comes last,
-/// or is left out.
-///
-/// # Errors
-///
-/// [`Error::Duplicate`] and [`Error::LookAlike`].
-fn register(mut tools: Vec<(Tool, PreparedTool)>) -> Result<(Registry, Vec<PreparedTool>), Error> {
-    let has_no_name = |tool: &Tool| tool.unusable.is_some() && tool.origin.provisional_name;
-    tools.sort_by_key(|(tool, _)| has_no_name(tool));
-    let (mut registry, mut prepared) = (Registry::default(), Vec::with_capacity(tools.len()));
-    for (tool, ready) in tools {
-        if has_no_name(&tool) && registry.admits(&tool).is_err() {
-            continue;
-        }
-        registry.add(tool)?;
-        prepared.push(ready);
-    }
-    Ok((registry, prepared))
 }

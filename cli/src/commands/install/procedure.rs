@@ -1,17 +1,20 @@
 //! Procedure of `install` and `update` for one bundle: fetch, compare, show, ask, and install. Nothing is locked while a
 //! registry or a person is waited for; before the installation everything is compared again.
 
+use std::path::Path;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::anyhow;
 use jiff::Timestamp;
 use serde_json::json;
+use toolcrib::source::check_names;
 
 use crate::install::{
     BundleSource, Case, Change, Code, Installation, Installer, LockFile, LockedBundle, Operation, Refusal, Release,
     fetch, installation, name,
 };
-use crate::options::{AgreementOptions, ReleaseOptions};
+use crate::options::{AgreementOptions, ReleaseOptions, sources_beside};
 use crate::render::{self, Advice, one_line};
 
 use super::agreement;
@@ -61,7 +64,7 @@ impl Entries {
 
 /// End of a procedure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+enum End {
     /// The release is installed now.
     Installed,
     /// The release was installed before.
@@ -71,12 +74,56 @@ pub(crate) enum End {
 }
 
 impl Procedure<'_> {
+    /// Installs bundles one after the other, and prints `done` after each. A bundle that fails does not keep the others from
+    /// being installed.
+    ///
+    /// # Errors
+    ///
+    /// The only bundle failed, or standard output is closed.
+    pub(crate) async fn perform_all(&self, orders: &[Order], done: &str) -> anyhow::Result<ExitCode> {
+        let mut code = ExitCode::SUCCESS;
+        for order in orders {
+            match self.perform(order).await {
+                Ok(End::Installed) => render::aside(done),
+                Ok(End::Unchanged) => {}
+                Ok(End::Refused) => code = ExitCode::FAILURE,
+                Err(error) if !self.options.json && orders.len() == 1 => return Err(error),
+                Err(error) => {
+                    code = ExitCode::FAILURE;
+                    self.report_failure(order, error)?;
+                }
+            }
+        }
+        Ok(code)
+    }
+
+    /// Reports a bundle that could not be installed.
+    fn report_failure(&self, order: &Order, error: anyhow::Error) -> anyhow::Result<()> {
+        let name = order.name.as_deref().unwrap_or(&order.text);
+        if self.options.json {
+            let object = json!({
+                "name": order.name,
+                "operation": order.operation.as_str(),
+                "source": order.text,
+                "verdict": "failed",
+                "error": render::message(&error),
+                "installing": false,
+            });
+            return render::print_json(&object.to_string());
+        }
+        let advice = error.downcast_ref::<Advice>().map(|advice| advice.hint().to_owned());
+        let failed = format!("`{}` was not installed: {}", one_line(name), render::message(&error));
+        let hint = advice.unwrap_or_else(|| "the other bundles are not affected".to_owned());
+        render::explain(&Advice::new(failed, hint).into());
+        Ok(())
+    }
+
     /// Installs a bundle, unless the release is refused or the person does not agree.
     ///
     /// # Errors
     ///
     /// The source, the lock or the records cannot be used.
-    pub(crate) async fn perform(&self, order: &Order) -> anyhow::Result<End> {
+    async fn perform(&self, order: &Order) -> anyhow::Result<End> {
         let mut fetched = fetch(&order.source, self.releases).await?;
         let now = Timestamp::now();
         let first_seen = self.installer.records.first_seen(&fetched.release.digest, now)?;
@@ -92,6 +139,7 @@ impl Procedure<'_> {
         }
         let release = &fetched.release;
         let candidate = release.candidate(&name, &order.text);
+        let conflict = conflict(&name, &release.file).await?;
         let case = Case {
             operation: order.operation,
             candidate: &candidate,
@@ -99,6 +147,8 @@ impl Procedure<'_> {
             locked: entries.locked.as_ref(),
             others: &entries.others,
             beside: &entries.beside,
+            conflict: conflict.as_deref(),
+            has_other_signers: release.has_other_signers,
             first_seen,
             now,
             // The lock was agreed to, by somebody and at some time: a machine sees its releases for the first time.
@@ -120,7 +170,9 @@ impl Procedure<'_> {
         let before = self.stored(entries.pinned.as_ref(), &release.digest);
         let needs_review = verdict.needs_review() || decides_anew;
         let agreed = agreement::machine(self.options, &case, &undecided, order.is_frozen)?;
-        let can_agree = agreed.is_some() || agreement::can_ask(self.options, order.is_frozen);
+        // A digest on the command line that is not that of the release is a mistake, not a reason to ask.
+        let can_ask = self.options.digests.is_empty() && agreement::can_ask(self.options, order.is_frozen);
+        let can_agree = agreed.is_some() || can_ask;
         let is_agreed = case.pinned.is_some_and(|pinned| pinned.digest == candidate.bundle.digest);
         if order.is_frozen && is_agreed && verdict.refusals.is_empty() {
             verdict.refusals.extend(differs(&case, &decided));
@@ -231,9 +283,10 @@ impl Procedure<'_> {
             Operation::Locked if order.is_frozen => "toolcrib install --frozen".to_owned(),
             Operation::Locked => "toolcrib install".to_owned(),
         };
-        let reason = match order.is_frozen {
-            true => "and --frozen asks nobody",
-            false => "and no terminal is available to ask",
+        let reason = match () {
+            () if !self.options.digests.is_empty() => "and no digest of `--trust` is that of this bundle",
+            () if order.is_frozen => "and --frozen asks nobody",
+            () => "and no terminal is available to ask",
         };
         let message = format!("`{name}` needs your agreement, {reason}");
         Refusal::new(Code::NeedsReview, message, format!("{command}{global} --trust={digest}"))
@@ -245,6 +298,23 @@ impl Procedure<'_> {
             render::hint(&format!("{}: {}", refusal.advice(), refusal.cure));
         }
     }
+}
+
+/// Describes the conflict of a tool's name with that of another source that is available in the current folder. A source
+/// that cannot be loaded has no names.
+async fn conflict(name: &str, file: &Path) -> anyhow::Result<Option<String>> {
+    let (name, file) = (name.to_owned(), file.to_owned());
+    let check = move || {
+        let mut sources = sources_beside(&name)?;
+        sources.retain(|source| check_names(&[source]).is_ok());
+        if check_names(&sources).is_err() {
+            // The conflict is not with this release.
+            return Ok(None);
+        }
+        sources.push(file);
+        Ok(check_names(&sources).err().map(|error| render::message(&error.into())))
+    };
+    tokio::task::spawn_blocking(check).await?
 }
 
 fn new_capability(change: &Change) -> Option<String> {

@@ -53,7 +53,8 @@ impl Review<'_> {
         };
         let version = version.as_deref().map(one_line);
         let before = self.case.pinned.and_then(|pinned| pinned.version.as_deref()).map(one_line);
-        let heading = match (self.verdict.is_installed, self.verdict.is_new, before) {
+        let is_same = self.case.pinned.is_some_and(|pinned| pinned.digest == *digest);
+        let heading = match (is_same, self.verdict.is_new, before) {
             (true, ..) => "is installed".to_owned(),
             (_, true, _) => "is not installed".to_owned(),
             (.., before) => format!("would replace {}", before.as_deref().unwrap_or("the installed release")),
@@ -96,7 +97,7 @@ impl Review<'_> {
         });
         json!({
             "name": candidate.bundle.name,
-            "operation": format!("{operation:?}").to_lowercase(),
+            "operation": operation.as_str(),
             "source": candidate.bundle.source,
             "installed": pinned.map(entry),
             "release": entry(&candidate.bundle),
@@ -113,8 +114,8 @@ impl Review<'_> {
         let heading = match (self.undecided.is_empty(), self.verdict.is_new) {
             (true, true) => "\nIt asks for no permissions.",
             (true, false) => return lines,
-            (false, true) => "\nIt asks to:",
-            (false, false) => "\nNew: it asks to",
+            (false, false) if self.verdict.changes.iter().any(Change::is_new_capability) => "\nNew: it asks to",
+            (false, _) => "\nIt asks to:",
         };
         lines.push(heading.to_owned());
         for (request, phrase) in ranked(self.undecided) {
@@ -173,7 +174,7 @@ impl Review<'_> {
                 Change::DescriptionChanged { tool } => format!("the description of `{}` changed", one_line(tool)),
                 Change::SchemaChanged { tool } => format!("the schema of `{}` changed", one_line(tool)),
                 Change::DefinitionChanged { tool } => {
-                    format!("the definition of `{}` changed: arguments, limits, permissions or rules", one_line(tool))
+                    format!("the definition of `{}` changed", one_line(tool))
                 }
                 Change::AddedSigner { signer } => {
                     format!("another signer, who is not pinned: {}", one_line(signer_name(signer)))
@@ -197,6 +198,7 @@ impl Review<'_> {
         let (name, part): (&str, fn(&ReleasedTool) -> &str) = match change {
             Change::DescriptionChanged { tool } => (tool, |tool| &tool.description),
             Change::SchemaChanged { tool } => (tool, |tool| &tool.schema),
+            Change::DefinitionChanged { tool } => (tool, |tool| &tool.definition),
             Change::NewTool { tool } if !self.verdict.is_new => (tool, |tool| &tool.description),
             _ => return None,
         };
