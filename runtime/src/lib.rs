@@ -69,6 +69,7 @@ pub use error::{Error, HandlerError, Outcome, Severity, ToolError};
 pub use model::Model;
 pub use pipeline::{Scheduler, Session, Step};
 pub use policy::Policy;
+pub use registry::check_names;
 pub use runtime::{Builder, Runtime, WeakRuntime};
 pub use sandbox::compiler;
 pub use store::keyvalue::KeyValue;

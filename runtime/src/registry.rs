@@ -4,9 +4,10 @@
 mod confusables;
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use crate::error::{Error, UnknownToolWording};
-use crate::source::nearest;
+use crate::source::{load_usable, nearest};
 use crate::tool::{Tool, Trust, Visibility};
 
 /// Maximum length of an unknown name in a message, in characters. No tool has a longer one.
@@ -19,6 +20,19 @@ pub(crate) struct Registry {
     by_name: HashMap<String, usize>,
     /// Name and index of the first tool by each skeleton of its names.
     by_skeleton: HashMap<String, (usize, String)>,
+}
+
+/// Checks that the tools of several sources can be loaded together: no name of one is that of another, or looks like it.
+///
+/// # Errors
+///
+/// [`Error::Duplicate`] and [`Error::LookAlike`], and the errors of [`load_usable`](crate::source::load_usable).
+pub fn check_names(paths: &[impl AsRef<Path>]) -> Result<(), Error> {
+    let mut tools = Vec::new();
+    for path in paths {
+        tools.extend(load_usable(path.as_ref())?.tools.into_iter().map(|tool| (tool, ())));
+    }
+    Registry::of(tools).map(|_| ())
 }
 
 impl Registry {

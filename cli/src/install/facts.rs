@@ -18,7 +18,8 @@ pub(crate) fn tool(tool: &Tool) -> String {
     lines.extend(declared.map(|row| format!("{}: {}", row.field, row.value)));
     // A rebuild against other versions of the same interfaces can do nothing more.
     let interface = |from: &str| from.split('@').next().unwrap_or(from).to_owned();
-    let mut imports: Vec<String> = tool.imports.iter().flat_map(|all| all.iter()).map(|it| interface(&it.from)).collect();
+    let mut imports: Vec<String> =
+        tool.imports.iter().flat_map(|all| all.iter()).map(|it| interface(&it.from)).collect();
     imports.sort();
     imports.dedup();
     lines.extend(imports.into_iter().map(|import| format!("imports {import}")));

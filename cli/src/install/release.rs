@@ -71,7 +71,16 @@ impl Release {
         if requests > MAX_REQUESTS {
             return Err(anyhow!("its tools have more than the {MAX_REQUESTS} requests allowed").context(invalid()));
         }
-        Ok(Self { file: file.to_path_buf(), name, version, digest, signers: Vec::new(), has_other_signers: false, tools, review })
+        Ok(Self {
+            file: file.to_path_buf(),
+            name,
+            version,
+            digest,
+            signers: Vec::new(),
+            has_other_signers: false,
+            tools,
+            review,
+        })
     }
 
     /// Returns the release as it is compared, under the name that it has in the lock.
@@ -124,9 +133,10 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Bundle<File>> {
 /// Reads the tools of a source, and the digest of its review.
 fn content(source: &Path) -> anyhow::Result<(Vec<ReleasedTool>, String)> {
     let loaded = load_usable(source)?;
-    let hooks = loaded.hooks.iter().map(|hook| {
-        (format!("hook {} ({})", hook.tool.name, hook.event), &hook.tool, facts::hook(hook))
-    });
+    let hooks = loaded
+        .hooks
+        .iter()
+        .map(|hook| (format!("hook {} ({})", hook.tool.name, hook.event), &hook.tool, facts::hook(hook)));
     let tools = loaded.tools.iter().map(|tool| (tool.name.clone(), tool, facts::tool(tool))).chain(hooks);
     let tools = tools.map(|(name, tool, definition)| ReleasedTool {
         name,

@@ -34,9 +34,8 @@ impl SignatureReport {
 
     /// Returns `true` if somebody signed the bundle who is not trusted.
     pub(crate) fn has_others(&self) -> bool {
-        let is_other = |finding: &Finding| {
-            finding.kind == Kind::Signature && matches!(finding.verdict, Verdict::NotTrusted(_))
-        };
+        let is_other =
+            |finding: &Finding| finding.kind == Kind::Signature && matches!(finding.verdict, Verdict::NotTrusted(_));
         self.findings.iter().any(is_other)
     }
 

@@ -16,8 +16,8 @@ use crate::hook::Hook;
 use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::{
-    CallContexts, ChainedHook, Concurrency, HookChain, Interpreters, Memory, Pipeline, PreparedTool, ProgramCompiler,
-    Scheduler, builtin, session_id,
+    CallContexts, ChainedHook, Concurrency, HookChain, Interpreters, Memory, Pipeline, ProgramCompiler, Scheduler,
+    builtin, session_id,
 };
 use crate::policy::{self, Allowed, Approval, Approver, HookAccess, Policy, Secrets};
 use crate::registry::Registry;

@@ -32,7 +32,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::registry::Registry;
 use crate::tool::{Format, ScriptedHook, Tool};
 
 pub use crate::error::Severity;
@@ -108,19 +107,6 @@ pub fn load(path: &Path) -> Result<LoadedSource, Error> {
 /// Returns the first problem of the whole source.
 pub fn load_usable(path: &Path) -> Result<LoadedSource, Error> {
     load_with(path, false)
-}
-
-/// Checks that the tools of several sources can be loaded together: no name of one is that of another, or looks like it.
-///
-/// # Errors
-///
-/// [`Error::Duplicate`] and [`Error::LookAlike`], and the errors of [`load_usable`].
-pub fn check_names(paths: &[impl AsRef<Path>]) -> Result<(), Error> {
-    let mut tools = Vec::new();
-    for path in paths {
-        tools.extend(load_usable(path.as_ref())?.tools.into_iter().map(|tool| (tool, ())));
-    }
-    Registry::of(tools).map(|_| ())
 }
 
 fn load_with(path: &Path, strict: bool) -> Result<LoadedSource, Error> {

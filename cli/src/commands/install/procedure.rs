@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use jiff::Timestamp;
 use serde_json::json;
-use toolcrib::source::check_names;
+use toolcrib::check_names;
 
 use crate::install::{
     BundleSource, Case, Change, Code, Installation, Installer, LockFile, LockedBundle, Operation, Refusal, Release,
