@@ -160,7 +160,7 @@ const ROWS: [Row; 12] = [
         },
         "refused",
         &["version"],
-        Some((Code::NameTaken, "toolcrib install oci://registry.example/evil/weather:1 --name=weather-2")),
+        Some((Code::NameTaken, "toolcrib install oci://registry.example/evil/weather:1 --accept=name-taken")),
     ),
     (
         "too young",
@@ -335,6 +335,17 @@ fn the_name_of_a_tool_belongs_to_the_first_bundle_that_has_it() {
     let case = Case { conflict: Some("tool `now` is defined twice"), ..parts.case() };
     let refusal = case.verdict().refusals.remove(0);
     assert_eq!((refusal.code, refusal.cure.as_str()), (Code::ToolTaken, "toolcrib list"));
+}
+
+#[test]
+fn bundles_with_other_tools_can_have_two_names() {
+    let mut parts = Parts::new();
+    parts.operation = Operation::Install;
+    parts.candidate.bundle.source = "oci://registry.example/evil/weather:1".to_owned();
+    parts.candidate.bundle.tools = vec![tool("other", "something else")];
+    let refusal = parts.verdict().refusals.remove(0);
+    assert_eq!(refusal.code, Code::NameTaken);
+    assert!(refusal.cure.ends_with("--name=weather-2"), "{refusal:?}");
 }
 
 #[test]
