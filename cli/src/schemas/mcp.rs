@@ -47,6 +47,9 @@ pub(crate) fn definition(tool: &Tool, name: &str) -> Result<Definition, Unsuppor
     let mut notes = notes.finish();
     match output_schema(tool) {
         Ok(Some(output)) => {
+            if output.is_wrapped {
+                notes.push(format!("a result that is not an object becomes the property `{RESULT}` of one"));
+            }
             notes.extend(output.notes.iter().map(|note| format!("output schema: {note}")));
             fields.insert("outputSchema".to_owned(), output.schema);
         }
@@ -90,7 +93,6 @@ pub(crate) fn output_schema(tool: &Tool) -> Result<Option<OutputSchema>, Unsuppo
             fields.insert("type".to_owned(), json!("object"));
         }
         _ => {
-            notes.add("", "a result that is not an object becomes its property `result`");
             relocate(&mut schema, &format!("/properties/{RESULT}"));
             schema = json!({ "type": "object", "properties": { RESULT: schema }, "required": [RESULT] });
         }
