@@ -22,6 +22,7 @@ mod progress;
 mod registries;
 mod render;
 mod rust;
+mod schemas;
 mod secrets;
 mod signing;
 mod suggestion;
