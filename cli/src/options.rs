@@ -24,7 +24,7 @@ use clap::builder::FalseyValueParser;
 use futures::stream::{StreamExt, TryStreamExt};
 use toolcrib::policy::{Approvals, Permission, Policy, StoredApproval};
 use toolcrib::tool::{Access, LimitRequest, Limits};
-use toolcrib::{Audit, Availability, Builder, KeyValue, Runtime};
+use toolcrib::{Audit, Availability, Builder, KeyValue, Results, Runtime};
 
 use crate::config::{Config, Mask};
 use crate::permission::{DenyFlags, TerminalApprover};
@@ -35,7 +35,7 @@ use crate::secrets::{PASSPHRASE, Vault};
 
 pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, size_in_words};
 pub(crate) use compiling::{CacheFolder, CacheLimit, Compiling, DEFAULT_MAX_CACHE, LIMIT_VARIABLE};
-pub(crate) use folders::bundles_folder;
+pub(crate) use folders::{bundles_folder, mcp_tokens};
 use folders::{state_folder, user_folders};
 pub(crate) use installation::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home, sources_beside};
 pub(crate) use records::{Recording, RecordsFolder};
@@ -277,6 +277,15 @@ impl Sources {
         }
         self.secrets.warn_about_unrequested(&runtime);
         Ok(runtime)
+    }
+
+    /// Returns the store of results that are too large for a model.
+    ///
+    /// # Errors
+    ///
+    /// The user has no home directory, and no folder is named.
+    pub(crate) fn results(&self) -> anyhow::Result<Results> {
+        self.results.results()
     }
 
     /// Copies the options and grants write access to one more folder.

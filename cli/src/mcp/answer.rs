@@ -7,9 +7,11 @@ use serde_json::{Map, Value, json};
 use toolcrib::call::{Form, Link, Media, Part};
 use toolcrib::{Receipt, ToolResult};
 
-use crate::permission::{DenyFlags, denial_hints};
+use crate::permission::{DenyFlags, denial_hints, pending_refusal};
+use crate::schemas::mcp::RESULT;
 
 use super::caller::OpenQuestion;
+use super::catalog::Output;
 
 /// Prefix of the addresses of stored results.
 pub(super) const RESULTS: &str = "toolcrib://results/";
@@ -18,10 +20,10 @@ const RECEIPT: &str = "toolcrib/receipt";
 /// Maximum number of denials in a receipt for clients.
 const MAX_DENIALS: usize = 50;
 
-/// Converts a result. `has_schema` is `true` for a tool with a schema of its results.
+/// Converts a result of a tool with this kind of structured content.
 pub(super) fn convert(
     result: &ToolResult,
-    has_schema: bool,
+    output: Output,
     open: Option<OpenQuestion>,
     deny_flags: &DenyFlags,
 ) -> CallToolResult {
@@ -34,10 +36,7 @@ pub(super) fn convert(
     }
     content.extend(result.shown.iter().filter_map(shown));
     if let Some(OpenQuestion::Pending(id)) = &open {
-        content.push(ContentBlock::text(format!(
-            "This call needs the approval of the user, which you cannot give: ask the user to run `toolcrib approvals allow \
-             {id}`, then repeat exactly this call."
-        )));
+        content.push(ContentBlock::text(pending_refusal(id)));
     } else if result.is_error() {
         content.extend(denial_hints(&result.receipt, true, deny_flags).into_iter().map(ContentBlock::text));
     }
@@ -45,8 +44,14 @@ pub(super) fn convert(
         true => CallToolResult::error(content),
         false => CallToolResult::success(content),
     };
-    if has_schema && !result.is_error() && result.form == Form::Json && result.receipt.persisted.is_none() {
-        converted.structured_content = serde_json::from_str(&result.line()).ok();
+    // A shortened result is no longer one of the schema.
+    if !result.is_error() && result.form == Form::Json && result.receipt.persisted.is_none() {
+        let value = || serde_json::from_str::<Value>(&result.line()).ok();
+        converted.structured_content = match output {
+            Output::None => None,
+            Output::Object => value().filter(Value::is_object),
+            Output::Wrapped => value().map(|value| json!({ RESULT: value })),
+        };
     }
     let mut meta = MetaObject::default();
     meta.insert(RECEIPT.to_owned(), receipt(&result.receipt, open.as_ref()));

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use toolcrib::tool::Visibility;
 use toolcrib::{Availability, Runtime, Tool};
 
-use crate::schemas::mcp;
+use crate::render;
+use crate::schemas::{Names, mcp};
 
 /// Name of the tool that finds unlisted tools.
 pub(super) const SEARCH: &str = "tool_search";
@@ -21,10 +22,29 @@ const READ_RESULT: &str = "read_result";
 #[derive(Debug)]
 pub(crate) struct Catalog {
     tools: Vec<ListedTool>,
-    /// Names in the runtime by names for clients.
-    names: HashMap<String, String>,
+    /// Further facts by names for clients.
+    entries: HashMap<String, Entry>,
     /// Tools that only the search finds.
     unlisted: Vec<ListedTool>,
+}
+
+/// Facts of a tool that clients do not see.
+#[derive(Debug)]
+struct Entry {
+    /// Name in the runtime.
+    own: String,
+    output: Output,
+}
+
+/// Structured content of the results of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Output {
+    /// None: the tool has no schema of its results.
+    None,
+    /// The result itself, an object.
+    Object,
+    /// An object with the result as its only property.
+    Wrapped,
 }
 
 impl Catalog {
@@ -32,29 +52,35 @@ impl Catalog {
     /// listed beside the pair that finds and calls the others.
     pub(crate) fn new(runtime: &Runtime, max_listed: usize) -> Self {
         let callable: Vec<&Tool> = runtime.tools().filter(|tool| is_callable(runtime, tool)).collect();
-        let names = mcp::names(callable.iter().map(|tool| tool.name.as_str()));
+        let names = Names::of(callable.iter().map(|tool| tool.name.as_str()), mcp::NAME_RULE);
         let mut described: Vec<(ListedTool, bool)> = Vec::with_capacity(callable.len());
-        let mut by_name = HashMap::with_capacity(callable.len());
-        for (tool, name) in callable.iter().zip(names) {
+        let mut entries = HashMap::with_capacity(callable.len());
+        for tool in &callable {
             let discovery = &tool.interface.discovery;
             let is_deferred = discovery.should_defer.value || callable.len() > max_listed;
-            let Some(listed) = describe(tool, &name) else { continue };
+            let name = names.get(&tool.name);
+            let Some(listed) = describe(tool, name) else { continue };
+            let output = match mcp::output_schema(tool) {
+                Ok(Some(schema)) if schema.is_wrapped => Output::Wrapped,
+                Ok(Some(_)) => Output::Object,
+                _ => Output::None,
+            };
             described.push((listed, is_deferred && !discovery.always_load.value));
-            by_name.insert(name, tool.name.clone());
+            entries.insert(name.to_owned(), Entry { own: tool.name.clone(), output });
         }
         described.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
         let (unlisted, listed): (Vec<_>, Vec<_>) = described.into_iter().partition(|(_, is_deferred)| *is_deferred);
         let bare = |tools: Vec<(ListedTool, bool)>| tools.into_iter().map(|(tool, _)| tool).collect::<Vec<_>>();
         let (mut tools, unlisted) = (bare(listed), bare(unlisted));
-        let reader = runtime.tool(READ_RESULT).filter(|_| !by_name.contains_key(READ_RESULT));
+        let reader = runtime.tool(READ_RESULT).filter(|_| !entries.contains_key(READ_RESULT));
         if let Some(reader) = reader.and_then(|tool| describe(tool, READ_RESULT)) {
-            by_name.insert(READ_RESULT.to_owned(), READ_RESULT.to_owned());
+            entries.insert(READ_RESULT.to_owned(), Entry { own: READ_RESULT.to_owned(), output: Output::None });
             tools.push(reader);
         }
         if !unlisted.is_empty() {
             tools.extend(pair());
         }
-        Self { tools, names: by_name, unlisted }
+        Self { tools, entries, unlisted }
     }
 
     /// Returns the listed tools.
@@ -74,12 +100,17 @@ impl Catalog {
 
     /// Returns the name in the runtime. A name that clients do not know stays, for an error that names it.
     pub(super) fn own_name<'a>(&'a self, name: &'a str) -> &'a str {
-        self.names.get(name).map_or(name, String::as_str)
+        self.entries.get(name).map_or(name, |entry| entry.own.as_str())
+    }
+
+    /// Returns the structured content of a tool's results.
+    pub(super) fn output(&self, name: &str) -> Output {
+        self.entries.get(name).map_or(Output::None, |entry| entry.output)
     }
 
     /// Lists the tools that have another name for clients: that name, and the one in the runtime.
     pub(super) fn renamed(&self) -> impl Iterator<Item = (&str, &str)> {
-        let all = self.names.iter().map(|(name, own)| (name.as_str(), own.as_str()));
+        let all = self.entries.iter().map(|(name, entry)| (name.as_str(), entry.own.as_str()));
         all.filter(|(name, own)| name != own)
     }
 }
@@ -92,9 +123,17 @@ fn is_callable(runtime: &Runtime, tool: &Tool) -> bool {
     is_open && tool.interface.discovery.schema_visibility.value != Visibility::Internal
 }
 
-/// Describes a tool for clients; `None` if its schema cannot be expressed.
+/// Describes a tool for clients; `None`, with a warning, if its schema cannot be stated.
 fn describe(tool: &Tool, name: &str) -> Option<ListedTool> {
-    serde_json::from_value(mcp::tool(tool, name)).ok()
+    let reason = match mcp::definition(tool, name) {
+        Ok(definition) => match serde_json::from_value(definition.value) {
+            Ok(listed) => return Some(listed),
+            Err(error) => error.to_string(),
+        },
+        Err(reason) => reason.to_string(),
+    };
+    render::warning(&format!("`{}` is not served: {reason}", render::one_line(&tool.name)));
+    None
 }
 
 /// The tools that find and call unlisted tools.

@@ -1,6 +1,7 @@
 //! Approvals of calls that other agents make. The user answers, through the client or on the command line; the model can
 //! neither answer nor grant.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -9,11 +10,10 @@ use rmcp::RoleServer;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
 use rmcp::service::Peer;
 use serde_json::{Value, json};
-use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver};
+use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approvals, Approver};
 use toolcrib::source::digest;
 
-use crate::permission::{PendingCalls, PendingOutcome, request_text};
-use crate::render;
+use crate::permission::{PendingApprover, PendingCalls, WaitingCallback, request_text};
 
 use super::caller::{Caller, Channel, OpenQuestion};
 
@@ -24,13 +24,19 @@ const ALLOW: &str = "allow";
 
 /// Asks the user of the client that made the call.
 pub(crate) struct AgentApprover {
-    /// Calls that wait for an answer on the command line; `None` if the user has no home directory.
-    pending: Option<PendingCalls>,
+    /// Answers of the command line; `None` if the user has no home directory.
+    pending: Option<PendingApprover>,
 }
 
 impl AgentApprover {
-    pub(crate) fn new(pending: Option<PendingCalls>) -> Self {
-        Self { pending }
+    /// Creates an approver. Calls that wait for the command line are in `pending`; permanent approvals are in `approvals`.
+    pub(crate) fn new(pending: Option<PendingCalls>, approvals: Option<Approvals>) -> Self {
+        let leave_open: WaitingCallback = Arc::new(|_invocation, id| {
+            if let Some(caller) = Caller::present() {
+                caller.leave_open(OpenQuestion::Pending(id.to_owned()));
+            }
+        });
+        Self { pending: pending.map(|calls| PendingApprover::new(calls, approvals, "", leave_open)) }
     }
 
     async fn answer(&self, request: ApprovalRequest<'_>) -> ApprovalAnswer {
@@ -49,24 +55,10 @@ impl AgentApprover {
                 caller.leave_open(OpenQuestion::Input { message: message(&request), digest });
                 ApprovalAnswer::Nobody
             }
-            Channel::CommandLine => self.wait_for_command(&caller, &request).await,
-        }
-    }
-
-    /// Looks for an answer that was given on the command line, or records the call for one.
-    async fn wait_for_command(&self, caller: &Caller, request: &ApprovalRequest<'_>) -> ApprovalAnswer {
-        let Some(pending) = &self.pending else { return ApprovalAnswer::Nobody };
-        match pending.ask(request, &format!("{} ({})", caller.client, caller.identity)).await {
-            Ok(PendingOutcome::Allowed) => ApprovalAnswer::Once,
-            Ok(PendingOutcome::Denied) => ApprovalAnswer::No,
-            Ok(PendingOutcome::Waiting { id }) => {
-                caller.leave_open(OpenQuestion::Pending(id));
-                ApprovalAnswer::Nobody
-            }
-            Err(error) => {
-                render::warning(&format!("an approval cannot be asked for: {}", render::message(&error)));
-                ApprovalAnswer::Nobody
-            }
+            Channel::CommandLine => match &self.pending {
+                Some(pending) => pending.answer(request, &format!("{} ({})", caller.client, caller.identity)).await,
+                None => ApprovalAnswer::Nobody,
+            },
         }
     }
 }

@@ -115,8 +115,7 @@ impl Handler {
         result: &ToolResult,
         open: Option<OpenQuestion>,
     ) -> CallToolResult {
-        let has_schema = published.catalog.tool(name).is_some_and(|tool| tool.output_schema.is_some());
-        answer::convert(result, has_schema, open, &published.deny_flags)
+        answer::convert(result, published.catalog.output(name), open, &published.deny_flags)
     }
 
     /// Creates the answer after which the client asks its user and repeats the call.

@@ -42,6 +42,11 @@ impl Published {
         Self { runtime, session, catalog, parts, results, deny_flags }
     }
 
+    /// Returns the runtime.
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
     /// Lists the tools that have another name here than in their sources.
     pub(crate) fn renamed(&self) -> impl Iterator<Item = (&str, &str)> {
         self.catalog.renamed()

@@ -17,7 +17,7 @@ use crate::mcp::{
     Access, AgentApprover, Endpoint, Handler, Limits, PartListeners, Publication, Published, serve_http, serve_stdio,
     watch,
 };
-use crate::options::{Sources, count, duration, mcp_tokens, pending_calls, size};
+use crate::options::{Sources, count, duration, mcp_tokens, size};
 use crate::render::{self, Advice};
 
 /// Default number of tools above which a search finds them.
@@ -118,7 +118,8 @@ impl Args {
     /// Builds the runtime and publishes its tools.
     fn publish(&self) -> anyhow::Result<Published> {
         let parts = Arc::new(PartListeners::default());
-        let approver = Arc::new(AgentApprover::new(pending_calls()));
+        let kept = &self.sources.rules.kept;
+        let approver = Arc::new(AgentApprover::new(kept.pending(), kept.file()));
         let runtime = self.sources.runtime_with(self.timeout, [], |builder| {
             builder.approver(approver).observer(parts.clone()).application("mcp", Map::new())
         })?;
