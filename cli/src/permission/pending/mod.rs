@@ -174,8 +174,7 @@ fn place(calls: &[PendingCall], typed: &str, now: Timestamp) -> anyhow::Result<u
         return Err(Advice::new(message, LIST_HINT).into());
     };
     let Some(at) = calls.iter().position(|call| call.id == id) else {
-        let message =
-            format!("no call waits under `{id}`: it never did, was repeated after its answer, or has expired");
+        let message = format!("no call waits under `{id}`: it is unknown, its answer was used, or it has expired");
         return Err(Advice::new(message, LIST_HINT).into());
     };
     let call = &calls[at];
