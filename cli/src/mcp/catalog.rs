@@ -160,6 +160,10 @@ fn pair() -> [ListedTool; 2] {
     );
     [
         ListedTool::new(CALL, "Call a tool that tool_search found.", call),
-        ListedTool::new(SEARCH, "Find tools that are not listed. Returns their names, descriptions and input schemas.", search),
+        ListedTool::new(
+            SEARCH,
+            "Find tools that are not listed. Returns their names, descriptions and input schemas.",
+            search,
+        ),
     ]
 }

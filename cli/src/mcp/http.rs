@@ -135,7 +135,11 @@ async fn accept(
 
 impl Server {
     /// Serves one connection until it ends or the server stops.
-    async fn connection(self: Arc<Self>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, stop: CancellationToken) {
+    async fn connection(
+        self: Arc<Self>,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        stop: CancellationToken,
+    ) {
         let metrics = self.handler.metrics().clone();
         metrics.connections.fetch_add(1, Relaxed);
         let arrival = self.limits.arrival;

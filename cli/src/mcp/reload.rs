@@ -62,7 +62,14 @@ pub(crate) async fn watch(
         let sources = sources.clone();
         move |before: Option<Snapshot>| Snapshot::of(&sources, before.as_ref())
     };
-    let Ok(mut present) = blocking({ let list = list.clone(); move || list(None) }).await else { return };
+    let Ok(mut present) = blocking({
+        let list = list.clone();
+        move || list(None)
+    })
+    .await
+    else {
+        return;
+    };
     loop {
         tokio::time::sleep(INTERVAL).await;
         let looked = present.clone();

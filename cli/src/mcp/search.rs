@@ -73,8 +73,9 @@ mod tests {
         assert_eq!(names(&find(&tools, "rain", Some(u64::MAX))).len(), MAX_FOUND);
         let long = "rain ".repeat(MAX_QUERY_LEN);
         assert_eq!(find(&tools, &long, Some(0))["found"], 100);
-        let wide: Vec<ListedTool> =
-            (0..5).map(|_| ListedTool::new("rain", "d".repeat(MAX_DEFINITION_BYTES / 2), serde_json::Map::new())).collect();
+        let wide: Vec<ListedTool> = (0..5)
+            .map(|_| ListedTool::new("rain", "d".repeat(MAX_DEFINITION_BYTES / 2), serde_json::Map::new()))
+            .collect();
         assert_eq!(names(&find(&wide, "rain", Some(5))).len(), 1);
     }
 }

@@ -73,8 +73,7 @@ impl Tokens {
             return Err(Advice::new(format!("`{name}` is no name of a token"), hint).into());
         }
         let token = format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
-        let record =
-            TokenRecord { name: name.to_owned(), digest: digest(token.as_bytes()), created: Timestamp::now() };
+        let record = TokenRecord { name: name.to_owned(), digest: digest(token.as_bytes()), created: Timestamp::now() };
         let change = |tokens: &mut Vec<TokenRecord>| {
             if tokens.iter().any(|other| other.name == record.name) {
                 let hint = format!("choose another name, or revoke it with `toolcrib mcp token revoke {name}`");

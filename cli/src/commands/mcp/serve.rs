@@ -102,7 +102,11 @@ impl Args {
         let Some(address) = self.http else { return Ok(()) };
         if self.no_token && !address.ip().is_loopback() {
             let message = format!("--no-token serves everybody who reaches {address}");
-            return Err(Advice::new(message, "listen on a loopback address, or create a token with `toolcrib mcp token new NAME`").into());
+            return Err(Advice::new(
+                message,
+                "listen on a loopback address, or create a token with `toolcrib mcp token new NAME`",
+            )
+            .into());
         }
         if !address.ip().is_loopback() && self.host.is_empty() {
             let message = format!("--http {address} needs the hosts that requests name");
@@ -165,9 +169,8 @@ fn tls(certificate: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
     let unreadable = |path: &Path| {
         Advice::new(format!("cannot use `{}`", path.display()), "name a file with certificates or a key in PEM")
     };
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(certificate)
-        .with_context(|| unreadable(certificate))?
-        .collect();
+    let chain: Result<Vec<_>, _> =
+        CertificateDer::pem_file_iter(certificate).with_context(|| unreadable(certificate))?.collect();
     let chain = chain.with_context(|| unreadable(certificate))?;
     let secret = PrivateKeyDer::from_pem_file(key).with_context(|| unreadable(key))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());

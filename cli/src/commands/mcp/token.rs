@@ -57,8 +57,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn list(tokens: &[TokenRecord], json: bool) -> anyhow::Result<()> {
     if json {
-        let all: Vec<_> =
-            tokens.iter().map(|token| json!({ "name": token.name, "created": token.created })).collect();
+        let all: Vec<_> = tokens.iter().map(|token| json!({ "name": token.name, "created": token.created })).collect();
         return render::print_json(&serde_json::to_string(&all)?);
     }
     let row = |token: &TokenRecord| [one_line(&token.name), format!("{:.0}", token.created)];

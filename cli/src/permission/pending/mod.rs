@@ -20,7 +20,7 @@ use crate::render::{Advice, one_line};
 
 use call::PendingAnswer;
 
-pub(crate) use approver::{PendingApprover, pending_refusal};
+pub(crate) use approver::{PendingApprover, WaitingCallback, pending_refusal};
 pub(crate) use call::PendingCall;
 
 /// Maximum number of calls in the file. A new call replaces the oldest one without an answer; calls with an answer stay until
