@@ -6,6 +6,7 @@ mod always;
 mod asking;
 mod dead;
 mod hints;
+mod pending;
 mod settings;
 #[cfg(target_os = "linux")]
 pub(crate) mod terminal;

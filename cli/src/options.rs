@@ -24,10 +24,10 @@ use clap::builder::FalseyValueParser;
 use futures::stream::{StreamExt, TryStreamExt};
 use toolcrib::policy::{Approvals, Permission, Policy, StoredApproval};
 use toolcrib::tool::{Access, LimitRequest, Limits};
-use toolcrib::{Audit, Availability, Builder, KeyValue, Runtime};
+use toolcrib::{Audit, Availability, Builder, KeyValue, Results, Runtime};
 
 use crate::config::{Config, Mask};
-use crate::permission::{DenyFlags, TerminalApprover};
+use crate::permission::{DenyFlags, PendingCalls, TerminalApprover};
 use crate::progress;
 use crate::registries::{HeldBundles, localize};
 use crate::render::{self, Advice};
@@ -35,7 +35,7 @@ use crate::secrets::{PASSPHRASE, Vault};
 
 pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, size_in_words};
 pub(crate) use compiling::{CacheFolder, CacheLimit, Compiling, DEFAULT_MAX_CACHE, LIMIT_VARIABLE};
-pub(crate) use folders::bundles_folder;
+pub(crate) use folders::{bundles_folder, mcp_tokens};
 use folders::{state_folder, user_folders};
 pub(crate) use installation::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home, sources_beside};
 pub(crate) use records::{Recording, RecordsFolder};
@@ -266,7 +266,7 @@ impl Sources {
         if let Some(calls) = self.concurrency {
             builder = builder.concurrency(calls.into());
         }
-        builder = keep_apart(builder, approvals.as_ref(), vault.as_ref());
+        builder = keep_apart(builder, approvals.as_ref(), self.rules.kept.pending().as_ref(), vault.as_ref());
         builder = config.path.iter().fold(builder, Builder::protect);
         let runtime = with(builder).build()?;
         for problem in runtime.warnings().iter().take(MAX_WARNINGS) {
@@ -277,6 +277,15 @@ impl Sources {
         }
         self.secrets.warn_about_unrequested(&runtime);
         Ok(runtime)
+    }
+
+    /// Returns the store of results that are too large for a model.
+    ///
+    /// # Errors
+    ///
+    /// The user has no home directory, and no folder is named.
+    pub(crate) fn results(&self) -> anyhow::Result<Results> {
+        self.results.results()
     }
 
     /// Copies the options and grants write access to one more folder.
@@ -420,13 +429,19 @@ fn environment() -> impl Iterator<Item = (String, String)> {
 
 /// Reserves the program's own files so that no grant covers them: tools could approve their own calls or open the secret
 /// store. The default locations are reserved too when flags name others.
-fn keep_apart(builder: Builder, approvals: Option<&Approvals>, vault: Option<&Vault>) -> Builder {
+fn keep_apart(
+    builder: Builder,
+    approvals: Option<&Approvals>,
+    pending: Option<&PendingCalls>,
+    vault: Option<&Vault>,
+) -> Builder {
     let approvals = approvals.map(|file| ("approvals", file.path().to_path_buf(), Access::Write));
+    let pending = pending.map(|file| ("pending approvals", file.path().to_path_buf(), Access::Read));
     let secrets = vault.map(|vault| ("secrets", vault.path().to_path_buf(), Access::Read));
     let key = vault.map(|vault| ("key of the secrets", vault.key_path().to_path_buf(), Access::Read));
     let state = state_folder("").map(|folder| ("state of earlier sessions", folder, Access::Read));
     let cache = user_folders().map(|user| ("default compile cache", user.cache_dir().to_path_buf(), Access::Read));
     let installed = bundles_folder().map(|folder| ("installed bundles", folder, Access::Write));
-    let all = [approvals, secrets, key, state, cache, installed].into_iter().flatten();
+    let all = [approvals, secrets, key, state, cache, installed, pending].into_iter().flatten();
     all.fold(builder, |builder, (what, path, least)| builder.reserve(what, path, least))
 }

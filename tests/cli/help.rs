@@ -9,7 +9,7 @@ const MAX_LINES: usize = 70;
 /// Widths of terminals, in columns.
 const WIDTHS: [usize; 2] = [80, 100];
 /// Subcommands with a help of their own.
-const SUBCOMMANDS: [[&str; 2]; 16] = [
+const SUBCOMMANDS: [[&str; 2]; 19] = [
     ["new", "tool"],
     ["new", "hook"],
     ["key", "new"],
@@ -18,6 +18,9 @@ const SUBCOMMANDS: [[&str; 2]; 16] = [
     ["result", "show"],
     ["result", "list"],
     ["result", "remove"],
+    ["approvals", "pending"],
+    ["approvals", "allow"],
+    ["approvals", "deny"],
     ["approvals", "list"],
     ["approvals", "remove"],
     ["secret", "set"],

@@ -1,4 +1,6 @@
-//! `toolcrib approvals`: lists and revokes permanent approvals.
+//! `toolcrib approvals`: answers calls that wait for approval, and lists and revokes permanent approvals.
+
+mod pending;
 
 use std::process::ExitCode;
 
@@ -9,15 +11,23 @@ use crate::render::{self, Advice, one_line};
 
 const EXAMPLES: &str = "\
 Examples:
+  toolcrib approvals pending                list the calls that wait
+  toolcrib approvals pending 7k3md-x0q9a    show one of them in full
+  toolcrib approvals allow 7k3md-x0q9a
+  toolcrib approvals deny 7k3md-x0q9a
   toolcrib approvals list
   toolcrib approvals remove fs_write_file
   toolcrib approvals remove --all
 
-An approval covers the calls of one tool that one rule asks about. It lapses when the tool changes: \
+A call that requires approval waits if nobody at the server can be asked: it is refused with an identifier, and passes once \
+if it is repeated after `allow`. The answer covers exactly this call of this client. A call waits for 60 minutes; an answer \
+holds for 15.
+
+A permanent approval covers the calls of one tool that one rule asks about. It lapses when the tool changes: \
 its program, fixed arguments, description, schema, limits, source or permissions.";
 const HEADINGS: [&str; 4] = ["TOOL", "RULE", "APPROVED", "PROGRAM"];
 
-/// List or revoke permanent approvals.
+/// Answer calls that wait for approval; list or revoke permanent approvals.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -27,7 +37,37 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// List the approvals, oldest first
+    /// List the calls that wait for approval, oldest first, or show one in full
+    Pending {
+        /// Identifier of the call to show
+        #[arg(value_name = "ID")]
+        id: Option<String>,
+        /// Print JSON: an array with one object per call, or the object of one call
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        kept: Kept,
+    },
+    /// Allow a call that waits: it passes once if it is repeated
+    Allow {
+        /// Identifier of the call
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Also store a permanent approval of such calls, by any client
+        #[arg(long)]
+        always: bool,
+        #[command(flatten)]
+        kept: Kept,
+    },
+    /// Deny a call that waits, or one that was allowed and not repeated yet
+    Deny {
+        /// Identifier of the call
+        #[arg(value_name = "ID")]
+        id: String,
+        #[command(flatten)]
+        kept: Kept,
+    },
+    /// List the permanent approvals, oldest first
     List {
         /// Print a JSON array, one object per approval
         #[arg(long)]
@@ -35,7 +75,7 @@ enum Action {
         #[command(flatten)]
         kept: Kept,
     },
-    /// Revoke the approvals of these tools, or all of them
+    /// Revoke the permanent approvals of these tools, or all of them
     Remove {
         #[arg(value_name = "TOOL", required_unless_present = "all")]
         tools: Vec<String>,
@@ -49,6 +89,10 @@ enum Action {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
+        Action::Pending { id: None, json, kept } => pending::list(&kept, json)?,
+        Action::Pending { id: Some(id), json, kept } => pending::show(&kept, &id, json)?,
+        Action::Allow { id, always, kept } => pending::allow(&kept, &id, always)?,
+        Action::Deny { id, kept } => pending::deny(&kept, &id)?,
         Action::List { json, kept } => list(&file(&kept)?.read()?, json)?,
         Action::Remove { tools, kept, .. } => remove(&file(&kept)?, &tools)?,
     }

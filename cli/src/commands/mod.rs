@@ -16,6 +16,7 @@ pub(crate) mod install;
 pub(crate) mod key;
 pub(crate) mod list;
 pub(crate) mod login;
+pub(crate) mod mcp;
 pub(crate) mod new;
 pub(crate) mod outdated;
 pub(crate) mod pull;
@@ -40,6 +41,7 @@ pub(crate) enum Command {
     Run(run::Args),
     Call(call::Args),
     List(list::Args),
+    Mcp(mcp::Args),
     Inspect(inspect::Args),
     Result(result::Args),
     Schema(schema::Args),
@@ -79,6 +81,7 @@ impl Command {
             Command::Run(args) => run::run(args).await,
             Command::Call(args) => call::run(args).await,
             Command::List(args) => list::run(args).await,
+            Command::Mcp(args) => mcp::run(args).await,
             Command::Inspect(args) => inspect::run(args).await,
             Command::Result(args) => result::run(args),
             Command::Schema(args) => schema::run(args).await,

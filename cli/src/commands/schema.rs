@@ -10,12 +10,19 @@ use toolcrib::{Availability, Tool};
 
 use crate::options::Sources;
 use crate::render;
+use crate::schemas::{Definition, NameRule, Names, Unsupported, mcp};
 
 const EXAMPLES: &str = "\
 Examples:
   toolcrib schema | jq '{model: \"m\", tools: .}'
   toolcrib schema fs_read_file fs_search
-  toolcrib schema --for openai-responses";
+  toolcrib schema --for openai-responses
+  toolcrib schema --for mcp --notes | jq '.[] | {tool, notes}'
+
+Some targets accept only a part of JSON Schema, or fewer names. Each difference \
+from the tool's own definition is a warning on standard error. A tool that a \
+target cannot state at all is left out with an error, and the command exits \
+with 1. Calls are always checked against the tool's own schema.";
 
 /// Print tool definitions for a model API.
 #[derive(clap::Args)]
@@ -30,6 +37,9 @@ pub(crate) struct Args {
     /// Print tools that take text as functions with one field, even if the API has custom tools
     #[arg(long)]
     no_custom_tools: bool,
+    /// Print one object per tool: its name, its definition or the error, and the differences from its own definition
+    #[arg(long)]
+    notes: bool,
     #[command(flatten)]
     sources: Sources,
 }
@@ -42,15 +52,33 @@ enum Target {
     OpenaiChat,
     /// Responses API of OpenAI and compatible servers.
     OpenaiResponses,
+    /// Model Context Protocol: tools as a server lists them.
+    Mcp,
+}
+
+impl Target {
+    /// Returns the rule for names; `None` if every name stays.
+    fn name_rule(self) -> Option<NameRule> {
+        match self {
+            Target::OpenaiChat | Target::OpenaiResponses => None,
+            Target::Mcp => Some(mcp::NAME_RULE),
+        }
+    }
+
+    /// Returns the definition of a tool under its name for the target.
+    fn definition(self, tool: &Tool, name: &str, custom_tools: bool) -> Result<Definition, Unsupported> {
+        let unchanged = |value| Ok(Definition { value, notes: Vec::new() });
+        match self {
+            Target::OpenaiChat => unchanged(openai_chat(tool)),
+            Target::OpenaiResponses => unchanged(openai_responses(tool, custom_tools)),
+            Target::Mcp => mcp::definition(tool, name),
+        }
+    }
 }
 
 pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.sources.fetch().await?;
     let runtime = args.sources.runtime(Limits::default().deadline, [])?;
-    let definition = |tool: &Tool| match args.target {
-        Target::OpenaiChat => openai_chat(tool),
-        Target::OpenaiResponses => openai_responses(tool, !args.no_custom_tools),
-    };
     if let Some(unknown) = args.names.iter().find(|name| runtime.tool(name).is_none()) {
         // Preparing an unknown tool fails with the nearest name.
         runtime.prepare(unknown).await?;
@@ -69,9 +97,43 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let chosen = runtime
         .tools()
         .filter(|tool| if args.names.is_empty() { is_callable(tool) } else { named.contains(tool.name.as_str()) });
-    let definitions: Vec<Value> = chosen.map(definition).collect();
-    render::print_json(&serde_json::to_string_pretty(&definitions)?)?;
-    Ok(ExitCode::SUCCESS)
+    // Every name counts, so that a tool has the same one wherever it is printed.
+    let rule = args.target.name_rule();
+    let names = rule.map(|rule| Names::of(runtime.tools().map(|tool| tool.name.as_str()), rule)).unwrap_or_default();
+    let mut printed = Vec::new();
+    let mut exit = ExitCode::SUCCESS;
+    for tool in chosen {
+        let name = names.get(&tool.name);
+        match args.target.definition(tool, name, !args.no_custom_tools) {
+            Ok(mut definition) => {
+                if name != tool.name {
+                    definition.notes.insert(0, format!("the name is `{name}` for this target"));
+                }
+                report(&tool.name, &definition.notes);
+                printed.push(match args.notes {
+                    true => json!({ "tool": tool.name, "definition": definition.value, "notes": definition.notes }),
+                    false => definition.value,
+                });
+            }
+            Err(reason) => {
+                exit = ExitCode::FAILURE;
+                let message = format!("`{}` cannot be stated for this target: {reason}", render::one_line(&tool.name));
+                render::explain(&anyhow::Error::msg(message));
+                if args.notes {
+                    printed.push(json!({ "tool": tool.name, "error": reason.to_string(), "notes": [] }));
+                }
+            }
+        }
+    }
+    render::print_json(&serde_json::to_string_pretty(&printed)?)?;
+    Ok(exit)
+}
+
+/// Writes a warning for each difference between a tool and its definition.
+fn report(name: &str, notes: &[String]) {
+    for note in notes {
+        render::warning(&format!("`{}`: {}", render::one_line(name), render::one_line(note)));
+    }
 }
 
 /// Returns the definition of a tool for the chat completions API, with the schema of its source, without the parts that are

@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use directories::ProjectDirs;
 
+use crate::mcp::Tokens;
+
+use super::no_home;
+
 /// Returns the user's folders; `None` without a home directory.
 pub(crate) fn user_folders() -> Option<ProjectDirs> {
     ProjectDirs::from("", "", "toolcrib")
@@ -18,4 +22,13 @@ pub(crate) fn state_folder(name: &str) -> Option<PathBuf> {
 /// Returns the folder of installed bundles.
 pub(crate) fn bundles_folder() -> Option<PathBuf> {
     Some(user_folders()?.data_local_dir().join("bundles"))
+}
+
+/// Returns the tokens of clients.
+///
+/// # Errors
+///
+/// The user has no home directory.
+pub(crate) fn mcp_tokens() -> anyhow::Result<Tokens> {
+    state_folder("tokens.json").map(Tokens::file).ok_or_else(no_home)
 }

@@ -8,6 +8,7 @@ use toolcrib::call::Behavior;
 use toolcrib::policy::{Approvals, Pattern, PatternError, Rule};
 
 use crate::config::Config;
+use crate::permission::PendingCalls;
 use crate::trust::Trusted;
 
 use super::state_folder;
@@ -34,12 +35,16 @@ pub(crate) struct Rules {
     pub(crate) kept: Kept,
 }
 
-/// Location of the permanent approvals.
+/// Location of the permanent approvals and of the calls that wait for approval.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Kept {
     /// File that stores permanent approvals [default: `toolcrib/approvals.json` in your state directory]
     #[arg(long, value_name = "FILE", env = "TOOLCRIB_APPROVALS", hide_env_values = true, help_heading = RULES)]
     approvals: Option<PathBuf>,
+    /// File of the calls that wait for approval in another terminal [default: `toolcrib/pending.json` in your state
+    /// directory]
+    #[arg(long, value_name = "FILE", env = "TOOLCRIB_PENDING", hide_env_values = true, help_heading = RULES)]
+    pending: Option<PathBuf>,
 }
 
 impl Rules {
@@ -66,6 +71,11 @@ impl Kept {
     /// Returns the file; `None` if none is named and the user has no home directory, which disables permanent approvals.
     pub(crate) fn file(&self) -> Option<Approvals> {
         self.approvals.clone().or_else(|| state_folder("approvals.json")).map(Approvals::file)
+    }
+
+    /// Returns the file of the calls that wait for approval; `None` as for [`Kept::file`].
+    pub(crate) fn pending(&self) -> Option<PendingCalls> {
+        self.pending.clone().or_else(|| state_folder("pending.json")).map(PendingCalls::file)
     }
 }
 

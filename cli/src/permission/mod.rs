@@ -1,19 +1,24 @@
-//! Approval prompts on the terminal, permanent approvals, and hints about denied calls. Rules and tool definitions decide
+//! Approval prompts on the terminal, calls that wait for an answer from another terminal, permanent approvals, and hints about
+//! denied calls. Rules and tool definitions decide
 //! which calls need approval; this module decides nothing.
 
 mod denial;
 mod deny_flags;
 mod keyboard;
+mod pending;
 mod person;
 mod refusal;
 mod sheet;
 
 pub(crate) use denial::denial_hints;
 pub(crate) use deny_flags::DenyFlags;
+pub(crate) use pending::{PendingApprover, PendingCall, PendingCalls, WaitingCallback, pending_refusal};
 pub(crate) use person::TerminalApprover;
 pub(crate) use refusal::hint;
 
 use std::io::{self, Write};
+
+use toolcrib::policy::ApprovalRequest;
 
 use keyboard::Keyboard;
 
@@ -31,4 +36,12 @@ pub(crate) async fn ask(question: &str) -> Option<String> {
         write!(stderr, "{question}").and_then(|()| stderr.flush()).ok()?;
     }
     keyboard.line().await
+}
+
+/// Width of the text of a request that another program shows, in columns.
+const TEXT_WIDTH: usize = 100;
+
+/// Formats an approval request for another program that asks the user.
+pub(crate) fn request_text(request: &ApprovalRequest<'_>) -> String {
+    sheet::Sheet::new(request, TEXT_WIDTH, false).text
 }

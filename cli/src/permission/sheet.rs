@@ -2,9 +2,10 @@
 //! wide and without control characters, so that it cannot imitate a line of the program.
 
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use toolcrib::policy::ApprovalRequest;
+use toolcrib::policy::{Approval, ApprovalRequest};
 use toolcrib::tool::{Body, Fact, Tool};
 
 use crate::render::{from_here, inert_json, one_line};
@@ -32,9 +33,9 @@ impl Sheet {
     /// Creates the prompt for a terminal of `width` columns; `whole` leaves nothing out.
     pub(super) fn new(question: &ApprovalRequest<'_>, width: usize, whole: bool) -> Self {
         let ApprovalRequest { tool, approval, .. } = question;
-        let mut sheet = Self { text: String::new(), is_cut: false, width, whole };
+        let mut sheet = Self::empty(width, whole);
         sheet.row("Tool", &one_line(&tool.name));
-        sheet.row("Source", &one_line(&source(tool)));
+        sheet.row("Source", &one_line(&source(tool, |path| from_here(path).to_path_buf())));
         if let Some(fixed) = fixed(&tool.body) {
             sheet.row("Fixed", &one_line(&inert_json(&fixed)));
         }
@@ -43,32 +44,31 @@ impl Sheet {
             sheet.row("Tool says", &preview.lines().map(one_line).collect::<Vec<_>>().join("\n"));
         }
         sheet.row("Properties", &facts(tool));
-        let granted =
-            question.granted.iter().map(|granted| one_line(&explained(granted))).collect::<Vec<_>>().join("\n");
-        sheet.row("Granted", if granted.is_empty() { "nothing" } else { &granted });
+        sheet.granted(question.granted);
         sheet.row("Asked by", &one_line(question.rests_on));
         if let Some(reason) = &tool.interface.permission.approval_reason.value {
             sheet.row("Reason", &one_line(reason));
         }
         if let Some(approval) = approval {
-            let covered = "that `{rule}` asks about, while its program, fixed arguments, description, schema, \
-                           limits, source and permissions stay the same";
-            let covered = covered.replace("{rule}", &one_line(&approval.rule));
-            sheet.row(
-                "Scope",
-                &format!(
-                    "\"session\" and \"always\" apply to calls of `{}` {covered} ({})",
-                    one_line(&approval.tool),
-                    one_line(&approval.digest)
-                ),
-            );
+            sheet.row("Scope", &format!("\"session\" and \"always\" apply to {}", scope(approval)));
         }
         sheet.row("Call", &one_line(question.invocation));
         sheet
     }
 
+    /// Creates a sheet without rows; `whole` leaves nothing out of the rows that follow.
+    pub(super) fn empty(width: usize, whole: bool) -> Self {
+        Self { text: String::new(), is_cut: false, width, whole }
+    }
+
+    /// Adds the granted permissions, one per line.
+    pub(super) fn granted(&mut self, granted: &[String]) {
+        let granted = granted.iter().map(|granted| one_line(&explained(granted))).collect::<Vec<_>>().join("\n");
+        self.row("Granted", if granted.is_empty() { "nothing" } else { &granted });
+    }
+
     /// Adds a label with text from outside; every line of the text is marked.
-    fn row(&mut self, label: &str, text: &str) {
+    pub(super) fn row(&mut self, label: &str, text: &str) {
         let columns = self.width.saturating_sub(MARGIN).max(MIN_WIDTH);
         let lines: Vec<&str> = text.split('\n').flat_map(|line| wrapped(line, columns)).collect();
         let left_out = if self.whole || lines.len() <= MAX_LINES {
@@ -104,18 +104,25 @@ fn explained(granted: &str) -> String {
     format!("{granted} ({meaning})")
 }
 
-/// Source of a tool and of its program.
-fn source(tool: &Tool) -> String {
+/// Calls that an approval covers.
+pub(super) fn scope(approval: &Approval) -> String {
+    let (tool, rule) = (one_line(&approval.tool), one_line(&approval.rule));
+    let unchanged = "its program, fixed arguments, description, schema, limits, source and permissions stay the same";
+    format!("calls of `{tool}` that `{rule}` asks about, while {unchanged} ({})", one_line(&approval.digest))
+}
+
+/// Source of a tool and of its program, with paths as `shown` writes them.
+pub(super) fn source(tool: &Tool, shown: impl Fn(&Path) -> PathBuf) -> String {
     let index = tool.origin.index.map(|index| format!(" (tool[{index}])")).unwrap_or_default();
     let program = match &tool.body {
         Body::Script(script) => format!(", script {}", script.digest),
-        body => body.program().map(|program| format!(", program {}", from_here(program).display())).unwrap_or_default(),
+        body => body.program().map(|program| format!(", program {}", shown(program).display())).unwrap_or_default(),
     };
-    format!("{}{index}{program}", from_here(&tool.origin.path).display())
+    format!("{}{index}{program}", shown(&tool.origin.path).display())
 }
 
 /// The fixed arguments with which every call of a program starts, as JSON.
-fn fixed(body: &Body) -> Option<String> {
+pub(super) fn fixed(body: &Body) -> Option<String> {
     match body {
         Body::Command { argv, .. } => argv.get(1..).filter(|fixed| !fixed.is_empty()).map(|fixed| json!(fixed)),
         Body::Typed(typed) => Some(json!([typed.function.to_string()])),
@@ -125,7 +132,7 @@ fn fixed(body: &Body) -> Option<String> {
     .map(|fixed| fixed.to_string())
 }
 
-fn facts(tool: &Tool) -> String {
+pub(super) fn facts(tool: &Tool) -> String {
     let safety = &tool.interface.safety;
     let fact = |fact: &Fact<bool>, yes: &str, no: &str| with_basis(if fact.value { yes } else { no }, fact);
     let risk = &tool.interface.permission.risk_level;
@@ -144,7 +151,7 @@ fn with_basis<T>(value: &str, fact: &Fact<T>) -> String {
 }
 
 /// Formats JSON over several lines and keeps every byte outside white space: parsing and writing it again could change it.
-fn pretty(json: &str) -> String {
+pub(super) fn pretty(json: &str) -> String {
     let mut text = String::with_capacity(json.len() * 2);
     let (mut depth, mut quoted, mut escaped) = (0, false, false);
     let line = |text: &mut String, depth: usize| {

@@ -109,6 +109,9 @@ pub(crate) struct CallFacts<'a> {
     pub(crate) session: &'a str,
     /// Entry point of the program.
     pub(crate) door: &'a str,
+    /// Name of the calling program, as it calls itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) caller: Option<String>,
     /// Digest of the tool's definition, as in stored approvals, if there is a tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) source: Option<&'a str>,

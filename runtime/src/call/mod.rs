@@ -39,6 +39,8 @@ pub struct ToolCall {
     pub metadata: Map<String, Value>,
     /// Keys that the caller adds to the context of the call. It cannot override the host's own.
     pub context: Map<String, Value>,
+    /// Name of the calling program, for the record.
+    pub caller: Option<String>,
     /// Reason why the arguments could not be read; such a call ends with bad arguments.
     pub unreadable: Option<String>,
 }
@@ -64,6 +66,7 @@ impl ToolCall {
             format: None,
             metadata: Map::new(),
             context: Map::new(),
+            caller: None,
             unreadable: None,
         }
     }

@@ -11,7 +11,7 @@ pub trait Approver: Send + Sync {
     fn ask<'a>(&'a self, request: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer>;
 }
 
-/// Request for an approval. All fields except the rule come from outside and may be deceptive.
+/// Request for an approval. All fields except the digests and the rule come from outside and may be deceptive.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ApprovalRequest<'a> {
@@ -19,6 +19,10 @@ pub struct ApprovalRequest<'a> {
     pub invocation: &'a str,
     /// The tool, with its facts and its risk.
     pub tool: &'a Tool,
+    /// Digest of its program, as in [`Approval::digest`]; empty if the host itself runs the tool.
+    pub digest: &'a str,
+    /// Digest of the rest of its definition, as in [`Approval::definition`].
+    pub definition: &'a str,
     /// Arguments of the call, as JSON text.
     pub arguments: &'a str,
     /// Preview of the call, as written by the tool or its author; not trustworthy unless the tool is.

@@ -337,7 +337,8 @@ impl<'p> CallRecorder<'p> {
             _ => &[],
         };
         let CallOrigin { run, session, door } = self.origin;
-        let facts = CallFacts { run, session, door, source: self.definition, argv, cwd: self.cwd.take() };
+        let caller = self.call.caller.as_deref().map(clipped);
+        let facts = CallFacts { run, session, door, caller, source: self.definition, argv, cwd: self.cwd.take() };
         let arguments = self.logged.take().or_else(|| self.represent_at_once());
         self.audit.write(receipt, &facts, arguments.as_ref())
     }

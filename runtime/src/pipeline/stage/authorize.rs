@@ -103,6 +103,8 @@ async fn ask(
             let answer = approver.ask(ApprovalRequest {
                 invocation: &invocation,
                 tool,
+                digest: request.execution.digest(),
+                definition: prepared.definition(tool),
                 arguments: &request.checked.text,
                 preview: request.preview,
                 granted: &granted,

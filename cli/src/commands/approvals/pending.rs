@@ -1,0 +1,103 @@
+//! `toolcrib approvals pending`, `allow` and `deny`: shows the calls that wait for approval, and answers them.
+
+use std::io;
+
+use anyhow::Context;
+use terminal_size::{Height, Width, terminal_size_of};
+
+use crate::options::Kept;
+use crate::permission::{PendingCall, PendingCalls};
+use crate::render::{self, Advice, one_line};
+
+const HEADINGS: [&str; 6] = ["ID", "TOOL", "CLIENT", "ASKED", "STATE", "RULE"];
+/// Width of output that is not a terminal, in columns.
+const DEFAULT_WIDTH: usize = 80;
+
+/// Lists the calls.
+pub(super) fn list(kept: &Kept, json: bool) -> anyhow::Result<()> {
+    let calls = file(kept)?.list()?;
+    if json {
+        return render::print_json(&serde_json::to_string(&calls)?);
+    }
+    let row = |call: &PendingCall| {
+        let asked = format!("{:.0}", call.asked);
+        let [id, tool, client, rule] = [&call.id, &call.tool, &call.client, &call.rests_on].map(|text| one_line(text));
+        [id, tool, client, asked, call.state().to_owned(), rule]
+    };
+    render::print(&render::table(HEADINGS, calls.iter().map(row)))
+}
+
+/// Shows one call in full.
+pub(super) fn show(kept: &Kept, id: &str, json: bool) -> anyhow::Result<()> {
+    let call = file(kept)?.find(id)?;
+    match json {
+        true => render::print_json(&serde_json::to_string(&call)?),
+        false => render::print(call.sheet(width(terminal_size_of(io::stdout()))).trim_end()),
+    }
+}
+
+/// Allows a call, and shows it. With `always`, also stores a permanent approval.
+pub(super) fn allow(kept: &Kept, id: &str, always: bool) -> anyhow::Result<()> {
+    let calls = file(kept)?;
+    let permanent = match always {
+        true => {
+            let call = calls.find(id)?;
+            let approval = call.approval.clone().ok_or_else(|| no_scope(&call))?;
+            Some((super::file(kept)?, approval))
+        }
+        false => None,
+    };
+    let call = calls.answer(id, true)?;
+    show_answered(&call);
+    if let Some((approvals, approval)) = permanent {
+        approvals.add(&approval).context("the call is allowed once, and no permanent approval was stored")?;
+        let tool = one_line(&call.tool);
+        render::aside(&format!(
+            "allowed permanently: calls of `{tool}` that `{}` asks about; `toolcrib approvals remove {tool}` revokes it",
+            one_line(&approval.rule)
+        ));
+        return Ok(());
+    }
+    confirm(&call, "passes");
+    Ok(())
+}
+
+/// Denies a call, and shows it.
+pub(super) fn deny(kept: &Kept, id: &str) -> anyhow::Result<()> {
+    let call = file(kept)?.answer(id, false)?;
+    show_answered(&call);
+    confirm(&call, "is denied");
+    Ok(())
+}
+
+fn file(kept: &Kept) -> anyhow::Result<PendingCalls> {
+    kept.pending().ok_or_else(|| {
+        Advice::new("no file for pending calls: no home folder was found", "name one with `--pending FILE`").into()
+    })
+}
+
+/// Writes the sheet of an answered call to standard error. Its text from outside is inert and marked.
+fn show_answered(call: &PendingCall) {
+    render::ours(call.sheet(width(terminal_size_of(io::stderr()))).trim_end());
+}
+
+fn confirm(call: &PendingCall, then: &str) {
+    render::aside(&format!(
+        "{} `{}` for `{}`: the same call {then} once if it is repeated until {:.0}",
+        call.state(),
+        one_line(&call.tool),
+        one_line(&call.client),
+        call.expires()
+    ));
+}
+
+/// Error of a permanent approval for a call without a scope.
+fn no_scope(call: &PendingCall) -> Advice {
+    let message = format!("`{}` cannot be allowed permanently: `{}` asks each time", call.id, one_line(&call.rests_on));
+    Advice::new(message, format!("`toolcrib approvals allow {}` allows it once", call.id))
+}
+
+/// Width of a terminal in columns.
+fn width(size: Option<(Width, Height)>) -> usize {
+    size.map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0))
+}

@@ -1,0 +1,173 @@
+//! Access to a server over HTTP: tokens, allowed hosts and origins, and the rate of requests of each client.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::request::Parts;
+use http::{HeaderMap, StatusCode, header};
+use rmcp::model::Extensions;
+
+use super::tokens::Tokens;
+
+/// Maximum number of clients whose rates are remembered.
+const MAX_RATES: usize = 4096;
+/// Identity of clients without a token.
+const LOCAL: &str = "local";
+/// Scheme of tokens in a request.
+const BEARER: &str = "bearer ";
+
+/// Limits of a server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Connections at once.
+    pub(crate) connections: usize,
+    /// Requests at once.
+    pub(crate) requests: usize,
+    /// Size of the body of a request in bytes.
+    pub(crate) body: usize,
+    /// Requests of a client in one second; twice as many can come at once.
+    pub(crate) rate: u32,
+    /// Conversations of the earlier revision at once.
+    pub(crate) sessions: usize,
+    /// Time within which a request has arrived.
+    pub(crate) arrival: Duration,
+    /// Time for running requests when the server ends.
+    pub(crate) drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 1024,
+            requests: 4096,
+            body: 4 << 20,
+            rate: 1000,
+            sessions: 1024,
+            arrival: Duration::from_secs(30),
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Name of the token of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Identity(pub(super) String);
+
+impl Identity {
+    /// Returns the identity of the client of a request; one name for all clients without a token.
+    pub(super) fn of(extensions: &Extensions) -> String {
+        let identity = extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Self>());
+        identity.map_or_else(|| LOCAL.to_owned(), |identity| identity.0.clone())
+    }
+}
+
+/// Rules for access.
+pub(crate) struct Access {
+    /// Tokens; `None` if none is required.
+    tokens: Option<Tokens>,
+    rate: u32,
+    rates: Mutex<HashMap<String, Rate>>,
+}
+
+/// Requests that a client may still send.
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    left: f64,
+    at: Instant,
+}
+
+impl Access {
+    pub(crate) fn new(tokens: Option<Tokens>, rate: u32) -> Self {
+        Self { tokens, rate, rates: Mutex::default() }
+    }
+
+    /// Returns the identity of a client, or the status of the refusal.
+    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<Identity, StatusCode> {
+        let identity = match &self.tokens {
+            None => LOCAL.to_owned(),
+            Some(tokens) => {
+                let token = bearer(headers).ok_or(StatusCode::UNAUTHORIZED)?;
+                tokens.name_of(token).ok_or(StatusCode::UNAUTHORIZED)?
+            }
+        };
+        match self.is_within_rate(&identity, Instant::now()) {
+            true => Ok(Identity(identity)),
+            false => Err(StatusCode::TOO_MANY_REQUESTS),
+        }
+    }
+
+    fn is_within_rate(&self, identity: &str, now: Instant) -> bool {
+        let most = f64::from(self.rate) * 2.0;
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        if rates.len() >= MAX_RATES && !rates.contains_key(identity) {
+            // Those that are full again are as good as new.
+            rates.retain(|_, rate| rate.refilled(self.rate, now) < most);
+            if rates.len() >= MAX_RATES {
+                return false;
+            }
+        }
+        let rate = rates.entry(identity.to_owned()).or_insert(Rate { left: most, at: now });
+        *rate = Rate { left: rate.refilled(self.rate, now), at: now };
+        let is_within = rate.left >= 1.0;
+        if is_within {
+            rate.left -= 1.0;
+        }
+        is_within
+    }
+}
+
+impl Rate {
+    fn refilled(&self, rate: u32, now: Instant) -> f64 {
+        let rate = f64::from(rate);
+        (self.left + now.duration_since(self.at).as_secs_f64() * rate).min(rate * 2.0)
+    }
+}
+
+/// Returns the token of a request.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut all = headers.get_all(header::AUTHORIZATION).iter();
+    let value = all.next()?.to_str().ok()?;
+    if all.next().is_some() {
+        return None;
+    }
+    let (scheme, token) = value.split_at_checked(BEARER.len())?;
+    scheme.eq_ignore_ascii_case(BEARER).then_some(token.trim()).filter(|token| !token.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(values: &[&str]) -> HeaderMap {
+        values.iter().map(|value| (header::AUTHORIZATION, value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn one_token_of_the_scheme_is_read() {
+        assert_eq!(bearer(&headers(&["Bearer a"])), Some("a"));
+        assert_eq!(bearer(&headers(&["bEARER a"])), Some("a"));
+        for values in [&[][..], &["a"], &["Basic a"], &["Bearer "], &["Bearer"], &["Bearer a", "Bearer b"]] {
+            assert_eq!(bearer(&headers(values)), None, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn a_client_has_its_own_rate_and_gets_it_back() {
+        let access = Access::new(None, 10);
+        let now = Instant::now();
+        assert_eq!((0..100).filter(|_| access.is_within_rate("a", now)).count(), 20);
+        assert!(access.is_within_rate("b", now));
+        let later = now + Duration::from_secs(1);
+        assert_eq!((0..100).filter(|_| access.is_within_rate("a", later)).count(), 10);
+    }
+
+    #[test]
+    fn the_number_of_remembered_clients_is_bounded() {
+        let access = Access::new(None, 1);
+        let now = Instant::now();
+        assert!((0..MAX_RATES).all(|client| access.is_within_rate(&client.to_string(), now)));
+        assert!(!access.is_within_rate("one more", now));
+        assert!(access.is_within_rate("one more", now + Duration::from_secs(2)), "the others are forgotten");
+    }
+}

@@ -1,0 +1,101 @@
+//! Performs a call of a client: parts become progress, a cancellation stops the guest, and the result is that of the runtime.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use rmcp::RoleServer;
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::service::Peer;
+use tokio_util::sync::CancellationToken;
+use toolcrib::call::Part;
+use toolcrib::tool::Interrupt;
+use toolcrib::{ToolCall, ToolResult};
+
+use super::caller::Caller;
+use super::publication::Published;
+
+/// Maximum length of a client's name in a record, in characters.
+const MAX_CLIENT_LEN: usize = 128;
+
+/// Receiver of the progress of a call.
+pub(super) struct Progress {
+    pub(super) peer: Peer<RoleServer>,
+    pub(super) token: ProgressToken,
+}
+
+/// Performs a call of a tool by its name in the runtime. Returns `None` if the client cancelled it; the guest is stopped then,
+/// unless its tool states that it must end.
+pub(super) async fn perform(
+    published: &Published,
+    name: &str,
+    arguments: String,
+    caller: &Arc<Caller>,
+    progress: Option<Progress>,
+    cancelled: &CancellationToken,
+) -> Option<ToolResult> {
+    let id = format!("mcp_{:016x}", rand::random::<u64>());
+    let mut call = ToolCall::new(&id, name, arguments);
+    call.caller = Some(caller.client.chars().take(MAX_CLIENT_LEN).collect());
+    let mut parts = published.parts.listen(&id);
+    let mut report = Report { progress, last: 0.0, sending: None, waiting: None };
+    let is_interruptible = published
+        .runtime
+        .tool(name)
+        .is_none_or(|tool| tool.interface.execution.interrupt_behavior.value == Interrupt::Cancel);
+    let work = caller.perform(published.session.call(call));
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            () = cancelled.cancelled(), if is_interruptible => return None,
+            Some(part) = parts.next() => report.add(&part),
+            () = report.sent() => {}
+            result = &mut work => return Some(result),
+        }
+    }
+}
+
+/// Progress of one call. A client that reads slowly gets the latest state instead of each.
+struct Report {
+    progress: Option<Progress>,
+    /// Last reported number, which only grows.
+    last: f64,
+    sending: Option<BoxFuture<'static, ()>>,
+    waiting: Option<(f64, Option<f64>)>,
+}
+
+impl Report {
+    /// Reports a part that shows progress.
+    fn add(&mut self, part: &Part) {
+        let Part::Progress { done, total } = part else { return };
+        let number = |value: u64| value as f64;
+        let done = number(*done);
+        if done > self.last && self.progress.is_some() {
+            self.last = done;
+            self.waiting = Some((done, total.map(number)));
+            self.start();
+        }
+    }
+
+    /// Starts to send the latest state, unless one is being sent.
+    fn start(&mut self) {
+        let (Some(Progress { peer, token }), None) = (&self.progress, &self.sending) else { return };
+        let Some((done, total)) = self.waiting.take() else { return };
+        let mut state = ProgressNotificationParam::new(token.clone(), done);
+        state.total = total;
+        let peer = peer.clone();
+        // A client that no longer listens misses progress only.
+        self.sending = Some(async move { drop(peer.notify_progress(state).await) }.boxed());
+    }
+
+    /// Waits until a state was sent; forever if none is being sent.
+    async fn sent(&mut self) {
+        match &mut self.sending {
+            Some(sending) => sending.await,
+            None => std::future::pending().await,
+        }
+        self.sending = None;
+        self.start();
+    }
+}

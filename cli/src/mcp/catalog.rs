@@ -1,0 +1,169 @@
+//! The list of tools as clients see it: names that both revisions accept, schemas, annotations from proven facts, and a
+//! deterministic order. With many tools, a fixed pair searches and calls those that are not listed.
+
+use std::collections::HashMap;
+
+use rmcp::model::Tool as ListedTool;
+use serde_json::{Value, json};
+use toolcrib::tool::Visibility;
+use toolcrib::{Availability, Runtime, Tool};
+
+use crate::render;
+use crate::schemas::{Names, mcp};
+
+/// Name of the tool that finds unlisted tools.
+pub(super) const SEARCH: &str = "tool_search";
+/// Name of the tool that calls unlisted tools.
+pub(super) const CALL: &str = "tool_call";
+/// Name of the tool that reads stored results.
+const READ_RESULT: &str = "read_result";
+
+/// List of tools for clients.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    tools: Vec<ListedTool>,
+    /// Further facts by names for clients.
+    entries: HashMap<String, Entry>,
+    /// Tools that only the search finds.
+    unlisted: Vec<ListedTool>,
+}
+
+/// Facts of a tool that clients do not see.
+#[derive(Debug)]
+struct Entry {
+    /// Name in the runtime.
+    own: String,
+    output: Output,
+}
+
+/// Structured content of the results of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Output {
+    /// None: the tool has no schema of its results.
+    None,
+    /// The result itself, an object.
+    Object,
+    /// An object with the result as its only property.
+    Wrapped,
+}
+
+impl Catalog {
+    /// Lists the callable tools of a runtime, sorted by name. With more than `max_listed`, only the always loaded ones are
+    /// listed beside the pair that finds and calls the others.
+    pub(crate) fn new(runtime: &Runtime, max_listed: usize) -> Self {
+        let callable: Vec<&Tool> = runtime.tools().filter(|tool| is_callable(runtime, tool)).collect();
+        let names = Names::of(callable.iter().map(|tool| tool.name.as_str()), mcp::NAME_RULE);
+        let mut described: Vec<(ListedTool, bool)> = Vec::with_capacity(callable.len());
+        let mut entries = HashMap::with_capacity(callable.len());
+        for tool in &callable {
+            let discovery = &tool.interface.discovery;
+            let is_deferred = discovery.should_defer.value || callable.len() > max_listed;
+            let name = names.get(&tool.name);
+            let Some(listed) = describe(tool, name) else { continue };
+            let output = match mcp::output_schema(tool) {
+                Ok(Some(schema)) if schema.is_wrapped => Output::Wrapped,
+                Ok(Some(_)) => Output::Object,
+                _ => Output::None,
+            };
+            described.push((listed, is_deferred && !discovery.always_load.value));
+            entries.insert(name.to_owned(), Entry { own: tool.name.clone(), output });
+        }
+        described.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+        let (unlisted, listed): (Vec<_>, Vec<_>) = described.into_iter().partition(|(_, is_deferred)| *is_deferred);
+        let bare = |tools: Vec<(ListedTool, bool)>| tools.into_iter().map(|(tool, _)| tool).collect::<Vec<_>>();
+        let (mut tools, unlisted) = (bare(listed), bare(unlisted));
+        let reader = runtime.tool(READ_RESULT).filter(|_| !entries.contains_key(READ_RESULT));
+        if let Some(reader) = reader.and_then(|tool| describe(tool, READ_RESULT)) {
+            entries.insert(READ_RESULT.to_owned(), Entry { own: READ_RESULT.to_owned(), output: Output::None });
+            tools.push(reader);
+        }
+        if !unlisted.is_empty() {
+            tools.extend(pair());
+        }
+        Self { tools, entries, unlisted }
+    }
+
+    /// Returns the listed tools.
+    pub(super) fn tools(&self) -> &[ListedTool] {
+        &self.tools
+    }
+
+    /// Returns the tools that only the search finds.
+    pub(super) fn unlisted(&self) -> &[ListedTool] {
+        &self.unlisted
+    }
+
+    /// Returns a tool by its name for clients.
+    pub(super) fn tool(&self, name: &str) -> Option<&ListedTool> {
+        self.tools.iter().chain(&self.unlisted).find(|tool| tool.name == name)
+    }
+
+    /// Returns the name in the runtime. A name that clients do not know stays, for an error that names it.
+    pub(super) fn own_name<'a>(&'a self, name: &'a str) -> &'a str {
+        self.entries.get(name).map_or(name, |entry| entry.own.as_str())
+    }
+
+    /// Returns the structured content of a tool's results.
+    pub(super) fn output(&self, name: &str) -> Output {
+        self.entries.get(name).map_or(Output::None, |entry| entry.output)
+    }
+
+    /// Lists the tools that have another name for clients: that name, and the one in the runtime.
+    pub(super) fn renamed(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.entries.iter().map(|(name, entry)| (name.as_str(), entry.own.as_str()));
+        all.filter(|(name, own)| name != own)
+    }
+}
+
+fn is_callable(runtime: &Runtime, tool: &Tool) -> bool {
+    let is_open = !matches!(
+        runtime.availability(&tool.name),
+        None | Some(Availability::Disabled { .. } | Availability::Unusable { .. })
+    );
+    is_open && tool.interface.discovery.schema_visibility.value != Visibility::Internal
+}
+
+/// Describes a tool for clients; `None`, with a warning, if its schema cannot be stated.
+fn describe(tool: &Tool, name: &str) -> Option<ListedTool> {
+    let reason = match mcp::definition(tool, name) {
+        Ok(definition) => match serde_json::from_value(definition.value) {
+            Ok(listed) => return Some(listed),
+            Err(error) => error.to_string(),
+        },
+        Err(reason) => reason.to_string(),
+    };
+    render::warning(&format!("`{}` is not served: {reason}", render::one_line(&tool.name)));
+    None
+}
+
+/// The tools that find and call unlisted tools.
+fn pair() -> [ListedTool; 2] {
+    let object = |properties: Value, required: &[&str]| match json!({
+        "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+    }) {
+        Value::Object(schema) => schema,
+        _ => serde_json::Map::new(),
+    };
+    let search = object(
+        json!({
+            "query": {"type": "string", "minLength": 1, "maxLength": super::search::MAX_QUERY_LEN, "description": "Exact name or words"},
+            "max_results": {"type": "integer", "minimum": 1, "maximum": super::search::MAX_FOUND, "default": 5},
+        }),
+        &["query"],
+    );
+    let call = object(
+        json!({
+            "name": {"type": "string", "description": "Name of the tool, as found by tool_search"},
+            "arguments": {"type": "object", "description": "Arguments of the tool, by its input schema"},
+        }),
+        &["name"],
+    );
+    [
+        ListedTool::new(CALL, "Call a tool that tool_search found.", call),
+        ListedTool::new(
+            SEARCH,
+            "Find tools that are not listed. Returns their names, descriptions and input schemas.",
+            search,
+        ),
+    ]
+}

@@ -1,0 +1,289 @@
+//! Requests of a client, for both revisions: list, call, stored results, and notices of a changed list. The state is outside of
+//! the handler, because the library may create one for each request.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequest, ErrorData,
+    Implementation, InputRequest, InputRequests, InputRequiredResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
+    ServerConfig, SubscriptionFilter,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::{Map, Value, json};
+use toolcrib::ToolResult;
+
+use crate::render;
+
+use super::access::Identity;
+use super::answer::{self, RESULTS};
+use super::call::{self, Progress};
+use super::caller::{Caller, Channel, OpenQuestion};
+use super::catalog::{CALL, SEARCH};
+use super::consent;
+use super::metrics::Metrics;
+use super::publication::{Publication, Published};
+use super::search;
+use super::state::{MAX_QUESTIONS, Questions, Seal};
+
+/// Number of tools on one page of the list.
+const PAGE: usize = 500;
+/// Time for which a client may keep a list, in milliseconds.
+const LIST_TTL_MS: u64 = 60_000;
+/// Maximum size of a stored result that is read as a whole, in bytes.
+const MAX_READ: u64 = 4 << 20;
+/// Key of the question in an answer that requests input.
+const QUESTION: &str = "approval";
+/// Instructions for clients and models.
+const INSTRUCTIONS: &str = "Each call runs in a fresh sandbox with the permissions that the user granted. A denied permission \
+                            or a call that waits for approval is answered with an error that says so: only the user can \
+                            change it, outside of this conversation.";
+
+/// Handler of the requests of clients.
+#[derive(Clone)]
+pub(crate) struct Handler {
+    publication: Publication,
+    seal: Arc<Seal>,
+    metrics: Arc<Metrics>,
+}
+
+impl Handler {
+    /// Creates a handler.
+    ///
+    /// # Errors
+    ///
+    /// No key for states could be made.
+    pub(crate) fn new(publication: Publication) -> anyhow::Result<Self> {
+        Ok(Self { publication, seal: Arc::new(Seal::new()?), metrics: Arc::default() })
+    }
+
+    /// Returns the figures of the calls.
+    pub(super) fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Calls a tool, or refuses it with an open question.
+    async fn call(
+        &self,
+        published: &Published,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let (name, arguments) = (request.name.to_string(), request.arguments.unwrap_or_default());
+        let is_known = published.catalog.tool(&name).is_some();
+        let (name, arguments) = match name.as_str() {
+            SEARCH if is_known => return Ok(found(published, &arguments).into()),
+            CALL if is_known => unwrapped(arguments)?,
+            _ => (name, arguments),
+        };
+        let identity = Identity::of(&context.extensions);
+        let client = context.client_info().map_or_else(
+            || "unknown client".to_owned(),
+            |client| render::one_line(&format!("{} {}", client.name, client.version)),
+        );
+        let arguments = Value::Object(arguments).to_string();
+        let binding = json!([identity, name, arguments]).to_string();
+        let questions = match &request.request_state {
+            Some(state) => self.seal.open(state, &binding).map_err(|error| invalid(render::message(&error)))?,
+            None => Questions::default(),
+        };
+        let channel = channel(context, &questions, request.input_responses.as_ref().and_then(|all| all.get(QUESTION)));
+        let caller = Arc::new(Caller::new(client, identity, channel));
+        let progress = context.meta.get_progress_token();
+        let progress = progress.map(|token| Progress { peer: context.peer.clone(), token });
+        let own = published.catalog.own_name(&name);
+        let result = call::perform(published, own, arguments, &caller, progress, &context.ct).await;
+        // The client does not wait for the answer of a call that it cancelled.
+        let result = result.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
+        self.metrics.count(&result);
+        if matches!(result.fault, Some(toolcrib::Error::UnknownTool { .. })) {
+            return Err(invalid(result.content().into_owned()));
+        }
+        match caller.take_open() {
+            Some(OpenQuestion::Input { message, digest }) => {
+                self.input_required(message, digest, agreed(&caller), &binding)
+            }
+            open => Ok(self.converted(published, &name, &result, open).into()),
+        }
+    }
+
+    fn converted(
+        &self,
+        published: &Published,
+        name: &str,
+        result: &ToolResult,
+        open: Option<OpenQuestion>,
+    ) -> CallToolResult {
+        answer::convert(result, published.catalog.output(name), open, &published.deny_flags)
+    }
+
+    /// Creates the answer after which the client asks its user and repeats the call.
+    fn input_required(
+        &self,
+        message: String,
+        digest: String,
+        agreed: Vec<String>,
+        binding: &str,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let failed = || ErrorData::internal_error("the question cannot be asked", None);
+        if agreed.len() >= MAX_QUESTIONS {
+            return Err(failed());
+        }
+        let form = consent::form(message).ok_or_else(failed)?;
+        let state = self.seal.seal(Questions { agreed, open: digest }, binding).map_err(|_| failed())?;
+        let request = InputRequest::Elicitation(ElicitRequest::new(form));
+        let requests = InputRequests::from_iter([(QUESTION.to_owned(), request)]);
+        let mut result = InputRequiredResult::from_input_requests(requests);
+        result.request_state = Some(state);
+        Ok(result.into())
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_resources()
+            .enable_prompts()
+            .enable_completions()
+            .build();
+        let mut info = ServerConfig::new(capabilities);
+        info.server_info = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION"));
+        info.instructions = Some(INSTRUCTIONS.to_owned());
+        info
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let published = self.publication.present();
+        let tools = published.catalog.tools();
+        let start = match request.and_then(|request| request.cursor) {
+            None => 0,
+            Some(cursor) => cursor.parse().ok().filter(|start| *start < tools.len()).ok_or_else(|| {
+                invalid("the cursor is not one of this list: list the tools from the start".to_owned())
+            })?,
+        };
+        let end = tools.len().min(start + PAGE);
+        let mut result = ListToolsResult::with_all_items(tools[start..end].to_vec());
+        result.next_cursor = (end < tools.len()).then(|| end.to_string());
+        result.ttl_ms = Some(LIST_TTL_MS);
+        result.cache_scope = Some(CacheScope::Private);
+        Ok(result)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        // A reload during the call does not change it.
+        let published = self.publication.present();
+        self.call(&published, request, &context).await
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let unknown = || ErrorData::resource_not_found("no such resource", Some(json!({ "uri": request.uri })));
+        let reference = request.uri.strip_prefix(RESULTS).ok_or_else(unknown)?.to_owned();
+        let results = self.publication.present().results.clone();
+        let read = move || results.open(&reference, ..MAX_READ);
+        let part = tokio::task::spawn_blocking(read).await.map_err(|_| unknown())?.map_err(|_| unknown())?;
+        if part.next.is_some() {
+            let bytes = part.stored.bytes;
+            return Err(invalid(format!("the result has {bytes} bytes: read it in parts with `read_result`")));
+        }
+        let contents = ResourceContents::text(part.text(), &request.uri);
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let mut accepted = SubscriptionFilter::default();
+        accepted.tools_list_changed = requested.tools_list_changed;
+        Some(accepted)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = self.publication.changes();
+        changes.mark_unchanged();
+        let cancelled = context.request_context().ct.clone();
+        loop {
+            tokio::select! {
+                () = cancelled.cancelled() => return Ok(()),
+                changed = changes.changed() => {
+                    if changed.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let (mut changes, peer) = (self.publication.changes(), context.peer);
+        changes.mark_unchanged();
+        // Ends when the client does: a notice cannot be sent then.
+        tokio::spawn(async move {
+            while changes.changed().await.is_ok() {
+                if peer.notify_tool_list_changed().await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+/// Chooses the way to ask the user of a client, by its abilities.
+fn channel(context: &RequestContext<RoleServer>, questions: &Questions, answer: Option<&Value>) -> Channel {
+    let can_ask = context.client_capabilities().is_some_and(|abilities| abilities.elicitation.is_some());
+    let repeats = context.protocol_version().is_some_and(|version| version.as_str() >= "2026-07-28");
+    match (can_ask, repeats) {
+        (false, _) => Channel::CommandLine,
+        (true, false) => Channel::Request(Box::new(context.peer.clone())),
+        (true, true) => {
+            let is_allowed = answer.is_some_and(consent::is_allowed);
+            let mut agreed = questions.agreed.clone();
+            agreed.extend((is_allowed && !questions.open.is_empty()).then(|| questions.open.clone()));
+            Channel::Repetition { agreed, is_declined: answer.is_some() && !is_allowed }
+        }
+    }
+}
+
+/// Questions that the user agreed to so far.
+fn agreed(caller: &Caller) -> Vec<String> {
+    match &caller.channel {
+        Channel::Repetition { agreed, .. } => agreed.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// Answers a search for unlisted tools.
+fn found(published: &Published, arguments: &Map<String, Value>) -> CallToolResult {
+    let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
+    let found = search::find(published.catalog.unlisted(), query, arguments.get("max_results").and_then(Value::as_u64));
+    CallToolResult::success(vec![ContentBlock::text(found.to_string())])
+}
+
+/// Returns the name and the arguments of the tool that a call of the pair names.
+fn unwrapped(mut arguments: Map<String, Value>) -> Result<(String, Map<String, Value>), ErrorData> {
+    let name = match arguments.remove("name") {
+        Some(Value::String(name)) => name,
+        _ => return Err(invalid("`name`: expected the name of a tool".to_owned())),
+    };
+    match arguments.remove("arguments") {
+        None | Some(Value::Null) => Ok((name, Map::new())),
+        Some(Value::Object(arguments)) => Ok((name, arguments)),
+        Some(_) => Err(invalid("`arguments`: expected an object".to_owned())),
+    }
+}
+
+fn invalid(message: String) -> ErrorData {
+    ErrorData::invalid_params(message, None)
+}

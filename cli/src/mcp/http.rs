@@ -1,0 +1,246 @@
+//! Service over HTTP: connections with limits, TLS, a check of each request, and the end in which running requests finish.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::{interrupt, render};
+
+use super::access::{Access, Identity, Limits};
+use super::handler::Handler;
+
+/// Path of the protocol.
+const PROTOCOL: &str = "/mcp";
+/// Maximum size of the head of a request in bytes.
+const MAX_HEAD: usize = 64 << 10;
+
+type Body = BoxBody<Bytes, Infallible>;
+
+/// Listening server.
+pub(crate) struct Endpoint {
+    pub(crate) listener: TcpListener,
+    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) access: Access,
+    pub(crate) limits: Limits,
+    /// Hosts that requests may name.
+    pub(crate) hosts: Vec<String>,
+    /// Origins of web pages that may send requests; none by default.
+    pub(crate) origins: Vec<String>,
+    /// `true` if no conversation is kept between requests.
+    pub(crate) is_stateless: bool,
+}
+
+/// State of all connections.
+struct Server {
+    handler: Handler,
+    service: StreamableHttpService<Handler, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+    access: Access,
+    limits: Limits,
+    requests: Arc<Semaphore>,
+}
+
+/// Serves clients until the program is interrupted; running requests may finish then.
+///
+/// # Errors
+///
+/// The listener has no address.
+pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Result<ExitCode> {
+    let Endpoint { listener, tls, access, limits, hosts, origins, is_stateless } = endpoint;
+    let _guard = interrupt::guard();
+    let stop = CancellationToken::new();
+    let config = StreamableHttpServerConfig::default()
+        .with_allowed_hosts(hosts)
+        .with_allowed_origins(origins)
+        .enforce_origin_validation()
+        .with_legacy_session_mode(!is_stateless)
+        .with_json_response(is_stateless)
+        .with_max_request_body_bytes(limits.body)
+        .with_cancellation_token(stop.child_token());
+    let sessions = Arc::new(LocalSessionManager::default());
+    let each = handler.clone();
+    let service = StreamableHttpService::new(move || Ok(each.clone()), sessions.clone(), config);
+    let requests = Arc::new(Semaphore::new(limits.requests));
+    let server = Arc::new(Server { handler, service, sessions, access, limits, requests });
+    let (connections, tasks) = (Arc::new(Semaphore::new(limits.connections)), TaskTracker::new());
+    let address = listener.local_addr()?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    render::aside(&format!("serving {scheme}://{address}{PROTOCOL}"));
+    loop {
+        let accepted = tokio::select! {
+            accepted = accept(&listener, &connections) => accepted,
+            () = interrupt::soft_stop() => break,
+        };
+        let Some((stream, _from, permit)) = accepted else { continue };
+        let (server, tls, stop) = (server.clone(), tls.clone(), stop.clone());
+        tasks.spawn(async move {
+            let _permit = permit;
+            match tls {
+                None => server.connection(stream, stop).await,
+                Some(tls) => {
+                    let secured = tokio::time::timeout(server.limits.arrival, tls.accept(stream)).await;
+                    if let Ok(Ok(stream)) = secured {
+                        server.connection(stream, stop).await;
+                    }
+                }
+            }
+        });
+    }
+    drop(listener);
+    render::aside("stopping: running requests may finish");
+    tasks.close();
+    stop.cancel();
+    let _ = tokio::time::timeout(limits.drain, tasks.wait()).await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Accepts a connection once there is room for one; `None` after a fault of one connection.
+async fn accept(
+    listener: &TcpListener,
+    connections: &Arc<Semaphore>,
+) -> Option<(tokio::net::TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+    let permit = connections.clone().acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, from)) => {
+            // Answers are small: they are sent at once.
+            let _ = stream.set_nodelay(true);
+            Some((stream, from, permit))
+        }
+        Err(_) => {
+            // Such as too many open files: the next attempt waits for others to end.
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            None
+        }
+    }
+}
+
+impl Server {
+    /// Serves one connection until it ends or the server stops.
+    async fn connection(
+        self: Arc<Self>,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        stop: CancellationToken,
+    ) {
+        let metrics = self.handler.metrics().clone();
+        metrics.connections.fetch_add(1, Relaxed);
+        let arrival = self.limits.arrival;
+        let service = service_fn(|request| {
+            let server = self.clone();
+            async move { Ok::<_, Infallible>(server.answer(request).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(arrival)
+            .max_buf_size(MAX_HEAD)
+            .serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        tokio::select! {
+            // A fault of a connection concerns its client only.
+            ended = connection.as_mut() => drop(ended),
+            () = stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                drop(connection.await);
+            }
+        }
+        metrics.connections.fetch_sub(1, Relaxed);
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let metrics = self.handler.metrics();
+        metrics.requests.fetch_add(1, Relaxed);
+        let response = match (request.uri().path(), request.method()) {
+            ("/healthz", &Method::GET) => Ok(text(StatusCode::OK, "ok\n")),
+            ("/metrics", &Method::GET) => {
+                self.access.admit(request.headers()).map(|_| text(StatusCode::OK, &metrics.text()))
+            }
+            (PROTOCOL, _) => self.protocol(request).await,
+            _ => Err(StatusCode::NOT_FOUND),
+        };
+        response.unwrap_or_else(|status| {
+            metrics.refused.fetch_add(1, Relaxed);
+            refusal(status)
+        })
+    }
+
+    /// Answers a request of the protocol.
+    async fn protocol(&self, request: Request<Incoming>) -> Result<Response<Body>, StatusCode> {
+        let identity = self.access.admit(request.headers())?;
+        let Ok(running) = self.requests.clone().try_acquire_owned() else {
+            return Err(StatusCode::SERVICE_UNAVAILABLE);
+        };
+        if !request.headers().contains_key("mcp-session-id")
+            && self.sessions.sessions.read().await.len() >= self.limits.sessions
+        {
+            return Err(StatusCode::SERVICE_UNAVAILABLE);
+        }
+        let (mut parts, body) = request.into_parts();
+        let whole = Limited::new(body, self.limits.body).collect();
+        let body = match tokio::time::timeout(self.limits.arrival, whole).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(StatusCode::PAYLOAD_TOO_LARGE),
+            Ok(Err(_)) => return Err(StatusCode::BAD_REQUEST),
+            Err(_) => return Err(StatusCode::REQUEST_TIMEOUT),
+        };
+        parts.extensions.insert::<Identity>(identity);
+        // Credentials are of no use beyond this point.
+        parts.headers.remove(header::AUTHORIZATION);
+        let response = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
+        // A request runs until its answer is sent or dropped.
+        Ok(response.map(|body| {
+            let until_sent = move |frame| {
+                let _ = &running;
+                frame
+            };
+            body.map_frame(until_sent).boxed()
+        }))
+    }
+}
+
+/// Creates an answer with text.
+fn text(status: StatusCode, text: &str) -> Response<Body> {
+    let mut response = Response::new(Full::new(Bytes::copy_from_slice(text.as_bytes())).boxed());
+    *response.status_mut() = status;
+    let plain = header::HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response
+}
+
+/// Creates the answer to a refused request.
+fn refusal(status: StatusCode) -> Response<Body> {
+    let reason = match status {
+        StatusCode::UNAUTHORIZED => "a token is required: `Authorization: Bearer TOKEN`\n",
+        StatusCode::TOO_MANY_REQUESTS => "too many requests: send fewer\n",
+        StatusCode::SERVICE_UNAVAILABLE => "too many requests at once: repeat the request later\n",
+        StatusCode::PAYLOAD_TOO_LARGE => "the body is larger than allowed\n",
+        StatusCode::REQUEST_TIMEOUT => "the request did not arrive in time\n",
+        StatusCode::NOT_FOUND => "not found: the server answers at `/mcp`, `/healthz` and `/metrics`\n",
+        _ => "the request cannot be read\n",
+    };
+    let mut response = text(status, reason);
+    let (name, value) = match status {
+        StatusCode::UNAUTHORIZED => (header::WWW_AUTHENTICATE, "Bearer"),
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => (header::RETRY_AFTER, "1"),
+        _ => return response,
+    };
+    response.headers_mut().insert(name, header::HeaderValue::from_static(value));
+    response
+}

@@ -1,0 +1,30 @@
+//! Server of the Model Context Protocol: the tools of a runtime for other agents, in both revisions of the protocol, over
+//! standard streams and HTTP. The library of the protocol decides the revision of each request by its shape; nothing of the
+//! protocol is in the runtime.
+
+mod access;
+mod answer;
+mod call;
+mod caller;
+mod catalog;
+mod consent;
+mod handler;
+mod http;
+mod metrics;
+mod parts;
+mod publication;
+mod reload;
+mod search;
+mod state;
+mod stdio;
+mod tokens;
+
+pub(crate) use access::{Access, Limits};
+pub(crate) use consent::AgentApprover;
+pub(crate) use handler::Handler;
+pub(crate) use http::{Endpoint, serve as serve_http};
+pub(crate) use parts::PartListeners;
+pub(crate) use publication::{Publication, Published};
+pub(crate) use reload::watch;
+pub(crate) use stdio::serve as serve_stdio;
+pub(crate) use tokens::{TokenRecord, Tokens};

@@ -1,0 +1,121 @@
+//! Reload: sources that changed on disk are read again. A broken source keeps the last good state.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use toolcrib::source::parts;
+
+use crate::render;
+
+use super::publication::{Publication, Published};
+
+/// Time between two looks at the files.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum number of files that are watched.
+const MAX_WATCHED: usize = 10_000;
+
+/// State of a file: its time of change and its size; `None` without a file.
+type FileState = Option<(SystemTime, u64)>;
+
+/// Files of some sources with their states.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Snapshot(Vec<(PathBuf, FileState)>);
+
+impl Snapshot {
+    /// Lists the files of the sources. A broken source has the files of `before`.
+    fn of(sources: &[PathBuf], before: Option<&Self>) -> Self {
+        let mut files = BTreeSet::new();
+        for source in sources {
+            files.insert(source.clone());
+            let Ok(parts) = parts(source) else {
+                files.extend(before.iter().flat_map(|before| &before.0).map(|(file, _)| file.clone()));
+                continue;
+            };
+            // A new file changes its folder.
+            let folders = parts.definitions.iter().filter_map(|file| file.parent()).map(Path::to_path_buf);
+            files.extend(folders.collect::<Vec<_>>());
+            files.extend(parts.definitions.into_iter().chain(parts.programs));
+        }
+        Self(files.into_iter().take(MAX_WATCHED).map(|file| (file.clone(), state(&file))).collect())
+    }
+
+    /// Returns `true` if no file changed.
+    fn is_current(&self) -> bool {
+        self.0.iter().all(|(file, before)| state(file) == *before)
+    }
+}
+
+fn state(file: &Path) -> FileState {
+    let file = file.metadata().ok()?;
+    // The time of a change of a folder says that a file came or went; its size says nothing.
+    Some((file.modified().ok()?, if file.is_file() { file.len() } else { 0 }))
+}
+
+/// Watches sources as long as the program runs, and publishes what `read` makes of them after a change.
+pub(crate) async fn watch(
+    publication: Publication,
+    sources: Vec<PathBuf>,
+    read: impl Fn() -> anyhow::Result<Published> + Send + Sync + Clone + 'static,
+) {
+    let list = {
+        let sources = sources.clone();
+        move |before: Option<Snapshot>| Snapshot::of(&sources, before.as_ref())
+    };
+    let Ok(mut present) = blocking({
+        let list = list.clone();
+        move || list(None)
+    })
+    .await
+    else {
+        return;
+    };
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        let looked = present.clone();
+        if blocking(move || looked.is_current()).await.unwrap_or(true) {
+            continue;
+        }
+        let (list, before, read) = (list.clone(), present.clone(), read.clone());
+        // Listed before they are read: a change meanwhile is a change of its own.
+        let Ok((next, state)) = blocking(move || (list(Some(before)), read())).await else { return };
+        present = next;
+        match state {
+            Ok(state) => {
+                let changed = publication.replace(state);
+                render::aside(if changed { "reloaded: the list of tools changed" } else { "reloaded" });
+            }
+            Err(error) => {
+                render::warning(&format!("the last good tools stay: {}", render::message(&error)));
+            }
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> anyhow::Result<T> {
+    Ok(tokio::task::spawn_blocking(work).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_a_file_and_a_new_file_are_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = folder.path().join("tools.json");
+        std::fs::write(&manifest, r#"{"tools":[]}"#).unwrap();
+        let sources = [manifest.clone()];
+        let before = Snapshot::of(&sources, None);
+        assert!(before.is_current());
+        std::fs::write(&manifest, r#"{"tools": []}"#).unwrap();
+        assert!(!before.is_current());
+        let before = Snapshot::of(&sources, None);
+        std::fs::write(&manifest, "broken").unwrap();
+        assert!(!before.is_current());
+        let broken = Snapshot::of(&sources, Some(&before));
+        assert!(broken.0.iter().map(|(file, _)| file).eq(before.0.iter().map(|(file, _)| file)));
+        std::fs::remove_file(&manifest).unwrap();
+        assert!(!broken.is_current());
+    }
+}

@@ -1,0 +1,242 @@
+//! An approver for servers without a terminal: a call waits in the file of pending calls, and is refused until a person has
+//! answered in another terminal.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use toolcrib::policy::{Approval, ApprovalAnswer, ApprovalRequest, Approvals, Approver};
+
+use crate::render::{self, one_line};
+
+use super::{PendingCall, PendingCalls, PendingOutcome};
+
+/// Receiver of the identifier of a waiting call: the ID of the call in all records, and the identifier that the person types.
+pub(crate) type WaitingCallback = Arc<dyn Fn(&str, &str) + Send + Sync>;
+
+/// Answers from the pending calls.
+pub(crate) struct PendingApprover {
+    calls: PendingCalls,
+    /// File of permanent approvals. It is read for each question, so that a new approval holds without a restart.
+    approvals: Option<Approvals>,
+    client: Arc<str>,
+    on_waiting: WaitingCallback,
+}
+
+impl PendingApprover {
+    /// Creates an approver for the calls of a client. `on_waiting` receives the identifier of each call that is refused
+    /// because it waits.
+    pub(crate) fn new(
+        calls: PendingCalls,
+        approvals: Option<Approvals>,
+        client: impl Into<Arc<str>>,
+        on_waiting: WaitingCallback,
+    ) -> Self {
+        Self { calls, approvals, client: client.into(), on_waiting }
+    }
+
+    /// Answers a request of another client than the approver's own.
+    pub(crate) async fn answer(&self, request: ApprovalRequest<'_>, client: &str) -> ApprovalAnswer {
+        match self.outcome(&request, client).await {
+            Ok(Found::Always) => ApprovalAnswer::Always,
+            Ok(Found::Pending(PendingOutcome::Allowed)) => ApprovalAnswer::Once,
+            Ok(Found::Pending(PendingOutcome::Denied)) => ApprovalAnswer::No,
+            Ok(Found::Pending(PendingOutcome::Waiting { id })) => {
+                (self.on_waiting)(request.invocation, &id);
+                ApprovalAnswer::Nobody
+            }
+            Err(error) => {
+                let tool = one_line(&request.tool.name);
+                render::warning(&format!("a call of `{tool}` cannot wait for approval: {}", render::message(&error)));
+                ApprovalAnswer::Nobody
+            }
+        }
+    }
+
+    async fn outcome(&self, request: &ApprovalRequest<'_>, client: &str) -> anyhow::Result<Found> {
+        let call = PendingCall::new(request, client)?;
+        let approval = request.approval.cloned();
+        let (calls, approvals) = (self.calls.clone(), self.approvals.clone());
+        let find = move || match is_approved(approvals.as_ref(), approval.as_ref())? {
+            true => Ok(Found::Always),
+            false => calls.record(call).map(Found::Pending),
+        };
+        tokio::task::spawn_blocking(find).await?
+    }
+}
+
+impl Approver for PendingApprover {
+    fn ask<'a>(&'a self, request: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
+        self.answer(request, &self.client).boxed()
+    }
+}
+
+/// Answer that was found.
+enum Found {
+    /// A permanent approval.
+    Always,
+    Pending(PendingOutcome),
+}
+
+/// Returns `true` if a permanent approval is stored.
+fn is_approved(approvals: Option<&Approvals>, approval: Option<&Approval>) -> anyhow::Result<bool> {
+    let (Some(approvals), Some(approval)) = (approvals, approval) else { return Ok(false) };
+    Ok(approvals.read()?.iter().any(|stored| stored.approval() == *approval))
+}
+
+/// Message for a model about a call that waits under an identifier.
+pub(crate) fn pending_refusal(id: &str) -> String {
+    format!(
+        "this call needs the approval of the user: ask them to run `toolcrib approvals allow {id}`, then repeat the call"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Mutex;
+
+    use serde_json::{Value, json};
+    use tempfile::TempDir;
+    use toolcrib::call::{Behavior, Reason};
+    use toolcrib::policy::Rule;
+    use toolcrib::{Audit, Policy, Runtime, ToolCall};
+
+    use super::*;
+
+    /// Ends at once.
+    const END: &str = r#"(module
+      (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+      (memory (export "memory") 1)
+      (func (export "_start") (call $exit (i32.const 0))))"#;
+
+    /// A server in a folder of its own, with one tool that a rule asks about.
+    struct Server {
+        folder: TempDir,
+        waiting: Arc<Mutex<Vec<(String, String)>>>,
+    }
+
+    impl Server {
+        fn new() -> Self {
+            let server = Self { folder: tempfile::tempdir().unwrap(), waiting: Arc::default() };
+            fs::create_dir_all(server.folder.path().join("tools/bin")).unwrap();
+            fs::write(server.folder.path().join("tools/bin/t.wasm"), wat::parse_str(END).unwrap()).unwrap();
+            server.describe("Removes a file", &json!({}));
+            server
+        }
+
+        /// Writes the manifest with a description and more fields of the tool.
+        fn describe(&self, description: &str, more: &Value) {
+            let mut tool = json!({"name": "t", "description": description, "command": ["./tools/bin/t"]});
+            tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            fs::write(self.folder.path().join("tools.json"), json!({ "tools": [tool] }).to_string()).unwrap();
+        }
+
+        fn calls(&self) -> PendingCalls {
+            PendingCalls::file(self.folder.path().join("state/pending.json"))
+        }
+
+        fn approvals(&self) -> Approvals {
+            Approvals::file(self.folder.path().join("state/approvals.json"))
+        }
+
+        /// Calls the tool in a process of its own; returns the reason of the decision, and the identifier of a waiting call.
+        async fn call(&self, client: &str, arguments: &str) -> (Reason, Option<String>) {
+            let waiting = self.waiting.clone();
+            let on_waiting: WaitingCallback =
+                Arc::new(move |invocation, id| waiting.lock().unwrap().push((invocation.to_owned(), id.to_owned())));
+            let approver = PendingApprover::new(self.calls(), Some(self.approvals()), client, on_waiting);
+            let rule = Rule::new(Behavior::Ask, "t".parse().unwrap(), "test");
+            let runtime = Runtime::builder(Audit::off())
+                .trusted_source(self.folder.path().join("tools.json"))
+                .policy(Policy::default().rule(rule))
+                .approver(Arc::new(approver))
+                .build()
+                .unwrap();
+            let result = runtime.session().call(ToolCall::new("c", "t", arguments)).await;
+            let decision = result.receipt.decision.clone().unwrap_or_else(|| panic!("{result:?}"));
+            let waiting = self.waiting.lock().unwrap().pop();
+            assert!(waiting.as_ref().is_none_or(|(invocation, _)| *invocation == result.receipt.invocation));
+            (decision.reason, waiting.map(|(_, id)| id))
+        }
+
+        /// Identifier under which a call waits.
+        async fn waits(&self, client: &str, arguments: &str) -> String {
+            let (reason, id) = self.call(client, arguments).await;
+            assert_eq!(reason, Reason::Nobody);
+            id.expect("an identifier")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_waits_until_it_is_answered_and_the_answer_covers_it_once() {
+        let server = Server::new();
+        let id = server.waits("one", r#"{"a":1,"b":2}"#).await;
+        let shown = server.calls().find(&id).unwrap();
+        assert_eq!((shown.tool.as_str(), shown.client.as_str(), shown.rests_on.as_str()), ("t", "one", "ask t (test)"));
+        assert_eq!(shown.arguments, r#"{"a":1,"b":2}"#);
+        assert!(shown.source.starts_with('/') || cfg!(windows), "{}", shown.source);
+        assert_eq!(server.waits("one", r#"{"b":2,"a":1}"#).await, id, "fields have no order");
+        let others = [server.waits("one", r#"{"a":1,"b":3}"#).await, server.waits("two", r#"{"a":1,"b":2}"#).await];
+        server.calls().answer(&id, true).unwrap();
+        assert_eq!(server.waits("one", r#"{"a":1,"b":3}"#).await, others[0], "other arguments");
+        assert_eq!(server.waits("two", r#"{"a":1,"b":2}"#).await, others[1], "another client");
+        assert_eq!(server.call("one", r#"{"a":1,"b":2}"#).await, (Reason::Once, None));
+        let again = server.waits("one", r#"{"a":1,"b":2}"#).await;
+        assert_ne!(again, id);
+        server.calls().answer(&again, false).unwrap();
+        assert_eq!(server.call("one", r#"{"a":1,"b":2}"#).await, (Reason::Refused, None));
+        assert_ne!(server.waits("one", r#"{"a":1,"b":2}"#).await, again);
+        assert!(pending_refusal(&again).contains(&format!("`toolcrib approvals allow {again}`, then repeat the call")));
+    }
+
+    #[tokio::test]
+    async fn an_answer_does_not_cover_a_changed_tool() {
+        let each = json!({"interface": {"requires_user_interaction": true}});
+        for more in [json!({}), each] {
+            let server = Server::new();
+            server.describe("Removes a file", &more);
+            let id = server.waits("one", "{}").await;
+            assert_eq!(server.calls().find(&id).unwrap().approval.is_none(), more != json!({}));
+            server.calls().answer(&id, true).unwrap();
+            server.describe("Removes a folder", &more);
+            let described = server.waits("one", "{}").await;
+            assert_ne!(described, id);
+            server.describe("Removes a file", &more);
+            let program = END.replace("(memory (export \"memory\") 1)", "(memory (export \"memory\") 2)");
+            fs::write(server.folder.path().join("tools/bin/t.wasm"), wat::parse_str(program).unwrap()).unwrap();
+            let compiled = server.waits("one", "{}").await;
+            assert!(compiled != id && compiled != described, "its program has changed");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_permanent_approval_holds_without_a_restart() {
+        let server = Server::new();
+        let id = server.waits("one", "{}").await;
+        let approval = server.calls().find(&id).unwrap().approval.expect("a scope");
+        server.approvals().add(&approval).unwrap();
+        assert_eq!(server.call("one", "{}").await, (Reason::Always, None));
+        assert_eq!(server.call("two", r#"{"a":1}"#).await, (Reason::Always, None));
+        server.approvals().remove(|_| true).unwrap();
+        assert_eq!(server.waits("one", "{}").await, id);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_cannot_wait_is_refused() {
+        let server = Server::new();
+        fs::create_dir_all(server.calls().path()).unwrap();
+        assert_eq!(server.call("one", "{}").await, (Reason::Nobody, None));
+    }
+
+    #[tokio::test]
+    async fn long_arguments_are_cut_for_people_and_compared_whole() {
+        let server = Server::new();
+        let arguments = |end: &str| json!({ "a": "x".repeat(20_000) + end }).to_string();
+        let id = server.waits("one", &arguments("y")).await;
+        let shown = server.calls().find(&id).unwrap();
+        assert_eq!(shown.arguments.len() + shown.left_out, arguments("y").len());
+        assert!(shown.left_out > 0);
+        assert_ne!(server.waits("one", &arguments("z")).await, id);
+    }
+}

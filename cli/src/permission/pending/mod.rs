@@ -1,0 +1,200 @@
+//! Calls that wait for an answer from another terminal: `pending.json`, which the server and `toolcrib approvals` share. An
+//! answer covers one repetition of the same call by the same client. Only the command line answers; a tool reaches neither
+//! the file nor the command line, and an identifier alone allows nothing.
+//!
+//! Every change is made under the lock of the file and replaces it whole, so that several servers can share it and each
+//! answer is used once. A process that is killed leaves the file as it was before or after the change. A used answer is
+//! removed before the call runs: if the process is killed in between, the person is asked again.
+
+mod approver;
+mod call;
+mod id;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use jiff::Timestamp;
+use toolcrib::ListFile;
+
+use crate::render::{Advice, one_line};
+
+use call::PendingAnswer;
+
+pub(crate) use approver::{PendingApprover, WaitingCallback, pending_refusal};
+pub(crate) use call::PendingCall;
+
+/// Maximum number of calls in the file. A new call replaces the oldest one without an answer; calls with an answer stay until
+/// the answer is used or expires.
+const MAX_PENDING: usize = 256;
+/// Maximum number of calls of one client that wait for an answer, so that no client displaces the calls of all others.
+const MAX_PER_CLIENT: usize = 32;
+/// Maximum size of the file in bytes: more than [`MAX_PENDING`] calls of the maximum length.
+const MAX_BYTES: u64 = 96 << 20;
+const LIST_HINT: &str = "`toolcrib approvals pending` lists the calls that wait";
+
+/// File of the calls that wait for an answer. It may be missing, and is then empty.
+#[derive(Debug, Clone)]
+pub(crate) struct PendingCalls(ListFile<PendingCall>);
+
+/// Outcome of asking about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PendingOutcome {
+    /// The person allowed the call, and this use of the answer was the only one.
+    Allowed,
+    /// The person denied the call, and this use of the answer was the only one.
+    Denied,
+    /// The call waits for an answer.
+    Waiting {
+        /// Identifier that the person types.
+        id: String,
+    },
+}
+
+impl PendingCalls {
+    /// Uses the calls in a file.
+    pub(crate) fn file(path: impl Into<PathBuf>) -> Self {
+        Self(ListFile::new(path, "pending", MAX_BYTES))
+    }
+
+    /// Path of the file.
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Uses the answer to a call, or stores the call until a person answers. The same call of the same client keeps its
+    /// identifier while it waits.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, locked or written, or it is full of calls with unused answers.
+    fn record(&self, mut call: PendingCall) -> anyhow::Result<PendingOutcome> {
+        self.change(|calls| {
+            // Under the lock: an answer that another process gave while this one waited is not in the future.
+            let now = Timestamp::now();
+            calls.retain(|one| !one.is_expired(now));
+            if let Some(at) = calls.iter().position(|one| one.key == call.key) {
+                return Ok(match calls[at].answer {
+                    None => PendingOutcome::Waiting { id: calls[at].id.clone() },
+                    Some(_) => used(calls.remove(at)),
+                });
+            }
+            make_room(calls, &call.client)?;
+            while calls.iter().any(|one| one.id == call.id) {
+                call.id = id::random()?;
+            }
+            let id = call.id.clone();
+            calls.push(call);
+            Ok(PendingOutcome::Waiting { id })
+        })
+    }
+
+    /// Lists the calls that wait or have an unused answer, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read or parsed, or can be written by other users.
+    pub(crate) fn list(&self) -> anyhow::Result<Vec<PendingCall>> {
+        let (mut calls, now) = (self.read()?, Timestamp::now());
+        calls.retain(|call| !call.is_expired(now));
+        Ok(calls)
+    }
+
+    /// Returns the call with an identifier as a person typed it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`PendingCalls::list`], and if the identifier is unknown or expired.
+    pub(crate) fn find(&self, typed: &str) -> anyhow::Result<PendingCall> {
+        let mut calls = self.read()?;
+        let at = place(&calls, typed, Timestamp::now())?;
+        Ok(calls.swap_remove(at))
+    }
+
+    /// Answers a call and returns it. An allowed call that was not repeated yet can still be denied.
+    ///
+    /// # Errors
+    ///
+    /// As for [`PendingCalls::find`], and if the call has an answer already or the file cannot be written.
+    pub(crate) fn answer(&self, typed: &str, allowed: bool) -> anyhow::Result<PendingCall> {
+        self.change(|calls| {
+            let time = Timestamp::now();
+            let at = place(calls, typed, time)?;
+            let call = &mut calls[at];
+            match &call.answer {
+                Some(earlier) if allowed || !earlier.allowed => return Err(answered(call, earlier)),
+                _ => call.answer = Some(PendingAnswer { allowed, time }),
+            }
+            Ok(call.clone())
+        })
+    }
+
+    fn read(&self) -> anyhow::Result<Vec<PendingCall>> {
+        self.0.read().with_context(|| self.unusable())
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<PendingCall>) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        self.0.change(change).with_context(|| self.unusable())?
+    }
+
+    fn unusable(&self) -> String {
+        format!("cannot use the pending calls in `{}`", self.path().display())
+    }
+}
+
+/// Outcome of a removed call with an answer.
+fn used(call: PendingCall) -> PendingOutcome {
+    match call.answer {
+        Some(PendingAnswer { allowed: true, .. }) => PendingOutcome::Allowed,
+        _ => PendingOutcome::Denied,
+    }
+}
+
+/// Removes the oldest calls without an answer until one more call of a client has room.
+fn make_room(calls: &mut Vec<PendingCall>, client: &str) -> anyhow::Result<()> {
+    let is_waiting = |one: &PendingCall| one.answer.is_none();
+    let is_of_client = |one: &PendingCall| is_waiting(one) && one.client == client;
+    while calls.iter().filter(|one| is_of_client(one)).count() >= MAX_PER_CLIENT {
+        calls.remove(calls.iter().position(is_of_client).unwrap_or_default());
+    }
+    while calls.len() >= MAX_PENDING {
+        let Some(oldest) = calls.iter().position(is_waiting) else {
+            let message = format!("{MAX_PENDING} calls have an answer that was not used");
+            return Err(Advice::new(message, "an answer expires if the call is not repeated").into());
+        };
+        calls.remove(oldest);
+    }
+    Ok(())
+}
+
+/// Returns the place of the call with an identifier as a person typed it.
+fn place(calls: &[PendingCall], typed: &str, now: Timestamp) -> anyhow::Result<usize> {
+    let shown = || one_line(typed).chars().take(id::MAX_SHOWN).collect::<String>();
+    let Some(id) = id::parse(typed) else {
+        let message = format!("`{}` is not the identifier of a call, which is like `7k3md-x0q9a`", shown());
+        return Err(Advice::new(message, LIST_HINT).into());
+    };
+    let Some(at) = calls.iter().position(|call| call.id == id) else {
+        let message = format!("no call waits under `{id}`: it is unknown, its answer was used, or it has expired");
+        return Err(Advice::new(message, LIST_HINT).into());
+    };
+    let call = &calls[at];
+    if call.is_expired(now) {
+        let what = if call.answer.is_some() { "answer to" } else { "request for" };
+        let message = format!("the {what} `{id}` (`{}`) has expired", one_line(&call.tool));
+        return Err(Advice::new(message, "if the call is repeated, it waits under a new identifier").into());
+    }
+    Ok(at)
+}
+
+/// Error of a second answer.
+fn answered(call: &PendingCall, earlier: &PendingAnswer) -> anyhow::Error {
+    let message = format!("`{}` (`{}`) was {} at {:.0}", call.id, one_line(&call.tool), call.state(), earlier.time);
+    let hint = match earlier.allowed {
+        true => format!("the call passes once if it is repeated; `toolcrib approvals deny {}` denies it", call.id),
+        false => "the call is denied once if it is repeated; after that it waits under a new identifier".to_owned(),
+    };
+    Advice::new(message, hint).into()
+}
+
+#[cfg(test)]
+mod tests;

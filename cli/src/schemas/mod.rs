@@ -1,0 +1,41 @@
+//! Tool definitions in the forms of other systems, one file per form. A conversion is pure: it reads a tool and returns a
+//! value. Everything that a form rewrites or cannot state is a note; a tool that a form cannot state at all is an error.
+
+mod limits;
+pub(crate) mod mcp;
+mod merge;
+mod names;
+mod notes;
+mod reference;
+
+use std::fmt;
+
+pub(crate) use names::{NameRule, Names};
+use notes::Notes;
+
+/// Reason why a form cannot state a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unsupported(String);
+
+impl Unsupported {
+    fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unsupported {}
+
+/// Definition of a tool in another form.
+#[derive(Debug, Clone)]
+pub(crate) struct Definition {
+    /// Definition as that system reads it.
+    pub(crate) value: serde_json::Value,
+    /// Differences from the tool's own definition, one sentence each.
+    pub(crate) notes: Vec<String>,
+}
