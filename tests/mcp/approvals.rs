@@ -1,0 +1,102 @@
+//! Approvals: by a request to the client, by a repeated call with a sealed state, and on the command line.
+
+use serde_json::{Value, json};
+
+use super::{Client, modern, text};
+use crate::crib::Crib;
+
+const ASKING: [&str; 1] = ["--ask-tool=echo"];
+
+fn crib() -> Crib {
+    Crib::with_guests(&["echo", "spin"])
+}
+
+/// Abilities of a client that can ask its user.
+fn asking() -> Value {
+    json!({"elicitation": {"form": {}}})
+}
+
+#[test]
+fn a_client_of_the_earlier_revision_is_asked_while_the_call_waits() {
+    let crib = crib();
+    for (answer, is_error) in [
+        (json!({"action": "accept", "content": {"allow": true}}), false),
+        (json!({"action": "accept", "content": {"allow": false}}), true),
+        (json!({"action": "decline"}), true),
+        (json!({"action": "cancel"}), true),
+    ] {
+        let mut client = Client::initialized(&crib, &ASKING, &asking());
+        let id = client.request("tools/call", &json!({"name": "echo", "arguments": {"secret": "\u{1b}[2J"}}));
+        let question = client.wait(|message| message["method"] == "elicitation/create");
+        let shown = question["params"]["message"].as_str().unwrap();
+        assert!(shown.contains("echo") && !shown.contains('\u{1b}'), "{shown}");
+        client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
+        let result = client.answer(id);
+        assert_eq!(result["result"]["isError"], is_error, "{answer}: {result}");
+    }
+}
+
+#[test]
+fn a_client_of_the_later_revision_repeats_the_call_with_a_sealed_state_once() {
+    let crib = crib();
+    let mut client = Client::start(&crib, &ASKING);
+    let call = |extra: &Value, arguments: &Value| {
+        let mut params = modern(json!({"name": "echo", "arguments": arguments}), &asking());
+        for (key, value) in extra.as_object().unwrap() {
+            params[key] = value.clone();
+        }
+        params
+    };
+    let arguments = json!({"a": 1});
+    let first = client.ask("tools/call", &call(&json!({}), &arguments));
+    assert_eq!(first["result"]["resultType"], "input_required", "{first}");
+    let question = &first["result"]["inputRequests"]["approval"];
+    assert_eq!(question["method"], "elicitation/create", "{first}");
+    let state = first["result"]["requestState"].clone();
+    let yes = json!({"approval": {"action": "accept", "content": {"allow": true}}});
+    // Without a state, an answer is nobody's.
+    let again = client.ask("tools/call", &call(&json!({"inputResponses": yes}), &arguments));
+    assert_eq!(again["result"]["resultType"], "input_required", "{again}");
+    let mut forged = state.as_str().unwrap().to_owned();
+    forged.replace_range(20..21, if &forged[20..21] == "A" { "B" } else { "A" });
+    for (state, arguments) in [(json!(forged), &arguments), (state.clone(), &json!({"a": 2})), (json!("x"), &arguments)]
+    {
+        let extra = json!({"inputResponses": yes, "requestState": state});
+        let answer = client.ask("tools/call", &call(&extra, arguments));
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    }
+    let extra = json!({"inputResponses": yes, "requestState": state});
+    let answer = client.ask("tools/call", &call(&extra, &arguments));
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    let replayed = client.ask("tools/call", &call(&extra, &arguments));
+    assert_eq!(replayed["error"]["code"], -32602, "{replayed}");
+    let no = json!({"approval": {"action": "decline"}});
+    let state = client.ask("tools/call", &call(&json!({}), &arguments))["result"]["requestState"].clone();
+    let answer = client.ask("tools/call", &call(&json!({"inputResponses": no, "requestState": state}), &arguments));
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+}
+
+#[test]
+fn a_client_that_cannot_ask_gets_an_identifier_for_the_command_line() {
+    let crib = crib();
+    let mut client = Client::initialized(&crib, &ASKING, &json!({}));
+    let answer = client.call("echo", &json!({"a": 1}));
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let id = answer["result"]["_meta"]["toolcrib/receipt"]["approval"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    assert!(answer.to_string().contains(&format!("toolcrib approvals allow {id}")), "{answer}");
+    let pending = crib.run(&["approvals", "pending"]);
+    assert!(pending.stdout.contains(id) && pending.stdout.contains("echo"), "{pending:?}");
+    assert_eq!(client.call("echo", &json!({"a": 1}))["result"]["isError"], true, "nobody has answered");
+    assert_eq!(crib.run(&["approvals", "allow", id]).code, Some(0));
+    assert_eq!(client.call("echo", &json!({"a": 2}))["result"]["isError"], true, "another call");
+    let answer = client.call("echo", &json!({"a": 1}));
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    assert!(text(&answer).contains("\"a\":1"));
+    assert_eq!(client.call("echo", &json!({"a": 1}))["result"]["isError"], true, "an answer is for one call");
+    let answer = client.call("echo", &json!({"b": 1}));
+    let id = answer["result"]["_meta"]["toolcrib/receipt"]["approval"].as_str().unwrap();
+    assert_eq!(crib.run(&["approvals", "deny", id]).code, Some(0));
+    let answer = client.call("echo", &json!({"b": 1}));
+    assert_eq!(answer["result"]["isError"], true);
+    assert!(answer["result"]["_meta"]["toolcrib/receipt"].get("approval").is_none(), "{answer}");
+}

@@ -1,0 +1,282 @@
+//! HTTP: tokens, hosts and origins, limits, hostile clients, both revisions, and a graceful end.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{PATIENCE, modern};
+use crate::crib::Crib;
+
+/// A server over HTTP on a free port.
+struct Server {
+    child: Child,
+    address: SocketAddr,
+}
+
+/// Answer of a server.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Server {
+    fn start(crib: &Crib, flags: &[&str]) -> Self {
+        let mut command = crib.toolcrib(&[&["mcp", "--http=127.0.0.1:0"], flags].concat());
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line = lines.find_map(|line| line.ok().filter(|line| line.contains("serving http"))).expect("an address");
+        std::thread::spawn(move || lines.for_each(drop));
+        let address = line.split("://").nth(1).unwrap().trim_end_matches("/mcp").parse().unwrap();
+        Self { child, address }
+    }
+
+    /// Sends bytes, and reads the answer until the server closes the connection or has sent its length.
+    fn exchange(&self, bytes: &[u8]) -> Answer {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        // The server may have answered and closed before everything is written.
+        let _ = stream.write_all(bytes);
+        let mut all = Vec::new();
+        let _ = stream.read_to_end(&mut all);
+        let all = String::from_utf8_lossy(&all).into_owned();
+        let (head, body) = all.split_once("\r\n\r\n").unwrap_or((&all, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Answer { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    fn get(&self, path: &str, headers: &str) -> Answer {
+        self.exchange(
+            format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n").as_bytes(),
+        )
+    }
+
+    /// Sends a message of the protocol.
+    fn post(&self, message: &Value, headers: &str) -> Answer {
+        let host = if headers.contains("host:") { String::new() } else { format!("host: {}\r\n", self.address) };
+        let body = message.to_string();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\n{host}connection: close\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\ncontent-length: {}\r\n{headers}\r\n",
+            body.len()
+        );
+        self.exchange(format!("{head}{body}").as_bytes())
+    }
+
+    /// Sends a request of the later revision.
+    fn request(&self, method: &str, params: Value, headers: &str) -> Answer {
+        let name = params["name"].as_str().map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": modern(params, &json!({}))});
+        let era = format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{name}");
+        self.post(&message, &format!("{era}{headers}"))
+    }
+
+    fn list(&self, headers: &str) -> Answer {
+        self.request("tools/list", json!({}), headers)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has ended if the test has passed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Answer {
+    /// The message in the body, also in an event of a stream.
+    fn message(&self) -> Value {
+        let start = self.body.find("{\"").unwrap_or_else(|| panic!("{self:?}"));
+        let mut values = serde_json::Deserializer::from_str(&self.body[start..]).into_iter();
+        values.next().unwrap().unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+fn crib() -> Crib {
+    Crib::with_guests(&["echo", "spin"])
+}
+
+/// Creates a token, and returns its header.
+fn token(crib: &Crib, name: &str) -> String {
+    let ran = crib.run(&["mcp", "token", "new", name]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    format!("authorization: Bearer {}\r\n", ran.stdout.trim())
+}
+
+#[test]
+fn without_a_token_nothing_is_served_and_a_revoked_one_ends_at_once() {
+    let crib = crib();
+    let ran = crib.run(&["mcp", "--http=127.0.0.1:0"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("toolcrib mcp token new"), "{ran:?}");
+    let ran = crib.run(&["mcp", "--http=0.0.0.0:0", "--no-token", "--host=a.example"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("loopback"), "{ran:?}");
+    let (ada, bob) = (token(&crib, "ada"), token(&crib, "bob"));
+    let server = Server::start(&crib, &[]);
+    for headers in ["", "authorization: Bearer crib_x\r\n", "authorization: Basic YTpi\r\n"] {
+        let answer = server.list(headers);
+        assert_eq!(answer.status, 401, "{headers}: {answer:?}");
+        assert!(answer.head.to_lowercase().contains("www-authenticate: bearer"), "{answer:?}");
+    }
+    assert_eq!(server.get("/metrics", "").status, 401);
+    assert_eq!((server.list(&ada).status, server.list(&bob).status), (200, 200));
+    assert_eq!(crib.run(&["mcp", "token", "revoke", "ada"]).code, Some(0));
+    assert_eq!((server.list(&ada).status, server.list(&bob).status), (401, 200));
+    assert_eq!(server.get("/healthz", "").status, 200, "without a token");
+    let listed = crib.run(&["mcp", "token", "list", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!((listed[0]["name"].as_str(), listed.as_array().unwrap().len()), (Some("bob"), 1));
+}
+
+#[test]
+fn a_page_that_rebinds_and_a_foreign_origin_are_refused() {
+    let crib = crib();
+    let server = Server::start(&crib, &["--no-token", "--origin=https://app.example:443"]);
+    assert_eq!(server.list("").status, 200);
+    let call = |host: &str| {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": modern(json!({}), &json!({}))});
+        let headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/list\r\n";
+        server.post(&body, &format!("host: {host}\r\n{headers}"))
+    };
+    for host in
+        ["attacker.example", "attacker.example:8931", "127.0.0.1.attacker.example", "localhost.attacker.example"]
+    {
+        let answer = call(host);
+        assert_eq!(answer.status, 403, "{host}: {answer:?}");
+    }
+    for origin in ["https://attacker.example", "null", "http://localhost:1", "https://app.example.attacker.example"] {
+        let answer = server.list(&format!("origin: {origin}\r\n"));
+        assert_eq!(answer.status, 403, "{origin}: {answer:?}");
+    }
+    assert_eq!(server.list("origin: https://app.example\r\n").status, 200);
+}
+
+#[test]
+fn both_revisions_are_served_at_one_place() {
+    let crib = crib();
+    let server = Server::start(&crib, &["--no-token"]);
+    let answer = server.request("tools/call", json!({"name": "echo", "arguments": {"a": 1}}), "");
+    assert_eq!(answer.message()["result"]["isError"], false, "{answer:?}");
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": modern(json!({"name": "echo", "arguments": {}}), &json!({}))});
+    let headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: other\r\n";
+    let answer = server.post(&message, headers);
+    assert_eq!((answer.status, &answer.message()["error"]["code"]), (400, &json!(-32020)), "{answer:?}");
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}});
+    let answer = server.post(&hello, "");
+    assert_eq!(answer.message()["result"]["protocolVersion"], "2025-11-25", "{answer:?}");
+    let session =
+        answer.head.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id")).unwrap().to_owned();
+    let headers = format!("{session}\r\nmcp-protocol-version: 2025-11-25\r\n");
+    server.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}), &headers);
+    let call =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "echo", "arguments": {"b": 2}}});
+    assert_eq!(server.post(&call, &headers).message()["result"]["isError"], false);
+}
+
+#[test]
+fn limits_of_size_rate_and_time_hold() {
+    let crib = crib();
+    let server = Server::start(&crib, &["--no-token", "--max-body=10KiB", "--max-rate=20"]);
+    let large = json!({"name": "echo", "arguments": {"text": "x".repeat(20_000)}});
+    assert_eq!(server.request("tools/call", large, "").status, 413);
+    let statuses: Vec<u16> = (0..100).map(|_| server.list("").status).collect();
+    let refused = statuses.iter().filter(|status| **status == 429).count();
+    assert!(refused > 30 && statuses[0] == 200, "{statuses:?}");
+    assert_eq!(server.get("/healthz", "").status, 200);
+    std::thread::sleep(Duration::from_secs(3));
+    let metrics = server.get("/metrics", "");
+    assert!(metrics.body.contains("toolcrib_http_refused_total "), "{metrics:?}");
+    assert_eq!(server.get("/elsewhere", "").status, 404);
+}
+
+#[test]
+fn half_a_request_and_a_client_that_never_reads_stop_nobody_else() {
+    let crib = crib();
+    let server = Server::start(&crib, &["--no-token", "--max-connections=40"]);
+    let mut held = Vec::new();
+    for number in 0..30 {
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        let part = match number % 3 {
+            0 => "POST /mcp HTTP/1.1\r\nhost: local".to_owned(),
+            1 => format!("POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-length: 100\r\n\r\n{{", server.address),
+            _ => String::new(),
+        };
+        stream.write_all(part.as_bytes()).unwrap();
+        held.push(stream);
+    }
+    assert_eq!(server.list("").status, 200);
+    let mut silent = TcpStream::connect(server.address).unwrap();
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": modern(json!({}), &json!({}))});
+    let one = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {}\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: tools/list\r\n\
+         content-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
+        server.address,
+        body.to_string().len()
+    );
+    silent.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    for _ in 0..2000 {
+        if silent.write_all(one.as_bytes()).is_err() {
+            break;
+        }
+    }
+    assert_eq!(server.list("").status, 200);
+    drop(held);
+    for bytes in [&b"\x16\x03\x01\x02\0"[..], b"\0\0\0\0\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"] {
+        let answer = server.exchange(bytes);
+        assert!(answer.status == 400 || answer.status == 0, "{answer:?}");
+    }
+    assert_eq!(server.list("").status, 200);
+}
+
+#[test]
+fn a_request_that_is_dropped_stops_its_call() {
+    let mut crib = crib();
+    let mut spin = crib.entry("spin");
+    spin["interface"] = json!({"interrupt_behavior": "cancel"});
+    crib.manifest(&json!({ "tools": [spin] }));
+    crib.trusts = true;
+    let server = Server::start(&crib, &["--no-token", "--timeout=600s"]);
+    let params = modern(json!({"name": "spin", "arguments": {}}), &json!({}));
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nhost: {}\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: spin\r\n\
+         content-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
+        server.address,
+        body.len()
+    )
+    .unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    drop(stream);
+    let until = Instant::now() + PATIENCE;
+    while crib.records().is_empty() {
+        assert!(Instant::now() < until, "the call goes on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(crib.records()[0]["outcome"], "cancelled");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interruption_lets_running_requests_finish() {
+    let crib = Crib::with_guests(&["nap"]);
+    let mut server = Server::start(&crib, &["--no-token"]);
+    let address = server.address;
+    let call = json!({"name": "nap", "arguments": {"ms": 1500}});
+    let other = Server { child: std::process::Command::new("true").spawn().unwrap(), address };
+    let running = std::thread::spawn(move || other.request("tools/call", call, ""));
+    std::thread::sleep(Duration::from_millis(700));
+    let id = server.child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let answer = running.join().unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(answer.message()["result"].is_object(), "{answer:?}");
+    assert!(server.child.wait().unwrap().code().is_some());
+}

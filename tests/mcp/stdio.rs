@@ -1,0 +1,188 @@
+//! Standard streams: lists, calls, both revisions, cancellation, many requests at once, large results, and reload.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{Client, modern, names, text};
+use crate::crib::Crib;
+
+/// Crib with an echo and a tool that never ends.
+fn crib() -> Crib {
+    Crib::with_guests(&["echo", "spin"])
+}
+
+#[test]
+fn a_client_of_the_earlier_revision_lists_and_calls() {
+    let crib = crib();
+    let mut client = Client::initialized(&crib, &[], &json!({}));
+    assert_eq!(client.tools(), ["echo", "spin", "read_result"]);
+    let answer = client.call("echo", &json!({"a": 1}));
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    assert!(text(&answer).contains("\"a\":1"), "{answer}");
+    let receipt = &answer["result"]["_meta"]["toolcrib/receipt"];
+    assert_eq!(receipt["outcome"], "ok", "{answer}");
+    assert!(receipt["peakMemoryBytes"].as_u64().unwrap() > 0, "{receipt}");
+    assert!(answer["result"].get("resultType").is_none(), "of the later revision: {answer}");
+    let answer = client.call("ecco", &json!({}));
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    for method in ["prompts/list", "resources/list", "resources/templates/list"] {
+        assert!(client.ask(method, &json!({}))["result"].is_object(), "{method}");
+    }
+    assert_eq!(client.ask("ping", &json!({}))["result"], json!({}));
+    assert_eq!(client.leave(), Some(0));
+    let records = crib.records();
+    assert_eq!(records.len(), 2, "one for each call: {records:?}");
+    assert_eq!((&records[0]["caller"], &records[0]["door"]), (&json!("probe 1"), &json!("mcp")));
+}
+
+#[test]
+fn a_client_of_the_later_revision_needs_no_handshake() {
+    let crib = crib();
+    let mut client = Client::start(&crib, &[]);
+    let answer = client.ask("server/discover", &modern(json!({}), &json!({})));
+    let result = &answer["result"];
+    assert!(result["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")), "{answer}");
+    assert!(result["ttlMs"].is_u64() && result["cacheScope"].is_string(), "{answer}");
+    let list = client.ask("tools/list", &modern(json!({}), &json!({})));
+    assert_eq!(names(&list), ["echo", "spin", "read_result"]);
+    assert!(list["result"]["ttlMs"].is_u64() && list["result"]["cacheScope"] == "private", "{list}");
+    let call = modern(json!({"name": "echo", "arguments": {"b": 2}}), &json!({}));
+    let answer = client.ask("tools/call", &call);
+    assert_eq!((&answer["result"]["resultType"], &answer["result"]["isError"]), (&json!("complete"), &json!(false)));
+    let mut wrong = call.clone();
+    wrong["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2031-01-01");
+    let answer = client.ask("tools/call", &wrong);
+    assert_eq!(answer["error"]["code"], -32022, "{answer}");
+    assert!(answer["error"]["data"]["supported"].is_array(), "{answer}");
+    let answer = client.ask("tools/call", &json!({"name": "echo", "arguments": {}}));
+    assert_eq!(answer["error"]["code"], -32602, "without the metadata: {answer}");
+    assert_eq!(client.leave(), Some(0));
+}
+
+#[test]
+fn a_cancelled_call_stops_and_others_go_on() {
+    let crib = Crib::with_guests(&["echo"]);
+    let mut spin = crib.entry("spin");
+    spin["interface"] = json!({"interrupt_behavior": "cancel"});
+    crib.manifest(&json!({ "tools": [crib.entry("echo"), spin] }));
+    let mut client = Client::initialized(&crib, &["--timeout=600s"], &json!({}));
+    let endless: Vec<u64> =
+        (0..3).map(|_| client.request("tools/call", &json!({"name": "spin", "arguments": {}}))).collect();
+    assert!(text(&client.call("echo", &json!({"x": 1}))).contains("\"x\":1"));
+    for id in &endless {
+        let params = json!({"requestId": id, "reason": "no longer needed"});
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+    }
+    let until = std::time::Instant::now() + super::PATIENCE;
+    while crib.records().iter().filter(|record| record["outcome"] == "cancelled").count() < 3 {
+        assert!(std::time::Instant::now() < until, "{:?}", crib.records());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(text(&client.call("echo", &json!({"y": 1}))).contains("\"y\":1"));
+    assert_eq!(client.leave(), Some(0));
+}
+
+#[test]
+fn an_endless_loop_ends_at_its_deadline() {
+    let crib = crib();
+    let mut client = Client::initialized(&crib, &["--timeout=300ms"], &json!({}));
+    let answer = client.call("spin", &json!({}));
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    assert_eq!(answer["result"]["_meta"]["toolcrib/receipt"]["outcome"], "deadline");
+}
+
+#[test]
+fn a_thousand_requests_at_once_are_all_answered() {
+    let crib = Crib::with_guests(&["echo"]);
+    let mut client = Client::initialized(&crib, &[], &json!({}));
+    let ids: Vec<(u64, usize)> = (0..1000)
+        .map(|number| {
+            let size = 1024 << (number % 7);
+            let arguments = json!({ "number": number, "text": "x".repeat(size) });
+            (client.request("tools/call", &json!({"name": "echo", "arguments": arguments})), number)
+        })
+        .collect();
+    for (id, number) in ids {
+        let answer = client.answer(id);
+        assert!(text(&answer).contains(&format!("\"number\":{number},")), "{number}: {answer}");
+    }
+    assert_eq!(client.leave(), Some(0));
+    assert_eq!(crib.records().len(), 1000);
+}
+
+#[test]
+fn a_name_that_the_protocol_refuses_is_mapped_and_the_order_is_stable() {
+    let crib = Crib::with_guests(&["echo"]);
+    let mut odd = crib.entry("echo");
+    odd["name"] = json!("wörter zählen");
+    crib.manifest(&json!({ "tools": [odd, crib.entry("echo")] }));
+    let mut client = Client::initialized(&crib, &[], &json!({}));
+    let tools = client.tools();
+    assert_eq!(tools, client.tools());
+    let mapped = tools.iter().find(|name| name.starts_with("w_rter_z_hlen_")).unwrap_or_else(|| panic!("{tools:?}"));
+    assert!(text(&client.call(mapped, &json!({"c": 3}))).contains("\"c\":3"));
+}
+
+#[test]
+fn with_many_tools_a_fixed_pair_finds_and_calls_them() {
+    let crib = crib();
+    let mut client = Client::initialized(&crib, &["--max-listed=1"], &json!({}));
+    let listed = ["read_result", "tool_call", "tool_search"];
+    assert_eq!(client.tools(), listed);
+    let found: Value = serde_json::from_str(text(&client.call("tool_search", &json!({"query": "echo"})))).unwrap();
+    assert_eq!(found["tools"][0]["name"], "echo", "{found}");
+    let answer = client.call("tool_call", &json!({"name": "echo", "arguments": {"d": 4}}));
+    assert!(text(&answer).contains("\"d\":4"), "{answer}");
+    assert_eq!(client.tools(), listed, "a search changes no list");
+    let answer = client.call("tool_call", &json!({"name": "tool_call", "arguments": {"name": "echo"}}));
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+}
+
+#[test]
+fn a_large_result_is_a_preview_with_a_link_that_can_be_read() {
+    let crib = Crib::with_guests(&["echo"]);
+    let mut client = Client::initialized(&crib, &["--max-inline=2000"], &json!({}));
+    let answer = client.call("echo", &json!({"text": "y".repeat(10_000)}));
+    assert!(answer.to_string().len() < 6000, "{answer}");
+    let content = answer["result"]["content"].as_array().unwrap();
+    let link = content.iter().find(|block| block["type"] == "resource_link").unwrap_or_else(|| panic!("{answer}"));
+    let read = client.ask("resources/read", &json!({"uri": link["uri"]}));
+    let whole = read["result"]["contents"][0]["text"].as_str().unwrap_or_else(|| panic!("{read}"));
+    assert!(whole.contains(&"y".repeat(10_000)));
+    for uri in ["toolcrib://results/res_0", "toolcrib://results/../../tools.json", "file:///etc/passwd"] {
+        let answer = client.ask("resources/read", &json!({ "uri": uri }));
+        assert!(answer["error"]["code"].is_i64(), "{uri}: {answer}");
+    }
+}
+
+#[test]
+fn changed_sources_are_read_again_and_broken_ones_keep_the_last_good() {
+    let mut crib = Crib::with_guests(&["echo"]);
+    crib.trusts = false;
+    crib.entry("spin");
+    let mut client = Client::initialized(&crib, &[], &json!({}));
+    assert_eq!(client.tools(), ["echo", "read_result"]);
+    let is_change = |message: &Value| message["method"] == "notifications/tools/list_changed";
+    crib.manifest(&json!({ "tools": [crib.entry("echo"), crib.entry("spin")] }));
+    client.wait(is_change);
+    assert_eq!(client.tools(), ["echo", "spin", "read_result"]);
+    fs::write(crib.path("tools.json"), "{").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    assert_eq!(client.tools(), ["echo", "spin", "read_result"], "the last good one");
+    crib.manifest(&json!({ "tools": [crib.entry("spin")] }));
+    client.wait(is_change);
+    assert_eq!(client.tools(), ["spin", "read_result"]);
+}
+
+#[test]
+fn garbage_and_half_messages_end_nothing_but_themselves() {
+    let crib = Crib::with_guests(&["echo"]);
+    let mut client = Client::initialized(&crib, &[], &json!({}));
+    for garbage in ["", "{", "[]", "null", "{\"jsonrpc\":\"2.0\",\"id\":[],\"method\":7}", "\u{1b}[2J"] {
+        use std::io::Write;
+        writeln!(client.input.as_mut().unwrap(), "{garbage}").unwrap();
+    }
+    assert!(text(&client.call("echo", &json!({"e": 5}))).contains("\"e\":5"));
+    assert_eq!(client.leave(), Some(0));
+}
