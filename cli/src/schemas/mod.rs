@@ -11,7 +11,6 @@ mod reference;
 use std::fmt;
 
 pub(crate) use names::{NameRule, Names};
-use notes::Notes;
 
 /// Reason why a form cannot state a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
