@@ -140,6 +140,42 @@ fn a_hostile_schema_follows_the_rules_or_is_refused_with_a_reason() {
 }
 
 #[test]
+fn every_keyword_is_in_the_definition_or_in_a_note() {
+    let text = json!({"type": "string"});
+    let properties = json!({
+        "s": {
+            "type": "string", "minLength": 1, "maxLength": 9, "pattern": "^a", "format": "regex", "default": "a",
+            "contentEncoding": "base64", "contentMediaType": "text/plain", "examples": ["a"], "title": "S", "description": "s",
+        },
+        "n": {"type": "number", "minimum": 1, "maximum": 9, "exclusiveMinimum": 0, "exclusiveMaximum": 10, "multipleOf": 1},
+        "l": {
+            "type": "array", "prefixItems": [text], "items": text, "minItems": 2, "maxItems": 9, "uniqueItems": true,
+            "contains": text, "minContains": 1, "maxContains": 2, "unevaluatedItems": false,
+        },
+        "o": {
+            "type": "object", "properties": {"x": text}, "required": ["x"], "minProperties": 1, "maxProperties": 9,
+            "patternProperties": {"^p": text}, "additionalProperties": text, "propertyNames": {"maxLength": 9},
+            "dependentRequired": {"x": []}, "dependentSchemas": {"x": {}}, "unevaluatedProperties": false,
+            "if": {}, "then": {}, "else": {}, "not": {"required": ["z"]},
+        },
+        "u": {"oneOf": [{"const": 1}, {"enum": ["a", "b"]}]},
+    });
+    let keywords: Vec<String> =
+        properties.as_object().unwrap().values().flat_map(|one| one.as_object().unwrap().keys().cloned()).collect();
+    let crib = crib(&[("all", json!({ "type": "object", "properties": properties }))]);
+    for target in TARGETS {
+        let (ran, printed) = noted(&crib, target, &[]);
+        let (definition, notes) = (printed[0]["definition"].to_string(), printed[0]["notes"].to_string());
+        rules::check(target, &printed[0]["definition"]).unwrap_or_else(|why| panic!("{target}: {why}: {ran:?}"));
+        for keyword in &keywords {
+            let is_kept = definition.contains(&format!("\"{keyword}\":"));
+            let is_noted = notes.contains(&format!("/{keyword}`"));
+            assert!(is_kept || is_noted, "{target}: {keyword}: {definition} {notes}");
+        }
+    }
+}
+
+#[test]
 fn a_validator_notices_what_breaks_a_rule() {
     let function = |parameters: Value| json!({"type": "function", "function": {"name": "a", "strict": true, "parameters": parameters}});
     let object = |properties: Value| json!({"type": "object", "properties": properties, "required": [], "additionalProperties": false});

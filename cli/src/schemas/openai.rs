@@ -174,6 +174,14 @@ mod tests {
     }
 
     #[test]
+    fn an_argument_of_any_value_keeps_its_description() {
+        let (schema, notes) = converted(json!({"properties": {"a": {"description": "x"}}, "required": ["a"]})).unwrap();
+        assert_eq!(schema["properties"]["a"]["description"], "x");
+        assert_eq!(schema["properties"]["a"]["anyOf"].as_array().map(Vec::len), Some(4));
+        assert!(notes.iter().any(|note| note.starts_with("`#/properties/a`: any value is narrowed")), "{notes:?}");
+    }
+
+    #[test]
     fn each_limit_of_the_api_refuses_a_schema_beyond_it() {
         let text = json!({"type": "string"});
         let named = |count: usize| {

@@ -227,7 +227,11 @@ impl Conversion<'_> {
         }
         let kinds = kinds(&fields);
         if kinds.is_empty() {
-            return Ok(self.any_value(place));
+            let mut any = self.any_value(place);
+            if let Value::Object(any) = &mut any {
+                self.keep(fields, any, place);
+            }
+            return Ok(any);
         }
         let others: Vec<&String> = kinds.iter().filter(|kind| *kind != "null").collect();
         if others.len() > 1 && others.iter().any(|kind| ["object", "array"].contains(&kind.as_str())) {

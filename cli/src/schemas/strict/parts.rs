@@ -30,8 +30,11 @@ impl Conversion<'_> {
             if properties.is_empty() && !place.is_empty() {
                 return Err(format!("`#{place}` is an object with members of any name"));
             }
-            if further.as_ref().is_some_and(|schema| *schema != Value::Bool(false)) || !patterns.is_empty() {
-                self.notes.add(place, "members without a name in the schema are left out");
+            if further.as_ref().is_some_and(|schema| *schema != Value::Bool(false)) {
+                self.notes.add(&below(place, "additionalProperties"), "left out: only named members can be sent");
+            }
+            if !patterns.is_empty() {
+                self.notes.add(&below(place, "patternProperties"), "left out: only named members can be sent");
             }
         }
         let mut converted = Map::new();
@@ -181,7 +184,7 @@ impl Conversion<'_> {
     }
 
     /// Copies the keywords that the subset has, and notes each other one.
-    fn keep(&mut self, fields: Map<String, Value>, out: &mut Map<String, Value>, place: &str) {
+    pub(super) fn keep(&mut self, fields: Map<String, Value>, out: &mut Map<String, Value>, place: &str) {
         for (keyword, value) in fields {
             let word = keyword.as_str();
             if DESCRIPTIONS.contains(&word) || self.subset.keywords.contains(&word) {
