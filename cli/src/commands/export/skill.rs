@@ -74,7 +74,7 @@ runs it grants it. A `hint:` line names the flag that would allow a denied call,
 such as `--allow-read=DIR`.
 
 - Do not add `--allow-…` flags, and do not change approvals, trust or settings,
-  unless the person told you to. Name the flag and the reason, and ask.
+  unless the person asks you to. Name the flag and the reason, and ask.
 - A call that requires approval is refused without a terminal. Ask the person to
   run the command, or to allow it.
 - Do not do by another command what a denial refused.
