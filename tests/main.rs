@@ -41,6 +41,7 @@ mod rich;
 mod run;
 mod scenarios;
 mod schedule;
+mod schemas;
 mod scripted;
 mod secrets;
 mod signing;

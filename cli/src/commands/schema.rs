@@ -10,13 +10,14 @@ use toolcrib::{Availability, Tool};
 
 use crate::options::Sources;
 use crate::render;
-use crate::schemas::{Definition, NameRule, Names, Unsupported, mcp};
+use crate::schemas::{Definition, NameRule, Names, Unsupported, anthropic, gemini, mcp, openai};
 
 const EXAMPLES: &str = "\
 Examples:
   toolcrib schema | jq '{model: \"m\", tools: .}'
   toolcrib schema fs_read_file fs_search
-  toolcrib schema --for openai-responses
+  toolcrib schema --for openai-strict fs_search
+  toolcrib schema --for gemini | jq '{tools: [{functionDeclarations: .}]}'
   toolcrib schema --for mcp --notes | jq '.[] | {tool, notes}'
 
 Some targets accept only a part of JSON Schema, or fewer names. Each difference \
@@ -52,6 +53,14 @@ enum Target {
     OpenaiChat,
     /// Responses API of OpenAI and compatible servers.
     OpenaiResponses,
+    /// Chat completions API of OpenAI with strict functions.
+    OpenaiStrict,
+    /// Messages API of Anthropic.
+    Anthropic,
+    /// Messages API of Anthropic with strict tools.
+    AnthropicStrict,
+    /// Function declarations of the Gemini API.
+    Gemini,
     /// Model Context Protocol: tools as a server lists them.
     Mcp,
 }
@@ -61,6 +70,9 @@ impl Target {
     fn name_rule(self) -> Option<NameRule> {
         match self {
             Target::OpenaiChat | Target::OpenaiResponses => None,
+            Target::OpenaiStrict => Some(openai::NAME_RULE),
+            Target::Anthropic | Target::AnthropicStrict => Some(anthropic::NAME_RULE),
+            Target::Gemini => Some(gemini::NAME_RULE),
             Target::Mcp => Some(mcp::NAME_RULE),
         }
     }
@@ -71,6 +83,10 @@ impl Target {
         match self {
             Target::OpenaiChat => unchanged(openai_chat(tool)),
             Target::OpenaiResponses => unchanged(openai_responses(tool, custom_tools)),
+            Target::OpenaiStrict => openai::strict_function(tool, name),
+            Target::Anthropic => anthropic::tool(tool, name),
+            Target::AnthropicStrict => anthropic::strict_tool(tool, name),
+            Target::Gemini => gemini::function_declaration(tool, name),
             Target::Mcp => mcp::definition(tool, name),
         }
     }
@@ -124,6 +140,11 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
                 }
             }
         }
+    }
+    if let Target::AnthropicStrict = args.target {
+        let definitions: Vec<&Value> =
+            printed.iter().filter_map(|one| if args.notes { one.get("definition") } else { Some(one) }).collect();
+        anthropic::exceeded_together(&definitions).iter().for_each(|sentence| render::warning(sentence));
     }
     render::print_json(&serde_json::to_string_pretty(&printed)?)?;
     Ok(exit)

@@ -67,7 +67,11 @@ pub(crate) fn definition(tool: &Tool, name: &str) -> Result<Definition, Unsuppor
 }
 
 /// Returns the schema of the arguments.
-fn input_schema(tool: &Tool, notes: &mut Notes) -> Result<Value, Unsupported> {
+///
+/// # Errors
+///
+/// [`Unsupported`] if the schema accepts no object, is too large, or references another.
+pub(super) fn input_schema(tool: &Tool, notes: &mut Notes) -> Result<Value, Unsupported> {
     match tool.model_input_schema() {
         Some(schema) => {
             limits::check_size(&schema)?;

@@ -142,6 +142,7 @@ pub(super) fn all_of(
                     *known = closed;
                 }
             }
+            ("allOf", Value::Array(known), Value::Array(more)) => known.extend(more),
             ("enum", Value::Array(known), Value::Array(others)) => known.retain(|value| others.contains(value)),
             ("type", known, other) => {
                 let kinds = common_types(known, &other);

@@ -1,12 +1,16 @@
 //! Tool definitions in the forms of other systems, one file per form. A conversion is pure: it reads a tool and returns a
 //! value. Everything that a form rewrites or cannot state is a note; a tool that a form cannot state at all is an error.
 
+pub(crate) mod anthropic;
+pub(crate) mod gemini;
 mod limits;
 pub(crate) mod mcp;
 mod merge;
 mod names;
 mod notes;
+pub(crate) mod openai;
 mod reference;
+mod strict;
 
 use std::fmt;
 

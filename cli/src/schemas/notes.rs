@@ -3,7 +3,7 @@
 use crate::render;
 
 /// Maximum number of notes of a tool. The number of further notes is stated.
-pub(super) const MAX_NOTES: usize = 32;
+pub(super) const MAX_NOTES: usize = 200;
 /// Maximum length of a place in a note, in characters.
 const MAX_PLACE: usize = 120;
 
