@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 30] = [
     "run",
     "call",
     "list",
+    "mcp",
     "result",
     "schema",
     "validate",

@@ -30,6 +30,7 @@ mod interface;
 mod limits;
 mod manifest;
 mod markdown;
+mod mcp_config;
 mod permissions;
 mod preview1;
 mod programs;

@@ -13,6 +13,7 @@ mod http;
 mod input;
 mod install;
 mod interrupt;
+mod mcp_config;
 mod media;
 mod open_files;
 mod options;

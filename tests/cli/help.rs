@@ -9,10 +9,11 @@ const MAX_LINES: usize = 70;
 /// Widths of terminals, in columns.
 const WIDTHS: [usize; 2] = [80, 100];
 /// Subcommands with a help of their own.
-const SUBCOMMANDS: [[&str; 2]; 16] = [
+const SUBCOMMANDS: [[&str; 2]; 17] = [
     ["new", "tool"],
     ["new", "hook"],
     ["key", "new"],
+    ["mcp", "config"],
     ["audit", "show"],
     ["audit", "verify"],
     ["result", "show"],

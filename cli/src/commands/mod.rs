@@ -16,6 +16,7 @@ pub(crate) mod install;
 pub(crate) mod key;
 pub(crate) mod list;
 pub(crate) mod login;
+pub(crate) mod mcp;
 pub(crate) mod new;
 pub(crate) mod outdated;
 pub(crate) mod pull;
@@ -41,6 +42,7 @@ pub(crate) enum Command {
     Call(call::Args),
     List(list::Args),
     Inspect(inspect::Args),
+    Mcp(mcp::Args),
     Result(result::Args),
     Schema(schema::Args),
     Validate(validate::Args),
@@ -80,6 +82,7 @@ impl Command {
             Command::Call(args) => call::run(args).await,
             Command::List(args) => list::run(args).await,
             Command::Inspect(args) => inspect::run(args).await,
+            Command::Mcp(args) => mcp::run(args),
             Command::Result(args) => result::run(args),
             Command::Schema(args) => schema::run(args).await,
             Command::Validate(args) => validate::run(args).await,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use directories::ProjectDirs;
+use directories::{BaseDirs, ProjectDirs};
 
 /// Returns the user's folders; `None` without a home directory.
 pub(crate) fn user_folders() -> Option<ProjectDirs> {
@@ -18,4 +18,9 @@ pub(crate) fn state_folder(name: &str) -> Option<PathBuf> {
 /// Returns the folder of installed bundles.
 pub(crate) fn bundles_folder() -> Option<PathBuf> {
     Some(user_folders()?.data_local_dir().join("bundles"))
+}
+
+/// Returns the user's home folder.
+pub(crate) fn home_folder() -> Option<PathBuf> {
+    BaseDirs::new().map(|user| user.home_dir().to_path_buf())
 }
