@@ -12,6 +12,7 @@ use super::format::line_break;
 
 /// Indentation of new files.
 const DEFAULT_UNIT: &str = "  ";
+const NOT_AN_OBJECT: &str = "the document must be an object";
 
 /// Strictness of the parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +31,6 @@ pub(super) fn read(text: &str, dialect: Dialect) -> Result<Value, String> {
         Some(_) => Err(NOT_AN_OBJECT.to_owned()),
     }
 }
-
-const NOT_AN_OBJECT: &str = "the document must be an object";
 
 fn parse(text: &str, dialect: Dialect) -> Result<Option<ast::Value<'_>>, String> {
     let is_relaxed = dialect == Dialect::Comments;
@@ -82,7 +81,7 @@ pub(super) fn set(text: &str, dialect: Dialect, keys: &[&str], entry: &Value) ->
         let gap = if text.is_empty() || text.ends_with('\n') { "" } else { end };
         return Ok(format!("{text}{gap}{}", fragment(keys, entry).replace('\n', end)));
     };
-    let mut object = as_object(&root).ok_or(NOT_AN_OBJECT)?;
+    let mut object = root.as_object().ok_or(NOT_AN_OBJECT)?;
     let page = Page { text, end, unit: unit(text, object) };
     for (depth, key) in keys.iter().enumerate() {
         let rest = &keys[depth + 1..];
@@ -91,15 +90,11 @@ pub(super) fn set(text: &str, dialect: Dialect, keys: &[&str], entry: &Value) ->
             Some(property) if rest.is_empty() => return Ok(page.replace(property, entry)),
             Some(property) => {
                 let path = keys[..=depth].join(".");
-                object = as_object(&property.value).ok_or_else(|| format!("`{path}` must be an object"))?;
+                object = property.value.as_object().ok_or_else(|| format!("`{path}` must be an object"))?;
             }
         }
     }
     Err("no key is named".to_owned())
-}
-
-fn as_object<'a, 'b>(value: &'b ast::Value<'a>) -> Option<&'b Object<'a>> {
-    value.as_object()
 }
 
 /// Wraps an entry in objects with these keys, outermost first.

@@ -120,7 +120,9 @@ fn text(path: &Path) -> anyhow::Result<String> {
         let message = format!("the path `{}` is not UTF-8", path.display());
         Advice::new(message, "use a path that is")
     })?;
-    Ok(text.strip_prefix(VERBATIM).unwrap_or(text).to_owned())
+    // The path of a share keeps the prefix, which is a part of its meaning.
+    let short = text.strip_prefix(VERBATIM).filter(|rest| rest.as_bytes().get(1) == Some(&b':'));
+    Ok(short.unwrap_or(text).to_owned())
 }
 
 /// Output of the command.
