@@ -31,6 +31,7 @@ mod limits;
 mod manifest;
 mod markdown;
 mod mcp;
+mod mcp_config;
 mod permissions;
 mod preview1;
 mod programs;

@@ -35,7 +35,7 @@ use crate::secrets::{PASSPHRASE, Vault};
 
 pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, size_in_words};
 pub(crate) use compiling::{CacheFolder, CacheLimit, Compiling, DEFAULT_MAX_CACHE, LIMIT_VARIABLE};
-pub(crate) use folders::{bundles_folder, mcp_tokens};
+pub(crate) use folders::{bundles_folder, home_folder, mcp_tokens};
 use folders::{state_folder, user_folders};
 pub(crate) use installation::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home, sources_beside};
 pub(crate) use records::{Recording, RecordsFolder};

@@ -9,10 +9,12 @@ const MAX_LINES: usize = 70;
 /// Widths of terminals, in columns.
 const WIDTHS: [usize; 2] = [80, 100];
 /// Subcommands with a help of their own.
-const SUBCOMMANDS: [[&str; 2]; 19] = [
+const SUBCOMMANDS: [[&str; 2]; 21] = [
     ["new", "tool"],
     ["new", "hook"],
     ["key", "new"],
+    ["mcp", "config"],
+    ["mcp", "token"],
     ["audit", "show"],
     ["audit", "verify"],
     ["result", "show"],

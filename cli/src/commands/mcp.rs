@@ -1,5 +1,6 @@
 //! `toolcrib mcp`: serves the tools to other agents, over standard streams or HTTP.
 
+mod config;
 mod serve;
 mod token;
 
@@ -12,6 +13,7 @@ Examples:
   toolcrib mcp --http 127.0.0.1:8931              serve many clients with tokens
   toolcrib mcp token new ada
   toolcrib mcp token revoke ada
+  toolcrib mcp config claude-code                 print the entry for a client
 
 An agent starts the first form itself and talks to it over standard streams. Permissions are those \
 of the command line, of trusted sources and of rules: the agent cannot change them. A call that a \
@@ -30,12 +32,14 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
+    Config(config::Args),
     /// Create, list or revoke tokens of clients over HTTP
     Token(token::Args),
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
+        Some(Action::Config(args)) => config::run(&args),
         Some(Action::Token(args)) => token::run(args),
         None => serve::run(*args.serve).await,
     }

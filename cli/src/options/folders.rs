@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use directories::ProjectDirs;
+use directories::{BaseDirs, ProjectDirs};
 
 use crate::mcp::Tokens;
 
@@ -31,4 +31,9 @@ pub(crate) fn bundles_folder() -> Option<PathBuf> {
 /// The user has no home directory.
 pub(crate) fn mcp_tokens() -> anyhow::Result<Tokens> {
     state_folder("tokens.json").map(Tokens::file).ok_or_else(no_home)
+}
+
+/// Returns the user's home folder.
+pub(crate) fn home_folder() -> Option<PathBuf> {
+    BaseDirs::new().map(|user| user.home_dir().to_path_buf())
 }

@@ -1,0 +1,20 @@
+//! Settings files of MCP clients: place, format and shape of the entry that starts `toolcrib mcp`, and its merge into a file
+//! that exists. Only `file` touches the disk, and nothing here reads the environment.
+
+mod client;
+mod entry;
+mod file;
+mod format;
+mod json;
+mod location;
+mod merge;
+#[cfg(test)]
+mod merge_tests;
+mod toml;
+mod yaml;
+
+pub(crate) use client::{Client, Scope};
+pub(crate) use entry::Launch;
+pub(crate) use file::SettingsFile;
+pub(crate) use location::{Folders, System};
+pub(crate) use merge::{Change, Merge, Plan};
