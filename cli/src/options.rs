@@ -77,7 +77,7 @@ pub(crate) struct Sources {
     pub(crate) trust: TrustOptions,
     /// Fail if any tool cannot be used, instead of continuing without it
     #[arg(long, help_heading = TOOLS)]
-    strict: bool,
+    pub(crate) strict: bool,
 
     /// Allow tools to read these folders and everything below them
     #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]

@@ -27,7 +27,11 @@ pub(super) fn convert(
     open: Option<OpenQuestion>,
     deny_flags: &DenyFlags,
 ) -> CallToolResult {
-    let mut content = vec![ContentBlock::text(result.content())];
+    let text = match &open {
+        Some(OpenQuestion::Pending(id)) => json!({ "error": pending_refusal(id) }).to_string(),
+        _ => result.content().into_owned(),
+    };
+    let mut content = vec![ContentBlock::text(text)];
     content.extend(result.media.iter().map(media));
     if let Some(reference) = result.receipt.persisted.as_ref().and_then(|persisted| persisted.reference.as_ref()) {
         let mut link = Resource::new(format!("{RESULTS}{reference}"), reference.clone());
@@ -35,9 +39,7 @@ pub(super) fn convert(
         content.push(ContentBlock::resource_link(link));
     }
     content.extend(result.shown.iter().filter_map(shown));
-    if let Some(OpenQuestion::Pending(id)) = &open {
-        content.push(ContentBlock::text(pending_refusal(id)));
-    } else if result.is_error() {
+    if result.is_error() && open.is_none() {
         content.extend(denial_hints(&result.receipt, true, deny_flags).into_iter().map(ContentBlock::text));
     }
     let mut converted = match result.is_error() {

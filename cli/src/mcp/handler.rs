@@ -98,7 +98,8 @@ impl Handler {
         let result = result.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
         self.metrics.count(&result);
         if matches!(result.fault, Some(toolcrib::Error::UnknownTool { .. })) {
-            return Err(invalid(result.content().into_owned()));
+            let message = result.outcome.err().map_or_else(|| "unknown tool".to_owned(), |error| error.message);
+            return Err(invalid(message));
         }
         match caller.take_open() {
             Some(OpenQuestion::Input { message, digest }) => {

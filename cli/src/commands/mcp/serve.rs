@@ -76,10 +76,22 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.check()?;
     args.sources.fetch().await?;
     let first = args.publish()?;
-    args.sources.prepare(first.runtime()).await?;
     args.sources.trust.hint(first.runtime(), None);
     for (name, own) in first.renamed() {
         render::hint(&format!("clients see `{}` as `{name}`", render::one_line(own)));
+    }
+    let (sources, runtime) = (args.sources.clone(), first.runtime().clone());
+    // Clients wait only seconds for a server: programs are compiled while it answers, and a call waits for its own program.
+    let prepare = async move { sources.prepare(&runtime).await };
+    match args.sources.strict {
+        true => prepare.await?,
+        false => {
+            tokio::spawn(async move {
+                if let Err(error) = prepare.await {
+                    render::warning(&render::message(&error));
+                }
+            });
+        }
     }
     let publication = Publication::new(first);
     let sources = args.sources.paths()?;
