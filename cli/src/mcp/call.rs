@@ -43,7 +43,8 @@ pub(super) async fn perform(
         .runtime
         .tool(name)
         .is_none_or(|tool| tool.interface.execution.interrupt_behavior.value == Interrupt::Cancel);
-    let work = caller.perform(published.session.call(call));
+    let session = published.session(&caller.identity);
+    let work = caller.perform(session.call(call));
     tokio::pin!(work);
     loop {
         tokio::select! {

@@ -2,6 +2,7 @@
 //! the handler, because the library may create one for each request.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequest, ErrorData,
@@ -33,6 +34,8 @@ const PAGE: usize = 500;
 const LIST_TTL_MS: u64 = 60_000;
 /// Maximum size of a stored result that is read as a whole, in bytes.
 const MAX_READ: u64 = 4 << 20;
+/// Time between two looks at whether a client is still connected.
+const CLIENT_CHECK: Duration = Duration::from_secs(30);
 /// Key of the question in an answer that requests input.
 const QUESTION: &str = "approval";
 /// Instructions for clients and models.
@@ -230,11 +233,13 @@ impl ServerHandler for Handler {
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let (mut changes, peer) = (self.publication.changes(), context.peer);
         changes.mark_unchanged();
-        // Ends when the client does: a notice cannot be sent then.
+        // Ends when the client does.
         tokio::spawn(async move {
-            while changes.changed().await.is_ok() {
-                if peer.notify_tool_list_changed().await.is_err() {
-                    return;
+            while !peer.is_transport_closed() {
+                match tokio::time::timeout(CLIENT_CHECK, changes.changed()).await {
+                    Err(_) => {}
+                    Ok(Ok(())) if peer.notify_tool_list_changed().await.is_ok() => {}
+                    Ok(_) => return,
                 }
             }
         });

@@ -1,13 +1,14 @@
 //! Service over HTTP: connections with limits, TLS, a check of each request, and the end in which running requests finish.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -30,6 +31,8 @@ use super::handler::Handler;
 
 /// Path of the protocol.
 const PROTOCOL: &str = "/mcp";
+/// Header with the identifier of a conversation.
+const SESSION: &str = "mcp-session-id";
 /// Maximum size of the head of a request in bytes.
 const MAX_HEAD: usize = 64 << 10;
 
@@ -57,6 +60,8 @@ struct Server {
     access: Access,
     limits: Limits,
     requests: Arc<Semaphore>,
+    /// Clients of the conversations, by the identifier of the conversation.
+    owners: Mutex<HashMap<String, String>>,
 }
 
 /// Serves clients until the program is interrupted; running requests may finish then.
@@ -80,7 +85,7 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
     let each = handler.clone();
     let service = StreamableHttpService::new(move || Ok(each.clone()), sessions.clone(), config);
     let requests = Arc::new(Semaphore::new(limits.requests));
-    let server = Arc::new(Server { handler, service, sessions, access, limits, requests });
+    let server = Arc::new(Server { handler, service, sessions, access, limits, requests, owners: Mutex::default() });
     let (connections, tasks) = (Arc::new(Semaphore::new(limits.connections)), TaskTracker::new());
     let address = listener.local_addr()?;
     let scheme = if tls.is_some() { "https" } else { "http" };
@@ -187,11 +192,7 @@ impl Server {
         let Ok(running) = self.requests.clone().try_acquire_owned() else {
             return Err(StatusCode::SERVICE_UNAVAILABLE);
         };
-        if !request.headers().contains_key("mcp-session-id")
-            && self.sessions.sessions.read().await.len() >= self.limits.sessions
-        {
-            return Err(StatusCode::SERVICE_UNAVAILABLE);
-        }
+        let is_new = self.check_session(request.headers(), &identity).await?;
         let (mut parts, body) = request.into_parts();
         let whole = Limited::new(body, self.limits.body).collect();
         let body = match tokio::time::timeout(self.limits.arrival, whole).await {
@@ -200,10 +201,14 @@ impl Server {
             Ok(Err(_)) => return Err(StatusCode::BAD_REQUEST),
             Err(_) => return Err(StatusCode::REQUEST_TIMEOUT),
         };
+        let owner = identity.0.clone();
         parts.extensions.insert::<Identity>(identity);
         // Credentials are of no use beyond this point.
         parts.headers.remove(header::AUTHORIZATION);
         let response = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
+        if let Some(session) = response.headers().get(SESSION).and_then(|id| id.to_str().ok()).filter(|_| is_new) {
+            self.owners.lock().unwrap_or_else(PoisonError::into_inner).insert(session.to_owned(), owner);
+        }
         // A request runs until its answer is sent or dropped.
         Ok(response.map(|body| {
             let until_sent = move |frame| {
@@ -212,6 +217,27 @@ impl Server {
             };
             body.map_frame(until_sent).boxed()
         }))
+    }
+}
+
+impl Server {
+    /// Checks the conversation of a request; returns `true` for a request without one.
+    async fn check_session(&self, headers: &HeaderMap, identity: &Identity) -> Result<bool, StatusCode> {
+        let Some(session) = headers.get(SESSION) else {
+            let sessions = self.sessions.sessions.read().await;
+            if sessions.len() >= self.limits.sessions {
+                return Err(StatusCode::SERVICE_UNAVAILABLE);
+            }
+            let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+            if owners.len() >= self.limits.sessions * 2 {
+                owners.retain(|session, _| sessions.contains_key(session.as_str()));
+            }
+            return Ok(true);
+        };
+        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = session.to_str().ok().and_then(|session| owners.get(session));
+        // The conversation of another client is as unknown as one that has ended.
+        if owner.is_some_and(|owner| *owner == identity.0) { Ok(false) } else { Err(StatusCode::NOT_FOUND) }
     }
 }
 

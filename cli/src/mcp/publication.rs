@@ -1,7 +1,8 @@
 //! The published state: a runtime with the list of its tools. A reload replaces it as a whole, and a running call ends on the
 //! state that it began with.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::sync::watch;
 use toolcrib::{Results, Runtime, Session};
@@ -14,11 +15,12 @@ use super::parts::PartListeners;
 /// A runtime and the list of its tools.
 pub(crate) struct Published {
     pub(super) runtime: Runtime,
-    pub(super) session: Session,
     pub(super) catalog: Catalog,
     pub(super) parts: Arc<PartListeners>,
     pub(super) results: Results,
     pub(super) deny_flags: DenyFlags,
+    /// Conversations by the identity of the client: clients share neither values nor background tasks.
+    sessions: Mutex<HashMap<String, Session>>,
 }
 
 /// Present published state, with notices of its replacements.
@@ -38,13 +40,19 @@ impl Published {
         deny_flags: DenyFlags,
         max_listed: usize,
     ) -> Self {
-        let (session, catalog) = (runtime.open_session(), Catalog::new(&runtime, max_listed));
-        Self { runtime, session, catalog, parts, results, deny_flags }
+        let catalog = Catalog::new(&runtime, max_listed);
+        Self { runtime, catalog, parts, results, deny_flags, sessions: Mutex::default() }
     }
 
     /// Returns the runtime.
     pub(crate) fn runtime(&self) -> &Runtime {
         &self.runtime
+    }
+
+    /// Returns the conversation of a client. The number of identities is that of the tokens.
+    pub(super) fn session(&self, identity: &str) -> Session {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.entry(identity.to_owned()).or_insert_with(|| self.runtime.full_session()).clone()
     }
 
     /// Lists the tools that have another name here than in their sources.

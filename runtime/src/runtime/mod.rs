@@ -119,6 +119,11 @@ impl Runtime {
         Session::new(self.pipeline.clone(), Arc::new(Memory::new(self.pipeline.next_session())))
     }
 
+    /// Starts a session with a caller who knows every tool and needs no search, such as another program's agent.
+    pub fn full_session(&self) -> Session {
+        Session::new(self.pipeline.clone(), Arc::new(Memory::full(self.pipeline.next_session())))
+    }
+
     /// Starts the session of an agent that took over a delegated task.
     pub fn session_for(&self, task: &Task) -> Session {
         Session::new(self.pipeline.clone(), Arc::new(Memory::of_task(self.pipeline.next_session(), task)))

@@ -33,6 +33,8 @@ pub(crate) struct Memory {
     session: String,
     /// `true` if the calls belong to no conversation: every tool counts as loaded, and nothing is kept.
     open: bool,
+    /// `true` if every tool counts as loaded.
+    has_all_loaded: bool,
     /// Number of agents that delegated before this conversation.
     pub(crate) depth: u32,
     loaded: Mutex<HashSet<usize>>,
@@ -85,6 +87,11 @@ impl Memory {
         Self { open: true, ..Self::new(session) }
     }
 
+    /// Creates the memory of a conversation in which every tool is loaded.
+    pub(crate) fn full(session: String) -> Self {
+        Self { has_all_loaded: true, ..Self::new(session) }
+    }
+
     /// Creates the memory of an agent that works on a delegated task.
     pub(crate) fn of_task(session: String, task: &Task) -> Self {
         Self { depth: task.depth, agents: task.agents.clone(), ..Self::new(session) }
@@ -117,7 +124,7 @@ impl Memory {
 
     /// Returns `true` if the tool at an index of the registry is loaded.
     pub(crate) fn has_loaded(&self, index: usize) -> bool {
-        self.open || locked(&self.loaded).contains(&index)
+        self.open || self.has_all_loaded || locked(&self.loaded).contains(&index)
     }
 
     /// Loads the tool at an index of the registry.
