@@ -57,7 +57,7 @@ impl Server {
 
     /// Sends a message of the protocol.
     fn post(&self, message: &Value, headers: &str) -> Answer {
-        let host = if headers.contains("host:") { String::new() } else { format!("host: {}\r\n", self.address) };
+        let host = if headers.starts_with("host:") { String::new() } else { format!("host: {}\r\n", self.address) };
         let body = message.to_string();
         let head = format!(
             "POST /mcp HTTP/1.1\r\n{host}connection: close\r\ncontent-type: application/json\r\n\

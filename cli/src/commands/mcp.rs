@@ -8,12 +8,12 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib mcp                                    serve ./tools.json to one client
+  toolcrib mcp                          serve ./tools.json to one client
   toolcrib mcp --tools ./tools.json --allow-read=./docs
-  toolcrib mcp --http 127.0.0.1:8931              serve many clients with tokens
+  toolcrib mcp --http 127.0.0.1:8931    serve many clients with tokens
   toolcrib mcp token new ada
   toolcrib mcp token revoke ada
-  toolcrib mcp config claude-code                 print the entry for a client
+  toolcrib mcp config claude-code       print the entry for a client
 
 An agent starts the first form itself and talks to it over standard streams. Permissions are those \
 of the command line, of trusted sources and of rules: the agent cannot change them. A call that a \

@@ -33,6 +33,8 @@ use super::handler::Handler;
 const PROTOCOL: &str = "/mcp";
 /// Header with the identifier of a conversation.
 const SESSION: &str = "mcp-session-id";
+/// Time in which stopped calls leave their records.
+const LAST_WAIT: std::time::Duration = std::time::Duration::from_secs(2);
 /// Maximum size of the head of a request in bytes.
 const MAX_HEAD: usize = 64 << 10;
 
@@ -72,7 +74,8 @@ struct Server {
 pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Result<ExitCode> {
     let Endpoint { listener, tls, access, limits, hosts, origins, is_stateless } = endpoint;
     let _guard = interrupt::guard();
-    let stop = CancellationToken::new();
+    // New connections end at the first, and running requests at the second.
+    let (stop, end) = (CancellationToken::new(), CancellationToken::new());
     let config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(hosts)
         .with_allowed_origins(origins)
@@ -80,7 +83,7 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
         .with_legacy_session_mode(!is_stateless)
         .with_json_response(is_stateless)
         .with_max_request_body_bytes(limits.body)
-        .with_cancellation_token(stop.child_token());
+        .with_cancellation_token(end.clone());
     let sessions = Arc::new(LocalSessionManager::default());
     let each = handler.clone();
     let service = StreamableHttpService::new(move || Ok(each.clone()), sessions.clone(), config);
@@ -115,6 +118,8 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
     tasks.close();
     stop.cancel();
     let _ = tokio::time::timeout(limits.drain, tasks.wait()).await;
+    end.cancel();
+    let _ = tokio::time::timeout(LAST_WAIT, tasks.wait()).await;
     Ok(ExitCode::SUCCESS)
 }
 

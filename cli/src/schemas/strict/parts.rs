@@ -225,7 +225,7 @@ fn or_null(mut schema: Value) -> Value {
     let is_whole = schema.get("$ref").is_some() || schema.get("const").is_some();
     let Value::Object(fields) = &mut schema else { return schema };
     if is_whole {
-        return json!({ "anyOf": [schema, null] });
+        return json!({ "anyOf": [schema, (null)] });
     }
     if let Some(Value::Array(alternatives)) = fields.get_mut("anyOf") {
         if !alternatives.contains(&null) {
