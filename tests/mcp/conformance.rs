@@ -70,6 +70,28 @@ fn a_failure_of_a_tool_is_a_result_and_its_log_is_no_message() {
 }
 
 #[test]
+fn progress_arrives_from_zero_to_the_end_before_the_result() {
+    let crib = crib();
+    let mut earlier = Client::initialized(&crib, &FLAGS, &json!({}));
+    let mut later = Client::start(&crib, &FLAGS);
+    let params = json!({"name": "test_tool_with_progress", "arguments": {}});
+    let (mut old, mut new) = (params.clone(), modern(params, &json!({})));
+    old["_meta"] = json!({"progressToken": 7});
+    new["_meta"]["progressToken"] = json!("seven");
+    for (client, params) in [(&mut earlier, &old), (&mut later, &new)] {
+        let answer = client.ask("tools/call", params);
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        let reports: Vec<&Value> = client.kept.iter().map(|message| &message["params"]).collect();
+        let numbers: Vec<Option<f64>> = reports.iter().map(|report| report["progress"].as_f64()).collect();
+        assert_eq!(numbers, [0.0, 50.0, 100.0].map(Some), "{reports:?}");
+        assert!(
+            reports.iter().all(|report| report["progressToken"] == params["_meta"]["progressToken"]),
+            "{reports:?}"
+        );
+    }
+}
+
+#[test]
 fn an_approval_is_requested_only_from_a_client_that_can_ask() {
     let crib = crib();
     let asking = json!({"elicitation": {}});
@@ -85,10 +107,13 @@ fn an_approval_is_requested_only_from_a_client_that_can_ask() {
     let params = json!({"name": "test_input_required_result_elicitation", "arguments": {}});
     let first = later.ask("tools/call", &modern(params.clone(), &asking));
     assert_eq!(first["result"]["resultType"], "input_required", "{first}");
-    let mut wrong = modern(params.clone(), &asking);
-    wrong["inputResponses"] = json!({"wrong_key": answer});
-    let again = later.ask("tools/call", &wrong);
-    assert_eq!(again["result"]["resultType"], "input_required", "{again}");
+    for responses in [json!({"wrong_key": answer}), json!({"approval": 1}), json!({"approval": {"action": "decline"}})]
+    {
+        let mut wrong = modern(params.clone(), &asking);
+        wrong["inputResponses"] = responses;
+        let again = later.ask("tools/call", &wrong);
+        assert_eq!(again["result"]["resultType"], "input_required", "{again}");
+    }
     let refused = later.ask("tools/call", &modern(params, &json!({"sampling": {}})));
     assert!(refused["result"]["isError"] == true && refused["result"].get("inputRequests").is_none(), "{refused}");
 }

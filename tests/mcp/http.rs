@@ -152,7 +152,32 @@ fn a_page_that_rebinds_and_a_foreign_origin_are_refused() {
         let answer = server.list(&format!("origin: {origin}\r\n"));
         assert_eq!(answer.status, 403, "{origin}: {answer:?}");
     }
-    assert_eq!(server.list("origin: https://app.example\r\n").status, 200);
+    for origin in ["https://app.example".to_owned(), format!("http://{}", server.address)] {
+        assert_eq!(server.list(&format!("origin: {origin}\r\n")).status, 200, "{origin}");
+    }
+}
+
+#[test]
+fn an_argument_that_is_a_header_too_has_one_value() {
+    let crib = Crib::with_guests(&["echo"]);
+    let mut echo = crib.entry("echo");
+    let region = json!({"type": "string", "x-mcp-header": "Region"});
+    echo["schema"] = json!({"type": "object", "properties": {"region": region}});
+    crib.manifest(&json!({ "tools": [echo] }));
+    let server = Server::start(&crib, &["--no-token"]);
+    let call = |header: &str| {
+        let arguments = json!({"region": "Hello"});
+        server.request("tools/call", json!({"name": "echo", "arguments": arguments}), header)
+    };
+    for header in ["mcp-param-region: Hello\r\n", "mcp-param-region: =?base64?SGVsbG8=?=\r\n"] {
+        let answer = call(header);
+        assert_eq!(answer.message()["result"]["isError"], false, "{header}: {answer:?}");
+    }
+    for value in ["", "Bye", "=?base64?SGVsbG8?=", "=?base64?SGVs!!!bG8=?="] {
+        let header = if value.is_empty() { String::new() } else { format!("mcp-param-region: {value}\r\n") };
+        let answer = call(&header);
+        assert_eq!((answer.status, &answer.message()["error"]["code"]), (400, &json!(-32020)), "{value}: {answer:?}");
+    }
 }
 
 #[test]

@@ -25,6 +25,8 @@ fn a_client_of_the_earlier_revision_lists_and_calls() {
     assert!(receipt["peakMemoryBytes"].as_u64().unwrap() > 0, "{receipt}");
     assert!(answer["result"].get("resultType").is_none(), "of the later revision: {answer}");
     let answer = client.call("ecco", &json!({}));
+    assert_eq!(answer["error"], json!({"code": -32602, "message": "unknown tool: ecco"}));
+    let answer = client.ask("prompts/get", &json!({"name": "any"}));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
     for method in ["prompts/list", "resources/list", "resources/templates/list"] {
         assert!(client.ask(method, &json!({}))["result"].is_object(), "{method}");

@@ -13,6 +13,7 @@ use toolcrib::tool::Interrupt;
 use toolcrib::{ToolCall, ToolResult};
 
 use super::caller::Caller;
+use super::parts::Parts;
 use super::publication::Published;
 
 /// Maximum length of a client's name in a record, in characters.
@@ -38,7 +39,7 @@ pub(super) async fn perform(
     let mut call = ToolCall::new(&id, name, arguments);
     call.caller = Some(caller.client.chars().take(MAX_CLIENT_LEN).collect());
     let mut parts = published.parts.listen(&id);
-    let mut report = Report { progress, last: 0.0, sending: None, waiting: None };
+    let mut report = Report { progress, last: None, sending: None, waiting: None };
     let is_interruptible = published
         .runtime
         .tool(name)
@@ -46,22 +47,28 @@ pub(super) async fn perform(
     let session = published.session(&caller.identity);
     let work = caller.perform(session.call(call));
     tokio::pin!(work);
-    loop {
+    let result = loop {
         tokio::select! {
             biased;
             () = cancelled.cancelled(), if is_interruptible => return None,
             Some(part) = parts.next() => report.add(&part),
             () = report.sent() => {}
-            result = &mut work => return Some(result),
+            result = &mut work => break result,
         }
+    };
+    // The result ends the stream of the request: the last progress precedes it.
+    tokio::select! {
+        () = cancelled.cancelled() => {}
+        () = report.finish(&mut parts) => {}
     }
+    Some(result)
 }
 
 /// Progress of one call. A client that reads slowly gets the latest state instead of each.
 struct Report {
     progress: Option<Progress>,
-    /// Last reported number, which only grows.
-    last: f64,
+    /// Last reported number, which only grows; `None` before the first.
+    last: Option<f64>,
     sending: Option<BoxFuture<'static, ()>>,
     waiting: Option<(f64, Option<f64>)>,
 }
@@ -72,8 +79,8 @@ impl Report {
         let Part::Progress { done, total } = part else { return };
         let number = |value: u64| value as f64;
         let done = number(*done);
-        if done > self.last && self.progress.is_some() {
-            self.last = done;
+        if self.last.is_none_or(|last| done > last) && self.progress.is_some() {
+            self.last = Some(done);
             self.waiting = Some((done, total.map(number)));
             self.start();
         }
@@ -98,5 +105,15 @@ impl Report {
         }
         self.sending = None;
         self.start();
+    }
+
+    /// Reports the parts that a call has shown until its end, and waits until the latest state was sent.
+    async fn finish(&mut self, parts: &mut Parts) {
+        while let Some(part) = parts.ready() {
+            self.add(&part);
+        }
+        while self.sending.is_some() {
+            self.sent().await;
+        }
     }
 }

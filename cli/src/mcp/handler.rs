@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequest, ErrorData,
-    Implementation, InputRequest, InputRequests, InputRequiredResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
-    ServerConfig, SubscriptionFilter,
+    GetPromptRequestParams, GetPromptResponse, Implementation, InputRequest, InputRequests, InputRequiredResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    ResourceContents, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -100,9 +100,8 @@ impl Handler {
         // The client does not wait for the answer of a call that it cancelled.
         let result = result.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
         self.metrics.count(&result);
-        if matches!(result.fault, Some(toolcrib::Error::UnknownTool { .. })) {
-            let message = result.outcome.err().map_or_else(|| "unknown tool".to_owned(), |error| error.message);
-            return Err(invalid(message));
+        if let Some(fault @ toolcrib::Error::UnknownTool { .. }) = &result.fault {
+            return Err(invalid(fault.to_string()));
         }
         match caller.take_open() {
             Some(OpenQuestion::Input { message, digest }) => {
@@ -180,6 +179,11 @@ impl ServerHandler for Handler {
         Ok(result)
     }
 
+    /// Returns a tool, so that the library compares the arguments that its schema names as headers with the headers.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.publication.present().catalog.tool(name).cloned()
+    }
+
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -188,6 +192,15 @@ impl ServerHandler for Handler {
         // A reload during the call does not change it.
         let published = self.publication.present();
         self.call(&published, request, &context).await
+    }
+
+    /// Refuses every prompt: the list of prompts is empty.
+    async fn get_prompt(
+        &self,
+        _request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Err(invalid("no such prompt".to_owned()))
     }
 
     async fn read_resource(
@@ -254,9 +267,11 @@ fn channel(context: &RequestContext<RoleServer>, questions: &Questions, answer: 
         (false, _) => Channel::CommandLine,
         (true, false) => Channel::Request(Box::new(context.peer.clone())),
         (true, true) => {
+            // Without a state, nothing was asked: an answer is nobody's.
+            let answer = answer.filter(|_| !questions.open.is_empty());
             let is_allowed = answer.is_some_and(consent::is_allowed);
             let mut agreed = questions.agreed.clone();
-            agreed.extend((is_allowed && !questions.open.is_empty()).then(|| questions.open.clone()));
+            agreed.extend(is_allowed.then(|| questions.open.clone()));
             Channel::Repetition { agreed, is_declined: answer.is_some() && !is_allowed }
         }
     }

@@ -35,6 +35,8 @@ const PROTOCOL: &str = "/mcp";
 const SESSION: &str = "mcp-session-id";
 /// Time in which stopped calls leave their records.
 const LAST_WAIT: std::time::Duration = std::time::Duration::from_secs(2);
+/// Hosts of a server's own origin on a loopback address. The server has no pages, so no page has this origin.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// Maximum size of the head of a request in bytes.
 const MAX_HEAD: usize = 64 << 10;
 
@@ -48,7 +50,7 @@ pub(crate) struct Endpoint {
     pub(crate) limits: Limits,
     /// Hosts that requests may name.
     pub(crate) hosts: Vec<String>,
-    /// Origins of web pages that may send requests; none by default.
+    /// Origins of web pages that may send requests, besides the server's own on a loopback address.
     pub(crate) origins: Vec<String>,
     /// `true` if no conversation is kept between requests.
     pub(crate) is_stateless: bool,
@@ -72,7 +74,12 @@ struct Server {
 ///
 /// The listener has no address.
 pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Result<ExitCode> {
-    let Endpoint { listener, tls, access, limits, hosts, origins, is_stateless } = endpoint;
+    let Endpoint { listener, tls, access, limits, hosts, mut origins, is_stateless } = endpoint;
+    let address = listener.local_addr()?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    if address.ip().is_loopback() {
+        origins.extend(LOOPBACK.map(|host| format!("{scheme}://{host}:{}", address.port())));
+    }
     let _guard = interrupt::guard();
     // New connections end at the first, and running requests at the second.
     let (stop, end) = (CancellationToken::new(), CancellationToken::new());
@@ -90,8 +97,6 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
     let requests = Arc::new(Semaphore::new(limits.requests));
     let server = Arc::new(Server { handler, service, sessions, access, limits, requests, owners: Mutex::default() });
     let (connections, tasks) = (Arc::new(Semaphore::new(limits.connections)), TaskTracker::new());
-    let address = listener.local_addr()?;
-    let scheme = if tls.is_some() { "https" } else { "http" };
     render::aside(&format!("serving {scheme}://{address}{PROTOCOL}"));
     loop {
         let accepted = tokio::select! {

@@ -43,6 +43,11 @@ impl Parts {
     pub(super) async fn next(&mut self) -> Option<Part> {
         self.receiver.recv().await
     }
+
+    /// Returns the next part that has arrived.
+    pub(super) fn ready(&mut self) -> Option<Part> {
+        self.receiver.try_recv().ok()
+    }
 }
 
 impl Drop for Parts {

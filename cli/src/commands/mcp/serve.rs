@@ -43,7 +43,8 @@ pub(super) struct Args {
     /// Accept requests for these hosts besides the loopback names, such as `tools.example.com`
     #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "http", help_heading = HTTP)]
     host: Vec<String>,
-    /// Accept requests from web pages of these origins, such as `https://app.example.com:443`; none by default
+    /// Accept requests from web pages of these origins, such as `https://app.example.com:443`; by default only from the
+    /// server's own on a loopback address
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',', requires = "http", help_heading = HTTP)]
     origin: Vec<String>,
     /// Keep no conversation between requests, so that several servers can share the clients of a balancer
