@@ -261,11 +261,7 @@ fn half_a_request_and_a_client_that_never_reads_stop_nobody_else() {
 
 #[test]
 fn a_request_that_is_dropped_stops_its_call() {
-    let mut crib = crib();
-    let mut spin = crib.entry("spin");
-    spin["interface"] = json!({"interrupt_behavior": "cancel"});
-    crib.manifest(&json!({ "tools": [spin] }));
-    crib.trusts = true;
+    let crib = crib();
     let server = Server::start(&crib, &["--no-token", "--timeout=600s"]);
     let params = modern(json!({"name": "spin", "arguments": {}}), &json!({}));
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();

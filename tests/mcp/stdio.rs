@@ -64,10 +64,7 @@ fn a_client_of_the_later_revision_needs_no_handshake() {
 
 #[test]
 fn a_cancelled_call_stops_and_others_go_on() {
-    let crib = Crib::with_guests(&["echo"]);
-    let mut spin = crib.entry("spin");
-    spin["interface"] = json!({"interrupt_behavior": "cancel"});
-    crib.manifest(&json!({ "tools": [crib.entry("echo"), spin] }));
+    let crib = crib();
     let mut client = Client::initialized(&crib, &["--timeout=600s"], &json!({}));
     let endless: Vec<u64> =
         (0..3).map(|_| client.request("tools/call", &json!({"name": "spin", "arguments": {}}))).collect();
@@ -187,4 +184,22 @@ fn garbage_and_half_messages_end_nothing_but_themselves() {
     }
     assert!(text(&client.call("echo", &json!({"e": 5}))).contains("\"e\":5"));
     assert_eq!(client.leave(), Some(0));
+}
+
+#[test]
+fn a_tool_that_declares_that_it_must_end_is_not_stopped() {
+    let crib = Crib::new();
+    let mut nap = crib.entry("nap");
+    nap["interface"] = json!({"interrupt_behavior": "block"});
+    crib.manifest(&json!({ "tools": [nap] }));
+    let mut client = Client::initialized(&crib, &[], &json!({}));
+    let id = client.request("tools/call", &json!({"name": "nap", "arguments": {"ms": 1500}}));
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    let until = std::time::Instant::now() + super::PATIENCE;
+    while crib.records().is_empty() {
+        assert!(std::time::Instant::now() < until, "no record");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(crib.records()[0]["outcome"], "ok");
 }

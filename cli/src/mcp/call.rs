@@ -9,7 +9,7 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::Peer;
 use tokio_util::sync::CancellationToken;
 use toolcrib::call::Part;
-use toolcrib::tool::Interrupt;
+use toolcrib::tool::{Basis, Interrupt};
 use toolcrib::{ToolCall, ToolResult};
 
 use super::caller::Caller;
@@ -40,17 +40,17 @@ pub(super) async fn perform(
     call.caller = Some(caller.client.chars().take(MAX_CLIENT_LEN).collect());
     let mut parts = published.parts.listen(&id);
     let mut report = Report { progress, last: None, sending: None, waiting: None };
-    let is_interruptible = published
-        .runtime
-        .tool(name)
-        .is_none_or(|tool| tool.interface.execution.interrupt_behavior.value == Interrupt::Cancel);
+    let must_end = published.runtime.tool(name).is_some_and(|tool| {
+        let behavior = &tool.interface.execution.interrupt_behavior;
+        behavior.value == Interrupt::Block && behavior.basis == Basis::Declared
+    });
     let session = published.session(&caller.identity);
     let work = caller.perform(session.call(call));
     tokio::pin!(work);
     let result = loop {
         tokio::select! {
             biased;
-            () = cancelled.cancelled(), if is_interruptible => return None,
+            () = cancelled.cancelled(), if !must_end => return None,
             Some(part) = parts.next() => report.add(&part),
             () = report.sent() => {}
             result = &mut work => break result,
