@@ -13,6 +13,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
 use toolcrib::ToolResult;
 
 use crate::render;
@@ -49,6 +50,7 @@ pub(crate) struct Handler {
     publication: Publication,
     seal: Arc<Seal>,
     metrics: Arc<Metrics>,
+    closing: CancellationToken,
 }
 
 impl Handler {
@@ -58,7 +60,13 @@ impl Handler {
     ///
     /// No key for states could be made.
     pub(crate) fn new(publication: Publication) -> anyhow::Result<Self> {
-        Ok(Self { publication, seal: Arc::new(Seal::new()?), metrics: Arc::default() })
+        let (seal, metrics) = (Arc::new(Seal::new()?), Arc::default());
+        Ok(Self { publication, seal, metrics, closing: CancellationToken::new() })
+    }
+
+    /// Returns the token that ends subscriptions, so that nothing waits for them when the service ends.
+    pub(super) fn closing(&self) -> &CancellationToken {
+        &self.closing
     }
 
     /// Returns the figures of the calls.
@@ -234,6 +242,7 @@ impl ServerHandler for Handler {
         loop {
             tokio::select! {
                 () = cancelled.cancelled() => return Ok(()),
+                () = self.closing.cancelled() => return Ok(()),
                 changed = changes.changed() => {
                     if changed.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
                         return Ok(());

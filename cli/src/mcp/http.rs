@@ -121,6 +121,7 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
     drop(listener);
     render::aside("stopping: running requests may finish");
     tasks.close();
+    server.handler.closing().cancel();
     stop.cancel();
     let _ = tokio::time::timeout(limits.drain, tasks.wait()).await;
     end.cancel();

@@ -1,10 +1,15 @@
 //! Service over standard streams: one client, until it closes standard input or the program is interrupted.
 
+use std::io;
+use std::pin::Pin;
 use std::process::ExitCode;
+use std::task::{Context, Poll};
 
 use rmcp::ServiceExt;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio;
+use tokio::io::{AsyncRead, ReadBuf, Stdin};
+use tokio_util::sync::CancellationToken;
 
 use crate::interrupt;
 
@@ -12,6 +17,27 @@ use super::handler::Handler;
 
 /// Maximum length of a message in bytes. A longer one is refused, and the connection goes on.
 const MAX_MESSAGE: usize = 16 << 20;
+
+/// Standard input that reports its end.
+struct ClosingInput {
+    input: Stdin,
+    closing: CancellationToken,
+}
+
+impl AsyncRead for ClosingInput {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.input).poll_read(context, buffer);
+        if read.is_ready() && buffer.filled().len() == before {
+            self.closing.cancel();
+        }
+        read
+    }
+}
 
 /// Serves a client until it leaves.
 ///
@@ -21,6 +47,7 @@ const MAX_MESSAGE: usize = 16 << 20;
 pub(crate) async fn serve(handler: Handler) -> anyhow::Result<ExitCode> {
     let _guard = interrupt::guard();
     let (read, write) = stdio();
+    let read = ClosingInput { input: read, closing: handler.closing().clone() };
     let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(MAX_MESSAGE);
     let service = tokio::select! {
         service = handler.serve(transport) => match service {
