@@ -3,7 +3,7 @@
 
 use std::process;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
@@ -31,6 +31,9 @@ static SHUTDOWN: LazyLock<watch::Sender<Shutdown>> = LazyLock::new(|| watch::Sen
 /// Number of [`Guard`]s.
 static GUARDS: AtomicUsize = AtomicUsize::new(0);
 
+/// `true` if every signal is a soft request at first, as it is for a server.
+static IS_SERVER: AtomicBool = AtomicBool::new(false);
+
 /// While it lives, the command handles shutdown requests itself instead of being dropped.
 pub(crate) struct Guard(());
 
@@ -38,6 +41,12 @@ pub(crate) struct Guard(());
 pub(crate) fn guard() -> Guard {
     GUARDS.fetch_add(1, SeqCst);
     Guard(())
+}
+
+/// Declares that the command is a server: it handles [`soft_stop`], which the first of every signal requests.
+pub(crate) fn server() -> Guard {
+    IS_SERVER.store(true, SeqCst);
+    guard()
 }
 
 impl Drop for Guard {
@@ -80,12 +89,12 @@ pub(crate) async fn signal() -> u8 {
     }
 }
 
-/// Ends the command: requests a shutdown and, if the command has no [`Guard`] or on a second signal, drops it. If the
+/// Ends the command: requests a shutdown, softly on Ctrl-C or for a server, and, if the command has no [`Guard`] or on a second signal, drops it. If the
 /// program has not ended soon after, the process exits with `code`.
 pub(crate) async fn shut_down<T>(code: u8, mut command: JoinHandle<T>) {
     // Read once, before the request: the guard may be dropped before the command has ended.
     let guarded = GUARDS.load(SeqCst) > 0;
-    if code == INTERRUPTED && guarded {
+    if guarded && (code == INTERRUPTED || IS_SERVER.load(SeqCst)) {
         SHUTDOWN.send_replace(Shutdown::Soft);
         tokio::select! {
             _ = &mut command => return,

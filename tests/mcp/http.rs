@@ -286,7 +286,15 @@ fn a_request_that_is_dropped_stops_its_call() {
 
 #[cfg(unix)]
 #[test]
-fn an_interruption_lets_running_requests_finish() {
+fn a_signal_lets_running_requests_finish() {
+    for signal in ["-INT", "-TERM"] {
+        finishes(signal);
+    }
+}
+
+/// Asserts that a running request is answered after a signal.
+#[cfg(unix)]
+fn finishes(signal: &str) {
     let crib = Crib::with_guests(&["nap"]);
     let mut server = Server::start(&crib, &["--no-token"]);
     let address = server.address;
@@ -295,7 +303,7 @@ fn an_interruption_lets_running_requests_finish() {
     let running = std::thread::spawn(move || other.request("tools/call", call, ""));
     std::thread::sleep(Duration::from_millis(700));
     let id = server.child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
     let answer = running.join().unwrap();
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(answer.message()["result"].is_object(), "{answer:?}");

@@ -216,3 +216,24 @@ fn a_client_that_listens_gets_changes_and_leaves() {
     client.wait(|message| message["method"] == "notifications/tools/list_changed");
     assert_eq!(client.leave(), Some(0));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_client_that_leaves_and_a_signal_stop_running_calls_with_their_records() {
+    for signal in [None, Some("-TERM"), Some("-INT"), Some("-HUP")] {
+        let crib = crib();
+        let mut client = Client::initialized(&crib, &["--timeout=600s"], &json!({}));
+        client.request("tools/call", &json!({"name": "spin", "arguments": {}}));
+        assert!(text(&client.call("echo", &json!({"x": 1}))).contains("\"x\":1"));
+        match signal {
+            None => client.input = None,
+            Some(signal) => {
+                let id = client.child.id().to_string();
+                assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
+            }
+        }
+        client.leave();
+        let outcomes: Vec<Value> = crib.records().iter().map(|record| record["outcome"].clone()).collect();
+        assert_eq!(outcomes, ["ok", "cancelled"], "{signal:?}");
+    }
+}

@@ -25,15 +25,22 @@ pub(super) struct Progress {
     pub(super) token: ProgressToken,
 }
 
-/// Performs a call of a tool by its name in the runtime. Returns `None` if the client cancelled it; the guest is stopped then,
-/// unless its tool states that it must end.
+/// Reasons to stop a call.
+pub(super) struct Stop {
+    /// The client cancelled it. A tool that states that it must end is not stopped then.
+    pub(super) cancelled: CancellationToken,
+    /// The server ends.
+    pub(super) stopping: CancellationToken,
+}
+
+/// Performs a call of a tool by its name in the runtime. Returns `None` if it was stopped, with its guest.
 pub(super) async fn perform(
     published: &Published,
     name: &str,
     arguments: String,
     caller: &Arc<Caller>,
     progress: Option<Progress>,
-    cancelled: &CancellationToken,
+    stop: &Stop,
 ) -> Option<ToolResult> {
     let id = format!("mcp_{:016x}", rand::random::<u64>());
     let mut call = ToolCall::new(&id, name, arguments);
@@ -50,7 +57,8 @@ pub(super) async fn perform(
     let result = loop {
         tokio::select! {
             biased;
-            () = cancelled.cancelled(), if !must_end => return None,
+            () = stop.stopping.cancelled() => return None,
+            () = stop.cancelled.cancelled(), if !must_end => return None,
             Some(part) = parts.next() => report.add(&part),
             () = report.sent() => {}
             result = &mut work => break result,
@@ -58,7 +66,8 @@ pub(super) async fn perform(
     };
     // The result ends the stream of the request: the last progress precedes it.
     tokio::select! {
-        () = cancelled.cancelled() => {}
+        () = stop.stopping.cancelled() => {}
+        () = stop.cancelled.cancelled() => {}
         () = report.finish(&mut parts) => {}
     }
     Some(result)

@@ -14,13 +14,14 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use toolcrib::ToolResult;
 
 use crate::render;
 
 use super::access::Identity;
 use super::answer::{self, RESULTS};
-use super::call::{self, Progress};
+use super::call::{self, Progress, Stop};
 use super::caller::{Caller, Channel, OpenQuestion};
 use super::catalog::{CALL, SEARCH};
 use super::consent;
@@ -37,6 +38,8 @@ const LIST_TTL_MS: u64 = 60_000;
 const MAX_READ: u64 = 4 << 20;
 /// Time between two looks at whether a client is still connected.
 const CLIENT_CHECK: Duration = Duration::from_secs(30);
+/// Maximum time in which stopped calls leave their records.
+const MAX_STOP: Duration = Duration::from_secs(2);
 /// Key of the question in an answer that requests input.
 const QUESTION: &str = "approval";
 /// Instructions for clients and models.
@@ -51,6 +54,8 @@ pub(crate) struct Handler {
     seal: Arc<Seal>,
     metrics: Arc<Metrics>,
     closing: CancellationToken,
+    stopping: CancellationToken,
+    running: TaskTracker,
 }
 
 impl Handler {
@@ -61,7 +66,8 @@ impl Handler {
     /// No key for states could be made.
     pub(crate) fn new(publication: Publication) -> anyhow::Result<Self> {
         let (seal, metrics) = (Arc::new(Seal::new()?), Arc::default());
-        Ok(Self { publication, seal, metrics, closing: CancellationToken::new() })
+        let (closing, stopping) = (CancellationToken::new(), CancellationToken::new());
+        Ok(Self { publication, seal, metrics, closing, stopping, running: TaskTracker::new() })
     }
 
     /// Returns the token that ends subscriptions, so that nothing waits for them when the service ends.
@@ -72,6 +78,14 @@ impl Handler {
     /// Returns the figures of the calls.
     pub(super) fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
+    }
+
+    /// Stops all running calls, and waits until each has left its record.
+    pub(super) async fn stop(&self) {
+        self.stopping.cancel();
+        self.running.close();
+        // A record that cannot be written for so long is lost with the program.
+        let _ = tokio::time::timeout(MAX_STOP, self.running.wait()).await;
     }
 
     /// Calls a tool, or refuses it with an open question.
@@ -104,7 +118,9 @@ impl Handler {
         let progress = context.meta.get_progress_token();
         let progress = progress.map(|token| Progress { peer: context.peer.clone(), token });
         let own = published.catalog.own_name(&name);
-        let result = call::perform(published, own, arguments, &caller, progress, &context.ct).await;
+        let stop = Stop { cancelled: context.ct.clone(), stopping: self.stopping.clone() };
+        let call = call::perform(published, own, arguments, &caller, progress, &stop);
+        let result = self.running.track_future(call).await;
         // The client does not wait for the answer of a call that it cancelled.
         let result = result.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
         self.metrics.count(&result);

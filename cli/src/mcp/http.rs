@@ -33,8 +33,6 @@ use super::handler::Handler;
 const PROTOCOL: &str = "/mcp";
 /// Header with the identifier of a conversation.
 const SESSION: &str = "mcp-session-id";
-/// Time in which stopped calls leave their records.
-const LAST_WAIT: std::time::Duration = std::time::Duration::from_secs(2);
 /// Hosts of a server's own origin on a loopback address. The server has no pages, so no page has this origin.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// Maximum size of the head of a request in bytes.
@@ -80,7 +78,7 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
     if address.ip().is_loopback() {
         origins.extend(LOOPBACK.map(|host| format!("{scheme}://{host}:{}", address.port())));
     }
-    let _guard = interrupt::guard();
+    let _guard = interrupt::server();
     // New connections end at the first, and running requests at the second.
     let (stop, end) = (CancellationToken::new(), CancellationToken::new());
     let config = StreamableHttpServerConfig::default()
@@ -124,8 +122,8 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
     server.handler.closing().cancel();
     stop.cancel();
     let _ = tokio::time::timeout(limits.drain, tasks.wait()).await;
+    server.handler.stop().await;
     end.cancel();
-    let _ = tokio::time::timeout(LAST_WAIT, tasks.wait()).await;
     Ok(ExitCode::SUCCESS)
 }
 

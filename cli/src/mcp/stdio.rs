@@ -45,7 +45,7 @@ impl AsyncRead for ClosingInput {
 ///
 /// The client sends no message of the protocol.
 pub(crate) async fn serve(handler: Handler) -> anyhow::Result<ExitCode> {
-    let _guard = interrupt::guard();
+    let (_guard, calls) = (interrupt::server(), handler.clone());
     let (read, write) = stdio();
     let read = ClosingInput { input: read, closing: handler.closing().clone() };
     let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(MAX_MESSAGE);
@@ -61,13 +61,15 @@ pub(crate) async fn serve(handler: Handler) -> anyhow::Result<ExitCode> {
     let ended = service.waiting();
     tokio::pin!(ended);
     tokio::select! {
+        // After the end of the input, running calls have a moment to be answered.
         ended = &mut ended => drop(ended?),
         () = interrupt::soft_stop() => {
-            // Running calls are stopped, and each leaves its record.
+            calls.stop().await;
             stop.cancel();
             drop(ended.await?);
             return Ok(ExitCode::from(interrupt::INTERRUPTED));
         }
     }
+    calls.stop().await;
     Ok(ExitCode::SUCCESS)
 }
