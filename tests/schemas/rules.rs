@@ -142,12 +142,11 @@ fn references(root: &Value, value: &Value) -> Checked {
     }
 }
 
+/// Check of a schema at a depth in schemas and in objects.
+type Visit<'v> = dyn FnMut(&Map<String, Value>, (usize, usize)) -> Checked + 'v;
+
 /// Calls `visit` for each schema in a schema, with its depth in schemas and in objects.
-fn walk(
-    schema: &Value,
-    depth: (usize, usize),
-    visit: &mut dyn FnMut(&Map<String, Value>, (usize, usize)) -> Checked,
-) -> Checked {
+fn walk(schema: &Value, depth: (usize, usize), visit: &mut Visit<'_>) -> Checked {
     let Some(fields) = schema.as_object() else {
         return require(schema.is_boolean(), || format!("not a schema: {schema}"));
     };

@@ -37,12 +37,15 @@ pub(crate) struct TokenRecord {
 /// Time of the last change of a file, and its length.
 type Version = (SystemTime, u64);
 
+/// Tokens of a file, with the version of the file that was read.
+type ReadTokens = (Version, Vec<TokenRecord>);
+
 /// File of tokens.
 #[derive(Debug, Clone)]
 pub(crate) struct Tokens {
     file: ListFile<TokenRecord>,
     /// Tokens as of a change of the file.
-    read: Arc<Mutex<Option<(Version, Vec<TokenRecord>)>>>,
+    read: Arc<Mutex<Option<ReadTokens>>>,
 }
 
 impl Tokens {

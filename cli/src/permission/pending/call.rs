@@ -196,13 +196,13 @@ fn key(request: &ApprovalRequest<'_>, client: &str) -> String {
 /// Sorts the fields of JSON objects, because clients can write them in another order when they repeat a call. A text that
 /// parsing would change, such as one with a repeated field or a long number, stays as it is.
 fn canonical(text: &str) -> String {
-    match serde_json::from_str::<Value>(text) {
-        Ok(mut value) if value.to_string() == text => {
-            value.sort_all_objects();
-            value.to_string()
-        }
-        _ => text.to_owned(),
+    let Ok(mut value) = serde_json::from_str::<Value>(text) else { return text.to_owned() };
+    let written = value.to_string();
+    if written != text {
+        return text.to_owned();
     }
+    value.sort_all_objects();
+    value.to_string()
 }
 
 fn bounded_grants(granted: &[String]) -> Vec<String> {
