@@ -309,3 +309,18 @@ fn finishes(signal: &str) {
     assert!(answer.message()["result"].is_object(), "{answer:?}");
     assert!(server.child.wait().unwrap().code().is_some());
 }
+
+#[test]
+fn a_conversation_belongs_to_the_token_that_began_it() {
+    let crib = crib();
+    let (ada, bob) = (token(&crib, "ada"), token(&crib, "bob"));
+    let server = Server::start(&crib, &[]);
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}});
+    let answer = server.post(&hello, &ada);
+    let session = answer.head.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id")).unwrap();
+    let headers = format!("{session}\r\nmcp-protocol-version: 2025-11-25\r\n");
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}});
+    assert_eq!(server.post(&list, &format!("{headers}{bob}")).status, 404);
+    assert_eq!(server.post(&list, &format!("{headers}{ada}")).status, 200);
+}

@@ -237,3 +237,36 @@ fn a_client_that_leaves_and_a_signal_stop_running_calls_with_their_records() {
         assert_eq!(outcomes, ["ok", "cancelled"], "{signal:?}");
     }
 }
+
+#[test]
+fn a_message_that_is_too_long_ends_nothing_but_itself() {
+    let crib = Crib::with_guests(&["echo"]);
+    let mut client = Client::initialized(&crib, &[], &json!({}));
+    let arguments = json!({ "text": "x".repeat(17 << 20) });
+    client.request("tools/call", &json!({"name": "echo", "arguments": arguments}));
+    assert!(text(&client.call("echo", &json!({"f": 6}))).contains("\"f\":6"));
+    assert_eq!(client.leave(), Some(0));
+    assert_eq!(crib.records().len(), 1, "the long one is no call");
+}
+
+#[test]
+fn a_long_list_has_pages_and_a_foreign_cursor_is_refused() {
+    let crib = Crib::new();
+    let entry = crib.entry("echo");
+    let named = |number: usize| {
+        let mut tool = entry.clone();
+        tool["name"] = json!(format!("tool_{number:04}"));
+        tool
+    };
+    crib.manifest(&json!({ "tools": (0..600).map(named).collect::<Vec<_>>() }));
+    let mut client = Client::initialized(&crib, &["--max-listed=1000"], &json!({}));
+    let first = client.ask("tools/list", &json!({}));
+    assert_eq!(names(&first).len(), 500);
+    let second = client.ask("tools/list", &json!({"cursor": first["result"]["nextCursor"]}));
+    assert_eq!(names(&second).len(), 101, "with the reader of results");
+    assert!(second["result"].get("nextCursor").is_none(), "{second}");
+    for cursor in ["601", "-1", "x", "99999999999999999999999"] {
+        let answer = client.ask("tools/list", &json!({ "cursor": cursor }));
+        assert_eq!(answer["error"]["code"], -32602, "{cursor}: {answer}");
+    }
+}
