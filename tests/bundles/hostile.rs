@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use toolcrib_bundle::MAX_ARCHIVE_SIZE;
 
-use crate::crib::{Crib, Ran, guest};
+use crate::crib::{Crib, Ran};
 
 use super::with_bundle;
 
@@ -102,14 +102,18 @@ fn compressed_and_oversized_archives_are_refused_at_once() {
 fn content_that_does_not_match_its_digest_and_short_blobs_are_refused() {
     let crib = with_bundle();
     let sound = fs::read(crib.path("x.tar")).unwrap();
-    let find = |needle: &[u8]| sound.windows(needle.len()).position(|bytes| bytes == needle).unwrap();
-    let program = fs::read(guest("echo")).unwrap();
-    let ends = find(&program) + program.len() - 1;
-    for (at, words) in [(ends, "digest"), (find(b"Prints the variables"), "digest")] {
-        let mut damaged = sound.clone();
-        damaged[at] ^= 1;
-        fs::write(crib.path("x.tar"), &damaged).unwrap();
-        refused(&crib, words);
+    let files = toolcrib_bundle::Bundle::open(File::open(crib.path("x.tar")).unwrap()).unwrap();
+    for read in ["tools.json", "echo.wasm"] {
+        let file = files.files().iter().find(|file| file.path.to_string().ends_with(read)).unwrap();
+        let header = format!("blobs/sha256/{}", file.digest.hex());
+        let header = sound.windows(header.len()).position(|bytes| bytes == header.as_bytes()).unwrap();
+        let size = usize::try_from(file.size).unwrap();
+        for at in [0, size / 2, size - 1] {
+            let mut damaged = sound.clone();
+            damaged[header + BLOCK + at] ^= 1;
+            fs::write(crib.path("x.tar"), &damaged).unwrap();
+            refused(&crib, "digest");
+        }
     }
     for length in [0, 100, BLOCK, sound.len() / 2, sound.len() - 3 * BLOCK] {
         fs::write(crib.path("x.tar"), &sound[..length]).unwrap();
