@@ -1,12 +1,14 @@
 //! Options shared by all commands that load tools: sources, permissions, limits, records. They are turned into a runtime
 //! here and nowhere else.
 
+mod client;
 mod compiling;
 mod folders;
 mod hooks;
 mod installation;
 mod network;
 mod patterns;
+mod permissions;
 mod records;
 mod registries;
 mod results;
@@ -22,7 +24,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::builder::FalseyValueParser;
 use futures::stream::{StreamExt, TryStreamExt};
-use toolcrib::policy::{Approvals, Permission, Policy, StoredApproval};
+use toolcrib::policy::{Approvals, Policy, StoredApproval};
 use toolcrib::tool::{Access, LimitRequest, Limits};
 use toolcrib::{Audit, Availability, Builder, KeyValue, Results, Runtime};
 
@@ -34,15 +36,17 @@ use crate::render::{self, Advice};
 use crate::secrets::{PASSPHRASE, Vault};
 
 pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, size_in_words};
+pub(crate) use client::{ClientOptions, MAX_CLIENT_OPTIONS};
 pub(crate) use compiling::{CacheFolder, CacheLimit, Compiling, DEFAULT_MAX_CACHE, LIMIT_VARIABLE};
 pub(crate) use folders::{bundles_folder, home_folder, mcp_tokens};
 use folders::{state_folder, user_folders};
 pub(crate) use installation::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home, sources_beside};
+use permissions::Permissions;
 pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use registries::{RegistryOptions, SourceRegistries};
 pub(crate) use results::ResultsFolder;
 pub(crate) use rules::{Kept, Rules};
-pub(crate) use secrets::{KeptSecrets, SecretOptions};
+pub(crate) use secrets::KeptSecrets;
 pub(crate) use trust::TrustOptions;
 
 /// Source used if none is named.
@@ -79,35 +83,12 @@ pub(crate) struct Sources {
     #[arg(long, help_heading = TOOLS)]
     pub(crate) strict: bool,
 
-    /// Allow tools to read these folders and everything below them
-    #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
-    allow_read: Vec<PathBuf>,
-    /// Allow tools to read and write these folders and everything below them
-    #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
-    allow_write: Vec<PathBuf>,
-    /// Allow tools to read these environment variables
-    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
-    allow_env: Vec<String>,
-    /// Deny reading in these folders, or everywhere; overrides any --allow-* flag
-    #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
-    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
-    deny_read: Vec<PathBuf>,
-    /// Deny writing in these folders, or everywhere; overrides any --allow-* flag
-    #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
-    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
-    deny_write: Vec<PathBuf>,
-    /// Deny these environment variables, or all; overrides any --allow-* flag
-    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
-    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
-    deny_env: Vec<String>,
     #[command(flatten)]
-    pub(crate) secrets: SecretOptions,
+    permissions: Permissions,
+    #[command(flatten)]
+    pub(crate) secrets: KeptSecrets,
     #[command(flatten)]
     network: network::Network,
-    #[command(flatten)]
-    services: services::Services,
-    #[command(flatten)]
-    hooks: hooks::HookOptions,
 
     #[command(flatten)]
     pub(crate) rules: Rules,
@@ -162,6 +143,9 @@ pub(crate) struct Sources {
     pub(crate) compiling: Compiling,
     #[command(flatten)]
     registries: SourceRegistries,
+    /// Permissions and rules of one client, in addition to those for all.
+    #[arg(skip)]
+    client: Option<Box<ClientOptions>>,
     #[arg(skip)]
     held: HeldBundles,
 }
@@ -216,7 +200,7 @@ impl Sources {
         let trusted = self.trust.trusted()?;
         let config = self.rules.config(&trusted)?;
         let approvals = self.rules.kept.file();
-        let vault = self.secrets.kept.vault().ok();
+        let vault = self.secrets.vault().ok();
         let agreed = approvals.as_ref().map_or(Ok(Vec::new()), Approvals::read)?;
         let mut builder = Runtime::builder(self.audit(secrets)?)
             .strict(self.strict)
@@ -228,7 +212,7 @@ impl Sources {
             .environment(environment())
             .scheduler(config.scheduler)
             .results(self.results.results()?);
-        if let Some(secrets) = self.secrets.kept.secrets() {
+        if let Some(secrets) = self.secrets.secrets() {
             builder = builder.secrets(&secrets);
         }
         builder = self.network.configure(builder, &config)?;
@@ -275,7 +259,7 @@ impl Sources {
         if let Some(more @ 1..) = runtime.warnings().len().checked_sub(MAX_WARNINGS) {
             render::warning(&format!("and {more} more: `toolcrib validate` lists them all"));
         }
-        self.secrets.warn_about_unrequested(&runtime);
+        self.permissions().for_each(|permissions| permissions.secrets.warn_about_unrequested(&runtime));
         Ok(runtime)
     }
 
@@ -291,7 +275,7 @@ impl Sources {
     /// Copies the options and grants write access to one more folder.
     pub(crate) fn also_writing(&self, folder: PathBuf) -> Self {
         let mut sources = self.clone();
-        sources.allow_write.insert(0, folder);
+        sources.permissions.also_write(folder);
         sources
     }
 
@@ -338,33 +322,26 @@ impl Sources {
         Ok(())
     }
 
-    /// Returns the denials of the flags.
-    fn denied(&self) -> impl Iterator<Item = Permission> {
-        let everywhere = |path: &PathBuf| if path.as_os_str() == ALL { PathBuf::from("/") } else { path.clone() };
-        (self.deny_read.iter().map(everywhere).map(Permission::Read))
-            .chain(self.deny_write.iter().map(everywhere).map(Permission::Write))
-            .chain(self.deny_env.iter().cloned().map(Permission::Env))
-            .chain(self.network.denied())
-            .chain(self.services.denied())
-            .chain(self.hooks.denied())
-            .chain(self.secrets.denied())
+    /// Returns the same sources with the permissions and rules of one client in addition.
+    pub(crate) fn for_client(&self, client: ClientOptions) -> Self {
+        Self { client: Some(Box::new(client)), ..self.clone() }
+    }
+
+    /// Returns the permission flags: those for all, and those of one client.
+    fn permissions(&self) -> impl Iterator<Item = &Permissions> {
+        [&self.permissions].into_iter().chain(self.client.iter().map(|client| &client.permissions))
     }
 
     /// Returns the `--deny-*` flags, for hints.
     pub(crate) fn deny_flags(&self) -> DenyFlags {
-        DenyFlags::new(self.denied())
+        DenyFlags::new(self.permissions().flat_map(Permissions::denied))
     }
 
     fn policy(&self, config: &Config) -> Policy {
-        let allowed = (self.allow_read.iter().cloned().map(Permission::Read))
-            .chain(self.allow_write.iter().cloned().map(Permission::Write))
-            .chain(self.allow_env.iter().cloned().map(Permission::Env))
-            .chain(self.network.allowed())
-            .chain(self.services.allowed())
-            .chain(self.hooks.allowed())
-            .chain(self.secrets.allowed());
-        let policy = self.denied().fold(allowed.fold(Policy::default(), Policy::allow), Policy::deny);
-        self.rules.rule(policy, config)
+        let allowed = self.permissions().flat_map(Permissions::allowed).fold(Policy::default(), Policy::allow);
+        let policy = self.permissions().flat_map(Permissions::denied).fold(allowed, Policy::deny);
+        let client = self.client.iter().flat_map(|client| client.rules.rules());
+        self.rules.rules(config).chain(client).fold(policy, Policy::rule)
     }
 
     fn ceiling(&self) -> LimitRequest {

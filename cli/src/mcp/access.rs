@@ -1,7 +1,7 @@
 //! Access to a server over HTTP: tokens, allowed hosts and origins, and the rate of requests of each client.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::request::Parts;
@@ -50,15 +50,25 @@ impl Default for Limits {
     }
 }
 
-/// Name of the token of a request.
+/// Client of a request, by its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Identity(pub(super) String);
+pub(super) struct Identity {
+    /// Name of the token; one name for all clients without a token.
+    pub(super) name: Arc<str>,
+    /// Permissions and rules of the client, in addition to those for all.
+    pub(super) options: Arc<[String]>,
+}
 
 impl Identity {
-    /// Returns the identity of the client of a request; one name for all clients without a token.
-    pub(super) fn of(extensions: &Extensions) -> String {
+    /// Returns the identity of clients without a token.
+    fn local() -> Self {
+        Self { name: LOCAL.into(), options: Arc::new([]) }
+    }
+
+    /// Returns the identity of the client of a request.
+    pub(super) fn of(extensions: &Extensions) -> Self {
         let identity = extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Self>());
-        identity.map_or_else(|| LOCAL.to_owned(), |identity| identity.0.clone())
+        identity.cloned().unwrap_or_else(Self::local)
     }
 }
 
@@ -85,14 +95,14 @@ impl Access {
     /// Returns the identity of a client, or the status of the refusal.
     pub(super) fn admit(&self, headers: &HeaderMap) -> Result<Identity, StatusCode> {
         let identity = match &self.tokens {
-            None => LOCAL.to_owned(),
+            None => Identity::local(),
             Some(tokens) => {
                 let token = bearer(headers).ok_or(StatusCode::UNAUTHORIZED)?;
-                tokens.name_of(token).ok_or(StatusCode::UNAUTHORIZED)?
+                tokens.client(token).ok_or(StatusCode::UNAUTHORIZED)?
             }
         };
-        match self.is_within_rate(&identity, Instant::now()) {
-            true => Ok(Identity(identity)),
+        match self.is_within_rate(&identity.name, Instant::now()) {
+            true => Ok(identity),
             false => Err(StatusCode::TOO_MANY_REQUESTS),
         }
     }

@@ -16,7 +16,7 @@ pub(super) struct Caller {
     /// Name and version of the client, as it calls itself.
     pub(super) client: String,
     /// Identity of the client for the server: the name of its token.
-    pub(super) identity: String,
+    pub(super) identity: Arc<str>,
     pub(super) channel: Channel,
     open: Mutex<Option<OpenQuestion>>,
 }
@@ -29,11 +29,20 @@ pub(super) enum Channel {
     Repetition {
         /// Digests of the questions that the user agreed to.
         agreed: Vec<String>,
-        /// `true` if the user declined the last question.
-        is_declined: bool,
+        /// Answer to the last question if it was no agreement; `None` also if nothing was asked.
+        refusal: Option<Answer>,
     },
     /// The user's own command line.
     CommandLine,
+}
+
+/// Answer of the user of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    Allowed,
+    Denied,
+    /// The client asked nobody, or the user dismissed the question.
+    None,
 }
 
 /// Question that a refused call leaves open.
@@ -51,7 +60,7 @@ pub(super) enum OpenQuestion {
 }
 
 impl Caller {
-    pub(super) fn new(client: String, identity: String, channel: Channel) -> Self {
+    pub(super) fn new(client: String, identity: Arc<str>, channel: Channel) -> Self {
         Self { client, identity, channel, open: Mutex::default() }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use rmcp::RoleServer;
-use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
+use rmcp::model::{ElicitRequestParams, ElicitationSchema};
 use rmcp::service::Peer;
 use serde_json::{Value, json};
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approvals, Approver};
@@ -15,7 +15,7 @@ use toolcrib::source::digest;
 
 use crate::permission::{PendingApprover, PendingCalls, WaitingCallback, request_text};
 
-use super::caller::{Caller, Channel, OpenQuestion};
+use super::caller::{Answer, Caller, Channel, OpenQuestion};
 
 /// Maximum wait for the user of a client.
 const MAX_WAIT: Duration = Duration::from_secs(300);
@@ -42,20 +42,25 @@ impl AgentApprover {
     async fn answer(&self, request: ApprovalRequest<'_>) -> ApprovalAnswer {
         // A call in the background has no caller that waits.
         let Some(caller) = Caller::present() else { return ApprovalAnswer::Nobody };
-        match &caller.channel {
+        let answer = match &caller.channel {
             Channel::Request(peer) => ask(peer, message(&request)).await,
-            Channel::Repetition { agreed, is_declined } => {
+            Channel::Repetition { agreed, refusal } => {
                 let digest = question(&request);
                 if agreed.contains(&digest) {
                     return ApprovalAnswer::Once;
                 }
-                if *is_declined {
-                    return ApprovalAnswer::No;
-                }
-                caller.leave_open(OpenQuestion::Input { message: message(&request), digest });
-                ApprovalAnswer::Nobody
+                let Some(refusal) = refusal else {
+                    caller.leave_open(OpenQuestion::Input { message: message(&request), digest });
+                    return ApprovalAnswer::Nobody;
+                };
+                *refusal
             }
-            Channel::CommandLine => match &self.pending {
+            Channel::CommandLine => Answer::None,
+        };
+        match answer {
+            Answer::Allowed => ApprovalAnswer::Once,
+            Answer::Denied => ApprovalAnswer::No,
+            Answer::None => match &self.pending {
                 Some(pending) => pending.answer(request, &format!("{} ({})", caller.client, caller.identity)).await,
                 None => ApprovalAnswer::Nobody,
             },
@@ -87,21 +92,20 @@ pub(super) fn form(message: String) -> Option<ElicitRequestParams> {
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema: schema })
 }
 
-/// Returns `true` if the answer of a user allows the call.
-pub(super) fn is_allowed(answer: &Value) -> bool {
-    answer["action"] == "accept" && answer["content"][ALLOW] == json!(true)
+/// Reads the answer of a user. Only an explicit agreement allows.
+pub(super) fn read(answer: &Value) -> Answer {
+    match answer["action"].as_str() {
+        Some("accept") if answer["content"][ALLOW] == json!(true) => Answer::Allowed,
+        Some("accept" | "decline") => Answer::Denied,
+        _ => Answer::None,
+    }
 }
 
-async fn ask(peer: &Peer<RoleServer>, message: String) -> ApprovalAnswer {
-    let Some(form) = form(message) else { return ApprovalAnswer::Nobody };
-    match peer.create_elicitation_with_timeout(form, Some(MAX_WAIT)).await {
-        Ok(ElicitResult { action: ElicitationAction::Accept, content: Some(content), .. }) => {
-            if content[ALLOW] == json!(true) { ApprovalAnswer::Once } else { ApprovalAnswer::No }
-        }
-        Ok(_) => ApprovalAnswer::No,
-        // The client ended, or nobody answered in time.
-        Err(_) => ApprovalAnswer::Nobody,
-    }
+async fn ask(peer: &Peer<RoleServer>, message: String) -> Answer {
+    let Some(form) = form(message) else { return Answer::None };
+    let answer = peer.create_elicitation_with_timeout(form, Some(MAX_WAIT)).await;
+    // Without an answer, the client ended, cannot ask after all, or nobody answered in time.
+    answer.ok().and_then(|answer| serde_json::to_value(answer).ok()).map_or(Answer::None, |answer| read(&answer))
 }
 
 #[cfg(test)]
@@ -110,17 +114,22 @@ mod tests {
 
     #[test]
     fn only_an_explicit_agreement_allows() {
-        assert!(is_allowed(&json!({"action": "accept", "content": {"allow": true}})));
+        assert_eq!(read(&json!({"action": "accept", "content": {"allow": true}})), Answer::Allowed);
         for answer in [
-            json!(null),
             json!({"action": "accept"}),
             json!({"action": "accept", "content": {"allow": "true"}}),
             json!({"action": "accept", "content": {"allow": false}}),
             json!({"action": "decline", "content": {"allow": true}}),
+        ] {
+            assert_eq!(read(&answer), Answer::Denied, "{answer}");
+        }
+        for answer in [
+            json!(null),
             json!({"content": {"allow": true}}),
             json!([{"action": "accept"}]),
+            json!({"action": "cancel"}),
         ] {
-            assert!(!is_allowed(&answer), "{answer}");
+            assert_eq!(read(&answer), Answer::None, "{answer}");
         }
     }
 }

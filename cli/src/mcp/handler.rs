@@ -22,7 +22,7 @@ use crate::render;
 use super::access::Identity;
 use super::answer::{self, RESULTS};
 use super::call::{self, Progress, Stop};
-use super::caller::{Caller, Channel, OpenQuestion};
+use super::caller::{Answer, Caller, Channel, OpenQuestion};
 use super::catalog::{CALL, SEARCH};
 use super::consent;
 use super::metrics::Metrics;
@@ -52,6 +52,8 @@ const INSTRUCTIONS: &str = "Each call runs in a fresh sandbox with the permissio
 pub(crate) struct Handler {
     publication: Publication,
     seal: Arc<Seal>,
+    /// `true` if clients that can ask their user do so.
+    asks_clients: bool,
     metrics: Arc<Metrics>,
     closing: CancellationToken,
     stopping: CancellationToken,
@@ -59,15 +61,17 @@ pub(crate) struct Handler {
 }
 
 impl Handler {
-    /// Creates a handler.
-    ///
-    /// # Errors
-    ///
-    /// No key for states could be made.
-    pub(crate) fn new(publication: Publication) -> anyhow::Result<Self> {
-        let (seal, metrics) = (Arc::new(Seal::new()?), Arc::default());
-        let (closing, stopping) = (CancellationToken::new(), CancellationToken::new());
-        Ok(Self { publication, seal, metrics, closing, stopping, running: TaskTracker::new() })
+    /// Creates a handler. With `asks_clients`, clients that can ask their user do so.
+    pub(crate) fn new(publication: Publication, seal: Seal, asks_clients: bool) -> Self {
+        Self {
+            publication,
+            seal: Arc::new(seal),
+            asks_clients,
+            metrics: Arc::default(),
+            closing: CancellationToken::new(),
+            stopping: CancellationToken::new(),
+            running: TaskTracker::new(),
+        }
     }
 
     /// Returns the token that ends subscriptions, so that nothing waits for them when the service ends.
@@ -88,13 +92,21 @@ impl Handler {
         let _ = tokio::time::timeout(MAX_STOP, self.running.wait()).await;
     }
 
+    /// Returns the present state for the client of a request.
+    async fn published(&self, client: &Identity) -> Result<Arc<Published>, ErrorData> {
+        let unusable = || ErrorData::internal_error("the tools cannot be used with the options of this token", None);
+        self.publication.of(client).await.ok_or_else(unusable)
+    }
+
     /// Calls a tool, or refuses it with an open question.
     async fn call(
         &self,
-        published: &Published,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let identity = Identity::of(&context.extensions);
+        // A reload during the call does not change it.
+        let published = &*self.published(&identity).await?;
         let (name, arguments) = (request.name.to_string(), request.arguments.unwrap_or_default());
         let is_known = published.catalog.tool(&name).is_some();
         let (name, arguments) = match name.as_str() {
@@ -102,19 +114,19 @@ impl Handler {
             CALL if is_known => unwrapped(arguments)?,
             _ => (name, arguments),
         };
-        let identity = Identity::of(&context.extensions);
         let client = context.client_info().map_or_else(
             || "unknown client".to_owned(),
             |client| render::one_line(&format!("{} {}", client.name, client.version)),
         );
         let arguments = Value::Object(arguments).to_string();
-        let binding = json!([identity, name, arguments]).to_string();
-        let questions = match &request.request_state {
-            Some(state) => self.seal.open(state, &binding).map_err(|error| invalid(render::message(&error)))?,
+        let binding = json!([identity.name, name, arguments]).to_string();
+        let questions = match request.request_state {
+            Some(state) => self.questions(state, binding.clone()).await?,
             None => Questions::default(),
         };
-        let channel = channel(context, &questions, request.input_responses.as_ref().and_then(|all| all.get(QUESTION)));
-        let caller = Arc::new(Caller::new(client, identity, channel));
+        let answer = request.input_responses.as_ref().and_then(|all| all.get(QUESTION));
+        let channel = if self.asks_clients { channel(context, &questions, answer) } else { Channel::CommandLine };
+        let caller = Arc::new(Caller::new(client, identity.name, channel));
         let progress = context.meta.get_progress_token();
         let progress = progress.map(|token| Progress { peer: context.peer.clone(), token });
         let own = published.catalog.own_name(&name);
@@ -133,6 +145,14 @@ impl Handler {
             }
             open => Ok(self.converted(published, &name, &result, open).into()),
         }
+    }
+
+    /// Opens the state of a repeated call.
+    async fn questions(&self, state: String, binding: String) -> Result<Questions, ErrorData> {
+        let seal = self.seal.clone();
+        let opened = tokio::task::spawn_blocking(move || seal.open(&state, &binding)).await;
+        let opened = opened.map_err(|_| ErrorData::internal_error("the state of the call cannot be opened", None))?;
+        opened.map_err(|error| invalid(render::message(&error)))
     }
 
     fn converted(
@@ -185,9 +205,9 @@ impl ServerHandler for Handler {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let published = self.publication.present();
+        let published = self.published(&Identity::of(&context.extensions)).await?;
         let tools = published.catalog.tools();
         let start = match request.and_then(|request| request.cursor) {
             None => 0,
@@ -205,7 +225,7 @@ impl ServerHandler for Handler {
 
     /// Returns a tool, so that the library compares the arguments that its schema names as headers with the headers.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.publication.present().catalog.tool(name).cloned()
+        self.publication.general().catalog.tool(name).cloned()
     }
 
     async fn call_tool(
@@ -213,9 +233,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        // A reload during the call does not change it.
-        let published = self.publication.present();
-        self.call(&published, request, &context).await
+        self.call(request, &context).await
     }
 
     /// Refuses every prompt: the list of prompts is empty.
@@ -234,7 +252,7 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let unknown = || ErrorData::resource_not_found("no such resource", Some(json!({ "uri": request.uri })));
         let reference = request.uri.strip_prefix(RESULTS).ok_or_else(unknown)?.to_owned();
-        let results = self.publication.present().results.clone();
+        let results = self.publication.general().results.clone();
         let read = move || results.open(&reference, ..MAX_READ);
         let part = tokio::task::spawn_blocking(read).await.map_err(|_| unknown())?.map_err(|_| unknown())?;
         if part.next.is_some() {
@@ -293,11 +311,10 @@ fn channel(context: &RequestContext<RoleServer>, questions: &Questions, answer: 
         (true, false) => Channel::Request(Box::new(context.peer.clone())),
         (true, true) => {
             // Without a state, nothing was asked: an answer is nobody's.
-            let answer = answer.filter(|_| !questions.open.is_empty());
-            let is_allowed = answer.is_some_and(consent::is_allowed);
+            let answer = answer.filter(|_| !questions.open.is_empty()).map(consent::read);
             let mut agreed = questions.agreed.clone();
-            agreed.extend(is_allowed.then(|| questions.open.clone()));
-            Channel::Repetition { agreed, is_declined: answer.is_some() && !is_allowed }
+            agreed.extend((answer == Some(Answer::Allowed)).then(|| questions.open.clone()));
+            Channel::Repetition { agreed, refusal: answer.filter(|answer| *answer != Answer::Allowed) }
         }
     }
 }

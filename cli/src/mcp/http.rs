@@ -210,7 +210,7 @@ impl Server {
             Ok(Err(_)) => return Err(StatusCode::BAD_REQUEST),
             Err(_) => return Err(StatusCode::REQUEST_TIMEOUT),
         };
-        let owner = identity.0.clone();
+        let owner = identity.name.to_string();
         parts.extensions.insert::<Identity>(identity);
         // Credentials are of no use beyond this point.
         parts.headers.remove(header::AUTHORIZATION);
@@ -246,7 +246,7 @@ impl Server {
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         let owner = session.to_str().ok().and_then(|session| owners.get(session));
         // The conversation of another client is as unknown as one that has ended.
-        if owner.is_some_and(|owner| *owner == identity.0) { Ok(false) } else { Err(StatusCode::NOT_FOUND) }
+        if owner.is_some_and(|owner| **owner == *identity.name) { Ok(false) } else { Err(StatusCode::NOT_FOUND) }
     }
 }
 

@@ -26,5 +26,6 @@ pub(crate) use http::{Endpoint, serve as serve_http};
 pub(crate) use parts::PartListeners;
 pub(crate) use publication::{Publication, Published};
 pub(crate) use reload::watch;
+pub(crate) use state::Seal;
 pub(crate) use stdio::serve as serve_stdio;
 pub(crate) use tokens::{TokenRecord, Tokens};

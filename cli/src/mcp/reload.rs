@@ -8,7 +8,7 @@ use toolcrib::source::parts;
 
 use crate::render;
 
-use super::publication::{Publication, Published};
+use super::publication::Publication;
 
 /// Time between two looks at the files.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -52,12 +52,8 @@ fn state(file: &Path) -> FileState {
     Some((file.modified().ok()?, if file.is_file() { file.len() } else { 0 }))
 }
 
-/// Watches sources as long as the program runs, and publishes what `read` makes of them after a change.
-pub(crate) async fn watch(
-    publication: Publication,
-    sources: Vec<PathBuf>,
-    read: impl Fn() -> anyhow::Result<Published> + Send + Sync + Clone + 'static,
-) {
+/// Watches sources as long as the program runs, and publishes their tools again after a change.
+pub(crate) async fn watch(publication: Publication, sources: Vec<PathBuf>) {
     let list = {
         let sources = sources.clone();
         move |before: Option<Snapshot>| Snapshot::of(&sources, before.as_ref())
@@ -76,18 +72,14 @@ pub(crate) async fn watch(
         if blocking(move || looked.is_current()).await.unwrap_or(true) {
             continue;
         }
-        let (list, before, read) = (list.clone(), present.clone(), read.clone());
+        let (list, before, publication) = (list.clone(), present.clone(), publication.clone());
         // Listed before they are read: a change meanwhile is a change of its own.
-        let Ok((next, state)) = blocking(move || (list(Some(before)), read())).await else { return };
+        let Ok((next, reloaded)) = blocking(move || (list(Some(before)), publication.reload())).await else { return };
         present = next;
-        match state {
-            Ok(state) => {
-                let changed = publication.replace(state);
-                render::aside(if changed { "reloaded: the list of tools changed" } else { "reloaded" });
-            }
-            Err(error) => {
-                render::warning(&format!("the last good tools stay: {}", render::message(&error)));
-            }
+        match reloaded {
+            Ok(true) => render::aside("reloaded: the list of tools changed"),
+            Ok(false) => render::aside("reloaded"),
+            Err(error) => render::warning(&format!("the last good tools stay: {}", render::message(&error))),
         }
     }
 }

@@ -1,17 +1,27 @@
-//! Sealed state of a call that waits for input: bound to the caller, to the request and to a time, and used once.
+//! Sealed state of a call that waits for input: bound to the caller, to the request and to a time, and used once. Several
+//! servers accept the states of each other if they share a folder with the key and the used states.
 
-use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
+use jiff::Timestamp;
 use rmcp::model::{RequestStateCodec, SealOptions};
 use serde::{Deserialize, Serialize};
+use toolcrib::ListFile;
+use toolcrib::owner_only::{OwnerOnlyFile, SharedAccess};
 
 /// Time within which the client repeats the call.
 const MAX_AGE: Duration = Duration::from_secs(600);
 /// Maximum number of used states that are remembered. Beyond it, every state is refused until the oldest expire.
 const MAX_USED: usize = 65_536;
+/// Length of the key in bytes.
+const KEY_LEN: usize = 32;
+/// Maximum size of the file of used states in bytes: [`MAX_USED`] of about 90 bytes.
+const MAX_FILE_BYTES: u64 = 8 << 20;
+/// Maximum wait for the lock of the key.
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
 /// Maximum number of questions of one call.
 pub(super) const MAX_QUESTIONS: usize = 16;
 
@@ -28,26 +38,57 @@ pub(super) struct Questions {
 #[derive(Debug, Serialize, Deserialize)]
 struct Sealed {
     questions: Questions,
-    /// Random number of the state.
-    number: (u64, u64),
+    /// Random identifier of the state.
+    id: String,
 }
 
-/// Seal of this process.
-pub(super) struct Seal {
+/// State that was used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UsedState {
+    id: String,
+    at: Timestamp,
+}
+
+/// Place of the states that were used.
+enum UsedStates {
+    /// This process.
+    Here(Mutex<Vec<UsedState>>),
+    /// A file of several servers.
+    Shared(ListFile<UsedState>),
+}
+
+/// Seal of one server, or of several that share a folder.
+pub(crate) struct Seal {
     codec: RequestStateCodec,
-    used: Mutex<HashMap<(u64, u64), Instant>>,
+    used: UsedStates,
 }
 
 impl Seal {
-    /// Creates a seal with a random key.
+    /// Creates a seal with a random key. Only this process opens the states.
     ///
     /// # Errors
     ///
     /// The key is refused.
-    pub(super) fn new() -> anyhow::Result<Self> {
-        let key: [u8; 32] = rand::random();
-        let codec = RequestStateCodec::try_new(key).context("cannot seal states of calls")?;
-        Ok(Self { codec, used: Mutex::default() })
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        Self::with(rand::random(), UsedStates::Here(Mutex::default()))
+    }
+
+    /// Creates a seal with the key of a folder. The first server creates the key.
+    ///
+    /// # Errors
+    ///
+    /// The folder or the key cannot be used, or other users can read or write it.
+    pub(crate) fn shared(folder: &Path) -> anyhow::Result<Self> {
+        let file = OwnerOnlyFile::new(folder.join("states.key"), KEY_LEN as u64, SharedAccess::None);
+        let unusable = || format!("cannot use the key `{}`", file.path().display());
+        let key = key(&file).with_context(unusable)?;
+        let used = ListFile::new(folder.join("states.json"), "used", MAX_FILE_BYTES);
+        Self::with(key, UsedStates::Shared(used))
+    }
+
+    fn with(key: [u8; KEY_LEN], used: UsedStates) -> anyhow::Result<Self> {
+        Ok(Self { codec: RequestStateCodec::try_new(key).context("cannot seal states of calls")?, used })
     }
 
     /// Seals the questions of a call. `binding` names the caller and the request.
@@ -56,28 +97,52 @@ impl Seal {
     ///
     /// The questions cannot be serialized.
     pub(super) fn seal(&self, questions: Questions, binding: &str) -> anyhow::Result<String> {
-        let bytes = serde_json::to_vec(&Sealed { questions, number: rand::random() })?;
+        let id = format!("{:032x}", rand::random::<u128>());
+        let bytes = serde_json::to_vec(&Sealed { questions, id })?;
         let options = SealOptions::new().associated_data(binding.as_bytes()).ttl(MAX_AGE);
         Ok(self.codec.seal_with(&bytes, &options))
     }
 
-    /// Opens a state, once.
+    /// Opens a state, once. This may wait for a file.
     ///
     /// # Errors
     ///
     /// The state was changed, has expired, was used, or is of another caller or request.
     pub(super) fn open(&self, sealed: &str, binding: &str) -> anyhow::Result<Questions> {
         let bytes = self.codec.open_with(sealed, binding.as_bytes()).context("the state of the call is not valid")?;
-        let Sealed { questions, number } =
-            serde_json::from_slice(&bytes).context("the state of the call is not valid")?;
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        if used.len() >= MAX_USED {
-            used.retain(|_, since| since.elapsed() < MAX_AGE);
+        let Sealed { questions, id } = serde_json::from_slice(&bytes).context("the state of the call is not valid")?;
+        let mark = |used: &mut Vec<UsedState>| mark_used(used, id);
+        match &self.used {
+            UsedStates::Here(used) => mark(&mut used.lock().unwrap_or_else(PoisonError::into_inner))?,
+            UsedStates::Shared(file) => {
+                let unusable = || format!("cannot use the states in `{}`", file.path().display());
+                file.change(mark).with_context(unusable)??;
+            }
         }
-        anyhow::ensure!(used.len() < MAX_USED, "too many states were used; repeat the call later");
-        anyhow::ensure!(used.insert(number, Instant::now()).is_none(), "the state of the call was used before");
         Ok(questions)
     }
+}
+
+/// Adds a state to those that were used, and removes those that have expired.
+fn mark_used(used: &mut Vec<UsedState>, id: String) -> anyhow::Result<()> {
+    let at = Timestamp::now();
+    // The seal of an expired state is refused, so that nobody has to remember it.
+    used.retain(|state| at.duration_since(state.at).unsigned_abs() <= MAX_AGE);
+    anyhow::ensure!(used.iter().all(|state| state.id != id), "the state of the call was used before");
+    anyhow::ensure!(used.len() < MAX_USED, "too many states were used; repeat the call later");
+    used.push(UsedState { id, at });
+    Ok(())
+}
+
+/// Reads the key of a folder, or creates it.
+fn key(file: &OwnerOnlyFile) -> anyhow::Result<[u8; KEY_LEN]> {
+    let lock = file.lock(MAX_LOCK_WAIT)?;
+    if let Some(key) = file.read()? {
+        return key.try_into().ok().with_context(|| format!("expected {KEY_LEN} bytes"));
+    }
+    let key: [u8; KEY_LEN] = rand::random();
+    file.replace(&lock, &key)?;
+    Ok(key)
 }
 
 #[cfg(test)]
@@ -117,9 +182,44 @@ mod tests {
     #[test]
     fn more_states_than_are_remembered_are_refused() {
         let seal = Seal::new().unwrap();
-        let now = Instant::now();
-        seal.used.lock().unwrap().extend((0..MAX_USED as u64).map(|number| ((number, 0), now)));
+        let UsedStates::Here(used) = &seal.used else { panic!("not of this process") };
+        let at = Timestamp::now();
+        used.lock().unwrap().extend((0..MAX_USED).map(|id| UsedState { id: id.to_string(), at }));
         let sealed = seal.seal(questions(), "x").unwrap();
         assert!(seal.open(&sealed, "x").unwrap_err().to_string().starts_with("too many states"));
+    }
+
+    #[test]
+    fn servers_with_one_folder_open_a_state_once_among_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("states");
+        let (one, two) = (Seal::shared(&folder).unwrap(), Seal::shared(&folder).unwrap());
+        let sealed = one.seal(questions(), "x").unwrap();
+        assert!(Seal::new().unwrap().open(&sealed, "x").is_err());
+        assert_eq!(two.open(&sealed, "x").unwrap(), questions());
+        for seal in [&one, &two, &Seal::shared(&folder).unwrap()] {
+            assert_eq!(seal.open(&sealed, "x").unwrap_err().to_string(), "the state of the call was used before");
+        }
+    }
+
+    #[test]
+    fn a_key_of_another_length_is_refused_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("states");
+        drop(Seal::shared(&folder).unwrap());
+        for key in [&b""[..], b"short", &[7; KEY_LEN + 1]] {
+            std::fs::write(folder.join("states.key"), key).unwrap();
+            let error = Seal::shared(&folder).err().unwrap().to_string();
+            assert!(error.contains("states.key"), "{error}");
+            assert_eq!(std::fs::read(folder.join("states.key")).unwrap(), key);
+        }
+    }
+
+    #[test]
+    fn expired_states_are_forgotten() {
+        let before = Timestamp::now() - MAX_AGE - Duration::from_secs(1);
+        let mut used = vec![UsedState { id: "old".to_owned(), at: before }];
+        mark_used(&mut used, "new".to_owned()).unwrap();
+        assert_eq!(used.iter().map(|state| state.id.as_str()).collect::<Vec<_>>(), ["new"]);
     }
 }

@@ -1,6 +1,7 @@
 //! Tokens of clients over HTTP: several, named and revocable. Only the digest of a token is stored, and a running server
 //! notices a change.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -14,6 +15,8 @@ use toolcrib::ListFile;
 use toolcrib::source::digest;
 
 use crate::render::Advice;
+
+use super::access::Identity;
 
 /// Maximum size of the file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -32,13 +35,16 @@ pub(crate) struct TokenRecord {
     /// Digest of the token, as `sha256:HEX`.
     pub(crate) digest: String,
     pub(crate) created: Timestamp,
+    /// Permissions and rules of the client, in addition to those for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) options: Vec<String>,
 }
 
 /// Time of the last change of a file, and its length.
 type Version = (SystemTime, u64);
 
-/// Tokens of a file, with the version of the file that was read.
-type ReadTokens = (Version, Vec<TokenRecord>);
+/// Clients by the digests of their tokens, with the version of the file that was read.
+type ReadTokens = (Version, HashMap<String, Identity>);
 
 /// File of tokens.
 #[derive(Debug, Clone)]
@@ -68,7 +74,7 @@ impl Tokens {
     /// # Errors
     ///
     /// The name is invalid or taken, there are too many tokens, or the file cannot be written.
-    pub(crate) fn create(&self, name: &str) -> anyhow::Result<String> {
+    pub(crate) fn create(&self, name: &str, options: Vec<String>) -> anyhow::Result<String> {
         let is_valid = (1..=MAX_NAME_LEN).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         if !is_valid {
@@ -76,7 +82,8 @@ impl Tokens {
             return Err(Advice::new(format!("`{name}` is no name of a token"), hint).into());
         }
         let token = format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
-        let record = TokenRecord { name: name.to_owned(), digest: digest(token.as_bytes()), created: Timestamp::now() };
+        let (name_, digest, created) = (name.to_owned(), digest(token.as_bytes()), Timestamp::now());
+        let record = TokenRecord { name: name_, digest, created, options };
         let change = |tokens: &mut Vec<TokenRecord>| {
             if tokens.iter().any(|other| other.name == record.name) {
                 let hint = format!("choose another name, or revoke it with `toolcrib mcp token revoke {name}`");
@@ -107,18 +114,21 @@ impl Tokens {
         self.file.change(change).with_context(|| self.unusable())
     }
 
-    /// Returns the name of a token. A file that cannot be read accepts none.
-    pub(super) fn name_of(&self, token: &str) -> Option<String> {
+    /// Returns the client with a token. A file that cannot be read accepts none.
+    pub(super) fn client(&self, token: &str) -> Option<Identity> {
         // A stored digest says nothing about the token, so the time of its comparison says nothing either.
         let digest = digest(token.as_bytes());
         let file = self.file.path().metadata().ok()?;
         let version = (file.modified().ok()?, file.len());
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if read.as_ref().is_none_or(|(of, _)| *of != version) {
-            *read = Some((version, self.file.read().ok()?));
+            let clients = self.file.read().ok()?.into_iter().map(|token| {
+                let client = Identity { name: token.name.into(), options: token.options.into() };
+                (token.digest, client)
+            });
+            *read = Some((version, clients.collect()));
         }
-        let (_, tokens) = read.as_ref()?;
-        tokens.iter().find(|known| known.digest == digest).map(|known| known.name.clone())
+        read.as_ref()?.1.get(&digest).cloned()
     }
 
     fn unusable(&self) -> String {
@@ -135,15 +145,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tokens.json");
         let tokens = Tokens::file(path.clone());
-        assert_eq!(tokens.name_of("crib_x"), None);
-        let (ada, bob) = (tokens.create("ada").unwrap(), tokens.create("bob").unwrap());
+        let name_of = |token: &str| tokens.client(token).map(|client| client.name.to_string());
+        assert_eq!(name_of("crib_x"), None);
+        let options = vec!["--deny-net".to_owned()];
+        let (ada, bob) = (tokens.create("ada", options.clone()).unwrap(), tokens.create("bob", Vec::new()).unwrap());
+        assert_eq!(tokens.client(&ada).unwrap().options[..], options);
         assert_ne!(ada, bob);
-        assert_eq!((tokens.name_of(&ada).as_deref(), tokens.name_of(&bob).as_deref()), (Some("ada"), Some("bob")));
-        assert_eq!(tokens.name_of(&ada[..ada.len() - 1]), None);
+        assert_eq!((name_of(&ada).as_deref(), name_of(&bob).as_deref()), (Some("ada"), Some("bob")));
+        assert_eq!(name_of(&ada[..ada.len() - 1]), None);
         assert!(!std::fs::read_to_string(&path).unwrap().contains(&ada[PREFIX.len()..]));
         // Another process revokes it.
         assert!(Tokens::file(path.clone()).revoke("ada").unwrap());
-        assert_eq!((tokens.name_of(&ada), tokens.name_of(&bob).as_deref()), (None, Some("bob")));
+        assert_eq!((name_of(&ada), name_of(&bob).as_deref()), (None, Some("bob")));
         assert!(!tokens.revoke("ada").unwrap());
     }
 
@@ -152,12 +165,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tokens = Tokens::file(folder.path().join("tokens.json"));
         for name in ["", "a b", "a/b", "ä", &"a".repeat(MAX_NAME_LEN + 1)] {
-            assert!(tokens.create(name).is_err(), "{name}");
+            assert!(tokens.create(name, Vec::new()).is_err(), "{name}");
         }
-        tokens.create("a").unwrap();
-        assert_eq!(tokens.create("a").unwrap_err().to_string(), "a token `a` exists");
+        tokens.create("a", Vec::new()).unwrap();
+        assert_eq!(tokens.create("a", Vec::new()).unwrap_err().to_string(), "a token `a` exists");
         let record = tokens.list().unwrap().remove(0);
         tokens.file.change(|all| all.extend((1..MAX_TOKENS).map(|_| record.clone()))).unwrap();
-        assert!(tokens.create("b").unwrap_err().to_string().contains("the most allowed"));
+        assert!(tokens.create("b", Vec::new()).unwrap_err().to_string().contains("the most allowed"));
     }
 }

@@ -15,17 +15,22 @@ use crate::{input, render};
 
 use super::{ALL, LIMITS, MAX_COUNT, PERMISSIONS, count, size};
 
-/// Network access of tools.
+/// Destinations that tools may or may not reach.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Network {
+pub(crate) struct Destinations {
     /// Allow requests to DEST: `api.example.com` (https), `*.example.com`, `HOST:PORT`, `http://HOST`,
     /// `10.0.0.0/8:443` or `GET,HEAD HOST`; private addresses must be allowed by address, even if a name resolves to them
     #[arg(long, value_name = "DEST", help_heading = PERMISSIONS)]
-    allow_net: Vec<Destinations>,
+    allow_net: Vec<DestinationList>,
     /// Deny requests to DEST, or everywhere; overrides any --allow-* flag
     #[arg(long, value_name = "DEST", help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
-    deny_net: Vec<Destinations>,
+    deny_net: Vec<DestinationList>,
+}
+
+/// Resolution, certificates and limits of requests.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Network {
     /// Resolve host names with this name server instead of the system's
     #[arg(long, value_name = "ADDR[:PORT]", value_parser = name_server, value_delimiter = ',', help_heading = PERMISSIONS)]
     dns: Vec<SocketAddr>,
@@ -40,7 +45,7 @@ pub(crate) struct Network {
     pub(super) max_received: Option<usize>,
 }
 
-impl Network {
+impl Destinations {
     /// Returns the allowed destinations.
     pub(super) fn allowed(&self) -> impl Iterator<Item = Permission> {
         self.allow_net.iter().flat_map(|list| list.0.iter().cloned()).map(Permission::Net)
@@ -50,7 +55,9 @@ impl Network {
     pub(super) fn denied(&self) -> impl Iterator<Item = Permission> {
         self.deny_net.iter().flat_map(|list| list.0.iter().cloned()).map(Permission::Net)
     }
+}
 
+impl Network {
     /// Adds the name servers and root certificates to a runtime.
     pub(super) fn configure(&self, builder: Builder, config: &Config) -> anyhow::Result<Builder> {
         let servers = if self.dns.is_empty() { &config.name_servers } else { &self.dns };
@@ -67,9 +74,9 @@ impl Network {
 
 /// Destinations in one option value.
 #[derive(Debug, Clone)]
-struct Destinations(Vec<Destination>);
+struct DestinationList(Vec<Destination>);
 
-impl FromStr for Destinations {
+impl FromStr for DestinationList {
     type Err = DestinationError;
 
     fn from_str(text: &str) -> Result<Self, DestinationError> {

@@ -34,7 +34,7 @@ impl RecordsFolder {
         let Some(folder) = &self.records else { return Ok(Recording(None)) };
         let (patterns, texts) = sources.masks(secrets);
         let records = AgentToolRecorder::folder(folder).map_err(advise)?.redact(patterns).redact_literal(texts);
-        let records = match sources.secrets.kept.secrets() {
+        let records = match sources.secrets.secrets() {
             Some(secrets) => records.redact_secrets(&secrets),
             None => records,
         };

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use toolcrib::Policy;
 use toolcrib::call::Behavior;
 use toolcrib::policy::{Approvals, Pattern, PatternError, Rule};
 
@@ -15,9 +14,9 @@ use super::state_folder;
 
 const RULES: &str = "Rules for calls";
 
-/// Rules for calls, and the file with more of them.
+/// Rules for calls.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Rules {
+pub(crate) struct RuleFlags {
     /// Allow matching calls without asking; PATTERN is like `fs_*` or `fs_write_file(path=out/*)`
     #[arg(long, value_name = "PATTERN", help_heading = RULES)]
     allow_tool: Vec<Patterns>,
@@ -27,6 +26,13 @@ pub(crate) struct Rules {
     /// Deny matching calls; overrides any --allow-* flag
     #[arg(long, value_name = "PATTERN", help_heading = RULES)]
     deny_tool: Vec<Patterns>,
+}
+
+/// Rules for calls, and the file with more of them.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Rules {
+    #[command(flatten)]
+    flags: RuleFlags,
     /// File with rules and settings; without this option ./toolcrib.toml, of which only rules that ask or deny apply
     /// until it is trusted
     #[arg(long, value_name = "FILE", env = "TOOLCRIB_CONFIG", hide_env_values = true, help_heading = RULES)]
@@ -53,17 +59,23 @@ impl Rules {
         Config::load(self.config.as_deref(), trusted)
     }
 
-    /// Adds the rules of the command line and of `config` to `policy`.
-    pub(super) fn rule(&self, policy: Policy, config: &Config) -> Policy {
+    /// Returns the rules of the command line and of `config`.
+    pub(super) fn rules(&self, config: &Config) -> impl Iterator<Item = Rule> {
+        self.flags.rules().chain(config.rules.iter().cloned())
+    }
+}
+
+impl RuleFlags {
+    /// Returns the rules of the flags.
+    pub(super) fn rules(&self) -> impl Iterator<Item = Rule> {
         let flags = [
             (Behavior::Allow, "--allow-tool", &self.allow_tool),
             (Behavior::Ask, "--ask-tool", &self.ask_tool),
             (Behavior::Deny, "--deny-tool", &self.deny_tool),
         ];
-        let given = flags.into_iter().flat_map(|(behavior, flag, given)| {
+        flags.into_iter().flat_map(|(behavior, flag, given)| {
             given.iter().flat_map(|list| &list.0).map(move |pattern| Rule::new(behavior, pattern.clone(), flag))
-        });
-        given.chain(config.rules.iter().cloned()).fold(policy, Policy::rule)
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use super::{ALL, PERMISSIONS, RECORDS, state_folder};
 
 /// Permissions to use secrets in requests.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct SecretOptions {
+pub(crate) struct SecretPermissions {
     /// Allow tools to use these secrets in requests; see `toolcrib secret`
     ///
     /// The flag names the secret, its host and its place in the request, such as
@@ -26,8 +26,6 @@ pub(crate) struct SecretOptions {
     #[arg(long, value_name = "NAME[@HOST[#PLACE]]", value_delimiter = ',', help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
     deny_secret: Vec<String>,
-    #[command(flatten)]
-    pub(crate) kept: KeptSecrets,
 }
 
 /// Location of the secret store.
@@ -52,7 +50,7 @@ pub(crate) struct KeptSecrets {
     shared: OnceLock<Option<Secrets>>,
 }
 
-impl SecretOptions {
+impl SecretPermissions {
     /// Returns the allowed secrets.
     pub(super) fn allowed(&self) -> impl Iterator<Item = Permission> {
         self.allow_secret.iter().cloned().map(Permission::Secret)

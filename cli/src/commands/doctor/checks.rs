@@ -48,7 +48,7 @@ pub(super) fn all(sources: &Sources) -> Vec<Finding> {
     });
     findings.push(config(sources));
     findings.extend(sources.rules.kept.file().map(|approvals| self::approvals(&approvals)));
-    findings.extend(sources.secrets.kept.vault().ok().map(|vault| secrets(&vault)));
+    findings.extend(sources.secrets.vault().ok().map(|vault| secrets(&vault)));
     match sources.paths() {
         Ok(paths) => findings.extend(paths.iter().map(|path| tools(path))),
         Err(error) => {

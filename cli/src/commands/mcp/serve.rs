@@ -1,5 +1,6 @@
 //! Service of `toolcrib mcp`: the options, the runtime that is published, and the transport.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,10 +15,10 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::mcp::{
-    Access, AgentApprover, Endpoint, Handler, Limits, PartListeners, Publication, Published, serve_http, serve_stdio,
-    watch,
+    Access, AgentApprover, Endpoint, Handler, Limits, PartListeners, Publication, Published, Seal, serve_http,
+    serve_stdio, watch,
 };
-use crate::options::{Sources, count, duration, mcp_tokens, size};
+use crate::options::{ClientOptions, Sources, count, duration, mcp_tokens, size};
 use crate::render::{self, Advice};
 
 /// Default number of tools above which a search finds them.
@@ -63,6 +64,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", requires = "http", value_parser = count::<u32, 1, 1_000_000>, help_heading = HTTP)]
     max_rate: Option<u32>,
 
+    /// Share the states of calls that wait for approval with the other servers that use this directory
+    #[arg(long, value_name = "DIR", requires = "http", help_heading = HTTP)]
+    state_dir: Option<PathBuf>,
+
+    /// Ask about calls through clients that can ask their user, or only through `toolcrib approvals`
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t, help_heading = "Rules for calls")]
+    ask_in: Place,
     /// List at most this many tools; with more, clients search for them [default: 128]
     #[arg(long, value_name = "N", value_parser = count::<u32, 0, 32_768>, help_heading = "Tools")]
     max_listed: Option<u32>,
@@ -73,10 +81,20 @@ pub(super) struct Args {
     sources: Sources,
 }
 
+/// Place where a person answers questions about calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Place {
+    /// The client, if it can ask its user
+    #[default]
+    Client,
+    /// `toolcrib approvals` in any terminal
+    Terminal,
+}
+
 pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.check()?;
     args.sources.fetch().await?;
-    let first = args.publish()?;
+    let first = args.publish(&[])?;
     args.sources.trust.hint(first.runtime(), None);
     for (name, own) in first.renamed() {
         render::hint(&format!("clients see `{}` as `{name}`", render::one_line(own)));
@@ -94,11 +112,11 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             });
         }
     }
-    let publication = Publication::new(first);
-    let sources = args.sources.paths()?;
     let again = args.clone();
-    tokio::spawn(watch(publication.clone(), sources, move || again.publish()));
-    let handler = Handler::new(publication)?;
+    let publication = Publication::new(first, move |options| again.publish(options));
+    tokio::spawn(watch(publication.clone(), args.sources.paths()?));
+    let seal = args.state_dir.as_deref().map_or_else(Seal::new, Seal::shared)?;
+    let handler = Handler::new(publication, seal, args.ask_in == Place::Client);
     match args.http {
         None => serve_stdio(handler).await,
         Some(address) => serve_http(handler, args.endpoint(address).await?).await,
@@ -132,17 +150,21 @@ impl Args {
         Ok(())
     }
 
-    /// Builds the runtime and publishes its tools.
-    fn publish(&self) -> anyhow::Result<Published> {
+    /// Builds the runtime for clients with these options, and publishes its tools.
+    fn publish(&self, options: &[String]) -> anyhow::Result<Published> {
+        let sources = match options {
+            [] => Cow::Borrowed(&self.sources),
+            options => Cow::Owned(self.sources.for_client(ClientOptions::parse(options)?)),
+        };
         let parts = Arc::new(PartListeners::default());
-        let kept = &self.sources.rules.kept;
+        let kept = &sources.rules.kept;
         let approver = Arc::new(AgentApprover::new(kept.pending(), kept.file()));
-        let runtime = self.sources.runtime_with(self.timeout, [], |builder| {
+        let runtime = sources.runtime_with(self.timeout, [], |builder| {
             builder.approver(approver).observer(parts.clone()).application("mcp", Map::new())
         })?;
-        let results = self.sources.results()?;
+        let results = sources.results()?;
         let max_listed = self.max_listed.unwrap_or(DEFAULT_LISTED) as usize;
-        Ok(Published::new(runtime, parts, results, self.sources.deny_flags(), max_listed))
+        Ok(Published::new(runtime, parts, results, sources.deny_flags(), max_listed))
     }
 
     async fn endpoint(&self, address: SocketAddr) -> anyhow::Result<Endpoint> {

@@ -5,17 +5,20 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::mcp::{TokenRecord, Tokens};
-use crate::options::mcp_tokens;
+use crate::options::{ClientOptions, mcp_tokens};
 use crate::render::{self, Advice, one_line};
 
 const EXAMPLES: &str = "\
 Examples:
   toolcrib mcp token new ada
+  toolcrib mcp token new bob -- --allow-read=./docs --deny-tool=fs_rm
   toolcrib mcp token list
   toolcrib mcp token revoke ada
 
-A token is shown once. A running server notices a new and a revoked one.";
-const HEADINGS: [&str; 2] = ["TOKEN", "CREATED"];
+A token is shown once. A running server notices a new and a revoked one.
+Permissions and rules after `--` hold for this client, in addition to those
+of the server; relative folders are those of the server.";
+const HEADINGS: [&str; 3] = ["TOKEN", "CREATED", "OPTIONS"];
 
 /// Create, list or revoke tokens.
 #[derive(clap::Args)]
@@ -31,6 +34,9 @@ enum Action {
     New {
         /// Name of the client, which records of its calls and approvals state
         name: String,
+        /// Permissions and rules of this client, such as `--allow-read=./docs` or `--deny-tool=fs_rm`
+        #[arg(last = true, value_name = "OPTION")]
+        options: Vec<String>,
     },
     /// List the tokens, oldest first
     List {
@@ -48,7 +54,10 @@ enum Action {
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let tokens = mcp_tokens()?;
     match args.action {
-        Action::New { name } => render::print(&tokens.create(&name)?)?,
+        Action::New { name, options } => {
+            ClientOptions::parse(&options)?;
+            render::print(&tokens.create(&name, options)?)?;
+        }
         Action::List { json } => list(&tokens.list()?, json)?,
         Action::Revoke { name } => revoke(&tokens, &name)?,
     }
@@ -57,10 +66,13 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn list(tokens: &[TokenRecord], json: bool) -> anyhow::Result<()> {
     if json {
-        let all: Vec<_> = tokens.iter().map(|token| json!({ "name": token.name, "created": token.created })).collect();
+        let one =
+            |token: &TokenRecord| json!({ "name": token.name, "created": token.created, "options": token.options });
+        let all: Vec<_> = tokens.iter().map(one).collect();
         return render::print_json(&serde_json::to_string(&all)?);
     }
-    let row = |token: &TokenRecord| [one_line(&token.name), format!("{:.0}", token.created)];
+    let options = |options: &[String]| if options.is_empty() { "-".to_owned() } else { one_line(&options.join(" ")) };
+    let row = |token: &TokenRecord| [one_line(&token.name), format!("{:.0}", token.created), options(&token.options)];
     render::print(&render::table(HEADINGS, tokens.iter().map(row)))
 }
 
