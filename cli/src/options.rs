@@ -36,7 +36,7 @@ use crate::render::{self, Advice};
 use crate::secrets::{PASSPHRASE, Vault};
 
 pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, size_in_words};
-pub(crate) use client::{ClientOptions, MAX_CLIENT_OPTIONS};
+pub(crate) use client::ClientOptions;
 pub(crate) use compiling::{CacheFolder, CacheLimit, Compiling, DEFAULT_MAX_CACHE, LIMIT_VARIABLE};
 pub(crate) use folders::{bundles_folder, home_folder, mcp_tokens};
 use folders::{state_folder, user_folders};

@@ -100,3 +100,50 @@ fn a_client_that_cannot_ask_gets_an_identifier_for_the_command_line() {
     assert_eq!(answer["result"]["isError"], true);
     assert!(answer["result"]["_meta"]["toolcrib/receipt"].get("approval").is_none(), "{answer}");
 }
+
+/// Identifier in the refusal of a call that the command line can allow.
+fn identifier(answer: &Value) -> &str {
+    let id = &answer["result"]["_meta"]["toolcrib/receipt"]["approval"];
+    id.as_str().unwrap_or_else(|| panic!("{answer}"))
+}
+
+#[test]
+fn a_question_that_nobody_answers_through_the_client_waits_for_the_command_line() {
+    let crib = crib();
+    let mut client = Client::initialized(&crib, &ASKING, &asking());
+    let answers = [
+        json!({"result": {"action": "cancel"}}),
+        json!({"error": {"code": -32601, "message": "method not found"}}),
+        json!({"result": {"action": "accepted"}}),
+    ];
+    for answer in answers {
+        let id = client.request("tools/call", &json!({"name": "echo", "arguments": {"a": answer}}));
+        let question = client.wait(|message| message["method"] == "elicitation/create");
+        let mut message = json!({"jsonrpc": "2.0", "id": question["id"]});
+        message.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+        client.send(&message);
+        let refused = client.answer(id);
+        assert_eq!(refused["result"]["isError"], true, "{answer}: {refused}");
+        assert!(crib.run(&["approvals", "pending"]).stdout.contains(identifier(&refused)));
+    }
+    let mut client = Client::start(&crib, &ASKING);
+    let params = |extra: &Value| {
+        let mut params = modern(json!({"name": "echo", "arguments": {"b": 1}}), &asking());
+        params.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        params
+    };
+    let first = client.ask("tools/call", &params(&json!({})));
+    let cancelled = json!({"approval": {"action": "cancel"}});
+    let again = json!({"inputResponses": cancelled, "requestState": first["result"]["requestState"]});
+    let refused = client.ask("tools/call", &params(&again));
+    assert_eq!(crib.run(&["approvals", "allow", identifier(&refused)]).code, Some(0));
+}
+
+#[test]
+fn questions_go_to_the_command_line_alone_on_request() {
+    let crib = crib();
+    let mut client = Client::initialized(&crib, &["--ask-tool=echo", "--ask-in=terminal"], &asking());
+    let refused = client.call("echo", &json!({"a": 1}));
+    assert_eq!(crib.run(&["approvals", "allow", identifier(&refused)]).code, Some(0));
+    assert_eq!(client.call("echo", &json!({"a": 1}))["result"]["isError"], false);
+}

@@ -11,21 +11,21 @@ use super::{PATIENCE, modern};
 use crate::crib::Crib;
 
 /// A server over HTTP on a free port.
-struct Server {
+pub(super) struct Server {
     child: Child,
     address: SocketAddr,
 }
 
 /// Answer of a server.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
+pub(super) struct Answer {
+    pub(super) status: u16,
     head: String,
     body: String,
 }
 
 impl Server {
-    fn start(crib: &Crib, flags: &[&str]) -> Self {
+    pub(super) fn start(crib: &Crib, flags: &[&str]) -> Self {
         let mut command = crib.toolcrib(&[&["mcp", "--http=127.0.0.1:0"], flags].concat());
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -36,7 +36,7 @@ impl Server {
     }
 
     /// Sends bytes, and reads the answer until the server closes the connection or has sent its length.
-    fn exchange(&self, bytes: &[u8]) -> Answer {
+    pub(super) fn exchange(&self, bytes: &[u8]) -> Answer {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         // The server may have answered and closed before everything is written.
@@ -56,7 +56,7 @@ impl Server {
     }
 
     /// Sends a message of the protocol.
-    fn post(&self, message: &Value, headers: &str) -> Answer {
+    pub(super) fn post(&self, message: &Value, headers: &str) -> Answer {
         let host = if headers.starts_with("host:") { String::new() } else { format!("host: {}\r\n", self.address) };
         let body = message.to_string();
         let head = format!(
@@ -68,14 +68,19 @@ impl Server {
     }
 
     /// Sends a request of the later revision.
-    fn request(&self, method: &str, params: Value, headers: &str) -> Answer {
+    pub(super) fn request(&self, method: &str, params: Value, headers: &str) -> Answer {
+        self.request_with(method, params, &json!({}), headers)
+    }
+
+    /// Sends a request of the later revision from a client with these capabilities.
+    pub(super) fn request_with(&self, method: &str, params: Value, capabilities: &Value, headers: &str) -> Answer {
         let name = params["name"].as_str().map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": modern(params, &json!({}))});
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": modern(params, capabilities)});
         let era = format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{name}");
         self.post(&message, &format!("{era}{headers}"))
     }
 
-    fn list(&self, headers: &str) -> Answer {
+    pub(super) fn list(&self, headers: &str) -> Answer {
         self.request("tools/list", json!({}), headers)
     }
 }
@@ -90,7 +95,7 @@ impl Drop for Server {
 
 impl Answer {
     /// The message in the body, also in an event of a stream.
-    fn message(&self) -> Value {
+    pub(super) fn message(&self) -> Value {
         let start = self.body.find("{\"").unwrap_or_else(|| panic!("{self:?}"));
         let mut values = serde_json::Deserializer::from_str(&self.body[start..]).into_iter();
         values.next().unwrap().unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -101,9 +106,9 @@ fn crib() -> Crib {
     Crib::with_guests(&["echo", "spin"])
 }
 
-/// Creates a token, and returns its header.
-fn token(crib: &Crib, name: &str) -> String {
-    let ran = crib.run(&["mcp", "token", "new", name]);
+/// Creates a token with options of its own, and returns its header.
+pub(super) fn token(crib: &Crib, name: &str, options: &[&str]) -> String {
+    let ran = crib.run(&[&["mcp", "token", "new", name, "--"], options].concat());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     format!("authorization: Bearer {}\r\n", ran.stdout.trim())
 }
@@ -115,7 +120,7 @@ fn without_a_token_nothing_is_served_and_a_revoked_one_ends_at_once() {
     assert!(ran.code == Some(1) && ran.stderr.contains("toolcrib mcp token new"), "{ran:?}");
     let ran = crib.run(&["mcp", "--http=0.0.0.0:0", "--no-token", "--host=a.example"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("loopback"), "{ran:?}");
-    let (ada, bob) = (token(&crib, "ada"), token(&crib, "bob"));
+    let (ada, bob) = (token(&crib, "ada", &[]), token(&crib, "bob", &[]));
     let server = Server::start(&crib, &[]);
     for headers in ["", "authorization: Bearer crib_x\r\n", "authorization: Basic YTpi\r\n"] {
         let answer = server.list(headers);
@@ -313,7 +318,7 @@ fn finishes(signal: &str) {
 #[test]
 fn a_conversation_belongs_to_the_token_that_began_it() {
     let crib = crib();
-    let (ada, bob) = (token(&crib, "ada"), token(&crib, "bob"));
+    let (ada, bob) = (token(&crib, "ada", &[]), token(&crib, "bob", &[]));
     let server = Server::start(&crib, &[]);
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}});

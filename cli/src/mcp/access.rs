@@ -65,6 +65,11 @@ impl Identity {
         Self { name: LOCAL.into(), options: Arc::new([]) }
     }
 
+    /// Returns `true` if the client has a token.
+    pub(super) fn has_token(&self) -> bool {
+        *self.name != *LOCAL
+    }
+
     /// Returns the identity of the client of a request.
     pub(super) fn of(extensions: &Extensions) -> Self {
         let identity = extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Self>());

@@ -13,7 +13,7 @@ tokio::task_local! {
 
 /// Client that made a call.
 pub(super) struct Caller {
-    /// Name and version of the client, as it calls itself.
+    /// Name of the client: its token, if it has one, and its name and version as it calls itself.
     pub(super) client: String,
     /// Identity of the client for the server: the name of its token.
     pub(super) identity: Arc<str>,

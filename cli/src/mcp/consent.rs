@@ -61,7 +61,7 @@ impl AgentApprover {
             Answer::Allowed => ApprovalAnswer::Once,
             Answer::Denied => ApprovalAnswer::No,
             Answer::None => match &self.pending {
-                Some(pending) => pending.answer(request, &format!("{} ({})", caller.client, caller.identity)).await,
+                Some(pending) => pending.answer(request, &caller.client).await,
                 None => ApprovalAnswer::Nobody,
             },
         }

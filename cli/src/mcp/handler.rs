@@ -118,6 +118,7 @@ impl Handler {
             || "unknown client".to_owned(),
             |client| render::one_line(&format!("{} {}", client.name, client.version)),
         );
+        let client = if identity.has_token() { format!("{}: {client}", identity.name) } else { client };
         let arguments = Value::Object(arguments).to_string();
         let binding = json!([identity.name, name, arguments]).to_string();
         let questions = match request.request_state {

@@ -8,7 +8,7 @@ use super::permissions::Permissions;
 use super::rules::RuleFlags;
 
 /// Maximum number of options of a client.
-pub(crate) const MAX_CLIENT_OPTIONS: usize = 100;
+const MAX_CLIENT_OPTIONS: usize = 100;
 /// Maximum length of all options of a client in bytes.
 const MAX_LEN: usize = 16 << 10;
 
