@@ -270,3 +270,23 @@ fn a_long_list_has_pages_and_a_foreign_cursor_is_refused() {
         assert_eq!(answer["error"]["code"], -32602, "{cursor}: {answer}");
     }
 }
+
+#[test]
+fn no_tool_takes_the_name_of_the_servers_own() {
+    let crib = Crib::new();
+    let named = |name: &str| {
+        let mut entry = crib.entry("echo");
+        entry["name"] = json!(name);
+        entry
+    };
+    crib.manifest(&json!({"tools": [named("tool_call"), named("task_poll"), named("other")]}));
+    let mut client = Client::initialized(&crib, &["--max-listed=1"], &json!({}));
+    let names = client.tools();
+    assert_eq!(names.iter().filter(|name| *name == "tool_call").count(), 1, "{names:?}");
+    let answer = client.call("tool_search", &json!({"query": "tool_call"}));
+    let found: Value = serde_json::from_str(text(&answer)).unwrap();
+    let name = found["tools"][0]["name"].as_str().unwrap();
+    assert!(name.starts_with("tool_call_"), "{found}");
+    let answer = client.call("tool_call", &json!({"name": name, "arguments": {"a": 1}}));
+    assert!(answer["result"]["isError"] == false && text(&answer).contains("\"a\":1"), "{answer}");
+}

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use rmcp::model::Tool as ListedTool;
 use serde_json::{Value, json};
-use toolcrib::tool::Visibility;
+use toolcrib::tool::{Body, Visibility};
 use toolcrib::{Availability, Runtime, Tool};
 
 use crate::render;
@@ -15,17 +15,19 @@ use crate::schemas::{Names, mcp};
 pub(super) const SEARCH: &str = "tool_search";
 /// Name of the tool that calls unlisted tools.
 pub(super) const CALL: &str = "tool_call";
-/// Name of the tool that reads stored results.
-const READ_RESULT: &str = "read_result";
+/// Tools of the runtime itself that clients call: the reader of stored results, and those for tasks in the background.
+const BUILTINS: [&str; 3] = ["read_result", "task_poll", "task_await"];
+/// Names of the server's own tools. A tool of a source with such a name is listed under another.
+const RESERVED: [&str; 5] = [SEARCH, CALL, BUILTINS[0], BUILTINS[1], BUILTINS[2]];
 
 /// List of tools for clients.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     tools: Vec<ListedTool>,
-    /// Further facts by names for clients.
-    entries: HashMap<String, Entry>,
     /// Tools that only the search finds.
     unlisted: Vec<ListedTool>,
+    /// Further facts by names for clients; the pair has none.
+    entries: HashMap<String, Entry>,
 }
 
 /// Facts of a tool that clients do not see.
@@ -34,6 +36,8 @@ struct Entry {
     /// Name in the runtime.
     own: String,
     output: Output,
+    /// Position in [`Catalog::tools`], or behind all of these in [`Catalog::unlisted`].
+    position: usize,
 }
 
 /// Structured content of the results of a tool.
@@ -52,7 +56,7 @@ impl Catalog {
     /// listed beside the pair that finds and calls the others.
     pub(crate) fn new(runtime: &Runtime, max_listed: usize) -> Self {
         let callable: Vec<&Tool> = runtime.tools().filter(|tool| is_callable(runtime, tool)).collect();
-        let names = Names::of(callable.iter().map(|tool| tool.name.as_str()), mcp::NAME_RULE);
+        let names = Names::beside(&RESERVED, callable.iter().map(|tool| tool.name.as_str()), mcp::NAME_RULE);
         let mut described: Vec<(ListedTool, bool)> = Vec::with_capacity(callable.len());
         let mut entries = HashMap::with_capacity(callable.len());
         for tool in &callable {
@@ -66,21 +70,28 @@ impl Catalog {
                 _ => Output::None,
             };
             described.push((listed, is_deferred && !discovery.always_load.value));
-            entries.insert(name.to_owned(), Entry { own: tool.name.clone(), output });
+            entries.insert(name.to_owned(), Entry { own: tool.name.clone(), output, position: 0 });
         }
         described.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
         let (unlisted, listed): (Vec<_>, Vec<_>) = described.into_iter().partition(|(_, is_deferred)| *is_deferred);
         let bare = |tools: Vec<(ListedTool, bool)>| tools.into_iter().map(|(tool, _)| tool).collect::<Vec<_>>();
         let (mut tools, unlisted) = (bare(listed), bare(unlisted));
-        let reader = runtime.tool(READ_RESULT).filter(|_| !entries.contains_key(READ_RESULT));
-        if let Some(reader) = reader.and_then(|tool| describe(tool, READ_RESULT)) {
-            entries.insert(READ_RESULT.to_owned(), Entry { own: READ_RESULT.to_owned(), output: Output::None });
-            tools.push(reader);
+        let builtins = BUILTINS.iter().filter_map(|name| Some((name, runtime.tool(name)?)));
+        for (name, builtin) in builtins.filter(|(_, tool)| matches!(tool.body, Body::Builtin(_))) {
+            let Some(listed) = describe(builtin, name) else { continue };
+            let own = (*name).to_owned();
+            entries.insert(own.clone(), Entry { own, output: Output::None, position: 0 });
+            tools.push(listed);
         }
         if !unlisted.is_empty() {
             tools.extend(pair());
         }
-        Self { tools, entries, unlisted }
+        for (position, tool) in tools.iter().chain(&unlisted).enumerate() {
+            if let Some(entry) = entries.get_mut(&*tool.name) {
+                entry.position = position;
+            }
+        }
+        Self { tools, unlisted, entries }
     }
 
     /// Returns the listed tools.
@@ -93,9 +104,15 @@ impl Catalog {
         &self.unlisted
     }
 
+    /// Returns `true` if there are unlisted tools, which the pair finds and calls.
+    pub(super) fn has_pair(&self) -> bool {
+        !self.unlisted.is_empty()
+    }
+
     /// Returns a tool by its name for clients.
     pub(super) fn tool(&self, name: &str) -> Option<&ListedTool> {
-        self.tools.iter().chain(&self.unlisted).find(|tool| tool.name == name)
+        let position = self.entries.get(name)?.position;
+        self.tools.get(position).or_else(|| self.unlisted.get(position - self.tools.len()))
     }
 
     /// Returns the name in the runtime. A name that clients do not know stays, for an error that names it.

@@ -108,10 +108,10 @@ impl Handler {
         // A reload during the call does not change it.
         let published = &*self.published(&identity).await?;
         let (name, arguments) = (request.name.to_string(), request.arguments.unwrap_or_default());
-        let is_known = published.catalog.tool(&name).is_some();
+        let has_pair = published.catalog.has_pair();
         let (name, arguments) = match name.as_str() {
-            SEARCH if is_known => return Ok(found(published, &arguments).into()),
-            CALL if is_known => unwrapped(arguments)?,
+            SEARCH if has_pair => return Ok(found(published, &arguments).into()),
+            CALL if has_pair => unwrapped(arguments)?,
             _ => (name, arguments),
         };
         let client = context.client_info().map_or_else(

@@ -1,6 +1,5 @@
 //! Approval prompts on the terminal, calls that wait for an answer from another terminal, permanent approvals, and hints about
-//! denied calls. Rules and tool definitions decide
-//! which calls need approval; this module decides nothing.
+//! denied calls. Rules and tool definitions decide which calls need approval; this module decides nothing.
 
 mod denial;
 mod deny_flags;

@@ -118,7 +118,7 @@ async fn ask(keyboard: &mut Keyboard, question: &ApprovalRequest<'_>, offered: D
     loop {
         let width =
             terminal_size::terminal_size_of(io::stderr()).map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0));
-        let sheet = Sheet::new(question, width, whole);
+        let sheet = Sheet::new(question, width, whole).with_scope(question.approval);
         keyboard.discard();
         say(&format!("\n{}\n{}", render::paint(Tone::Doubtful, "Allow this call?", true), sheet.text));
         let session = if offered.session { ", for this [s]ession" } else { "" };

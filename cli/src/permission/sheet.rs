@@ -32,7 +32,7 @@ pub(super) struct Sheet {
 impl Sheet {
     /// Creates the prompt for a terminal of `width` columns; `whole` leaves nothing out.
     pub(super) fn new(question: &ApprovalRequest<'_>, width: usize, whole: bool) -> Self {
-        let ApprovalRequest { tool, approval, .. } = question;
+        let tool = question.tool;
         let mut sheet = Self::empty(width, whole);
         sheet.row("Tool", &one_line(&tool.name));
         sheet.row("Source", &one_line(&source(tool, |path| from_here(path).to_path_buf())));
@@ -49,11 +49,16 @@ impl Sheet {
         if let Some(reason) = &tool.interface.permission.approval_reason.value {
             sheet.row("Reason", &one_line(reason));
         }
-        if let Some(approval) = approval {
-            sheet.row("Scope", &format!("\"session\" and \"always\" apply to {}", scope(approval)));
-        }
         sheet.row("Call", &one_line(question.invocation));
         sheet
+    }
+
+    /// Adds the calls that an answer for more than one call covers.
+    pub(super) fn with_scope(mut self, approval: Option<&Approval>) -> Self {
+        if let Some(approval) = approval {
+            self.row("Scope", &format!("\"session\" and \"always\" apply to {}", scope(approval)));
+        }
+        self
     }
 
     /// Creates a sheet without rows; `whole` leaves nothing out of the rows that follow.

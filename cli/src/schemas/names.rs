@@ -55,13 +55,19 @@ pub(crate) struct Names(HashMap<String, String>);
 impl Names {
     /// Maps the names of tools, which must differ. The order of the names has no effect.
     pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>, rule: NameRule) -> Self {
+        Self::beside(&[], names, rule)
+    }
+
+    /// Maps the names of tools as [`Names::of`]. A tool with a reserved name gets another.
+    pub(crate) fn beside<'a>(reserved: &[&str], names: impl IntoIterator<Item = &'a str>, rule: NameRule) -> Self {
         let mut names: Vec<&str> = names.into_iter().collect();
         names.sort_unstable();
+        let stays = |name: &&str| rule.accepts(name) && !reserved.contains(name);
         let mut taken: HashSet<String> =
-            names.iter().filter(|name| rule.accepts(name)).map(|name| (*name).to_owned()).collect();
+            names.iter().filter(|name| stays(name)).chain(reserved).map(|name| (*name).to_owned()).collect();
         let mut mapped = HashMap::new();
         for name in names {
-            let new = match rule.accepts(name) {
+            let new = match stays(&name) {
                 true => name.to_owned(),
                 false => {
                     let mut candidates = DIGEST_LENGTHS.map(|digits| rule.rewritten(name, digits)).into_iter();
@@ -103,6 +109,13 @@ mod tests {
         let again = Names::of(reversed, RULE);
         assert!(given.iter().all(|name| names.get(name) == again.get(name)));
         assert_eq!(Names::of(["9lives"], RULE).get("9lives"), names.get("9lives"), "other tools have no effect");
+    }
+
+    #[test]
+    fn a_reserved_name_is_given_to_no_tool() {
+        let names = Names::beside(&["find"], ["find", "find_file"], RULE);
+        assert_eq!(names.get("find_file"), "find_file");
+        assert!(names.get("find").starts_with("find_"), "{names:?}");
     }
 
     #[test]
