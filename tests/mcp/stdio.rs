@@ -156,6 +156,24 @@ fn a_large_result_is_a_preview_with_a_link_that_can_be_read() {
 }
 
 #[test]
+fn a_large_result_of_a_tool_with_an_output_schema_still_conforms_to_it() {
+    let crib = Crib::new();
+    let mut entry = crib.entry("echo");
+    let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
+    entry["interface"] = json!({ "output_schema": schema });
+    crib.manifest(&json!({ "tools": [entry] }));
+    let mut client = Client::initialized(&crib, &["--max-inline=2000"], &json!({}));
+    let listed = client.ask("tools/list", &json!({}));
+    let schema = jsonschema::validator_for(&listed["result"]["tools"][0]["outputSchema"]).unwrap();
+    for (length, is_stored) in [(10, false), (10_000, true)] {
+        let answer = client.call("echo", &json!({"text": "y".repeat(length)}));
+        let structured = &answer["result"]["structuredContent"];
+        assert!(schema.is_valid(structured), "{answer}");
+        assert_eq!(structured["storedResult"].is_string(), is_stored, "{answer}");
+    }
+}
+
+#[test]
 fn changed_sources_are_read_again_and_broken_ones_keep_the_last_good() {
     let mut crib = Crib::with_guests(&["echo"]);
     crib.trusts = false;

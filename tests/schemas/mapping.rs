@@ -71,7 +71,7 @@ fn annotations_of_mcp_come_from_proofs_and_from_reviewed_declarations() {
     assert_eq!(declared["annotations"]["readOnlyHint"], false, "{declared}");
     assert_eq!(declared["annotations"]["title"], "Declared");
     assert_eq!(declared["_meta"]["toolcrib/annotations"]["destructiveHint"], "declared", "{declared}");
-    assert_eq!(of(&printed, "answers")["outputSchema"]["required"], json!(["result"]));
+    assert_eq!(of(&printed, "answers")["outputSchema"]["anyOf"][0]["required"], json!(["result"]));
 
     crib.trusts = false;
     crib.manifest(&json!({ "tools": [{ "name": "stranger", "command": ["./tools/bin/echo"],

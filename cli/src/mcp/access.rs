@@ -57,17 +57,13 @@ pub(super) struct Identity {
     pub(super) name: Arc<str>,
     /// Permissions and rules of the client, in addition to those for all.
     pub(super) options: Arc<[String]>,
+    pub(super) has_token: bool,
 }
 
 impl Identity {
     /// Returns the identity of clients without a token.
     fn local() -> Self {
-        Self { name: LOCAL.into(), options: Arc::new([]) }
-    }
-
-    /// Returns `true` if the client has a token.
-    pub(super) fn has_token(&self) -> bool {
-        *self.name != *LOCAL
+        Self { name: LOCAL.into(), options: Arc::new([]), has_token: false }
     }
 
     /// Returns the identity of the client of a request.

@@ -8,7 +8,7 @@ use toolcrib::call::{Form, Link, Media, Part};
 use toolcrib::{Receipt, ToolResult};
 
 use crate::permission::{DenyFlags, denial_hints, pending_refusal};
-use crate::schemas::mcp::RESULT;
+use crate::schemas::mcp::{RESULT, STORED};
 
 use super::caller::OpenQuestion;
 use super::catalog::Output;
@@ -46,15 +46,18 @@ pub(super) fn convert(
         true => CallToolResult::error(content),
         false => CallToolResult::success(content),
     };
-    // A shortened result is no longer one of the schema.
-    if !result.is_error() && result.form == Form::Json && result.receipt.persisted.is_none() {
-        let value = || serde_json::from_str::<Value>(&result.line()).ok();
-        converted.structured_content = match output {
-            Output::None => None,
-            Output::Object => value().filter(Value::is_object),
-            Output::Wrapped => value().map(|value| json!({ RESULT: value })),
-        };
-    }
+    let value = || serde_json::from_str::<Value>(&result.line()).ok().filter(|_| result.form == Form::Json);
+    converted.structured_content = match (output, &result.receipt.persisted) {
+        _ if result.is_error() => None,
+        (Output::None, _) => None,
+        // A shortened result is no longer one of the tool's own schema.
+        (_, Some(persisted)) => {
+            let address = persisted.reference.as_ref().map(|reference| format!("{RESULTS}{reference}"));
+            Some(json!({ STORED: address }))
+        }
+        (Output::Object, None) => value().filter(Value::is_object),
+        (Output::Wrapped, None) => value().map(|value| json!({ RESULT: value })),
+    };
     let mut meta = MetaObject::default();
     meta.insert(RECEIPT.to_owned(), receipt(&result.receipt, open.as_ref()));
     converted.with_meta(Some(meta))

@@ -1,4 +1,4 @@
-//! Performs a call of a client: parts become progress, a cancellation stops the guest, and the result is that of the runtime.
+//! Performs a call of a client: progress is passed on, a cancellation stops the guest, and the result is that of the runtime.
 
 use std::sync::Arc;
 
@@ -8,19 +8,18 @@ use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::Peer;
 use tokio_util::sync::CancellationToken;
-use toolcrib::call::Part;
 use toolcrib::tool::{Basis, Interrupt};
 use toolcrib::{ToolCall, ToolResult};
 
 use super::caller::Caller;
-use super::parts::Parts;
+use super::progress::{Progress, ProgressParts};
 use super::publication::Published;
 
 /// Maximum length of a client's name in a record, in characters.
 const MAX_CLIENT_LEN: usize = 128;
 
 /// Receiver of the progress of a call.
-pub(super) struct Progress {
+pub(super) struct Receiver {
     pub(super) peer: Peer<RoleServer>,
     pub(super) token: ProgressToken,
 }
@@ -39,13 +38,13 @@ pub(super) async fn perform(
     name: &str,
     arguments: String,
     caller: &Arc<Caller>,
-    progress: Option<Progress>,
+    progress: Option<Receiver>,
     stop: &Stop,
 ) -> Option<ToolResult> {
     let id = format!("mcp_{:016x}", rand::random::<u64>());
     let mut call = ToolCall::new(&id, name, arguments);
     call.caller = Some(caller.client.chars().take(MAX_CLIENT_LEN).collect());
-    let mut parts = published.parts.listen(&id);
+    let mut parts = progress.is_some().then(|| published.parts.listen(&id));
     let mut report = Report { progress, last: None, sending: None, waiting: None };
     let must_end = published.runtime.tool(name).is_some_and(|tool| {
         let behavior = &tool.interface.execution.interrupt_behavior;
@@ -59,7 +58,7 @@ pub(super) async fn perform(
             biased;
             () = stop.stopping.cancelled() => return None,
             () = stop.cancelled.cancelled(), if !must_end => return None,
-            Some(part) = parts.next() => report.add(&part),
+            Some(progress) = next(&mut parts) => report.add(progress),
             () = report.sent() => {}
             result = &mut work => break result,
         }
@@ -68,14 +67,22 @@ pub(super) async fn perform(
     tokio::select! {
         () = stop.stopping.cancelled() => {}
         () = stop.cancelled.cancelled() => {}
-        () = report.finish(&mut parts) => {}
+        () = report.finish(parts) => {}
     }
     Some(result)
 }
 
+/// Awaits the next progress; forever if nobody listens.
+async fn next(parts: &mut Option<ProgressParts>) -> Option<Progress> {
+    match parts {
+        Some(parts) => parts.next().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Progress of one call. A client that reads slowly gets the latest state instead of each.
 struct Report {
-    progress: Option<Progress>,
+    progress: Option<Receiver>,
     /// Last reported number, which only grows; `None` before the first.
     last: Option<f64>,
     sending: Option<BoxFuture<'static, ()>>,
@@ -83,11 +90,10 @@ struct Report {
 }
 
 impl Report {
-    /// Reports a part that shows progress.
-    fn add(&mut self, part: &Part) {
-        let Part::Progress { done, total } = part else { return };
+    /// Reports progress.
+    fn add(&mut self, (done, total): Progress) {
         let number = |value: u64| value as f64;
-        let done = number(*done);
+        let done = number(done);
         if self.last.is_none_or(|last| done > last) && self.progress.is_some() {
             self.last = Some(done);
             self.waiting = Some((done, total.map(number)));
@@ -97,7 +103,7 @@ impl Report {
 
     /// Starts to send the latest state, unless one is being sent.
     fn start(&mut self) {
-        let (Some(Progress { peer, token }), None) = (&self.progress, &self.sending) else { return };
+        let (Some(Receiver { peer, token }), None) = (&self.progress, &self.sending) else { return };
         let Some((done, total)) = self.waiting.take() else { return };
         let mut state = ProgressNotificationParam::new(token.clone(), done);
         state.total = total;
@@ -116,10 +122,12 @@ impl Report {
         self.start();
     }
 
-    /// Reports the parts that a call has shown until its end, and waits until the latest state was sent.
-    async fn finish(&mut self, parts: &mut Parts) {
-        while let Some(part) = parts.ready() {
-            self.add(&part);
+    /// Reports the progress that a call has shown until its end, and waits until the latest state was sent.
+    async fn finish(&mut self, parts: Option<ProgressParts>) {
+        for mut parts in parts {
+            while let Some(progress) = parts.ready() {
+                self.add(progress);
+            }
         }
         while self.sending.is_some() {
             self.sent().await;

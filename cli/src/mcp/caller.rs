@@ -1,10 +1,12 @@
 //! The caller of a running call: the client, and its way to ask its user. It travels with the task of the call, so that an
 //! approver finds it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use rmcp::RoleServer;
 use rmcp::service::Peer;
+
+use super::access::Identity;
 
 tokio::task_local! {
     /// Caller of the call that this task performs.
@@ -17,6 +19,7 @@ pub(super) struct Caller {
     pub(super) client: String,
     /// Identity of the client for the server: the name of its token.
     pub(super) identity: Arc<str>,
+    has_token: bool,
     pub(super) channel: Channel,
     open: Mutex<Option<OpenQuestion>>,
 }
@@ -60,8 +63,11 @@ pub(super) enum OpenQuestion {
 }
 
 impl Caller {
-    pub(super) fn new(client: String, identity: Arc<str>, channel: Channel) -> Self {
-        Self { client, identity, channel, open: Mutex::default() }
+    /// Creates the caller of a request. `name` is the client's name and version, as it calls itself.
+    pub(super) fn new(name: String, identity: &Identity, channel: Channel) -> Self {
+        let Identity { name: token, has_token, .. } = identity;
+        let client = if *has_token { format!("{token}: {name}") } else { name };
+        Self { client, identity: token.clone(), has_token: *has_token, channel, open: Mutex::default() }
     }
 
     /// Returns the caller of the present task.
@@ -72,6 +78,15 @@ impl Caller {
     /// Performs a call for this caller.
     pub(super) async fn perform<F: Future>(self: &Arc<Self>, call: F) -> F::Output {
         CALLER.scope(self.clone(), call).await
+    }
+
+    /// Returns the owner of the client's waiting calls. Clients without a token share one for each server.
+    pub(super) fn owner(&self) -> String {
+        static SERVER: LazyLock<u64> = LazyLock::new(rand::random);
+        match self.has_token {
+            true => format!("token {}", self.identity),
+            false => format!("server {:016x}", *SERVER),
+        }
     }
 
     /// Leaves a question open.

@@ -19,6 +19,8 @@ use super::caller::{Answer, Caller, Channel, OpenQuestion};
 
 /// Maximum wait for the user of a client.
 const MAX_WAIT: Duration = Duration::from_secs(300);
+/// Name of the client of a task in the background.
+const BACKGROUND: &str = "a task in the background";
 /// Member of an answer that allows the call.
 const ALLOW: &str = "allow";
 
@@ -40,30 +42,44 @@ impl AgentApprover {
     }
 
     async fn answer(&self, request: ApprovalRequest<'_>) -> ApprovalAnswer {
-        // A call in the background has no caller that waits.
-        let Some(caller) = Caller::present() else { return ApprovalAnswer::Nobody };
+        let Some(caller) = Caller::present() else {
+            // A task in the background: its client no longer waits.
+            return self.on_command_line(&request, BACKGROUND, BACKGROUND).await;
+        };
+        if !matches!(caller.channel, Channel::CommandLine)
+            && let Some(pending) = &self.pending
+            && let Some(answer) = pending.stored(&request, &caller.client).await
+        {
+            return answer;
+        }
         let answer = match &caller.channel {
-            Channel::Request(peer) => ask(peer, message(&request)).await,
+            Channel::Request(peer) => ask(peer, &request).await,
             Channel::Repetition { agreed, refusal } => {
                 let digest = question(&request);
-                if agreed.contains(&digest) {
-                    return ApprovalAnswer::Once;
+                match (refusal, message(&request)) {
+                    _ if agreed.contains(&digest) => Answer::Allowed,
+                    (Some(refusal), _) => *refusal,
+                    (None, Some(message)) => {
+                        caller.leave_open(OpenQuestion::Input { message, digest });
+                        return ApprovalAnswer::Nobody;
+                    }
+                    (None, None) => Answer::None,
                 }
-                let Some(refusal) = refusal else {
-                    caller.leave_open(OpenQuestion::Input { message: message(&request), digest });
-                    return ApprovalAnswer::Nobody;
-                };
-                *refusal
             }
             Channel::CommandLine => Answer::None,
         };
         match answer {
             Answer::Allowed => ApprovalAnswer::Once,
             Answer::Denied => ApprovalAnswer::No,
-            Answer::None => match &self.pending {
-                Some(pending) => pending.answer(request, &caller.client).await,
-                None => ApprovalAnswer::Nobody,
-            },
+            Answer::None => self.on_command_line(&request, &caller.client, &caller.owner()).await,
+        }
+    }
+
+    /// Answers a request of a client from the command line.
+    async fn on_command_line(&self, request: &ApprovalRequest<'_>, client: &str, owner: &str) -> ApprovalAnswer {
+        match &self.pending {
+            Some(pending) => pending.answer(request, client, owner).await,
+            None => ApprovalAnswer::Nobody,
         }
     }
 }
@@ -74,15 +90,16 @@ impl Approver for AgentApprover {
     }
 }
 
-/// Formats a request for the user. Text from outside cannot imitate a line of the program.
-fn message(request: &ApprovalRequest<'_>) -> String {
-    format!("Allow this call?\n{}", request_text(request))
+/// Formats a request for the user of a client; `None` if the text would leave out a part of the call. Text from outside
+/// cannot imitate a line of the program.
+fn message(request: &ApprovalRequest<'_>) -> Option<String> {
+    Some(format!("Allow this call?\n{}", request_text(request)?))
 }
 
-/// Digest of a question: an answer to one is no answer to another.
+/// Digest of a question: an answer to one is no answer to another, nor to one about a tool that has changed.
 fn question(request: &ApprovalRequest<'_>) -> String {
-    let approval = request.approval.map(|approval| json!(approval));
-    let parts = json!([request.tool.name, request.arguments, request.rests_on, request.granted, approval]);
+    let ApprovalRequest { tool, digest: program, definition, arguments, rests_on, granted, .. } = request;
+    let parts = json!([tool.name, program, definition, arguments, rests_on, granted]);
     digest(parts.to_string().as_bytes())
 }
 
@@ -101,8 +118,8 @@ pub(super) fn read(answer: &Value) -> Answer {
     }
 }
 
-async fn ask(peer: &Peer<RoleServer>, message: String) -> Answer {
-    let Some(form) = form(message) else { return Answer::None };
+async fn ask(peer: &Peer<RoleServer>, request: &ApprovalRequest<'_>) -> Answer {
+    let Some(form) = message(request).and_then(form) else { return Answer::None };
     let answer = peer.create_elicitation_with_timeout(form, Some(MAX_WAIT)).await;
     // Without an answer, the client ended, cannot ask after all, or nobody answered in time.
     answer.ok().and_then(|answer| serde_json::to_value(answer).ok()).map_or(Answer::None, |answer| read(&answer))

@@ -2,6 +2,7 @@
 //! the handler, because the library may create one for each request.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use rmcp::model::{
@@ -21,7 +22,7 @@ use crate::render;
 
 use super::access::Identity;
 use super::answer::{self, RESULTS};
-use super::call::{self, Progress, Stop};
+use super::call::{self, Receiver, Stop};
 use super::caller::{Answer, Caller, Channel, OpenQuestion};
 use super::catalog::{CALL, SEARCH};
 use super::consent;
@@ -58,6 +59,8 @@ pub(crate) struct Handler {
     closing: CancellationToken,
     stopping: CancellationToken,
     running: TaskTracker,
+    /// `true` once the client of this conversation is notified of changes.
+    is_notified: Arc<AtomicBool>,
 }
 
 impl Handler {
@@ -71,7 +74,13 @@ impl Handler {
             closing: CancellationToken::new(),
             stopping: CancellationToken::new(),
             running: TaskTracker::new(),
+            is_notified: Arc::default(),
         }
+    }
+
+    /// Returns the handler of one more conversation.
+    pub(super) fn for_conversation(&self) -> Self {
+        Self { is_notified: Arc::default(), ..self.clone() }
     }
 
     /// Returns the token that ends subscriptions, so that nothing waits for them when the service ends.
@@ -88,13 +97,22 @@ impl Handler {
     pub(super) async fn stop(&self) {
         self.stopping.cancel();
         self.running.close();
+        let ended = async {
+            self.running.wait().await;
+            self.publication.end().await;
+        };
         // A record that cannot be written for so long is lost with the program.
-        let _ = tokio::time::timeout(MAX_STOP, self.running.wait()).await;
+        let _ = tokio::time::timeout(MAX_STOP, ended).await;
     }
 
     /// Returns the present state for the client of a request.
     async fn published(&self, client: &Identity) -> Result<Arc<Published>, ErrorData> {
-        let unusable = || ErrorData::internal_error("the tools cannot be used with the options of this token", None);
+        let unusable = || {
+            ErrorData::internal_error(
+                "the tools cannot be used with the options of this token: try again, or ask the operator",
+                None,
+            )
+        };
         self.publication.of(client).await.ok_or_else(unusable)
     }
 
@@ -106,11 +124,11 @@ impl Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let identity = Identity::of(&context.extensions);
         // A reload during the call does not change it.
-        let published = &*self.published(&identity).await?;
+        let published = &self.published(&identity).await?;
         let (name, arguments) = (request.name.to_string(), request.arguments.unwrap_or_default());
         let has_pair = published.catalog.has_pair();
         let (name, arguments) = match name.as_str() {
-            SEARCH if has_pair => return Ok(found(published, &arguments).into()),
+            SEARCH if has_pair => return found(published, arguments).await.map(Into::into),
             CALL if has_pair => unwrapped(arguments)?,
             _ => (name, arguments),
         };
@@ -118,7 +136,6 @@ impl Handler {
             || "unknown client".to_owned(),
             |client| render::one_line(&format!("{} {}", client.name, client.version)),
         );
-        let client = if identity.has_token() { format!("{}: {client}", identity.name) } else { client };
         let arguments = Value::Object(arguments).to_string();
         let binding = json!([identity.name, name, arguments]).to_string();
         let questions = match request.request_state {
@@ -127,9 +144,9 @@ impl Handler {
         };
         let answer = request.input_responses.as_ref().and_then(|all| all.get(QUESTION));
         let channel = if self.asks_clients { channel(context, &questions, answer) } else { Channel::CommandLine };
-        let caller = Arc::new(Caller::new(client, identity.name, channel));
+        let caller = Arc::new(Caller::new(client, &identity, channel));
         let progress = context.meta.get_progress_token();
-        let progress = progress.map(|token| Progress { peer: context.peer.clone(), token });
+        let progress = progress.map(|token| Receiver { peer: context.peer.clone(), token });
         let own = published.catalog.own_name(&name);
         let stop = Stop { cancelled: context.ct.clone(), stopping: self.stopping.clone() };
         let call = call::perform(published, own, arguments, &caller, progress, &stop);
@@ -226,7 +243,7 @@ impl ServerHandler for Handler {
 
     /// Returns a tool, so that the library compares the arguments that its schema names as headers with the headers.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.publication.general().catalog.tool(name).cloned()
+        self.publication.listed(name)
     }
 
     async fn call_tool(
@@ -288,6 +305,9 @@ impl ServerHandler for Handler {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if self.is_notified.swap(true, Relaxed) {
+            return;
+        }
         let (mut changes, peer) = (self.publication.changes(), context.peer);
         changes.mark_unchanged();
         // Ends when the client does.
@@ -305,7 +325,9 @@ impl ServerHandler for Handler {
 
 /// Chooses the way to ask the user of a client, by its abilities.
 fn channel(context: &RequestContext<RoleServer>, questions: &Questions, answer: Option<&Value>) -> Channel {
-    let can_ask = context.client_capabilities().is_some_and(|abilities| abilities.elicitation.is_some());
+    let elicitation = context.client_capabilities().and_then(|abilities| abilities.elicitation);
+    // A client that names no kind can show forms.
+    let can_ask = elicitation.is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none());
     let repeats = context.protocol_version().is_some_and(|version| version.as_str() >= "2026-07-28");
     match (can_ask, repeats) {
         (false, _) => Channel::CommandLine,
@@ -329,10 +351,16 @@ fn agreed(caller: &Caller) -> Vec<String> {
 }
 
 /// Answers a search for unlisted tools.
-fn found(published: &Published, arguments: &Map<String, Value>) -> CallToolResult {
-    let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
-    let found = search::find(published.catalog.unlisted(), query, arguments.get("max_results").and_then(Value::as_u64));
-    CallToolResult::success(vec![ContentBlock::text(found.to_string())])
+async fn found(published: &Arc<Published>, arguments: Map<String, Value>) -> Result<CallToolResult, ErrorData> {
+    let published = published.clone();
+    let find = move || {
+        let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
+        search::find(published.catalog.unlisted(), query, arguments.get("max_results").and_then(Value::as_u64))
+    };
+    // A search among many tools takes longer than other requests should wait.
+    let found = tokio::task::spawn_blocking(find).await;
+    let found = found.map_err(|_| ErrorData::internal_error("the search failed", None))?;
+    Ok(CallToolResult::success(vec![ContentBlock::text(found.to_string())]))
 }
 
 /// Returns the name and the arguments of the tool that a call of the pair names.

@@ -91,7 +91,7 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
         .with_cancellation_token(end.clone());
     let sessions = Arc::new(LocalSessionManager::default());
     let each = handler.clone();
-    let service = StreamableHttpService::new(move || Ok(each.clone()), sessions.clone(), config);
+    let service = StreamableHttpService::new(move || Ok(each.for_conversation()), sessions.clone(), config);
     let requests = Arc::new(Semaphore::new(limits.requests));
     let server = Arc::new(Server { handler, service, sessions, access, limits, requests, owners: Mutex::default() });
     let (connections, tasks) = (Arc::new(Semaphore::new(limits.connections)), TaskTracker::new());

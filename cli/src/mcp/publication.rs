@@ -3,8 +3,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
-use tokio::sync::{OnceCell, watch};
+use rmcp::model::Tool;
+use tokio::sync::{Mutex as AsyncMutex, watch};
 use toolcrib::{Results, Runtime, Session};
 
 use crate::permission::DenyFlags;
@@ -12,16 +14,18 @@ use crate::render;
 
 use super::access::Identity;
 use super::catalog::Catalog;
-use super::parts::PartListeners;
+use super::progress::ProgressListeners;
 
 /// Maximum number of different options of clients that are in use at once. Each has a runtime of its own.
 const MAX_OWN: usize = 32;
+/// Time after which options that could not be used are tried again.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// A runtime and the list of its tools.
 pub(crate) struct Published {
     pub(super) runtime: Runtime,
     pub(super) catalog: Catalog,
-    pub(super) parts: Arc<PartListeners>,
+    pub(super) parts: Arc<ProgressListeners>,
     pub(super) results: Results,
     pub(super) deny_flags: DenyFlags,
     /// Conversations by the identity of the client: clients share neither values nor background tasks.
@@ -31,14 +35,30 @@ pub(crate) struct Published {
 /// Reads the sources and publishes their tools, with the options of a client in addition.
 type Publish = dyn Fn(&[String]) -> anyhow::Result<Published> + Send + Sync;
 
-/// State for clients with the same options; `None` if these cannot be used.
-type Own = Arc<OnceCell<Option<Arc<Published>>>>;
-
 /// State as of one reading of the sources.
 struct Edition {
     /// State for clients without options of their own.
     general: Arc<Published>,
     own: Mutex<HashMap<Arc<[String]>, Own>>,
+}
+
+/// State for clients with the same options.
+#[derive(Default)]
+struct Own {
+    /// The state, once it was built. The lock is held while it is built.
+    state: Arc<AsyncMutex<Built>>,
+    /// Time of the last request.
+    used: Option<Instant>,
+}
+
+/// Result of building a state.
+#[derive(Default)]
+enum Built {
+    #[default]
+    Not,
+    Done(Arc<Published>),
+    /// The options cannot be used; as of a time.
+    Failed(Instant),
 }
 
 /// Present published state, with notices of its replacements.
@@ -54,7 +74,7 @@ impl Published {
     /// Publishes the tools of a runtime. More than `max_listed` tools are found by a search.
     pub(crate) fn new(
         runtime: Runtime,
-        parts: Arc<PartListeners>,
+        parts: Arc<ProgressListeners>,
         results: Results,
         deny_flags: DenyFlags,
         max_listed: usize,
@@ -74,6 +94,26 @@ impl Published {
         sessions.entry(client.clone()).or_insert_with(|| self.runtime.full_session()).clone()
     }
 
+    /// Continues the background tasks of an earlier state.
+    fn continuing(self, earlier: &Self) -> Self {
+        let sessions = earlier.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let continued = sessions.iter();
+        let continued =
+            continued.map(|(client, session)| (client.clone(), self.runtime.full_session().with_tasks_of(session)));
+        Self { sessions: Mutex::new(continued.collect()), ..self }
+    }
+
+    /// Ends the background tasks of all clients, and waits until each has its record.
+    async fn end(&self) {
+        let sessions: Vec<Session> = {
+            let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            sessions.drain().map(|(_, session)| session).collect()
+        };
+        for session in sessions {
+            session.end().await;
+        }
+    }
+
     /// Lists the tools that have another name here than in their sources.
     pub(crate) fn renamed(&self) -> impl Iterator<Item = (&str, &str)> {
         self.catalog.renamed()
@@ -86,29 +126,40 @@ impl Edition {
     }
 
     /// Returns the place of the state for clients with these options; `None` if too many are in use.
-    fn own(&self, options: &Arc<[String]>) -> Option<Own> {
+    fn own(&self, options: &Arc<[String]>) -> Option<Arc<AsyncMutex<Built>>> {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         if own.len() >= MAX_OWN && !own.contains_key(options) {
             // One that no request uses is built again for the next.
-            own.retain(|_, state| Arc::strong_count(state) > 1 || is_in_use(state));
-            if own.len() >= MAX_OWN {
-                return None;
-            }
+            let idle = own.iter().filter(|(_, own)| own.is_idle()).min_by_key(|(_, own)| own.used);
+            let idle = idle.map(|(options, _)| options.clone())?;
+            own.remove(&idle);
         }
-        Some(own.entry(options.clone()).or_default().clone())
+        let own = own.entry(options.clone()).or_default();
+        own.used = Some(Instant::now());
+        Some(own.state.clone())
     }
 
     /// Lists the states that were built for options of clients.
     fn built(&self) -> Vec<(Arc<[String]>, Arc<Published>)> {
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        let built = own.iter().filter_map(|(options, state)| Some((options.clone(), state.get()?.clone()?)));
-        built.collect()
+        own.iter().filter_map(|(options, own)| Some((options.clone(), own.built()?))).collect()
     }
 }
 
-/// Returns `true` if a request uses a state.
-fn is_in_use(state: &Own) -> bool {
-    state.get().and_then(Option::as_ref).is_some_and(|published| Arc::strong_count(published) > 1)
+impl Own {
+    /// Returns the state if it was built and no other is being built.
+    fn built(&self) -> Option<Arc<Published>> {
+        match &*self.state.try_lock().ok()? {
+            Built::Done(state) => Some(state.clone()),
+            Built::Not | Built::Failed(_) => None,
+        }
+    }
+
+    /// Returns `true` if no request uses the state.
+    fn is_idle(&self) -> bool {
+        let is_unused = |built: &Built| !matches!(built, Built::Done(state) if Arc::strong_count(state) > 1);
+        Arc::strong_count(&self.state) == 1 && self.state.try_lock().is_ok_and(|built| is_unused(&built))
+    }
 }
 
 impl Publication {
@@ -133,11 +184,24 @@ impl Publication {
             return Some(edition.general.clone());
         }
         let own = edition.own(&client.options)?;
-        let build = async || {
-            let (publish, client) = (self.publish.clone(), client.clone());
-            tokio::task::spawn_blocking(move || built(&*publish, &client.name, &client.options)).await.ok().flatten()
-        };
-        own.get_or_init(build).await.clone()
+        let mut built = own.lock().await;
+        match &*built {
+            Built::Done(state) => return Some(state.clone()),
+            Built::Failed(at) if at.elapsed() < RETRY => return None,
+            Built::Not | Built::Failed(_) => {}
+        }
+        let (publish, options) = (self.publish.clone(), client.options.clone());
+        let state = tokio::task::spawn_blocking(move || publish(&options)).await.map_err(anyhow::Error::from).flatten();
+        let state = state.map(Arc::new).inspect_err(|error| cannot_use(&client.name, error)).ok();
+        *built = state.clone().map_or_else(|| Built::Failed(Instant::now()), Built::Done);
+        state
+    }
+
+    /// Returns the definition of a tool by its name for clients, whoever they are: all have the same sources.
+    pub(super) fn listed(&self, name: &str) -> Option<Tool> {
+        let edition = self.edition();
+        let general = edition.general.catalog.tool(name).cloned();
+        general.or_else(|| edition.built().iter().find_map(|(_, own)| own.catalog.tool(name).cloned()))
     }
 
     /// Reads the sources again and replaces the state; returns `true` if a list of tools changed. This blocks.
@@ -147,19 +211,34 @@ impl Publication {
     /// The sources cannot be used; the state stays.
     pub(super) fn reload(&self) -> anyhow::Result<bool> {
         let before = self.edition();
-        let next = Edition::new((self.publish)(&[])?);
+        let next = Edition::new((self.publish)(&[])?.continuing(&before.general));
         let mut is_changed = before.general.catalog.tools() != next.general.catalog.tools();
         for (options, old) in before.built() {
-            let state = built(&*self.publish, "a client", &options);
-            is_changed |= state.as_ref().is_none_or(|state| state.catalog.tools() != old.catalog.tools());
-            let mut own = next.own.lock().unwrap_or_else(PoisonError::into_inner);
-            own.insert(options, Arc::new(OnceCell::new_with(Some(state))));
+            let state = match (self.publish)(&options) {
+                Ok(state) => Arc::new(state.continuing(&old)),
+                Err(error) => {
+                    cannot_use("a client", &error);
+                    old.clone()
+                }
+            };
+            is_changed |= state.catalog.tools() != old.catalog.tools();
+            let own = Own { state: Arc::new(AsyncMutex::new(Built::Done(state))), used: Some(Instant::now()) };
+            next.own.lock().unwrap_or_else(PoisonError::into_inner).insert(options, own);
         }
         *self.present.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
         if is_changed {
             self.changes.send_modify(|changes| *changes += 1);
         }
         Ok(is_changed)
+    }
+
+    /// Ends the background tasks of all clients, and waits until each has its record.
+    pub(super) async fn end(&self) {
+        let edition = self.edition();
+        edition.general.end().await;
+        for (_, own) in edition.built() {
+            own.end().await;
+        }
     }
 
     /// Subscribes to changes of the list of tools.
@@ -172,14 +251,7 @@ impl Publication {
     }
 }
 
-/// Builds the state for options of a client; `None`, with a warning, if they cannot be used.
-fn built(publish: &Publish, client: &str, options: &[String]) -> Option<Arc<Published>> {
-    match publish(options) {
-        Ok(state) => Some(Arc::new(state)),
-        Err(error) => {
-            let reason = render::message(&error);
-            render::warning(&format!("the options of the token of {client} cannot be used: {reason}"));
-            None
-        }
-    }
+/// Warns that the options of a client cannot be used.
+fn cannot_use(client: &str, error: &anyhow::Error) {
+    render::warning(&format!("the options of the token of {client} cannot be used: {}", render::message(error)));
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rmcp::model::{RequestStateCodec, SealOptions};
 use serde::{Deserialize, Serialize};
 use toolcrib::ListFile;
@@ -20,6 +20,8 @@ const MAX_USED: usize = 65_536;
 const KEY_LEN: usize = 32;
 /// Maximum size of the file of used states in bytes: [`MAX_USED`] of about 90 bytes.
 const MAX_FILE_BYTES: u64 = 8 << 20;
+/// Maximum difference between the clocks of servers that share states.
+const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(10);
 /// Maximum wait for the lock of the key.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
 /// Maximum number of questions of one call.
@@ -40,6 +42,8 @@ struct Sealed {
     questions: Questions,
     /// Random identifier of the state.
     id: String,
+    /// Time from which no server accepts the state, by the clock of the server that sealed it.
+    expires: Timestamp,
 }
 
 /// State that was used.
@@ -47,7 +51,7 @@ struct Sealed {
 #[serde(deny_unknown_fields)]
 struct UsedState {
     id: String,
-    at: Timestamp,
+    expires: Timestamp,
 }
 
 /// Place of the states that were used.
@@ -98,7 +102,8 @@ impl Seal {
     /// The questions cannot be serialized.
     pub(super) fn seal(&self, questions: Questions, binding: &str) -> anyhow::Result<String> {
         let id = format!("{:032x}", rand::random::<u128>());
-        let bytes = serde_json::to_vec(&Sealed { questions, id })?;
+        let expires = Timestamp::now() + MAX_AGE;
+        let bytes = serde_json::to_vec(&Sealed { questions, id, expires })?;
         let options = SealOptions::new().associated_data(binding.as_bytes()).ttl(MAX_AGE);
         Ok(self.codec.seal_with(&bytes, &options))
     }
@@ -110,8 +115,10 @@ impl Seal {
     /// The state was changed, has expired, was used, or is of another caller or request.
     pub(super) fn open(&self, sealed: &str, binding: &str) -> anyhow::Result<Questions> {
         let bytes = self.codec.open_with(sealed, binding.as_bytes()).context("the state of the call is not valid")?;
-        let Sealed { questions, id } = serde_json::from_slice(&bytes).context("the state of the call is not valid")?;
-        let mark = |used: &mut Vec<UsedState>| mark_used(used, id);
+        let Sealed { questions, id, expires } =
+            serde_json::from_slice(&bytes).context("the state of the call is not valid")?;
+        anyhow::ensure!(Timestamp::now() <= expires, "the state of the call has expired");
+        let mark = |used: &mut Vec<UsedState>| mark_used(used, UsedState { id, expires });
         match &self.used {
             UsedStates::Here(used) => mark(&mut used.lock().unwrap_or_else(PoisonError::into_inner))?,
             UsedStates::Shared(file) => {
@@ -124,13 +131,13 @@ impl Seal {
 }
 
 /// Adds a state to those that were used, and removes those that have expired.
-fn mark_used(used: &mut Vec<UsedState>, id: String) -> anyhow::Result<()> {
-    let at = Timestamp::now();
-    // The seal of an expired state is refused, so that nobody has to remember it.
-    used.retain(|state| at.duration_since(state.at).unsigned_abs() <= MAX_AGE);
-    anyhow::ensure!(used.iter().all(|state| state.id != id), "the state of the call was used before");
+fn mark_used(used: &mut Vec<UsedState>, state: UsedState) -> anyhow::Result<()> {
+    // Nobody has to remember a state that is refused for its age. The clocks of servers may differ.
+    let now = Timestamp::now();
+    used.retain(|used| now.duration_since(used.expires) <= MAX_CLOCK_SKEW);
+    anyhow::ensure!(used.iter().all(|used| used.id != state.id), "the state of the call was used before");
     anyhow::ensure!(used.len() < MAX_USED, "too many states were used; repeat the call later");
-    used.push(UsedState { id, at });
+    used.push(state);
     Ok(())
 }
 
@@ -183,8 +190,8 @@ mod tests {
     fn more_states_than_are_remembered_are_refused() {
         let seal = Seal::new().unwrap();
         let UsedStates::Here(used) = &seal.used else { panic!("not of this process") };
-        let at = Timestamp::now();
-        used.lock().unwrap().extend((0..MAX_USED).map(|id| UsedState { id: id.to_string(), at }));
+        let expires = Timestamp::now() + MAX_AGE;
+        used.lock().unwrap().extend((0..MAX_USED).map(|id| UsedState { id: id.to_string(), expires }));
         let sealed = seal.seal(questions(), "x").unwrap();
         assert!(seal.open(&sealed, "x").unwrap_err().to_string().starts_with("too many states"));
     }
@@ -217,9 +224,16 @@ mod tests {
 
     #[test]
     fn expired_states_are_forgotten() {
-        let before = Timestamp::now() - MAX_AGE - Duration::from_secs(1);
-        let mut used = vec![UsedState { id: "old".to_owned(), at: before }];
-        mark_used(&mut used, "new".to_owned()).unwrap();
-        assert_eq!(used.iter().map(|state| state.id.as_str()).collect::<Vec<_>>(), ["new"]);
+        let state = |id: &str, age: SignedDuration| UsedState { id: id.to_owned(), expires: Timestamp::now() - age };
+        let (second, day) = (SignedDuration::from_secs(1), SignedDuration::from_hours(24));
+        let mut used = vec![state("old", MAX_CLOCK_SKEW + second), state("late", second), state("future", -day)];
+        mark_used(&mut used, state("new", -second)).unwrap();
+        assert_eq!(used.iter().map(|state| state.id.as_str()).collect::<Vec<_>>(), ["late", "future", "new"]);
+        let sealed = Sealed { questions: questions(), id: "x".to_owned(), expires: Timestamp::now() - second };
+        let seal = Seal::new().unwrap();
+        let sealed = seal
+            .codec
+            .seal_with(&serde_json::to_vec(&sealed).unwrap(), &SealOptions::new().associated_data(b"x").ttl(MAX_AGE));
+        assert_eq!(seal.open(&sealed, "x").unwrap_err().to_string(), "the state of the call has expired");
     }
 }

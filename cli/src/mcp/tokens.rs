@@ -82,8 +82,8 @@ impl Tokens {
             return Err(Advice::new(format!("`{name}` is no name of a token"), hint).into());
         }
         let token = format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
-        let (name_, digest, created) = (name.to_owned(), digest(token.as_bytes()), Timestamp::now());
-        let record = TokenRecord { name: name_, digest, created, options };
+        let (digest, created) = (digest(token.as_bytes()), Timestamp::now());
+        let record = TokenRecord { name: name.to_owned(), digest, created, options };
         let change = |tokens: &mut Vec<TokenRecord>| {
             if tokens.iter().any(|other| other.name == record.name) {
                 let hint = format!("choose another name, or revoke it with `toolcrib mcp token revoke {name}`");
@@ -123,7 +123,7 @@ impl Tokens {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if read.as_ref().is_none_or(|(of, _)| *of != version) {
             let clients = self.file.read().ok()?.into_iter().map(|token| {
-                let client = Identity { name: token.name.into(), options: token.options.into() };
+                let client = Identity { name: token.name.into(), options: token.options.into(), has_token: true };
                 (token.digest, client)
             });
             *read = Some((version, clients.collect()));

@@ -40,7 +40,8 @@ pub(crate) async fn ask(question: &str) -> Option<String> {
 /// Width of the text of a request that another program shows, in columns.
 const TEXT_WIDTH: usize = 100;
 
-/// Formats an approval request for another program that asks the user.
-pub(crate) fn request_text(request: &ApprovalRequest<'_>) -> String {
-    sheet::Sheet::new(request, TEXT_WIDTH, false).text
+/// Formats an approval request for another program that asks the user; `None` if it is too long to be shown whole.
+pub(crate) fn request_text(request: &ApprovalRequest<'_>) -> Option<String> {
+    let sheet = sheet::Sheet::new(request, TEXT_WIDTH, false);
+    (!sheet.is_cut).then_some(sheet.text)
 }

@@ -14,6 +14,8 @@ use super::{Definition, NameRule, Unsupported, limits};
 pub(crate) const NAME_RULE: NameRule = NameRule { max: 128, further: &['.'], starts_with_letter: false };
 /// Property that holds a result that is not an object.
 pub(crate) const RESULT: &str = "result";
+/// Property that refers to a result that is too long to be returned. It is `null` if the result was not stored.
+pub(crate) const STORED: &str = "storedResult";
 /// Key of the basis of the annotations in `_meta`.
 const BASIS_KEY: &str = "toolcrib/annotations";
 
@@ -50,6 +52,7 @@ pub(crate) fn definition(tool: &Tool, name: &str) -> Result<Definition, Unsuppor
             if output.is_wrapped {
                 notes.push(format!("a result that is not an object becomes the property `{RESULT}` of one"));
             }
+            notes.push(format!("a result that is too long is replaced by its address, the property `{STORED}`"));
             notes.extend(output.notes.iter().map(|note| format!("output schema: {note}")));
             fields.insert("outputSchema".to_owned(), output.schema);
         }
@@ -100,6 +103,18 @@ pub(crate) fn output_schema(tool: &Tool) -> Result<Option<OutputSchema>, Unsuppo
             relocate(&mut schema, &format!("/properties/{RESULT}"));
             schema = json!({ "type": "object", "properties": { RESULT: schema }, "required": [RESULT] });
         }
+    }
+    relocate(&mut schema, "/anyOf/0");
+    let dialect = schema.as_object_mut().and_then(|fields| fields.shift_remove("$schema"));
+    let stored = json!({
+        "type": "object",
+        "properties": { STORED: { "type": ["string", "null"], "description": "Address of a result that is too long" } },
+        "required": [STORED],
+        "additionalProperties": false,
+    });
+    let mut schema = json!({ "type": "object", "anyOf": [schema, stored] });
+    if let Some(dialect) = dialect {
+        schema["$schema"] = dialect;
     }
     Ok(Some(OutputSchema { schema, is_wrapped: !is_object, notes: notes.finish() }))
 }
@@ -228,9 +243,14 @@ mod tests {
         let list = json!({"type": "array", "items": {"$ref": "#/$defs/x"}, "$defs": {"x": {"type": "string"}}});
         let output = output_schema(&tool(None, Some(list))).unwrap().unwrap();
         assert!(output.is_wrapped);
-        assert_eq!(output.schema["required"], json!([RESULT]));
+        assert_eq!(output.schema["anyOf"][0]["required"], json!([RESULT]));
         let validator = jsonschema::validator_for(&output.schema).unwrap();
-        assert!(validator.is_valid(&json!({ RESULT: ["a"] })) && !validator.is_valid(&json!({ RESULT: [1] })));
+        for valid in [json!({ RESULT: ["a"] }), json!({ STORED: "toolcrib://results/x" }), json!({ STORED: null })] {
+            assert!(validator.is_valid(&valid), "{valid}");
+        }
+        for invalid in [json!({ RESULT: [1] }), json!({}), json!({ STORED: 1 }), json!({ STORED: null, "other": 1 })] {
+            assert!(!validator.is_valid(&invalid), "{invalid}");
+        }
         for object in [
             json!({"type": "object"}),
             json!({"$ref": "#/$defs/x", "$defs": {"x": {"type": "object"}}}),

@@ -12,10 +12,12 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::Map;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio_rustls::TlsAcceptor;
+use toolcrib::Runtime;
 
 use crate::mcp::{
-    Access, AgentApprover, Endpoint, Handler, Limits, PartListeners, Publication, Published, Seal, serve_http,
+    Access, AgentApprover, Endpoint, Handler, Limits, ProgressListeners, Publication, Published, Seal, serve_http,
     serve_stdio, watch,
 };
 use crate::options::{ClientOptions, Sources, count, duration, mcp_tokens, size};
@@ -99,21 +101,9 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     for (name, own) in first.renamed() {
         render::hint(&format!("clients see `{}` as `{name}`", render::one_line(own)));
     }
-    let (sources, runtime) = (args.sources.clone(), first.runtime().clone());
-    // Clients wait only seconds for a server: programs are compiled while it answers, and a call waits for its own program.
-    let prepare = async move { sources.prepare(&runtime).await };
-    match args.sources.strict {
-        true => prepare.await?,
-        false => {
-            tokio::spawn(async move {
-                if let Err(error) = prepare.await {
-                    render::warning(&render::message(&error));
-                }
-            });
-        }
-    }
+    args.prepare(first.runtime()).await?;
     let again = args.clone();
-    let publication = Publication::new(first, move |options| again.publish(options));
+    let publication = Publication::new(first, move |options| again.publish_again(options));
     tokio::spawn(watch(publication.clone(), args.sources.paths()?));
     let seal = args.state_dir.as_deref().map_or_else(Seal::new, Seal::shared)?;
     let handler = Handler::new(publication, seal, args.ask_in == Place::Client);
@@ -156,7 +146,7 @@ impl Args {
             [] => Cow::Borrowed(&self.sources),
             options => Cow::Owned(self.sources.for_client(ClientOptions::parse(options)?)),
         };
-        let parts = Arc::new(PartListeners::default());
+        let parts = Arc::new(ProgressListeners::default());
         let kept = &sources.rules.kept;
         let approver = Arc::new(AgentApprover::new(kept.pending(), kept.file()));
         let runtime = sources.runtime_with(self.timeout, [], |builder| {
@@ -165,6 +155,32 @@ impl Args {
         let results = sources.results()?;
         let max_listed = self.max_listed.unwrap_or(DEFAULT_LISTED) as usize;
         Ok(Published::new(runtime, parts, results, sources.deny_flags(), max_listed))
+    }
+
+    /// Publishes the tools for clients with these options while the server runs. This blocks.
+    fn publish_again(&self, options: &[String]) -> anyhow::Result<Published> {
+        let published = self.publish(options)?;
+        Handle::current().block_on(self.prepare(published.runtime()))?;
+        Ok(published)
+    }
+
+    /// Compiles the tools while the server answers: clients wait only seconds for it, and a call waits for its own program.
+    ///
+    /// # Errors
+    ///
+    /// With `--strict`, a tool cannot be compiled; all are compiled before this returns.
+    async fn prepare(&self, runtime: &Runtime) -> anyhow::Result<()> {
+        let (sources, runtime) = (self.sources.clone(), runtime.clone());
+        let prepare = async move { sources.prepare(&runtime).await };
+        if self.sources.strict {
+            return prepare.await;
+        }
+        tokio::spawn(async move {
+            if let Err(error) = prepare.await {
+                render::warning(&render::message(&error));
+            }
+        });
+        Ok(())
     }
 
     async fn endpoint(&self, address: SocketAddr) -> anyhow::Result<Endpoint> {

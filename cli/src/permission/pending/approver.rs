@@ -35,39 +35,56 @@ impl PendingApprover {
         Self { calls, approvals, client: client.into(), on_waiting }
     }
 
-    /// Answers a request of another client than the approver's own.
-    pub(crate) async fn answer(&self, request: ApprovalRequest<'_>, client: &str) -> ApprovalAnswer {
-        match self.outcome(&request, client).await {
-            Ok(Found::Always) => ApprovalAnswer::Always,
-            Ok(Found::Pending(PendingOutcome::Allowed)) => ApprovalAnswer::Once,
-            Ok(Found::Pending(PendingOutcome::Denied)) => ApprovalAnswer::No,
-            Ok(Found::Pending(PendingOutcome::Waiting { id })) => {
-                (self.on_waiting)(request.invocation, &id);
-                ApprovalAnswer::Nobody
-            }
-            Err(error) => {
-                let tool = one_line(&request.tool.name);
-                render::warning(&format!("a call of `{tool}` cannot wait for approval: {}", render::message(&error)));
-                ApprovalAnswer::Nobody
-            }
-        }
+    /// Answers a request of a client, by a name and an owner of their own. Without an answer, the call waits.
+    pub(crate) async fn answer(&self, request: &ApprovalRequest<'_>, client: &str, owner: &str) -> ApprovalAnswer {
+        let found = self.find(request, client, owner, |calls, call| calls.record(call).map(Some)).await;
+        found.unwrap_or(ApprovalAnswer::Nobody)
     }
 
-    async fn outcome(&self, request: &ApprovalRequest<'_>, client: &str) -> anyhow::Result<Found> {
-        let call = PendingCall::new(request, client)?;
-        let approval = request.approval.cloned();
-        let (calls, approvals) = (self.calls.clone(), self.approvals.clone());
-        let find = move || match is_approved(approvals.as_ref(), approval.as_ref())? {
-            true => Ok(Found::Always),
-            false => calls.record(call).map(Found::Pending),
+    /// Answers a request that a person has answered already; `None` if nobody did. The call does not wait.
+    pub(crate) async fn stored(&self, request: &ApprovalRequest<'_>, client: &str) -> Option<ApprovalAnswer> {
+        self.find(request, client, "", |calls, call| calls.take(&call)).await
+    }
+
+    async fn find(
+        &self,
+        request: &ApprovalRequest<'_>,
+        client: &str,
+        owner: &str,
+        find: impl FnOnce(&PendingCalls, PendingCall) -> anyhow::Result<Option<PendingOutcome>> + Send + 'static,
+    ) -> Option<ApprovalAnswer> {
+        let found = async {
+            let call = PendingCall::new(request, client, owner)?;
+            let approval = request.approval.cloned();
+            let (calls, approvals) = (self.calls.clone(), self.approvals.clone());
+            let find = move || match is_approved(approvals.as_ref(), approval.as_ref())? {
+                true => Ok(Some(Found::Always)),
+                false => Ok(find(&calls, call)?.map(Found::Pending)),
+            };
+            tokio::task::spawn_blocking(find).await?
         };
-        tokio::task::spawn_blocking(find).await?
+        match found.await {
+            Ok(found) => Some(match found? {
+                Found::Always => ApprovalAnswer::Always,
+                Found::Pending(PendingOutcome::Allowed) => ApprovalAnswer::Once,
+                Found::Pending(PendingOutcome::Denied) => ApprovalAnswer::No,
+                Found::Pending(PendingOutcome::Waiting { id }) => {
+                    (self.on_waiting)(request.invocation, &id);
+                    ApprovalAnswer::Nobody
+                }
+            }),
+            Err(error) => {
+                let (tool, reason): (_, anyhow::Error) = (one_line(&request.tool.name), error);
+                render::warning(&format!("a call of `{tool}` cannot wait for approval: {}", render::message(&reason)));
+                None
+            }
+        }
     }
 }
 
 impl Approver for PendingApprover {
     fn ask<'a>(&'a self, request: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
-        self.answer(request, &self.client).boxed()
+        async move { self.answer(&request, &self.client, &self.client).await }.boxed()
     }
 }
 

@@ -41,8 +41,11 @@ pub(crate) struct PendingCall {
     pub(crate) id: String,
     /// Name of the tool.
     pub(crate) tool: String,
-    /// Client that called the tool.
+    /// Client that called the tool, by a name that it may have chosen itself.
     pub(crate) client: String,
+    /// Identity of the client for the server, by which its calls are counted.
+    #[serde(default)]
+    pub(crate) owner: String,
     /// Beginning of the arguments, as JSON text.
     pub(crate) arguments: String,
     /// Number of characters at the end of the arguments that are not stored.
@@ -94,7 +97,7 @@ impl PendingCall {
     /// # Errors
     ///
     /// The system has no random numbers.
-    pub(super) fn new(request: &ApprovalRequest<'_>, client: &str) -> anyhow::Result<Self> {
+    pub(super) fn new(request: &ApprovalRequest<'_>, client: &str, owner: &str) -> anyhow::Result<Self> {
         let tool = request.tool;
         let short = |text: &str| shortened(text, MAX_TEXT).into_owned();
         let absolute = |path: &std::path::Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
@@ -103,6 +106,7 @@ impl PendingCall {
             id: id::random()?,
             tool: short(&tool.name),
             client: shortened(client, MAX_CLIENT).into_owned(),
+            owner: shortened(owner, MAX_CLIENT).into_owned(),
             arguments: request.arguments.chars().take(MAX_ARGUMENTS).collect(),
             left_out: length.saturating_sub(MAX_ARGUMENTS),
             preview: request.preview.map(|text| shortened(text, MAX_PREVIEW).into_owned()),
@@ -232,6 +236,7 @@ pub(super) mod tests {
             id: id::random().unwrap(),
             tool: "fs_rm".into(),
             client: client.into(),
+            owner: client.into(),
             arguments: r#"{"path":"plan.md"}"#.into(),
             left_out: 0,
             preview: None,
@@ -315,6 +320,7 @@ pub(super) mod tests {
         PendingCall {
             tool: text(MAX_TEXT),
             client: text(MAX_CLIENT),
+            owner: text(MAX_CLIENT),
             arguments: text(MAX_ARGUMENTS),
             left_out: usize::MAX,
             preview: Some(text(MAX_PREVIEW)),

@@ -26,8 +26,8 @@ pub(crate) use call::PendingCall;
 /// Maximum number of calls in the file. A new call replaces the oldest one without an answer; calls with an answer stay until
 /// the answer is used or expires.
 const MAX_PENDING: usize = 256;
-/// Maximum number of calls of one client that wait for an answer, so that no client displaces the calls of all others.
-const MAX_PER_CLIENT: usize = 32;
+/// Maximum number of calls of one owner that wait for an answer, so that nobody displaces the calls of all others.
+const MAX_PER_OWNER: usize = 32;
 /// Maximum size of the file in bytes: more than [`MAX_PENDING`] calls of the maximum length.
 const MAX_BYTES: u64 = 96 << 20;
 const LIST_HINT: &str = "`toolcrib approvals pending` lists the calls that wait";
@@ -69,16 +69,10 @@ impl PendingCalls {
     /// The file cannot be read, locked or written, or it is full of calls with unused answers.
     fn record(&self, mut call: PendingCall) -> anyhow::Result<PendingOutcome> {
         self.change(|calls| {
-            // Under the lock: an answer that another process gave while this one waited is not in the future.
-            let now = Timestamp::now();
-            calls.retain(|one| !one.is_expired(now));
-            if let Some(at) = calls.iter().position(|one| one.key == call.key) {
-                return Ok(match calls[at].answer {
-                    None => PendingOutcome::Waiting { id: calls[at].id.clone() },
-                    Some(_) => used(calls.remove(at)),
-                });
+            if let Some(known) = known(calls, &call) {
+                return Ok(known);
             }
-            make_room(calls, &call.client)?;
+            make_room(calls, &call.owner)?;
             while calls.iter().any(|one| one.id == call.id) {
                 call.id = id::random()?;
             }
@@ -86,6 +80,15 @@ impl PendingCalls {
             calls.push(call);
             Ok(PendingOutcome::Waiting { id })
         })
+    }
+
+    /// Uses the answer to a call; `None` if it has none.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, locked or written.
+    fn take(&self, call: &PendingCall) -> anyhow::Result<Option<PendingOutcome>> {
+        self.change(|calls| Ok(known(calls, call).filter(|known| !matches!(known, PendingOutcome::Waiting { .. }))))
     }
 
     /// Lists the calls that wait or have an unused answer, oldest first.
@@ -141,6 +144,18 @@ impl PendingCalls {
     }
 }
 
+/// Outcome of a call that waits or has an answer, which is used; `None` for a new call. Forgets the calls that have expired.
+fn known(calls: &mut Vec<PendingCall>, call: &PendingCall) -> Option<PendingOutcome> {
+    // Under the lock: an answer that another process gave while this one waited is not in the future.
+    let now = Timestamp::now();
+    calls.retain(|one| !one.is_expired(now));
+    let at = calls.iter().position(|one| one.key == call.key)?;
+    Some(match calls[at].answer {
+        None => PendingOutcome::Waiting { id: calls[at].id.clone() },
+        Some(_) => used(calls.remove(at)),
+    })
+}
+
 /// Outcome of a removed call with an answer.
 fn used(call: PendingCall) -> PendingOutcome {
     match call.answer {
@@ -149,12 +164,12 @@ fn used(call: PendingCall) -> PendingOutcome {
     }
 }
 
-/// Removes the oldest calls without an answer until one more call of a client has room.
-fn make_room(calls: &mut Vec<PendingCall>, client: &str) -> anyhow::Result<()> {
+/// Removes the oldest calls without an answer until one more call of an owner has room.
+fn make_room(calls: &mut Vec<PendingCall>, owner: &str) -> anyhow::Result<()> {
     let is_waiting = |one: &PendingCall| one.answer.is_none();
-    let is_of_client = |one: &PendingCall| is_waiting(one) && one.client == client;
-    while calls.iter().filter(|one| is_of_client(one)).count() >= MAX_PER_CLIENT {
-        calls.remove(calls.iter().position(is_of_client).unwrap_or_default());
+    let is_of_owner = |one: &PendingCall| is_waiting(one) && one.owner == owner;
+    while calls.iter().filter(|one| is_of_owner(one)).count() >= MAX_PER_OWNER {
+        calls.remove(calls.iter().position(is_of_owner).unwrap_or_default());
     }
     while calls.len() >= MAX_PENDING {
         let Some(oldest) = calls.iter().position(is_waiting) else {

@@ -110,11 +110,11 @@ fn the_oldest_call_without_an_answer_gives_way_and_no_client_displaces_all_other
     let first = waiting(calls.record(call("first", "quiet")).unwrap());
     let answered = waiting(calls.record(call("answered", "loud")).unwrap());
     calls.answer(&answered, true).unwrap();
-    for at in 0..MAX_PER_CLIENT + 3 {
+    for at in 0..MAX_PER_OWNER + 3 {
         calls.record(call(&format!("loud {at}"), "loud")).unwrap();
     }
     let keys = || calls.list().unwrap().into_iter().map(|call| call.key).collect::<Vec<_>>();
-    assert_eq!(keys().len(), 2 + MAX_PER_CLIENT);
+    assert_eq!(keys().len(), 2 + MAX_PER_OWNER);
     assert_eq!(keys()[..3], ["first", "answered", "loud 3"]);
     let fill = |all: &mut Vec<PendingCall>| {
         all.extend((all.len()..MAX_PENDING).map(|at| call(&format!("fill {at}"), &format!("client {at}"))));

@@ -30,6 +30,13 @@ impl Session {
         Self { pipeline, memory, tasks: Arc::default() }
     }
 
+    /// Takes over the background tasks of another conversation: they go on with the tools that they began with, and are
+    /// polled and ended here too.
+    #[must_use]
+    pub fn with_tasks_of(self, other: &Self) -> Self {
+        Self { tasks: other.tasks.clone(), ..self }
+    }
+
     /// Returns the tools that the model is shown now, in the order of their sources: those that can be called and are
     /// loaded, a search if others are deferred, and a reader if a long answer was stored.
     pub fn tools(&self) -> Vec<&Tool> {

@@ -2,7 +2,7 @@
 //! or awaits. All of them end with their conversation.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::call::ToolResult;
 use crate::error::{Outcome, ToolError};
 use crate::schema;
 
-/// Maximum number of tasks of one conversation, including those that have ended.
+/// Maximum number of tasks of one conversation: those that run, and those that have ended until their result was read.
 pub(crate) const MAX_TASKS: usize = 64;
 /// Maximum time that one call waits for a task.
 const MAX_WAIT: Duration = Duration::from_secs(300);
@@ -66,6 +66,8 @@ impl Task {
 pub(crate) struct TaskState {
     result: Mutex<Option<ToolResult>>,
     ended: Notify,
+    /// `true` once the result was described to the model.
+    was_read: AtomicBool,
 }
 
 impl Drop for Task {
@@ -91,8 +93,12 @@ impl Tasks {
         self.numbered.fetch_add(1, Relaxed) + 1
     }
 
-    /// Reserves a task; `None` if the conversation has [`MAX_TASKS`] already.
+    /// Reserves a task; `None` if the conversation has [`MAX_TASKS`] already. Tasks with a result that was read are forgotten
+    /// if that makes room.
     pub(crate) fn reserve(&self) -> Option<Reservation> {
+        if self.reserved.load(Relaxed) >= MAX_TASKS {
+            self.locked().retain(|_, task| !task.state.was_read.load(Relaxed));
+        }
         let reserved = self.reserved.fetch_update(Relaxed, Relaxed, |count| (count < MAX_TASKS).then_some(count + 1));
         reserved.is_ok().then(|| Reservation(self.reserved.clone()))
     }
@@ -165,6 +171,7 @@ fn describe(id: &str, tool: &str, state: &TaskState) -> String {
     match &*state.result() {
         None => described["status"] = json!("running"),
         Some(result) => {
+            state.was_read.store(true, Relaxed);
             let (status, member) = if result.outcome.is_ok() { ("done", "result") } else { ("failed", "error") };
             described["status"] = json!(status);
             let content = result.content();
