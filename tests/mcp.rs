@@ -2,6 +2,7 @@
 //! clients here write and read plain JSON, so that they share nothing with the server.
 
 mod approvals;
+mod background;
 mod clients;
 mod conformance;
 mod http;

@@ -147,3 +147,42 @@ fn questions_go_to_the_command_line_alone_on_request() {
     assert_eq!(crib.run(&["approvals", "allow", identifier(&refused)]).code, Some(0));
     assert_eq!(client.call("echo", &json!({"a": 1}))["result"]["isError"], false);
 }
+
+#[test]
+fn an_answer_does_not_cover_a_program_that_changed_meanwhile() {
+    let crib = Crib::new();
+    let each = |program: &str| {
+        let mut entry = crib.entry("echo");
+        crib.install(&crate::crib::guest(program), "echo");
+        entry["interface"] = json!({"requires_user_interaction": true});
+        crib.manifest(&json!({ "tools": [entry] }));
+    };
+    each("echo");
+    let mut client = Client::start(&crib, &[]);
+    let params = |extra: &Value| {
+        let mut params = modern(json!({"name": "echo", "arguments": {"a": 1}}), &asking());
+        params.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        params
+    };
+    let repeated = |first: &Value| {
+        let yes = json!({"approval": {"action": "accept", "content": {"allow": true}}});
+        params(&json!({"inputResponses": yes, "requestState": first["result"]["requestState"]}))
+    };
+    let first = client.ask("tools/call", &params(&json!({})));
+    assert_eq!(client.ask("tools/call", &repeated(&first))["result"]["isError"], false);
+    let first = client.ask("tools/call", &params(&json!({})));
+    each("env_dump");
+    // The change is noticed within some seconds, and a new program is another question.
+    let until = std::time::Instant::now() + super::PATIENCE;
+    let mut first = first;
+    loop {
+        let answer = client.ask("tools/call", &repeated(&first));
+        if answer["result"]["resultType"] == "input_required" {
+            return;
+        }
+        assert!(text(&answer).contains("\"a\":1"), "the new program ran: {answer}");
+        assert!(std::time::Instant::now() < until, "the change was not noticed");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        first = client.ask("tools/call", &params(&json!({})));
+    }
+}

@@ -124,7 +124,7 @@ impl Report {
 
     /// Reports the progress that a call has shown until its end, and waits until the latest state was sent.
     async fn finish(&mut self, parts: Option<ProgressParts>) {
-        for mut parts in parts {
+        if let Some(mut parts) = parts {
             while let Some(progress) = parts.ready() {
                 self.add(progress);
             }
