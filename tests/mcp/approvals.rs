@@ -151,13 +151,13 @@ fn questions_go_to_the_command_line_alone_on_request() {
 #[test]
 fn an_answer_does_not_cover_a_program_that_changed_meanwhile() {
     let crib = Crib::new();
-    let each = |program: &str| {
+    let echo = |program: &str| {
         let mut entry = crib.entry("echo");
         crib.install(&crate::crib::guest(program), "echo");
         entry["interface"] = json!({"requires_user_interaction": true});
-        crib.manifest(&json!({ "tools": [entry] }));
+        entry
     };
-    each("echo");
+    crib.manifest(&json!({ "tools": [echo("echo")] }));
     let mut client = Client::start(&crib, &[]);
     let params = |extra: &Value| {
         let mut params = modern(json!({"name": "echo", "arguments": {"a": 1}}), &asking());
@@ -171,18 +171,12 @@ fn an_answer_does_not_cover_a_program_that_changed_meanwhile() {
     let first = client.ask("tools/call", &params(&json!({})));
     assert_eq!(client.ask("tools/call", &repeated(&first))["result"]["isError"], false);
     let first = client.ask("tools/call", &params(&json!({})));
-    each("env_dump");
-    // The change is noticed within some seconds, and a new program is another question.
+    crib.manifest(&json!({ "tools": [echo("env_dump"), crib.entry("spin")] }));
     let until = std::time::Instant::now() + super::PATIENCE;
-    let mut first = first;
-    loop {
-        let answer = client.ask("tools/call", &repeated(&first));
-        if answer["result"]["resultType"] == "input_required" {
-            return;
-        }
-        assert!(text(&answer).contains("\"a\":1"), "the new program ran: {answer}");
+    while super::names(&client.ask("tools/list", &modern(json!({}), &json!({})))).len() < 2 {
         assert!(std::time::Instant::now() < until, "the change was not noticed");
-        std::thread::sleep(std::time::Duration::from_millis(200));
-        first = client.ask("tools/call", &params(&json!({})));
+        std::thread::sleep(std::time::Duration::from_millis(100));
     }
+    let answer = client.ask("tools/call", &repeated(&first));
+    assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
 }
