@@ -30,6 +30,8 @@ pub(super) const PARTS: [&str; 9] = [
 ];
 /// Keywords with a subschema or an array of subschemas that apply to the value itself.
 pub(super) const COMPOSITION: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
+/// Keywords that refuse more values if their subschema accepts more.
+const INVERTED: [&str; 4] = ["not", "oneOf", "if", "contains"];
 /// Keywords with an object of subschemas.
 pub(super) const BY_NAME: [&str; 6] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
@@ -61,17 +63,19 @@ pub(super) fn bound(mut schema: Value, notes: &mut Notes) -> Result<Value, Unsup
     Ok(schema)
 }
 
-/// Removes composition beyond the limits, and replaces subschemas that are too deep.
-fn cut(schema: &mut Value, place: &str, depth: usize, composed: usize, notes: &mut Notes) {
+/// Removes composition beyond the limits, and replaces subschemas that are too deep. Returns `true` if the schema accepts more
+/// than before.
+fn cut(schema: &mut Value, place: &str, depth: usize, composed: usize, notes: &mut Notes) -> bool {
     if !schema.is_object() {
-        return;
+        return false;
     }
     if depth > MAX_DEPTH {
         notes.add(place, "nested too deep; accepts every value here, and a call is checked against the original");
         *schema = Value::Bool(true);
-        return;
+        return true;
     }
-    let Value::Object(fields) = schema else { return };
+    let Value::Object(fields) = schema else { return false };
+    let before = fields.len();
     fields.retain(|keyword, value| {
         if !COMPOSITION.contains(&keyword.as_str()) && keyword != "dependentSchemas" {
             return true;
@@ -82,46 +86,60 @@ fn cut(schema: &mut Value, place: &str, depth: usize, composed: usize, notes: &m
         }
         fits
     });
+    let mut weaker = Vec::new();
     for (keyword, value) in fields.iter_mut() {
         let at = below(place, keyword);
         let is_composition = COMPOSITION.contains(&keyword.as_str());
+        let mut is_weaker = false;
         match value {
             Value::Object(named) if BY_NAME.contains(&keyword.as_str()) => {
                 let composed = composed + usize::from(keyword == "dependentSchemas");
                 for (name, one) in named.iter_mut() {
-                    cut(one, &below(&at, name), depth + 1, composed, notes);
+                    is_weaker |= cut(one, &below(&at, name), depth + 1, composed, notes);
                 }
             }
             Value::Array(several) if is_composition || PARTS.contains(&keyword.as_str()) => {
                 for (index, one) in several.iter_mut().enumerate() {
                     let at = below(&at, &index.to_string());
-                    cut(one, &at, depth + 1, composed + usize::from(is_composition), notes);
+                    is_weaker |= cut(one, &at, depth + 1, composed + usize::from(is_composition), notes);
                 }
             }
             one if is_composition || PARTS.contains(&keyword.as_str()) => {
-                cut(one, &at, depth + 1, composed + usize::from(is_composition), notes);
+                is_weaker = cut(one, &at, depth + 1, composed + usize::from(is_composition), notes);
             }
             _ => {}
         }
+        weaker.extend(is_weaker.then(|| keyword.clone()));
+    }
+    drop_inverted(fields, &weaker, place, notes);
+    before > fields.len() || !weaker.is_empty()
+}
+
+/// Removes keywords that a weaker subschema makes stricter.
+fn drop_inverted(fields: &mut Map<String, Value>, weaker: &[String], place: &str, notes: &mut Notes) {
+    for keyword in weaker.iter().filter(|keyword| INVERTED.contains(&keyword.as_str())) {
+        notes.add(&below(place, keyword), "removed: a part is beyond the limits; a call is checked against it");
+        fields.shift_remove(keyword);
     }
 }
 
-/// Removes references whose target is no longer a part of the schema.
-fn drop_dangling(schema: &mut Value, whole: &Value, place: &str, notes: &mut Notes) {
+/// Removes references whose target is no longer a part of the schema. Returns `true` if the schema accepts more than before.
+fn drop_dangling(schema: &mut Value, whole: &Value, place: &str, notes: &mut Notes) -> bool {
     match schema {
         Value::Array(items) => {
+            let mut is_weaker = false;
             for (index, item) in items.iter_mut().enumerate() {
-                drop_dangling(item, whole, &below(place, &index.to_string()), notes);
+                is_weaker |= drop_dangling(item, whole, &below(place, &index.to_string()), notes);
             }
+            is_weaker
         }
-        Value::Object(fields) => {
-            drop_dangling_fields(fields, whole, place, notes);
-        }
-        _ => {}
+        Value::Object(fields) => drop_dangling_fields(fields, whole, place, notes),
+        _ => false,
     }
 }
 
-fn drop_dangling_fields(fields: &mut Map<String, Value>, whole: &Value, place: &str, notes: &mut Notes) {
+fn drop_dangling_fields(fields: &mut Map<String, Value>, whole: &Value, place: &str, notes: &mut Notes) -> bool {
+    let before = fields.len();
     fields.retain(|keyword, value| {
         let Some(reference) = value.as_str().filter(|_| REFERENCES.contains(&keyword.as_str())) else { return true };
         let is_found = resolve(whole, reference).is_some();
@@ -130,9 +148,13 @@ fn drop_dangling_fields(fields: &mut Map<String, Value>, whole: &Value, place: &
         }
         is_found
     });
+    let mut weaker = Vec::new();
     for (keyword, value) in fields.iter_mut() {
-        drop_dangling(value, whole, &below(place, keyword), notes);
+        let is_weaker = drop_dangling(value, whole, &below(place, keyword), notes);
+        weaker.extend(is_weaker.then(|| keyword.clone()));
     }
+    drop_inverted(fields, &weaker, place, notes);
+    before > fields.len() || !weaker.is_empty()
 }
 
 #[cfg(test)]
@@ -202,5 +224,30 @@ mod tests {
         let schema = json!({"description": "x".repeat(MAX_BYTES)});
         let error = bound(schema, &mut Notes::default()).unwrap_err().to_string();
         assert!(error.contains("more than the 262144 allowed"), "{error}");
+    }
+
+    #[test]
+    fn a_bounded_schema_refuses_no_value_that_the_original_accepts() {
+        let mut deep = json!({"type": "string"});
+        for _ in 0..=MAX_DEPTH {
+            deep = json!({"type": "object", "properties": {"a": deep}, "required": ["a"]});
+        }
+        for inverted in [
+            json!({ "not": deep }),
+            json!({"oneOf": [{"type": "object"}, deep]}),
+            json!({"if": deep, "then": false}),
+            json!({"contains": deep, "maxContains": 1}),
+            json!({"not": {"properties": {"b": {"not": deep}}}}),
+            json!({"not": {"$ref": "#/$defs/x/oneOf/1"}, "$defs": {"x": {"oneOf": [true, deep]}}}),
+        ] {
+            let (bounded, notes) = bounded(inverted.clone());
+            assert!(!notes.is_empty(), "{bounded}");
+            let [before, after] = [&inverted, &bounded].map(|schema| jsonschema::validator_for(schema).unwrap());
+            for value in
+                [json!({}), json!({"a": {}}), json!({"b": {}}), json!([]), json!([{"a": {}}, {"a": {}}]), json!(1)]
+            {
+                assert!(!before.is_valid(&value) || after.is_valid(&value), "{value} of {inverted} in {bounded}");
+            }
+        }
     }
 }
