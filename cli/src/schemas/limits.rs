@@ -57,7 +57,9 @@ pub(super) fn check_size(schema: &Value) -> Result<(), Unsupported> {
 pub(super) fn bound(mut schema: Value, notes: &mut Notes) -> Result<Value, Unsupported> {
     check_size(&schema)?;
     reference::check(&schema)?;
-    cut(&mut schema, "", 0, 0, notes);
+    if cut(&mut schema, "", 0, 0, notes) {
+        drop_inverted_references(&mut schema, "", notes);
+    }
     let whole = schema.clone();
     drop_dangling(&mut schema, &whole, "", notes);
     Ok(schema)
@@ -121,6 +123,42 @@ fn drop_inverted(fields: &mut Map<String, Value>, weaker: &[String], place: &str
         notes.add(&below(place, keyword), "removed: a part is beyond the limits; a call is checked against it");
         fields.shift_remove(keyword);
     }
+}
+
+/// Removes keywords that would be stricter if the target of a reference in them became weaker.
+fn drop_inverted_references(schema: &mut Value, place: &str, notes: &mut Notes) {
+    match schema {
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                drop_inverted_references(item, &below(place, &index.to_string()), notes);
+            }
+        }
+        Value::Object(fields) => {
+            let inverted = |(keyword, value): (&String, &Value)| {
+                (INVERTED.contains(&keyword.as_str()) && has_reference(value)).then(|| keyword.clone())
+            };
+            let found: Vec<String> = fields.iter().filter_map(inverted).collect();
+            drop_inverted(fields, &found, place, notes);
+            for (keyword, value) in fields.iter_mut() {
+                drop_inverted_references(value, &below(place, keyword), notes);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Returns `true` if a value contains a reference.
+fn has_reference(value: &Value) -> bool {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items),
+            Value::Object(fields) if REFERENCES.iter().any(|keyword| fields.contains_key(*keyword)) => return true,
+            Value::Object(fields) => open.extend(fields.values()),
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Removes references whose target is no longer a part of the schema. Returns `true` if the schema accepts more than before.
@@ -238,6 +276,7 @@ mod tests {
             json!({"if": deep, "then": false}),
             json!({"contains": deep, "maxContains": 1}),
             json!({"not": {"properties": {"b": {"not": deep}}}}),
+            json!({"not": {"$ref": "#/$defs/x"}, "$defs": {"x": deep}}),
             json!({"not": {"$ref": "#/$defs/x/oneOf/1"}, "$defs": {"x": {"oneOf": [true, deep]}}}),
         ] {
             let (bounded, notes) = bounded(inverted.clone());
