@@ -4,7 +4,9 @@
 mod approvals;
 mod conformance;
 mod http;
+mod sizes;
 mod stdio;
+mod trace;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};

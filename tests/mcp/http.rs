@@ -11,21 +11,21 @@ use super::{PATIENCE, modern};
 use crate::crib::Crib;
 
 /// A server over HTTP on a free port.
-struct Server {
+pub(super) struct Server {
     child: Child,
     address: SocketAddr,
 }
 
 /// Answer of a server.
 #[derive(Debug)]
-struct Answer {
+pub(super) struct Answer {
     status: u16,
     head: String,
     body: String,
 }
 
 impl Server {
-    fn start(crib: &Crib, flags: &[&str]) -> Self {
+    pub(super) fn start(crib: &Crib, flags: &[&str]) -> Self {
         let mut command = crib.toolcrib(&[&["mcp", "--http=127.0.0.1:0"], flags].concat());
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -68,7 +68,7 @@ impl Server {
     }
 
     /// Sends a request of the later revision.
-    fn request(&self, method: &str, params: Value, headers: &str) -> Answer {
+    pub(super) fn request(&self, method: &str, params: Value, headers: &str) -> Answer {
         let name = params["name"].as_str().map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": modern(params, &json!({}))});
         let era = format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{name}");
@@ -90,7 +90,7 @@ impl Drop for Server {
 
 impl Answer {
     /// The message in the body, also in an event of a stream.
-    fn message(&self) -> Value {
+    pub(super) fn message(&self) -> Value {
         let start = self.body.find("{\"").unwrap_or_else(|| panic!("{self:?}"));
         let mut values = serde_json::Deserializer::from_str(&self.body[start..]).into_iter();
         values.next().unwrap().unwrap_or_else(|error| panic!("{error}: {self:?}"))

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::RoleServer;
 use rmcp::service::Peer;
+use toolcrib::call::TraceContext;
 
 tokio::task_local! {
     /// Caller of the call that this task performs.
@@ -18,6 +19,8 @@ pub(super) struct Caller {
     /// Identity of the client for the server: the name of its token.
     pub(super) identity: String,
     pub(super) channel: Channel,
+    /// Trace that the client states for the call.
+    pub(super) trace: Option<TraceContext>,
     open: Mutex<Option<OpenQuestion>>,
 }
 
@@ -52,7 +55,12 @@ pub(super) enum OpenQuestion {
 
 impl Caller {
     pub(super) fn new(client: String, identity: String, channel: Channel) -> Self {
-        Self { client, identity, channel, open: Mutex::default() }
+        Self { client, identity, channel, trace: None, open: Mutex::default() }
+    }
+
+    /// Sets the trace of the call.
+    pub(super) fn traced(self, trace: Option<TraceContext>) -> Self {
+        Self { trace, ..self }
     }
 
     /// Returns the caller of the present task.

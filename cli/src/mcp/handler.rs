@@ -29,6 +29,7 @@ use super::metrics::Metrics;
 use super::publication::{Publication, Published};
 use super::search;
 use super::state::{MAX_QUESTIONS, Questions, Seal};
+use super::trace;
 
 /// Number of tools on one page of the list.
 const PAGE: usize = 500;
@@ -114,7 +115,7 @@ impl Handler {
             None => Questions::default(),
         };
         let channel = channel(context, &questions, request.input_responses.as_ref().and_then(|all| all.get(QUESTION)));
-        let caller = Arc::new(Caller::new(client, identity, channel));
+        let caller = Arc::new(Caller::new(client, identity, channel).traced(trace::of(context)));
         let progress = context.meta.get_progress_token();
         let progress = progress.map(|token| Progress { peer: context.peer.clone(), token });
         let own = published.catalog.own_name(&name);

@@ -12,13 +12,17 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::Map;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
+use toolcrib::Builder;
+use toolcrib::observe::Observer;
 
+use crate::interrupt;
 use crate::mcp::{
     Access, AgentApprover, Endpoint, Handler, Limits, PartListeners, Publication, Published, serve_http, serve_stdio,
     watch,
 };
 use crate::options::{Sources, count, duration, mcp_tokens, size};
 use crate::render::{self, Advice};
+use crate::telemetry::{Root, TelemetryOptions};
 
 /// Default number of tools above which a search finds them.
 const DEFAULT_LISTED: u32 = 128;
@@ -70,13 +74,17 @@ pub(super) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", help_heading = "Limits")]
     timeout: Duration,
     #[command(flatten)]
+    telemetry: TelemetryOptions,
+    #[command(flatten)]
     sources: Sources,
 }
 
 pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.check()?;
     args.sources.fetch().await?;
-    let first = args.publish()?;
+    let telemetry = args.telemetry.start(Root::Server)?;
+    let observer = telemetry.observer();
+    let first = args.publish(observer.clone())?;
     args.sources.trust.hint(first.runtime(), None);
     for (name, own) in first.renamed() {
         render::hint(&format!("clients see `{}` as `{name}`", render::one_line(own)));
@@ -97,12 +105,16 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let publication = Publication::new(first);
     let sources = args.sources.paths()?;
     let again = args.clone();
-    tokio::spawn(watch(publication.clone(), sources, move || again.publish()));
+    tokio::spawn(watch(publication.clone(), sources, move || again.publish(observer.clone())));
     let handler = Handler::new(publication)?;
-    match args.http {
+    // Until the last spans are sent.
+    let _guard = interrupt::server();
+    let end = match args.http {
         None => serve_stdio(handler).await,
         Some(address) => serve_http(handler, args.endpoint(address).await?).await,
-    }
+    };
+    telemetry.finish().await;
+    end
 }
 
 impl Args {
@@ -132,13 +144,14 @@ impl Args {
         Ok(())
     }
 
-    /// Builds the runtime and publishes its tools.
-    fn publish(&self) -> anyhow::Result<Published> {
+    /// Builds the runtime and publishes its tools. The observer outlives the runtime.
+    fn publish(&self, observer: Option<Arc<dyn Observer>>) -> anyhow::Result<Published> {
         let parts = Arc::new(PartListeners::default());
         let kept = &self.sources.rules.kept;
         let approver = Arc::new(AgentApprover::new(kept.pending(), kept.file()));
         let runtime = self.sources.runtime_with(self.timeout, [], |builder| {
-            builder.approver(approver).observer(parts.clone()).application("mcp", Map::new())
+            let builder = builder.approver(approver).observer(parts.clone()).application("mcp", Map::new());
+            observer.into_iter().fold(builder, Builder::observer)
         })?;
         let results = self.sources.results()?;
         let max_listed = self.max_listed.unwrap_or(DEFAULT_LISTED) as usize;
