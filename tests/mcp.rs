@@ -6,7 +6,9 @@ mod background;
 mod clients;
 mod conformance;
 mod http;
+mod sizes;
 mod stdio;
+mod trace;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};

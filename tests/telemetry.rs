@@ -23,7 +23,8 @@ async fn collector(answer: ResponseTemplate) -> MockServer {
     server
 }
 
-async fn taking() -> MockServer {
+/// Collector that accepts every span.
+pub(crate) async fn accepting_collector() -> MockServer {
     collector(ResponseTemplate::new(200).set_body_json(json!({ "partialSuccess": {} }))).await
 }
 
@@ -34,7 +35,7 @@ async fn payloads(server: &MockServer) -> Vec<Value> {
 }
 
 /// Spans that a collector received, in the order in which they ended.
-async fn spans(server: &MockServer) -> Vec<Value> {
+pub(crate) async fn spans(server: &MockServer) -> Vec<Value> {
     let mut spans = Vec::new();
     for payload in payloads(server).await {
         let [resource] = &payload["resourceSpans"].as_array().expect("resources")[..] else { panic!("{payload}") };
@@ -46,7 +47,7 @@ async fn spans(server: &MockServer) -> Vec<Value> {
 }
 
 /// Attribute of a span; null if missing.
-fn said(span: &Value, name: &str) -> Value {
+pub(crate) fn said(span: &Value, name: &str) -> Value {
     let found = span["attributes"].as_array().expect("attributes").iter().find(|said| said["key"] == name);
     let Some((kind, value)) = found.and_then(|said| said["value"].as_object()?.iter().next()) else {
         return Value::Null;
@@ -97,7 +98,7 @@ fn run(crib: &Crib, flags: &[&str]) -> (Ran, Duration) {
 
 #[tokio::test]
 async fn a_run_is_traced_with_its_requests_and_calls() {
-    let (server, crib) = (taking().await, crib());
+    let (server, crib) = (accepting_collector().await, crib());
     let (ran, _) = run(&crib, &["--otlp", &server.uri()]);
     assert_eq!(ran.stderr, "");
     let spans = spans(&server).await;
@@ -137,7 +138,7 @@ async fn a_run_is_traced_with_its_requests_and_calls() {
 
 #[tokio::test]
 async fn a_call_is_told_with_how_it_ended_and_never_with_what_was_said() {
-    let (server, crib) = (taking().await, crib());
+    let (server, crib) = (accepting_collector().await, crib());
     run(&crib, &["--otlp", &server.uri()]);
     let spans = spans(&server).await;
     let records = crib.records();
@@ -174,7 +175,7 @@ async fn a_call_is_told_with_how_it_ended_and_never_with_what_was_said() {
 
 #[tokio::test]
 async fn a_request_to_a_model_is_told_with_its_cost_and_a_failed_one_with_its_kind() {
-    let (server, crib) = (taking().await, crib());
+    let (server, crib) = (accepting_collector().await, crib());
     let chat = || Mock::given(method("POST")).and(path("/api/chat/completions"));
     chat().respond_with(ResponseTemplate::new(503)).up_to_n_times(1).mount(&server).await;
     let answer = json!({
@@ -212,7 +213,7 @@ async fn a_request_to_a_model_is_told_with_its_cost_and_a_failed_one_with_its_ki
 
 #[tokio::test]
 async fn a_single_call_is_a_trace_of_its_own() {
-    let (server, crib) = (taking().await, crib());
+    let (server, crib) = (accepting_collector().await, crib());
     let ran = crib.run(&["call", "echo", "{}", "--otlp", &format!("{}/", server.uri())]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     let spans = spans(&server).await;
@@ -222,7 +223,7 @@ async fn a_single_call_is_a_trace_of_its_own() {
 
 #[tokio::test]
 async fn a_question_and_an_answer_that_is_kept_are_moments_of_a_call() {
-    let (server, crib) = (taking().await, Crib::new());
+    let (server, crib) = (accepting_collector().await, Crib::new());
     let mut asked = crib.entry("echo");
     asked["interface"] = json!({ "approval_reason": SECRET });
     crib.manifest(&json!({ "tools": [asked, crib.entry("big_result")] }));
@@ -241,7 +242,7 @@ async fn a_question_and_an_answer_that_is_kept_are_moments_of_a_call() {
 
 #[tokio::test]
 async fn nothing_is_sent_unless_a_collector_is_named() {
-    let (server, crib) = (taking().await, crib());
+    let (server, crib) = (accepting_collector().await, crib());
     run(&crib, &[]);
     let script = ["run", "--script", "script.json", "--quiet"];
     for (address, sent) in [("", 0), (server.uri().as_str(), 6)] {
@@ -256,7 +257,7 @@ async fn nothing_is_sent_unless_a_collector_is_named() {
 async fn an_interrupted_run_is_traced_to_its_end() {
     let crib = crib();
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
-        let server = taking().await;
+        let server = accepting_collector().await;
         let slow = ResponseTemplate::new(200).set_delay(Duration::from_secs(60));
         Mock::given(path("/chat/completions")).respond_with(slow).mount(&server).await;
         let model = ["run", "go", "--model", "m", "--base-url", &server.uri(), "--otlp", &server.uri()];

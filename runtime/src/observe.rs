@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::call::{Decision, Mutation, Part, Persisted, ToolResult};
+use crate::call::{Decision, Mutation, Part, Persisted, ToolResult, TraceContext};
 use crate::hook::HookPhase;
 use crate::tool::Tool;
 
@@ -28,6 +28,8 @@ pub struct Event<'a> {
     pub name: &'a str,
     /// The tool, once it is resolved.
     pub tool: Option<&'a Tool>,
+    /// Position of the call in a trace of the calling program.
+    pub trace: Option<TraceContext>,
     /// Time of the event.
     pub at: SystemTime,
     /// Kind of the event.

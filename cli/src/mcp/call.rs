@@ -44,6 +44,7 @@ pub(super) async fn perform(
     let id = format!("mcp_{:016x}", rand::random::<u64>());
     let mut call = ToolCall::new(&id, name, arguments);
     call.caller = Some(caller.client.chars().take(MAX_CLIENT_LEN).collect());
+    call.trace = caller.trace;
     let mut parts = progress.is_some().then(|| published.parts.listen(&id));
     let mut report = Report { progress, last: None, sending: None, waiting: None };
     let must_end = published.runtime.tool(name).is_some_and(|tool| {

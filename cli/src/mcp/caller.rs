@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use rmcp::RoleServer;
 use rmcp::service::Peer;
+use toolcrib::call::TraceContext;
 
 use super::access::Identity;
 
@@ -21,6 +22,8 @@ pub(super) struct Caller {
     pub(super) identity: Arc<str>,
     has_token: bool,
     pub(super) channel: Channel,
+    /// Trace that the client states for the call.
+    pub(super) trace: Option<TraceContext>,
     open: Mutex<Option<OpenQuestion>>,
 }
 
@@ -67,7 +70,12 @@ impl Caller {
     pub(super) fn new(name: String, identity: &Identity, channel: Channel) -> Self {
         let Identity { name: token, has_token, .. } = identity;
         let client = if *has_token { format!("{token}: {name}") } else { name };
-        Self { client, identity: token.clone(), has_token: *has_token, channel, open: Mutex::default() }
+        Self { client, identity: token.clone(), has_token: *has_token, channel, trace: None, open: Mutex::default() }
+    }
+
+    /// Sets the trace of the call.
+    pub(super) fn traced(self, trace: Option<TraceContext>) -> Self {
+        Self { trace, ..self }
     }
 
     /// Returns the caller of the present task.

@@ -19,6 +19,10 @@ pub(super) const CALL: &str = "tool_call";
 const BUILTINS: [&str; 3] = ["read_result", "task_poll", "task_await"];
 /// Names of the server's own tools. A tool of a source with such a name is listed under another.
 const RESERVED: [&str; 5] = [SEARCH, CALL, BUILTINS[0], BUILTINS[1], BUILTINS[2]];
+/// Key in the metadata of a tool: the maximum characters of the text of its results.
+const MAX_RESULT: &str = "anthropic/maxResultSizeChars";
+/// Characters of a result that clients accept of every tool: at most about 25,000 tokens.
+const DEFAULT_RESULT_CHARS: usize = 64 << 10;
 
 /// List of tools for clients.
 #[derive(Debug)]
@@ -63,7 +67,8 @@ impl Catalog {
             let discovery = &tool.interface.discovery;
             let is_deferred = discovery.should_defer.value || callable.len() > max_listed;
             let name = names.get(&tool.name);
-            let Some(listed) = describe(tool, name) else { continue };
+            let Some(mut listed) = describe(tool, name) else { continue };
+            state_size(&mut listed, runtime.max_inline(&tool.name));
             let output = match mcp::output_schema(tool) {
                 Ok(Some(schema)) if schema.is_wrapped => Output::Wrapped,
                 Ok(Some(_)) => Output::Object,
@@ -84,7 +89,9 @@ impl Catalog {
             tools.push(listed);
         }
         if !unlisted.is_empty() {
-            tools.extend(pair());
+            let [mut call, search] = pair();
+            state_size(&mut call, unlisted.iter().filter_map(stated_size).max());
+            tools.extend([call, search]);
         }
         for (position, tool) in tools.iter().chain(&unlisted).enumerate() {
             if let Some(entry) = entries.get_mut(&*tool.name) {
@@ -151,6 +158,18 @@ fn describe(tool: &Tool, name: &str) -> Option<ListedTool> {
     };
     render::warning(&format!("`{}` is not served: {reason}", render::one_line(&tool.name)));
     None
+}
+
+/// States the maximum characters of a tool's results, if they are more than clients accept of every tool.
+fn state_size(listed: &mut ListedTool, max: Option<usize>) {
+    if let Some(max) = max.filter(|max| *max > DEFAULT_RESULT_CHARS) {
+        listed.meta.get_or_insert_default().insert(MAX_RESULT.to_owned(), json!(max));
+    }
+}
+
+/// Returns the stated maximum characters of a tool's results.
+fn stated_size(listed: &ListedTool) -> Option<usize> {
+    usize::try_from(listed.meta.as_ref()?.get(MAX_RESULT)?.as_u64()?).ok()
 }
 
 /// The tools that find and call unlisted tools.

@@ -30,6 +30,7 @@ use super::metrics::Metrics;
 use super::publication::{Publication, Published};
 use super::search;
 use super::state::{MAX_QUESTIONS, Questions, Seal};
+use super::trace;
 
 /// Number of tools on one page of the list.
 const PAGE: usize = 500;
@@ -144,7 +145,7 @@ impl Handler {
         };
         let answer = request.input_responses.as_ref().and_then(|all| all.get(QUESTION));
         let channel = if self.asks_clients { channel(context, &questions, answer) } else { Channel::CommandLine };
-        let caller = Arc::new(Caller::new(client, &identity, channel));
+        let caller = Arc::new(Caller::new(client, &identity, channel).traced(trace::of(context)));
         let progress = context.meta.get_progress_token();
         let progress = progress.map(|token| Receiver { peer: context.peer.clone(), token });
         let own = published.catalog.own_name(&name);

@@ -18,6 +18,7 @@ mod search;
 mod state;
 mod stdio;
 mod tokens;
+mod trace;
 
 pub(crate) use access::{Access, Limits};
 pub(crate) use consent::AgentApprover;

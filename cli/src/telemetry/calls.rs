@@ -1,5 +1,6 @@
-//! One `execute_tool` span per call, from pipeline events. Spans contain no arguments, results or text that quotes them,
-//! since these may contain secrets: decisions omit their basis, and failures are reduced to the outcome.
+//! One `execute_tool` span per call, from pipeline events, below the span of the tool or the calling program that made it.
+//! Spans contain no arguments, results or text that quotes them, since these may contain secrets: decisions omit their basis,
+//! and failures are reduced to the outcome.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,19 +16,23 @@ use super::span::{Attributes, Kind, Moment, Place, Span, Value, new_id};
 /// Observes calls.
 pub(super) struct Calls {
     queue: Queue,
-    place: Place,
+    /// Place of the calls that state no trace; without one, each begins a trace of its own.
+    place: Option<Place>,
     /// Running calls by invocation.
     running: Mutex<HashMap<String, Running>>,
 }
 
 struct Running {
+    /// Identifier of its span.
+    id: u64,
+    place: Place,
     start: SystemTime,
     moments: Vec<Moment>,
 }
 
 impl Calls {
-    /// Creates an observer that adds spans at `place`.
-    pub(super) fn new(queue: Queue, place: Place) -> Self {
+    /// Creates an observer that adds spans below those of callers, and at `place` for calls that state no trace.
+    pub(super) fn new(queue: Queue, place: Option<Place>) -> Self {
         Self { queue, place, running: Mutex::default() }
     }
 
@@ -42,11 +47,19 @@ impl Calls {
     }
 
     fn end(&self, event: &Event<'_>, result: &ToolResult) {
-        let Some(Running { start, moments }) = self.with(|running| running.remove(event.invocation)) else { return };
         let receipt = &result.receipt;
+        let ended = self.with(|running| {
+            let mut call = running.remove(event.invocation)?;
+            // The call of a tool that made this one is still running.
+            if let Some(outer) = receipt.parent.as_ref().and_then(|parent| running.get(parent)) {
+                call.place = Place { trace: outer.place.trace, parent: Some(outer.id) };
+            }
+            Some(call)
+        });
+        let Some(Running { id, place, start, moments }) = ended else { return };
         // An unknown name is text from the model.
         let tool = event.tool.map_or("unknown", |tool| &tool.name);
-        let mut span = Span::ended(new_id(), self.place, Kind::Internal, format!("execute_tool {tool}"), start);
+        let mut span = Span::ended(id, place, Kind::Internal, format!("execute_tool {tool}"), start);
         span.moments = moments;
         span.say("gen_ai.operation.name", "execute_tool");
         span.say("gen_ai.tool.name", tool);
@@ -75,7 +88,8 @@ impl Observer for Calls {
     fn observe(&self, event: &Event<'_>) {
         match event.kind {
             EventKind::Received(_) => {
-                let call = Running { start: event.at, moments: Vec::new() };
+                let place = event.trace.map(Place::below).or(self.place).unwrap_or_else(Place::root);
+                let call = Running { id: new_id(), place, start: event.at, moments: Vec::new() };
                 self.with(|running| running.insert(event.invocation.to_owned(), call));
             }
             EventKind::ApprovalRequested(question) => self.note(event, "toolcrib.asked", decided(question).into()),

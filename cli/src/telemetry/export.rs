@@ -174,14 +174,14 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
-    use crate::telemetry::span::{Kind, Place, new_id, new_trace};
+    use crate::telemetry::span::{Kind, Place, new_id};
 
     #[tokio::test]
     async fn spans_beyond_the_queue_are_lost_and_reported() {
         let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/v1/traces", silent.local_addr().expect("an address"));
         let (exporter, queue) = Exporter::start(Url::parse(&url).expect("an address")).expect("a task");
-        let place = Place { trace: new_trace(), parent: None };
+        let place = Place::root();
         let many = MAX_WAITING + 7;
         for _ in 0..many {
             queue.push(Span::ended(new_id(), place, Kind::Internal, String::new(), SystemTime::now()));

@@ -29,12 +29,12 @@ pub(crate) use agent::AgentSpan;
 
 use calls::Calls;
 use export::{Exporter, Queue};
-use span::{Place, new_id, new_trace};
+use span::{Place, new_id};
 
 const EXAMPLE: &str = "http://localhost:4318";
 
 /// Option for the trace collector.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct TelemetryOptions {
     /// Send traces to the OpenTelemetry collector at this URL (`/v1/traces` is appended): times, names and outcomes, but
     /// no arguments or results
@@ -49,6 +49,8 @@ pub(crate) enum Root {
     Agent,
     /// A single call.
     Call,
+    /// The calls of other programs: each belongs to the trace of its caller, or to one of its own.
+    Server,
 }
 
 /// A running trace, or none.
@@ -60,6 +62,8 @@ struct Trace {
     place: Place,
     /// Identifier of the run's span, if any.
     agent: Option<u64>,
+    /// Place of the calls, if they belong to one trace.
+    calls: Option<Place>,
 }
 
 impl TelemetryOptions {
@@ -72,16 +76,17 @@ impl TelemetryOptions {
             &http::address("--otlp", collector, EXAMPLE).map_err(usage_error)?,
             &["v1", "traces"],
         )?)?;
-        let place = Place { trace: new_trace(), parent: None };
-        Ok(Telemetry(Some(Trace { exporter, queue, place, agent: (root == Root::Agent).then(new_id) })))
+        let (place, agent) = (Place::root(), (root == Root::Agent).then(new_id));
+        let calls = (root != Root::Server).then_some(Place { parent: agent, ..place });
+        Ok(Telemetry(Some(Trace { exporter, queue, place, agent, calls })))
     }
 }
 
 impl Telemetry {
     /// Returns the observer of calls.
     pub(crate) fn observer(&self) -> Option<Arc<dyn Observer>> {
-        let Trace { queue, place, agent, .. } = self.0.as_ref()?;
-        Some(Arc::new(Calls::new(queue.clone(), Place { parent: *agent, ..*place })))
+        let Trace { queue, calls, .. } = self.0.as_ref()?;
+        Some(Arc::new(Calls::new(queue.clone(), *calls)))
     }
 
     /// Returns the span of the run.

@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use toolcrib::call::TraceContext;
+
 /// Position of a span in a trace.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
@@ -9,6 +11,18 @@ pub(super) struct Place {
     pub(super) trace: u128,
     /// The parent span, if any, never 0.
     pub(super) parent: Option<u64>,
+}
+
+impl Place {
+    /// Returns the place of the first span of a new trace.
+    pub(super) fn root() -> Self {
+        Self { trace: rand::random_range(1..=u128::MAX), parent: None }
+    }
+
+    /// Returns the place below the span of a caller.
+    pub(super) fn below(context: TraceContext) -> Self {
+        Self { trace: context.trace_id(), parent: Some(context.parent_id()) }
+    }
 }
 
 /// A finished operation.
@@ -79,11 +93,6 @@ impl Span {
 /// Creates a random span identifier.
 pub(super) fn new_id() -> u64 {
     rand::random_range(1..=u64::MAX)
-}
-
-/// Creates a random trace identifier.
-pub(super) fn new_trace() -> u128 {
-    rand::random_range(1..=u128::MAX)
 }
 
 impl From<&str> for Value {

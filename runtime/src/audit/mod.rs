@@ -112,6 +112,12 @@ pub(crate) struct CallFacts<'a> {
     /// Name of the calling program, as it calls itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) caller: Option<String>,
+    /// Identifier of the trace of the calling program, 32 hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<String>,
+    /// Identifier of its span that made the call, 16 hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) parent_span: Option<String>,
     /// Digest of the tool's definition, as in stored approvals, if there is a tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) source: Option<&'a str>,

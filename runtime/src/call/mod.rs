@@ -6,6 +6,7 @@ mod flag;
 mod hook_note;
 mod part;
 mod receipt;
+mod trace;
 
 use std::borrow::Cow;
 
@@ -19,6 +20,8 @@ pub use flag::Flag;
 pub use hook_note::{HookAction, HookNote};
 pub use part::{Form, Link, Media, Part};
 pub use receipt::{Denial, Exchange, Mutation, NetworkUse, Persisted, ProgramRun, Receipt, Written};
+pub use trace::TraceContext;
+
 pub(crate) use receipt::{clipped, pasted};
 
 /// Call of a tool by a model or a person. Nothing in it is trusted.
@@ -41,6 +44,8 @@ pub struct ToolCall {
     pub context: Map<String, Value>,
     /// Name of the calling program, for the record.
     pub caller: Option<String>,
+    /// Position of the call in a trace of the calling program. Calls that the tool makes have the same.
+    pub trace: Option<TraceContext>,
     /// Reason why the arguments could not be read; such a call ends with bad arguments.
     pub unreadable: Option<String>,
 }
@@ -67,6 +72,7 @@ impl ToolCall {
             metadata: Map::new(),
             context: Map::new(),
             caller: None,
+            trace: None,
             unreadable: None,
         }
     }

@@ -169,6 +169,13 @@ impl Runtime {
         self.pipeline.registry.index(name).map(|index| &self.pipeline.prepared[index].limits)
     }
 
+    /// Returns the maximum characters of a tool's result that a model gets whole; a longer one is stored and shortened.
+    /// `None` for an unknown tool and for those of the host, which bound their own results.
+    pub fn max_inline(&self, name: &str) -> Option<usize> {
+        let ToolEntry { tool, prepared, .. } = self.pipeline.at(self.pipeline.registry.index(name)?);
+        (!matches!(tool.body, Body::Builtin(_))).then(|| self.pipeline.max_result(tool, &prepared.limits))
+    }
+
     /// Lists the sources that are not trusted, with the requests that neither trust nor the policy grants.
     pub fn untrusted(&self) -> impl Iterator<Item = PendingRequests> {
         let grants = if self.untrusted.is_empty() { None } else { Some(self.grants()) };

@@ -14,14 +14,17 @@ use serde_json::Map;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio_rustls::TlsAcceptor;
-use toolcrib::Runtime;
+use toolcrib::observe::Observer;
+use toolcrib::{Builder, Runtime};
 
+use crate::interrupt;
 use crate::mcp::{
     Access, AgentApprover, Endpoint, Handler, Limits, ProgressListeners, Publication, Published, Seal, serve_http,
     serve_stdio, watch,
 };
 use crate::options::{ClientOptions, Sources, count, duration, mcp_tokens, size};
 use crate::render::{self, Advice};
+use crate::telemetry::{Root, TelemetryOptions};
 
 /// Default number of tools above which a search finds them.
 const DEFAULT_LISTED: u32 = 128;
@@ -80,6 +83,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", help_heading = "Limits")]
     timeout: Duration,
     #[command(flatten)]
+    telemetry: TelemetryOptions,
+    #[command(flatten)]
     sources: Sources,
 }
 
@@ -96,21 +101,27 @@ enum Place {
 pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.check()?;
     args.sources.fetch().await?;
-    let first = args.publish(&[])?;
+    let telemetry = args.telemetry.start(Root::Server)?;
+    let observer = telemetry.observer();
+    let first = args.publish(observer.clone(), &[])?;
     args.sources.trust.hint(first.runtime(), None);
     for (name, own) in first.renamed() {
         render::hint(&format!("clients see `{}` as `{name}`", render::one_line(own)));
     }
     args.prepare(first.runtime()).await?;
     let again = args.clone();
-    let publication = Publication::new(first, move |options| again.publish_again(options));
+    let publication = Publication::new(first, move |options| again.publish_again(observer.clone(), options));
     tokio::spawn(watch(publication.clone(), args.sources.paths()?));
     let seal = args.state_dir.as_deref().map_or_else(Seal::new, Seal::shared)?;
     let handler = Handler::new(publication, seal, args.ask_in == Place::Client);
-    match args.http {
+    // Until the last spans are sent.
+    let _guard = interrupt::server();
+    let end = match args.http {
         None => serve_stdio(handler).await,
         Some(address) => serve_http(handler, args.endpoint(address).await?).await,
-    }
+    };
+    telemetry.finish().await;
+    end
 }
 
 impl Args {
@@ -140,8 +151,8 @@ impl Args {
         Ok(())
     }
 
-    /// Builds the runtime for clients with these options, and publishes its tools.
-    fn publish(&self, options: &[String]) -> anyhow::Result<Published> {
+    /// Builds the runtime for clients with these options, and publishes its tools. The observer outlives the runtime.
+    fn publish(&self, observer: Option<Arc<dyn Observer>>, options: &[String]) -> anyhow::Result<Published> {
         let sources = match options {
             [] => Cow::Borrowed(&self.sources),
             options => Cow::Owned(self.sources.for_client(ClientOptions::parse(options)?)),
@@ -150,7 +161,8 @@ impl Args {
         let kept = &sources.rules.kept;
         let approver = Arc::new(AgentApprover::new(kept.pending(), kept.file()));
         let runtime = sources.runtime_with(self.timeout, [], |builder| {
-            builder.approver(approver).observer(parts.clone()).application("mcp", Map::new())
+            let builder = builder.approver(approver).observer(parts.clone()).application("mcp", Map::new());
+            observer.into_iter().fold(builder, Builder::observer)
         })?;
         let results = sources.results()?;
         let max_listed = self.max_listed.unwrap_or(DEFAULT_LISTED) as usize;
@@ -158,8 +170,8 @@ impl Args {
     }
 
     /// Publishes the tools for clients with these options while the server runs. This blocks.
-    fn publish_again(&self, options: &[String]) -> anyhow::Result<Published> {
-        let published = self.publish(options)?;
+    fn publish_again(&self, observer: Option<Arc<dyn Observer>>, options: &[String]) -> anyhow::Result<Published> {
+        let published = self.publish(observer, options)?;
         Handle::current().block_on(self.prepare(published.runtime()))?;
         Ok(published)
     }

@@ -18,7 +18,8 @@ use serde_json::Value;
 
 use crate::audit::{Audit, CallArguments, CallFacts, LoggedArguments};
 use crate::call::{
-    Decision, Denial, Flag, HookNote, Mutation, Persisted, Receipt, ToolCall, ToolResult, Written, clipped,
+    Decision, Denial, Flag, HookNote, Mutation, Persisted, Receipt, ToolCall, ToolResult, TraceContext, Written,
+    clipped,
 };
 use crate::error::{Error, Outcome, ToolError};
 use crate::observe::{Event, EventKind, Observer};
@@ -136,6 +137,11 @@ impl<'p> CallRecorder<'p> {
         self.receipt.as_ref().map_or("", |receipt| &receipt.call_id)
     }
 
+    /// Returns the position of the call in a trace of the calling program.
+    pub(crate) fn trace(&self) -> Option<TraceContext> {
+        self.call.trace
+    }
+
     /// Returns `true` if any observer is registered.
     pub(crate) fn is_watched(&self) -> bool {
         !self.observers.is_empty() || self.watcher.is_some()
@@ -158,7 +164,7 @@ impl<'p> CallRecorder<'p> {
         'p: 'a,
     {
         let Receipt { invocation, call_id, tool: name, .. } = receipt;
-        Event { invocation, call_id, name, tool: self.tool, at: SystemTime::now(), kind }
+        Event { invocation, call_id, name, tool: self.tool, trace: self.call.trace, at: SystemTime::now(), kind }
     }
 
     fn note(&mut self, write: impl FnOnce(&mut Receipt)) {
@@ -338,7 +344,10 @@ impl<'p> CallRecorder<'p> {
         };
         let CallOrigin { run, session, door } = self.origin;
         let caller = self.call.caller.as_deref().map(clipped);
-        let facts = CallFacts { run, session, door, caller, source: self.definition, argv, cwd: self.cwd.take() };
+        let trace = self.call.trace.map(|context| format!("{:032x}", context.trace_id()));
+        let parent_span = self.call.trace.map(|context| format!("{:016x}", context.parent_id()));
+        let (source, cwd) = (self.definition, self.cwd.take());
+        let facts = CallFacts { run, session, door, caller, trace, parent_span, source, argv, cwd };
         let arguments = self.logged.take().or_else(|| self.represent_at_once());
         self.audit.write(receipt, &facts, arguments.as_ref())
     }

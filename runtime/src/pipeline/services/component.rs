@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use tokio::sync::mpsc;
 
-use crate::call::{Part, ToolCall};
+use crate::call::{Part, ToolCall, TraceContext};
 use crate::delegate::MAX_DEPTH;
 use crate::model::{
     CompletionRequest, DEFAULT_TOKENS, MAX_COMPLETION_LEN, MAX_COMPLETIONS, MAX_PROMPT_LEN, MAX_TOKENS,
@@ -34,6 +34,8 @@ pub(super) struct Component {
     call_id: String,
     /// The host's identifier of the call.
     invocation: String,
+    /// Position of the call in a trace of the calling program.
+    trace: Option<TraceContext>,
     tree: Arc<CallTree>,
     parts: mpsc::Sender<Part>,
     /// Remaining bytes of parts.
@@ -51,6 +53,7 @@ impl Component {
             digest: program.digest.clone(),
             call_id: recorder.call_id().to_owned(),
             invocation: recorder.invocation().to_owned(),
+            trace: recorder.trace(),
             tree: scope.parent.map_or_else(Arc::default, |parent| parent.tree.clone()),
             parts,
             remaining_bytes: AtomicUsize::new(MAX_PART_BYTES),
@@ -125,7 +128,8 @@ impl CallServices {
             format!("this call and its nested calls have already called {MAX_CALLS} tools, the maximum")
         })?;
         let number = self.usage.whole().calls.fetch_add(1, Relaxed) + 1;
-        let call = ToolCall::new(format!("{}/{number}", component.call_id), name, arguments);
+        let mut call = ToolCall::new(format!("{}/{number}", component.call_id), name, arguments);
+        call.trace = component.trace;
         // The pipeline resolves the tool, and then checks that this tool may call it.
         let Component { invocation, tree, .. } = component;
         let parent = Parent { invocation, grant: &self.grant, usage: &self.usage, tree };

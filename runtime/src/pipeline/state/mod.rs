@@ -30,7 +30,7 @@ use crate::schema::ToolValidator;
 use crate::source::ToolsPolicy;
 use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
-use crate::tool::{Basis, Body, Limits, Tool};
+use crate::tool::{Basis, Body, Limits, Persistence, Tool};
 
 use crate::pipeline::prepared::{Interpreters, PreparedTool, ProgramCompiler, ToolEntry};
 use crate::pipeline::recorder::{CallOrigin, CallRecorder};
@@ -128,6 +128,14 @@ impl Pipeline {
             Some(cap) if own.basis == Basis::Declared => own.value.min(cap),
             Some(cap) => cap.min(limits.stdout.max(own.value)),
             None => own.value,
+        }
+    }
+
+    /// Returns the maximum characters of a result of a tool. A result is never longer than the output of its call.
+    pub(crate) fn max_result(&self, tool: &Tool, limits: &Limits) -> usize {
+        match tool.interface.result.persistence_policy_ref.value {
+            Persistence::Inline => limits.stdout,
+            _ => self.max_inline(tool, limits).min(limits.stdout),
         }
     }
 
