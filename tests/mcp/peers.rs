@@ -3,10 +3,14 @@
 
 use std::fs;
 use std::io::Write;
+#[cfg(target_os = "linux")]
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use super::{Client, text};
+#[cfg(target_os = "linux")]
+use crate::crib::peak_memory;
 use crate::crib::{Crib, guest};
 
 /// Client of the earlier revision without further abilities.
@@ -248,6 +252,44 @@ fn requests_that_arrive_in_one_piece_are_all_answered() {
         client.input = Some(writing.join().unwrap().unwrap());
     }
     assert_eq!(client.leave(), Some(0));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_client_that_reads_no_answers_does_not_fill_the_memory() {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use std::sync::mpsc::channel;
+
+    const MAX_MEMORY: u64 = 512 << 20;
+    let crib = Crib::with_guests(&["echo"]);
+    let mut command = crib.toolcrib(&["mcp"]);
+    let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = server.stdin.take().unwrap();
+    let hello =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
+    writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})).unwrap();
+    let written = std::sync::Arc::new(AtomicU64::new(0));
+    let (count, (ended, end)) = (written.clone(), channel());
+    std::thread::spawn(move || {
+        // The last write fails when the server has ended.
+        for id in 1_u64.. {
+            let list = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{}}}}"#);
+            if writeln!(input, "{list}").is_err() {
+                break;
+            }
+            count.store(id, Relaxed);
+        }
+        let _ = ended.send(());
+    });
+    until(|| {
+        let before = written.load(Relaxed);
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        assert!(peak_memory(server.id()).is_none_or(|bytes| bytes < MAX_MEMORY), "{before} requests");
+        before > 0 && written.load(Relaxed) == before
+    });
+    server.kill().unwrap();
+    server.wait().unwrap();
+    end.recv_timeout(super::PATIENCE).expect("the writer ends");
 }
 
 #[test]

@@ -12,12 +12,16 @@ use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::error::Category;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader, Empty};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum length of a message in bytes. A longer one is refused, and the connection goes on.
 const MAX_MESSAGE: usize = 16 << 20;
 /// Length of the start of a message that is too long, in which its identifier is found.
 const MAX_START: usize = 4096;
+/// Maximum number of messages that wait to be sent. Beyond it, nothing is read, so that a client that reads no answers fills no
+/// memory.
+const MAX_UNSENT: usize = 1024;
 /// Mark that some programs write before the first character.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -30,6 +34,8 @@ pub(super) struct Wire<R: AsyncRead, W: AsyncWrite> {
     /// `true` after the request that begins the conversation.
     has_begun: bool,
     output: AsyncRwTransport<RoleServer, Empty, W>,
+    /// Number of messages that wait to be sent.
+    unsent: watch::Sender<usize>,
     /// Refusal that is being sent. Nothing is read meanwhile.
     refusal: Option<BoxFuture<'static, io::Result<()>>>,
     /// Cancelled when the client has left.
@@ -55,6 +61,7 @@ where
             is_too_long: false,
             has_begun: false,
             output: AsyncRwTransport::new_server(tokio::io::empty(), write),
+            unsent: watch::Sender::new(0),
             refusal: None,
             closing,
         }
@@ -105,7 +112,11 @@ where
     type Error = io::Error;
 
     fn send(&mut self, item: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        self.output.send(item)
+        let (unsent, sending) = (Unsent::new(&self.unsent), self.output.send(item));
+        async move {
+            let _unsent = unsent;
+            sending.await
+        }
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
@@ -117,7 +128,8 @@ where
                     break;
                 }
             }
-            if self.read_line().await.is_none() {
+            let has_room = self.unsent.subscribe().wait_for(|unsent| *unsent < MAX_UNSENT).await.is_ok();
+            if !has_room || self.read_line().await.is_none() {
                 break;
             }
             match self.message() {
@@ -134,6 +146,22 @@ where
 
     async fn close(&mut self) -> io::Result<()> {
         self.output.close().await
+    }
+}
+
+/// Message that waits to be sent, until it is dropped.
+struct Unsent(watch::Sender<usize>);
+
+impl Unsent {
+    fn new(all: &watch::Sender<usize>) -> Self {
+        all.send_modify(|unsent| *unsent += 1);
+        Self(all.clone())
+    }
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        self.0.send_modify(|unsent| *unsent -= 1);
     }
 }
 
@@ -309,5 +337,16 @@ mod tests {
         let input = format!("{long}\n{}\n", r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#);
         let (messages, refused) = read(input.as_bytes()).await;
         assert!(messages == 1 && refused.contains("\"id\":4,") && refused.contains("longer than 16 MiB"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_read_while_too_many_messages_wait_to_be_sent() {
+        let ping = format!("{}\n", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+        let mut wire = Wire::new(ping.as_bytes(), tokio::io::sink(), CancellationToken::new());
+        let error = || ServerJsonRpcMessage::error(ErrorData::invalid_request("x", None), None);
+        let mut unsent: Vec<BoxFuture<'static, _>> = (0..MAX_UNSENT).map(|_| wire.send(error()).boxed()).collect();
+        assert!(wire.receive().now_or_never().is_none());
+        unsent.pop().unwrap().await.unwrap();
+        assert!(wire.receive().await.is_some());
     }
 }
