@@ -12,16 +12,16 @@ use crate::crib::Crib;
 
 /// A server over HTTP on a free port.
 pub(super) struct Server {
-    child: Child,
-    address: SocketAddr,
+    pub(super) child: Child,
+    pub(super) address: SocketAddr,
 }
 
 /// Answer of a server.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    head: String,
-    body: String,
+    pub(super) head: String,
+    pub(super) body: String,
 }
 
 impl Server {
@@ -49,7 +49,7 @@ impl Server {
         Answer { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    fn get(&self, path: &str, headers: &str) -> Answer {
+    pub(super) fn get(&self, path: &str, headers: &str) -> Answer {
         self.exchange(
             format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n").as_bytes(),
         )

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequest, ErrorData,
-    GetPromptRequestParams, GetPromptResponse, Implementation, InputRequest, InputRequests, InputRequiredResult,
-    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    ResourceContents, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
+    ElicitRequest, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, InputRequest,
+    InputRequests, InputRequiredResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig, SubscriptionFilter,
+    Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -44,6 +45,22 @@ const CLIENT_CHECK: Duration = Duration::from_secs(30);
 const MAX_STOP: Duration = Duration::from_secs(2);
 /// Key of the question in an answer that requests input.
 const QUESTION: &str = "approval";
+/// Methods that have parameters.
+const METHODS: [&str; 11] = [
+    "initialize",
+    "server/discover",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+    "subscriptions/listen",
+];
+/// Maximum length of the name of an unknown method in an error, in characters.
+const MAX_METHOD_LEN: usize = 128;
 /// Instructions for clients and models.
 const INSTRUCTIONS: &str = "Each call runs in a fresh sandbox with the permissions that the user granted. A denied permission \
                             or a call that waits for approval is answered with an error that says so: only the user can \
@@ -156,7 +173,7 @@ impl Handler {
         let result = result.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
         self.metrics.count(&result);
         if let Some(fault @ toolcrib::Error::UnknownTool { .. }) = &result.fault {
-            return Err(invalid(fault.to_string()));
+            return Err(invalid(render::one_line(&fault.to_string())));
         }
         match caller.take_open() {
             Some(OpenQuestion::Input { message, digest }) => {
@@ -253,6 +270,20 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         self.call(request, &context).await
+    }
+
+    /// Refuses a request that the library does not know. It also passes on those with parameters that it cannot read.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if METHODS.contains(&request.method.as_str()) {
+            return Err(invalid(format!("`{}`: the parameters are not those of the method", request.method)));
+        }
+        let method = render::one_line(&request.method);
+        let message = format!("no method `{}`", render::shortened(&method, MAX_METHOD_LEN));
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
     }
 
     /// Refuses every prompt: the list of prompts is empty.

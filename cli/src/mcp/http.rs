@@ -17,6 +17,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -38,7 +39,16 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// Maximum size of the head of a request in bytes.
 const MAX_HEAD: usize = 64 << 10;
 
+/// Method that begins a conversation.
+const BEGIN: &str = "initialize";
+
 type Body = BoxBody<Bytes, Infallible>;
+
+/// Method of a message.
+#[derive(Deserialize)]
+struct Message {
+    method: String,
+}
 
 /// Listening server.
 pub(crate) struct Endpoint {
@@ -201,7 +211,7 @@ impl Server {
         let Ok(running) = self.requests.clone().try_acquire_owned() else {
             return Err(StatusCode::SERVICE_UNAVAILABLE);
         };
-        let is_new = self.check_session(request.headers(), &identity).await?;
+        let is_new = self.check_session(request.headers(), &identity)?;
         let (mut parts, body) = request.into_parts();
         let whole = Limited::new(body, self.limits.body).collect();
         let body = match tokio::time::timeout(self.limits.arrival, whole).await {
@@ -210,6 +220,9 @@ impl Server {
             Ok(Err(_)) => return Err(StatusCode::BAD_REQUEST),
             Err(_) => return Err(StatusCode::REQUEST_TIMEOUT),
         };
+        if is_new {
+            self.check_room(&body).await?;
+        }
         let owner = identity.name.to_string();
         parts.extensions.insert::<Identity>(identity);
         // Credentials are of no use beyond this point.
@@ -231,22 +244,26 @@ impl Server {
 
 impl Server {
     /// Checks the conversation of a request; returns `true` for a request without one.
-    async fn check_session(&self, headers: &HeaderMap, identity: &Identity) -> Result<bool, StatusCode> {
-        let Some(session) = headers.get(SESSION) else {
-            let sessions = self.sessions.sessions.read().await;
-            if sessions.len() >= self.limits.sessions {
-                return Err(StatusCode::SERVICE_UNAVAILABLE);
-            }
-            let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-            if owners.len() >= self.limits.sessions * 2 {
-                owners.retain(|session, _| sessions.contains_key(session.as_str()));
-            }
-            return Ok(true);
-        };
+    fn check_session(&self, headers: &HeaderMap, identity: &Identity) -> Result<bool, StatusCode> {
+        let Some(session) = headers.get(SESSION) else { return Ok(true) };
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         let owner = session.to_str().ok().and_then(|session| owners.get(session));
         // The conversation of another client is as unknown as one that has ended.
         if owner.is_some_and(|owner| **owner == *identity.name) { Ok(false) } else { Err(StatusCode::NOT_FOUND) }
+    }
+
+    /// Refuses a request that may begin one conversation too many. Every other request needs none.
+    async fn check_room(&self, body: &[u8]) -> Result<(), StatusCode> {
+        let sessions = self.sessions.sessions.read().await;
+        let begins = || serde_json::from_slice::<Message>(body).map_or(true, |message| message.method == BEGIN);
+        if sessions.len() >= self.limits.sessions && begins() {
+            return Err(StatusCode::SERVICE_UNAVAILABLE);
+        }
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        if owners.len() >= self.limits.sessions * 2 {
+            owners.retain(|session, _| sessions.contains_key(session.as_str()));
+        }
+        Ok(())
     }
 }
 

@@ -19,6 +19,7 @@ mod state;
 mod stdio;
 mod tokens;
 mod trace;
+mod wire;
 
 pub(crate) use access::{Access, Limits};
 pub(crate) use consent::AgentApprover;

@@ -32,9 +32,11 @@ impl Snapshot {
                 files.extend(before.iter().flat_map(|before| &before.0).map(|(file, _)| file.clone()));
                 continue;
             };
-            // A new file changes its folder.
-            let folders = parts.definitions.iter().filter_map(|file| file.parent()).map(Path::to_path_buf);
-            files.extend(folders.collect::<Vec<_>>());
+            // A new file changes its folder. The folder of a source that is a file belongs to others.
+            if source.is_dir() {
+                let folders = parts.definitions.iter().filter_map(|file| file.parent()).map(Path::to_path_buf);
+                files.extend(folders.collect::<Vec<_>>());
+            }
             files.extend(parts.definitions.into_iter().chain(parts.programs));
         }
         Self(files.into_iter().take(MAX_WATCHED).map(|file| (file.clone(), state(&file))).collect())
@@ -99,7 +101,8 @@ mod tests {
         std::fs::write(&manifest, r#"{"tools":[]}"#).unwrap();
         let sources = [manifest.clone()];
         let before = Snapshot::of(&sources, None);
-        assert!(before.is_current());
+        std::fs::write(folder.path().join("results.json"), "{}").unwrap();
+        assert!(before.is_current(), "a file beside the source");
         std::fs::write(&manifest, r#"{"tools": []}"#).unwrap();
         assert!(!before.is_current());
         let before = Snapshot::of(&sources, None);
