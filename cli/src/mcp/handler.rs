@@ -28,7 +28,7 @@ use super::consent;
 use super::metrics::Metrics;
 use super::publication::{Publication, Published};
 use super::search;
-use super::state::{MAX_QUESTIONS, Questions, Seal};
+use super::state::{Questions, Seal};
 
 /// Number of tools on one page of the list.
 const PAGE: usize = 500;
@@ -83,9 +83,7 @@ impl Handler {
     /// Stops all running calls, and waits until each has left its record.
     pub(super) async fn stop(&self) {
         self.stopping.cancel();
-        self.running.close();
-        // A record that cannot be written for so long is lost with the program.
-        let _ = tokio::time::timeout(MAX_STOP, self.running.wait()).await;
+        ended(&self.running).await;
     }
 
     /// Calls a tool, or refuses it with an open question.
@@ -154,11 +152,9 @@ impl Handler {
         binding: &str,
     ) -> Result<CallToolResponse, ErrorData> {
         let failed = || ErrorData::internal_error("the question cannot be asked", None);
-        if agreed.len() >= MAX_QUESTIONS {
-            return Err(failed());
-        }
         let form = consent::form(message).ok_or_else(failed)?;
-        let state = self.seal.seal(Questions { agreed, open: digest }, binding).map_err(|_| failed())?;
+        let state = self.seal.seal(Questions { agreed, open: digest }, binding);
+        let state = state.map_err(|error| ErrorData::internal_error(render::message(&error), None))?;
         let request = InputRequest::Elicitation(ElicitRequest::new(form));
         let requests = InputRequests::from_iter([(QUESTION.to_owned(), request)]);
         let mut result = InputRequiredResult::from_input_requests(requests);
@@ -330,6 +326,32 @@ fn unwrapped(mut arguments: Map<String, Value>) -> Result<(String, Map<String, V
     }
 }
 
+/// Waits until all tasks have ended, at most [`MAX_STOP`].
+async fn ended(running: &TaskTracker) {
+    running.close();
+    // A record that cannot be written for so long is lost with the program.
+    let _ = tokio::time::timeout(MAX_STOP, running.wait()).await;
+}
+
 fn invalid(message: String) -> ErrorData {
     ErrorData::invalid_params(message, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_that_does_not_stop_delays_the_end_for_a_bounded_time_only() {
+        let running = TaskTracker::new();
+        running.spawn(async {});
+        ended(&running).await;
+        assert!(running.is_empty(), "the task has ended");
+        running.spawn(std::future::pending::<()>());
+        let start = Instant::now();
+        tokio::time::timeout(Duration::from_secs(60), ended(&running)).await.expect("a bounded time");
+        assert!(start.elapsed() >= MAX_STOP, "{:?}", start.elapsed());
+    }
 }

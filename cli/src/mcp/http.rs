@@ -1,14 +1,13 @@
 //! Service over HTTP: connections with limits, TLS, a check of each request, and the end in which running requests finish.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -27,12 +26,12 @@ use tokio_util::task::TaskTracker;
 use crate::{interrupt, render};
 
 use super::access::{Access, Identity, Limits};
+use super::conversations::Conversations;
 use super::handler::Handler;
+use super::refusal::Refusal;
 
 /// Path of the protocol.
 const PROTOCOL: &str = "/mcp";
-/// Header with the identifier of a conversation.
-const SESSION: &str = "mcp-session-id";
 /// Hosts of a server's own origin on a loopback address. The server has no pages, so no page has this origin.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// Maximum size of the head of a request in bytes.
@@ -58,12 +57,10 @@ pub(crate) struct Endpoint {
 struct Server {
     handler: Handler,
     service: StreamableHttpService<Handler, LocalSessionManager>,
-    sessions: Arc<LocalSessionManager>,
+    conversations: Conversations,
     access: Access,
     limits: Limits,
     requests: Arc<Semaphore>,
-    /// Clients of the conversations, by the identifier of the conversation.
-    owners: Mutex<HashMap<String, String>>,
 }
 
 /// Serves clients until the program is interrupted; running requests may finish then.
@@ -92,8 +89,9 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
     let sessions = Arc::new(LocalSessionManager::default());
     let each = handler.clone();
     let service = StreamableHttpService::new(move || Ok(each.clone()), sessions.clone(), config);
+    let conversations = Conversations::new(sessions, if is_stateless { usize::MAX } else { limits.sessions });
     let requests = Arc::new(Semaphore::new(limits.requests));
-    let server = Arc::new(Server { handler, service, sessions, access, limits, requests, owners: Mutex::default() });
+    let server = Arc::new(Server { handler, service, conversations, access, limits, requests });
     let (connections, tasks) = (Arc::new(Semaphore::new(limits.connections)), TaskTracker::new());
     render::aside(&format!("serving {scheme}://{address}{PROTOCOL}"));
     loop {
@@ -182,41 +180,48 @@ impl Server {
         let metrics = self.handler.metrics();
         metrics.requests.fetch_add(1, Relaxed);
         let response = match (request.uri().path(), request.method()) {
+            _ if head_size(&request) > MAX_HEAD => Err(Refusal::Head),
             ("/healthz", &Method::GET) => Ok(text(StatusCode::OK, "ok\n")),
             ("/metrics", &Method::GET) => {
-                self.access.admit(request.headers()).map(|_| text(StatusCode::OK, &metrics.text()))
+                self.access.admit(request.headers()).map(|_| text(StatusCode::OK, &metrics.text(self.running())))
             }
             (PROTOCOL, _) => self.protocol(request).await,
-            _ => Err(StatusCode::NOT_FOUND),
+            _ => Err(Refusal::UnknownPath),
         };
-        response.unwrap_or_else(|status| {
+        response.unwrap_or_else(|refusal| {
             metrics.refused.fetch_add(1, Relaxed);
-            refusal(status)
+            let mut response = text(refusal.status(), refusal.text());
+            response.headers_mut().extend(refusal.header());
+            response
         })
     }
 
+    /// Returns the number of running requests of the protocol.
+    fn running(&self) -> usize {
+        self.limits.requests - self.requests.available_permits()
+    }
+
     /// Answers a request of the protocol.
-    async fn protocol(&self, request: Request<Incoming>) -> Result<Response<Body>, StatusCode> {
+    async fn protocol(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
         let identity = self.access.admit(request.headers())?;
-        let Ok(running) = self.requests.clone().try_acquire_owned() else {
-            return Err(StatusCode::SERVICE_UNAVAILABLE);
-        };
-        let is_new = self.check_session(request.headers(), &identity).await?;
+        let running = self.requests.clone().try_acquire_owned().map_err(|_| Refusal::Running)?;
+        self.conversations.check(request.headers(), &identity)?;
         let (mut parts, body) = request.into_parts();
         let whole = Limited::new(body, self.limits.body).collect();
         let body = match tokio::time::timeout(self.limits.arrival, whole).await {
             Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(StatusCode::PAYLOAD_TOO_LARGE),
-            Ok(Err(_)) => return Err(StatusCode::BAD_REQUEST),
-            Err(_) => return Err(StatusCode::REQUEST_TIMEOUT),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(Refusal::Body),
+            Ok(Err(_)) => return Err(Refusal::Unreadable),
+            Err(_) => return Err(Refusal::Late),
         };
-        let owner = identity.0.clone();
+        let beginning = self.conversations.begin(&parts, &body).await?;
+        let client = identity.0.clone();
         parts.extensions.insert::<Identity>(identity);
         // Credentials are of no use beyond this point.
         parts.headers.remove(header::AUTHORIZATION);
         let response = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
-        if let Some(session) = response.headers().get(SESSION).and_then(|id| id.to_str().ok()).filter(|_| is_new) {
-            self.owners.lock().unwrap_or_else(PoisonError::into_inner).insert(session.to_owned(), owner);
+        if let Some(beginning) = beginning {
+            beginning.settle(response.headers(), client);
         }
         // A request runs until its answer is sent or dropped.
         Ok(response.map(|body| {
@@ -229,25 +234,11 @@ impl Server {
     }
 }
 
-impl Server {
-    /// Checks the conversation of a request; returns `true` for a request without one.
-    async fn check_session(&self, headers: &HeaderMap, identity: &Identity) -> Result<bool, StatusCode> {
-        let Some(session) = headers.get(SESSION) else {
-            let sessions = self.sessions.sessions.read().await;
-            if sessions.len() >= self.limits.sessions {
-                return Err(StatusCode::SERVICE_UNAVAILABLE);
-            }
-            let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-            if owners.len() >= self.limits.sessions * 2 {
-                owners.retain(|session, _| sessions.contains_key(session.as_str()));
-            }
-            return Ok(true);
-        };
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        let owner = session.to_str().ok().and_then(|session| owners.get(session));
-        // The conversation of another client is as unknown as one that has ended.
-        if owner.is_some_and(|owner| *owner == identity.0) { Ok(false) } else { Err(StatusCode::NOT_FOUND) }
-    }
+/// Size of the head of a request. The library reads somewhat more than its buffer if it arrives at once.
+fn head_size(request: &Request<Incoming>) -> usize {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    // Each header has a colon and an end of line.
+    target + request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 3).sum::<usize>()
 }
 
 /// Creates an answer with text.
@@ -256,26 +247,5 @@ fn text(status: StatusCode, text: &str) -> Response<Body> {
     *response.status_mut() = status;
     let plain = header::HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);
-    response
-}
-
-/// Creates the answer to a refused request.
-fn refusal(status: StatusCode) -> Response<Body> {
-    let reason = match status {
-        StatusCode::UNAUTHORIZED => "a token is required: `Authorization: Bearer TOKEN`\n",
-        StatusCode::TOO_MANY_REQUESTS => "too many requests: send fewer\n",
-        StatusCode::SERVICE_UNAVAILABLE => "too many requests at once: repeat the request later\n",
-        StatusCode::PAYLOAD_TOO_LARGE => "the body is larger than allowed\n",
-        StatusCode::REQUEST_TIMEOUT => "the request did not arrive in time\n",
-        StatusCode::NOT_FOUND => "not found: the server answers at `/mcp`, `/healthz` and `/metrics`\n",
-        _ => "the request cannot be read\n",
-    };
-    let mut response = text(status, reason);
-    let (name, value) = match status {
-        StatusCode::UNAUTHORIZED => (header::WWW_AUTHENTICATE, "Bearer"),
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => (header::RETRY_AFTER, "1"),
-        _ => return response,
-    };
-    response.headers_mut().insert(name, header::HeaderValue::from_static(value));
     response
 }

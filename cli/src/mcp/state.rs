@@ -13,7 +13,7 @@ const MAX_AGE: Duration = Duration::from_secs(600);
 /// Maximum number of used states that are remembered. Beyond it, every state is refused until the oldest expire.
 const MAX_USED: usize = 65_536;
 /// Maximum number of questions of one call.
-pub(super) const MAX_QUESTIONS: usize = 16;
+const MAX_QUESTIONS: usize = 16;
 
 /// Questions of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,10 +54,15 @@ impl Seal {
     ///
     /// # Errors
     ///
-    /// The questions cannot be serialized.
+    /// The call has asked too many questions, or they cannot be serialized.
     pub(super) fn seal(&self, questions: Questions, binding: &str) -> anyhow::Result<String> {
+        anyhow::ensure!(questions.agreed.len() < MAX_QUESTIONS, "the call asks more than {MAX_QUESTIONS} questions");
+        self.seal_for(questions, binding, MAX_AGE)
+    }
+
+    fn seal_for(&self, questions: Questions, binding: &str, age: Duration) -> anyhow::Result<String> {
         let bytes = serde_json::to_vec(&Sealed { questions, number: rand::random() })?;
-        let options = SealOptions::new().associated_data(binding.as_bytes()).ttl(MAX_AGE);
+        let options = SealOptions::new().associated_data(binding.as_bytes()).ttl(age);
         Ok(self.codec.seal_with(&bytes, &options))
     }
 
@@ -82,6 +87,12 @@ impl Seal {
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use base64::Engine as _;
+    use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+    use rmcp::model::RequestStateError;
+
     use super::*;
 
     fn questions() -> Questions {
@@ -121,5 +132,31 @@ mod tests {
         seal.used.lock().unwrap().extend((0..MAX_USED as u64).map(|number| ((number, 0), now)));
         let sealed = seal.seal(questions(), "x").unwrap();
         assert!(seal.open(&sealed, "x").unwrap_err().to_string().starts_with("too many states"));
+    }
+
+    #[test]
+    fn a_state_expires() {
+        let seal = Seal::new().unwrap();
+        let sealed = seal.seal_for(questions(), "x", Duration::from_millis(1)).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        let error = seal.open(&sealed, "x").unwrap_err();
+        let expired = error.root_cause().downcast_ref::<RequestStateError>();
+        assert!(matches!(expired, Some(RequestStateError::Expired)), "{error:?}");
+        let sealed = seal.seal(questions(), "x").unwrap();
+        // The time at which it expires precedes the questions, in milliseconds.
+        let body = BASE64_URL_SAFE_NO_PAD.decode(sealed.rsplit('.').nth(1).unwrap()).unwrap();
+        let expires = u64::from_be_bytes(body[..8].try_into().unwrap());
+        let now = UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+        let age = MAX_AGE.as_millis() as u64;
+        assert!((now + age / 2..=now + age).contains(&expires), "{expires} at {now}");
+    }
+
+    #[test]
+    fn a_call_asks_a_bounded_number_of_questions() {
+        let seal = Seal::new().unwrap();
+        let asked = |number: usize| Questions { agreed: vec!["a".to_owned(); number], open: "b".to_owned() };
+        assert!(seal.seal(asked(MAX_QUESTIONS - 1), "x").is_ok());
+        let error = seal.seal(asked(MAX_QUESTIONS), "x").unwrap_err();
+        assert_eq!(error.to_string(), "the call asks more than 16 questions");
     }
 }

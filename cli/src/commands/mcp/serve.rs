@@ -14,16 +14,17 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::mcp::{
-    Access, AgentApprover, Endpoint, Handler, Limits, PartListeners, Publication, Published, serve_http, serve_stdio,
-    watch,
+    Access, AgentApprover, Endpoint, Handler, PartListeners, Publication, Published, serve_http, serve_stdio, watch,
 };
-use crate::options::{Sources, count, duration, mcp_tokens, size};
+use crate::options::{Sources, count, duration, mcp_tokens};
 use crate::render::{self, Advice};
+
+use super::limits::LimitOptions;
 
 /// Default number of tools above which a search finds them.
 const DEFAULT_LISTED: u32 = 128;
 /// Heading of the options of the server in the help.
-const HTTP: &str = "HTTP";
+pub(super) const HTTP: &str = "HTTP";
 
 /// Options of the service.
 #[derive(Debug, Clone, clap::Args)]
@@ -50,18 +51,8 @@ pub(super) struct Args {
     /// Keep no conversation between requests, so that several servers can share the clients of a balancer
     #[arg(long, requires = "http", help_heading = HTTP)]
     stateless: bool,
-    /// Maximum connections at once
-    #[arg(long, value_name = "N", requires = "http", value_parser = count::<u32, 1, 65_536>, help_heading = HTTP)]
-    max_connections: Option<u32>,
-    /// Maximum requests at once
-    #[arg(long, value_name = "N", requires = "http", value_parser = count::<u32, 1, 65_536>, help_heading = HTTP)]
-    max_running: Option<u32>,
-    /// Maximum size of a request, such as `4MiB`
-    #[arg(long, value_name = "SIZE", requires = "http", value_parser = size, help_heading = HTTP)]
-    max_body: Option<usize>,
-    /// Maximum requests of a token in one second; twice as many can come at once
-    #[arg(long, value_name = "N", requires = "http", value_parser = count::<u32, 1, 1_000_000>, help_heading = HTTP)]
-    max_rate: Option<u32>,
+    #[command(flatten)]
+    limits: LimitOptions,
 
     /// List at most this many tools; with more, clients search for them [default: 128]
     #[arg(long, value_name = "N", value_parser = count::<u32, 0, 32_768>, help_heading = "Tools")]
@@ -146,15 +137,7 @@ impl Args {
     }
 
     async fn endpoint(&self, address: SocketAddr) -> anyhow::Result<Endpoint> {
-        let default = Limits::default();
-        let number = |given: Option<u32>, default: usize| given.map_or(default, |given| given as usize);
-        let limits = Limits {
-            connections: number(self.max_connections, default.connections),
-            requests: number(self.max_running, default.requests),
-            body: self.max_body.unwrap_or(default.body),
-            rate: self.max_rate.unwrap_or(default.rate),
-            ..default
-        };
+        let limits = self.limits.limits();
         let tls = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => Some(tls(certificate, key)?),
             _ => None,
@@ -179,18 +162,31 @@ impl Args {
 
 /// Reads a certificate and its key.
 fn tls(certificate: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
-    let unreadable = |path: &Path| {
-        Advice::new(format!("cannot use `{}`", path.display()), "name a file with certificates or a key in PEM")
+    let unusable = |path: &Path, content: &str| {
+        Advice::new(format!("cannot use `{}`", path.display()), format!("name a PEM file with {content}"))
     };
-    let chain: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(certificate).with_context(|| unreadable(certificate))?.collect();
-    let chain = chain.with_context(|| unreadable(certificate))?;
-    let secret = PrivateKeyDer::from_pem_file(key).with_context(|| unreadable(key))?;
+    let no_chain = || unusable(certificate, "the certificate of the server and those that sign it");
+    let chain = CertificateDer::pem_file_iter(certificate).with_context(no_chain)?;
+    let chain: Result<Vec<_>, _> = chain.collect();
+    let chain = chain.with_context(no_chain)?;
+    anyhow::ensure!(!chain.is_empty(), anyhow::anyhow!("it has no certificate").context(no_chain()));
+    let no_key = || unusable(key, "the private key of the certificate");
+    let secret = PrivateKeyDer::from_pem_file(key).with_context(no_key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    provider.key_provider.load_private_key(secret.clone_key()).with_context(no_key)?;
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_single_cert(chain, secret)
-        .with_context(|| unreadable(certificate))?;
+        .with_single_cert(chain, secret);
+    let config = config.map_err(|error| {
+        let advice = match error {
+            rustls::Error::InconsistentKeys(_) => Advice::new(
+                format!("the key in `{}` does not fit the certificate in `{}`", key.display(), certificate.display()),
+                "name the key for which the first certificate of the file was issued",
+            ),
+            _ => no_chain(),
+        };
+        anyhow::Error::from(error).context(advice)
+    })?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
