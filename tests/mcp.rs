@@ -1,10 +1,12 @@
-//! `toolcrib mcp`: both revisions of the protocol over standard streams and HTTP, approvals, reload, and hostile clients. The
-//! clients here write and read plain JSON, so that they share nothing with the server.
+//! `toolcrib mcp`: both revisions of the protocol over standard streams and HTTP, approvals, reload, limits, TLS, and hostile
+//! clients. The clients here write and read plain JSON, so that they share nothing with the server.
 
 mod approvals;
 mod conformance;
 mod http;
+mod limits;
 mod stdio;
+mod tls;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};

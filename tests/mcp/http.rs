@@ -11,21 +11,21 @@ use super::{PATIENCE, modern};
 use crate::crib::Crib;
 
 /// A server over HTTP on a free port.
-struct Server {
-    child: Child,
-    address: SocketAddr,
+pub(super) struct Server {
+    pub(super) child: Child,
+    pub(super) address: SocketAddr,
 }
 
 /// Answer of a server.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: String,
 }
 
 impl Server {
-    fn start(crib: &Crib, flags: &[&str]) -> Self {
+    pub(super) fn start(crib: &Crib, flags: &[&str]) -> Self {
         let mut command = crib.toolcrib(&[&["mcp", "--http=127.0.0.1:0"], flags].concat());
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -36,27 +36,26 @@ impl Server {
     }
 
     /// Sends bytes, and reads the answer until the server closes the connection or has sent its length.
-    fn exchange(&self, bytes: &[u8]) -> Answer {
+    pub(super) fn exchange(&self, bytes: &[u8]) -> Answer {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         // The server may have answered and closed before everything is written.
         let _ = stream.write_all(bytes);
-        let mut all = Vec::new();
-        let _ = stream.read_to_end(&mut all);
-        let all = String::from_utf8_lossy(&all).into_owned();
-        let (head, body) = all.split_once("\r\n\r\n").unwrap_or((&all, ""));
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-        Answer { status, head: head.to_owned(), body: body.to_owned() }
+        Answer::read(&mut stream)
     }
 
-    fn get(&self, path: &str, headers: &str) -> Answer {
+    pub(super) fn get(&self, path: &str, headers: &str) -> Answer {
         self.exchange(
             format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n").as_bytes(),
         )
     }
 
     /// Sends a message of the protocol.
-    fn post(&self, message: &Value, headers: &str) -> Answer {
+    pub(super) fn post(&self, message: &Value, headers: &str) -> Answer {
+        self.exchange(&self.posted(message, headers))
+    }
+
+    fn posted(&self, message: &Value, headers: &str) -> Vec<u8> {
         let host = if headers.starts_with("host:") { String::new() } else { format!("host: {}\r\n", self.address) };
         let body = message.to_string();
         let head = format!(
@@ -64,18 +63,23 @@ impl Server {
              accept: application/json, text/event-stream\r\ncontent-length: {}\r\n{headers}\r\n",
             body.len()
         );
-        self.exchange(format!("{head}{body}").as_bytes())
+        format!("{head}{body}").into_bytes()
     }
 
     /// Sends a request of the later revision.
     fn request(&self, method: &str, params: Value, headers: &str) -> Answer {
+        self.exchange(&self.requested(method, params, headers))
+    }
+
+    /// Bytes of a request of the later revision.
+    pub(super) fn requested(&self, method: &str, params: Value, headers: &str) -> Vec<u8> {
         let name = params["name"].as_str().map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": modern(params, &json!({}))});
         let era = format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{name}");
-        self.post(&message, &format!("{era}{headers}"))
+        self.posted(&message, &format!("{era}{headers}"))
     }
 
-    fn list(&self, headers: &str) -> Answer {
+    pub(super) fn list(&self, headers: &str) -> Answer {
         self.request("tools/list", json!({}), headers)
     }
 }
@@ -89,8 +93,19 @@ impl Drop for Server {
 }
 
 impl Answer {
+    /// Reads until the server closes the connection.
+    pub(super) fn read(stream: &mut impl Read) -> Self {
+        let mut all = Vec::new();
+        // What arrived before a fault is the answer.
+        let _ = stream.read_to_end(&mut all);
+        let all = String::from_utf8_lossy(&all).into_owned();
+        let (head, body) = all.split_once("\r\n\r\n").unwrap_or((&all, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Self { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
     /// The message in the body, also in an event of a stream.
-    fn message(&self) -> Value {
+    pub(super) fn message(&self) -> Value {
         let start = self.body.find("{\"").unwrap_or_else(|| panic!("{self:?}"));
         let mut values = serde_json::Deserializer::from_str(&self.body[start..]).into_iter();
         values.next().unwrap().unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -117,10 +132,14 @@ fn without_a_token_nothing_is_served_and_a_revoked_one_ends_at_once() {
     assert!(ran.code == Some(1) && ran.stderr.contains("loopback"), "{ran:?}");
     let (ada, bob) = (token(&crib, "ada"), token(&crib, "bob"));
     let server = Server::start(&crib, &[]);
-    for headers in ["", "authorization: Bearer crib_x\r\n", "authorization: Basic YTpi\r\n"] {
+    for (headers, challenge, reason) in [
+        ("", "www-authenticate: bearer\r\n", "a token is required"),
+        ("authorization: Basic YTpi\r\n", "www-authenticate: bearer\r\n", "a token is required"),
+        ("authorization: Bearer crib_x\r\n", "www-authenticate: bearer error=\"invalid_token\"", "revoked or mistyped"),
+    ] {
         let answer = server.list(headers);
         assert_eq!(answer.status, 401, "{headers}: {answer:?}");
-        assert!(answer.head.to_lowercase().contains("www-authenticate: bearer"), "{answer:?}");
+        assert!(answer.head.to_lowercase().contains(challenge) && answer.body.contains(reason), "{answer:?}");
     }
     assert_eq!(server.get("/metrics", "").status, 401);
     assert_eq!((server.list(&ada).status, server.list(&bob).status), (200, 200));
