@@ -1,5 +1,5 @@
-//! `toolcrib mcp`: both revisions of the protocol over standard streams and HTTP, approvals, reload, and hostile clients. The
-//! clients here write and read plain JSON, so that they share nothing with the server.
+//! `toolcrib mcp`: both revisions of the protocol over standard streams and HTTP, approvals, reload, limits, TLS, and hostile
+//! clients. The clients here write and read plain JSON, so that they share nothing with the server.
 
 mod approvals;
 mod background;
@@ -11,6 +11,7 @@ mod peers;
 mod rights;
 mod sizes;
 mod stdio;
+mod tls;
 mod trace;
 
 use std::io::{BufRead, BufReader, Write};

@@ -41,12 +41,7 @@ impl Server {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         // The server may have answered and closed before everything is written.
         let _ = stream.write_all(bytes);
-        let mut all = Vec::new();
-        let _ = stream.read_to_end(&mut all);
-        let all = String::from_utf8_lossy(&all).into_owned();
-        let (head, body) = all.split_once("\r\n\r\n").unwrap_or((&all, ""));
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-        Answer { status, head: head.to_owned(), body: body.to_owned() }
+        Answer::read(&mut stream)
     }
 
     pub(super) fn get(&self, path: &str, headers: &str) -> Answer {
@@ -57,6 +52,10 @@ impl Server {
 
     /// Sends a message of the protocol.
     pub(super) fn post(&self, message: &Value, headers: &str) -> Answer {
+        self.exchange(&self.posted(message, headers))
+    }
+
+    fn posted(&self, message: &Value, headers: &str) -> Vec<u8> {
         let host = if headers.starts_with("host:") { String::new() } else { format!("host: {}\r\n", self.address) };
         let body = message.to_string();
         let head = format!(
@@ -64,20 +63,29 @@ impl Server {
              accept: application/json, text/event-stream\r\ncontent-length: {}\r\n{headers}\r\n",
             body.len()
         );
-        self.exchange(format!("{head}{body}").as_bytes())
+        format!("{head}{body}").into_bytes()
     }
 
     /// Sends a request of the later revision.
     pub(super) fn request(&self, method: &str, params: Value, headers: &str) -> Answer {
-        self.request_with(method, params, &json!({}), headers)
+        self.exchange(&self.requested(method, params, headers))
     }
 
     /// Sends a request of the later revision from a client with these capabilities.
     pub(super) fn request_with(&self, method: &str, params: Value, capabilities: &Value, headers: &str) -> Answer {
+        self.exchange(&self.requested_with(method, params, capabilities, headers))
+    }
+
+    /// Bytes of a request of the later revision.
+    pub(super) fn requested(&self, method: &str, params: Value, headers: &str) -> Vec<u8> {
+        self.requested_with(method, params, &json!({}), headers)
+    }
+
+    fn requested_with(&self, method: &str, params: Value, capabilities: &Value, headers: &str) -> Vec<u8> {
         let name = params["name"].as_str().map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": modern(params, capabilities)});
         let era = format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{name}");
-        self.post(&message, &format!("{era}{headers}"))
+        self.posted(&message, &format!("{era}{headers}"))
     }
 
     pub(super) fn list(&self, headers: &str) -> Answer {
@@ -94,6 +102,17 @@ impl Drop for Server {
 }
 
 impl Answer {
+    /// Reads until the server closes the connection.
+    pub(super) fn read(stream: &mut impl Read) -> Self {
+        let mut all = Vec::new();
+        // What arrived before a fault is the answer.
+        let _ = stream.read_to_end(&mut all);
+        let all = String::from_utf8_lossy(&all).into_owned();
+        let (head, body) = all.split_once("\r\n\r\n").unwrap_or((&all, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Self { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
     /// The message in the body, also in an event of a stream.
     pub(super) fn message(&self) -> Value {
         let start = self.body.find("{\"").unwrap_or_else(|| panic!("{self:?}"));
@@ -122,10 +141,14 @@ fn without_a_token_nothing_is_served_and_a_revoked_one_ends_at_once() {
     assert!(ran.code == Some(1) && ran.stderr.contains("loopback"), "{ran:?}");
     let (ada, bob) = (token(&crib, "ada", &[]), token(&crib, "bob", &[]));
     let server = Server::start(&crib, &[]);
-    for headers in ["", "authorization: Bearer crib_x\r\n", "authorization: Basic YTpi\r\n"] {
+    for (headers, challenge, reason) in [
+        ("", "www-authenticate: bearer\r\n", "a token is required"),
+        ("authorization: Basic YTpi\r\n", "www-authenticate: bearer\r\n", "a token is required"),
+        ("authorization: Bearer crib_x\r\n", "www-authenticate: bearer error=\"invalid_token\"", "revoked or mistyped"),
+    ] {
         let answer = server.list(headers);
         assert_eq!(answer.status, 401, "{headers}: {answer:?}");
-        assert!(answer.head.to_lowercase().contains("www-authenticate: bearer"), "{answer:?}");
+        assert!(answer.head.to_lowercase().contains(challenge) && answer.body.contains(reason), "{answer:?}");
     }
     assert_eq!(server.get("/metrics", "").status, 401);
     assert_eq!((server.list(&ada).status, server.list(&bob).status), (200, 200));

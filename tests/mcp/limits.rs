@@ -1,114 +1,226 @@
-//! Limits of a server over HTTP, each of which is exceeded: connections, requests and conversations at once, and the time of
-//! running requests when the server ends.
+//! Limits of a server, each exceeded: requests, connections and conversations at once, heads, times, and parts of an answer.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::http::Server;
-use super::{PATIENCE, modern};
+use super::http::{Answer, Server};
+use super::{Client, PATIENCE};
 use crate::crib::Crib;
 
-/// Maximum number of conversations of the earlier revision.
-const MAX_CONVERSATIONS: usize = 1024;
+/// Time within which a limit of at most a second ends a request. Every default is longer.
+const SOON: Duration = Duration::from_secs(25);
 
 fn crib() -> Crib {
     Crib::with_guests(&["echo", "spin"])
 }
 
-/// Sends a call that never ends as the first request, and waits until it has arrived.
-fn endless(server: &Server) -> TcpStream {
-    let params = modern(json!({"name": "spin", "arguments": {}}), &json!({}));
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
-    let mut stream = TcpStream::connect(server.address).unwrap();
-    write!(
-        stream,
-        "POST /mcp HTTP/1.1\r\nhost: {}\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: spin\r\n\
-         content-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
-        server.address,
-        body.len()
-    )
-    .unwrap();
-    let end = Instant::now() + PATIENCE;
-    let is_beside = |asked: u32| {
-        let counted = format!("toolcrib_http_requests_total {}\n", asked + 1);
-        server.get("/metrics", "").body.contains(&counted)
-    };
-    let mut asked = 1;
-    while !is_beside(asked) {
-        assert!(Instant::now() < end, "the call does not arrive");
-        asked += 1;
+/// Waits until the figures of a server have a line. They need no room among the running requests.
+fn wait_for(server: &Server, line: &str) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let metrics = server.get("/metrics", "");
+        if metrics.body.lines().any(|shown| shown == line) {
+            return;
+        }
+        assert!(Instant::now() < until, "no `{line}`: {metrics:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Sends a call that never ends, and waits until it runs.
+fn endless(server: &Server) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    stream.write_all(&server.requested("tools/call", json!({"name": "spin", "arguments": {}}), "")).unwrap();
+    wait_for(server, "toolcrib_http_running 1");
     stream
 }
 
-/// Polls until the server answers a list with a status.
-fn until(server: &Server, status: u16) -> String {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        let answer = server.list("");
-        if answer.status == status {
-            return answer.head;
-        }
-        assert!(Instant::now() < end, "{answer:?}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+/// Asserts that a request is refused until others have ended, with the option that allows more.
+fn assert_full(answer: &Answer, option: &str) {
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert!(answer.head.to_lowercase().contains("retry-after: 1\r\n"), "{answer:?}");
+    assert!(answer.body.contains(option), "{answer:?}");
 }
 
 #[test]
-fn a_request_beyond_the_maximum_is_refused_until_another_ends() {
+fn more_requests_at_once_than_allowed_are_refused_until_one_ends() {
     let crib = crib();
     let server = Server::start(&crib, &["--no-token", "--max-running=1", "--timeout=600s"]);
-    let running = endless(&server);
-    let head = until(&server, 503).to_lowercase();
-    assert!(head.contains("retry-after: 1"), "{head}");
-    drop(running);
-    until(&server, 200);
+    let call = endless(&server);
+    assert_full(&server.list(""), "--max-running");
+    assert_eq!(server.get("/healthz", "").status, 200);
+    drop(call);
+    wait_for(&server, "toolcrib_http_running 0");
+    assert_eq!(server.list("").status, 200);
 }
 
 #[test]
-fn a_connection_beyond_the_maximum_waits_until_another_ends() {
+fn a_connection_beyond_the_limit_waits_until_another_ends() {
     let crib = crib();
-    let server = Server::start(&crib, &["--no-token", "--max-connections=2"]);
-    let held = [0, 1].map(|_| TcpStream::connect(server.address).unwrap());
-    let mut third = TcpStream::connect(server.address).unwrap();
-    third.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
-    third.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-    assert!(third.read(&mut [0; 1]).is_err(), "it is served beside two others");
-    drop(held);
-    third.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut answer = String::new();
-    third.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let server = Server::start(&crib, &["--no-token", "--max-connections=1", "--arrival-timeout=600s"]);
+    let mut first = TcpStream::connect(server.address).unwrap();
+    first.set_read_timeout(Some(PATIENCE)).unwrap();
+    first.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    let mut read = Vec::new();
+    while !read.ends_with(b"\r\n\r\nok\n") {
+        let mut part = [0; 1024];
+        let length = first.read(&mut part).unwrap();
+        assert!(length > 0, "{}", String::from_utf8_lossy(&read));
+        read.extend(&part[..length]);
+    }
+    let mut second = TcpStream::connect(server.address).unwrap();
+    second.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    second.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    let waiting = second.read(&mut [0; 1]).unwrap_err();
+    assert!(matches!(waiting.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{waiting}");
+    drop(first);
+    second.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(Answer::read(&mut second).status, 200);
 }
 
 #[test]
-fn a_conversation_beyond_the_maximum_is_refused_and_requests_that_need_none_go_on() {
+fn more_conversations_than_allowed_are_refused_until_one_ends() {
     let crib = crib();
-    let server = Server::start(&crib, &["--no-token", "--max-rate=1000000"]);
+    let server = Server::start(&crib, &["--no-token", "--max-sessions=2"]);
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}});
-    for number in 0..MAX_CONVERSATIONS {
-        assert_eq!(server.post(&hello, "").status, 200, "{number}");
+    let first = server.post(&hello, "");
+    assert_eq!((first.status, server.post(&hello, "").status), (200, 200));
+    assert_full(&server.post(&hello, ""), "--max-sessions");
+    assert_eq!(server.list("").status, 200, "the later revision has no conversations");
+    let session = first.head.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id")).unwrap();
+    let headers = format!("{session}\r\nmcp-protocol-version: 2025-11-25\r\n");
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}});
+    assert_eq!(server.post(&list, &headers).status, 200, "a conversation goes on");
+    let end = format!("DELETE /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n");
+    let ended = server.exchange(end.as_bytes());
+    assert!((200..300).contains(&ended.status), "{ended:?}");
+    let unknown = server.post(&list, &headers);
+    assert_eq!(unknown.status, 404, "{unknown:?}");
+    assert_eq!(server.post(&hello, "").status, 200, "there is room again");
+    assert_full(&server.post(&hello, ""), "--max-sessions");
+}
+
+#[test]
+fn a_request_that_does_not_arrive_in_time_is_dropped() {
+    let crib = crib();
+    let server = Server::start(&crib, &["--no-token", "--arrival-timeout=1s"]);
+    let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n";
+    let half = format!("{head}\r\n{{");
+    for (part, status) in [("", 0), (head, 0), (half.as_str(), 408)] {
+        let start = Instant::now();
+        let answer = server.exchange(part.as_bytes());
+        assert_eq!(answer.status, status, "{part}: {answer:?}");
+        assert!(status == 0 || answer.body.contains("--arrival-timeout"), "{answer:?}");
+        let time = start.elapsed();
+        assert!(time > Duration::from_millis(900) && time < SOON, "{part}: {time:?}");
     }
-    assert_eq!(server.post(&hello, "").status, 503);
-    assert_eq!(server.list("").status, 200, "the later revision");
+    // The time is that of the whole, so a client that sends a byte now and then gains none.
+    for part in [format!("{head}x: "), format!("{head}\r\n")] {
+        let (start, mut stream) = (Instant::now(), TcpStream::connect(server.address).unwrap());
+        stream.write_all(part.as_bytes()).unwrap();
+        while stream.write_all(b"x").is_ok() {
+            assert!(start.elapsed() < SOON, "{part}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+    assert_eq!(server.list("").status, 200);
+}
+
+#[test]
+fn a_head_that_is_too_large_is_refused() {
+    let crib = crib();
+    let server = Server::start(&crib, &["--no-token"]);
+    for (size, statuses) in [(60_000, &[200][..]), (70_000, &[431]), (1 << 20, &[431, 0])] {
+        let answer = server.get("/healthz", &format!("x: {}\r\n", "y".repeat(size)));
+        assert!(statuses.contains(&answer.status), "{size}: {answer:?}");
+    }
+    let answer = server.get("/healthz", &"x: y\r\n".repeat(1000));
+    assert_eq!(answer.status, 431, "{answer:?}");
+    assert_eq!(server.list("").status, 200);
 }
 
 #[cfg(unix)]
 #[test]
-fn a_call_that_does_not_finish_is_stopped_when_the_server_ends() {
+fn a_request_that_outlasts_the_end_of_the_server_is_stopped_and_recorded() {
     let crib = crib();
-    let mut server = Server::start(&crib, &["--no-token", "--timeout=600s", "--max-running=1"]);
-    let _running = endless(&server);
-    until(&server, 503);
-    let id = server.child.id().to_string();
+    let mut server = Server::start(&crib, &["--no-token", "--drain-timeout=2s", "--timeout=600s"]);
+    let mut call = endless(&server);
+    let (start, id) = (Instant::now(), server.child.id().to_string());
     assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-    let began = Instant::now();
-    assert!(server.child.wait().unwrap().code().is_some());
-    assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
-    assert_eq!(crib.records().pop().unwrap()["outcome"], "cancelled");
+    while server.child.try_wait().unwrap().is_none() {
+        assert!(start.elapsed() < PATIENCE, "the server goes on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let time = start.elapsed();
+    assert!(time >= Duration::from_secs(2) && time < Duration::from_secs(10), "{time:?}");
+    call.set_read_timeout(Some(PATIENCE)).unwrap();
+    let answer = Answer::read(&mut call);
+    assert!(!answer.body.contains("\"result\""), "{answer:?}");
+    let outcomes: Vec<Value> = crib.records().iter().map(|record| record["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["cancelled"]);
+}
+
+#[test]
+fn the_denials_of_a_receipt_are_bounded_for_clients_and_whole_in_the_record() {
+    let mut crib = Crib::new();
+    crib.trusts = false;
+    let mut echo = crib.entry("echo");
+    echo["capabilities"] = json!({"env": (0..60).map(|number| format!("NAME_{number}")).collect::<Vec<_>>()});
+    crib.manifest(&json!({ "tools": [echo] }));
+    let mut client = Client::initialized(&crib, &[], &json!({}));
+    let answer = client.call("echo", &json!({"a": 1}));
+    let denied =
+        answer["result"]["_meta"]["toolcrib/receipt"]["denied"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    assert_eq!((denied.len(), &denied[0]["flag"]), (50, &json!("--allow-env=NAME_0")));
+    assert_eq!(client.leave(), Some(0));
+    assert_eq!(crib.records()[0]["denied"].as_array().unwrap().len(), 60);
+}
+
+#[test]
+fn a_stored_result_that_is_too_large_is_read_in_parts() {
+    let crib = Crib::new();
+    let mut large = crib.entry("big_result");
+    large["limits"] = json!({"outputKb": 8192, "memoryMb": 256});
+    crib.manifest(&json!({ "tools": [large] }));
+    let mut client = Client::initialized(&crib, &[], &json!({}));
+    // Two quotation marks are part of the result.
+    for (size, is_whole) in [(4 << 20, true), ((4 << 20) + 1, false)] {
+        let result = client.call("big_result", &json!({"bytes": size - 2}));
+        let content = result["result"]["content"].as_array().unwrap_or_else(|| panic!("{result}"));
+        let link = content.iter().find(|block| block["type"] == "resource_link").unwrap_or_else(|| panic!("{result}"));
+        let mut answer = client.ask("resources/read", &json!({"uri": link["uri"]}));
+        if is_whole {
+            let text = answer["result"]["contents"][0]["text"].take();
+            assert_eq!(text.as_str().map(str::len), Some(size), "{answer}");
+            continue;
+        }
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains(&format!("{size} bytes")) && message.contains("`read_result`"), "{message}");
+        let arguments = json!({"reference": link["name"], "offset": size - 10, "limit": 100});
+        let part = client.call("read_result", &arguments);
+        assert!(part.to_string().contains("xxxxxxxxx"), "{part}");
+    }
+}
+
+#[test]
+fn the_name_of_a_client_is_bounded_in_the_record() {
+    let crib = crib();
+    let mut client = Client::start(&crib, &[]);
+    let hello = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": format!("ä{}", "\n".repeat(10_000)), "version": "v".repeat(10_000)},
+    });
+    assert!(client.ask("initialize", &hello)["result"].is_object());
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    assert_eq!(client.call("echo", &json!({"a": 1}))["result"]["isError"], false);
+    assert_eq!(client.leave(), Some(0));
+    let records = crib.records();
+    let name = records[0]["caller"].as_str().unwrap_or_else(|| panic!("{records:?}"));
+    assert_eq!(name.chars().count(), 128, "{name}");
+    assert!(name.starts_with('ä') && !name.contains('\n'), "{name}");
 }

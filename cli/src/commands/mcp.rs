@@ -1,6 +1,7 @@
 //! `toolcrib mcp`: serves the tools to other agents, over standard streams or HTTP.
 
 mod config;
+mod limits;
 mod serve;
 mod token;
 

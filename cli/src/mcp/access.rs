@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::request::Parts;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, header};
 use rmcp::model::Extensions;
 
+use super::refusal::Refusal;
 use super::tokens::Tokens;
 
 /// Maximum number of clients whose rates are remembered.
@@ -30,24 +31,10 @@ pub(crate) struct Limits {
     pub(crate) rate: u32,
     /// Conversations of the earlier revision at once.
     pub(crate) sessions: usize,
-    /// Time within which a request has arrived.
+    /// Time within which the head of a request has arrived, and then its body.
     pub(crate) arrival: Duration,
     /// Time for running requests when the server ends.
     pub(crate) drain: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connections: 1024,
-            requests: 4096,
-            body: 4 << 20,
-            rate: 1000,
-            sessions: 1024,
-            arrival: Duration::from_secs(30),
-            drain: Duration::from_secs(10),
-        }
-    }
 }
 
 /// Client of a request, by its token.
@@ -93,18 +80,22 @@ impl Access {
         Self { tokens, rate, rates: Mutex::default() }
     }
 
-    /// Returns the identity of a client, or the status of the refusal.
-    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<Identity, StatusCode> {
+    /// Returns the identity of a client.
+    ///
+    /// # Errors
+    ///
+    /// The client has no valid token, or sends too many requests.
+    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<Identity, Refusal> {
         let identity = match &self.tokens {
             None => Identity::local(),
             Some(tokens) => {
-                let token = bearer(headers).ok_or(StatusCode::UNAUTHORIZED)?;
-                tokens.client(token).ok_or(StatusCode::UNAUTHORIZED)?
+                let token = bearer(headers).ok_or(Refusal::NoToken)?;
+                tokens.client(token).ok_or(Refusal::UnknownToken)?
             }
         };
         match self.is_within_rate(&identity.name, Instant::now()) {
             true => Ok(identity),
-            false => Err(StatusCode::TOO_MANY_REQUESTS),
+            false => Err(Refusal::Rate),
         }
     }
 

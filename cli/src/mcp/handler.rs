@@ -30,7 +30,7 @@ use super::consent;
 use super::metrics::Metrics;
 use super::publication::{Publication, Published};
 use super::search;
-use super::state::{MAX_QUESTIONS, Questions, Seal};
+use super::state::{Questions, Seal};
 use super::trace;
 
 /// Number of tools on one page of the list.
@@ -114,13 +114,7 @@ impl Handler {
     /// Stops all running calls, and waits until each has left its record.
     pub(super) async fn stop(&self) {
         self.stopping.cancel();
-        self.running.close();
-        let ended = async {
-            self.running.wait().await;
-            self.publication.end().await;
-        };
-        // A record that cannot be written for so long is lost with the program.
-        let _ = tokio::time::timeout(MAX_STOP, ended).await;
+        ended(&self.running, self.publication.end()).await;
     }
 
     /// Returns the present state for the client of a request.
@@ -210,11 +204,9 @@ impl Handler {
         binding: &str,
     ) -> Result<CallToolResponse, ErrorData> {
         let failed = || ErrorData::internal_error("the question cannot be asked", None);
-        if agreed.len() >= MAX_QUESTIONS {
-            return Err(failed());
-        }
         let form = consent::form(message).ok_or_else(failed)?;
-        let state = self.seal.seal(Questions { agreed, open: digest }, binding).map_err(|_| failed())?;
+        let state = self.seal.seal(Questions { agreed, open: digest }, binding);
+        let state = state.map_err(|error| ErrorData::internal_error(render::message(&error), None))?;
         let request = InputRequest::Elicitation(ElicitRequest::new(form));
         let requests = InputRequests::from_iter([(QUESTION.to_owned(), request)]);
         let mut result = InputRequiredResult::from_input_requests(requests);
@@ -408,6 +400,36 @@ fn unwrapped(mut arguments: Map<String, Value>) -> Result<(String, Map<String, V
     }
 }
 
+/// Waits until all tasks have ended, at most [`MAX_STOP`].
+async fn ended(running: &TaskTracker, tasks: impl Future<Output = ()>) {
+    running.close();
+    let ended = async {
+        running.wait().await;
+        tasks.await;
+    };
+    // A record that cannot be written for so long is lost with the program.
+    let _ = tokio::time::timeout(MAX_STOP, ended).await;
+}
+
 fn invalid(message: String) -> ErrorData {
     ErrorData::invalid_params(message, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_that_does_not_stop_delays_the_end_for_a_bounded_time_only() {
+        let running = TaskTracker::new();
+        running.spawn(async {});
+        ended(&running, async {}).await;
+        assert!(running.is_empty(), "the task has ended");
+        running.spawn(std::future::pending::<()>());
+        let start = Instant::now();
+        tokio::time::timeout(Duration::from_secs(60), ended(&running, async {})).await.expect("a bounded time");
+        assert!(start.elapsed() >= MAX_STOP, "{:?}", start.elapsed());
+    }
 }

@@ -1,26 +1,25 @@
 //! Service over HTTP: connections with limits, TLS, a check of each request, and the end in which running requests finish.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use futures::StreamExt;
+use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, BodyStream, Full, LengthLimitError, Limited, StreamBody};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -28,27 +27,27 @@ use tokio_util::task::TaskTracker;
 use crate::{interrupt, render};
 
 use super::access::{Access, Identity, Limits};
+use super::conversations::{self, Conversations};
 use super::handler::Handler;
+use super::origin::{self, Origin, Origins};
+use super::refusal::Refusal;
+use super::write_limit::WriteLimit;
 
 /// Path of the protocol.
 const PROTOCOL: &str = "/mcp";
-/// Header with the identifier of a conversation.
-const SESSION: &str = "mcp-session-id";
 /// Hosts of a server's own origin on a loopback address. The server has no pages, so no page has this origin.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// Maximum size of the head of a request in bytes.
 const MAX_HEAD: usize = 64 << 10;
 
-/// Method that begins a conversation.
-const BEGIN: &str = "initialize";
+/// Time in which the answers of stopped calls are sent when the server ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 type Body = BoxBody<Bytes, Infallible>;
 
-/// Method of a message.
-#[derive(Deserialize)]
-struct Message {
-    method: String,
-}
+/// Permission of a running request, which its call keeps beyond the connection.
+#[derive(Clone)]
+struct Running(#[expect(dead_code, reason = "it is returned when the last copy is dropped")] Arc<OwnedSemaphorePermit>);
 
 /// Listening server.
 pub(crate) struct Endpoint {
@@ -59,7 +58,7 @@ pub(crate) struct Endpoint {
     /// Hosts that requests may name.
     pub(crate) hosts: Vec<String>,
     /// Origins of web pages that may send requests, besides the server's own on a loopback address.
-    pub(crate) origins: Vec<String>,
+    pub(crate) origins: Vec<Origin>,
     /// `true` if no conversation is kept between requests.
     pub(crate) is_stateless: bool,
 }
@@ -68,12 +67,11 @@ pub(crate) struct Endpoint {
 struct Server {
     handler: Handler,
     service: StreamableHttpService<Handler, LocalSessionManager>,
-    sessions: Arc<LocalSessionManager>,
+    conversations: Conversations,
     access: Access,
+    origins: Origins,
     limits: Limits,
     requests: Arc<Semaphore>,
-    /// Clients of the conversations, by the identifier of the conversation.
-    owners: Mutex<HashMap<String, String>>,
 }
 
 /// Serves clients until the program is interrupted; running requests may finish then.
@@ -86,24 +84,26 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
     let address = listener.local_addr()?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     if address.ip().is_loopback() {
-        origins.extend(LOOPBACK.map(|host| format!("{scheme}://{host}:{}", address.port())));
+        origins.extend(LOOPBACK.iter().filter_map(|host| format!("{scheme}://{host}:{}", address.port()).parse().ok()));
     }
+    let origins = Origins::new(origins);
     let _guard = interrupt::server();
     // New connections end at the first, and running requests at the second.
     let (stop, end) = (CancellationToken::new(), CancellationToken::new());
     let config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(hosts)
-        .with_allowed_origins(origins)
+        .with_allowed_origins(origins.texts())
         .enforce_origin_validation()
         .with_legacy_session_mode(!is_stateless)
         .with_json_response(is_stateless)
         .with_max_request_body_bytes(limits.body)
         .with_cancellation_token(end.clone());
-    let sessions = Arc::new(LocalSessionManager::default());
+    let sessions = Arc::new(conversations::sessions());
     let each = handler.clone();
     let service = StreamableHttpService::new(move || Ok(each.for_conversation()), sessions.clone(), config);
+    let conversations = Conversations::new(sessions, if is_stateless { usize::MAX } else { limits.sessions });
     let requests = Arc::new(Semaphore::new(limits.requests));
-    let server = Arc::new(Server { handler, service, sessions, access, limits, requests, owners: Mutex::default() });
+    let server = Arc::new(Server { handler, service, conversations, access, origins, limits, requests });
     let (connections, tasks) = (Arc::new(Semaphore::new(limits.connections)), TaskTracker::new());
     render::aside(&format!("serving {scheme}://{address}{PROTOCOL}"));
     loop {
@@ -111,7 +111,8 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
             accepted = accept(&listener, &connections) => accepted,
             () = interrupt::soft_stop() => break,
         };
-        let Some((stream, _from, permit)) = accepted else { continue };
+        let Some((stream, permit)) = accepted else { continue };
+        let stream = WriteLimit::new(stream, limits.arrival);
         let (server, tls, stop) = (server.clone(), tls.clone(), stop.clone());
         tasks.spawn(async move {
             let _permit = permit;
@@ -133,25 +134,23 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
     stop.cancel();
     let _ = tokio::time::timeout(limits.drain, tasks.wait()).await;
     server.handler.stop().await;
+    let _ = tokio::time::timeout(LAST_ANSWERS, tasks.wait()).await;
     end.cancel();
     Ok(ExitCode::SUCCESS)
 }
 
 /// Accepts a connection once there is room for one; `None` after a fault of one connection.
-async fn accept(
-    listener: &TcpListener,
-    connections: &Arc<Semaphore>,
-) -> Option<(tokio::net::TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+async fn accept(listener: &TcpListener, connections: &Arc<Semaphore>) -> Option<(TcpStream, OwnedSemaphorePermit)> {
     let permit = connections.clone().acquire_owned().await.ok()?;
     match listener.accept().await {
-        Ok((stream, from)) => {
+        Ok((stream, _from)) => {
             // Answers are small: they are sent at once.
             let _ = stream.set_nodelay(true);
-            Some((stream, from, permit))
+            Some((stream, permit))
         }
         Err(_) => {
             // Such as too many open files: the next attempt waits for others to end.
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
             None
         }
     }
@@ -191,80 +190,88 @@ impl Server {
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let metrics = self.handler.metrics();
         metrics.requests.fetch_add(1, Relaxed);
+        if let Some(headers) = self.origins.preflight(request.method(), request.headers()) {
+            let mut response = text(StatusCode::NO_CONTENT, "");
+            *response.headers_mut() = headers;
+            return response;
+        }
+        let origin = self.origins.allowed(request.headers());
         let response = match (request.uri().path(), request.method()) {
+            _ if head_size(&request) > MAX_HEAD => Err(Refusal::Head),
             ("/healthz", &Method::GET) => Ok(text(StatusCode::OK, "ok\n")),
             ("/metrics", &Method::GET) => {
-                self.access.admit(request.headers()).map(|_| text(StatusCode::OK, &metrics.text()))
+                self.access.admit(request.headers()).map(|_| text(StatusCode::OK, &metrics.text(self.running())))
             }
             (PROTOCOL, _) => self.protocol(request).await,
-            _ => Err(StatusCode::NOT_FOUND),
+            _ => Err(Refusal::UnknownPath),
         };
-        response.unwrap_or_else(|status| {
+        let mut response = response.unwrap_or_else(|refusal| {
             metrics.refused.fetch_add(1, Relaxed);
-            refusal(status)
-        })
+            let mut response = text(refusal.status(), refusal.text());
+            response.headers_mut().extend(refusal.header());
+            response
+        });
+        if let Some(origin) = origin {
+            origin::share(response.headers_mut(), origin);
+        }
+        response
+    }
+
+    /// Returns the number of running requests of the protocol.
+    fn running(&self) -> usize {
+        self.limits.requests - self.requests.available_permits()
     }
 
     /// Answers a request of the protocol.
-    async fn protocol(&self, request: Request<Incoming>) -> Result<Response<Body>, StatusCode> {
+    async fn protocol(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
         let identity = self.access.admit(request.headers())?;
-        let Ok(running) = self.requests.clone().try_acquire_owned() else {
-            return Err(StatusCode::SERVICE_UNAVAILABLE);
-        };
-        let is_new = self.check_session(request.headers(), &identity)?;
+        let running = self.requests.clone().try_acquire_owned().map_err(|_| Refusal::Running)?;
+        let running = Running(Arc::new(running));
+        self.conversations.check(request.headers(), &identity)?;
         let (mut parts, body) = request.into_parts();
         let whole = Limited::new(body, self.limits.body).collect();
         let body = match tokio::time::timeout(self.limits.arrival, whole).await {
             Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(StatusCode::PAYLOAD_TOO_LARGE),
-            Ok(Err(_)) => return Err(StatusCode::BAD_REQUEST),
-            Err(_) => return Err(StatusCode::REQUEST_TIMEOUT),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(Refusal::Body),
+            Ok(Err(_)) => return Err(Refusal::Unreadable),
+            Err(_) => return Err(Refusal::Late),
         };
-        if is_new {
-            self.check_room(&body).await?;
+        let beginning = self.conversations.begin(&parts, &body).await?;
+        if beginning.is_none() {
+            // A call can go on after its client has left. The first request of a conversation is kept by it.
+            parts.extensions.insert(running.clone());
         }
-        let owner = identity.name.to_string();
+        let is_listening = parts.method == Method::GET;
+        let client = identity.name.clone();
         parts.extensions.insert::<Identity>(identity);
         // Credentials are of no use beyond this point.
         parts.headers.remove(header::AUTHORIZATION);
         let response = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
-        if let Some(session) = response.headers().get(SESSION).and_then(|id| id.to_str().ok()).filter(|_| is_new) {
-            self.owners.lock().unwrap_or_else(PoisonError::into_inner).insert(session.to_owned(), owner);
+        if let Some(beginning) = beginning {
+            beginning.settle(response.headers(), client);
         }
         // A request runs until its answer is sent or dropped.
+        let closing = self.handler.closing().clone();
         Ok(response.map(|body| {
             let until_sent = move |frame| {
                 let _ = &running;
                 frame
             };
-            body.map_frame(until_sent).boxed()
+            let body = body.map_frame(until_sent);
+            match is_listening {
+                // Nothing ends such a stream but the client or the server.
+                true => StreamBody::new(BodyStream::new(body).take_until(closing.cancelled_owned())).boxed(),
+                false => body.boxed(),
+            }
         }))
     }
 }
 
-impl Server {
-    /// Checks the conversation of a request; returns `true` for a request without one.
-    fn check_session(&self, headers: &HeaderMap, identity: &Identity) -> Result<bool, StatusCode> {
-        let Some(session) = headers.get(SESSION) else { return Ok(true) };
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        let owner = session.to_str().ok().and_then(|session| owners.get(session));
-        // The conversation of another client is as unknown as one that has ended.
-        if owner.is_some_and(|owner| **owner == *identity.name) { Ok(false) } else { Err(StatusCode::NOT_FOUND) }
-    }
-
-    /// Refuses a request that may begin one conversation too many. Every other request needs none.
-    async fn check_room(&self, body: &[u8]) -> Result<(), StatusCode> {
-        let sessions = self.sessions.sessions.read().await;
-        let begins = || serde_json::from_slice::<Message>(body).map_or(true, |message| message.method == BEGIN);
-        if sessions.len() >= self.limits.sessions && begins() {
-            return Err(StatusCode::SERVICE_UNAVAILABLE);
-        }
-        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        if owners.len() >= self.limits.sessions * 2 {
-            owners.retain(|session, _| sessions.contains_key(session.as_str()));
-        }
-        Ok(())
-    }
+/// Size of the head of a request. The library reads somewhat more than its buffer if it arrives at once.
+fn head_size(request: &Request<Incoming>) -> usize {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    // Each header has a colon and an end of line.
+    target + request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 3).sum::<usize>()
 }
 
 /// Creates an answer with text.
@@ -273,26 +280,5 @@ fn text(status: StatusCode, text: &str) -> Response<Body> {
     *response.status_mut() = status;
     let plain = header::HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);
-    response
-}
-
-/// Creates the answer to a refused request.
-fn refusal(status: StatusCode) -> Response<Body> {
-    let reason = match status {
-        StatusCode::UNAUTHORIZED => "a token is required: `Authorization: Bearer TOKEN`\n",
-        StatusCode::TOO_MANY_REQUESTS => "too many requests: send fewer\n",
-        StatusCode::SERVICE_UNAVAILABLE => "too many requests at once: repeat the request later\n",
-        StatusCode::PAYLOAD_TOO_LARGE => "the body is larger than allowed\n",
-        StatusCode::REQUEST_TIMEOUT => "the request did not arrive in time\n",
-        StatusCode::NOT_FOUND => "not found: the server answers at `/mcp`, `/healthz` and `/metrics`\n",
-        _ => "the request cannot be read\n",
-    };
-    let mut response = text(status, reason);
-    let (name, value) = match status {
-        StatusCode::UNAUTHORIZED => (header::WWW_AUTHENTICATE, "Bearer"),
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => (header::RETRY_AFTER, "1"),
-        _ => return response,
-    };
-    response.headers_mut().insert(name, header::HeaderValue::from_static(value));
     response
 }

@@ -28,8 +28,8 @@ impl Metrics {
         self.micros.fetch_add((result.receipt.ms * 1000.0) as u64, Relaxed);
     }
 
-    /// Formats the figures.
-    pub(super) fn text(&self) -> String {
+    /// Formats the figures, with the number of running requests.
+    pub(super) fn text(&self, running: usize) -> String {
         let mut text = String::from("# TYPE toolcrib_calls_total counter\n");
         // Writing to a string cannot fail.
         for (outcome, calls) in self.calls.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -38,11 +38,12 @@ impl Metrics {
         let seconds = self.micros.load(Relaxed) as f64 / 1e6;
         let _ = writeln!(text, "# TYPE toolcrib_call_seconds_total counter\ntoolcrib_call_seconds_total {seconds}");
         for (name, kind, value) in [
-            ("toolcrib_http_requests_total", "counter", &self.requests),
-            ("toolcrib_http_refused_total", "counter", &self.refused),
-            ("toolcrib_http_connections", "gauge", &self.connections),
+            ("toolcrib_http_requests_total", "counter", self.requests.load(Relaxed)),
+            ("toolcrib_http_refused_total", "counter", self.refused.load(Relaxed)),
+            ("toolcrib_http_connections", "gauge", self.connections.load(Relaxed)),
+            ("toolcrib_http_running", "gauge", running as u64),
         ] {
-            let _ = writeln!(text, "# TYPE {name} {kind}\n{name} {}", value.load(Relaxed));
+            let _ = writeln!(text, "# TYPE {name} {kind}\n{name} {value}");
         }
         text
     }

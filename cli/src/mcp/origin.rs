@@ -17,7 +17,8 @@ const EXPOSED: &str = "mcp-session-id, www-authenticate, retry-after";
 const MAX_AGE: &str = "600";
 
 /// Form of an origin, for errors.
-const EXPECTED: &str = "expected an origin without a path, such as `https://app.example.com` or `http://localhost:3000`";
+const EXPECTED: &str =
+    "expected an origin without a path, such as `https://app.example.com` or `http://localhost:3000`";
 
 /// Origin of a page: scheme, host and port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,9 +106,21 @@ mod tests {
         assert_eq!(text("http://LOCALHOST:3000").as_deref(), Ok("http://localhost:3000"));
         assert_eq!(text("http://[::1]:80").as_deref(), Ok("http://[::1]:80"));
         for wrong in [
-            "", "null", "*", "app.example", "https://", "https://app.example/", "https://app.example/x",
-            "https://a@app.example", "https://app.example?x", "ftp://app.example", "https://app.example:*",
-            "https://*.example", "file:///x", "https://app.example:99999", "https:\\\\app.example",
+            "",
+            "null",
+            "*",
+            "app.example",
+            "https://",
+            "https://app.example/",
+            "https://app.example/x",
+            "https://a@app.example",
+            "https://app.example?x",
+            "ftp://app.example",
+            "https://app.example:*",
+            "https://*.example",
+            "file:///x",
+            "https://app.example:99999",
+            "https:\\\\app.example",
         ] {
             assert!(text(wrong).is_err(), "{wrong}");
         }
@@ -118,9 +131,13 @@ mod tests {
         let origins = Origins::new(vec!["https://app.example".parse().unwrap()]);
         let is_allowed = |value: &str| origins.allowed(&headers(&[("origin", value)])).is_some();
         assert!(is_allowed("https://app.example") && is_allowed("https://app.example:443"));
-        for other in
-            ["https://app.example:8443", "http://app.example", "https://app.example.evil", "https://x.app.example", "null"]
-        {
+        for other in [
+            "https://app.example:8443",
+            "http://app.example",
+            "https://app.example.evil",
+            "https://x.app.example",
+            "null",
+        ] {
             assert!(!is_allowed(other), "{other}");
         }
         assert!(origins.allowed(&HeaderMap::new()).is_none());

@@ -39,6 +39,10 @@ impl Snapshot {
             }
             files.extend(parts.definitions.into_iter().chain(parts.programs));
         }
+        if files.len() > MAX_WATCHED {
+            let number = files.len();
+            render::warning(&format!("{number} files are too many to watch: only the first {MAX_WATCHED} are"));
+        }
         Self(files.into_iter().take(MAX_WATCHED).map(|file| (file.clone(), state(&file))).collect())
     }
 
@@ -112,5 +116,16 @@ mod tests {
         assert!(broken.0.iter().map(|(file, _)| file).eq(before.0.iter().map(|(file, _)| file)));
         std::fs::remove_file(&manifest).unwrap();
         assert!(!broken.is_current());
+    }
+
+    #[test]
+    fn the_number_of_watched_files_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let sources: Vec<PathBuf> = (0..=MAX_WATCHED).map(|number| folder.path().join(number.to_string())).collect();
+        assert_eq!(Snapshot::of(&sources[1..], None).0.len(), MAX_WATCHED);
+        let most = Snapshot::of(&sources, None);
+        assert_eq!(most.0.len(), MAX_WATCHED);
+        // A broken source keeps the files of before, which count as well.
+        assert_eq!(Snapshot::of(&[folder.path().join("more")], Some(&most)).0.len(), MAX_WATCHED);
     }
 }

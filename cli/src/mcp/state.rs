@@ -25,7 +25,7 @@ const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(10);
 /// Maximum wait for the lock of the key.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
 /// Maximum number of questions of one call.
-pub(super) const MAX_QUESTIONS: usize = 16;
+const MAX_QUESTIONS: usize = 16;
 
 /// Questions of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,8 +99,9 @@ impl Seal {
     ///
     /// # Errors
     ///
-    /// The questions cannot be serialized.
+    /// The call has asked too many questions, or they cannot be serialized.
     pub(super) fn seal(&self, questions: Questions, binding: &str) -> anyhow::Result<String> {
+        anyhow::ensure!(questions.agreed.len() < MAX_QUESTIONS, "the call asks more than {MAX_QUESTIONS} questions");
         let id = format!("{:032x}", rand::random::<u128>());
         let expires = Timestamp::now() + MAX_AGE;
         let bytes = serde_json::to_vec(&Sealed { questions, id, expires })?;
@@ -154,6 +155,12 @@ fn key(file: &OwnerOnlyFile) -> anyhow::Result<[u8; KEY_LEN]> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use base64::Engine as _;
+    use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+    use rmcp::model::RequestStateError;
+
     use super::*;
 
     fn questions() -> Questions {
@@ -235,5 +242,34 @@ mod tests {
             .codec
             .seal_with(&serde_json::to_vec(&sealed).unwrap(), &SealOptions::new().associated_data(b"x").ttl(MAX_AGE));
         assert_eq!(seal.open(&sealed, "x").unwrap_err().to_string(), "the state of the call has expired");
+    }
+
+    #[test]
+    fn a_state_expires() {
+        let seal = Seal::new().unwrap();
+        let (expires, id) = (Timestamp::now() + MAX_AGE, "x".to_owned());
+        let bytes = serde_json::to_vec(&Sealed { questions: questions(), id, expires }).unwrap();
+        let options = SealOptions::new().associated_data(b"x").ttl(Duration::from_millis(1));
+        let sealed = seal.codec.seal_with(&bytes, &options);
+        std::thread::sleep(Duration::from_millis(50));
+        let error = seal.open(&sealed, "x").unwrap_err();
+        let expired = error.root_cause().downcast_ref::<RequestStateError>();
+        assert!(matches!(expired, Some(RequestStateError::Expired)), "{error:?}");
+        let sealed = seal.seal(questions(), "x").unwrap();
+        // The time at which it expires precedes the questions, in milliseconds.
+        let body = BASE64_URL_SAFE_NO_PAD.decode(sealed.rsplit('.').nth(1).unwrap()).unwrap();
+        let expires = u64::from_be_bytes(body[..8].try_into().unwrap());
+        let now = UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+        let age = MAX_AGE.as_millis() as u64;
+        assert!((now + age / 2..=now + age).contains(&expires), "{expires} at {now}");
+    }
+
+    #[test]
+    fn a_call_asks_a_bounded_number_of_questions() {
+        let seal = Seal::new().unwrap();
+        let asked = |number: usize| Questions { agreed: vec!["a".to_owned(); number], open: "b".to_owned() };
+        assert!(seal.seal(asked(MAX_QUESTIONS - 1), "x").is_ok());
+        let error = seal.seal(asked(MAX_QUESTIONS), "x").unwrap_err();
+        assert_eq!(error.to_string(), "the call asks more than 16 questions");
     }
 }

@@ -19,17 +19,19 @@ use toolcrib::{Builder, Runtime};
 
 use crate::interrupt;
 use crate::mcp::{
-    Access, AgentApprover, Endpoint, Handler, Limits, ProgressListeners, Publication, Published, Seal, serve_http,
+    Access, AgentApprover, Endpoint, Handler, Origin, ProgressListeners, Publication, Published, Seal, serve_http,
     serve_stdio, watch,
 };
-use crate::options::{ClientOptions, Sources, count, duration, mcp_tokens, size};
+use crate::options::{ClientOptions, Sources, count, duration, mcp_tokens};
 use crate::render::{self, Advice};
 use crate::telemetry::{Root, TelemetryOptions};
+
+use super::limits::LimitOptions;
 
 /// Default number of tools above which a search finds them.
 const DEFAULT_LISTED: u32 = 128;
 /// Heading of the options of the server in the help.
-const HTTP: &str = "HTTP";
+pub(super) const HTTP: &str = "HTTP";
 
 /// Options of the service.
 #[derive(Debug, Clone, clap::Args)]
@@ -49,25 +51,15 @@ pub(super) struct Args {
     /// Accept requests for these hosts besides the loopback names, such as `tools.example.com`
     #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "http", help_heading = HTTP)]
     host: Vec<String>,
-    /// Accept requests from web pages of these origins, such as `https://app.example.com:443`; by default only from the
+    /// Accept requests from web pages of these origins, such as `https://app.example.com`; by default only from the
     /// server's own on a loopback address
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',', requires = "http", help_heading = HTTP)]
-    origin: Vec<String>,
+    origin: Vec<Origin>,
     /// Keep no conversation between requests, so that several servers can share the clients of a balancer
     #[arg(long, requires = "http", help_heading = HTTP)]
     stateless: bool,
-    /// Maximum connections at once
-    #[arg(long, value_name = "N", requires = "http", value_parser = count::<u32, 1, 65_536>, help_heading = HTTP)]
-    max_connections: Option<u32>,
-    /// Maximum requests at once
-    #[arg(long, value_name = "N", requires = "http", value_parser = count::<u32, 1, 65_536>, help_heading = HTTP)]
-    max_running: Option<u32>,
-    /// Maximum size of a request, such as `4MiB`
-    #[arg(long, value_name = "SIZE", requires = "http", value_parser = size, help_heading = HTTP)]
-    max_body: Option<usize>,
-    /// Maximum requests of a token in one second; twice as many can come at once
-    #[arg(long, value_name = "N", requires = "http", value_parser = count::<u32, 1, 1_000_000>, help_heading = HTTP)]
-    max_rate: Option<u32>,
+    #[command(flatten)]
+    limits: LimitOptions,
 
     /// Share the states of calls that wait for approval with the other servers that use this directory
     #[arg(long, value_name = "DIR", requires = "http", help_heading = HTTP)]
@@ -196,15 +188,7 @@ impl Args {
     }
 
     async fn endpoint(&self, address: SocketAddr) -> anyhow::Result<Endpoint> {
-        let default = Limits::default();
-        let number = |given: Option<u32>, default: usize| given.map_or(default, |given| given as usize);
-        let limits = Limits {
-            connections: number(self.max_connections, default.connections),
-            requests: number(self.max_running, default.requests),
-            body: self.max_body.unwrap_or(default.body),
-            rate: self.max_rate.unwrap_or(default.rate),
-            ..default
-        };
+        let limits = self.limits.limits();
         let tls = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => Some(tls(certificate, key)?),
             _ => None,
@@ -229,18 +213,31 @@ impl Args {
 
 /// Reads a certificate and its key.
 fn tls(certificate: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
-    let unreadable = |path: &Path| {
-        Advice::new(format!("cannot use `{}`", path.display()), "name a file with certificates or a key in PEM")
+    let unusable = |path: &Path, content: &str| {
+        Advice::new(format!("cannot use `{}`", path.display()), format!("name a PEM file with {content}"))
     };
-    let chain: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(certificate).with_context(|| unreadable(certificate))?.collect();
-    let chain = chain.with_context(|| unreadable(certificate))?;
-    let secret = PrivateKeyDer::from_pem_file(key).with_context(|| unreadable(key))?;
+    let no_chain = || unusable(certificate, "the certificate of the server and those that sign it");
+    let chain = CertificateDer::pem_file_iter(certificate).with_context(no_chain)?;
+    let chain: Result<Vec<_>, _> = chain.collect();
+    let chain = chain.with_context(no_chain)?;
+    anyhow::ensure!(!chain.is_empty(), anyhow::anyhow!("it has no certificate").context(no_chain()));
+    let no_key = || unusable(key, "the private key of the certificate");
+    let secret = PrivateKeyDer::from_pem_file(key).with_context(no_key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    provider.key_provider.load_private_key(secret.clone_key()).with_context(no_key)?;
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_single_cert(chain, secret)
-        .with_context(|| unreadable(certificate))?;
+        .with_single_cert(chain, secret);
+    let config = config.map_err(|error| {
+        let advice = match error {
+            rustls::Error::InconsistentKeys(_) => Advice::new(
+                format!("the key in `{}` does not fit the certificate in `{}`", key.display(), certificate.display()),
+                "name the key for which the first certificate of the file was issued",
+            ),
+            _ => no_chain(),
+        };
+        anyhow::Error::from(error).context(advice)
+    })?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

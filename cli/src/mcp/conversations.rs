@@ -1,0 +1,224 @@
+//! Conversations of the earlier revision: their number is limited, and each belongs to the client that began it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::request::Parts;
+use http::{HeaderMap, Method};
+use rmcp::transport::streamable_http_server::session::SessionManager;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use serde::Deserialize;
+
+use super::access::Identity;
+use super::refusal::Refusal;
+
+/// Header with the identifier of a conversation.
+const SESSION: &str = "mcp-session-id";
+/// Time without a message after which a conversation ends. It is longer than every call.
+const MAX_IDLE: Duration = Duration::from_hours(24);
+/// Time without a request after which a conversation makes room for another.
+const IDLE: Duration = Duration::from_mins(10);
+
+/// Conversations that are kept between requests.
+pub(super) struct Conversations {
+    sessions: Arc<LocalSessionManager>,
+    /// Maximum number of conversations.
+    most: usize,
+    /// Time without a request after which a conversation makes room.
+    idle: Duration,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Clients by the identifier of their conversation. Conversations that have ended leave once there is no room.
+    owners: HashMap<String, Owner>,
+    /// Number of conversations that are about to begin.
+    beginning: usize,
+}
+
+/// Client of a conversation.
+#[derive(Debug)]
+struct Owner {
+    client: Arc<str>,
+    /// Time of the last request.
+    used: Instant,
+}
+
+/// Room for a conversation that is about to begin.
+pub(super) struct Beginning<'a>(&'a Conversations);
+
+impl Conversations {
+    pub(super) fn new(sessions: Arc<LocalSessionManager>, most: usize) -> Self {
+        Self { sessions, most, idle: IDLE, known: Mutex::default() }
+    }
+
+    /// Checks that the conversation of a request, if it is part of one, belongs to its client.
+    ///
+    /// # Errors
+    ///
+    /// The conversation of another client is as unknown as one that has ended.
+    pub(super) fn check(&self, headers: &HeaderMap, client: &Identity) -> Result<(), Refusal> {
+        let Some(session) = headers.get(SESSION) else { return Ok(()) };
+        let mut known = self.known();
+        let owner = session.to_str().ok().and_then(|session| known.owners.get_mut(session));
+        let owner = owner.filter(|owner| owner.client == client.name).ok_or(Refusal::UnknownConversation)?;
+        owner.used = Instant::now();
+        Ok(())
+    }
+
+    /// Makes room for a conversation if a request begins one.
+    ///
+    /// # Errors
+    ///
+    /// There are too many conversations.
+    pub(super) async fn begin(&self, head: &Parts, body: &[u8]) -> Result<Option<Beginning<'_>>, Refusal> {
+        if head.method != Method::POST || head.headers.contains_key(SESSION) || !may_begin(body) {
+            return Ok(None);
+        }
+        if let Some(idle) = self.make_room().await {
+            // It fails only if the conversation has ended meanwhile.
+            let _ = self.sessions.close_session(&idle.into()).await;
+        }
+        let sessions = self.sessions.sessions.read().await.len();
+        let mut known = self.known();
+        if known.is_full(sessions, self.most) {
+            return Err(Refusal::Conversations);
+        }
+        known.beginning += 1;
+        Ok(Some(Beginning(self)))
+    }
+
+    /// Forgets the conversations that have ended if there is no room, and returns the one that was idle for the longest time
+    /// if there is still none.
+    async fn make_room(&self) -> Option<String> {
+        let sessions = self.sessions.sessions.read().await;
+        let mut known = self.known();
+        if !known.is_full(sessions.len(), self.most) {
+            return None;
+        }
+        known.owners.retain(|session, _| sessions.contains_key(session.as_str()));
+        if !known.is_full(sessions.len(), self.most) {
+            return None;
+        }
+        let (session, _) = known
+            .owners
+            .iter()
+            .filter(|(_, owner)| owner.used.elapsed() >= self.idle)
+            .min_by_key(|(_, owner)| owner.used)?;
+        let session = session.clone();
+        known.owners.remove(&session);
+        Some(session)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    /// Returns `true` if no conversation can begin. A client that leaves before the answer leaves one without an owner until
+    /// the library ends it.
+    fn is_full(&self, sessions: usize, most: usize) -> bool {
+        sessions.max(self.owners.len() + self.beginning) >= most
+    }
+}
+
+impl Beginning<'_> {
+    /// Remembers the client of the conversation that an answer begins.
+    pub(super) fn settle(self, answer: &HeaderMap, client: Arc<str>) {
+        if let Some(session) = answer.get(SESSION).and_then(|session| session.to_str().ok()) {
+            self.0.known().owners.insert(session.to_owned(), Owner { client, used: Instant::now() });
+        }
+    }
+}
+
+impl Drop for Beginning<'_> {
+    fn drop(&mut self) {
+        self.0.known().beginning -= 1;
+    }
+}
+
+/// Creates the keeper of conversations.
+pub(super) fn sessions() -> LocalSessionManager {
+    let mut sessions = LocalSessionManager::default();
+    sessions.session_config.keep_alive = Some(MAX_IDLE);
+    sessions
+}
+
+/// Returns `true` if a message may be the first of a conversation: unless it is clearly another one.
+fn may_begin(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        method: Cow<'a, str>,
+    }
+    serde_json::from_slice::<Message<'_>>(body).map_or(true, |message| message.method == "initialize")
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    const FIRST: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
+
+    fn head(session: Option<&str>) -> Parts {
+        let mut request = Request::post("/mcp");
+        if let Some(session) = session {
+            request = request.header(SESSION, session);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn named(name: &str) -> Identity {
+        Identity { name: name.into(), options: Arc::new([]), has_token: true }
+    }
+
+    #[test]
+    fn a_message_begins_a_conversation_unless_it_is_clearly_another_one() {
+        for body in [
+            FIRST,
+            br#"{"method":"\u0069nitialize"}"#,
+            br#"{"method":"tools/list","method":"initialize"}"#,
+            br#"{"method":"initialize","method":"tools/list"}"#,
+            b"{",
+            b"",
+        ] {
+            assert!(may_begin(body), "{}", String::from_utf8_lossy(body));
+        }
+        for body in [&br#"{"id":1,"method":"tools/list"}"#[..], br#"{"params":{"method":"initialize"},"method":"x"}"#] {
+            assert!(!may_begin(body), "{}", String::from_utf8_lossy(body));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_number_of_conversations_is_bounded_and_the_room_of_an_ended_one_is_free() {
+        let sessions = Arc::new(LocalSessionManager::default());
+        let all = Conversations::new(sessions.clone(), 1);
+        let ada = named("ada");
+        let Ok(Some(beginning)) = all.begin(&head(None), FIRST).await else { panic!("there is room") };
+        assert!(matches!(all.begin(&head(None), FIRST).await, Err(Refusal::Conversations)), "one is about to begin");
+        drop(beginning);
+        let Ok(Some(beginning)) = all.begin(&head(None), FIRST).await else { panic!("there is room again") };
+        let (session, _transport) = sessions.create_session().await.unwrap();
+        beginning.settle(&head(Some(&*session)).headers, ada.name.clone());
+        assert!(matches!(all.begin(&head(None), FIRST).await, Err(Refusal::Conversations)), "one has begun");
+        assert!(matches!(all.begin(&head(None), br#"{"method":"tools/list"}"#).await, Ok(None)));
+        assert!(matches!(all.begin(&head(Some(&*session)), FIRST).await, Ok(None)), "its own requests");
+        assert_eq!(all.check(&head(Some(&*session)).headers, &ada), Ok(()));
+        for (session, client) in [(&*session, "bob"), ("other", "ada")] {
+            let refused = all.check(&head(Some(session)).headers, &named(client));
+            assert_eq!(refused, Err(Refusal::UnknownConversation), "{session}, {client}");
+        }
+        let all = Conversations { idle: Duration::ZERO, ..all };
+        assert!(matches!(all.begin(&head(None), FIRST).await, Ok(Some(_))), "an idle one has ended");
+        assert!(!sessions.sessions.read().await.contains_key(&session));
+        assert!(matches!(all.begin(&head(None), FIRST).await, Ok(Some(_))), "it has ended");
+        let (_session, _transport) = sessions.create_session().await.unwrap();
+        assert!(matches!(all.begin(&head(None), FIRST).await, Err(Refusal::Conversations)), "one without an owner");
+    }
+}
