@@ -21,6 +21,7 @@ mod search;
 mod state;
 mod stdio;
 mod tokens;
+mod tool_calls;
 mod trace;
 mod wire;
 mod write_limit;
