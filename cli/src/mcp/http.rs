@@ -260,7 +260,7 @@ impl Server {
             let body = body.map_frame(until_sent);
             match is_listening {
                 // Nothing ends such a stream but the client or the server.
-                true => StreamBody::new(BodyStream::new(body).take_until(closing.cancelled_owned())).boxed(),
+                true => BodyExt::boxed(StreamBody::new(BodyStream::new(body).take_until(closing.cancelled_owned()))),
                 false => body.boxed(),
             }
         }))
