@@ -49,6 +49,12 @@ struct Refusal {
     id: Option<RequestId>,
 }
 
+impl Refusal {
+    fn new(error: ErrorData, id: Option<RequestId>) -> Box<Self> {
+        Box::new(Self { error, id })
+    }
+}
+
 impl<R, W> Wire<R, W>
 where
     R: AsyncRead + Send + Unpin,
@@ -89,7 +95,7 @@ where
     }
 
     /// Takes the message of the line that was read.
-    fn message(&mut self) -> Result<Option<ClientJsonRpcMessage>, Refusal> {
+    fn message(&mut self) -> Result<Option<ClientJsonRpcMessage>, Box<Refusal>> {
         let message = match self.is_too_long {
             true => Err(too_long(&self.line)),
             false => parse(&self.line),
@@ -135,7 +141,8 @@ where
             match self.message() {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
-                Err(Refusal { error, id }) => {
+                Err(refusal) => {
+                    let Refusal { error, id } = *refusal;
                     self.refusal = Some(self.output.send(ServerJsonRpcMessage::error(error, id)).boxed());
                 }
             }
@@ -176,7 +183,7 @@ fn begins(message: &ClientJsonRpcMessage) -> bool {
 }
 
 /// Reads a message; `None` if the line requests nothing.
-fn parse(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Refusal> {
+fn parse(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Box<Refusal>> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
     let error = match serde_json::from_slice(line) {
@@ -187,19 +194,19 @@ fn parse(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Refusal> {
     let is_json = matches!(error.classify(), Category::Data | Category::Io);
     match (is_json, outline.request()) {
         (true, None) if outline.has_method && !outline.has_id => Ok(None),
-        (true, id) => Err(Refusal { error: ErrorData::invalid_request("invalid request", None), id }),
+        (true, id) => Err(Refusal::new(ErrorData::invalid_request("invalid request", None), id)),
         (false, None) => Ok(None),
         (false, id) => {
             let message: Cow<'static, str> = format!("the request is not valid JSON: {error}").into();
-            Err(Refusal { error: ErrorData::parse_error(message, None), id })
+            Err(Refusal::new(ErrorData::parse_error(message, None), id))
         }
     }
 }
 
 /// Refuses a message that is too long, by its start.
-fn too_long(start: &[u8]) -> Refusal {
+fn too_long(start: &[u8]) -> Box<Refusal> {
     let message = format!("the message is longer than {} MiB", MAX_MESSAGE >> 20);
-    Refusal { error: ErrorData::invalid_request(message, None), id: Outline::of(start).request() }
+    Refusal::new(ErrorData::invalid_request(message, None), Outline::of(start).request())
 }
 
 /// Members of a message, which may be broken or incomplete.
