@@ -1,8 +1,10 @@
-//! `toolcrib mcp`: both revisions of the protocol over standard streams and HTTP, approvals, reload, and hostile clients. The
+//! `toolcrib mcp`: both revisions of the protocol over standard streams and HTTP, approvals, reload, hostile clients, and the check of
+//! configured servers. The
 //! clients here write and read plain JSON, so that they share nothing with the server.
 
 mod approvals;
 mod conformance;
+mod doctor;
 mod http;
 mod stdio;
 

@@ -11,9 +11,9 @@ use super::{PATIENCE, modern};
 use crate::crib::Crib;
 
 /// A server over HTTP on a free port.
-struct Server {
+pub(super) struct Server {
     child: Child,
-    address: SocketAddr,
+    pub(super) address: SocketAddr,
 }
 
 /// Answer of a server.
@@ -25,7 +25,7 @@ struct Answer {
 }
 
 impl Server {
-    fn start(crib: &Crib, flags: &[&str]) -> Self {
+    pub(super) fn start(crib: &Crib, flags: &[&str]) -> Self {
         let mut command = crib.toolcrib(&[&["mcp", "--http=127.0.0.1:0"], flags].concat());
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -102,7 +102,7 @@ fn crib() -> Crib {
 }
 
 /// Creates a token, and returns its header.
-fn token(crib: &Crib, name: &str) -> String {
+pub(super) fn token(crib: &Crib, name: &str) -> String {
     let ran = crib.run(&["mcp", "token", "new", name]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     format!("authorization: Bearer {}\r\n", ran.stdout.trim())

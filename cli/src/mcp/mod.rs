@@ -20,6 +20,7 @@ mod stdio;
 mod tokens;
 
 pub(crate) use access::{Access, Limits};
+pub(crate) use catalog::names_for_clients;
 pub(crate) use consent::AgentApprover;
 pub(crate) use handler::Handler;
 pub(crate) use http::{Endpoint, serve as serve_http};

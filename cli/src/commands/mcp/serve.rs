@@ -1,5 +1,6 @@
 //! Service of `toolcrib mcp`: the options, the runtime that is published, and the transport.
 
+use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -66,6 +67,9 @@ pub(super) struct Args {
     /// List at most this many tools; with more, clients search for them [default: 128]
     #[arg(long, value_name = "N", value_parser = count::<u32, 0, 32_768>, help_heading = "Tools")]
     max_listed: Option<u32>,
+    /// Compile no program ahead of its first call, as a check of the server needs it
+    #[arg(long, hide = true)]
+    uncompiled: bool,
     /// Time limit of a call if the tool sets none
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", help_heading = "Limits")]
     timeout: Duration,
@@ -85,6 +89,7 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     // Clients wait only seconds for a server: programs are compiled while it answers, and a call waits for its own program.
     let prepare = async move { sources.prepare(&runtime).await };
     match args.sources.strict {
+        _ if args.uncompiled => {}
         true => prepare.await?,
         false => {
             tokio::spawn(async move {
@@ -100,12 +105,22 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     tokio::spawn(watch(publication.clone(), sources, move || again.publish()));
     let handler = Handler::new(publication)?;
     match args.http {
-        None => serve_stdio(handler).await,
+        None => {
+            if io::stdin().is_terminal() {
+                render::hint("waiting for a client on standard input; `toolcrib mcp config CLIENT` connects one");
+            }
+            serve_stdio(handler).await
+        }
         Some(address) => serve_http(handler, args.endpoint(address).await?).await,
     }
 }
 
 impl Args {
+    /// `true` for a server over HTTP.
+    pub(super) fn is_http(&self) -> bool {
+        self.http.is_some()
+    }
+
     /// Checks the combination of options.
     ///
     /// # Errors
