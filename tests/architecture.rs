@@ -248,17 +248,21 @@ fn the_engine_is_at_or_above_the_release_that_fixed_its_advisories() {
 }
 
 #[test]
-fn a_process_is_started_only_to_compile_and_to_build_what_an_author_names() {
+fn a_process_is_started_only_to_compile_to_build_what_an_author_names_and_to_check_a_server() {
+    let sources = rust_files(&root().join("cli/src"));
+    let named = |is_meant: &dyn Fn(&str) -> bool| {
+        let files = sources.iter().filter(|(_, text)| is_meant(text));
+        let mut files: Vec<_> = files.map(|(path, _)| path.file_name().unwrap().to_owned()).collect();
+        files.sort();
+        files
+    };
     let starts = |text: &str| code(text).any(|line| line.contains("Command::new("));
-    let files = rust_files(&root().join("cli/src")).into_iter().filter(|(_, text)| starts(text));
-    let mut files: Vec<_> = files.map(|(path, _)| path.file_name().unwrap().to_owned()).collect();
-    files.sort();
-    assert_eq!(files, ["compiler.rs", "rust.rs"]);
+    assert_eq!(named(&starts), ["compiler.rs", "rust.rs", "server_process.rs"]);
     // Only the author's commands reach the code that builds, and no call of a tool.
-    let reaches =
+    let builds =
         |text: &str| code(text).any(|line| line.replace("trust::", "").replace("Trust::", "").contains("rust::"));
-    let files = rust_files(&root().join("cli/src")).into_iter().filter(|(_, text)| reaches(text));
-    let mut files: Vec<_> = files.map(|(path, _)| path.file_name().unwrap().to_owned()).collect();
-    files.sort();
-    assert_eq!(files, ["build.rs", "checks.rs"]);
+    assert_eq!(named(&builds), ["build.rs", "checks.rs"]);
+    // Only `doctor` starts a server.
+    let checks = |text: &str| code(text).any(|line| line.contains("ServerProcess::start"));
+    assert_eq!(named(&checks), ["servers.rs"]);
 }

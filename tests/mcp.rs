@@ -1,10 +1,11 @@
-//! `toolcrib mcp`: both revisions of the protocol over standard streams and HTTP, approvals, reload, limits, TLS, and hostile
-//! clients. The clients here write and read plain JSON, so that they share nothing with the server.
+//! `toolcrib mcp`: both revisions of the protocol over standard streams and HTTP, approvals, reload, limits, TLS, hostile clients,
+//! and the check of configured servers. The clients here write and read plain JSON, so that they share nothing with the server.
 
 mod approvals;
 mod background;
 mod clients;
 mod conformance;
+mod doctor;
 mod http;
 mod limits;
 mod peers;

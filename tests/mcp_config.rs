@@ -208,6 +208,27 @@ fn sources_become_absolute_and_other_arguments_stay() {
 }
 
 #[test]
+fn arguments_that_start_no_server_for_a_client_are_refused() {
+    let crib = Crib::new();
+    for (arguments, wanted) in [
+        (&["--alow-read=docs"][..], "error: unexpected argument '--alow-read' found\n"),
+        (&["--max-listed=many"], "error: invalid value 'many' for '--max-listed <N>'"),
+        (&["--no-token"], "--http <ADDRESS>"),
+        (&["--help"], "error: `--help` starts no server\n"),
+        (&["--http=127.0.0.1:0"], "error: `--http` starts no server for a client"),
+        (&["token", "new", "ada"], "error: these arguments start no server"),
+        (&["extra"], "error: "),
+    ] {
+        let ran = config(&crib, &[&["cursor", "--write", "--"], arguments].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+        assert!(ran.stderr.contains(wanted), "{wanted}: {ran:?}");
+        assert!(!crib.path("home/.cursor").exists(), "{arguments:?}");
+    }
+    let ran = config(&crib, &["cursor", "--", "--alow-read=docs"]);
+    assert!(ran.stderr.contains("'--allow-read'"), "the nearest option: {ran:?}");
+}
+
+#[test]
 fn an_argument_that_a_client_would_change_is_refused() {
     let crib = Crib::new();
     let ran = config(&crib, &["vscode", "--write", "--", "--tag", "${input:x}"]);

@@ -1,19 +1,44 @@
 //! HTTP basics: the client, addresses below a base, and addresses masked for display.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
 use anyhow::{Context, anyhow};
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, ClientBuilder, Url, redirect};
 
 use crate::render;
 
+/// Name of this machine for itself.
+const LOCALHOST: &str = "localhost";
+
 /// Creates a client with a user agent that does not follow redirects.
 pub(crate) fn client() -> anyhow::Result<Client> {
+    built(Client::builder())
+}
+
+/// Creates a client for servers on this machine: without a proxy, and with `localhost` as a loopback address.
+pub(crate) fn local_client() -> anyhow::Result<Client> {
+    // The address has its own port.
+    let addresses = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
+    built(
+        Client::builder().no_proxy().resolve_to_addrs(LOCALHOST, &addresses.map(|address| SocketAddr::new(address, 0))),
+    )
+}
+
+fn built(builder: ClientBuilder) -> anyhow::Result<Client> {
     // Fails only if a provider is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
+    builder
         .redirect(redirect::Policy::none())
         .user_agent(concat!("toolcrib/", env!("CARGO_PKG_VERSION")))
         .build()
         .context("cannot set up the HTTP client")
+}
+
+/// `true` for an address of this machine: `localhost` or a loopback address.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    host == LOCALHOST || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Parses an address from the flag or variable `name`. The error message contains the example `like`.

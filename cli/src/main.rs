@@ -14,6 +14,7 @@ mod input;
 mod install;
 mod interrupt;
 mod mcp;
+mod mcp_client;
 mod mcp_config;
 mod media;
 mod open_files;

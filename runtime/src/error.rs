@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -199,6 +200,9 @@ impl Error {
                 };
                 Some(format!("build or copy the component to `{program}`{build}, or remove the tool from its source"))
             }
+            Error::Source { path, .. } if is_missing(path) => {
+                Some("pass an existing path; a relative one begins at the current folder".into())
+            }
             Error::Duplicate { .. } => Some(
                 "rename one of the two, load only one of the sources (`toolcrib remove` removes an installed bundle), or \
                  name a component and its function in a `tools.json` under a name of your own"
@@ -223,6 +227,11 @@ impl Error {
             _ => None,
         }
     }
+}
+
+/// `true` if nothing is at a path. A file in a bundle is at none, but its path leads through a file.
+fn is_missing(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
 /// Returns the folder of a program if it is a Rust package with a path that needs no quotes in a shell.

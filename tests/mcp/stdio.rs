@@ -5,7 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{Client, modern, names, text};
-use crate::crib::Crib;
+use crate::crib::{Crib, Ran};
+use crate::permissions::terminal::Terminal;
 
 /// Crib with an echo and a tool that never ends.
 fn crib() -> Crib {
@@ -121,6 +122,40 @@ fn a_name_that_the_protocol_refuses_is_mapped_and_the_order_is_stable() {
     assert_eq!(tools, client.tools());
     let mapped = tools.iter().find(|name| name.starts_with("w_rter_z_hlen_")).unwrap_or_else(|| panic!("{tools:?}"));
     assert!(text(&client.call(mapped, &json!({"c": 3}))).contains("\"c\":3"));
+    let listed: Value = serde_json::from_str(&crib.run(&["list", "--json"]).stdout).unwrap();
+    let of = |name: &str| listed.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap().clone();
+    assert_eq!(of("wörter zählen")["mcpName"], mapped.as_str(), "{listed}");
+    assert!(of("echo").get("mcpName").is_none(), "{listed}");
+    let table = crib.run(&["list"]).stdout;
+    let rows: Vec<&str> = table.lines().skip_while(|line| !line.contains("NAME FOR MCP CLIENTS")).skip(1).collect();
+    assert_eq!(rows, [format!("wörter zählen  {mapped}")], "{table}");
+    crib.manifest(&json!({ "tools": [crib.entry("echo")] }));
+    assert!(!crib.run(&["list"]).stdout.contains("MCP"), "only if a name differs");
+}
+
+#[test]
+fn a_missing_source_is_named_with_a_hint() {
+    let crib = Crib::new();
+    for command in [&["mcp"][..], &["list"], &["call", "echo", "{}"]] {
+        let ran = crib.run(&[command, &["--tools", "work/none"]].concat());
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let wanted = "error: work/none: read manifest: no such file or folder\n\
+                      hint: pass an existing path; a relative one begins at the current folder\n";
+        assert!(ran.stderr.ends_with(wanted), "{ran:?}");
+    }
+}
+
+#[test]
+fn only_a_person_at_a_terminal_gets_the_hint_about_clients() {
+    let crib = crib();
+    let mut terminal = Terminal::start(crib.toolcrib(&["mcp"]));
+    terminal.until("hint: waiting for a client on standard input; `toolcrib mcp config CLIENT` connects one\n");
+    terminal.types("\u{4}");
+    let left = terminal.end();
+    assert_eq!((left.code, left.stdout.as_str()), (Some(0), ""), "{}", left.terminal);
+    let mut command = crib.toolcrib(&["mcp"]);
+    let ran = Ran::from(command.stdin(std::process::Stdio::null()).output().unwrap());
+    assert!(ran.code == Some(0) && !ran.stderr.contains("waiting"), "{ran:?}");
 }
 
 #[test]

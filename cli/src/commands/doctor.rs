@@ -1,6 +1,8 @@
-//! `toolcrib doctor`: checks the installation and suggests fixes. It changes nothing.
+//! `toolcrib doctor`: checks the installation and suggests fixes. It changes nothing; a server of a client that it starts may
+//! fill the cache.
 
 mod checks;
+mod servers;
 
 use std::fmt;
 use std::io::{self, IsTerminal};
@@ -16,6 +18,9 @@ Examples:
   toolcrib doctor                       the installation, the tools here
   toolcrib doctor --tools ./tools.json  the installation and these tools
   toolcrib doctor --json | jq '.[] | select(.status != \"ok\")'
+
+Servers of MCP clients are started as the clients start them, asked for their tools, and ended. \
+Only this program is started, and no tool is called.
 
 Exit status: 1 if a check reports `fail`; a `warn` is advice.";
 
@@ -77,7 +82,9 @@ impl fmt::Display for Finding {
 
 pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.sources.fetch().await?;
-    let findings = checks::all(&args.sources);
+    let mut findings = checks::all(&args.sources);
+    let is_sound = findings.iter().all(|finding| finding.status != Status::Fail) && args.sources.paths().is_ok();
+    findings.extend(servers::all(&args.sources, is_sound).await);
     if args.json {
         render::print_json(&serde_json::to_string(&findings)?)?;
     } else {

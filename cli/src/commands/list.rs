@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 use toolcrib::tool::{Glob, HookPoint, HookScope, Limits, ScriptedHook};
 use toolcrib::{Availability, Runtime, Tool};
 
+use crate::mcp::names_for_clients;
 use crate::options::Sources;
 use crate::render;
+use crate::schemas::Names;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -16,6 +18,7 @@ Examples:
   toolcrib list --json | jq -r '.[].name'";
 const HEADINGS: [&str; 4] = ["NAME", "GRANTED", "SOURCE", "DESCRIPTION"];
 const DISABLED_HEADINGS: [&str; 4] = ["DISABLED", "REASON", "SOURCE", "DESCRIPTION"];
+const RENAMED_HEADINGS: [&str; 2] = ["NAME", "NAME FOR MCP CLIENTS"];
 const HOOK_HEADINGS: [&str; 5] = ["HOOK", "EVENT", "MATCHES", "SCOPE", "SOURCE"];
 const ALL_HOOK_HEADINGS: [&str; 8] =
     ["HOOK", "EVENT", "MATCHES", "SCOPE", "PRIORITY", "GRANTED", "SOURCE", "DESCRIPTION"];
@@ -29,7 +32,8 @@ pub(crate) struct Args {
     /// Also list tools disabled by a rule, their definition or a policy, with the reason, and the permissions of hooks
     #[arg(long)]
     all: bool,
-    /// Print a JSON array, one object per tool, each with its `hooks`; with --all also one per hook, with an `event`
+    /// Print a JSON array, one object per tool, each with its `hooks` and, if MCP clients see another name, its `mcpName`;
+    /// with --all also one per hook, with an `event`
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -40,10 +44,11 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.sources.fetch().await?;
     let runtime = args.sources.runtime(Limits::default().deadline, [])?;
     args.sources.trust.hint(&runtime, None);
+    let names = names_for_clients(&runtime);
     if args.json {
         let listed =
             runtime.tools().filter(|tool| args.all || tool.unusable.is_some() || disabled(&runtime, tool).is_none());
-        let tools = listed.map(|tool| tool_record(&runtime, tool));
+        let tools = listed.map(|tool| tool_record(&runtime, tool, &names));
         let hooks = runtime.hooks().filter(|_| args.all).map(|hook| hook_record(&runtime, hook));
         let all: Vec<Value> = tools.chain(hooks).collect();
         render::print_json(&serde_json::to_string(&all)?)?;
@@ -63,6 +68,10 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         let rows = listed.into_iter().map(|tool| disabled_row(&runtime, tool));
         render::print(&format!("{gap}{}", render::table(DISABLED_HEADINGS, rows)))?;
     }
+    let renamed: Vec<[String; 2]> = runtime.tools().filter_map(|tool| renamed_row(tool, &names)).collect();
+    if !renamed.is_empty() {
+        render::print(&format!("\n{}", render::table(RENAMED_HEADINGS, renamed.into_iter())))?;
+    }
     match hidden.len() {
         0 => {}
         1 => render::hint("1 tool is disabled; `toolcrib list --all` shows the reason"),
@@ -78,14 +87,26 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn tool_record(runtime: &Runtime, tool: &Tool) -> Value {
+fn tool_record(runtime: &Runtime, tool: &Tool, names: &Names) -> Value {
     let mut record = record(runtime, tool, granted(runtime, tool));
+    if let Some(name) = renamed(tool, names) {
+        record["mcpName"] = json!(name);
+    }
     let hook = |hook: &ScriptedHook| {
         let source = hook.tool.origin.path.to_string_lossy();
         json!({ "name": hook.tool.name, "event": hook.event.to_string(), "source": source, "scope": hook.scope })
     };
     record["hooks"] = runtime.hooks().filter(|hook| hook.handles(tool)).map(hook).collect();
     record
+}
+
+/// Returns the name of a tool for MCP clients if it is another one.
+fn renamed<'n>(tool: &'n Tool, names: &'n Names) -> Option<&'n str> {
+    Some(names.get(&tool.name)).filter(|name| *name != tool.name)
+}
+
+fn renamed_row(tool: &Tool, names: &Names) -> Option<[String; 2]> {
+    Some([render::one_line(&tool.name), renamed(tool, names)?.to_owned()])
 }
 
 fn record(runtime: &Runtime, tool: &Tool, granted: Vec<String>) -> Value {

@@ -5,7 +5,15 @@ mod limits;
 mod serve;
 mod token;
 
+use std::iter::once;
 use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::{Error, ErrorKind};
+
+use super::Command;
+
+pub(crate) use config::settings_file;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,5 +51,28 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(Action::Config(args)) => config::run(&args),
         Some(Action::Token(args)) => token::run(args),
         None => serve::run(*args.serve).await,
+    }
+}
+
+/// Checks the arguments with which a client starts this program: they must start a server over standard streams.
+///
+/// # Errors
+///
+/// A usage error.
+pub(crate) fn check_arguments(arguments: &[String]) -> Result<(), Error> {
+    let wrong = |message: &str| Error::raw(ErrorKind::ValueValidation, format!("{message}\n"));
+    let no_server = || wrong("these arguments start no server: expected `mcp` and its options");
+    let line = once("toolcrib").chain(arguments.iter().map(String::as_str));
+    match crate::Cli::try_parse_from(line).map(|cli| cli.command) {
+        Ok(Command::Mcp(Args { action: None, serve })) => match serve.is_http() {
+            false => Ok(()),
+            true => Err(wrong("`--http` starts no server for a client: it talks over standard streams")),
+        },
+        Ok(_) => Err(no_server()),
+        Err(error) => match error.kind() {
+            ErrorKind::DisplayHelp => Err(wrong("`--help` starts no server")),
+            ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Err(no_server()),
+            _ => Err(error),
+        },
     }
 }

@@ -59,8 +59,8 @@ impl Catalog {
     /// Lists the callable tools of a runtime, sorted by name. With more than `max_listed`, only the always loaded ones are
     /// listed beside the pair that finds and calls the others.
     pub(crate) fn new(runtime: &Runtime, max_listed: usize) -> Self {
-        let callable: Vec<&Tool> = runtime.tools().filter(|tool| is_callable(runtime, tool)).collect();
-        let names = Names::beside(&RESERVED, callable.iter().map(|tool| tool.name.as_str()), mcp::NAME_RULE);
+        let callable: Vec<&Tool> = callable(runtime).collect();
+        let names = names_for_clients(runtime);
         let mut described: Vec<(ListedTool, bool)> = Vec::with_capacity(callable.len());
         let mut entries = HashMap::with_capacity(callable.len());
         for tool in &callable {
@@ -137,6 +137,15 @@ impl Catalog {
         let all = self.entries.iter().map(|(name, entry)| (name.as_str(), entry.own.as_str()));
         all.filter(|(name, own)| name != own)
     }
+}
+
+/// Maps the names of the callable tools to those that clients see.
+pub(crate) fn names_for_clients(runtime: &Runtime) -> Names {
+    Names::beside(&RESERVED, callable(runtime).map(|tool| tool.name.as_str()), mcp::NAME_RULE)
+}
+
+fn callable(runtime: &Runtime) -> impl Iterator<Item = &Tool> {
+    runtime.tools().filter(|tool| is_callable(runtime, tool))
 }
 
 fn is_callable(runtime: &Runtime, tool: &Tool) -> bool {

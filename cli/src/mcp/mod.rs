@@ -27,6 +27,7 @@ mod wire;
 mod write_limit;
 
 pub(crate) use access::{Access, Limits};
+pub(crate) use catalog::names_for_clients;
 pub(crate) use consent::AgentApprover;
 pub(crate) use handler::Handler;
 pub(crate) use http::{Endpoint, serve as serve_http};

@@ -7,7 +7,7 @@ use super::client::{Client, Facts, SERVER};
 use super::entry::{Launch, Shape};
 
 /// Map of servers in the second version of opencode's settings, below the key of the first.
-const NATIVE_SERVERS: &str = "servers";
+pub(super) const NATIVE_SERVERS: &str = "servers";
 
 /// Entry for a client with its place.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl Plan {
 }
 
 /// Splits off a byte order mark.
-fn without_mark(text: &str) -> (&str, &str) {
+pub(super) fn without_mark(text: &str) -> (&str, &str) {
     text.split_at(if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 })
 }
 

@@ -2,6 +2,7 @@
 //! that exists. Only `file` touches the disk, and nothing here reads the environment.
 
 mod client;
+mod connection;
 mod entry;
 mod file;
 mod format;
@@ -14,6 +15,7 @@ mod toml;
 mod yaml;
 
 pub(crate) use client::{Client, Scope};
+pub(crate) use connection::{Address, Connection, Program, Target};
 pub(crate) use entry::Launch;
 pub(crate) use file::SettingsFile;
 pub(crate) use location::{Folders, System};

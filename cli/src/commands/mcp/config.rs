@@ -19,7 +19,8 @@ Examples:
   toolcrib mcp config codex --write -- --allow-read=/home/me/notes
 
 The entry names this program by its absolute path, and so does --tools. Everything else in the file \
-stays as it is, comments included. A file that cannot be read is never changed.";
+stays as it is, comments included. A file that cannot be read is never changed. `toolcrib doctor` \
+checks the servers of all clients.";
 /// Prefix of Windows paths without a length limit, which few clients understand.
 const VERBATIM: &str = r"\\?\";
 
@@ -48,7 +49,7 @@ pub(crate) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// More arguments of `toolcrib mcp`
+    /// Options of `toolcrib mcp`
     #[arg(last = true, value_name = "ARGUMENT")]
     arguments: Vec<String>,
 }
@@ -77,6 +78,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Returns the client's settings file for a scope.
 fn path(client: Client, scope: Scope) -> anyhow::Result<PathBuf> {
+    settings_file(client, scope)?.ok_or_else(|| {
+        let message = format!("{} has no settings file of a project", client.facts().name);
+        Advice::new(message, "leave out `--project`").into()
+    })
+}
+
+/// Returns the client's settings file for a scope; `None` if the client has none.
+pub(crate) fn settings_file(client: Client, scope: Scope) -> anyhow::Result<Option<PathBuf>> {
     let home = home_folder().ok_or_else(|| Advice::new("no home directory was found", "set `HOME`"))?;
     let folders = Folders {
         system: System::current(),
@@ -85,10 +94,7 @@ fn path(client: Client, scope: Scope) -> anyhow::Result<PathBuf> {
         variable: &|name| std::env::var_os(name),
         exists: &Path::exists,
     };
-    folders.file(client, scope).ok_or_else(|| {
-        let message = format!("{} has no settings file of a project", client.facts().name);
-        Advice::new(message, "leave out `--project`").into()
-    })
+    Ok(folders.file(client, scope))
 }
 
 /// Returns this program with the arguments of the server.
@@ -100,6 +106,7 @@ fn launch(args: &Args) -> anyhow::Result<Launch> {
         arguments.extend(["--tools".to_owned(), place(source)?]);
     }
     arguments.extend(args.arguments.iter().cloned());
+    super::check_arguments(&arguments)?;
     Ok(Launch { command, arguments })
 }
 

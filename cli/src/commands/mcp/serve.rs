@@ -1,6 +1,7 @@
 //! Service of `toolcrib mcp`: the options, the runtime that is published, and the transport.
 
 use std::borrow::Cow;
+use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -71,6 +72,9 @@ pub(super) struct Args {
     /// List at most this many tools; with more, clients search for them [default: 128]
     #[arg(long, value_name = "N", value_parser = count::<u32, 0, 32_768>, help_heading = "Tools")]
     max_listed: Option<u32>,
+    /// Compile no program ahead of its first call, as a check of the server needs it
+    #[arg(long, hide = true)]
+    uncompiled: bool,
     /// Time limit of a call if the tool sets none
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", help_heading = "Limits")]
     timeout: Duration,
@@ -100,7 +104,9 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     for (name, own) in first.renamed() {
         render::hint(&format!("clients see `{}` as `{name}`", render::one_line(own)));
     }
-    args.prepare(first.runtime()).await?;
+    if !args.uncompiled {
+        args.prepare(first.runtime()).await?;
+    }
     let again = args.clone();
     let publication = Publication::new(first, move |options| again.publish_again(observer.clone(), options));
     tokio::spawn(watch(publication.clone(), args.sources.paths()?));
@@ -109,7 +115,12 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     // Until the last spans are sent.
     let _guard = interrupt::server();
     let end = match args.http {
-        None => serve_stdio(handler).await,
+        None => {
+            if io::stdin().is_terminal() {
+                render::hint("waiting for a client on standard input; `toolcrib mcp config CLIENT` connects one");
+            }
+            serve_stdio(handler).await
+        }
         Some(address) => serve_http(handler, args.endpoint(address).await?).await,
     };
     telemetry.finish().await;
@@ -117,6 +128,11 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
 }
 
 impl Args {
+    /// `true` for a server over HTTP.
+    pub(super) fn is_http(&self) -> bool {
+        self.http.is_some()
+    }
+
     /// Checks the combination of options.
     ///
     /// # Errors
