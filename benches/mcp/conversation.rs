@@ -178,8 +178,8 @@ impl Conversation {
 
 /// Finds the answer to a request in a line, a body of JSON or a body of events.
 fn answer(received: &[u8], id: u64) -> Option<Value> {
-    let messages = received
+    let mut messages = received
         .split(|byte| *byte == b'\n')
         .filter_map(|line| serde_json::from_slice::<Value>(line.strip_prefix(b"data:").unwrap_or(line)).ok());
-    messages.into_iter().find(|message| message["id"] == id && message.get("method").is_none())
+    messages.find(|message| message["id"] == id && message.get("method").is_none())
 }
