@@ -6,8 +6,15 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command, Error};
 
 /// Headings of options that only `--help` shows.
-const LONG_ONLY: [&str; 6] =
-    ["Limits", "Records", "Registries", "Rules for calls", "Timeouts and retries", "Print instead of running"];
+const LONG_ONLY: [&str; 7] = [
+    "Limits",
+    "HTTP limits",
+    "Records",
+    "Registries",
+    "Rules for calls",
+    "Timeouts and retries",
+    "Print instead of running",
+];
 /// Beginnings of the names of other options that only `--help` shows.
 const RARE: [&str; 18] = [
     "deny-",

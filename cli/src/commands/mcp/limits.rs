@@ -5,38 +5,39 @@ use std::time::Duration;
 use crate::mcp::Limits;
 use crate::options::{count, duration, size};
 
-use super::serve::HTTP;
+/// Heading of the options in the help.
+const HEADING: &str = "HTTP limits";
 
 /// Limits of a server over HTTP.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct LimitOptions {
     /// Maximum connections at once; the next one waits
     #[arg(long, value_name = "N", value_parser = count::<u32, 1, 65_536>, default_value = "1024")]
-    #[arg(requires = "http", help_heading = HTTP)]
+    #[arg(requires = "http", help_heading = HEADING)]
     max_connections: u32,
     /// Maximum requests at once
     #[arg(long, value_name = "N", value_parser = count::<u32, 1, 65_536>, default_value = "4096")]
-    #[arg(requires = "http", help_heading = HTTP)]
+    #[arg(requires = "http", help_heading = HEADING)]
     max_running: u32,
     /// Maximum conversations of the earlier revision
     #[arg(long, value_name = "N", value_parser = count::<u32, 1, 65_536>, default_value = "1024")]
-    #[arg(requires = "http", help_heading = HTTP)]
+    #[arg(requires = "http", help_heading = HEADING)]
     max_sessions: u32,
     /// Maximum size of a request
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "4MiB")]
-    #[arg(requires = "http", help_heading = HTTP)]
+    #[arg(requires = "http", help_heading = HEADING)]
     max_body: usize,
     /// Maximum requests of a token in one second; twice as many can come at once
     #[arg(long, value_name = "N", value_parser = count::<u32, 1, 1_000_000>, default_value = "1000")]
-    #[arg(requires = "http", help_heading = HTTP)]
+    #[arg(requires = "http", help_heading = HEADING)]
     max_rate: u32,
     /// Time limit for the head of a request, and then for its body
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
-    #[arg(requires = "http", help_heading = HTTP)]
+    #[arg(requires = "http", help_heading = HEADING)]
     arrival_timeout: Duration,
     /// Time in which running requests may finish after an interruption
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
-    #[arg(requires = "http", help_heading = HTTP)]
+    #[arg(requires = "http", help_heading = HEADING)]
     drain_timeout: Duration,
 }
 

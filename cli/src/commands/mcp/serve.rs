@@ -32,7 +32,7 @@ use super::limits::LimitOptions;
 /// Default number of tools above which a search finds them.
 const DEFAULT_LISTED: u32 = 128;
 /// Heading of the options of the server in the help.
-pub(super) const HTTP: &str = "HTTP";
+const HTTP: &str = "HTTP";
 
 /// Options of the service.
 #[derive(Debug, Clone, clap::Args)]
