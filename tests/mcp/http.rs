@@ -352,3 +352,39 @@ fn a_conversation_belongs_to_the_token_that_began_it() {
     assert_eq!(server.post(&list, &format!("{headers}{bob}")).status, 404);
     assert_eq!(server.post(&list, &format!("{headers}{ada}")).status, 200);
 }
+
+#[test]
+fn a_browser_lets_an_allowed_page_send_requests_and_no_other() {
+    let crib = crib();
+    let ada = token(&crib, "ada", &[]);
+    let server = Server::start(&crib, &["--origin=https://app.example"]);
+    let asks = |origin: &str| {
+        let head = format!(
+            "OPTIONS /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\norigin: {origin}\r\n\
+             access-control-request-method: POST\r\naccess-control-request-headers: authorization, mcp-method\r\n\r\n"
+        );
+        server.exchange(head.as_bytes())
+    };
+    let allowed = asks("https://app.example");
+    assert_eq!(allowed.status, 204, "{allowed:?}");
+    for header in [
+        "access-control-allow-origin: https://app.example",
+        "access-control-allow-headers: authorization, mcp-method",
+        "access-control-allow-methods: GET, POST, DELETE",
+    ] {
+        assert!(allowed.head.contains(header), "{header}: {allowed:?}");
+    }
+    for other in ["https://app.example:8443", "https://app.example.evil", "null"] {
+        let refused = asks(other);
+        assert!(refused.status >= 400 && !refused.head.contains("access-control"), "{other}: {refused:?}");
+    }
+    let answer = server.list(&format!("origin: https://app.example\r\n{ada}"));
+    assert_eq!(answer.status, 200);
+    assert!(answer.head.contains("access-control-allow-origin: https://app.example"), "{answer:?}");
+    let answer = server.list("origin: https://app.example\r\n");
+    assert!(answer.status == 401 && answer.head.contains("access-control-allow-origin"), "a page reads its refusal");
+    for wrong in ["https://app.example/", "https://*.example", "app.example"] {
+        let ran = crib.run(&["mcp", "--http=127.0.0.1:0", "--origin", wrong]);
+        assert!(ran.code == Some(2) && ran.stderr.contains("an origin without a path"), "{ran:?}");
+    }
+}
