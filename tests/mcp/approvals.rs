@@ -33,6 +33,9 @@ fn a_client_of_the_earlier_revision_is_asked_while_the_call_waits() {
         client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
         let result = client.answer(id);
         assert_eq!(result["result"]["isError"], is_error, "{answer}: {result}");
+        let is_open = result["result"]["_meta"]["toolcrib/receipt"].get("approval").is_some();
+        assert_eq!(is_open, answer["action"] == "cancel", "{answer}: {result}");
+        assert_eq!(crib.run(&["approvals", "pending"]).stdout.contains("echo"), is_open, "{answer}");
     }
 }
 
@@ -137,6 +140,20 @@ fn a_question_that_nobody_answers_through_the_client_waits_for_the_command_line(
     let again = json!({"inputResponses": cancelled, "requestState": first["result"]["requestState"]});
     let refused = client.ask("tools/call", &params(&again));
     assert_eq!(crib.run(&["approvals", "allow", identifier(&refused)]).code, Some(0));
+}
+
+#[test]
+fn a_client_that_gives_up_while_its_user_is_asked_leaves_the_call_for_the_command_line() {
+    let crib = crib();
+    let mut client = Client::initialized(&crib, &ASKING, &asking());
+    let id = client.request("tools/call", &json!({"name": "echo", "arguments": {"a": 1}}));
+    client.wait(|message| message["method"] == "elicitation/create");
+    let cancelled = json!({"requestId": id, "reason": "too slow"});
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}));
+    let pending: Value = serde_json::from_str(&crib.run(&["approvals", "pending", "--json"]).stdout).unwrap();
+    let id = pending[0]["id"].as_str().unwrap_or_else(|| panic!("{pending}"));
+    assert_eq!(crib.run(&["approvals", "allow", id]).code, Some(0));
+    assert_eq!(client.call("echo", &json!({"a": 1}))["result"]["isError"], false, "without another question");
 }
 
 #[test]

@@ -46,33 +46,56 @@ impl AgentApprover {
             // A task in the background: its client no longer waits.
             return self.on_command_line(&request, BACKGROUND, BACKGROUND).await;
         };
-        if !matches!(caller.channel, Channel::CommandLine)
-            && let Some(pending) = &self.pending
-            && let Some(answer) = pending.stored(&request, &caller.client).await
-        {
-            return answer;
-        }
-        let answer = match &caller.channel {
-            Channel::Request(peer) => ask(peer, &request).await,
+        match &caller.channel {
+            Channel::CommandLine => self.on_command_line(&request, &caller.client, &caller.owner()).await,
+            Channel::Request(peer) => self.while_waiting(&request, &caller, peer).await,
             Channel::Repetition { agreed, refusal } => {
                 let digest = question(&request);
+                if agreed.contains(&digest) {
+                    return ApprovalAnswer::Once;
+                }
+                if let Some(answer) = self.stored(&request, &caller.client).await {
+                    return answer;
+                }
                 match (refusal, message(&request)) {
-                    _ if agreed.contains(&digest) => Answer::Allowed,
-                    (Some(refusal), _) => *refusal,
+                    (Some(Answer::Denied), _) => ApprovalAnswer::No,
                     (None, Some(message)) => {
                         caller.leave_open(OpenQuestion::Input { message, digest });
-                        return ApprovalAnswer::Nobody;
+                        ApprovalAnswer::Nobody
                     }
-                    (None, None) => Answer::None,
+                    _ => self.on_command_line(&request, &caller.client, &caller.owner()).await,
                 }
             }
-            Channel::CommandLine => Answer::None,
-        };
-        match answer {
+        }
+    }
+
+    /// Asks a client while the call waits. The call waits for the command line too, because a client may give up before its
+    /// user answers.
+    async fn while_waiting(
+        &self,
+        request: &ApprovalRequest<'_>,
+        caller: &Caller,
+        peer: &Peer<RoleServer>,
+    ) -> ApprovalAnswer {
+        let before = self.on_command_line(request, &caller.client, &caller.owner()).await;
+        if before != ApprovalAnswer::Nobody {
+            return before;
+        }
+        let answer = match ask(peer, request).await {
             Answer::Allowed => ApprovalAnswer::Once,
             Answer::Denied => ApprovalAnswer::No,
-            Answer::None => self.on_command_line(&request, &caller.client, &caller.owner()).await,
+            Answer::None => return ApprovalAnswer::Nobody,
+        };
+        caller.take_open();
+        if let Some(pending) = &self.pending {
+            pending.withdraw(request, &caller.client).await;
         }
+        answer
+    }
+
+    /// Returns the answer that a person gave on the command line, if any.
+    async fn stored(&self, request: &ApprovalRequest<'_>, client: &str) -> Option<ApprovalAnswer> {
+        self.pending.as_ref()?.stored(request, client).await
     }
 
     /// Answers a request of a client from the command line.

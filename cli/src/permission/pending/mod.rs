@@ -91,6 +91,18 @@ impl PendingCalls {
         self.change(|calls| Ok(known(calls, call).filter(|known| !matches!(known, PendingOutcome::Waiting { .. }))))
     }
 
+    /// Forgets a call that waits without an answer.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, locked or written.
+    fn withdraw(&self, call: &PendingCall) -> anyhow::Result<()> {
+        self.change(|calls| {
+            calls.retain(|one| one.key != call.key || one.answer.is_some());
+            Ok(())
+        })
+    }
+
     /// Lists the calls that wait or have an unused answer, oldest first.
     ///
     /// # Errors

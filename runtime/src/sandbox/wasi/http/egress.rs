@@ -29,7 +29,7 @@ use super::secret::SecretFilter;
 /// Timeouts of a request. A guest may shorten them.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::sandbox) struct Timeouts {
-    /// Time until the connection is established, and again until its handshake is complete.
+    /// Time for the lookup of the name, again until the connection is established, and again until its handshake is complete.
     pub(in crate::sandbox) connect: Duration,
     /// Time from there to the head of the response.
     pub(in crate::sandbox) first_byte: Duration,
@@ -106,7 +106,7 @@ impl HttpEgress {
         self.grant.check_target(&target, method).map_err(|refusal| RequestError::Denied(logged.refuse(refusal)))?;
         let addresses = match &target.host {
             Host::Address(address) => vec![*address],
-            Host::Name(name) => self.client.names.addresses(name).await?,
+            Host::Name(name) => self.client.names.addresses(name, timeouts.connect).await?,
         };
         let admitted = self.grant.check_addresses(&target, method, addresses);
         let addresses = admitted.map_err(|refusal| RequestError::Prohibited(logged.refuse(refusal)))?;

@@ -46,15 +46,15 @@ impl NameResolver {
         Self { servers, system: SettingsCache::default() }
     }
 
-    /// Returns every address of a name, at least one.
+    /// Returns every address of a name, at least one, within a time limit that may be shorter than [`MAX_LOOKUP`].
     ///
     /// # Errors
     ///
     /// [`RequestError::Name`], [`RequestError::Slow`] and [`RequestError::Host`].
-    pub(super) async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, RequestError> {
+    pub(super) async fn addresses(&self, name: &str, limit: Duration) -> Result<Vec<IpAddr>, RequestError> {
         let resolver = self.resolver().await?;
         // The trailing dot makes the name absolute: no search domain is appended.
-        let lookup = tokio::time::timeout(MAX_LOOKUP, resolver.lookup_ip(format!("{name}.")));
+        let lookup = tokio::time::timeout(limit.min(MAX_LOOKUP), resolver.lookup_ip(format!("{name}.")));
         let found = lookup.await.unwrap_or(Err(NetError::Timeout)).map_err(|error| lookup_error(&error))?;
         let addresses: Vec<IpAddr> = found.iter().collect();
         if addresses.is_empty() { Err(RequestError::Name("its host has no address")) } else { Ok(addresses) }
@@ -152,6 +152,16 @@ mod tests {
     fn a_name_server_that_is_too_slow_is_told_from_one_that_knows_nothing() {
         assert!(matches!(lookup_error(&NetError::Timeout), RequestError::Slow(RequestPhase::Name, _)));
         assert!(matches!(lookup_error(&NetError::Message("no")), RequestError::Name(_)));
+    }
+
+    #[tokio::test]
+    async fn a_lookup_takes_no_longer_than_the_tool_allows() {
+        let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let names = NameResolver::new(vec![silent.local_addr().expect("an address")]);
+        let start = Instant::now();
+        let found = names.addresses("slow.example.com", Duration::from_millis(100)).await;
+        assert!(matches!(found, Err(RequestError::Slow(RequestPhase::Name, _))), "{found:?}");
+        assert!(start.elapsed() < MAX_QUERY - Duration::from_secs(1), "{:?}", start.elapsed());
     }
 
     #[tokio::test]
