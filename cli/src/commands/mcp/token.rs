@@ -16,8 +16,8 @@ Examples:
   toolcrib mcp token revoke ada
 
 A token is shown once. A running server notices a new and a revoked one.
-Permissions and rules after `--` hold for this client, in addition to those
-of the server; relative folders are those of the server.";
+Permissions and rules after `--` hold for this client, in addition to those of the server; relative \
+folders are those of the server.";
 const HEADINGS: [&str; 3] = ["TOKEN", "CREATED", "OPTIONS"];
 
 /// Create, list or revoke tokens.
