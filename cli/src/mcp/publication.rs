@@ -255,3 +255,57 @@ impl Publication {
 fn cannot_use(client: &str, error: &anyhow::Error) {
     render::warning(&format!("the options of the token of {client} cannot be used: {}", render::message(error)));
 }
+
+#[cfg(test)]
+mod tests {
+    use toolcrib::Audit;
+
+    use super::*;
+
+    fn published() -> Published {
+        let runtime = Runtime::builder(Audit::off()).build().unwrap();
+        let deny_flags = DenyFlags::new(std::iter::empty());
+        Published::new(runtime, Arc::default(), Results::folder("results"), deny_flags, 128)
+    }
+
+    fn options(number: usize) -> Arc<[String]> {
+        Arc::new([format!("--allow-env=V{number}")])
+    }
+
+    fn client(number: usize) -> Identity {
+        Identity { name: "ada".into(), options: options(number), has_token: true }
+    }
+
+    #[tokio::test]
+    async fn the_number_of_options_in_use_is_bounded_and_idle_ones_make_room() {
+        let edition = Edition::new(published());
+        let mut used: Vec<_> = (0..MAX_OWN).map(|number| edition.own(&options(number)).unwrap()).collect();
+        assert!(edition.own(&options(MAX_OWN)).is_none(), "all are in use");
+        assert!(edition.own(&options(0)).is_some(), "known ones have their place");
+        drop(used.remove(3));
+        assert!(edition.own(&options(MAX_OWN)).is_some());
+        assert!(!edition.own.lock().unwrap().contains_key(&options(3)));
+    }
+
+    #[tokio::test]
+    async fn options_that_cannot_be_used_are_tried_again_and_a_reload_keeps_the_last_good() {
+        let broken = Arc::new(Mutex::new(true));
+        let publish = {
+            let broken = broken.clone();
+            move |options: &[String]| {
+                anyhow::ensure!(options.is_empty() || !*broken.lock().unwrap(), "broken");
+                Ok(published())
+            }
+        };
+        let publication = Publication::new(published(), publish);
+        assert!(publication.of(&client(1)).await.is_none());
+        *broken.lock().unwrap() = false;
+        assert!(publication.of(&client(1)).await.is_none(), "not at once");
+        tokio::time::sleep(RETRY).await;
+        let good = publication.of(&client(1)).await.expect("the options");
+        *broken.lock().unwrap() = true;
+        let again = publication.clone();
+        tokio::task::spawn_blocking(move || again.reload()).await.unwrap().unwrap();
+        assert!(Arc::ptr_eq(&publication.of(&client(1)).await.expect("the options"), &good));
+    }
+}
