@@ -190,7 +190,7 @@ fn an_answer_does_not_cover_a_program_that_changed_meanwhile() {
     let first = client.ask("tools/call", &params(&json!({})));
     crib.manifest(&json!({ "tools": [echo("env_dump"), crib.entry("spin")] }));
     let until = std::time::Instant::now() + super::PATIENCE;
-    while super::names(&client.ask("tools/list", &modern(json!({}), &json!({})))).len() < 2 {
+    while !super::names(&client.ask("tools/list", &modern(json!({}), &json!({})))).contains(&"spin".to_owned()) {
         assert!(std::time::Instant::now() < until, "the change was not noticed");
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
