@@ -253,10 +253,12 @@ impl Sources {
         builder = keep_apart(builder, approvals.as_ref(), self.rules.kept.pending().as_ref(), vault.as_ref());
         builder = config.path.iter().fold(builder, Builder::protect);
         let runtime = with(builder).build()?;
-        for problem in runtime.warnings().iter().take(MAX_WARNINGS) {
+        // The options of one client change nothing about the sources.
+        let warnings = if self.client.is_none() { runtime.warnings() } else { &[] };
+        for problem in warnings.iter().take(MAX_WARNINGS) {
             render::warning(&format!("{}: {problem}", render::from_here(&problem.path).display()));
         }
-        if let Some(more @ 1..) = runtime.warnings().len().checked_sub(MAX_WARNINGS) {
+        if let Some(more @ 1..) = warnings.len().checked_sub(MAX_WARNINGS) {
             render::warning(&format!("and {more} more: `toolcrib validate` lists them all"));
         }
         self.permissions().for_each(|permissions| permissions.secrets.warn_about_unrequested(&runtime));

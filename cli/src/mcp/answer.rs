@@ -4,10 +4,10 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use rmcp::model::{Annotations, CallToolResult, ContentBlock, MetaObject, Resource, ResourceContents, Role};
 use serde_json::{Map, Value, json};
-use toolcrib::call::{Form, Link, Media, Part};
+use toolcrib::call::{Form, Link, Media, Part, Reason};
 use toolcrib::{Receipt, ToolResult};
 
-use crate::permission::{DenyFlags, denial_hints, pending_refusal};
+use crate::permission::{DenyFlags, denial_hints, hint, pending_refusal};
 use crate::schemas::mcp::{RESULT, STORED};
 
 use super::caller::OpenQuestion;
@@ -40,7 +40,12 @@ pub(super) fn convert(
     }
     content.extend(result.shown.iter().filter_map(shown));
     if result.is_error() && open.is_none() {
-        content.extend(denial_hints(&result.receipt, true, deny_flags).into_iter().map(ContentBlock::text));
+        let decision = result.receipt.decision.as_ref();
+        let hints = match decision.is_some_and(|decision| decision.reason == Reason::Rule) {
+            true => hint(&result.receipt, None, "").into_iter().collect(),
+            false => denial_hints(&result.receipt, true, deny_flags),
+        };
+        content.extend(hints.into_iter().map(ContentBlock::text));
     }
     let mut converted = match result.is_error() {
         true => CallToolResult::error(content),

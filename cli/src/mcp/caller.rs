@@ -69,7 +69,8 @@ impl Caller {
     /// Creates the caller of a request. `name` is the client's name and version, as it calls itself.
     pub(super) fn new(name: String, identity: &Identity, channel: Channel) -> Self {
         let Identity { name: token, has_token, .. } = identity;
-        let client = if *has_token { format!("{token}: {name}") } else { name };
+        // Without a token, the name cannot pass for one with a token.
+        let client = if *has_token { format!("{token}: {name}") } else { name.replace(':', ";") };
         Self { client, identity: token.clone(), has_token: *has_token, channel, trace: None, open: Mutex::default() }
     }
 

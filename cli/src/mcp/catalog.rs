@@ -106,6 +106,11 @@ impl Catalog {
         &self.tools
     }
 
+    /// Lists the names of all tools for clients.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().chain(&self.unlisted).map(|tool| &*tool.name)
+    }
+
     /// Returns the tools that only the search finds.
     pub(super) fn unlisted(&self) -> &[ListedTool] {
         &self.unlisted

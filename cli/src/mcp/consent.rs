@@ -19,8 +19,8 @@ use super::caller::{Answer, Caller, Channel, OpenQuestion};
 
 /// Maximum wait for the user of a client.
 const MAX_WAIT: Duration = Duration::from_secs(300);
-/// Name of the client of a task in the background.
-const BACKGROUND: &str = "a task in the background";
+/// Name of the client of a task in the background. No other client has a name with a colon behind a space.
+const BACKGROUND: &str = "a task in the background: its client no longer waits";
 /// Member of an answer that allows the call.
 const ALLOW: &str = "allow";
 

@@ -74,11 +74,16 @@ impl Conversations {
     /// # Errors
     ///
     /// There are too many conversations.
-    pub(super) async fn begin(&self, head: &Parts, body: &[u8]) -> Result<Option<Beginning<'_>>, Refusal> {
+    pub(super) async fn begin(
+        &self,
+        head: &Parts,
+        body: &[u8],
+        client: &Identity,
+    ) -> Result<Option<Beginning<'_>>, Refusal> {
         if head.method != Method::POST || head.headers.contains_key(SESSION) || !may_begin(body) {
             return Ok(None);
         }
-        if let Some(idle) = self.make_room().await {
+        if let Some(idle) = self.make_room(client).await {
             // It fails only if the conversation has ended meanwhile.
             let _ = self.sessions.close_session(&idle.into()).await;
         }
@@ -91,9 +96,9 @@ impl Conversations {
         Ok(Some(Beginning(self)))
     }
 
-    /// Forgets the conversations that have ended if there is no room, and returns the one that was idle for the longest time
-    /// if there is still none.
-    async fn make_room(&self) -> Option<String> {
+    /// Forgets the conversations that have ended if there is no room. If there is still none, returns the one to end: the one
+    /// that was idle for the longest time, or else one of a client with more conversations than this one.
+    async fn make_room(&self, client: &Identity) -> Option<String> {
         let sessions = self.sessions.sessions.read().await;
         let mut known = self.known();
         if !known.is_full(sessions.len(), self.most) {
@@ -103,12 +108,10 @@ impl Conversations {
         if !known.is_full(sessions.len(), self.most) {
             return None;
         }
-        let (session, _) = known
-            .owners
-            .iter()
-            .filter(|(_, owner)| owner.used.elapsed() >= self.idle)
-            .min_by_key(|(_, owner)| owner.used)?;
-        let session = session.clone();
+        let session = known.idlest(|owner| owner.used.elapsed() >= self.idle).or_else(|| {
+            let greedy = known.greediest(&client.name)?;
+            known.idlest(|owner| owner.client == greedy)
+        })?;
         known.owners.remove(&session);
         Some(session)
     }
@@ -123,6 +126,23 @@ impl Known {
     /// the library ends it.
     fn is_full(&self, sessions: usize, most: usize) -> bool {
         sessions.max(self.owners.len() + self.beginning) >= most
+    }
+
+    /// Returns the conversation of such an owner without a request for the longest time.
+    fn idlest(&self, is_owner: impl Fn(&Owner) -> bool) -> Option<String> {
+        let some = self.owners.iter().filter(|(_, owner)| is_owner(owner));
+        some.min_by_key(|(_, owner)| owner.used).map(|(session, _)| session.clone())
+    }
+
+    /// Returns the client with the most conversations if `client` would have fewer with one more.
+    fn greediest(&self, client: &Arc<str>) -> Option<Arc<str>> {
+        let mut numbers: HashMap<&Arc<str>, usize> = HashMap::new();
+        for owner in self.owners.values() {
+            *numbers.entry(&owner.client).or_default() += 1;
+        }
+        let own = numbers.get(client).copied().unwrap_or_default();
+        let (greedy, number) = numbers.into_iter().max_by_key(|(_, number)| *number)?;
+        (number > own + 1).then(|| greedy.clone())
     }
 }
 
@@ -200,25 +220,54 @@ mod tests {
         let sessions = Arc::new(LocalSessionManager::default());
         let all = Conversations::new(sessions.clone(), 1);
         let ada = named("ada");
-        let Ok(Some(beginning)) = all.begin(&head(None), FIRST).await else { panic!("there is room") };
-        assert!(matches!(all.begin(&head(None), FIRST).await, Err(Refusal::Conversations)), "one is about to begin");
+        let Ok(Some(beginning)) = all.begin(&head(None), FIRST, &ada).await else { panic!("there is room") };
+        assert!(
+            matches!(all.begin(&head(None), FIRST, &ada).await, Err(Refusal::Conversations)),
+            "one is about to begin"
+        );
         drop(beginning);
-        let Ok(Some(beginning)) = all.begin(&head(None), FIRST).await else { panic!("there is room again") };
+        let Ok(Some(beginning)) = all.begin(&head(None), FIRST, &ada).await else { panic!("there is room again") };
         let (session, _transport) = sessions.create_session().await.unwrap();
         beginning.settle(&head(Some(&*session)).headers, ada.name.clone());
-        assert!(matches!(all.begin(&head(None), FIRST).await, Err(Refusal::Conversations)), "one has begun");
-        assert!(matches!(all.begin(&head(None), br#"{"method":"tools/list"}"#).await, Ok(None)));
-        assert!(matches!(all.begin(&head(Some(&*session)), FIRST).await, Ok(None)), "its own requests");
+        assert!(matches!(all.begin(&head(None), FIRST, &ada).await, Err(Refusal::Conversations)), "one has begun");
+        assert!(matches!(all.begin(&head(None), br#"{"method":"tools/list"}"#, &ada).await, Ok(None)));
+        assert!(matches!(all.begin(&head(Some(&*session)), FIRST, &ada).await, Ok(None)), "its own requests");
         assert_eq!(all.check(&head(Some(&*session)).headers, &ada), Ok(()));
         for (session, client) in [(&*session, "bob"), ("other", "ada")] {
             let refused = all.check(&head(Some(session)).headers, &named(client));
             assert_eq!(refused, Err(Refusal::UnknownConversation), "{session}, {client}");
         }
         let all = Conversations { idle: Duration::ZERO, ..all };
-        assert!(matches!(all.begin(&head(None), FIRST).await, Ok(Some(_))), "an idle one has ended");
+        assert!(matches!(all.begin(&head(None), FIRST, &ada).await, Ok(Some(_))), "an idle one has ended");
         assert!(!sessions.sessions.read().await.contains_key(&session));
-        assert!(matches!(all.begin(&head(None), FIRST).await, Ok(Some(_))), "it has ended");
+        assert!(matches!(all.begin(&head(None), FIRST, &ada).await, Ok(Some(_))), "it has ended");
         let (_session, _transport) = sessions.create_session().await.unwrap();
-        assert!(matches!(all.begin(&head(None), FIRST).await, Err(Refusal::Conversations)), "one without an owner");
+        assert!(
+            matches!(all.begin(&head(None), FIRST, &ada).await, Err(Refusal::Conversations)),
+            "one without an owner"
+        );
+    }
+    #[tokio::test]
+    async fn the_client_with_the_most_conversations_makes_room_for_one_with_fewer() {
+        let sessions = Arc::new(LocalSessionManager::default());
+        let all = Conversations::new(sessions.clone(), 3);
+        let (ada, bob) = (named("ada"), named("bob"));
+        let begin = async |client: &Identity| match all.begin(&head(None), FIRST, client).await {
+            Ok(Some(beginning)) => {
+                let (session, _transport) = sessions.create_session().await.unwrap();
+                beginning.settle(&head(Some(&*session)).headers, client.name.clone());
+                Ok(session)
+            }
+            Ok(None) => panic!("the message begins one"),
+            Err(refusal) => Err(refusal),
+        };
+        let first = begin(&ada).await.unwrap();
+        begin(&ada).await.unwrap();
+        begin(&ada).await.unwrap();
+        assert_eq!(begin(&ada).await, Err(Refusal::Conversations), "nobody has more");
+        let own = begin(&bob).await.unwrap();
+        assert!(!sessions.sessions.read().await.contains_key(&first), "the idlest of ada");
+        assert_eq!(begin(&bob).await, Err(Refusal::Conversations), "two and one are fair");
+        assert_eq!(all.check(&head(Some(&*own)).headers, &bob), Ok(()));
     }
 }

@@ -111,7 +111,7 @@ impl Handler {
     pub(super) async fn published(&self, client: &Identity) -> Result<Arc<Published>, ErrorData> {
         let unusable = || {
             ErrorData::internal_error(
-                "the tools cannot be used with the options of this token: try again, or ask the operator",
+                "the tools cannot be used with the options of this token: ask the operator, whose server states the reason",
                 None,
             )
         };

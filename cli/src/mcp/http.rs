@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, BodyStream, Full, LengthLimitError, Limited, StreamBody};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -27,16 +27,23 @@ use tokio_util::task::TaskTracker;
 use crate::{interrupt, render};
 
 use super::access::{Access, Identity, Limits};
+use super::connections::{Connection, Connections};
 use super::conversations::{self, Conversations};
 use super::handler::Handler;
+use super::hosts::{Hosts, ServedHost};
 use super::origin::{self, Origin, Origins};
 use super::refusal::Refusal;
+use super::wire;
 use super::write_limit::WriteLimit;
 
 /// Path of the protocol.
 const PROTOCOL: &str = "/mcp";
 /// Hosts of a server's own origin on a loopback address. The server has no pages, so no page has this origin.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+/// Type of answers that people read.
+const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+/// Type of messages of the protocol.
+const JSON: &str = "application/json";
 /// Maximum size of the head of a request in bytes.
 const MAX_HEAD: usize = 64 << 10;
 
@@ -56,7 +63,7 @@ pub(crate) struct Endpoint {
     pub(crate) access: Access,
     pub(crate) limits: Limits,
     /// Hosts that requests may name.
-    pub(crate) hosts: Vec<String>,
+    pub(crate) hosts: Vec<ServedHost>,
     /// Origins of web pages that may send requests, besides the server's own on a loopback address.
     pub(crate) origins: Vec<Origin>,
     /// `true` if no conversation is kept between requests.
@@ -69,6 +76,7 @@ struct Server {
     service: StreamableHttpService<Handler, LocalSessionManager>,
     conversations: Conversations,
     access: Access,
+    hosts: Hosts,
     origins: Origins,
     limits: Limits,
     requests: Arc<Semaphore>,
@@ -86,12 +94,18 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
     if address.ip().is_loopback() {
         origins.extend(LOOPBACK.iter().filter_map(|host| format!("{scheme}://{host}:{}", address.port()).parse().ok()));
     }
-    let origins = Origins::new(origins);
+    // Programs on this machine may use every address of it; others use a name.
+    let shown = match hosts.iter().rfind(|host| address.ip().is_unspecified() && !LOOPBACK.contains(&host.name())) {
+        Some(host) if host.text() != host.name() => host.text().to_owned(),
+        Some(host) => format!("{}:{}", host.name(), address.port()),
+        None => address.to_string(),
+    };
+    let (hosts, origins) = (Hosts::new(hosts), Origins::new(origins));
     let _guard = interrupt::server();
     // New connections end at the first, and running requests at the second.
     let (stop, end) = (CancellationToken::new(), CancellationToken::new());
     let config = StreamableHttpServerConfig::default()
-        .with_allowed_hosts(hosts)
+        .with_allowed_hosts(hosts.texts())
         .with_allowed_origins(origins.texts())
         .enforce_origin_validation()
         .with_legacy_session_mode(!is_stateless)
@@ -103,27 +117,33 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
     let service = StreamableHttpService::new(move || Ok(each.for_conversation()), sessions.clone(), config);
     let conversations = Conversations::new(sessions, if is_stateless { usize::MAX } else { limits.sessions });
     let requests = Arc::new(Semaphore::new(limits.requests));
-    let server = Arc::new(Server { handler, service, conversations, access, origins, limits, requests });
-    let (connections, tasks) = (Arc::new(Semaphore::new(limits.connections)), TaskTracker::new());
-    render::aside(&format!("serving {scheme}://{address}{PROTOCOL}"));
+    let server = Arc::new(Server { handler, service, conversations, access, hosts, origins, limits, requests });
+    let (connections, tasks) = (Connections::new(limits.connections), TaskTracker::new());
+    render::aside(&format!("serving {scheme}://{shown}{PROTOCOL}"));
     loop {
         let accepted = tokio::select! {
             accepted = accept(&listener, &connections) => accepted,
             () = interrupt::soft_stop() => break,
         };
-        let Some((stream, permit)) = accepted else { continue };
+        let Some((stream, room)) = accepted else { continue };
+        let client = connections.begin(room);
         let stream = WriteLimit::new(stream, limits.arrival);
         let (server, tls, stop) = (server.clone(), tls.clone(), stop.clone());
         tasks.spawn(async move {
-            let _permit = permit;
-            match tls {
-                None => server.connection(stream, stop).await,
-                Some(tls) => {
-                    let secured = tokio::time::timeout(server.limits.arrival, tls.accept(stream)).await;
-                    if let Ok(Ok(stream)) = secured {
-                        server.connection(stream, stop).await;
+            let arrival = server.limits.arrival;
+            let connection = async {
+                match tls {
+                    None => server.connection(stream, &client, stop).await,
+                    Some(tls) => {
+                        if let Ok(Ok(stream)) = tokio::time::timeout(arrival, tls.accept(stream)).await {
+                            server.connection(stream, &client, stop).await;
+                        }
                     }
                 }
+            };
+            tokio::select! {
+                () = connection => {}
+                () = client.makes_room() => {}
             }
         });
     }
@@ -132,7 +152,10 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
     tasks.close();
     server.handler.closing().cancel();
     stop.cancel();
-    let _ = tokio::time::timeout(limits.drain, tasks.wait()).await;
+    tokio::select! {
+        _ = tokio::time::timeout(limits.drain, tasks.wait()) => {}
+        () = interrupt::hard_stop() => {}
+    }
     server.handler.stop().await;
     let _ = tokio::time::timeout(LAST_ANSWERS, tasks.wait()).await;
     end.cancel();
@@ -140,13 +163,13 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
 }
 
 /// Accepts a connection once there is room for one; `None` after a fault of one connection.
-async fn accept(listener: &TcpListener, connections: &Arc<Semaphore>) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-    let permit = connections.clone().acquire_owned().await.ok()?;
+async fn accept(listener: &TcpListener, connections: &Connections) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+    let room = connections.room().await?;
     match listener.accept().await {
         Ok((stream, _from)) => {
             // Answers are small: they are sent at once.
             let _ = stream.set_nodelay(true);
-            Some((stream, permit))
+            Some((stream, room))
         }
         Err(_) => {
             // Such as too many open files: the next attempt waits for others to end.
@@ -161,6 +184,7 @@ impl Server {
     async fn connection(
         self: Arc<Self>,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        client: &Arc<Connection>,
         stop: CancellationToken,
     ) {
         let metrics = self.handler.metrics().clone();
@@ -168,7 +192,16 @@ impl Server {
         let arrival = self.limits.arrival;
         let service = service_fn(|request| {
             let server = self.clone();
-            async move { Ok::<_, Infallible>(server.answer(request).await) }
+            async move {
+                let used = client.used();
+                let response = server.answer(request).await;
+                // A request runs until its answer is sent or dropped.
+                let until_sent = move |frame| {
+                    let _ = &used;
+                    frame
+                };
+                Ok::<_, Infallible>(response.map(|body| body.map_frame(until_sent)))
+            }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -200,7 +233,7 @@ impl Server {
             _ if head_size(&request) > MAX_HEAD => Err(Refusal::Head),
             ("/healthz", &Method::GET) => Ok(text(StatusCode::OK, "ok\n")),
             ("/metrics", &Method::GET) => {
-                self.access.admit(request.headers()).map(|_| text(StatusCode::OK, &metrics.text(self.running())))
+                self.admit(&request).map(|_| text(StatusCode::OK, &metrics.text(self.running())))
             }
             (PROTOCOL, _) => self.protocol(request).await,
             _ => Err(Refusal::UnknownPath),
@@ -222,13 +255,32 @@ impl Server {
         self.limits.requests - self.requests.available_permits()
     }
 
+    /// Returns the client of a request.
+    ///
+    /// # Errors
+    ///
+    /// The request names another host, is of a foreign page, has no valid token, or exceeds the client's rate.
+    fn admit(&self, request: &Request<Incoming>) -> Result<Identity, Refusal> {
+        let headers = request.headers();
+        if !self.hosts.includes(request.uri(), headers) {
+            return Err(Refusal::Host);
+        }
+        if headers.contains_key(header::ORIGIN) && self.origins.allowed(headers).is_none() {
+            return Err(Refusal::Origin);
+        }
+        self.access.admit(headers)
+    }
+
     /// Answers a request of the protocol.
     async fn protocol(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
-        let identity = self.access.admit(request.headers())?;
+        let identity = self.admit(&request)?;
         let running = self.requests.clone().try_acquire_owned().map_err(|_| Refusal::Running)?;
         let running = Running(Arc::new(running));
         self.conversations.check(request.headers(), &identity)?;
         let (mut parts, body) = request.into_parts();
+        if body.size_hint().lower() > self.limits.body as u64 {
+            return Err(Refusal::Body);
+        }
         let whole = Limited::new(body, self.limits.body).collect();
         let body = match tokio::time::timeout(self.limits.arrival, whole).await {
             Ok(Ok(body)) => body.to_bytes(),
@@ -236,7 +288,7 @@ impl Server {
             Ok(Err(_)) => return Err(Refusal::Unreadable),
             Err(_) => return Err(Refusal::Late),
         };
-        let beginning = self.conversations.begin(&parts, &body).await?;
+        let beginning = self.conversations.begin(&parts, &body, &identity).await?;
         if beginning.is_none() {
             // A call can go on after its client has left. The first request of a conversation is kept by it.
             parts.extensions.insert(running.clone());
@@ -246,13 +298,16 @@ impl Server {
         parts.extensions.insert::<Identity>(identity);
         // Credentials are of no use beyond this point.
         parts.headers.remove(header::AUTHORIZATION);
-        let response = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
+        let is_json = header_starts(&parts.headers, &header::CONTENT_TYPE, JSON);
+        let response = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
+        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json {
+            return Ok(unreadable(&body));
+        }
         if let Some(beginning) = beginning {
             beginning.settle(response.headers(), client);
         }
-        // A request runs until its answer is sent or dropped.
         let closing = self.handler.closing().clone();
-        Ok(response.map(|body| {
+        let mut response = response.map(|body| {
             let until_sent = move |frame| {
                 let _ = &running;
                 frame
@@ -263,7 +318,12 @@ impl Server {
                 true => BodyExt::boxed(StreamBody::new(BodyStream::new(body).take_until(closing.cancelled_owned()))),
                 false => body.boxed(),
             }
-        }))
+        });
+        if response.status().is_client_error() {
+            // The library states no type for its own refusals.
+            response.headers_mut().entry(header::CONTENT_TYPE).or_insert(PLAIN);
+        }
+        Ok(response)
     }
 }
 
@@ -274,11 +334,23 @@ fn head_size(request: &Request<Incoming>) -> usize {
     target + request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 3).sum::<usize>()
 }
 
+/// Returns `true` if a header starts with this text, in any case.
+fn header_starts(headers: &HeaderMap, name: &HeaderName, start: &str) -> bool {
+    let value = headers.get(name).map(HeaderValue::as_bytes).and_then(|value| value.get(..start.len()));
+    value.is_some_and(|value| value.eq_ignore_ascii_case(start.as_bytes()))
+}
+
+/// Creates the answer to a message that cannot be read.
+fn unreadable(message: &[u8]) -> Response<Body> {
+    let mut response = text(StatusCode::BAD_REQUEST, &wire::refusal(message));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+    response
+}
+
 /// Creates an answer with text.
 fn text(status: StatusCode, text: &str) -> Response<Body> {
     let mut response = Response::new(Full::new(Bytes::copy_from_slice(text.as_bytes())).boxed());
     *response.status_mut() = status;
-    let plain = header::HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response.headers_mut().insert(header::CONTENT_TYPE, PLAIN);
     response
 }

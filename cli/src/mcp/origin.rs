@@ -29,7 +29,7 @@ impl FromStr for Origin {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let url = Url::parse(text).map_err(|_| EXPECTED)?;
-        let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+        let (_, rest) = text.split_once("://").ok_or(EXPECTED)?;
         let is_origin = matches!(url.scheme(), "http" | "https") && !rest.contains(['/', '?', '#', '@', '\\', '*']);
         if is_origin { Ok(Self(url.origin())) } else { Err(EXPECTED) }
     }

@@ -114,6 +114,21 @@ impl Published {
         }
     }
 
+    /// Checks that each tool that had a usable program has one still.
+    ///
+    /// # Errors
+    ///
+    /// The first that has none, with the reason.
+    fn check_programs(&self, before: &Self) -> anyhow::Result<()> {
+        let was_usable = |name: &str| before.runtime.tool(name).is_some_and(|tool| tool.unusable.is_none());
+        for tool in self.runtime.tools().filter(|tool| was_usable(&tool.name)) {
+            if let Some(unusable) = &tool.unusable {
+                anyhow::bail!("`{}`: {}", render::one_line(&tool.name), unusable.reason);
+            }
+        }
+        Ok(())
+    }
+
     /// Lists the tools that have another name here than in their sources.
     pub(crate) fn renamed(&self) -> impl Iterator<Item = (&str, &str)> {
         self.catalog.renamed()
@@ -211,7 +226,9 @@ impl Publication {
     /// The sources cannot be used; the state stays.
     pub(super) fn reload(&self) -> anyhow::Result<bool> {
         let before = self.edition();
-        let next = Edition::new((self.publish)(&[])?.continuing(&before.general));
+        let next = (self.publish)(&[])?;
+        next.check_programs(&before.general)?;
+        let next = Edition::new(next.continuing(&before.general));
         let mut is_changed = before.general.catalog.tools() != next.general.catalog.tools();
         for (options, old) in before.built() {
             let state = match (self.publish)(&options) {

@@ -5,6 +5,10 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 /// Reason to refuse a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
+    /// The request names a host that is not served.
+    Host,
+    /// The request is of a page of another origin.
+    Origin,
     /// The request has no token.
     NoToken,
     /// No client has the token.
@@ -32,6 +36,7 @@ pub(super) enum Refusal {
 impl Refusal {
     pub(super) fn status(self) -> StatusCode {
         match self {
+            Self::Host | Self::Origin => StatusCode::FORBIDDEN,
             Self::NoToken | Self::UnknownToken => StatusCode::UNAUTHORIZED,
             Self::Rate => StatusCode::TOO_MANY_REQUESTS,
             Self::Running | Self::Conversations => StatusCode::SERVICE_UNAVAILABLE,
@@ -46,6 +51,8 @@ impl Refusal {
     /// Returns the text of the answer: the reason, and what to do.
     pub(super) fn text(self) -> &'static str {
         match self {
+            Self::Host => "the host of the request is not served: name it with `--host`\n",
+            Self::Origin => "pages of this origin may not send requests: name it with `--origin`\n",
             Self::NoToken => {
                 "a token is required: send `Authorization: Bearer TOKEN`; `toolcrib mcp token new NAME` creates one\n"
             }

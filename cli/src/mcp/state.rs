@@ -27,6 +27,11 @@ const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
 /// Maximum number of questions of one call.
 const MAX_QUESTIONS: usize = 16;
 
+/// Message about a state that is forged, changed, or of another caller or request.
+const INVALID: &str = "the state is not of this call: call the tool again without it";
+/// Message about a state that is used again.
+const USED: &str = "the state of the call was used before: call the tool again without it";
+
 /// Questions of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Questions {
@@ -54,18 +59,13 @@ struct UsedState {
     expires: Timestamp,
 }
 
-/// Place of the states that were used.
-enum UsedStates {
-    /// This process.
-    Here(Mutex<Vec<UsedState>>),
-    /// A file of several servers.
-    Shared(ListFile<UsedState>),
-}
-
 /// Seal of one server, or of several that share a folder.
 pub(crate) struct Seal {
     codec: RequestStateCodec,
-    used: UsedStates,
+    /// States that were used here.
+    used: Mutex<Vec<UsedState>>,
+    /// File of those that were used with any of several servers.
+    shared: Option<ListFile<UsedState>>,
 }
 
 impl Seal {
@@ -75,7 +75,7 @@ impl Seal {
     ///
     /// The key is refused.
     pub(crate) fn new() -> anyhow::Result<Self> {
-        Self::with(rand::random(), UsedStates::Here(Mutex::default()))
+        Self::with(rand::random(), None)
     }
 
     /// Creates a seal with the key of a folder. The first server creates the key.
@@ -88,11 +88,12 @@ impl Seal {
         let unusable = || format!("cannot use the key `{}`", file.path().display());
         let key = key(&file).with_context(unusable)?;
         let used = ListFile::new(folder.join("states.json"), "used", MAX_FILE_BYTES);
-        Self::with(key, UsedStates::Shared(used))
+        Self::with(key, Some(used))
     }
 
-    fn with(key: [u8; KEY_LEN], used: UsedStates) -> anyhow::Result<Self> {
-        Ok(Self { codec: RequestStateCodec::try_new(key).context("cannot seal states of calls")?, used })
+    fn with(key: [u8; KEY_LEN], shared: Option<ListFile<UsedState>>) -> anyhow::Result<Self> {
+        let codec = RequestStateCodec::try_new(key).context("cannot seal states of calls")?;
+        Ok(Self { codec, used: Mutex::default(), shared })
     }
 
     /// Seals the questions of a call. `binding` names the caller and the request.
@@ -115,17 +116,18 @@ impl Seal {
     ///
     /// The state was changed, has expired, was used, or is of another caller or request.
     pub(super) fn open(&self, sealed: &str, binding: &str) -> anyhow::Result<Questions> {
-        let bytes = self.codec.open_with(sealed, binding.as_bytes()).context("the state of the call is not valid")?;
-        let Sealed { questions, id, expires } =
-            serde_json::from_slice(&bytes).context("the state of the call is not valid")?;
-        anyhow::ensure!(Timestamp::now() <= expires, "the state of the call has expired");
-        let mark = |used: &mut Vec<UsedState>| mark_used(used, UsedState { id, expires });
-        match &self.used {
-            UsedStates::Here(used) => mark(&mut used.lock().unwrap_or_else(PoisonError::into_inner))?,
-            UsedStates::Shared(file) => {
-                let unusable = || format!("cannot use the states in `{}`", file.path().display());
-                file.change(mark).with_context(unusable)??;
-            }
+        let bytes = self.codec.open_with(sealed, binding.as_bytes()).context(INVALID)?;
+        let Sealed { questions, id, expires } = serde_json::from_slice(&bytes).context(INVALID)?;
+        anyhow::ensure!(
+            Timestamp::now() <= expires,
+            "the state of the call has expired: call the tool again without it"
+        );
+        let state = UsedState { id, expires };
+        // Also if the file is lost.
+        mark_used(&mut self.used.lock().unwrap_or_else(PoisonError::into_inner), state.clone())?;
+        if let Some(file) = &self.shared {
+            let unusable = || format!("cannot use the states in `{}`", file.path().display());
+            file.change(|used| mark_used(used, state)).with_context(unusable)??;
         }
         Ok(questions)
     }
@@ -136,7 +138,7 @@ fn mark_used(used: &mut Vec<UsedState>, state: UsedState) -> anyhow::Result<()> 
     // Nobody has to remember a state that is refused for its age. The clocks of servers may differ.
     let now = Timestamp::now();
     used.retain(|used| now.duration_since(used.expires) <= MAX_CLOCK_SKEW);
-    anyhow::ensure!(used.iter().all(|used| used.id != state.id), "the state of the call was used before");
+    anyhow::ensure!(used.iter().all(|used| used.id != state.id), USED);
     anyhow::ensure!(used.len() < MAX_USED, "too many states were used; repeat the call later");
     used.push(state);
     Ok(())
@@ -176,7 +178,7 @@ mod tests {
         }
         assert_eq!(seal.open(&sealed, "ada|echo").unwrap(), questions());
         let again = seal.open(&sealed, "ada|echo").unwrap_err();
-        assert_eq!(again.to_string(), "the state of the call was used before");
+        assert_eq!(again.to_string(), USED);
     }
 
     #[test]
@@ -196,9 +198,8 @@ mod tests {
     #[test]
     fn more_states_than_are_remembered_are_refused() {
         let seal = Seal::new().unwrap();
-        let UsedStates::Here(used) = &seal.used else { panic!("not of this process") };
         let expires = Timestamp::now() + MAX_AGE;
-        used.lock().unwrap().extend((0..MAX_USED).map(|id| UsedState { id: id.to_string(), expires }));
+        seal.used.lock().unwrap().extend((0..MAX_USED).map(|id| UsedState { id: id.to_string(), expires }));
         let sealed = seal.seal(questions(), "x").unwrap();
         assert!(seal.open(&sealed, "x").unwrap_err().to_string().starts_with("too many states"));
     }
@@ -212,8 +213,10 @@ mod tests {
         assert!(Seal::new().unwrap().open(&sealed, "x").is_err());
         assert_eq!(two.open(&sealed, "x").unwrap(), questions());
         for seal in [&one, &two, &Seal::shared(&folder).unwrap()] {
-            assert_eq!(seal.open(&sealed, "x").unwrap_err().to_string(), "the state of the call was used before");
+            assert_eq!(seal.open(&sealed, "x").unwrap_err().to_string(), USED);
         }
+        std::fs::remove_file(folder.join("states.json")).unwrap();
+        assert_eq!(two.open(&sealed, "x").unwrap_err().to_string(), USED, "without the file");
     }
 
     #[test]
@@ -241,7 +244,10 @@ mod tests {
         let sealed = seal
             .codec
             .seal_with(&serde_json::to_vec(&sealed).unwrap(), &SealOptions::new().associated_data(b"x").ttl(MAX_AGE));
-        assert_eq!(seal.open(&sealed, "x").unwrap_err().to_string(), "the state of the call has expired");
+        assert_eq!(
+            seal.open(&sealed, "x").unwrap_err().to_string(),
+            "the state of the call has expired: call the tool again without it"
+        );
     }
 
     #[test]

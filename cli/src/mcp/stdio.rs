@@ -1,6 +1,7 @@
 //! Service over standard streams: one client, until it closes standard input or the program is interrupted.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
@@ -10,6 +11,12 @@ use crate::interrupt;
 
 use super::handler::Handler;
 use super::wire::Wire;
+use super::write_limit::WriteLimit;
+
+/// Time after which a client that reads nothing has left.
+const MAX_UNREAD: Duration = Duration::from_secs(30);
+/// Time in which the answers of stopped calls are sent when the server ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// Serves a client until it leaves.
 ///
@@ -19,7 +26,7 @@ use super::wire::Wire;
 pub(crate) async fn serve(handler: Handler) -> anyhow::Result<ExitCode> {
     let (_guard, calls) = (interrupt::server(), handler.clone());
     let (read, write) = stdio();
-    let transport = Wire::new(read, write, handler.closing().clone());
+    let transport = Wire::new(read, WriteLimit::new(write, MAX_UNREAD), handler.closing().clone());
     let service = tokio::select! {
         service = handler.serve(transport) => match service {
             // The client left before it asked for anything.
@@ -40,7 +47,8 @@ pub(crate) async fn serve(handler: Handler) -> anyhow::Result<ExitCode> {
         () = interrupt::soft_stop() => {
             calls.stop().await;
             stop.cancel();
-            drop(ended.await?);
+            // A client that reads nothing delays the end for a moment only.
+            let _ = tokio::time::timeout(LAST_ANSWERS, ended).await;
             return Ok(ExitCode::from(interrupt::INTERRUPTED));
         }
     }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use toolcrib::ListFile;
 use toolcrib::source::digest;
 
-use crate::render::Advice;
+use crate::render::{self, Advice};
 
 use super::access::Identity;
 
@@ -52,12 +52,14 @@ pub(crate) struct Tokens {
     file: ListFile<TokenRecord>,
     /// Tokens as of a change of the file.
     read: Arc<Mutex<Option<ReadTokens>>>,
+    /// Version of the file that could not be read.
+    unreadable: Arc<Mutex<Option<Version>>>,
 }
 
 impl Tokens {
     /// Names the file without opening it.
     pub(crate) fn file(path: PathBuf) -> Self {
-        Self { file: ListFile::new(path, "tokens", MAX_BYTES), read: Arc::default() }
+        Self { file: ListFile::new(path, "tokens", MAX_BYTES), read: Arc::default(), unreadable: Arc::default() }
     }
 
     /// Lists the tokens, oldest first.
@@ -76,9 +78,12 @@ impl Tokens {
     /// The name is invalid or taken, there are too many tokens, or the file cannot be written.
     pub(crate) fn create(&self, name: &str, options: Vec<String>) -> anyhow::Result<String> {
         let is_valid = (1..=MAX_NAME_LEN).contains(&name.len())
+            && name.starts_with(|first: char| first.is_ascii_alphanumeric())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         if !is_valid {
-            let hint = format!("a name has 1 to {MAX_NAME_LEN} letters, digits, `-`, `_` or `.`");
+            let hint = format!(
+                "a name has 1 to {MAX_NAME_LEN} letters, digits, `-`, `_` or `.`, of which the first is a letter or a digit"
+            );
             return Err(Advice::new(format!("`{name}` is no name of a token"), hint).into());
         }
         let token = format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
@@ -122,13 +127,23 @@ impl Tokens {
         let version = (file.modified().ok()?, file.len());
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if read.as_ref().is_none_or(|(of, _)| *of != version) {
-            let clients = self.file.read().ok()?.into_iter().map(|token| {
+            let clients = self.file.read().inspect_err(|error| self.warn(version, error)).ok()?;
+            let clients = clients.into_iter().map(|token| {
                 let client = Identity { name: token.name.into(), options: token.options.into(), has_token: true };
                 (token.digest, client)
             });
             *read = Some((version, clients.collect()));
         }
         read.as_ref()?.1.get(&digest).cloned()
+    }
+
+    /// Warns once for each version of the file that no client is accepted.
+    fn warn(&self, version: Version, error: &impl std::fmt::Display) {
+        let warned = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).replace(version);
+        if warned != Some(version) {
+            let error = render::one_line(&error.to_string());
+            render::warning(&format!("{}, so that no client is accepted: {error}", self.unusable()));
+        }
     }
 
     fn unusable(&self) -> String {
@@ -164,7 +179,7 @@ mod tests {
     fn names_and_numbers_of_tokens_are_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let tokens = Tokens::file(folder.path().join("tokens.json"));
-        for name in ["", "a b", "a/b", "ä", &"a".repeat(MAX_NAME_LEN + 1)] {
+        for name in ["", "a b", "a/b", "ä", ".", "..", "-", "_a", &"a".repeat(MAX_NAME_LEN + 1)] {
             assert!(tokens.create(name, Vec::new()).is_err(), "{name}");
         }
         tokens.create("a", Vec::new()).unwrap();

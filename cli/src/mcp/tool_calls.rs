@@ -11,7 +11,7 @@ use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 use toolcrib::ToolResult;
 
-use crate::render;
+use crate::{render, suggestion};
 
 use super::access::Identity;
 use super::answer;
@@ -68,7 +68,9 @@ impl Handler {
         let result = result.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
         self.metrics.count(&result);
         if let Some(fault @ toolcrib::Error::UnknownTool { .. }) = &result.fault {
-            return Err(invalid(render::one_line(&fault.to_string())));
+            let similar = suggestion::nearest(&name, published.catalog.names());
+            let similar = similar.map(|name| format!(": did you mean `{name}`?")).unwrap_or_default();
+            return Err(invalid(format!("{}{similar}", render::one_line(&fault.to_string()))));
         }
         match caller.take_open() {
             Some(OpenQuestion::Input { message, digest }) => {

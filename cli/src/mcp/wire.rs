@@ -10,7 +10,9 @@ use rmcp::RoleServer;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, GetMeta, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
+use serde::de::IgnoredAny;
 use serde_json::error::Category;
+use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader, Empty};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -201,6 +203,19 @@ fn parse(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Box<Refusal>> {
             Err(Refusal::new(ErrorData::parse_error(message, None), id))
         }
     }
+}
+
+/// Describes in JSON why a message is refused, under its identifier if it has one.
+pub(super) fn refusal(message: &[u8]) -> String {
+    let (error, id) = match parse(message) {
+        Err(refusal) => (refusal.error, refusal.id),
+        // It is JSON only if it is a notification, of which the protocol allows none like this.
+        Ok(_) if serde_json::from_slice::<IgnoredAny>(message).is_ok() => {
+            (ErrorData::invalid_request("invalid request", None), None)
+        }
+        Ok(_) => (ErrorData::parse_error("the request is not valid JSON", None), None),
+    };
+    json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()
 }
 
 /// Refuses a message that is too long, by its start.

@@ -36,8 +36,13 @@ impl ClientOptions {
         Self::try_parse_from(options).map_err(|error| {
             let text = error.to_string();
             let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            let hint = "a client has permissions and rules, such as `--allow-read=./docs`, `--deny-net` or \
-                        `--ask-tool=fs_*`";
+            let expected = "a client has permissions and rules, such as `--allow-read=./docs`, `--deny-net` or \
+                            `--ask-tool=fs_*`";
+            let similar = text.lines().find_map(|line| line.trim().strip_prefix("tip: a similar argument exists: '"));
+            let hint = match similar.and_then(|similar| similar.strip_suffix('\'')) {
+                Some(similar) => format!("did you mean `{similar}`? {expected}"),
+                None => expected.to_owned(),
+            };
             Advice::new(message, hint).into()
         })
     }
@@ -57,6 +62,8 @@ mod tests {
         let client = parse(&["--allow-read=a,b", "--deny-net", "--allow-exec", "--deny-tool=fs_rm"]).unwrap();
         assert_eq!((client.permissions.allowed().count(), client.permissions.denied().count()), (3, 1));
         assert_eq!(client.rules.rules().count(), 1);
+        let similar = parse(&["--allow-raed=x"]).unwrap_err();
+        assert!(format!("{similar:?}").contains("did you mean `--allow-read`?"), "{similar:?}");
         for other in ["--tools=x", "--trust", "--config=x", "--max-timeout=1s", "--help", "-h", "x", "--allow-raed=x"] {
             assert!(parse(&[other]).is_err(), "{other}");
         }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,12 +16,14 @@ use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio_rustls::TlsAcceptor;
 use toolcrib::observe::Observer;
+use toolcrib::tool::Access;
+
 use toolcrib::{Builder, Runtime};
 
 use crate::interrupt;
 use crate::mcp::{
-    Access, AgentApprover, Endpoint, Handler, Origin, ProgressListeners, Publication, Published, Seal, serve_http,
-    serve_stdio, watch,
+    Access as ClientAccess, AgentApprover, Endpoint, Handler, Origin, ProgressListeners, Publication, Published, Seal,
+    ServedHost, serve_http, serve_stdio, watch,
 };
 use crate::options::{ClientOptions, Sources, count, duration, mcp_tokens};
 use crate::render::{self, Advice};
@@ -37,8 +39,9 @@ const HTTP: &str = "HTTP";
 /// Options of the service.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Args {
-    /// Serve over HTTP at this address instead of standard streams, such as `127.0.0.1:8931`
-    #[arg(long, value_name = "ADDRESS", help_heading = HTTP)]
+    /// Serve over HTTP at this address instead of standard streams, such as `127.0.0.1:8931`; a port alone is one of
+    /// 127.0.0.1
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address, help_heading = HTTP)]
     http: Option<SocketAddr>,
     /// Require no token; only on a loopback address, where every program of this machine can connect then
     #[arg(long, requires = "http", help_heading = HTTP)]
@@ -51,7 +54,7 @@ pub(super) struct Args {
     tls_key: Option<PathBuf>,
     /// Accept requests for these hosts besides the loopback names, such as `tools.example.com`
     #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "http", help_heading = HTTP)]
-    host: Vec<String>,
+    host: Vec<ServedHost>,
     /// Accept requests from web pages of these origins, such as `https://app.example.com`; by default only from the
     /// server's own on a loopback address
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',', requires = "http", help_heading = HTTP)]
@@ -152,6 +155,12 @@ impl Args {
             let message = format!("--http {address} needs the hosts that requests name");
             return Err(Advice::new(message, "name them, such as --host=tools.example.com").into());
         }
+        if !address.ip().is_loopback() && self.tls_cert.is_none() {
+            render::warning(&format!(
+                "tokens and results reach {address} unencrypted: pass --tls-cert and --tls-key, or let only a balancer \
+                 with TLS connect"
+            ));
+        }
         if !self.no_token && mcp_tokens()?.list()?.is_empty() {
             let hint = "create one with `toolcrib mcp token new NAME`, or pass --no-token on a loopback address";
             return Err(Advice::new("no client has a token", hint).into());
@@ -169,6 +178,9 @@ impl Args {
         let kept = &sources.rules.kept;
         let approver = Arc::new(AgentApprover::new(kept.pending(), kept.file()));
         let runtime = sources.runtime_with(self.timeout, [], |builder| {
+            let own = [("states of waiting calls", &self.state_dir), ("key of the server", &self.tls_key)];
+            let own = own.into_iter().filter_map(|(label, path)| Some((label, path.as_ref()?)));
+            let builder = own.fold(builder, |builder, (label, path)| builder.reserve(label, path, Access::Read));
             let builder = builder.approver(approver).observer(parts.clone()).application("mcp", Map::new());
             observer.into_iter().fold(builder, Builder::observer)
         })?;
@@ -214,17 +226,25 @@ impl Args {
             let hint = "choose another address, or end the program that uses it";
             anyhow::Error::from(error).context(Advice::new(format!("cannot listen on {address}"), hint))
         })?;
-        let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        let loopback = ["localhost", "127.0.0.1", "::1"].into_iter().filter_map(|host| host.parse().ok());
         Ok(Endpoint {
             listener,
             tls,
-            access: Access::new(tokens, limits.rate),
+            access: ClientAccess::new(tokens, limits.rate),
             limits,
-            hosts: loopback.into_iter().chain(self.host.iter().cloned()).collect(),
+            hosts: loopback.chain(self.host.iter().cloned()).collect(),
             origins: self.origin.clone(),
             is_stateless: self.stateless,
         })
     }
+}
+
+/// Parses an address to listen on: an IP address with a port, `localhost` with a port, or a port alone.
+fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
+    let port = text.strip_prefix("localhost:").unwrap_or(text).parse().ok();
+    let local = port.map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let expected = "expected an IP address with a port, such as `127.0.0.1:8931`, or a port alone";
+    local.or_else(|| text.parse().ok()).ok_or(expected)
 }
 
 /// Reads a certificate and its key.

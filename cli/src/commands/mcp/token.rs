@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::mcp::{TokenRecord, Tokens};
 use crate::options::{ClientOptions, mcp_tokens};
-use crate::render::{self, Advice, one_line};
+use crate::render::{self, Advice, one_line, shell_word};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -71,7 +71,8 @@ fn list(tokens: &[TokenRecord], json: bool) -> anyhow::Result<()> {
         let all: Vec<_> = tokens.iter().map(one).collect();
         return render::print_json(&serde_json::to_string(&all)?);
     }
-    let options = |options: &[String]| if options.is_empty() { "-".to_owned() } else { one_line(&options.join(" ")) };
+    let words = |options: &[String]| options.iter().map(|option| shell_word(option)).collect::<Vec<_>>().join(" ");
+    let options = |options: &[String]| if options.is_empty() { "-".to_owned() } else { one_line(&words(options)) };
     let row = |token: &TokenRecord| [one_line(&token.name), format!("{:.0}", token.created), options(&token.options)];
     render::print(&render::table(HEADINGS, tokens.iter().map(row)))
 }
