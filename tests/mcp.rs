@@ -9,6 +9,7 @@ mod doctor;
 mod hostile;
 mod http;
 mod limits;
+mod refusals;
 mod rights;
 mod sizes;
 mod stdio;

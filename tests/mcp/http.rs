@@ -88,6 +88,18 @@ impl Server {
         self.posted(&message, &format!("{era}{headers}"))
     }
 
+    /// Begins a conversation of the earlier revision; returns the headers of its further requests, with the answer.
+    pub(super) fn conversation(&self, headers: &str) -> Result<(String, Answer), Answer> {
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}});
+        let answer = self.post(&hello, headers);
+        let session = answer.head.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id"));
+        match session.map(|session| format!("{session}\r\nmcp-protocol-version: 2025-11-25\r\n")) {
+            Some(session) => Ok((session, answer)),
+            None => Err(answer),
+        }
+    }
+
     pub(super) fn list(&self, headers: &str) -> Answer {
         self.request("tools/list", json!({}), headers)
     }
@@ -174,11 +186,14 @@ fn a_page_that_rebinds_and_a_foreign_origin_are_refused() {
         ["attacker.example", "attacker.example:8931", "127.0.0.1.attacker.example", "localhost.attacker.example"]
     {
         let answer = call(host);
-        assert_eq!(answer.status, 403, "{host}: {answer:?}");
+        assert!(answer.status == 403 && answer.body.contains("`--host`"), "{host}: {answer:?}");
+        let metrics = server.exchange(format!("GET /metrics HTTP/1.1\r\nhost: {host}\r\n\r\n").as_bytes());
+        assert_eq!(metrics.status, 403, "{host}: {metrics:?}");
     }
+    assert_eq!(server.get("/metrics", "origin: https://attacker.example\r\n").status, 403);
     for origin in ["https://attacker.example", "null", "http://localhost:1", "https://app.example.attacker.example"] {
         let answer = server.list(&format!("origin: {origin}\r\n"));
-        assert_eq!(answer.status, 403, "{origin}: {answer:?}");
+        assert!(answer.status == 403 && answer.body.contains("`--origin`"), "{origin}: {answer:?}");
     }
     for origin in ["https://app.example".to_owned(), format!("http://{}", server.address)] {
         assert_eq!(server.list(&format!("origin: {origin}\r\n")).status, 200, "{origin}");
@@ -219,13 +234,8 @@ fn both_revisions_are_served_at_one_place() {
     let headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: other\r\n";
     let answer = server.post(&message, headers);
     assert_eq!((answer.status, &answer.message()["error"]["code"]), (400, &json!(-32020)), "{answer:?}");
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}});
-    let answer = server.post(&hello, "");
+    let (headers, answer) = server.conversation("").unwrap();
     assert_eq!(answer.message()["result"]["protocolVersion"], "2025-11-25", "{answer:?}");
-    let session =
-        answer.head.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id")).unwrap().to_owned();
-    let headers = format!("{session}\r\nmcp-protocol-version: 2025-11-25\r\n");
     server.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}), &headers);
     let call =
         json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "echo", "arguments": {"b": 2}}});
@@ -343,11 +353,7 @@ fn a_conversation_belongs_to_the_token_that_began_it() {
     let crib = crib();
     let (ada, bob) = (token(&crib, "ada", &[]), token(&crib, "bob", &[]));
     let server = Server::start(&crib, &[]);
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}});
-    let answer = server.post(&hello, &ada);
-    let session = answer.head.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id")).unwrap();
-    let headers = format!("{session}\r\nmcp-protocol-version: 2025-11-25\r\n");
+    let (headers, _) = server.conversation(&ada).unwrap();
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}});
     assert_eq!(server.post(&list, &format!("{headers}{bob}")).status, 404);
     assert_eq!(server.post(&list, &format!("{headers}{ada}")).status, 200);

@@ -2,12 +2,13 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::http::{Answer, Server};
-use super::{Client, PATIENCE};
+use super::http::{Answer, Server, token};
+use super::{Client, PATIENCE, modern};
 use crate::crib::Crib;
 
 /// Time within which a limit of at most a second ends a request. Every default is longer.
@@ -61,16 +62,14 @@ fn more_requests_at_once_than_allowed_are_refused_until_one_ends() {
 fn a_connection_beyond_the_limit_waits_until_another_ends() {
     let crib = crib();
     let server = Server::start(&crib, &["--no-token", "--max-connections=1", "--arrival-timeout=600s"]);
+    let (session, _) = server.conversation("").unwrap();
     let mut first = TcpStream::connect(server.address).unwrap();
     first.set_read_timeout(Some(PATIENCE)).unwrap();
-    first.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
-    let mut read = Vec::new();
-    while !read.ends_with(b"\r\n\r\nok\n") {
-        let mut part = [0; 1024];
-        let length = first.read(&mut part).unwrap();
-        assert!(length > 0, "{}", String::from_utf8_lossy(&read));
-        read.extend(&part[..length]);
-    }
+    let listen = format!("GET /mcp HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n{session}\r\n");
+    first.write_all(listen.as_bytes()).unwrap();
+    let mut start = [0; 12];
+    first.read_exact(&mut start).unwrap();
+    assert_eq!(&start, b"HTTP/1.1 200", "the stream is open");
     let mut second = TcpStream::connect(server.address).unwrap();
     second.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
     second.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
@@ -82,17 +81,56 @@ fn a_connection_beyond_the_limit_waits_until_another_ends() {
 }
 
 #[test]
+fn connections_that_send_nothing_make_room_for_others() {
+    let crib = crib();
+    let server = Server::start(&crib, &["--no-token", "--max-connections=4", "--arrival-timeout=600s"]);
+    let mut silent: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(server.address).unwrap()).collect();
+    for half in ["GET /hea", "POST /mcp HTTP/1.1\r\nhost: localhost\r\n"] {
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        stream.write_all(half.as_bytes()).unwrap();
+        silent.push(stream);
+    }
+    assert_eq!(server.get("/healthz", "").status, 200);
+    assert_eq!(server.list("").status, 200);
+    silent[0].set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(silent[0].read(&mut [0; 1]).unwrap(), 0, "the oldest was closed");
+}
+
+#[test]
+fn a_body_is_refused_by_its_stated_length() {
+    let crib = crib();
+    let server = Server::start(&crib, &["--no-token", "--max-body=10KiB", "--arrival-timeout=600s"]);
+    let start = Instant::now();
+    let answer = server.exchange(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10241\r\n\r\n");
+    assert_eq!(answer.status, 413, "{answer:?}");
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+}
+
+#[test]
+fn the_client_with_the_most_conversations_makes_room_for_another() {
+    let crib = crib();
+    let [ada, bob] = ["ada", "bob"].map(|name| token(&crib, name, &[]));
+    let server = Server::start(&crib, &["--max-sessions=3"]);
+    let (first, _) = server.conversation(&ada).unwrap();
+    for _ in 0..2 {
+        server.conversation(&ada).unwrap();
+    }
+    assert_full(&server.conversation(&ada).unwrap_err(), "--max-sessions");
+    let (own, _) = server.conversation(&bob).unwrap();
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}});
+    assert_eq!(server.post(&list, &format!("{first}{ada}")).status, 404, "the idlest has ended");
+    assert_eq!(server.post(&list, &format!("{own}{bob}")).status, 200);
+    assert_full(&server.conversation(&bob).unwrap_err(), "--max-sessions");
+}
+
+#[test]
 fn more_conversations_than_allowed_are_refused_until_one_ends() {
     let crib = crib();
     let server = Server::start(&crib, &["--no-token", "--max-sessions=2"]);
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}});
-    let first = server.post(&hello, "");
-    assert_eq!((first.status, server.post(&hello, "").status), (200, 200));
-    assert_full(&server.post(&hello, ""), "--max-sessions");
+    let (headers, _) = server.conversation("").unwrap();
+    server.conversation("").unwrap();
+    assert_full(&server.conversation("").unwrap_err(), "--max-sessions");
     assert_eq!(server.list("").status, 200, "the later revision has no conversations");
-    let session = first.head.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id")).unwrap();
-    let headers = format!("{session}\r\nmcp-protocol-version: 2025-11-25\r\n");
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}});
     assert_eq!(server.post(&list, &headers).status, 200, "a conversation goes on");
     let end = format!("DELETE /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n");
@@ -100,8 +138,8 @@ fn more_conversations_than_allowed_are_refused_until_one_ends() {
     assert!((200..300).contains(&ended.status), "{ended:?}");
     let unknown = server.post(&list, &headers);
     assert_eq!(unknown.status, 404, "{unknown:?}");
-    assert_eq!(server.post(&hello, "").status, 200, "there is room again");
-    assert_full(&server.post(&hello, ""), "--max-sessions");
+    server.conversation("").expect("there is room again");
+    assert_full(&server.conversation("").unwrap_err(), "--max-sessions");
 }
 
 #[test]
@@ -141,6 +179,48 @@ fn a_head_that_is_too_large_is_refused() {
     let answer = server.get("/healthz", &"x: y\r\n".repeat(1000));
     assert_eq!(answer.status, 431, "{answer:?}");
     assert_eq!(server.list("").status, 200);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_second_signal_stops_running_calls_and_each_has_its_record() {
+    let crib = crib();
+    let mut server = Server::start(&crib, &["--no-token", "--drain-timeout=600s", "--timeout=600s"]);
+    let _call = endless(&server);
+    let (start, id) = (Instant::now(), server.child.id().to_string());
+    let mut signals = 0;
+    while server.child.try_wait().unwrap().is_none() {
+        assert!(start.elapsed() < PATIENCE, "the server goes on");
+        if signals < 2 {
+            assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+            signals += 1;
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let outcomes: Vec<Value> = crib.records().iter().map(|record| record["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["cancelled"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_client_that_reads_nothing_does_not_delay_the_end() {
+    let crib = crib();
+    let mut client = crib.toolcrib(&["mcp"]);
+    let mut client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut input = client.stdin.take().unwrap();
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": modern(json!({}), &json!({}))});
+    // The answers exceed the buffer of a pipe.
+    for _ in 0..500 {
+        writeln!(input, "{request}").unwrap();
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(client.try_wait().unwrap().is_none(), "it waits for the client");
+    assert!(std::process::Command::new("kill").args(["-TERM", &client.id().to_string()]).status().unwrap().success());
+    let start = Instant::now();
+    while client.try_wait().unwrap().is_none() {
+        assert!(start.elapsed() < SOON, "the server goes on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[cfg(unix)]
@@ -223,4 +303,17 @@ fn the_name_of_a_client_is_bounded_in_the_record() {
     let name = records[0]["caller"].as_str().unwrap_or_else(|| panic!("{records:?}"));
     assert_eq!(name.chars().count(), 128, "{name}");
     assert!(name.starts_with('ä') && !name.contains('\n'), "{name}");
+}
+
+#[test]
+fn a_client_without_a_token_cannot_pass_for_one_with_a_token() {
+    let crib = crib();
+    let mut client = Client::start(&crib, &[]);
+    let hello =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "ada: x", "version": "1"}});
+    assert!(client.ask("initialize", &hello)["result"].is_object());
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    assert_eq!(client.call("echo", &json!({"a": 1}))["result"]["isError"], false);
+    assert_eq!(client.leave(), Some(0));
+    assert_eq!(crib.records()[0]["caller"], "ada; x 1");
 }

@@ -17,7 +17,6 @@ use tokio::runtime::Handle;
 use tokio_rustls::TlsAcceptor;
 use toolcrib::observe::Observer;
 use toolcrib::tool::Access;
-
 use toolcrib::{Builder, Runtime};
 
 use crate::interrupt;

@@ -1,0 +1,68 @@
+//! Refusals over HTTP of messages that cannot be read, and of addresses and hosts that cannot be served.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::json;
+
+use super::http::Server;
+use crate::crib::Crib;
+
+fn crib() -> Crib {
+    Crib::with_guests(&["echo"])
+}
+
+#[test]
+fn a_message_that_cannot_be_read_is_refused_as_the_protocol_states() {
+    let crib = crib();
+    let server = Server::start(&crib, &["--no-token"]);
+    for (body, code, id) in [
+        ("{", -32700, json!(null)),
+        ("", -32700, json!(null)),
+        (r#"{"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {}"#, -32700, json!(7)),
+        (r#"{"jsonrpc": "2.0", "id": 8, "method": 1}"#, -32600, json!(8)),
+        ("[]", -32600, json!(null)),
+    ] {
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let answer = server.exchange(format!("{head}{body}").as_bytes());
+        assert_eq!(answer.status, 400, "{body}: {answer:?}");
+        assert_eq!(
+            (&answer.message()["error"]["code"], &answer.message()["id"]),
+            (&json!(code), &id),
+            "{body}: {answer:?}"
+        );
+    }
+    let plain = server.exchange(
+        b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: text/plain\r\n\
+          accept: application/json, text/event-stream\r\ncontent-length: 2\r\n\r\n{}",
+    );
+    assert!(plain.status == 415 && plain.head.to_lowercase().contains("content-type: text/plain"), "{plain:?}");
+}
+
+#[test]
+fn an_address_is_a_port_or_an_ip_address_and_a_host_has_no_wildcard() {
+    let crib = crib();
+    for address in ["0", "localhost:0"] {
+        let mut command = crib.toolcrib(&["mcp", "--no-token", "--http", address]);
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let line = lines.find(|line| line.contains("serving")).expect("an address");
+        assert!(line.contains("http://127.0.0.1:"), "{line}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    for (flag, expected) in [
+        ("--http=example.com:80", "a port alone"),
+        ("--http=70000", "a port alone"),
+        ("--host=*", "without wildcards"),
+        ("--host=a/b", "without wildcards"),
+    ] {
+        let address = if flag.starts_with("--http") { flag } else { "--http=0" };
+        let ran = crib.run(&["mcp", "--no-token", address, flag][..3 + usize::from(address != flag)]);
+        assert!(ran.code == Some(2) && ran.stderr.contains(expected), "{flag}: {ran:?}");
+    }
+}
