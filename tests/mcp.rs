@@ -10,6 +10,7 @@ mod hostile;
 mod http;
 mod limits;
 mod refusals;
+mod reload;
 mod rights;
 mod sizes;
 mod stdio;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use toolcrib::source::parts;
+use toolcrib::source::usable_parts;
 
 use crate::render;
 
@@ -28,7 +28,7 @@ impl Snapshot {
         let mut files = BTreeSet::new();
         for source in sources {
             files.insert(source.clone());
-            let Ok(parts) = parts(source) else {
+            let Ok(parts) = usable_parts(source) else {
                 files.extend(before.iter().flat_map(|before| &before.0).map(|(file, _)| file.clone()));
                 continue;
             };

@@ -43,7 +43,7 @@ use diagnostics::{Parsed, Scope, ScopedDiagnostic};
 use dialect::Dialects;
 pub use inspect::inspect;
 pub(crate) use markdown::{defined_hook, defined_tool};
-pub use parts::{SourceParts, parts};
+pub use parts::{SourceParts, parts, usable_parts};
 pub(crate) use program::portable;
 pub use program::{Fingerprint, fingerprint, program_bytes};
 pub(crate) use suggestion::nearest;

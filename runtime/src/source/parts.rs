@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::tool::{ScriptedHook, Tool};
 
 use super::document::from_root;
-use super::{DIALECTS, files, is_bundle, load, project};
+use super::{DIALECTS, LoadedSource, files, is_bundle, load, load_usable, project};
 
 /// Files of a source.
 #[derive(Debug)]
@@ -33,6 +33,19 @@ pub struct SourceParts {
 ///
 /// The first problem of the source; a bundle, which is one file already.
 pub fn parts(path: &Path) -> Result<SourceParts, Error> {
+    parts_of(path, load)
+}
+
+/// Lists the files of a source like [`parts`], but keeps a faulty tool as an unusable one.
+///
+/// # Errors
+///
+/// The first problem of the whole source; a bundle, as for [`parts`].
+pub fn usable_parts(path: &Path) -> Result<SourceParts, Error> {
+    parts_of(path, load_usable)
+}
+
+fn parts_of(path: &Path, load: impl Fn(&Path) -> Result<LoadedSource, Error>) -> Result<SourceParts, Error> {
     if is_bundle(path) {
         let message = "it is a bundle already; name the sources that it was packed from".to_owned();
         return Err(Error::Source { path: path.to_path_buf(), message });
