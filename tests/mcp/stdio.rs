@@ -26,7 +26,7 @@ fn a_client_of_the_earlier_revision_lists_and_calls() {
     assert!(receipt["peakMemoryBytes"].as_u64().unwrap() > 0, "{receipt}");
     assert!(answer["result"].get("resultType").is_none(), "of the later revision: {answer}");
     let answer = client.call("ecco", &json!({}));
-    assert_eq!(answer["error"], json!({"code": -32602, "message": "unknown tool: ecco"}));
+    assert_eq!(answer["error"], json!({"code": -32602, "message": "unknown tool: ecco: did you mean `echo`?"}));
     let answer = client.ask("prompts/get", &json!({"name": "any"}));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
     for method in ["prompts/list", "resources/list", "resources/templates/list"] {

@@ -2,15 +2,24 @@
 //! without a token cannot keep others out.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
+
+/// Time without a request after which a connection makes room for another.
+const IDLE: Duration = Duration::from_secs(1);
+/// Time between two looks for a connection that makes room.
+const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Room for connections.
 #[derive(Debug, Clone)]
 pub(super) struct Connections {
     room: Arc<Semaphore>,
+    /// Time without a request after which a connection makes room.
+    min_idle: Duration,
     idle: Arc<Mutex<Idle>>,
 }
 
@@ -18,7 +27,8 @@ pub(super) struct Connections {
 #[derive(Debug, Default)]
 struct Idle {
     next: u64,
-    waiting: BTreeMap<u64, CancellationToken>,
+    /// Start of the time without a request, and the end of the connection.
+    waiting: BTreeMap<u64, (Instant, CancellationToken)>,
 }
 
 /// Connection of a client.
@@ -37,18 +47,31 @@ pub(super) struct Use(Arc<Connection>);
 
 impl Connections {
     pub(super) fn new(most: usize) -> Self {
-        Self { room: Arc::new(Semaphore::new(most)), idle: Arc::default() }
+        Self { room: Arc::new(Semaphore::new(most)), min_idle: IDLE, idle: Arc::default() }
     }
 
-    /// Waits for room and returns it. Without room, the longest idle connection is closed.
+    /// Waits for room for a client that has connected, and returns it. Without room, the longest idle connection is closed.
     pub(super) async fn room(&self) -> Option<OwnedSemaphorePermit> {
         if let Ok(room) = self.room.clone().try_acquire_owned() {
             return Some(room);
         }
-        if let Some((_, closing)) = self.idle().waiting.pop_first() {
+        let mut room = pin!(self.room.clone().acquire_owned());
+        loop {
+            self.make_room();
+            if let Ok(room) = tokio::time::timeout(INTERVAL, &mut room).await {
+                return room.ok();
+            }
+        }
+    }
+
+    /// Closes the longest idle connection.
+    fn make_room(&self) {
+        let mut idle = self.idle();
+        if idle.waiting.first_key_value().is_some_and(|(_, (since, _))| since.elapsed() >= self.min_idle)
+            && let Some((_, (_, closing))) = idle.waiting.pop_first()
+        {
             closing.cancel();
         }
-        self.room.clone().acquire_owned().await.ok()
     }
 
     /// Begins a connection that has sent nothing yet.
@@ -81,7 +104,7 @@ impl Connection {
         let mut idle = self.connections.idle();
         let number = idle.next;
         idle.next += 1;
-        idle.waiting.insert(number, self.closing.clone());
+        idle.waiting.insert(number, (Instant::now(), self.closing.clone()));
         *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(number);
     }
 
@@ -114,25 +137,38 @@ mod tests {
 
     #[tokio::test]
     async fn the_longest_idle_connection_makes_room_and_a_used_one_does_not() {
-        let all = Connections::new(3);
+        let all = Connections { min_idle: Duration::ZERO, ..Connections::new(3) };
         let mut begun = Vec::new();
         for _ in 0..3 {
             begun.push(all.begin(all.room().await.unwrap()));
         }
+        let closing = |begun: &[Arc<Connection>]| -> Vec<bool> {
+            begun.iter().map(|one| one.makes_room().now_or_never().is_some()).collect()
+        };
         let used = begun[0].used();
-        let mut waiting = Box::pin(all.room());
-        assert!(waiting.as_mut().now_or_never().is_none(), "the connection has not ended yet");
-        let closing: Vec<bool> = begun.iter().map(|one| one.makes_room().now_or_never().is_some()).collect();
-        assert_eq!(closing, [false, true, false]);
-        begun.remove(1);
-        let room = waiting.now_or_never().flatten().expect("room");
+        let mut room = Box::pin(all.room());
+        assert!(room.as_mut().now_or_never().is_none(), "the connection has not ended yet");
+        assert_eq!(closing(&begun), [false, true, false]);
+        drop(begun.remove(1));
+        begun.push(all.begin(room.await.unwrap()));
         drop(used);
-        begun.push(all.begin(room));
-        // The one that was used rests for a shorter time than the one that never sent anything.
+        // The one that was used rests for a shorter time than those that never sent anything.
         assert!(all.room().now_or_never().is_none());
-        let closing: Vec<bool> = begun.iter().map(|one| one.makes_room().now_or_never().is_some()).collect();
-        assert_eq!(closing, [false, true, false]);
+        assert_eq!(closing(&begun), [false, true, false]);
         drop(begun);
         assert!(all.idle().waiting.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_rests_for_a_short_time_stays() {
+        let all = Connections::new(1);
+        let connection = all.begin(all.room().await.unwrap());
+        let room = tokio::time::timeout(INTERVAL * 2, all.room()).await;
+        assert!(room.is_err() && connection.makes_room().now_or_never().is_none());
+        let mut room = Box::pin(all.room());
+        tokio::select! {
+            _ = room.as_mut() => panic!("the connection has not ended"),
+            () = connection.makes_room() => {}
+        }
     }
 }

@@ -38,8 +38,8 @@ impl FromStr for ServedHost {
         let text = if is_address(text) { format!("[{text}]") } else { text.to_owned() };
         let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
         let authority: Authority = text.parse().map_err(|_| EXPECTED)?;
-        let has_port = authority.port_u16().is_some() || !authority.as_str().ends_with(':');
-        let is_usable = text.chars().all(is_host) && !authority.host().is_empty() && has_port;
+        let is_port = authority.as_str().len() == authority.host().len() || authority.port_u16().is_some();
+        let is_usable = text.chars().all(is_host) && !authority.host().is_empty() && is_port;
         if is_usable { Ok(Self(authority)) } else { Err(EXPECTED) }
     }
 }

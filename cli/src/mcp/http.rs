@@ -162,14 +162,13 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
     Ok(ExitCode::SUCCESS)
 }
 
-/// Accepts a connection once there is room for one; `None` after a fault of one connection.
+/// Accepts a connection, and waits until there is room for it; `None` after a fault of one connection.
 async fn accept(listener: &TcpListener, connections: &Connections) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-    let room = connections.room().await?;
     match listener.accept().await {
         Ok((stream, _from)) => {
             // Answers are small: they are sent at once.
             let _ = stream.set_nodelay(true);
-            Some((stream, room))
+            Some((stream, connections.room().await?))
         }
         Err(_) => {
             // Such as too many open files: the next attempt waits for others to end.

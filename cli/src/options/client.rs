@@ -63,7 +63,8 @@ mod tests {
         assert_eq!((client.permissions.allowed().count(), client.permissions.denied().count()), (3, 1));
         assert_eq!(client.rules.rules().count(), 1);
         let similar = parse(&["--allow-raed=x"]).unwrap_err();
-        assert!(format!("{similar:?}").contains("did you mean `--allow-read`?"), "{similar:?}");
+        let hint = similar.downcast_ref::<Advice>().map_or("", Advice::hint);
+        assert!(hint.contains("did you mean `--allow-read`?"), "{hint}");
         for other in ["--tools=x", "--trust", "--config=x", "--max-timeout=1s", "--help", "-h", "x", "--allow-raed=x"] {
             assert!(parse(&[other]).is_err(), "{other}");
         }
