@@ -17,6 +17,8 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Room for connections.
 #[derive(Debug, Clone)]
 pub(super) struct Connections {
+    /// Maximum number of connections.
+    most: usize,
     room: Arc<Semaphore>,
     /// Time without a request after which a connection makes room.
     min_idle: Duration,
@@ -47,7 +49,7 @@ pub(super) struct Use(Arc<Connection>);
 
 impl Connections {
     pub(super) fn new(most: usize) -> Self {
-        Self { room: Arc::new(Semaphore::new(most)), min_idle: IDLE, idle: Arc::default() }
+        Self { most, room: Arc::new(Semaphore::new(most)), min_idle: IDLE, idle: Arc::default() }
     }
 
     /// Waits for room for a client that has connected, and returns it. Without room, the longest idle connection is closed.
@@ -62,6 +64,11 @@ impl Connections {
                 return room.ok();
             }
         }
+    }
+
+    /// Returns the number of connections.
+    pub(super) fn number(&self) -> usize {
+        self.most - self.room.available_permits()
     }
 
     /// Closes the longest idle connection.

@@ -1,6 +1,7 @@
 //! Service over HTTP: connections with limits, TLS, a check of each request, and the end in which running requests finish.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -75,6 +76,7 @@ struct Server {
     handler: Handler,
     service: StreamableHttpService<Handler, LocalSessionManager>,
     conversations: Conversations,
+    connections: Connections,
     access: Access,
     hosts: Hosts,
     origins: Origins,
@@ -94,12 +96,7 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
     if address.ip().is_loopback() {
         origins.extend(LOOPBACK.iter().filter_map(|host| format!("{scheme}://{host}:{}", address.port()).parse().ok()));
     }
-    // Programs on this machine may use every address of it; others use a name.
-    let shown = match hosts.iter().rfind(|host| address.ip().is_unspecified() && !LOOPBACK.contains(&host.name())) {
-        Some(host) if host.text() != host.name() => host.text().to_owned(),
-        Some(host) => format!("{}:{}", host.name(), address.port()),
-        None => address.to_string(),
-    };
+    render::aside(&format!("serving {scheme}://{}{PROTOCOL}", named(address, &hosts)));
     let (hosts, origins) = (Hosts::new(hosts), Origins::new(origins));
     let _guard = interrupt::server();
     // New connections end at the first, and running requests at the second.
@@ -117,35 +114,17 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
     let service = StreamableHttpService::new(move || Ok(each.for_conversation()), sessions.clone(), config);
     let conversations = Conversations::new(sessions, if is_stateless { usize::MAX } else { limits.sessions });
     let requests = Arc::new(Semaphore::new(limits.requests));
-    let server = Arc::new(Server { handler, service, conversations, access, hosts, origins, limits, requests });
-    let (connections, tasks) = (Connections::new(limits.connections), TaskTracker::new());
-    render::aside(&format!("serving {scheme}://{shown}{PROTOCOL}"));
+    let connections = Connections::new(limits.connections);
+    let server = Server { handler, service, conversations, connections, access, hosts, origins, limits, requests };
+    let (server, tasks) = (Arc::new(server), TaskTracker::new());
     loop {
         let accepted = tokio::select! {
-            accepted = accept(&listener, &connections) => accepted,
+            accepted = accept(&listener, &server.connections) => accepted,
             () = interrupt::soft_stop() => break,
         };
-        let Some((stream, room)) = accepted else { continue };
-        let client = connections.begin(room);
-        let stream = WriteLimit::new(stream, limits.arrival);
-        let (server, tls, stop) = (server.clone(), tls.clone(), stop.clone());
-        tasks.spawn(async move {
-            let arrival = server.limits.arrival;
-            let connection = async {
-                match tls {
-                    None => server.connection(stream, &client, stop).await,
-                    Some(tls) => {
-                        if let Ok(Ok(stream)) = tokio::time::timeout(arrival, tls.accept(stream)).await {
-                            server.connection(stream, &client, stop).await;
-                        }
-                    }
-                }
-            };
-            tokio::select! {
-                () = connection => {}
-                () = client.makes_room() => {}
-            }
-        });
+        if let Some((stream, room)) = accepted {
+            tasks.spawn(server.clone().connect(stream, room, tls.clone(), stop.clone()));
+        }
     }
     drop(listener);
     render::aside("stopping: running requests may finish");
@@ -160,6 +139,15 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
     let _ = tokio::time::timeout(LAST_ANSWERS, tasks.wait()).await;
     end.cancel();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Names an address for clients. Programs on this machine can use an address that stands for all; others need a host.
+fn named(address: SocketAddr, hosts: &[ServedHost]) -> String {
+    match hosts.iter().rfind(|host| address.ip().is_unspecified() && !LOOPBACK.contains(&host.name())) {
+        Some(host) if host.text() != host.name() => host.text().to_owned(),
+        Some(host) => format!("{}:{}", host.name(), address.port()),
+        None => address.to_string(),
+    }
 }
 
 /// Accepts a connection, and waits until there is room for it; `None` after a fault of one connection.
@@ -179,15 +167,40 @@ async fn accept(listener: &TcpListener, connections: &Connections) -> Option<(Tc
 }
 
 impl Server {
-    /// Serves one connection until it ends or the server stops.
-    async fn connection(
+    /// Serves a client that has connected, until it leaves, makes room for another, or the server stops.
+    async fn connect(
         self: Arc<Self>,
+        stream: TcpStream,
+        room: OwnedSemaphorePermit,
+        tls: Option<TlsAcceptor>,
+        stop: CancellationToken,
+    ) {
+        let client = self.connections.begin(room);
+        let arrival = self.limits.arrival;
+        let stream = WriteLimit::new(stream, arrival);
+        let connection = async {
+            match tls {
+                None => self.connection(stream, &client, stop).await,
+                Some(tls) => {
+                    if let Ok(Ok(stream)) = tokio::time::timeout(arrival, tls.accept(stream)).await {
+                        self.connection(stream, &client, stop).await;
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            () = connection => {}
+            () = client.makes_room() => {}
+        }
+    }
+
+    /// Serves the requests of one connection.
+    async fn connection(
+        self: &Arc<Self>,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         client: &Arc<Connection>,
         stop: CancellationToken,
     ) {
-        let metrics = self.handler.metrics().clone();
-        metrics.connections.fetch_add(1, Relaxed);
         let arrival = self.limits.arrival;
         let service = service_fn(|request| {
             let server = self.clone();
@@ -216,7 +229,6 @@ impl Server {
                 drop(connection.await);
             }
         }
-        metrics.connections.fetch_sub(1, Relaxed);
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
@@ -231,9 +243,9 @@ impl Server {
         let response = match (request.uri().path(), request.method()) {
             _ if head_size(&request) > MAX_HEAD => Err(Refusal::Head),
             ("/healthz", &Method::GET) => Ok(text(StatusCode::OK, "ok\n")),
-            ("/metrics", &Method::GET) => {
-                self.admit(&request).map(|_| text(StatusCode::OK, &metrics.text(self.running())))
-            }
+            ("/metrics", &Method::GET) => self
+                .admit(&request)
+                .map(|_| text(StatusCode::OK, &metrics.text(self.running(), self.connections.number()))),
             (PROTOCOL, _) => self.protocol(request).await,
             _ => Err(Refusal::UnknownPath),
         };

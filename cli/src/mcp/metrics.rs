@@ -15,7 +15,6 @@ pub(crate) struct Metrics {
     micros: AtomicU64,
     pub(super) requests: AtomicU64,
     pub(super) refused: AtomicU64,
-    pub(super) connections: AtomicU64,
 }
 
 impl Metrics {
@@ -28,8 +27,8 @@ impl Metrics {
         self.micros.fetch_add((result.receipt.ms * 1000.0) as u64, Relaxed);
     }
 
-    /// Formats the figures, with the number of running requests.
-    pub(super) fn text(&self, running: usize) -> String {
+    /// Formats the figures, with the numbers of running requests and of connections.
+    pub(super) fn text(&self, running: usize, connections: usize) -> String {
         let mut text = String::from("# TYPE toolcrib_calls_total counter\n");
         // Writing to a string cannot fail.
         for (outcome, calls) in self.calls.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -40,7 +39,7 @@ impl Metrics {
         for (name, kind, value) in [
             ("toolcrib_http_requests_total", "counter", self.requests.load(Relaxed)),
             ("toolcrib_http_refused_total", "counter", self.refused.load(Relaxed)),
-            ("toolcrib_http_connections", "gauge", self.connections.load(Relaxed)),
+            ("toolcrib_http_connections", "gauge", connections as u64),
             ("toolcrib_http_running", "gauge", running as u64),
         ] {
             let _ = writeln!(text, "# TYPE {name} {kind}\n{name} {value}");
