@@ -196,11 +196,17 @@ impl OpenBundle {
         }
     }
 
-    /// Returns the reason why the content read so far cannot be used: a read that failed, or another file at the path.
+    /// Returns the reason why the content read so far cannot be used: a read that failed, or another bundle at the path.
     pub(super) fn fault(&self) -> Option<String> {
-        let state = self.path.metadata().map(|found| FileState::of(&found));
-        let is_same = state.is_ok_and(|state| state == self.state);
-        self.fault.get().cloned().or_else(|| (!is_same).then(|| "it changed while it was read".to_owned()))
+        let changed = || (!self.is_in_place()).then(|| "it changed while it was read".to_owned());
+        self.fault.get().cloned().or_else(changed)
+    }
+
+    /// Returns `true` if the path still leads to this bundle. Another process that uses the bundle may change the times of
+    /// the file, so the digest decides.
+    fn is_in_place(&self) -> bool {
+        let is_same = self.path.metadata().is_ok_and(|found| FileState::of(&found) == self.state);
+        is_same || at(&self.path).is_some_and(|found| found.is_ok_and(|found| found.digest == self.digest))
     }
 }
 

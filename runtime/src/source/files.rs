@@ -198,6 +198,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tar = bundle(folder.path(), b"{}");
         let held = bundle::at(&tar).unwrap().unwrap();
+        File::options().write(true).open(&tar).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+        assert_eq!(held.fault(), None, "the time of the last use is not content");
+        let held = bundle::at(&tar).unwrap().unwrap();
         assert!(Arc::ptr_eq(&held, &bundle::containing(&tar.join("tools.json")).unwrap().unwrap().0));
         assert_eq!(held.fault(), None);
         bundle(folder.path(), b"{ }");
