@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-const COMMANDS: [&str; 30] = [
+const COMMANDS: [&str; 31] = [
     "run",
     "call",
     "list",
@@ -20,6 +20,7 @@ const COMMANDS: [&str; 30] = [
     "result",
     "schema",
     "validate",
+    "init",
     "new",
     "build",
     "test",
@@ -163,7 +164,10 @@ fn wrong_use_is_exit_2_and_says_what_was_wrong() {
 
 #[test]
 fn without_tools_the_hint_says_how_to_name_some() {
-    let ran = Crib::new().run(&["list"]);
+    let crib = Crib::new();
+    // A folder with a lock has a project, and so no built-in tools.
+    write(&crib, "toolcrib.lock", "version = 1\n");
+    let ran = crib.run(&["list"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     let expected = "error: no tools found: this folder has no `./tools.json` and no `./.harness`\n\
                     hint: pass a `tools.json`, a Markdown file, a component, a folder of them or a bundle with \
@@ -286,9 +290,9 @@ fn a_program_that_is_no_component_is_found_before_an_agent_meets_it() {
 #[test]
 fn colours_are_for_terminals_or_on_demand() {
     let crib = Crib::new();
-    assert!(!crib.run(&["list"]).stderr.contains('\u{1b}'));
-    assert!(!crib.run(&["list", "--color", "never"]).stderr.contains('\u{1b}'));
-    let always = crib.run(&["list", "--color", "always"]).stderr;
+    assert!(!crib.run(&["validate"]).stderr.contains('\u{1b}'));
+    assert!(!crib.run(&["validate", "--color", "never"]).stderr.contains('\u{1b}'));
+    let always = crib.run(&["validate", "--color", "always"]).stderr;
     assert!(always.contains("\u{1b}[1;31merror:\u{1b}[0m "), "{always:?}");
 }
 

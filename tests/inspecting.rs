@@ -226,6 +226,9 @@ fn a_file_that_does_not_exist_is_named_with_a_hint() {
     for file in ["absent.wasm", "absent.md", "absent.tool.json", "./absent"] {
         refused(&crib.run(&["inspect", file]), &format!("error: `{file}` does not exist\nhint: check the path"));
     }
+    let neither = "error: unknown tool: absent\nhint: there is no file of this name either";
+    refused(&crib.run(&["inspect", "absent"]), neither);
+    fs::write(crib.path("toolcrib.lock"), "version = 1\n").unwrap();
     let neither = "error: neither a tool nor a file is named `absent`\ncause: no tools found: ";
     refused(&crib.run(&["inspect", "absent"]), neither);
     crib.manifest(&json!({"tools": [crib.entry("echo")]}));

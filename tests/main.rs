@@ -8,6 +8,7 @@ mod architecture;
 mod audit;
 mod authoring;
 mod book;
+mod builtin;
 mod bundles;
 mod cli;
 mod compiling;

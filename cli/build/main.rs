@@ -2,10 +2,11 @@
 //! target folder. The crib is `crib/tools.json` with `crib/tools/bin/NAME.wasm`, a folder that works after it is copied
 //! anywhere, and a copy of the demonstration's folders in `crib/demo`. The script knows the path of the guests'
 //! workspace and nothing about the guests; without that workspace it does nothing. It also prepares the files that the
-//! program embeds: a snapshot of the interpreter of scripts, and the SDK.
+//! program embeds: a snapshot of the interpreter of scripts, the SDK, and a bundle of the crib.
 
 #![allow(clippy::print_stdout, reason = "a build script talks to cargo on standard output")]
 
+mod builtin;
 mod sdk;
 mod snapshot;
 
@@ -20,6 +21,10 @@ const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "guest";
 /// Guest that runs scripts.
 const INTERPRETER: &str = "starlark_interpreter";
+/// Manifest of the crib, and of the guests that are in it.
+const MANIFEST: &str = "tools.json";
+/// Folder of the programs of the crib.
+const PROGRAMS: &str = "tools/bin";
 /// Folders of the demonstration, which writes into its own copy of them.
 const DEMO: &str = "cli/demo";
 /// Variables of the outer build that the inner one keeps: the sources of crates, and no compiler settings.
@@ -46,26 +51,29 @@ fn guests() -> Result<(), String> {
         println!("cargo::rustc-link-arg-bin=toolcrib=-Wl,--strip-all");
     }
     let workspace = root.join("tools");
-    let interpreter = path_from("OUT_DIR")?.join("interpreter.wasm");
+    let out = path_from("OUT_DIR")?;
+    let interpreter = out.join("interpreter.wasm");
     println!("cargo::rustc-env=TOOLCRIB_INTERPRETER={}", interpreter.display());
-    sdk::gather(&root, &path_from("OUT_DIR")?)?;
-    // An empty file means that there is no interpreter: the program reports it when a script needs one.
-    replace(&interpreter, &[])?;
+    sdk::gather(&root, &out)?;
     if !workspace.join("Cargo.toml").is_file() {
-        return Ok(());
+        // An empty file means that there is no interpreter: the program reports it when a script needs one.
+        replace(&interpreter, &[])?;
+        return builtin::pack(None, &out);
     }
     for sources in ["tools", "guest-sdk", "wit", "tests/guests", DEMO] {
         println!("cargo::rerun-if-changed={}", root.join(sources).display());
     }
-    let target = target_folder(&path_from("OUT_DIR")?)?;
+    let target = target_folder(&out)?;
     require_target()?;
     build(&root, &target.join("guests"))?;
     let built = read(&target.join("guests").join(TARGET).join(PROFILE).join(format!("{INTERPRETER}.wasm")))?;
     let snapshot = snapshot::of_component(&built)
         .map_err(|error| format!("cannot take a snapshot of `{INTERPRETER}`: {error}"))?;
     replace(&interpreter, &snapshot)?;
-    lay_out(&workspace, &target)?;
-    lay_out_demo(&root.join(DEMO), &target.join("crib/demo"))
+    let crib = target.join("crib");
+    lay_out(&workspace, &target, &crib)?;
+    builtin::pack(Some(&crib), &out)?;
+    lay_out_demo(&root.join(DEMO), &crib.join("demo"))
 }
 
 /// Passes the version of the engine in the lock file to the program.
@@ -161,20 +169,15 @@ fn path_remapping_flags(root: &Path) -> OsString {
 }
 
 /// Copies the manifest, and every program that it names, from the inner build into the crib.
-fn lay_out(workspace: &Path, target: &Path) -> Result<(), String> {
-    let manifest_path = workspace.join("tools.json");
-    if !manifest_path.is_file() {
-        return Ok(());
-    }
-    let manifest = read(&manifest_path)?;
-    let crib = target.join("crib");
-    let bin = crib.join("tools/bin");
+fn lay_out(workspace: &Path, target: &Path, crib: &Path) -> Result<(), String> {
+    let manifest = read(&workspace.join(MANIFEST))?;
+    let bin = crib.join(PROGRAMS);
     fs::create_dir_all(&bin).map_err(|error| format!("cannot create `{}`: {error}", bin.display()))?;
     for name in programs(&String::from_utf8_lossy(&manifest)) {
         let built = target.join("guests").join(TARGET).join(PROFILE).join(format!("{name}.wasm"));
         replace(&bin.join(format!("{name}.wasm")), &read(&built)?)?;
     }
-    replace(&crib.join("tools.json"), &manifest)
+    replace(&crib.join(MANIFEST), &manifest)
 }
 
 /// Copies the folders of the demonstration, one level deep.

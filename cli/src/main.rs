@@ -2,6 +2,7 @@
 //! 1 failure, 2 usage error, 3 not verified, 130 interrupted, 129 or 143 terminated. It uses only the library's public types.
 
 mod agent;
+mod builtin;
 mod calls;
 mod commands;
 mod compiler;
@@ -50,6 +51,7 @@ use render::Advice;
 const EXAMPLES: &str = "\
 Examples:
   toolcrib list                           tools and their permissions
+  toolcrib init                           create a project with them
   toolcrib call get_time '{\"timezone\":\"UTC\"}'
   toolcrib run 'what changed in notes.md?' --model NAME --allow-read=.
   toolcrib call fs_read_file '{\"path\":\"notes.md\"}' --allow-read=./docs

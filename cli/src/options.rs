@@ -15,9 +15,10 @@ mod results;
 mod rules;
 mod secrets;
 mod services;
+mod sources;
 mod trust;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,19 +41,16 @@ pub(crate) use client::ClientOptions;
 pub(crate) use compiling::{CacheFolder, CacheLimit, Compiling, DEFAULT_MAX_CACHE, LIMIT_VARIABLE};
 pub(crate) use folders::{bundles_folder, home_folder, mcp_tokens};
 use folders::{state_folder, user_folders};
-pub(crate) use installation::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home, sources_beside};
+pub(crate) use installation::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home};
 use permissions::Permissions;
 pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use registries::{RegistryOptions, SourceRegistries};
 pub(crate) use results::ResultsFolder;
 pub(crate) use rules::{Kept, Rules};
 pub(crate) use secrets::KeptSecrets;
+pub(crate) use sources::{default_source, project_file, sources_beside};
 pub(crate) use trust::TrustOptions;
 
-/// Source used if none is named.
-const DEFAULT_SOURCE: &str = "./tools.json";
-/// Paths that make the current folder the source if [`DEFAULT_SOURCE`] does not exist.
-const HARNESS: [&str; 2] = ["./.harness", "./harness.md"];
 /// Environment variables with values that are masked in the audit log.
 pub(crate) const SECRETS: [&str; 3] = ["OAI_API_KEY", "OPENAI_API_KEY", PASSPHRASE];
 /// Minimum length of a masked secret, in characters: masking shorter ones would garble every text.
@@ -73,8 +71,9 @@ const REGISTRIES: &str = "Registries";
 /// Tool sources with their permissions, limits and records.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Sources {
-    /// A `tools.json`, a Markdown file, a component, a folder of them, a bundle, or an `oci://` reference; repeatable
-    /// [default: ./tools.json, else ./.harness, and the installed bundles]
+    /// A `tools.json`, a Markdown file, a component, a folder of them, a bundle, an `oci://` reference, or `builtin` for
+    /// the built-in tools; repeatable
+    /// [default: ./tools.json, else ./.harness, and the installed bundles; `builtin` in a folder without any]
     #[arg(long, value_name = "PATH", help_heading = TOOLS)]
     pub(crate) tools: Vec<PathBuf>,
     #[command(flatten)]
@@ -173,8 +172,8 @@ impl AuditLog {
 }
 
 impl Sources {
-    /// Pulls the bundles that the sources refer to, and loads their files in place of the references. Every command calls
-    /// this before it uses the sources.
+    /// Pulls the bundles that the sources refer to, and loads their files, and that of the built-in tools, in place of the
+    /// references. Every command calls this before it uses the sources.
     pub(crate) async fn fetch(&mut self) -> anyhow::Result<()> {
         self.held.extend(localize(&mut self.tools, &self.registries, self.compiling.cache()).await?);
         Ok(())
@@ -231,7 +230,7 @@ impl Sources {
         let installed = self.installed()?;
         installed.hints.iter().for_each(|hint| render::hint(hint));
         for source in self.paths_with(&installed)? {
-            builder = builder.source(source);
+            builder = self.add_source(builder, source);
         }
         builder = self.trust.apply(builder, &trusted);
         for bundle in installed.bundles {
@@ -378,20 +377,6 @@ impl Sources {
     pub(crate) fn at_once(&self) -> usize {
         self.concurrency.unwrap_or(DEFAULT_CONCURRENCY).into()
     }
-}
-
-/// Returns the first default source that exists.
-pub(crate) fn default_source() -> anyhow::Result<PathBuf> {
-    if Path::new(DEFAULT_SOURCE).is_file() {
-        return Ok(DEFAULT_SOURCE.into());
-    }
-    if HARNESS.iter().any(|path| Path::new(path).exists()) {
-        return Ok(".".into());
-    }
-    let message = format!("no tools found: this folder has no `{DEFAULT_SOURCE}` and no `{}`", HARNESS[0]);
-    let hint = "pass a `tools.json`, a Markdown file, a component, a folder of them or a bundle with `--tools PATH`, or \
-                create a tool with `toolcrib new tool NAME --markdown`";
-    Err(Advice::new(message, hint).into())
 }
 
 /// `true` if a secret is long enough to be masked.

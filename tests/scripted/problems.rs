@@ -65,10 +65,8 @@ fn without_a_source_it_is_the_manifest_else_the_harness() {
     write(&crib, "tools.json", r#"{"tools":[]}"#);
     let ran = crib.run(&["list"]);
     assert!(!ran.stdout.contains("one"), "the manifest goes first: {ran:?}");
-    for arguments in [&["list"][..], &["validate"]] {
-        let ran = Crib::new().run(arguments);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}");
-        let wanted = "error: no tools found: this folder has no `./tools.json` and no `./.harness`\nhint: ";
-        assert!(ran.stderr.starts_with(wanted), "{}", ran.stderr);
-    }
+    let ran = Crib::new().run(&["validate"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    let wanted = "error: no tools found: this folder has no `./tools.json` and no `./.harness`\nhint: ";
+    assert!(ran.stderr.starts_with(wanted), "{}", ran.stderr);
 }

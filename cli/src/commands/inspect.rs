@@ -14,7 +14,8 @@ use toolcrib::tool::typed::Function;
 use toolcrib::tool::{Body, FileRequest, Glob, Limits, Script, ScriptedHook};
 use toolcrib::{Runtime, Tool};
 
-use crate::options::{Sources, default_source};
+use crate::builtin;
+use crate::options::Sources;
 use crate::render::{self, Advice};
 
 use component::Component;
@@ -74,7 +75,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             return show(args.json, || Ok(json!({ "component": component.record()? })), || component.sheet());
         }
     }
-    if let (None, true, Err(error)) = (&file, sources.tools.is_empty(), default_source()) {
+    if let (None, true, Err(error)) = (&file, sources.tools.is_empty(), sources.paths()) {
         let name = &args.tool;
         return Err(match as_file(name) {
             Some(hint) => Advice::new(format!("no tool is named `{name}`: no tools found"), hint).into(),
@@ -213,6 +214,7 @@ fn record(details: &Details<'_>) -> anyhow::Result<Value> {
             "format": tool.origin.format,
             "path": tool.origin.path.to_string_lossy(),
             "index": tool.origin.index,
+            "builtin": builtin::holds(&tool.origin.path),
             "unknown": tool.origin.unknown,
         },
         "program": program.as_ref().map(|program| json!({

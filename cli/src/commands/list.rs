@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use toolcrib::tool::{Glob, HookPoint, HookScope, Limits, ScriptedHook};
 use toolcrib::{Availability, Runtime, Tool};
 
+use crate::builtin;
 use crate::mcp::names_for_clients;
 use crate::options::Sources;
 use crate::render;
@@ -14,6 +15,7 @@ use crate::schemas::Names;
 const EXAMPLES: &str = "\
 Examples:
   toolcrib list --tools ./tools.json --allow-read=./docs
+  toolcrib list --tools builtin
   toolcrib list --all --tools .
   toolcrib list --json | jq -r '.[].name'";
 const HEADINGS: [&str; 4] = ["NAME", "GRANTED", "SOURCE", "DESCRIPTION"];
@@ -113,7 +115,12 @@ fn record(runtime: &Runtime, tool: &Tool, granted: Vec<String>) -> Value {
     json!({
         "name": tool.name,
         "description": tool.description,
-        "source": { "format": tool.origin.format, "path": tool.origin.path.to_string_lossy(), "index": tool.origin.index },
+        "source": {
+            "format": tool.origin.format,
+            "path": tool.origin.path.to_string_lossy(),
+            "index": tool.origin.index,
+            "builtin": builtin::holds(&tool.origin.path),
+        },
         "program": tool.body.program().map(|program| program.to_string_lossy()),
         "granted": granted,
         "disabled": disabled(runtime, tool),
@@ -195,6 +202,9 @@ fn permissions(granted: &[String]) -> String {
 
 fn source(tool: &Tool) -> String {
     let path = &tool.origin.path;
+    if builtin::holds(path) {
+        return builtin::LABEL.to_owned();
+    }
     // The name of a stored bundle is its digest, of which the beginning is enough here.
     let stored = path.ancestors().find_map(|path| {
         let digest = path.file_name()?.to_str()?.strip_prefix("sha256-")?.strip_suffix(".tar")?;

@@ -11,6 +11,7 @@ pub(crate) mod completions;
 pub(crate) mod describe;
 pub(crate) mod doctor;
 pub(crate) mod export;
+pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod install;
 pub(crate) mod key;
@@ -46,6 +47,7 @@ pub(crate) enum Command {
     Result(result::Args),
     Schema(schema::Args),
     Validate(validate::Args),
+    Init(init::Args),
     New(new::Args),
     Build(build::Args),
     Test(test::Args),
@@ -86,6 +88,7 @@ impl Command {
             Command::Result(args) => result::run(args),
             Command::Schema(args) => schema::run(args).await,
             Command::Validate(args) => validate::run(args).await,
+            Command::Init(args) => init::run(&args),
             Command::New(args) => new::run(args),
             Command::Build(args) => build::run(args).await,
             Command::Test(args) => test::run(args).await,

@@ -198,7 +198,7 @@ impl Args {
     }
 }
 
-/// Builds the runtime with the named tools, those of the default source, or none: a model can run without tools.
+/// Builds the runtime with the tools of the sources, or none: a model can run without tools.
 fn runtime(sources: &Sources, settings: &Settings, with: impl FnOnce(Builder) -> Builder) -> anyhow::Result<Runtime> {
     if sources.tools.is_empty() && sources.paths().is_err() {
         let missing = "no tools found: no `./tools.json`, no `./.harness` and no `--tools`";

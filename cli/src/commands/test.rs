@@ -85,8 +85,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let chosen: Vec<&str> =
         cases.iter().map(|case| subject.tool(case)).collect::<Result<_, _>>().map_err(|error| in_file(&file, error))?;
     let mut sources = args.sources;
-    sources.fetch().await?;
     sources.tools.insert(0, subject.path.clone());
+    sources.fetch().await?;
     let _guard = interrupt::guard();
     let mut ended = Vec::new();
     let run = format!("run_{:016x}", rand::random::<u64>());

@@ -10,6 +10,7 @@ use anyhow::Context;
 use serde_json::json;
 use toolcrib::policy::real_path;
 
+use crate::builtin;
 use crate::config;
 use crate::options::{CacheFolder, CacheLimit, SourceRegistries, TrustOptions, default_source};
 use crate::permission::ask;
@@ -77,7 +78,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for path in &paths {
         let subject = Subject::read(path)?;
-        let state = trusted.state(&subject);
+        let state = if builtin::holds(path) { State::Trusted } else { trusted.state(&subject) };
         if args.json {
             render::print_json(&describe(&subject, &state).to_string())?;
         } else {

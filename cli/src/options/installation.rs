@@ -1,6 +1,6 @@
 //! Options of installed bundles: their places, and the agreement to a release.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::install::{AvailableBundles, BundleFolder, Code, InstallRecords, Installer, LOCK_FILE, LockFile};
@@ -8,9 +8,7 @@ use crate::registries::BundleStore;
 use crate::render::{self, Advice};
 use crate::signing::SignerOptions;
 
-use super::{
-    CacheFolder, CacheLimit, SourceRegistries, Sources, bundles_folder, default_source, state_folder, user_folders,
-};
+use super::{CacheFolder, CacheLimit, SourceRegistries, bundles_folder, state_folder, user_folders};
 
 /// Environment variable with the minimum age.
 const MIN_AGE_VARIABLE: &str = "TOOLCRIB_MIN_AGE";
@@ -120,30 +118,6 @@ impl AgreementOptions {
     }
 }
 
-impl Sources {
-    /// Returns the named sources, or the default source and the installed bundles.
-    pub(crate) fn paths(&self) -> anyhow::Result<Vec<PathBuf>> {
-        self.paths_with(&self.installed()?)
-    }
-
-    pub(super) fn paths_with(&self, installed: &AvailableBundles) -> anyhow::Result<Vec<PathBuf>> {
-        if !self.tools.is_empty() {
-            return Ok(self.tools.clone());
-        }
-        let bundles = installed.bundles.iter().map(|bundle| bundle.file.clone());
-        match default_source() {
-            Ok(source) => Ok(std::iter::once(source).chain(bundles).collect()),
-            Err(error) if installed.bundles.is_empty() => Err(error),
-            Err(_) => Ok(bundles.collect()),
-        }
-    }
-
-    /// Returns the installed bundles; none if sources are named.
-    pub(super) fn installed(&self) -> anyhow::Result<AvailableBundles> {
-        if self.tools.is_empty() { available() } else { Ok(AvailableBundles::default()) }
-    }
-}
-
 /// Returns the user's stores of installations; `None` without a home directory.
 pub(crate) fn installer() -> Option<Installer> {
     let bundles = BundleFolder::new(bundles_folder()?);
@@ -155,23 +129,13 @@ pub(crate) fn installer() -> Option<Installer> {
 /// # Errors
 ///
 /// A lock or the records cannot be read.
-fn available() -> anyhow::Result<AvailableBundles> {
+pub(super) fn available() -> anyhow::Result<AvailableBundles> {
     let places = places();
     // Without a lock there is nothing to read.
     match installer().filter(|_| !places.is_empty()) {
         Some(Installer { records, bundles }) => AvailableBundles::read(&places, &records, &bundles),
         None => Ok(AvailableBundles::default()),
     }
-}
-
-/// Lists the sources that are available in the current folder beside a bundle of this name.
-///
-/// # Errors
-///
-/// A lock or the records cannot be read.
-pub(crate) fn sources_beside(name: &str) -> anyhow::Result<Vec<PathBuf>> {
-    let bundles = available()?.bundles.into_iter().filter(|bundle| bundle.name != name).map(|bundle| bundle.file);
-    Ok(default_source().into_iter().chain(bundles).collect())
 }
 
 /// Lists the places with a lock file, that of the current folder first.

@@ -1,5 +1,6 @@
 //! Bundles and components in OCI registries: pushed, pulled into a store, and loaded from there. Every command that takes a
-//! source of tools takes a reference, `oci://HOST/PATH[:TAG][@DIGEST]`, through [`localize`].
+//! source of tools takes a reference, `oci://HOST/PATH[:TAG][@DIGEST]`, or the name of the built-in tools, through
+//! [`localize`].
 
 mod artifact;
 mod failure;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use toolcrib::cache::{Cache, HeldFile};
 use toolcrib_registry::{Reference, Registry};
 
+use crate::builtin;
 use crate::options::{SourceRegistries, rounded_size};
 use crate::render::{self, usage_error};
 
@@ -36,19 +38,22 @@ pub(crate) fn as_reference(source: &Path) -> Option<anyhow::Result<Reference>> {
     Some(text.parse().map_err(|error| usage_error(format!("`{text}`: {error}"))))
 }
 
-/// Replaces the references among sources by the files of their bundles, which are pulled if necessary. This is the only
-/// place that does so.
+/// Replaces the name of the built-in tools and the references among sources by the files of their bundles, which are pulled
+/// if necessary. This is the only place that does so.
 ///
 /// # Errors
 ///
-/// A usage error for an invalid reference, and the errors of [`fetch`].
+/// A usage error for an invalid reference, and the errors of [`builtin::copy`] and [`fetch`].
 pub(crate) async fn localize(
     sources: &mut [PathBuf],
     options: &SourceRegistries,
     cache: Option<Cache>,
 ) -> anyhow::Result<HeldBundles> {
     let mut references = Vec::new();
-    for (place, source) in sources.iter().enumerate() {
+    for (place, source) in sources.iter_mut().enumerate() {
+        if builtin::is_named(source) {
+            *source = builtin::copy(cache.clone())?.to_owned();
+        }
         if let Some(reference) = as_reference(source) {
             references.push((place, reference?));
         }

@@ -9,6 +9,7 @@ use toolcrib::cache::{Cache, EntryKind};
 use toolcrib::policy::Approvals;
 use toolcrib::source::{self, Severity};
 
+use crate::builtin;
 use crate::config::{Config, DEFAULT_FILE};
 use crate::options::{LIMIT_VARIABLE, SECRETS, Sources, rounded_size, size_in_words};
 use crate::render::counted;
@@ -195,7 +196,10 @@ fn secrets(vault: &Vault) -> Finding {
 fn tools(path: &Path) -> Finding {
     let problems = source::check(path);
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
-    let shown = path.display();
+    let shown = match builtin::holds(path) {
+        true => format!("{}, as trusted as this program", builtin::LABEL),
+        false => path.display().to_string(),
+    };
     match problems.first() {
         None => Finding::ok("tools", format!("{shown}: no problems found")),
         Some(first) => {

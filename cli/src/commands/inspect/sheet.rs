@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal};
 use serde_json::Value;
 use toolcrib::tool::{Basis, Capabilities, FileRequest, Limits, NetworkRequest, Row, SecretRequest};
 
+use crate::builtin;
 use crate::options::size_in_words;
 use crate::render::{self, Tone};
 
@@ -27,7 +28,11 @@ fn head(details: &Details<'_>) -> String {
     lines.extend(tool.description.as_deref().map(render::one_line));
     let mut add = |label: &str, text: String| lines.push(format!("  {label:10}{text}"));
     let index = tool.origin.index.map(|index| format!(" (tool[{index}])")).unwrap_or_default();
-    add("source", place(&tool.origin.path) + &index);
+    let source = match builtin::holds(&tool.origin.path) {
+        true => format!("{}, as trusted as this program", builtin::LABEL),
+        false => place(&tool.origin.path),
+    };
+    add("source", source + &index);
     for (label, text) in program.iter().flat_map(Component::lines) {
         add(label, text);
     }

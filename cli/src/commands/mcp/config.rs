@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde_json::{Value, json};
 
+use crate::builtin;
 use crate::mcp_config::{Change, Client, Folders, Launch, Merge, Plan, Scope, SettingsFile, System};
 use crate::options::home_folder;
 use crate::registries::SCHEME;
@@ -110,9 +111,9 @@ fn launch(args: &Args) -> anyhow::Result<Launch> {
     Ok(Launch { command, arguments })
 }
 
-/// Returns a source as an absolute path, or a reference to a registry as it is.
+/// Returns a source as an absolute path, or the name of the built-in tools or a reference to a registry as it is.
 fn place(source: &Path) -> anyhow::Result<String> {
-    if source.to_str().is_some_and(|text| text.starts_with(SCHEME)) {
+    if builtin::is_named(source) || source.to_str().is_some_and(|text| text.starts_with(SCHEME)) {
         return text(source);
     }
     if !source.exists() {

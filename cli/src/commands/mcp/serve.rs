@@ -19,6 +19,7 @@ use toolcrib::observe::Observer;
 use toolcrib::tool::Access;
 use toolcrib::{Builder, Runtime};
 
+use crate::builtin;
 use crate::interrupt;
 use crate::mcp::{
     Access as ClientAccess, AgentApprover, Endpoint, Handler, Origin, ProgressListeners, Publication, Published, Seal,
@@ -111,7 +112,9 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     }
     let again = args.clone();
     let publication = Publication::new(first, move |options| again.publish_again(observer.clone(), options));
-    tokio::spawn(watch(publication.clone(), args.sources.paths()?));
+    // The built-in tools do not change, but other processes record that they use the copy.
+    let watched = args.sources.paths()?.into_iter().filter(|path| !builtin::holds(path)).collect();
+    tokio::spawn(watch(publication.clone(), watched));
     let seal = args.state_dir.as_deref().map_or_else(Seal::new, Seal::shared)?;
     let handler = Handler::new(publication, seal, args.ask_in == Place::Client);
     // Until the last spans are sent.

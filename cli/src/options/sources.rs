@@ -1,0 +1,95 @@
+//! Sources of a command: the named ones, or else those of the current folder, or else the built-in tools.
+
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+use toolcrib::Builder;
+
+use crate::builtin;
+use crate::install::{AvailableBundles, LOCK_FILE};
+use crate::render::{self, Advice};
+
+use super::Sources;
+use super::installation::available;
+
+/// Source used if none is named.
+const DEFAULT_SOURCE: &str = "./tools.json";
+/// Paths that make the current folder the source if [`DEFAULT_SOURCE`] does not exist.
+const HARNESS: [&str; 2] = ["./.harness", "./harness.md"];
+/// Hint about the built-in tools, once for all runtimes of a server.
+static BUILTIN_HINT: Once = Once::new();
+
+impl Sources {
+    /// Returns the named sources, or the default source and the installed bundles, or the built-in tools in a folder without
+    /// any.
+    pub(crate) fn paths(&self) -> anyhow::Result<Vec<PathBuf>> {
+        self.paths_with(&self.installed()?)
+    }
+
+    pub(super) fn paths_with(&self, installed: &AvailableBundles) -> anyhow::Result<Vec<PathBuf>> {
+        if !self.tools.is_empty() {
+            return Ok(self.tools.clone());
+        }
+        let bundles = installed.bundles.iter().map(|bundle| bundle.file.clone());
+        match default_source() {
+            Ok(source) => Ok(std::iter::once(source).chain(bundles).collect()),
+            Err(_) if !installed.bundles.is_empty() => Ok(bundles.collect()),
+            // The files of a project are here, although none of its tools can be loaded.
+            Err(error) if !installed.hints.is_empty() || project_file(Path::new("")).is_some() => Err(error),
+            Err(_) => Ok(vec![builtin::copy(self.compiling.cache())?.to_owned()]),
+        }
+    }
+
+    /// Adds a source to a builder. The built-in tools are trusted; a hint reports them unless they are named.
+    pub(super) fn add_source(&self, builder: Builder, source: PathBuf) -> Builder {
+        if !builtin::holds(&source) {
+            return builder.source(source);
+        }
+        let hint = || {
+            let harness = HARNESS[0];
+            render::hint(&format!(
+                "this folder has no `{DEFAULT_SOURCE}` and no `{harness}`: the tools are the built-in ones; \
+                 `toolcrib init` creates a project with them"
+            ));
+        };
+        if self.tools.is_empty() {
+            BUILTIN_HINT.call_once(hint);
+        }
+        builder.trusted_source(source)
+    }
+
+    /// Returns the installed bundles; none if sources are named.
+    pub(super) fn installed(&self) -> anyhow::Result<AvailableBundles> {
+        if self.tools.is_empty() { available() } else { Ok(AvailableBundles::default()) }
+    }
+}
+
+/// Returns the first default source that exists.
+pub(crate) fn default_source() -> anyhow::Result<PathBuf> {
+    if Path::new(DEFAULT_SOURCE).is_file() {
+        return Ok(DEFAULT_SOURCE.into());
+    }
+    if HARNESS.iter().any(|path| Path::new(path).exists()) {
+        return Ok(".".into());
+    }
+    let message = format!("no tools found: this folder has no `{DEFAULT_SOURCE}` and no `{}`", HARNESS[0]);
+    let hint = "pass a `tools.json`, a Markdown file, a component, a folder of them or a bundle with `--tools PATH`, or \
+                create a tool with `toolcrib new tool NAME --markdown`";
+    Err(Advice::new(message, hint).into())
+}
+
+/// Returns the first file that makes a folder a project, if it has one.
+pub(crate) fn project_file(folder: &Path) -> Option<PathBuf> {
+    let names = [DEFAULT_SOURCE].into_iter().chain(HARNESS).map(|name| name.trim_start_matches("./"));
+    names.chain([LOCK_FILE]).map(|name| folder.join(name)).find(|path| path.symlink_metadata().is_ok())
+}
+
+/// Lists the sources that are available in the current folder beside a bundle of this name.
+///
+/// # Errors
+///
+/// A lock or the records cannot be read.
+pub(crate) fn sources_beside(name: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let bundles = available()?.bundles.into_iter().filter(|bundle| bundle.name != name).map(|bundle| bundle.file);
+    Ok(default_source().into_iter().chain(bundles).collect())
+}

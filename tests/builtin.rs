@@ -1,0 +1,111 @@
+//! The built-in tools: available by name and in a folder without a project, trusted like the program, and stored once.
+
+mod init;
+mod storing;
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, Ran, toolbox};
+
+/// Part of the hint that the tools are the built-in ones.
+const HINT: &str = "the tools are the built-in ones; `toolcrib init` creates a project with them";
+/// Call with a known answer.
+const CALL: [&str; 3] = ["call", "calculate", r#"{"expression":"6*7"}"#];
+
+/// Names of the shipped tools.
+fn shipped() -> Vec<String> {
+    let manifest: Value = serde_json::from_slice(&fs::read(toolbox().join("tools.json")).unwrap()).unwrap();
+    let tools = manifest["tools"].as_array().unwrap();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Records of `list --json`.
+fn listed(ran: &Ran) -> Vec<Value> {
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
+fn names(tools: &[Value]) -> Vec<&str> {
+    tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+/// Asserts that a run of [`CALL`] has its answer.
+fn calculated(ran: &Ran) {
+    assert!(ran.code == Some(0) && ran.stdout.contains(r#""result":"42""#), "{ran:?}");
+}
+
+#[test]
+fn a_folder_without_a_project_has_the_shipped_tools_and_a_hint_says_so() {
+    let crib = Crib::new();
+    let ran = crib.run(&["list"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains(HINT), "{ran:?}");
+    let rows: Vec<&str> = ran.stdout.lines().skip(1).collect();
+    assert_eq!(rows.len(), shipped().len());
+    assert!(rows.iter().all(|row| row.contains("  built in  ")), "{ran:?}");
+    let tools = listed(&crib.run(&["list", "--json"]));
+    assert_eq!(names(&tools), shipped());
+    for tool in &tools {
+        assert_eq!(tool["source"]["builtin"], true, "{tool}");
+        // Trust grants the requests of a definition, and no folder and no host.
+        assert_eq!(tool["granted"] == json!([]), tool["name"] != "summarize", "{tool}");
+    }
+    let ran = crib.run(&CALL);
+    calculated(&ran);
+    assert!(ran.stderr.contains(HINT), "{ran:?}");
+    let ran = crib.run(&["call", "fs_list_dir", r#"{"path":"."}"#]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("--allow-read=DIR"), "{ran:?}");
+    let ran = crib.run(&["call", "fs_list_dir", r#"{"path":"."}"#, "--allow-read=work"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
+fn the_tools_are_shown_as_a_part_of_the_program() {
+    let crib = Crib::new();
+    let ran = crib.run(&["inspect", "calculate"]);
+    assert!(ran.stdout.contains("built in, as trusted as this program (tool["), "{ran:?}");
+    let ran = crib.run(&["inspect", "calculate", "--tools", "builtin", "--json"]);
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    assert_eq!(told["source"]["builtin"], true);
+    for flags in [&[][..], &["--tools", "builtin"]] {
+        let ran = crib.run(&[&["doctor"], flags].concat());
+        let wanted = "ok   tools       built in, as trusted as this program: no problems found";
+        assert!(ran.stdout.contains(wanted), "{ran:?}");
+    }
+    let ran = crib.run(&["trust", "builtin"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains(" is trusted.") && ran.stderr.is_empty(), "{ran:?}");
+    let ran = crib.run(&["validate", "builtin"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "1 source, no problems found\n"), "{ran:?}");
+    let ran = crib.run(&["mcp", "config", "cursor", "--tools", "builtin", "--json"]);
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    assert_eq!(told["entry"]["args"], json!(["mcp", "--tools", "builtin"]), "{told}");
+}
+
+#[test]
+fn the_name_adds_them_to_a_project_that_does_not_have_them() {
+    let crib = Crib::with_guests(&["echo"]);
+    let ran = crib.run(&["list", "--json"]);
+    assert_eq!((names(&listed(&ran)), ran.stderr.as_str()), (vec!["echo"], ""));
+    let ran = crib.run(&CALL);
+    assert!(ran.code == Some(1) && ran.stderr.contains("unknown tool: calculate"), "{ran:?}");
+    let ran = crib.run(&[&["--color", "never"], &CALL[..], &["--tools", "builtin"]].concat());
+    calculated(&ran);
+    assert!(!ran.stderr.contains(HINT), "{ran:?}");
+    let tools = listed(&crib.run(&["list", "--json", "--tools", "tools.json", "--tools", "builtin"]));
+    assert_eq!((tools.len(), &tools[0]["name"]), (shipped().len() + 1, &json!("echo")));
+    assert_eq!((&tools[0]["source"]["builtin"], &tools[1]["source"]["builtin"]), (&json!(false), &json!(true)));
+}
+
+#[test]
+fn a_folder_of_the_same_name_is_no_built_in_source() {
+    let crib = Crib::with_guests(&["echo"]);
+    fs::create_dir_all(crib.path("builtin/tools/bin")).unwrap();
+    for file in ["tools.json", "tools/bin/echo.wasm"] {
+        fs::rename(crib.path(file), crib.path("builtin").join(file)).unwrap();
+    }
+    assert_eq!(names(&listed(&crib.run(&["list", "--json", "--tools", "builtin"]))), shipped());
+    for path in ["./builtin", "builtin/"] {
+        assert_eq!(names(&listed(&crib.run(&["list", "--json", "--tools", path]))), ["echo"], "{path}");
+    }
+}
