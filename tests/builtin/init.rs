@@ -45,7 +45,9 @@ fn a_new_project_has_the_bytes_of_the_shipped_tools_and_their_trust() {
     calculated(&ran);
     assert!(!ran.stderr.contains(HINT), "{ran:?}");
     let manifest = fs::read_to_string(crib.path("tools.json")).unwrap();
-    fs::write(crib.path("tools.json"), manifest.replace("Summarize a text", "Sum up a text")).unwrap();
+    let changed = manifest.replace("\"timeoutSec\": 120", "\"timeoutSec\": 119");
+    assert_ne!(changed, manifest);
+    fs::write(crib.path("tools.json"), changed).unwrap();
     let tools = listed(&crib.run(&["list", "--json"]));
     assert!(tools.iter().all(|tool| tool["granted"] == Value::Array(Vec::new())), "a change ends the trust");
 }
