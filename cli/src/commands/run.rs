@@ -200,9 +200,8 @@ impl Args {
 
 /// Builds the runtime with the tools of the sources, or none: a model can run without tools.
 fn runtime(sources: &Sources, settings: &Settings, with: impl FnOnce(Builder) -> Builder) -> anyhow::Result<Runtime> {
-    if sources.tools.is_empty() && sources.paths().is_err() {
-        let missing = "no tools found: no `./tools.json`, no `./.harness` and no `--tools`";
-        render::warning(&format!("{missing}; the model runs without tools"));
+    if let (true, Err(error)) = (sources.tools.is_empty(), sources.paths()) {
+        render::warning(&format!("{}; the model runs without tools", render::message(&error)));
         let builder = Runtime::builder(sources.audit(settings.secrets())?);
         return with(builder).build().context("cannot run without tools");
     }
