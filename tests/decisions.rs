@@ -19,7 +19,7 @@ impl Approver for Person {
     fn ask<'a>(&'a self, question: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
         let each = if question.approval.is_none() { " each time" } else { "" };
         self.1.lock().unwrap().push(format!("{}{each}", question.rests_on));
-        ready(self.0).boxed()
+        ready(self.0.clone()).boxed()
     }
 }
 

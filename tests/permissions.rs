@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 mod always;
 #[cfg(target_os = "linux")]
+mod answering;
+#[cfg(target_os = "linux")]
 mod asking;
 mod dead;
 mod hints;

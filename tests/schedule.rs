@@ -1,6 +1,8 @@
 //! Calls of one step: concurrency, order of the results, and the effect of a failure, an interruption, a full queue or
 //! an exhausted budget on the other calls.
 
+mod asking;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

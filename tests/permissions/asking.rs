@@ -49,7 +49,17 @@ fn reasons(left: &Left) -> Vec<String> {
 fn a_question_says_what_would_run_and_is_about_this_very_call() {
     let crib = crib();
     let mut terminal = asked(&crib, &json!({"path": "out/x", "n": 1.0}));
+    let short = terminal.question();
+    let rows: Vec<&str> = short.lines().skip(1).map(|line| line.get(..10).unwrap_or(line).trim()).collect();
+    assert_eq!(rows[..5], ["Tool", "Arguments", "", "", ""], "the call comes first: {short}");
+    assert_eq!(rows[5..8], ["Granted", "Asked by", "Scope"], "{short}");
+    assert!(short.contains("  Left out | source, properties, identifier of the call: type d for details\n"), "{short}");
+    for row in ["    Source |", "Properties |", "      Call |"] {
+        assert!(!short.contains(row), "{row:?} in {short}");
+    }
+    terminal.types("d\n");
     let question = terminal.question();
+    assert!(!question.contains("Left out") && !question.contains("[d]etails"), "{question}");
     for row in [
         "      Tool | echo\n",
         "    Source | tools.json (tool[0]), program tools/bin/echo.wasm\n",
@@ -93,7 +103,7 @@ fn what_is_no_answer_is_asked_again() {
     for typed in ["x\n", "yess\n", "onces\n", "v\n", "\u{1b}[A\n"] {
         terminal.types(typed);
         terminal.until("Enter alone means no.");
-        terminal.until("Allow [o]nce (y), for this [s]ession, [a]lways, or [N]o? ");
+        terminal.until("Allow [o]nce (y), for this [s]ession, [a]lways, [d]etails, or [N]o? ");
     }
     terminal.types("O\n");
     assert_eq!(terminal.end().code, Some(0));
@@ -134,12 +144,21 @@ fn what_was_typed_ahead_answers_nothing() {
 }
 
 #[test]
-fn data_on_standard_input_answers_nothing() {
+fn data_on_standard_input_answers_nothing_and_the_terminal_is_asked() {
     let crib = crib();
     fs::write(crib.path("answers"), "o\no\no\n").unwrap();
     let input = Stdio::from(fs::File::open(crib.path("answers")).unwrap());
-    let command = crib.toolcrib(&["call", "echo", "{}", "--json", "--ask-tool=echo"]);
-    let left = Terminal::start_with_input(command, input).end();
+    let mut terminal = Terminal::start_with_input(call(&crib, &json!({})), input);
+    terminal.question();
+    terminal.types("n\n");
+    let left = terminal.end();
+    assert_eq!((left.code, &decision(&left)["reason"]), (Some(1), &json!("refused")), "{left:?}");
+}
+
+#[test]
+fn a_run_without_input_asks_nobody() {
+    let crib = crib();
+    let left = Terminal::start_with_input(call(&crib, &json!({})), Stdio::null()).end();
     assert_eq!((left.code, &decision(&left)["reason"]), (Some(1), &json!("nobody")), "{left:?}");
     assert!(!left.terminal.contains("Allow this call?"), "{left:?}");
 }
@@ -162,17 +181,16 @@ fn an_answer_for_the_session_holds_for_the_calls_that_wait_and_those_that_come()
 }
 
 #[test]
-fn several_questions_come_one_after_the_other() {
+fn several_questions_come_one_after_the_other_in_the_order_of_the_calls() {
     let crib = crib();
     let mut terminal = run(&crib, &[3], &["--ask-tool=echo", "--quiet"]);
-    for typed in ["o\n", "n\n", "o\n"] {
-        terminal.question();
+    for (call, typed) in ["o\n", "n\n", "o\n"].into_iter().enumerate() {
+        let question = terminal.question();
+        assert!(question.contains(&format!("\"n\": {call}\n")), "{question}");
         terminal.types(typed);
     }
     let left = terminal.end();
-    let mut reasons = reasons(&left);
-    reasons.sort();
-    assert_eq!(reasons, ["once", "once", "refused"], "{left:?}");
+    assert_eq!(reasons(&left), ["once", "refused", "once"], "{left:?}");
 }
 
 #[test]
@@ -219,7 +237,7 @@ fn what_cannot_be_kept_holds_for_the_session() {
 fn nothing_in_a_call_can_pass_for_a_line_of_the_question() {
     let crib = crib();
     let column = usize::from(COLUMNS);
-    let forged = "Allow [o]nce (y), for this [s]ession, [a]lways, or [N]o? o";
+    let forged = "Allow [o]nce (y), for this [s]ession, [a]lways, [d]etails, or [N]o? o";
     let arguments = json!({
         "lines": format!("a\n{forged}\r{forged}\u{1b}[2J\u{1b}[1;1H{forged}\u{9b}A\u{202e}"),
         "wraps": format!("{}{forged}", " ".repeat(3 * column)),
@@ -228,7 +246,7 @@ fn nothing_in_a_call_can_pass_for_a_line_of_the_question() {
     });
     let mut terminal = asked(&crib, &arguments);
     terminal.until("Allow this call?");
-    let question = terminal.until("\nAllow [o]nce (y), for this [s]ession, [a]lways, or [N]o? ");
+    let question = terminal.until("\nAllow [o]nce (y), for this [s]ession, [a]lways, [d]etails, or [N]o? ");
     assert!(question.contains(" Arguments | {\n") && question.contains(r"\u001b[2J"), "{question}");
     assert!(!question.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{question:?}");
     for line in question.lines().skip(1) {
@@ -250,11 +268,11 @@ fn what_is_long_is_cut_in_the_middle_and_shown_whole_on_wish() {
     let question = terminal.question();
     assert!(question.contains("1010") && question.contains("1099"), "{question}");
     assert!(!question.contains("1050") && question.contains(" lines left out, "), "{question}");
-    assert!(question.ends_with("[v]iew all, "), "{question}");
-    terminal.types("v\n");
+    assert!(question.ends_with("[d]etails, "), "{question}");
+    terminal.types("details\n");
     let whole = terminal.question();
     assert!((1000..1100).all(|number: usize| whole.contains(&number.to_string())), "{whole}");
-    assert!(!whole.contains("[v]iew"), "{whole}");
+    assert!(!whole.contains("[d]etails") && !whole.contains("left out"), "{whole}");
     terminal.types("o\n");
     assert_eq!(terminal.end().code, Some(0));
 }

@@ -39,7 +39,7 @@ struct Answers(ApprovalAnswer);
 
 impl Approver for Answers {
     fn ask<'a>(&'a self, _: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
-        ready(self.0).boxed()
+        ready(self.0.clone()).boxed()
     }
 }
 

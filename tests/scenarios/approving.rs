@@ -30,7 +30,7 @@ impl Approver for Person {
         async move {
             self.asked.send(question.invocation.to_owned()).unwrap();
             self.leave.acquire().await.unwrap().forget();
-            self.answer
+            self.answer.clone()
         }
         .boxed()
     }

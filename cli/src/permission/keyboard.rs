@@ -1,60 +1,146 @@
-//! Reads lines from the terminal. Input typed before a prompt was shown is discarded and never answers it.
+//! Reads lines from the terminal of a person: standard input, or `/dev/tty` if standard input is data. Input typed before a
+//! prompt was shown is discarded and never answers it.
 
-use std::io::{self, BufRead};
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::sync::Arc;
 use std::thread;
 
 use tokio::sync::oneshot::{self, Receiver, error::TryRecvError};
 
-/// Standard input as a terminal. It is read on separate threads, and its mode is not changed: Ctrl-C keeps its effect.
+/// Maximum length of a typed line, in bytes. The rest of a longer line is discarded.
+const MAX_LINE: usize = 16_384;
+
+/// Terminal of a person. It is read on separate threads, and its mode is not changed: Ctrl-C keeps its effect.
 #[derive(Debug, Default)]
 pub(super) struct Keyboard {
+    /// The terminal, if it is not standard input.
+    terminal: Option<Arc<File>>,
     /// A pending read. If its prompt was dropped, the next prompt awaits it.
     reading: Option<Receiver<Option<String>>>,
 }
 
 impl Keyboard {
+    /// Opens the terminal; `None` if nobody can answer there, because standard error, where the prompts are printed, is no
+    /// terminal, or because standard input is neither a terminal nor data.
+    pub(super) fn open() -> Option<Self> {
+        if !io::stderr().is_terminal() {
+            return None;
+        }
+        if io::stdin().is_terminal() {
+            return Some(Self::default());
+        }
+        Some(Self { terminal: Some(Arc::new(system::terminal_beside_data()?)), reading: None })
+    }
+
     /// Discards all input typed so far.
     pub(super) fn discard(&mut self) {
         let ended = |reading: &mut Receiver<_>| !matches!(reading.try_recv(), Err(TryRecvError::Empty));
         if self.reading.as_mut().is_some_and(ended) {
             self.reading = None;
         }
-        system::discard();
+        system::discard(self.terminal.as_deref());
     }
 
     /// Reads the next line; `None` at the end of input.
     pub(super) async fn line(&mut self) -> Option<String> {
-        let line = self.reading.get_or_insert_with(read).await;
+        let line = self.reading.get_or_insert_with(|| read(self.terminal.clone())).await;
         self.reading = None;
         line.ok().flatten()
     }
 }
 
-fn read() -> Receiver<Option<String>> {
+fn read(terminal: Option<Arc<File>>) -> Receiver<Option<String>> {
     let (typed, reading) = oneshot::channel();
     // Without a thread nothing is sent, which reads as the end of input.
     let _ = thread::Builder::new().name("keyboard".to_owned()).spawn(move || {
-        let mut line = Vec::new();
-        let read = io::stdin().lock().read_until(b'\n', &mut line);
-        let some = read.is_ok_and(|bytes| bytes > 0);
+        let line = match &terminal {
+            Some(terminal) => line_of(&mut &**terminal),
+            None => line_of(&mut io::stdin().lock()),
+        };
         // The prompt may be gone.
-        let _ = typed.send(some.then(|| String::from_utf8_lossy(&line).trim().to_owned()));
+        let _ = typed.send(line);
     });
     reading
 }
 
+/// Reads a line of at most [`MAX_LINE`] bytes; `None` at the end of input.
+fn line_of(input: &mut dyn Read) -> Option<String> {
+    let (mut line, mut byte, mut is_empty) = (Vec::new(), [0], true);
+    loop {
+        match input.read(&mut byte) {
+            Ok(1..) => {}
+            Ok(0) => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        }
+        is_empty = false;
+        match byte {
+            [b'\n'] => break,
+            [byte] if line.len() < MAX_LINE => line.push(byte),
+            _ => {}
+        }
+    }
+    (!is_empty).then(|| String::from_utf8_lossy(&line).trim().to_owned())
+}
+
 #[cfg(unix)]
 mod system {
+    use std::fs::{File, OpenOptions};
+    use std::io;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+
+    use rustix::fs::OFlags;
     use rustix::termios::{QueueSelector, tcflush};
 
-    pub(super) fn discard() {
-        // Fails only if standard input is not a terminal, and then there is no prompt.
-        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+    /// Opens the controlling terminal if standard input is a pipe, a socket or a regular file. `/dev/null` and a closed
+    /// standard input mean that nobody is to be asked.
+    pub(super) fn terminal_beside_data() -> Option<File> {
+        let input = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+        let kind = input.metadata().ok()?.file_type();
+        let is_data = kind.is_fifo() || kind.is_socket() || kind.is_file();
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(OFlags::NOCTTY.bits().cast_signed());
+        is_data.then(|| options.open("/dev/tty").ok()).flatten()
+    }
+
+    pub(super) fn discard(terminal: Option<&File>) {
+        // Fails only if the file is not a terminal, and then there is no prompt.
+        let _ = match terminal {
+            Some(terminal) => tcflush(terminal, QueueSelector::IFlush),
+            None => tcflush(io::stdin(), QueueSelector::IFlush),
+        };
     }
 }
 
 #[cfg(not(unix))]
 mod system {
+    use std::fs::File;
+
+    /// Not supported: nobody is asked if standard input is data.
+    pub(super) fn terminal_beside_data() -> Option<File> {
+        None
+    }
+
     /// Not supported: a line typed ahead answers the prompt.
-    pub(super) fn discard() {}
+    pub(super) fn discard(_terminal: Option<&File>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_ends_at_its_break_or_its_maximum_length() {
+        let mut typed = " y \nn".as_bytes();
+        assert_eq!(line_of(&mut typed).as_deref(), Some("y"));
+        assert_eq!(line_of(&mut typed).as_deref(), Some("n"));
+        assert_eq!(line_of(&mut typed), None);
+        let long = format!("{}\ny\n", "x".repeat(MAX_LINE + 1));
+        let mut typed = long.as_bytes();
+        assert_eq!(line_of(&mut typed).map(|line| line.len()), Some(MAX_LINE));
+        assert_eq!(line_of(&mut typed).as_deref(), Some("y"), "the rest of a long line answers nothing");
+        assert_eq!(line_of(&mut "\n".as_bytes()).as_deref(), Some(""));
+    }
 }

@@ -8,6 +8,7 @@ mod pending;
 mod person;
 mod refusal;
 mod sheet;
+mod typed;
 
 pub(crate) use denial::denial_hints;
 pub(crate) use deny_flags::DenyFlags;
@@ -42,6 +43,6 @@ const TEXT_WIDTH: usize = 100;
 
 /// Formats an approval request for another program that asks the user; `None` if it is too long to be shown whole.
 pub(crate) fn request_text(request: &ApprovalRequest<'_>) -> Option<String> {
-    let sheet = sheet::Sheet::new(request, TEXT_WIDTH, false);
+    let sheet = sheet::Sheet::full(request, TEXT_WIDTH, false);
     (!sheet.is_cut).then_some(sheet.text)
 }

@@ -1,8 +1,8 @@
-//! Approval prompts on the terminal, one at a time. Only a line typed after the prompt was shown answers it; without a
-//! terminal the answer is [`ApprovalAnswer::Nobody`].
+//! Approval prompts on the terminal, one at a time, short at first and in full on request. Only a line typed after the prompt
+//! was shown answers it; without a terminal the answer is [`ApprovalAnswer::Nobody`].
 
 use std::collections::{HashMap, HashSet};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::sync::{Mutex as Lock, PoisonError};
 
 use futures::FutureExt;
@@ -14,9 +14,16 @@ use crate::render::{self, Tone, one_line};
 
 use super::keyboard::Keyboard;
 use super::sheet::Sheet;
+use super::typed::{Durations, Typed};
 
 /// Assumed width of a terminal that does not report one, in columns.
 const DEFAULT_WIDTH: usize = 80;
+/// Maximum number of lines that are not understood; after these the call is denied.
+const MAX_UNCLEAR: usize = 10;
+
+/// Explanation of the answers.
+const NOT_UNDERSTOOD: &str = "Not understood: type a letter in brackets and press Enter.\n\
+                              Text after `n` is a reason that the model gets; Enter alone means no.\n";
 
 /// Asks the user at the terminal for approvals.
 #[derive(Debug)]
@@ -34,7 +41,8 @@ pub(crate) struct TerminalApprover {
 /// State shared by all prompts.
 #[derive(Debug, Default)]
 struct PromptState {
-    keyboard: Keyboard,
+    /// The terminal, once it was opened.
+    keyboard: Option<Keyboard>,
     /// Answers that cover more than one call: a queued prompt may be covered by an earlier answer.
     granted: HashMap<Approval, ApprovalAnswer>,
 }
@@ -63,23 +71,25 @@ impl TerminalApprover {
         if let Some(approval) = question.approval {
             self.explain(approval);
         }
-        if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-            return ApprovalAnswer::Nobody;
-        }
         let mut state = self.state.lock().await;
+        let PromptState { keyboard, granted } = &mut *state;
+        if keyboard.is_none() {
+            *keyboard = Keyboard::open();
+        }
+        let Some(keyboard) = keyboard else { return ApprovalAnswer::Nobody };
         let Some(approval) = question.approval else {
-            return ask(&mut state.keyboard, &question, Durations { session: false, always: false }).await;
+            return ask(keyboard, &question, Durations { session: false, always: false }).await;
         };
-        if let Some(answer) = state.granted.get(approval) {
-            return *answer;
+        if let Some(answer) = granted.get(approval) {
+            return answer.clone();
         }
         let offered = Durations { session: true, always: self.approvals.is_some() };
-        let answer = match (ask(&mut state.keyboard, &question, offered).await, &self.approvals) {
+        let answer = match (ask(keyboard, &question, offered).await, &self.approvals) {
             (ApprovalAnswer::Always, Some(approvals)) => store(approvals.clone(), approval.clone()).await,
             (answer, _) => answer,
         };
         if matches!(answer, ApprovalAnswer::Session | ApprovalAnswer::Always) {
-            state.granted.insert(approval.clone(), answer);
+            granted.insert(approval.clone(), answer.clone());
         }
         answer
     }
@@ -89,13 +99,6 @@ impl Approver for TerminalApprover {
     fn ask<'a>(&'a self, question: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
         self.answer(question).boxed()
     }
-}
-
-/// Durations that a prompt offers besides the single call.
-#[derive(Debug, Clone, Copy)]
-struct Durations {
-    session: bool,
-    always: bool,
 }
 
 /// Stores a permanent approval. If that fails, the approval covers the session only.
@@ -110,37 +113,42 @@ async fn store(approvals: Approvals, approval: Approval) -> ApprovalAnswer {
     }
 }
 
-/// Shows a prompt until it is answered. An empty line means no; anything unknown is explained and asked again. All other
-/// output waits meanwhile.
+/// Shows a prompt until it is answered. An empty line means no; anything unknown is explained and asked again, at most
+/// [`MAX_UNCLEAR`] times. All other output waits meanwhile.
 async fn ask(keyboard: &mut Keyboard, question: &ApprovalRequest<'_>, offered: Durations) -> ApprovalAnswer {
     let _quiet = render::lock_terminal();
-    let mut whole = false;
+    let (mut in_full, mut unclear) = (false, 0);
+    let session = if offered.session { ", for this [s]ession" } else { "" };
+    let always = if offered.always { ", [a]lways" } else { "" };
     loop {
         let width =
             terminal_size::terminal_size_of(io::stderr()).map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0));
-        let sheet = Sheet::new(question, width, whole).with_scope(question.approval);
+        let sheet = match in_full {
+            true => Sheet::full(question, width, true).with_scope(question.approval),
+            false => Sheet::short(question, width),
+        };
         keyboard.discard();
         say(&format!("\n{}\n{}", render::paint(Tone::Doubtful, "Allow this call?", true), sheet.text));
-        let session = if offered.session { ", for this [s]ession" } else { "" };
-        let always = if offered.always { ", [a]lways" } else { "" };
-        let view = if sheet.is_cut { ", [v]iew all" } else { "" };
+        let details = if in_full { "" } else { ", [d]etails" };
         loop {
-            let open = OpenLine::new(&format!("Allow [o]nce (y){session}{always}{view}, or [N]o? "));
+            let open = OpenLine::new(&format!("Allow [o]nce (y){session}{always}{details}, or [N]o? "));
             let Some(line) = keyboard.line().await else { return ApprovalAnswer::No };
             open.closed();
-            match line.to_lowercase().as_str() {
-                "o" | "once" | "y" | "yes" => return ApprovalAnswer::Once,
-                "s" | "session" if offered.session => return ApprovalAnswer::Session,
-                "a" | "always" if offered.always => return ApprovalAnswer::Always,
-                "n" | "no" | "" => return ApprovalAnswer::No,
-                "v" | "view" if sheet.is_cut => break,
-                _ => {
-                    say("Not understood: type a letter in brackets and press Enter; Enter alone means no.\n");
+            match Typed::parse(&line, offered, !in_full) {
+                Some(Typed::Answer(answer)) => return answer,
+                Some(Typed::Details) => break,
+                None if unclear == MAX_UNCLEAR => {
+                    say("Not understood: the call is denied.\n");
+                    return ApprovalAnswer::No;
+                }
+                None => {
+                    unclear += 1;
+                    say(NOT_UNDERSTOOD);
                     keyboard.discard();
                 }
             }
         }
-        whole = true;
+        in_full = true;
     }
 }
 

@@ -18,6 +18,8 @@ const MIN_WIDTH: usize = 2;
 const MAX_LINES: usize = 24;
 /// Lines kept from the end of a text that is cut to [`MAX_LINES`].
 const LAST_LINES: usize = 8;
+/// Parts of a request that the short prompt leaves out.
+const LEFT_OUT: &str = "source, properties, identifier of the call: type d for details";
 
 /// Text of a prompt.
 #[derive(Debug)]
@@ -30,12 +32,31 @@ pub(super) struct Sheet {
 }
 
 impl Sheet {
-    /// Creates the prompt for a terminal of `width` columns; `whole` leaves nothing out.
-    pub(super) fn new(question: &ApprovalRequest<'_>, width: usize, whole: bool) -> Self {
+    /// Creates the short prompt for a terminal of `width` columns. Its last row names the parts that it leaves out.
+    pub(super) fn short(question: &ApprovalRequest<'_>, width: usize) -> Self {
+        let mut sheet = Self::about(question, width, false);
+        if let Some(approval) = question.approval {
+            sheet.row("Scope", &format!("\"session\" and \"always\" apply to {}", calls(approval)));
+        }
+        sheet.row("Left out", LEFT_OUT);
+        sheet
+    }
+
+    /// Creates the full prompt; `whole` shows also long texts in full.
+    pub(super) fn full(question: &ApprovalRequest<'_>, width: usize, whole: bool) -> Self {
+        let tool = question.tool;
+        let mut sheet = Self::about(question, width, whole);
+        sheet.row("Source", &one_line(&source(tool, |path| from_here(path).to_path_buf())));
+        sheet.row("Properties", &facts(tool));
+        sheet.row("Call", &one_line(question.invocation));
+        sheet
+    }
+
+    /// Creates a prompt with the rows that the short and the full form share: the call first.
+    fn about(question: &ApprovalRequest<'_>, width: usize, whole: bool) -> Self {
         let tool = question.tool;
         let mut sheet = Self::empty(width, whole);
         sheet.row("Tool", &one_line(&tool.name));
-        sheet.row("Source", &one_line(&source(tool, |path| from_here(path).to_path_buf())));
         if let Some(fixed) = fixed(&tool.body) {
             sheet.row("Fixed", &one_line(&inert_json(&fixed)));
         }
@@ -43,17 +64,15 @@ impl Sheet {
         if let Some(preview) = question.preview {
             sheet.row("Tool says", &preview.lines().map(one_line).collect::<Vec<_>>().join("\n"));
         }
-        sheet.row("Properties", &facts(tool));
         sheet.granted(question.granted);
         sheet.row("Asked by", &one_line(question.rests_on));
         if let Some(reason) = &tool.interface.permission.approval_reason.value {
             sheet.row("Reason", &one_line(reason));
         }
-        sheet.row("Call", &one_line(question.invocation));
         sheet
     }
 
-    /// Adds the calls that an answer for more than one call covers.
+    /// Adds the calls that an answer for more than one call covers, with the changes that end it.
     pub(super) fn with_scope(mut self, approval: Option<&Approval>) -> Self {
         if let Some(approval) = approval {
             self.row("Scope", &format!("\"session\" and \"always\" apply to {}", scope(approval)));
@@ -111,9 +130,13 @@ fn explained(granted: &str) -> String {
 
 /// Calls that an approval covers.
 pub(super) fn scope(approval: &Approval) -> String {
-    let (tool, rule) = (one_line(&approval.tool), one_line(&approval.rule));
     let unchanged = "its program, fixed arguments, description, schema, limits, source and permissions stay the same";
-    format!("calls of `{tool}` that `{rule}` asks about, while {unchanged} ({})", one_line(&approval.digest))
+    format!("{}, while {unchanged} ({})", calls(approval), one_line(&approval.digest))
+}
+
+/// Calls that an approval covers, without the changes that end it.
+fn calls(approval: &Approval) -> String {
+    format!("calls of `{}` that `{}` asks about", one_line(&approval.tool), one_line(&approval.rule))
 }
 
 /// Source of a tool and of its program, with paths as `shown` writes them.

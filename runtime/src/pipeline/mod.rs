@@ -76,6 +76,9 @@ impl Pipeline {
         let call = &*stage::accept(entry, call, scope, recorder)?;
         let approved = self.approve(entry, call, scope, recorder);
         let (execution, checked, delegated) = unless_cancelled(scope.turn, approved).await??;
+        if let Some(turn) = scope.turn {
+            turn.decide();
+        }
         scope.notify_authorized();
         let answer = match delegated {
             None => self.execute(&execution, &checked, scope, recorder).await,

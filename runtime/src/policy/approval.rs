@@ -17,6 +17,8 @@ pub trait Approver: Send + Sync {
 pub struct ApprovalRequest<'a> {
     /// ID of the call in all records.
     pub invocation: &'a str,
+    /// Identifier of the call that its caller chose, shortened to the maximum length in a record; empty if it chose none.
+    pub call_id: &'a str,
     /// The tool, with its facts and its risk.
     pub tool: &'a Tool,
     /// Digest of its program, as in [`Approval::digest`]; empty if the host itself runs the tool.
@@ -63,7 +65,7 @@ impl Approval {
 }
 
 /// Answer to an approval request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalAnswer {
     /// Allows this call.
     Once,
@@ -75,6 +77,14 @@ pub enum ApprovalAnswer {
     Always,
     /// Denies this call.
     No,
+    /// Denies this call and tells the model the reason, of which it gets at most
+    /// [`MAX_REASON_LEN`](ApprovalAnswer::MAX_REASON_LEN) characters on one line.
+    NoBecause(String),
     /// Nobody is available to answer; the call is denied.
     Nobody,
+}
+
+impl ApprovalAnswer {
+    /// Maximum length of the reason of a denial that the model gets, in characters.
+    pub const MAX_REASON_LEN: usize = 1_000;
 }

@@ -120,8 +120,14 @@ impl Step {
 fn slot(session: &Session, call: &ToolCall) -> Slot {
     let scheduler = &session.pipeline.scheduler;
     let label = format!("`{}` ({})", clipped(&call.name), clipped(&call.id));
-    let slot =
-        |exclusive, interruptible, failure| Slot { label, exclusive, interruptible, failure, state: SlotState::Waits };
+    let slot = |exclusive, interruptible, failure| Slot {
+        label,
+        exclusive,
+        interruptible,
+        failure,
+        decided: false,
+        state: SlotState::Waits,
+    };
     match session.pipeline.entry(&call.name, &session.memory) {
         Ok(entry) => {
             let interface = &entry.tool.interface;

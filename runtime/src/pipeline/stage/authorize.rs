@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::call::{Behavior, Decision, Denial, Reason, clipped};
+use crate::call::{Behavior, Decision, Denial, Flag, Reason, clipped};
 use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
 use crate::pipeline::recorder::CallRecorder;
@@ -46,6 +46,7 @@ pub(crate) async fn authorize(
     if tool.interface.safety.requires_user_interaction.value {
         // Each call of such a tool needs a person: no rule, hook or earlier approval replaces the answer.
         let question = Decision::new(Behavior::Ask, Reason::Record, "requires_user_interaction");
+        await_decisions(pipeline, scope, recorder).await?;
         return ask(pipeline, &request, question, None, scope, recorder).await;
     }
     let mut questions: Vec<Decision> = match &request.judged {
@@ -65,22 +66,44 @@ pub(crate) async fn authorize(
         recorder.decide(Decision::new(Behavior::Allow, Reason::Hook, hook));
         return Ok(());
     }
-    let mut decision = Decision::default();
+    let earlier = |approval: &Approval| match pipeline.approved.contains(approval) {
+        true => Some(Reason::Always),
+        false => scope.memory.approves(approval).then_some(Reason::Session),
+    };
+    let (mut decision, mut in_order) = (Decision::default(), false);
     for question in questions {
         let rule = question.rests_on.clone().unwrap_or_default();
         let (digest, granted) = (request.execution.digest().to_owned(), prepared.grant.granted());
         let definition = Some(prepared.definition(tool).to_owned());
         let approval = Approval { tool: tool.name.clone(), digest, definition, rule, granted };
-        let reason = match (pipeline.approved.contains(&approval), scope.memory.approves(&approval)) {
-            (true, _) => Reason::Always,
-            (_, true) => Reason::Session,
-            // A person is asked once about a call, for the first rule without an approval.
-            _ => return ask(pipeline, &request, question, Some(approval), scope, recorder).await,
+        let mut reason = earlier(&approval);
+        if reason.is_none() && !in_order {
+            await_decisions(pipeline, scope, recorder).await?;
+            in_order = true;
+            // An answer about an earlier call of the step can cover this one.
+            reason = earlier(&approval);
+        }
+        // A person is asked once about a call, for the first rule without an approval.
+        let Some(reason) = reason else {
+            return ask(pipeline, &request, question, Some(approval), scope, recorder).await;
         };
         decision = Decision::new(Behavior::Allow, reason, approval.rule);
     }
     recorder.decide(decision);
     Ok(())
+}
+
+/// Waits until it is decided about the earlier calls of the step, if there is somebody to ask about this one.
+async fn await_decisions(
+    pipeline: &Pipeline,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<(), ToolError> {
+    let (Some(turn), Some(_)) = (scope.turn, &pipeline.approver) else { return Ok(()) };
+    let since = Instant::now();
+    let decided = unless_cancelled(Some(turn), turn.await_decisions()).await;
+    recorder.budget.add_wait(since);
+    decided
 }
 
 /// Asks a person. Without an `approval` the answer holds for this call alone.
@@ -99,9 +122,11 @@ async fn ask(
         Some(approver) => {
             recorder.emit(EventKind::ApprovalRequested(&question));
             let granted = prepared.grant.granted();
-            let (invocation, since) = (recorder.invocation().to_owned(), Instant::now());
+            let (invocation, call_id) = (recorder.invocation().to_owned(), recorder.call_id().to_owned());
+            let since = Instant::now();
             let answer = approver.ask(ApprovalRequest {
                 invocation: &invocation,
+                call_id: &call_id,
                 tool,
                 digest: request.execution.digest(),
                 definition: prepared.definition(tool),
@@ -113,6 +138,9 @@ async fn ask(
             });
             let answer = unless_cancelled(scope.turn, answer).await;
             recorder.budget.add_wait(since);
+            if let Some(turn) = scope.turn {
+                turn.add_wait(since);
+            }
             answer?
         }
     };
@@ -121,11 +149,15 @@ async fn ask(
             recorder.decide(Decision::new(Behavior::Deny, Reason::Refused, rests_on));
             return Err(refused("the user denied this call"));
         }
+        (ApprovalAnswer::NoBecause(reason), _) => {
+            recorder.decide(Decision::new(Behavior::Deny, Reason::Refused, rests_on));
+            return Err(refused(&denied_because(&reason)));
+        }
         (ApprovalAnswer::Nobody, _) => {
             recorder.decide(Decision::new(Behavior::Deny, Reason::Nobody, rests_on));
             return Err(refused("this call requires approval, but nobody is available to ask"));
         }
-        (ApprovalAnswer::Session | ApprovalAnswer::Always, Some(approval)) => {
+        (answer @ (ApprovalAnswer::Session | ApprovalAnswer::Always), Some(approval)) => {
             scope.memory.approve(approval);
             if answer == ApprovalAnswer::Always { Reason::Always } else { Reason::Session }
         }
@@ -133,6 +165,23 @@ async fn ask(
     };
     recorder.decide(Decision::new(Behavior::Allow, reason, rests_on));
     Ok(())
+}
+
+/// Formats the error of a call that a person denied for a reason. The reason is on one line, without control characters
+/// and at most [`ApprovalAnswer::MAX_REASON_LEN`] characters long.
+fn denied_because(reason: &str) -> String {
+    let inert: String = reason.chars().map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c }).collect();
+    let words: Vec<&str> = inert.split_whitespace().collect();
+    let reason: String = words.join(" ").chars().take(ApprovalAnswer::MAX_REASON_LEN).collect();
+    match reason.is_empty() {
+        true => "the user denied this call".to_owned(),
+        false => format!("the user denied this call: {reason}"),
+    }
+}
+
+/// Returns `true` for a character that a reader does not see or that changes the order of others.
+fn is_invisible(c: char) -> bool {
+    Flag::unseen(None, c).is_some()
 }
 
 /// Checks the files and hosts that the arguments name against the grant, by their names alone.
@@ -220,4 +269,22 @@ fn denied(recorder: &mut CallRecorder<'_>, denial: Denial, why: &str) -> ToolErr
 
 fn refused(why: &str) -> ToolError {
     ToolError::new(Outcome::Denied, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_of_a_denial_is_one_short_line() {
+        assert_eq!(
+            denied_because("use\n\tthe \u{1b}other\u{202e} one "),
+            "the user denied this call: use the other one"
+        );
+        for empty in ["", " \r\n", "\u{200b}"] {
+            assert_eq!(denied_because(empty), "the user denied this call");
+        }
+        let long = denied_because(&"ž".repeat(ApprovalAnswer::MAX_REASON_LEN + 1));
+        assert_eq!(long.matches('ž').count(), ApprovalAnswer::MAX_REASON_LEN);
+    }
 }

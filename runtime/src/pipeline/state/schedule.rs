@@ -2,7 +2,7 @@
 //! step's time and output among its calls, and cancels the siblings of a failed call. It runs nothing.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,10 @@ impl Default for Scheduler {
 pub(crate) struct StepSchedule {
     slots: Mutex<Vec<Slot>>,
     changed: Notify,
+    /// End of the time of the step, without the time that people took for their answers.
     until: Option<Instant>,
+    /// Time that people took for their answers, in nanoseconds.
+    asked: AtomicU64,
     output: Option<AtomicUsize>,
 }
 
@@ -51,6 +54,8 @@ pub(crate) struct Slot {
     /// `true` if an interruption stops the running call.
     pub(crate) interruptible: bool,
     pub(crate) failure: SiblingFailure,
+    /// `true` once it is decided whether the call may run.
+    pub(crate) decided: bool,
     pub(crate) state: SlotState,
 }
 
@@ -71,6 +76,7 @@ impl StepSchedule {
             slots: Mutex::new(slots),
             changed: Notify::new(),
             until: scheduler.time.and_then(|time| Instant::now().checked_add(time)),
+            asked: AtomicU64::new(0),
             output: scheduler.output.map(AtomicUsize::new),
         })
     }
@@ -180,6 +186,25 @@ impl Turn {
         begun.await
     }
 
+    /// Waits until it is decided about each earlier call of the step whether it may run, so that a person is asked in the
+    /// order of the calls.
+    pub(crate) async fn await_decisions(&self) {
+        let is_decided = |slot: &Slot| slot.decided || slot.state == SlotState::Ended;
+        self.schedule.wait_until(|slots| slots[..self.at].iter().all(is_decided).then_some(())).await;
+    }
+
+    /// Records that the call may run.
+    pub(crate) fn decide(&self) {
+        self.schedule.slots()[self.at].decided = true;
+        self.schedule.changed.notify_waiters();
+    }
+
+    /// Adds the time since `since`, in which a person was asked, to the time of the step.
+    pub(crate) fn add_wait(&self, since: Instant) {
+        let waited = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.schedule.asked.fetch_add(waited, Relaxed);
+    }
+
     /// Waits until the call is cancelled, and returns the error for the model.
     pub(crate) async fn cancelled(&self) -> ToolError {
         let why = self.schedule.wait_until(|slots| match &slots[self.at].state {
@@ -197,7 +222,8 @@ impl Turn {
     pub(crate) fn share(&self, limits: &Limits) -> Result<Limits, ToolError> {
         let mut limits = *limits;
         if let Some(until) = self.schedule.until {
-            let left = until.saturating_duration_since(Instant::now());
+            let asked = Duration::from_nanos(self.schedule.asked.load(Relaxed));
+            let left = (until + asked).saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(ToolError::new(Outcome::Deadline, "the time of this step is used up"));
             }

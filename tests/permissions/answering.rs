@@ -1,0 +1,114 @@
+//! Answers at the terminal beyond a yes: a reason with a no, lines that are not understood, a prompt from a pipe, and the time
+//! that a person takes.
+
+use std::fs;
+use std::io::{Seek, Write};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::crib::Crib;
+
+use super::terminal::{Left, Terminal};
+
+/// Number of runs in which the order of the questions is compared.
+const RUNS: usize = 10;
+
+fn crib() -> Crib {
+    Crib::with_guests(&["echo"])
+}
+
+fn call(crib: &Crib, flags: &[&str]) -> Command {
+    crib.toolcrib(&[&["call", "echo", "{}", "--json", "--ask-tool=echo"], flags].concat())
+}
+
+/// Result that a model gets, and the reason of the decision.
+fn result(left: &Left) -> (Value, String) {
+    let line: Value = serde_json::from_str(&left.stdout).unwrap_or_else(|error| panic!("{error}: {left:?}"));
+    (line["result"].clone(), line["receipt"]["decision"]["reason"].as_str().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn the_model_gets_the_reason_of_a_no() {
+    let crib = crib();
+    for (typed, message) in [
+        ("n use work/plan.md instead\n".to_owned(), "the user denied this call: use work/plan.md instead"),
+        ("No, not\t\u{7}this one\n".to_owned(), "the user denied this call: not this one"),
+        ("n:\n".to_owned(), "the user denied this call"),
+    ] {
+        let mut terminal = Terminal::start(call(&crib, &[]));
+        terminal.question();
+        terminal.types(&typed);
+        let left = terminal.end();
+        let (shown, reason) = result(&left);
+        assert_eq!((left.code, reason.as_str()), (Some(1), "refused"), "{typed:?}: {left:?}");
+        assert_eq!(shown["error"], message, "{typed:?}: {left:?}");
+    }
+}
+
+#[test]
+fn lines_without_a_meaning_end_in_a_denial() {
+    let crib = crib();
+    let mut terminal = Terminal::start(call(&crib, &[]));
+    for _ in 0..10 {
+        terminal.until("[N]o? ");
+        terminal.types("maybe\n");
+        terminal.until("Not understood: type a letter");
+    }
+    terminal.until("[N]o? ");
+    terminal.types("perhaps\n");
+    let left = terminal.end();
+    assert!(left.terminal.contains("Not understood: the call is denied."), "{left:?}");
+    assert_eq!((left.code, result(&left).1.as_str()), (Some(1), "refused"), "{left:?}");
+}
+
+#[test]
+fn a_person_answers_at_the_terminal_while_the_prompt_comes_from_a_pipe() {
+    let crib = crib();
+    let turns = json!([{"tool_calls": [{"name": "echo", "arguments": {"n": 1}}]}, {"content": "done"}]);
+    fs::write(crib.path("script.json"), json!({ "turns": turns }).to_string()).unwrap();
+    let mut pipe = tempfile::tempfile().unwrap();
+    pipe.write_all(b"y\ny\n").unwrap();
+    pipe.rewind().unwrap();
+    let args = ["run", "-", "--script", "script.json", "--json", "--ask-tool=echo", "--save-messages", "talk.json"];
+    let mut terminal = Terminal::start_with_input(crib.toolcrib(&args), Stdio::from(pipe));
+    terminal.question();
+    terminal.types("n ask me first\n");
+    let left = terminal.end();
+    assert_eq!(left.code, Some(0), "{left:?}");
+    let talk: Value = serde_json::from_slice(&fs::read(crib.path("talk.json")).unwrap()).unwrap();
+    assert_eq!(talk[0]["content"], "y\ny", "the text of the pipe is the prompt and no answer");
+    assert!(talk[2]["content"].as_str().unwrap().contains("the user denied this call: ask me first"), "{talk}");
+}
+
+#[test]
+fn the_questions_of_one_step_come_in_the_order_of_its_calls() {
+    let crib = crib();
+    let call = |n: usize| json!({"name": "echo", "arguments": {"n": n}});
+    let turns = json!([{"tool_calls": [call(0), call(1), call(2)]}, {"content": "done"}]);
+    fs::write(crib.path("script.json"), json!({ "prompt": "go", "turns": turns }).to_string()).unwrap();
+    for run in 0..RUNS {
+        let args = ["run", "--script", "script.json", "--json", "--quiet", "--ask-tool=echo"];
+        let mut terminal = Terminal::start(crib.toolcrib(&args));
+        for n in 0..3 {
+            let question = terminal.question();
+            assert!(question.contains(&format!("\"n\": {n}\n")), "run {run}: {question}");
+            terminal.types("y\n");
+        }
+        assert_eq!(terminal.end().code, Some(0));
+    }
+}
+
+#[test]
+fn the_time_of_a_person_is_not_that_of_the_tool_or_of_the_step() {
+    let crib = crib();
+    fs::write(crib.path("toolcrib.toml"), "[scheduler]\nstep_time = \"3s\"\n").unwrap();
+    let mut terminal = Terminal::start(call(&crib, &["--tool-timeout=3s"]));
+    terminal.question();
+    thread::sleep(Duration::from_millis(3500));
+    terminal.types("y\n");
+    let left = terminal.end();
+    assert_eq!((left.code, result(&left).1.as_str()), (Some(0), "once"), "{left:?}");
+}
