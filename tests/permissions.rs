@@ -9,6 +9,7 @@ mod asking;
 mod dead;
 mod hints;
 mod pending;
+mod program;
 mod settings;
 #[cfg(target_os = "linux")]
 pub(crate) mod terminal;

@@ -11,6 +11,8 @@
 //! | `tool_part` | a part that a call shows while it runs, with its `number` in the call and the `ms` since that began |
 //! | `tool_hooks` | hooks have changed or blocked a call: the `hooks` of its receipt with an `action`; also for the calls that tools make |
 //! | `event_hooks` | hooks have changed the text of an `event`, which is `model.post` or `run.end` |
+//! | `permission_asked` | a call waits for the approval of the program that reads the events, see [`super::questions`] |
+//! | `answer_rejected` | a `line` of standard input is no answer to an open question |
 //! | `tool_result` | its end, in the order of the calls, with its `receipt` |
 //! | `usage` | after an answer, where the server counts tokens |
 //! | `retry` | a request is repeated; the `text` of this step so far is void |
@@ -89,6 +91,16 @@ pub(crate) enum Event<'a> {
         event: &'a str,
         hooks: &'a [HookNote],
     },
+    PermissionAsked(PermissionAsked<'a>),
+    AnswerRejected {
+        version: u32,
+        /// Number of the line, from 1.
+        line: u64,
+        /// Identifier of the question that the line names.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a str>,
+        message: &'a str,
+    },
     ToolResult(ToolResult<'a>),
     Usage {
         step: u32,
@@ -116,6 +128,39 @@ pub(crate) enum Event<'a> {
         message: &'a str,
         exit_code: u8,
     },
+}
+
+/// Request for an approval. All texts except the identifiers and the rule come from outside.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PermissionAsked<'a> {
+    /// Version of the questions and answers.
+    pub(crate) version: u32,
+    /// Identifier of the question.
+    pub(crate) id: &'a str,
+    /// Identifier of the call in `tool_call`.
+    pub(crate) call_id: &'a str,
+    /// Identifier of the call in all records.
+    pub(crate) invocation: &'a str,
+    pub(crate) name: &'a str,
+    /// JSON text.
+    pub(crate) arguments: &'a str,
+    /// Fixed arguments of the program, as JSON text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fixed: Option<&'a str>,
+    /// Preview of the call, written by its tool or by the tool's definition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) preview: Option<&'a str>,
+    pub(crate) granted: &'a [String],
+    /// Rule or reason that requires the approval.
+    pub(crate) rests_on: &'a str,
+    /// Reason for the approval in the tool's definition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<&'a str>,
+    pub(crate) source: &'a str,
+    pub(crate) properties: &'a str,
+    /// Answers that the question takes.
+    pub(crate) answers: Vec<&'a str>,
 }
 
 /// The end of a call.

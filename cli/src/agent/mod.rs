@@ -13,6 +13,7 @@ mod lines;
 pub(crate) mod model;
 mod model_service;
 pub(crate) mod prompt;
+pub(crate) mod questions;
 mod reply;
 pub(crate) mod report;
 pub(crate) mod request;

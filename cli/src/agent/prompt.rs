@@ -13,6 +13,15 @@ use super::script::Script;
 
 const MESSAGES: &str = "Messages";
 
+/// Content of standard input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StdinUse {
+    /// Text of the conversation.
+    Text,
+    /// Answers to questions of the run, so no text.
+    Answers,
+}
+
 /// Options for the initial messages and for the conversation file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PromptOptions {
@@ -44,8 +53,8 @@ pub(crate) struct PromptOptions {
 
 impl PromptOptions {
     /// Creates the conversation. The prompt and system message of a script replace missing ones.
-    pub(crate) async fn conversation(&self, script: Option<&Script>) -> anyhow::Result<Conversation> {
-        self.check()?;
+    pub(crate) async fn conversation(&self, script: Option<&Script>, stdin: StdinUse) -> anyhow::Result<Conversation> {
+        self.check(stdin)?;
         let prompt = match (&self.text, &self.prompt, &self.prompt_file) {
             (Some(dash), ..) if dash == "-" => Some(read(Path::new("-")).await?),
             (Some(text), ..) | (_, Some(text), _) => Some(text.clone()),
@@ -89,7 +98,7 @@ impl PromptOptions {
         Ok(system.into_iter().chain(developer).collect())
     }
 
-    fn check(&self) -> anyhow::Result<()> {
+    fn check(&self, stdin: StdinUse) -> anyhow::Result<()> {
         let given = [
             ("PROMPT", self.text.is_some()),
             ("--prompt", self.prompt.is_some()),
@@ -115,8 +124,12 @@ impl PromptOptions {
         }
         let from_stdin =
             [self.text.as_deref().map(Path::new), self.prompt_file.as_deref(), self.system_file.as_deref()];
-        if from_stdin.iter().filter(|source| **source == Some(Path::new("-"))).count() > 1 {
-            return Err(usage_error("standard input can be read only once: pass one of the texts in a file"));
+        match (from_stdin.iter().filter(|source| **source == Some(Path::new("-"))).count(), stdin) {
+            (0, _) | (1, StdinUse::Text) => {}
+            (_, StdinUse::Answers) => {
+                return Err(usage_error("standard input holds the answers (--answers): pass the text in a file"));
+            }
+            _ => return Err(usage_error("standard input can be read only once: pass one of the texts in a file")),
         }
         Ok(())
     }

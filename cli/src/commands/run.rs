@@ -13,7 +13,8 @@ use crate::agent::conversation::Conversation;
 use crate::agent::delegate::Agents;
 use crate::agent::event::{Ending, Event};
 use crate::agent::model::Model;
-use crate::agent::prompt::PromptOptions;
+use crate::agent::prompt::{PromptOptions, StdinUse};
+use crate::agent::questions::ProgramApprover;
 use crate::agent::report::{Audience, Detail, Report};
 use crate::agent::script::Script;
 use crate::agent::settings::{ModelOptions, Settings};
@@ -43,6 +44,9 @@ A call of a tool that takes text has `\"input\": \"the text\"` instead of `argum
 With --json every line of standard output is one event with a `type`: start, text, message, \
 tool_call, tool_preview, tool_part, tool_result, usage, retry, warning, and finally `end` or \
 `error`.
+With --answers a call that needs approval is an event `permission_asked`, and standard input takes \
+its answer:
+  {\"type\": \"permission_answer\", \"id\": \"q1\", \"answer\": \"once\"}
 
 Exit status: 0 the model answered, 1 it did not, 2 usage error, 130 interrupted, 129 or 143 \
 terminated.";
@@ -71,6 +75,9 @@ pub(crate) struct Args {
     /// Print one JSON event per line instead of the answer
     #[arg(long, help_heading = OUTPUT)]
     json: bool,
+    /// With --json, read the answers to `permission_asked` events from standard input, one JSON object a line
+    #[arg(long, requires = "json", help_heading = OUTPUT)]
+    answers: bool,
     /// Also show the standard error of tools, and do not truncate
     #[arg(long, short, conflicts_with = "quiet", help_heading = OUTPUT)]
     verbose: bool,
@@ -130,15 +137,18 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let script = args.model.script.as_deref().map(Script::load).transpose()?;
-    let conversation = args.opening.conversation(script.as_ref()).await?;
+    let stdin = if args.answers { StdinUse::Answers } else { StdinUse::Text };
+    let conversation = args.opening.conversation(script.as_ref(), stdin).await?;
     let options = args.options(&settings, script.is_some())?;
     let door = args.door(&settings)?;
+    let approver = args.approver()?;
     let agents = Arc::new(Agents::default());
     let (model, abilities) = (options.model.clone(), options.abilities());
     let with = |builder: Builder| {
         let builder = builder.application("run", Map::from_iter([("model".to_owned(), json!(model))]));
         let builder = args.opening.keep_apart(door.attach(builder));
         let builder = args.model.script.iter().fold(builder, Builder::protect);
+        let builder = approver.into_iter().fold(builder, |builder, approver| builder.approver(Arc::new(approver)));
         builder.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities)
     };
     let runtime = runtime(&args.sources, &settings, with)?;
@@ -176,6 +186,12 @@ impl Args {
         let stream = self.stream || (!self.no_stream && !self.json && io::stdout().is_terminal());
         let (api, custom_tools, sampling) = (settings.api.value, settings.custom_tools, settings.sampling);
         Ok(RequestOptions { api, custom_tools, model, sampling, stream, max_steps: self.model.max_steps })
+    }
+
+    /// Starts to read answers from standard input. A dry run asks nothing.
+    fn approver(&self) -> anyhow::Result<Option<ProgramApprover>> {
+        let start = || ProgramApprover::start(self.sources.rules.kept.file());
+        (self.answers && !self.dry_run).then(start).transpose().context("cannot read answers from standard input")
     }
 
     /// Opens traces, records and media. A dry run opens no folder.

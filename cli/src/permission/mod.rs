@@ -13,10 +13,11 @@ mod typed;
 pub(crate) use denial::denial_hints;
 pub(crate) use deny_flags::DenyFlags;
 pub(crate) use pending::{PendingApprover, PendingCall, PendingCalls, WaitingCallback, pending_refusal};
-pub(crate) use person::TerminalApprover;
+pub(crate) use person::{TerminalApprover, store_approval};
 pub(crate) use refusal::hint;
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use toolcrib::policy::ApprovalRequest;
 
@@ -36,6 +37,26 @@ pub(crate) async fn ask(question: &str) -> Option<String> {
         write!(stderr, "{question}").and_then(|()| stderr.flush()).ok()?;
     }
     keyboard.line().await
+}
+
+/// Parts of a request that its tool determines.
+#[derive(Debug)]
+pub(crate) struct RequestDetails {
+    /// Source of the tool and its program, as absolute paths.
+    pub(crate) source: String,
+    /// Fixed arguments of the program, as JSON text.
+    pub(crate) fixed: Option<String>,
+    /// Properties of the tool with their basis.
+    pub(crate) properties: String,
+}
+
+impl RequestDetails {
+    /// Creates the details of a request.
+    pub(crate) fn new(request: &ApprovalRequest<'_>) -> Self {
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        let tool = request.tool;
+        Self { source: sheet::source(tool, absolute), fixed: sheet::fixed(&tool.body), properties: sheet::facts(tool) }
+    }
 }
 
 /// Width of the text of a request that another program shows, in columns.

@@ -85,7 +85,7 @@ impl TerminalApprover {
         }
         let offered = Durations { session: true, always: self.approvals.is_some() };
         let answer = match (ask(keyboard, &question, offered).await, &self.approvals) {
-            (ApprovalAnswer::Always, Some(approvals)) => store(approvals.clone(), approval.clone()).await,
+            (ApprovalAnswer::Always, Some(approvals)) => store_approval(approvals.clone(), approval.clone()).await,
             (answer, _) => answer,
         };
         if matches!(answer, ApprovalAnswer::Session | ApprovalAnswer::Always) {
@@ -102,7 +102,7 @@ impl Approver for TerminalApprover {
 }
 
 /// Stores a permanent approval. If that fails, the approval covers the session only.
-async fn store(approvals: Approvals, approval: Approval) -> ApprovalAnswer {
+pub(crate) async fn store_approval(approvals: Approvals, approval: Approval) -> ApprovalAnswer {
     let stored = tokio::task::spawn_blocking(move || approvals.add(&approval)).await;
     match stored.map_err(anyhow::Error::from).and_then(|stored| Ok(stored?)) {
         Ok(()) => ApprovalAnswer::Always,

@@ -7,7 +7,8 @@ use serde_json::Value;
 use toolcrib::policy::{Approval, ApprovalRequest};
 use toolcrib::source::digest;
 
-use crate::permission::sheet::{Sheet, facts, fixed, pretty, scope, source};
+use crate::permission::RequestDetails;
+use crate::permission::sheet::{Sheet, pretty, scope};
 use crate::render::{inert_json, one_line, shortened};
 
 use super::id;
@@ -100,7 +101,7 @@ impl PendingCall {
     pub(super) fn new(request: &ApprovalRequest<'_>, client: &str, owner: &str) -> anyhow::Result<Self> {
         let tool = request.tool;
         let short = |text: &str| shortened(text, MAX_TEXT).into_owned();
-        let absolute = |path: &std::path::Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        let RequestDetails { source, fixed, properties } = RequestDetails::new(request);
         let length = request.arguments.chars().count();
         Ok(Self {
             id: id::random()?,
@@ -113,9 +114,9 @@ impl PendingCall {
             granted: bounded_grants(request.granted),
             rests_on: short(request.rests_on),
             reason: tool.interface.permission.approval_reason.value.as_deref().map(short),
-            source: short(&source(tool, absolute)),
-            fixed: fixed(&tool.body).as_deref().map(short),
-            properties: short(&facts(tool)),
+            source: short(&source),
+            fixed: fixed.as_deref().map(short),
+            properties: short(&properties),
             asked: Timestamp::now(),
             key: key(request, client),
             approval: request.approval.filter(|approval| is_short(approval)).cloned(),
