@@ -2,6 +2,7 @@
 //! the end. Servers are local and scripted; nothing reaches a network.
 
 mod answers;
+mod context;
 mod conversation;
 mod ending;
 mod events;

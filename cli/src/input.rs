@@ -3,29 +3,91 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 
+use crate::render;
+
 /// Maximum bytes read.
 const MAX_BYTES: u64 = 64 << 20;
+/// Time after which a hint says that standard input is awaited.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Reads the text of a file.
 pub(crate) fn file(path: impl AsRef<Path>) -> io::Result<String> {
+    text(bytes(path, MAX_BYTES)?, MAX_BYTES)
+}
+
+/// Reads the content of a file of at most `max` bytes.
+pub(crate) fn bytes(path: impl AsRef<Path>, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    text(bytes)
+    File::open(path)?.take(max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max { Err(too_large(max)) } else { Ok(bytes) }
 }
 
 /// Reads the text of standard input.
 pub(crate) async fn stdin() -> io::Result<String> {
-    let mut bytes = Vec::new();
-    tokio::io::stdin().take(MAX_BYTES + 1).read_to_end(&mut bytes).await?;
-    text(bytes)
+    stdin_up_to(MAX_BYTES).await
 }
 
-fn text(bytes: Vec<u8>) -> io::Result<String> {
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other(format!("larger than the {MAX_BYTES} bytes allowed")));
+/// Reads the text of at most `max` bytes that is on standard input besides a prompt; `None` if standard input is no data.
+/// A hint says so if its end does not come soon.
+pub(crate) async fn piped(max: u64) -> io::Result<Option<String>> {
+    if !is_data() {
+        return Ok(None);
+    }
+    let mut read = std::pin::pin!(stdin_up_to(max));
+    tokio::select! {
+        text = &mut read => return text.map(Some),
+        () = tokio::time::sleep(PATIENCE) => {}
+    }
+    render::hint("waiting for the end of standard input, which is added to the prompt; `< /dev/null` adds nothing");
+    read.await.map(Some)
+}
+
+/// Returns `true` if standard input is a pipe, a socket or a regular file, rather than a terminal or `/dev/null`.
+pub(crate) fn is_data() -> bool {
+    system::is_data()
+}
+
+async fn stdin_up_to(max: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    tokio::io::stdin().take(max + 1).read_to_end(&mut bytes).await?;
+    text(bytes, max)
+}
+
+fn text(bytes: Vec<u8>, max: u64) -> io::Result<String> {
+    if bytes.len() as u64 > max {
+        return Err(too_large(max));
     }
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the text is not UTF-8"))
+}
+
+fn too_large(max: u64) -> io::Error {
+    io::Error::other(format!("larger than the {max} bytes allowed"))
+}
+
+#[cfg(unix)]
+mod system {
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileTypeExt;
+
+    pub(super) fn is_data() -> bool {
+        let input = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+        let kind = input.and_then(|input| input.metadata()).map(|input| input.file_type());
+        kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket() || kind.is_file())
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    use std::io::{self, IsTerminal};
+
+    /// Also `true` for the null device, which is empty.
+    pub(super) fn is_data() -> bool {
+        !io::stdin().is_terminal()
+    }
 }

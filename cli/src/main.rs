@@ -13,6 +13,7 @@ mod help;
 mod http;
 mod input;
 mod install;
+mod instructions;
 mod interrupt;
 mod mcp;
 mod mcp_client;

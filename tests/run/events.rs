@@ -181,7 +181,7 @@ fn a_run_that_cannot_begin_is_told_as_an_event() {
     ] {
         let ended = end(place
             .command(&[flags, &["--json", "--model", "m", "--base-url", "http://127.0.0.1:9"]].concat())
-            .stdin(odd()));
+            .stdin(if flags == ["-"] { odd() } else { Stdio::null() }));
         let events = ended.events();
         let last = events.last().unwrap_or_else(|| panic!("{flags:?}: {ended:?}"));
         assert_eq!((&last["type"], &last["exitCode"]), (&json!("error"), &json!(code)), "{flags:?}: {ended:?}");

@@ -2,6 +2,7 @@
 //! Content specific to the Responses API is stored in extra fields. Unknown fields of a loaded file are preserved; files
 //! are replaced atomically.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -93,9 +94,14 @@ pub(super) struct MessageCall {
 impl Message {
     /// Creates a text message.
     pub(crate) fn text(role: Role, text: impl Into<String>) -> Self {
+        Self::with_content(role, Value::String(text.into()))
+    }
+
+    /// Creates a message from a text or from parts.
+    pub(crate) fn with_content(role: Role, content: Value) -> Self {
         Self {
             role,
-            content: Value::String(text.into()),
+            content,
             name: None,
             tool_calls: None,
             tool_call_id: None,
@@ -163,12 +169,24 @@ fn sent_name(name: &str) -> String {
 pub(crate) struct Conversation {
     messages: Vec<Message>,
     file: Option<PathBuf>,
+    briefing: Briefing,
+}
+
+/// Place of the text that the host adds to the system message and does not save.
+#[derive(Debug, Default)]
+enum Briefing {
+    #[default]
+    None,
+    /// It is the first message.
+    Alone,
+    /// It is added to the first message, of which this is the own content.
+    Added(Value),
 }
 
 impl Conversation {
     /// Creates a conversation with initial messages.
     pub(crate) fn new(messages: Vec<Message>) -> Self {
-        Self { messages, file: None }
+        Self { messages, ..Self::default() }
     }
 
     /// Loads a conversation from a file with an array of messages.
@@ -194,6 +212,33 @@ impl Conversation {
     pub(crate) fn saved_to(mut self, file: Option<PathBuf>) -> Self {
         self.file = file;
         self
+    }
+
+    /// Adds a text of the host to the system message, or as one. It is sent and never saved.
+    pub(crate) fn with_briefing(mut self, text: Option<String>) -> Self {
+        let Some(text) = text else { return self };
+        match self.messages.first_mut() {
+            Some(Message { role: Role::System, content, .. }) if content.is_string() => {
+                let own = content.take();
+                *content = Value::String(format!("{}\n\n{text}", own.as_str().unwrap_or_default()));
+                self.briefing = Briefing::Added(own);
+            }
+            _ => {
+                self.messages.insert(0, Message::text(Role::System, text));
+                self.briefing = Briefing::Alone;
+            }
+        }
+        self
+    }
+
+    /// Returns the messages without the text of the host.
+    fn saved(&self) -> Vec<Cow<'_, Message>> {
+        let first = match (&self.briefing, self.messages.first()) {
+            (Briefing::None, first) => first.map(Cow::Borrowed),
+            (Briefing::Alone, _) | (_, None) => None,
+            (Briefing::Added(own), Some(first)) => Some(Cow::Owned(Message { content: own.clone(), ..first.clone() })),
+        };
+        first.into_iter().chain(self.messages.iter().skip(1).map(Cow::Borrowed)).collect()
     }
 
     /// Returns the messages, oldest first.
@@ -224,7 +269,7 @@ impl Conversation {
     /// Saves the conversation, if it has a file, by writing a new file and renaming it.
     pub(crate) fn save(&self) -> anyhow::Result<()> {
         let Some(path) = &self.file else { return Ok(()) };
-        let mut text = serde_json::to_string_pretty(&self.messages).context("cannot write the messages as JSON")?;
+        let mut text = serde_json::to_string_pretty(&self.saved()).context("cannot write the messages as JSON")?;
         text.push('\n');
         replace(path, text.as_bytes()).with_context(|| format!("cannot save the messages in `{}`", path.display()))
     }
@@ -285,6 +330,23 @@ mod tests {
         assert_eq!(sent_name("no such.tool\n"), "no_such_tool_");
         assert_eq!(sent_name(""), "unnamed");
         assert_eq!(sent_name(&"ž".repeat(90)), "_".repeat(64));
+    }
+
+    #[test]
+    fn a_text_of_the_host_is_sent_in_the_system_message_and_not_saved() {
+        let user = Message::text(Role::User, "go");
+        for before in [vec![], vec![Message::text(Role::System, "be kind")]] {
+            let own: Vec<Message> = before.iter().cloned().chain([user.clone()]).collect();
+            let conversation = Conversation::new(own.clone()).with_briefing(Some("tools".to_owned()));
+            let sent = if before.is_empty() { "tools" } else { "be kind\n\ntools" };
+            assert_eq!(
+                json!(conversation.messages()),
+                json!([
+                { "role": "system", "content": sent }, { "role": "user", "content": "go" }])
+            );
+            assert_eq!(json!(conversation.saved()), json!(own));
+            assert_eq!(json!(Conversation::new(own.clone()).with_briefing(None).saved()), json!(own));
+        }
     }
 
     #[test]

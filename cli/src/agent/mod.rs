@@ -3,7 +3,9 @@
 
 mod answer;
 pub(crate) mod api;
+mod attachment;
 mod batch;
+pub(crate) mod briefing;
 mod chat;
 pub(crate) mod conversation;
 pub(crate) mod delegate;
@@ -25,6 +27,7 @@ pub(crate) mod script;
 pub(crate) mod server;
 pub(crate) mod settings;
 pub(crate) mod turn;
+pub(crate) mod unsent;
 
 use std::time::Instant;
 

@@ -8,6 +8,7 @@ use toolcrib::tool::Access;
 use crate::input;
 use crate::render::usage_error;
 
+use super::attachment::{self, MAX_TEXT};
 use super::conversation::{Conversation, Message, Role};
 use super::script::Script;
 
@@ -25,7 +26,7 @@ pub(crate) enum StdinUse {
 /// Options for the initial messages and for the conversation file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PromptOptions {
-    /// The prompt, or `-` for standard input
+    /// The prompt, or `-` for standard input; text that is piped besides a prompt is added to it
     #[arg(value_name = "PROMPT")]
     text: Option<String>,
     /// The prompt
@@ -34,6 +35,9 @@ pub(crate) struct PromptOptions {
     /// File with the prompt, or `-` for standard input
     #[arg(long, value_name = "FILE", help_heading = MESSAGES)]
     prompt_file: Option<PathBuf>,
+    /// Add a text file or an image (PNG, JPEG, GIF, WebP) to the prompt; repeatable
+    #[arg(long, value_name = "FILE", help_heading = MESSAGES)]
+    attach: Vec<PathBuf>,
     /// The system message
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = MESSAGES)]
     system: Option<String>,
@@ -66,14 +70,21 @@ impl PromptOptions {
             Some(file) => Conversation::load(file)?,
             None => Conversation::new(self.before_the_prompt(script).await?),
         };
-        match prompt {
-            Some(prompt) if prompt.trim().is_empty() => return Err(usage_error("the prompt is empty")),
-            Some(prompt) => conversation.push(Message::text(Role::User, prompt)),
-            None if conversation.awaits_model() => {}
-            None => {
+        let piped = match stdin == StdinUse::Text && !self.from_stdin().any(|is_used| is_used) {
+            true => piped().await?.filter(|text| !text.trim().is_empty()),
+            false => None,
+        };
+        match (prompt, piped) {
+            (Some(prompt), _) if prompt.trim().is_empty() => return Err(usage_error("the prompt is empty")),
+            (None, None) if conversation.awaits_model() && self.attach.is_empty() => {}
+            (None, None) => {
                 return Err(usage_error(
                     "no prompt: pass PROMPT, `-` for standard input, `--prompt` or `--prompt-file`",
                 ));
+            }
+            (prompt, piped) => {
+                let content = attachment::content(prompt.as_deref(), piped.as_deref(), &self.attach)?;
+                conversation.push(Message::with_content(Role::User, content));
             }
         }
         Ok(conversation.saved_to(self.save_messages.clone()))
@@ -82,7 +93,7 @@ impl PromptOptions {
     /// Reserves the conversation file, since the next run may start from it, and protects the files that this run reads.
     pub(crate) fn keep_apart(&self, builder: Builder) -> Builder {
         let read = [&self.prompt_file, &self.system_file, &self.load_messages];
-        let builder = read.into_iter().flatten().fold(builder, Builder::protect);
+        let builder = read.into_iter().flatten().chain(&self.attach).fold(builder, Builder::protect);
         let file = self.save_messages.iter();
         file.fold(builder, |builder, file| builder.reserve("saved messages", file, Access::Write))
     }
@@ -96,6 +107,12 @@ impl PromptOptions {
         let system = system.map(|text| Message::text(Role::System, text));
         let developer = self.developer.iter().map(|text| Message::text(Role::Developer, text));
         Ok(system.into_iter().chain(developer).collect())
+    }
+
+    /// Returns for each text whether it is read from standard input.
+    fn from_stdin(&self) -> impl Iterator<Item = bool> {
+        let sources = [self.text.as_deref().map(Path::new), self.prompt_file.as_deref(), self.system_file.as_deref()];
+        sources.into_iter().map(|source| source == Some(Path::new("-")))
     }
 
     fn check(&self, stdin: StdinUse) -> anyhow::Result<()> {
@@ -122,9 +139,7 @@ impl PromptOptions {
                 return Err(usage_error(format!("{first} and {second} are mutually exclusive")));
             }
         }
-        let from_stdin =
-            [self.text.as_deref().map(Path::new), self.prompt_file.as_deref(), self.system_file.as_deref()];
-        match (from_stdin.iter().filter(|source| **source == Some(Path::new("-"))).count(), stdin) {
+        match (self.from_stdin().filter(|is_used| *is_used).count(), stdin) {
             (0, _) | (1, StdinUse::Text) => {}
             (_, StdinUse::Answers) => {
                 return Err(usage_error("standard input holds the answers (--answers): pass the text in a file"));
@@ -135,13 +150,26 @@ impl PromptOptions {
     }
 }
 
+/// Reads the text that is piped besides a prompt, if any.
+async fn piped() -> anyhow::Result<Option<String>> {
+    let hint = "`< /dev/null` adds nothing, and a tool can read a file in parts";
+    let read = input::piped(MAX_TEXT).await;
+    let read =
+        read.map_err(|error| usage_error(format!("cannot add standard input to the prompt: {error}; {hint}")))?;
+    Ok(read.map(without_line_break))
+}
+
 /// Reads a text from a file or standard input, without the final line break.
 async fn read(file: &Path) -> anyhow::Result<String> {
     let read = match file.as_os_str() == "-" {
         true => input::stdin().await,
         false => input::file(file),
     };
-    let mut text = read.map_err(|error| usage_error(format!("cannot read `{}`: {error}", file.display())))?;
+    let text = read.map_err(|error| usage_error(format!("cannot read `{}`: {error}", file.display())))?;
+    Ok(without_line_break(text))
+}
+
+fn without_line_break(mut text: String) -> String {
     text.truncate(text.trim_end_matches(['\r', '\n']).len());
-    Ok(text)
+    text
 }

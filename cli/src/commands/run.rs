@@ -9,6 +9,7 @@ use anyhow::Context;
 use serde_json::{Map, Value, json};
 use toolcrib::{Availability, Builder, Runtime, Tool};
 
+use crate::agent::briefing::briefing;
 use crate::agent::conversation::Conversation;
 use crate::agent::delegate::Agents;
 use crate::agent::event::{Ending, Event};
@@ -18,8 +19,10 @@ use crate::agent::questions::ProgramApprover;
 use crate::agent::report::{Audience, Detail, Report};
 use crate::agent::script::Script;
 use crate::agent::settings::{ModelOptions, Settings};
+use crate::agent::unsent::unsent_hint;
 use crate::agent::{Agent, RequestOptions};
 use crate::door::Door;
+use crate::instructions::trusted_instructions;
 use crate::options::{RecordsFolder, Sources};
 use crate::render;
 use crate::telemetry::{Root, TelemetryOptions};
@@ -27,7 +30,8 @@ use crate::telemetry::{Root, TelemetryOptions};
 const EXAMPLES: &str = "\
 Examples:
   toolcrib run \"what is in this folder?\" --model gpt-5-mini --allow-read=.
-  git diff | toolcrib run - --system \"review this\" --model gpt-5-mini
+  git diff | toolcrib run \"review this\" --model gpt-5-mini
+  toolcrib run \"what is wrong here?\" --attach shot.png --attach log.txt
   toolcrib run \"hello\" --base-url http://localhost:11434/v1 --model llama3.2
   toolcrib run \"tidy up\" --api responses --model gpt-5-mini --allow-write=.
   toolcrib run \"go on\" --load-messages talk.json --save-messages talk.json
@@ -152,6 +156,8 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         builder.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities)
     };
     let runtime = runtime(&args.sources, &settings, with)?;
+    let instructions = trusted_instructions(&args.sources.trust.trusted()?);
+    let conversation = conversation.with_briefing(briefing(&runtime, &runtime.session(), instructions.as_deref()));
     if args.print_messages {
         render::aside(&serde_json::to_string_pretty(conversation.messages())?);
     }
@@ -168,6 +174,9 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         None => Model::Server(Box::new(settings.server()?)),
     };
     args.sources.prepare(&runtime).await?;
+    if let (false, false, Some(hint)) = (args.json, args.quiet, unsent_hint(&runtime)) {
+        render::hint(&hint);
+    }
     *begun = true;
     agents.begin(&runtime, &model, &options, &report);
     let end = Agent::new(runtime.session(), model, options, conversation, report).run().await;

@@ -12,6 +12,7 @@ use toolcrib::policy::real_path;
 
 use crate::builtin;
 use crate::config;
+use crate::instructions;
 use crate::options::{CacheFolder, CacheLimit, SourceRegistries, TrustOptions, default_source};
 use crate::permission::ask;
 use crate::registries;
@@ -30,11 +31,11 @@ Trust covers a path with its content: every tool, hook and setting, and the prog
 Any change ends it until you review the path again.";
 const HEADINGS: [&str; 4] = ["PATH", "TRUSTED", "REQUESTS", "DIGEST"];
 
-/// Review what a source of tools or a `toolcrib.toml` requests, and trust it.
+/// Review what a source of tools, a `toolcrib.toml` or an `AGENTS.md` requests, and trust it.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Sources of tools, `oci://` references or settings files [default: the default source and settings of this folder]
+    /// Sources of tools, `oci://` references, settings files or an `AGENTS.md` [default: those of this folder]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Trust the paths without a question if their content has this digest; repeatable
@@ -98,13 +99,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Returns the default source and settings of the current folder.
+/// Returns the default source, the settings and the instructions of the current folder.
 fn defaults() -> anyhow::Result<Vec<PathBuf>> {
-    let settings = config::default_file();
-    match (default_source(), settings) {
-        (Ok(source), settings) => Ok([source].into_iter().chain(settings).collect()),
-        (Err(_), Some(settings)) => Ok(vec![settings]),
-        (Err(error), None) => Err(error),
+    let beside: Vec<PathBuf> = config::default_file().into_iter().chain(instructions::default_file()).collect();
+    match default_source() {
+        Ok(source) => Ok([source].into_iter().chain(beside).collect()),
+        Err(_) if !beside.is_empty() => Ok(beside),
+        Err(error) => Err(error),
     }
 }
 

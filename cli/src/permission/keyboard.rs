@@ -8,6 +8,8 @@ use std::thread;
 
 use tokio::sync::oneshot::{self, Receiver, error::TryRecvError};
 
+use crate::input;
+
 /// Maximum length of a typed line, in bytes. The rest of a longer line is discarded.
 const MAX_LINE: usize = 16_384;
 
@@ -30,7 +32,9 @@ impl Keyboard {
         if io::stdin().is_terminal() {
             return Some(Self::default());
         }
-        Some(Self { terminal: Some(Arc::new(system::terminal_beside_data()?)), reading: None })
+        // `/dev/null` and a closed standard input mean that nobody is to be asked.
+        let terminal = input::is_data().then(system::terminal)??;
+        Some(Self { terminal: Some(Arc::new(terminal)), reading: None })
     }
 
     /// Discards all input typed so far.
@@ -88,21 +92,16 @@ fn line_of(input: &mut dyn Read) -> Option<String> {
 mod system {
     use std::fs::{File, OpenOptions};
     use std::io;
-    use std::os::fd::AsFd;
-    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+    use std::os::unix::fs::OpenOptionsExt;
 
     use rustix::fs::OFlags;
     use rustix::termios::{QueueSelector, tcflush};
 
-    /// Opens the controlling terminal if standard input is a pipe, a socket or a regular file. `/dev/null` and a closed
-    /// standard input mean that nobody is to be asked.
-    pub(super) fn terminal_beside_data() -> Option<File> {
-        let input = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
-        let kind = input.metadata().ok()?.file_type();
-        let is_data = kind.is_fifo() || kind.is_socket() || kind.is_file();
+    /// Opens the controlling terminal.
+    pub(super) fn terminal() -> Option<File> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(OFlags::NOCTTY.bits().cast_signed());
-        is_data.then(|| options.open("/dev/tty").ok()).flatten()
+        options.open("/dev/tty").ok()
     }
 
     pub(super) fn discard(terminal: Option<&File>) {
@@ -119,7 +118,7 @@ mod system {
     use std::fs::File;
 
     /// Not supported: nobody is asked if standard input is data.
-    pub(super) fn terminal_beside_data() -> Option<File> {
+    pub(super) fn terminal() -> Option<File> {
         None
     }
 

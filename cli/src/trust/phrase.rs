@@ -6,9 +6,10 @@ use crate::options::size_in_words;
 use crate::render::{counted, one_line};
 
 /// Kinds of requests, the most far-reaching first, each with its noun.
-const KINDS: [(&str, &str); 13] = [
+const KINDS: [(&str, &str); 14] = [
     ("secret", "secret"),
     ("setting", "setting"),
+    ("instructions", "instruction file"),
     ("write", "writable folder"),
     ("exec", "program to run"),
     ("delegate", "other agent"),
@@ -74,6 +75,7 @@ fn phrase(request: &str) -> String {
             None => format!("use your secret `{value}`"),
         },
         "setting" => format!("set {value}"),
+        "instructions" => format!("give the model the instructions in {value}"),
         "write" => format!("read and change files in {value}"),
         "read" => format!("read files in {value}"),
         "env" => format!("read the environment variable {value}"),

@@ -7,6 +7,7 @@ use toolcrib::policy::{ReviewedItem, SourceReview, review};
 use toolcrib::source::digest;
 
 use crate::config::Config;
+use crate::instructions;
 use crate::render::{counted, one_line};
 
 use super::{foremost, phrases, summary};
@@ -44,12 +45,15 @@ pub(crate) struct Item {
 }
 
 impl Subject {
-    /// Reads a source, or a settings file by its extension `toml`.
+    /// Reads a source, a settings file by its extension `toml`, or instructions by their name `AGENTS.md`.
     ///
     /// # Errors
     ///
     /// The file cannot be read, or is faulty as a whole.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        if path.file_name().is_some_and(|name| name == instructions::FILE_NAME) {
+            return instructions::subject(path);
+        }
         match path.extension().is_some_and(|extension| extension == SETTINGS) {
             true => Ok(Config::read(path)?.subject(path)),
             false => Ok(review(path)?.into()),

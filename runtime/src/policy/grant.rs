@@ -253,6 +253,16 @@ impl Grant {
     pub fn denied(&self) -> &[Denial] {
         &self.denied
     }
+
+    /// Returns `true` if a tool with this grant cannot serve its purpose: it declares that it needs folders or hosts, and it
+    /// is granted nothing at all.
+    pub fn is_useless_for(&self, tool: &Tool) -> bool {
+        let is_needed = |denial: &Denial| {
+            let kind = denial.capability.split_once(':').map_or(denial.capability.as_str(), |(kind, _)| kind);
+            ["read", "write", "net"].contains(&kind)
+        };
+        tool.requested.declared && self.denied.iter().any(is_needed) && self.granted().is_empty()
+    }
 }
 
 fn granted_folders(

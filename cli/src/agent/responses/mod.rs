@@ -23,7 +23,7 @@ const FORMAT: &str = "openai.responses";
 pub(super) const REASONING: &str = "reasoning.encrypted_content";
 /// Images that models accept, each with its first bytes. A server refuses the whole conversation if an image has another
 /// format.
-const IMAGES: [(&str, &[u8]); 4] =
+pub(super) const IMAGES: [(&str, &[u8]); 4] =
     [("image/png", b"\x89PNG"), ("image/jpeg", b"\xff\xd8\xff"), ("image/gif", b"GIF8"), ("image/webp", b"RIFF")];
 const DOCUMENT: (&str, &[u8]) = ("application/pdf", b"%PDF");
 

@@ -37,8 +37,9 @@ impl Session {
         Self { tasks: other.tasks.clone(), ..self }
     }
 
-    /// Returns the tools that the model is shown now, in the order of their sources: those that can be called and are
-    /// loaded, a search if others are deferred, and a reader if a long answer was stored.
+    /// Returns the tools that the model is shown now, in the order of their sources: those that can be called, are loaded
+    /// and are not [useless](crate::policy::Grant::is_useless_for) under their grant, a search if others are deferred, and a
+    /// reader if a long answer was stored.
     pub fn tools(&self) -> Vec<&Tool> {
         let mut has_hidden = false;
         let mut shown = Vec::new();
@@ -53,6 +54,7 @@ impl Session {
                 Body::Builtin(Builtin::TaskPoll | Builtin::TaskAwait) if !has_tasks => {}
                 _ if !callable => {}
                 _ if prepared.deferred && !self.memory.has_loaded(index) => has_hidden = true,
+                _ if !self.memory.has_loaded(index) && prepared.grant.is_useless_for(tool) => {}
                 body => {
                     has_tasks |= matches!(body, Body::Script(script) if script.background);
                     shown.push(tool);
