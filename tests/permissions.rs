@@ -51,12 +51,45 @@ fn a_flag_allows_asks_and_denies_and_a_denial_wins() {
 }
 
 #[test]
+fn a_class_asks_about_all_tools_that_write_or_destroy() {
+    let crib = Crib::new();
+    let tools = crate::crib::toolbox();
+    fs::write(crib.path("work/x"), "text").unwrap();
+    let decision = |tool: &str, arguments: Value, flags: &[&str]| {
+        let flags = [&["--tools", tools.to_str().unwrap()], flags].concat();
+        let line = crib.call(tool, &arguments, &flags);
+        line["receipt"]["decision"]["reason"].as_str().unwrap_or("none").to_owned()
+    };
+    let (read, rm) = (json!({"path": "x"}), json!({"path": "x"}));
+    let write = json!({"path": "y", "content": "text"});
+    let writes = ["--ask-tool=@writes", "--allow-write=work"];
+    assert_eq!(decision("calculate", json!({"expression": "1"}), &writes), "default");
+    assert_eq!(decision("fs_read_file", read, &writes), "default", "it is granted nothing to write");
+    assert_eq!(decision("fs_write_file", write.clone(), &writes), "nobody");
+    let destructive = ["--ask-tool=@destructive", "--allow-write=work"];
+    assert_eq!(decision("fs_rm", rm.clone(), &destructive), "nobody");
+    assert_eq!(decision("fs_rm", rm.clone(), &["--deny-tool=@destructive", "--allow-write=work"]), "rule");
+    assert!(crib.path("work/x").exists());
+    let allowed = [&destructive[..], &["--allow-tool=fs_rm"]].concat();
+    assert_eq!(decision("fs_rm", rm, &allowed), "rule", "an allowance of the tool answers");
+    for (flags, file) in [(&["--allow-tool=@writes"][..], ""), (&[], "[permissions]\nallow = [\"@writes\"]\n")] {
+        fs::write(crib.path("toolcrib.toml"), file).unwrap();
+        let ran = crib.run(&[&["call", "calculate", "{}", "--tools", tools.to_str().unwrap()], flags].concat());
+        assert!(
+            ran.code != Some(0) && ran.stderr.contains("`@writes`: a class of tools can be asked about"),
+            "{ran:?}"
+        );
+    }
+}
+
+#[test]
 fn a_wrong_pattern_is_wrong_use() {
     let crib = crib();
     for (flag, said) in [
         ("--allow-tool=echo(path", "the last `)` is missing"),
         ("--deny-tool=", "write it like `fs_*` or `fs_write_file(path=out/*)`"),
         ("--ask-tool=echo(path)", "`path` is not like `path=out/*`"),
+        ("--ask-tool=@all", "the classes of tools are `@destructive` and `@writes`"),
     ] {
         let ran = crib.run(&["call", "echo", "{}", flag]);
         assert_eq!(ran.code, Some(2), "{flag}: {ran:?}");

@@ -5,7 +5,7 @@
 //! ```toml
 //! [permissions]                # rules over calls; `--allow-tool`, `--ask-tool` and `--deny-tool` say the same
 //! allow = ["fs_read_*"]
-//! ask = ["fs_write_file(path=out/*)", "fs_rm"]
+//! ask = ["fs_write_file(path=out/*)", "fs_rm", "@destructive"]
 //! deny = ["fs_rm(path=*.git*)"]
 //!
 //! [masks]                      # named regular expressions, to which a tool's `redaction_policy_refs` refer
@@ -45,11 +45,11 @@ use regex::Regex;
 use serde_json::Value;
 use toolcrib::Scheduler;
 use toolcrib::call::Behavior;
-use toolcrib::policy::{Pattern, Rule};
+use toolcrib::policy::{Pattern, PatternError, Rule};
 use toolcrib::tool::SiblingFailure;
 
 use crate::input;
-use crate::parse::{duration, name_server, size};
+use crate::parse::{duration, name_server, not_allowed, size};
 use crate::render;
 use crate::trust::Trusted;
 
@@ -189,7 +189,11 @@ fn rules(mut table: Table<'_>) -> anyhow::Result<Vec<Rule>> {
     for behavior in [Behavior::Allow, Behavior::Ask, Behavior::Deny] {
         for field in table.take(behavior.as_str()).map_or(Ok(Vec::new()), Field::items)? {
             let pattern = field.read("a text such as \"fs_*\" or \"fs_rm(path=out/*)\"", |text| {
-                text.parse::<Pattern>().map_err(|error| error.to_string())
+                let pattern: Pattern = text.parse().map_err(|error: PatternError| error.to_string())?;
+                match behavior == Behavior::Allow && pattern.is_class() {
+                    true => Err(not_allowed(&pattern)),
+                    false => Ok(pattern),
+                }
             })?;
             rules.push(Rule::new(behavior, pattern, field.file()));
         }

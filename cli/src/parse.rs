@@ -1,7 +1,9 @@
-//! Parses values of flags and settings: times, sizes, counts and addresses of name servers.
+//! Parses values of flags and settings: times, sizes, counts, addresses of name servers, and patterns that allow.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+
+use toolcrib::policy::Pattern;
 
 /// Default port of a name server.
 const DNS_PORT: u16 = 53;
@@ -82,6 +84,11 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     Some((number.parse().ok()?, unit.trim()))
+}
+
+/// Message about a class of tools in an allow rule.
+pub(crate) fn not_allowed(class: &Pattern) -> String {
+    format!("`{}`: a class of tools can be asked about or denied, but not allowed; name the tools", class.as_str())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use toolcrib::call::Behavior;
 use toolcrib::policy::{Approvals, Pattern, PatternError, Rule};
 
 use crate::config::Config;
+use crate::parse::not_allowed;
 use crate::permission::PendingCalls;
 use crate::trust::Trusted;
 
@@ -18,9 +19,10 @@ const RULES: &str = "Rules for calls";
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct RuleFlags {
     /// Allow matching calls without asking; PATTERN is like `fs_*` or `fs_write_file(path=out/*)`
-    #[arg(long, value_name = "PATTERN", help_heading = RULES)]
+    #[arg(long, value_name = "PATTERN", value_parser = Patterns::of_names, help_heading = RULES)]
     allow_tool: Vec<Patterns>,
-    /// Ask for approval before matching calls; without a terminal they are denied
+    /// Ask for approval before matching calls; without a terminal they are denied. `@destructive` and `@writes` match all
+    /// tools that delete or overwrite, and all that may write in a granted folder
     #[arg(long, value_name = "PATTERN", help_heading = RULES)]
     ask_tool: Vec<Patterns>,
     /// Deny matching calls; overrides any --allow-* flag
@@ -95,6 +97,17 @@ impl Kept {
 #[derive(Debug, Clone)]
 struct Patterns(Vec<Pattern>);
 
+impl Patterns {
+    /// Parses patterns for an allow rule, which names tools.
+    fn of_names(text: &str) -> Result<Self, String> {
+        let patterns: Self = text.parse().map_err(|error: PatternError| error.to_string())?;
+        match patterns.0.iter().find(|pattern| pattern.is_class()) {
+            Some(class) => Err(not_allowed(class)),
+            None => Ok(patterns),
+        }
+    }
+}
+
 impl FromStr for Patterns {
     type Err = PatternError;
 
@@ -127,8 +140,10 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Patterns>().map(|list| list.0.len()), Ok(count), "{text}");
         }
-        for text in ["", "fs_rm,", "fs_rm(path", "a,(b)"] {
+        for text in ["", "fs_rm,", "fs_rm(path", "a,(b)", "@all"] {
             assert!(text.parse::<Patterns>().is_err(), "{text}");
         }
+        assert!(Patterns::of_names("fs_rm,@writes").is_err_and(|message| message.starts_with("`@writes`: a class")));
+        assert!(Patterns::of_names("fs_rm").is_ok() && "@writes".parse::<Patterns>().is_ok());
     }
 }

@@ -8,6 +8,7 @@
 //! applies if one of these readings matches; an allow rule applies if all of them match and the text has no `..`.
 
 mod argv;
+mod class;
 mod dead;
 mod pattern;
 
@@ -60,9 +61,11 @@ impl Rule {
         self.pattern.matches_tool(tool) && self.matches_arguments(None, None, arguments)
     }
 
-    /// Returns `true` if the rule matches the name of a tool or, unless it is an allow rule, one of its aliases.
+    /// Returns `true` if the rule matches the name of a tool or, unless it is an allow rule, one of its aliases or its
+    /// class, to which any tool may belong.
     fn matches_tool(&self, tool: &Tool) -> bool {
         match self.behavior {
+            _ if self.pattern.is_class() => self.behavior != Behavior::Allow,
             Behavior::Allow => self.pattern.matches_tool(&tool.name),
             _ => names(tool).any(|name| self.pattern.matches_tool(name)),
         }
@@ -126,7 +129,7 @@ impl Rules {
         let about = |behavior: Behavior| {
             let applies =
                 move |rule: &&Arc<Rule>| rule.matches_arguments(grant.root(), tool.parameters.as_ref(), arguments);
-            self.for_tool(behavior, tool).filter(applies)
+            self.for_tool(behavior, tool, grant).filter(applies)
         };
         if let Some(rule) = about(Behavior::Deny).next() {
             return RuleDecision::Deny(rule.clone());
@@ -137,13 +140,15 @@ impl Rules {
         RuleDecision::Ask(about(Behavior::Ask).cloned().collect())
     }
 
-    /// Rules of one behavior that match a tool, regardless of its arguments.
+    /// Rules of one behavior that match a tool with its grant, regardless of its arguments.
     fn for_tool<'a, 'b>(
         &'a self,
         behavior: Behavior,
         tool: &'b Tool,
+        grant: &'b Grant,
     ) -> impl Iterator<Item = &'a Arc<Rule>> + use<'a, 'b> {
-        self.0.iter().filter(move |rule| rule.behavior == behavior && rule.matches_tool(tool))
+        let is_member = move |rule: &Rule| rule.pattern.class.is_none_or(|class| class.includes(tool, grant));
+        self.0.iter().filter(move |rule| rule.behavior == behavior && rule.matches_tool(tool) && is_member(rule))
     }
 
     /// Finds a rule that denies every call of a tool.

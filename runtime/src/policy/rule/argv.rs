@@ -79,15 +79,15 @@ impl Rules {
         };
         // An allow rule for members of the input does not cover arguments of the program.
         let certain = |rule: &&Arc<Rule>| !command.is_opaque || !rule.names_other_than_argv() || rule.names_argv();
-        if self.for_tool(Behavior::Deny, tool).any(applies) {
+        if self.for_tool(Behavior::Deny, tool, grant).any(applies) {
             CommandDecision::Deny
-        } else if self.for_tool(Behavior::Deny, tool).any(may_apply) {
+        } else if self.for_tool(Behavior::Deny, tool, grant).any(may_apply) {
             CommandDecision::Undecidable
-        } else if self.for_tool(Behavior::Allow, tool).filter(certain).any(applies) {
+        } else if self.for_tool(Behavior::Allow, tool, grant).filter(certain).any(applies) {
             CommandDecision::Allow
-        } else if self.for_tool(Behavior::Ask, tool).any(applies) {
+        } else if self.for_tool(Behavior::Ask, tool, grant).any(applies) {
             CommandDecision::Ask
-        } else if self.for_tool(Behavior::Ask, tool).any(may_apply) {
+        } else if self.for_tool(Behavior::Ask, tool, grant).any(may_apply) {
             CommandDecision::Undecidable
         } else {
             CommandDecision::Allow

@@ -1,9 +1,11 @@
-//! Patterns for calls, written `NAME` or `NAME(ARGUMENT=PATTERN, …)`.
+//! Patterns for calls, written `NAME` or `NAME(ARGUMENT=PATTERN, …)`, where a class such as `@writes` can take the place of
+//! `NAME`.
 
 use std::str::FromStr;
 
 use crate::tool::{Glob, GlobError};
 
+use super::class::ToolClass;
 use super::resolve_path;
 
 /// Pattern for calls, by the name of the tool and by arguments.
@@ -11,6 +13,8 @@ use super::resolve_path;
 pub struct Pattern {
     pub(super) text: String,
     pub(super) tool: Glob,
+    /// Class of tools in place of a name.
+    pub(super) class: Option<ToolClass>,
     /// Globs for each argument: as written, and as the path that it means.
     pub(super) arguments: Vec<(String, Vec<Glob>)>,
 }
@@ -28,6 +32,12 @@ pub enum PatternError {
     /// The name of the tool is missing or malformed.
     #[error("`{pattern}`: write it like `fs_*` or `fs_write_file(path=out/*)`")]
     Name {
+        /// Text of the pattern.
+        pattern: String,
+    },
+    /// The class of tools is unknown.
+    #[error("`{pattern}`: the classes of tools are `@destructive` and `@writes`")]
+    Class {
         /// Text of the pattern.
         pattern: String,
     },
@@ -58,9 +68,15 @@ impl Pattern {
         &self.text
     }
 
-    /// Returns `true` if the name matches a tool of this name, with any arguments.
+    /// Returns `true` if the name matches a tool of this name, with any arguments. A class matches no name.
     pub fn matches_tool(&self, name: &str) -> bool {
-        self.tool.is_match(name)
+        !self.is_class() && self.tool.is_match(name)
+    }
+
+    /// Returns `true` for a class of tools, which a rule can ask about or deny, but not allow: the membership of a tool
+    /// depends on its definition and its grant.
+    pub fn is_class(&self) -> bool {
+        self.class.is_some()
     }
 }
 
@@ -80,6 +96,10 @@ impl FromStr for Pattern {
         if name.is_empty() || name.contains([' ', ',', '=', ')']) {
             return Err(PatternError::Name { pattern: pattern() });
         }
+        let class = ToolClass::parse(name);
+        if name.starts_with('@') && class.is_none() {
+            return Err(PatternError::Class { pattern: pattern() });
+        }
         let mut arguments = Vec::new();
         for part in split(list.unwrap_or_default()) {
             let Some((argument, glob)) = part.split_once('=') else {
@@ -98,7 +118,7 @@ impl FromStr for Pattern {
             }
             arguments.push((argument.trim().to_owned(), globs));
         }
-        Ok(Self { text: text.to_owned(), tool: parse_glob(name)?, arguments })
+        Ok(Self { text: text.to_owned(), tool: parse_glob(name)?, class, arguments })
     }
 }
 

@@ -1,0 +1,88 @@
+//! Classes of tools, which a pattern names with `@` in place of the name of a tool.
+
+use crate::policy::Grant;
+use crate::tool::{Access, Tool};
+
+/// Class of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ToolClass {
+    /// Tools that delete or overwrite, according to their definition.
+    Destructive,
+    /// Tools that may write in a granted folder, whatever their definition states.
+    Writes,
+}
+
+impl ToolClass {
+    /// Parses the name of a class with its `@`.
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        match name {
+            "@destructive" => Some(Self::Destructive),
+            "@writes" => Some(Self::Writes),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if a tool with this grant belongs to the class.
+    pub(super) fn includes(self, tool: &Tool, grant: &Grant) -> bool {
+        match self {
+            Self::Destructive => tool.interface.safety.is_destructive.value,
+            Self::Writes => grant.folders().iter().any(|folder| folder.access == Access::Write),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::Policy;
+    use crate::call::Behavior;
+    use crate::policy::rule::{Pattern, PatternError, RuleDecision, Rules};
+    use crate::policy::{Allowed, Permission, Rule};
+
+    /// Number of rules that ask about a call of a tool.
+    fn questions(rules: &Rules, tool: &Tool, allowed: &Allowed) -> usize {
+        let grant = Grant::new(tool, allowed, &HashMap::new()).unwrap();
+        match rules.decide(tool, &grant, &json!({"path": "x"})) {
+            RuleDecision::Ask(rules) => rules.len(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_class_holds_the_tools_with_its_property() {
+        let mut rules = Rules::default();
+        for pattern in ["@destructive", "@writes(path=x)"] {
+            rules.add(Rule::new(Behavior::Ask, pattern.parse().unwrap(), "test"));
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let granted = |permission| Allowed::resolve(&Policy::default().allow(permission)).unwrap();
+        let [reads, writes] =
+            [Permission::Read(folder.path().into()), Permission::Write(folder.path().into())].map(granted);
+        let plain = crate::tool::tests::plain("t");
+        assert_eq!(questions(&rules, &plain, &reads), 0);
+        assert_eq!(questions(&rules, &plain, &writes), 1);
+        let mut destructive = plain.clone();
+        destructive.interface.safety.is_destructive.value = true;
+        assert_eq!(questions(&rules, &destructive, &reads), 1);
+        assert_eq!(questions(&rules, &destructive, &writes), 2);
+    }
+
+    #[test]
+    fn a_class_only_restricts_and_is_no_name() {
+        let mut rules = Rules::default();
+        rules.add(Rule::new(Behavior::Allow, "@writes".parse().unwrap(), "test"));
+        rules.add(Rule::new(Behavior::Deny, "@destructive".parse().unwrap(), "test"));
+        let plain = crate::tool::tests::plain("t");
+        assert_eq!(questions(&rules, &plain, &Allowed::default()), 0, "neither allowed nor denied");
+        assert!(rules.blocks(&plain).is_none(), "the class depends on the tool");
+        let pattern: Pattern = "@writes".parse().unwrap();
+        assert!(pattern.is_class() && !pattern.matches_tool("t") && !pattern.matches_tool("@writes"));
+        for wrong in ["@", "@write", "@Writes", "@*", "@writes*"] {
+            assert!(matches!(wrong.parse::<Pattern>(), Err(PatternError::Class { .. })), "{wrong}");
+        }
+    }
+}
