@@ -218,8 +218,8 @@ fn list_shows_what_each_tool_may_use() {
     let table = crib.run(&["list"]);
     assert_eq!(table.code, Some(0), "{}", table.stderr);
     let lines: Vec<&str> = table.stdout.lines().collect();
-    assert!(lines[0].starts_with("NAME  GRANTED  SOURCE"), "{}", table.stdout);
-    assert!(lines[1].starts_with("echo  nothing  tools.json  Say it again"), "{}", table.stdout);
+    assert!(lines[0].starts_with("NAME  NEEDS       GRANTED  SOURCE"), "{}", table.stdout);
+    assert!(lines[1].starts_with("echo  undeclared  nothing  tools.json  Say it again"), "{}", table.stdout);
     assert!(!table.stdout.contains("And nothing else"), "only the first sentence: {}", table.stdout);
 
     let granted = |arguments: &[&str]| {

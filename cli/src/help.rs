@@ -1,6 +1,8 @@
 //! Length of the help: `-h` shows the options that most calls need, `--help` shows all of them with details and examples.
 //! Also the advice about an unknown command.
 
+use std::ffi::OsString;
+
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command, Error};
@@ -36,6 +38,26 @@ const RARE: [&str; 18] = [
     "print-messages",
     "context",
 ];
+/// Options of `run -h`, each with a text of one line: the help of a command with so many options fits a small terminal only
+/// as a short list.
+const BRIEF: [(&str, &str); 14] = [
+    ("text", "The prompt, or `-` for standard input"),
+    ("attach", "Add a text file or an image to the prompt"),
+    ("load_messages", "Continue the conversation saved in this file"),
+    ("save_messages", "Save the conversation to this file"),
+    ("base_url", "Base URL of the server [env: OAI_BASE_URL]"),
+    ("model", "Name of the model [env: OAI_MODEL]"),
+    ("max_steps", "Maximum requests to the model"),
+    ("json", "Print one JSON event per line"),
+    ("quiet", "Print the answer alone"),
+    ("tools", "Source of tools [default: ./tools.json]"),
+    ("allow_read", "Allow tools to read these folders"),
+    ("allow_write", "Allow tools to read and write these folders"),
+    ("allow_net", "Allow requests to these hosts"),
+    ("ask_tool", "Ask before matching calls, such as `@destructive`"),
+];
+/// Command with a brief `-h`.
+const RUN: &str = "run";
 /// Number of options above which `-h` is shortened.
 const MAX_OPTIONS: usize = 20;
 const MORE: &str = "This is a selection. All options, their details and examples: --help";
@@ -49,6 +71,21 @@ pub(crate) fn shorten(command: Command) -> Command {
         }
         command.mut_args(|option| if is_rare(&option) { option.hide_short_help(true) } else { option }).after_help(MORE)
     })
+}
+
+/// Reduces `run -h` to [`BRIEF`], without headings, if `arguments` ask for it. The headings of `--help` stay.
+pub(crate) fn brief(command: Command, arguments: impl IntoIterator<Item = OsString>) -> Command {
+    let mut arguments = arguments.into_iter().skip(1);
+    let is_asked = arguments.next().is_some_and(|name| name == RUN) && arguments.any(|argument| argument == "-h");
+    if !is_asked {
+        return command;
+    }
+    let reduce = |option: Arg| match BRIEF.iter().find(|(id, _)| option.get_id() == *id) {
+        Some((_, text)) => option.help(*text).help_heading(None::<&'static str>).hide_short_help(false),
+        None => option.hide_short_help(true),
+    };
+    let command = command.mut_args(|option| option.hide_short_help(true));
+    command.mut_subcommand(RUN, |run| run.mut_args(reduce))
 }
 
 /// Adds the command for a call to an error about an unknown command, which may be the name of a tool. `first` is the first

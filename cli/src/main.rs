@@ -81,7 +81,8 @@ struct Cli {
 impl Cli {
     /// Reads the command line; ends the program after help, and after a usage error with code 2.
     fn read() -> Self {
-        let matches = help::shorten(Self::command()).try_get_matches();
+        let command = help::brief(help::shorten(Self::command()), std::env::args_os());
+        let matches = command.try_get_matches();
         let first = std::env::args_os().nth(1).and_then(|name| name.into_string().ok());
         let matches = matches.unwrap_or_else(|error| help::advise(error, first.as_deref()).exit());
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())

@@ -66,7 +66,15 @@ fn short_help_fits_a_screen_and_points_to_the_long_one() {
     for option in ["--model", "--tools", "--allow-read", "--allow-write", "--allow-net"] {
         assert!(short.contains(option), "{option} in {short}");
     }
+    let narrow = Ran::from(crib.toolcrib(&["run", "-h"]).env("COLUMNS", "80").output().unwrap()).stdout;
+    assert!(narrow.lines().count() <= 24 && narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
     let long = crib.run(&["run", "--help"]).stdout;
+    for heading in ["Messages:", "Model:", "Output:", "Tools:", "Limits:", "Rules for calls:", "General:"] {
+        assert!(
+            !short.contains(heading) && long.contains(&format!("\n{heading}\n")),
+            "{heading} only in the long help"
+        );
+    }
     for option in ["--deny-read", "--max-memory", "--audit-dir", "--allow-tool", "--http-retries", "--dry-run"] {
         assert!(!short.contains(option) && long.contains(option), "{option} only in the long help");
     }

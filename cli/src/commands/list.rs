@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use toolcrib::tool::{Glob, HookPoint, HookScope, Limits, ScriptedHook};
+use toolcrib::policy::named_requests;
+use toolcrib::tool::{FileRequest, Glob, HookPoint, HookScope, Limits, NetworkRequest, ScriptedHook};
 use toolcrib::{Availability, Runtime, Tool};
 
 use crate::builtin;
@@ -18,7 +19,7 @@ Examples:
   toolcrib list --tools builtin
   toolcrib list --all --tools .
   toolcrib list --json | jq -r '.[].name'";
-const HEADINGS: [&str; 4] = ["NAME", "GRANTED", "SOURCE", "DESCRIPTION"];
+const HEADINGS: [&str; 5] = ["NAME", "NEEDS", "GRANTED", "SOURCE", "DESCRIPTION"];
 const DISABLED_HEADINGS: [&str; 4] = ["DISABLED", "REASON", "SOURCE", "DESCRIPTION"];
 const RENAMED_HEADINGS: [&str; 2] = ["NAME", "NAME FOR MCP CLIENTS"];
 const HOOK_HEADINGS: [&str; 5] = ["HOOK", "EVENT", "MATCHES", "SCOPE", "SOURCE"];
@@ -34,7 +35,8 @@ pub(crate) struct Args {
     /// Also list tools disabled by a rule, their definition or a policy, with the reason, and the permissions of hooks
     #[arg(long)]
     all: bool,
-    /// Print a JSON array, one object per tool, each with its `hooks` and, if MCP clients see another name, its `mcpName`;
+    /// Print a JSON array, one object per tool, each with what it `needs` (`null` if undeclared), its `hooks` and, if MCP
+    /// clients see another name, its `mcpName`;
     /// with --all also one per hook, with an `event`
     #[arg(long)]
     json: bool,
@@ -91,6 +93,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
 
 fn tool_record(runtime: &Runtime, tool: &Tool, names: &Names) -> Value {
     let mut record = record(runtime, tool, granted(runtime, tool));
+    record["needs"] = tool.requested.declared.then(|| needs(tool)).into();
     if let Some(name) = renamed(tool, names) {
         record["mcpName"] = json!(name);
     }
@@ -154,8 +157,24 @@ fn hook_record(runtime: &Runtime, hook: &ScriptedHook) -> Value {
     record
 }
 
-fn row(runtime: &Runtime, tool: &Tool) -> [String; 4] {
-    [render::one_line(&tool.name), permissions(&granted(runtime, tool)), source(tool), first_sentence(tool)]
+fn row(runtime: &Runtime, tool: &Tool) -> [String; 5] {
+    let needs = if tool.requested.declared { permissions(&needs(tool)) } else { "undeclared".to_owned() };
+    let granted = permissions(&granted(runtime, tool));
+    [render::one_line(&tool.name), needs, granted, source(tool), first_sentence(tool)]
+}
+
+/// Returns the capabilities that a tool requests, with and without names.
+fn needs(tool: &Tool) -> Vec<String> {
+    let requested = &tool.requested;
+    let files = match &requested.files {
+        FileRequest::Workspace(access) => Some(access.as_str().to_owned()),
+        _ => None,
+    };
+    let network = (requested.network == NetworkRequest::Workspace).then(|| "net".to_owned());
+    let services = [("exec", &requested.exec), ("call", &requested.tools)];
+    let services = services.into_iter().filter(|(_, names)| names.iter().any(Glob::is_everything));
+    let named = named_requests(tool).into_iter().filter(|request| !request.starts_with("limit:"));
+    files.into_iter().chain(network).chain(services.map(|(name, _)| name.to_owned())).chain(named).collect()
 }
 
 fn hook_row(hook: &ScriptedHook) -> [String; 5] {
