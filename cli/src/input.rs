@@ -46,7 +46,8 @@ pub(crate) async fn piped(max: u64) -> io::Result<Option<String>> {
     read.await.map(Some)
 }
 
-/// Returns `true` if standard input is a pipe, a socket or a regular file, rather than a terminal or `/dev/null`.
+/// Returns `true` if standard input is a pipe or a regular file, as a shell passes data. A socket is none: programs that start
+/// others pass one and may never close it.
 pub(crate) fn is_data() -> bool {
     system::is_data()
 }
@@ -78,7 +79,7 @@ mod system {
     pub(super) fn is_data() -> bool {
         let input = io::stdin().as_fd().try_clone_to_owned().map(File::from);
         let kind = input.and_then(|input| input.metadata()).map(|input| input.file_type());
-        kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket() || kind.is_file())
+        kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file())
     }
 }
 
