@@ -7,6 +7,7 @@ mod answering;
 #[cfg(target_os = "linux")]
 mod asking;
 mod dead;
+mod elsewhere;
 mod hints;
 mod pending;
 mod program;

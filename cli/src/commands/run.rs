@@ -4,9 +4,11 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::{Map, Value, json};
+use toolcrib::policy::Approver;
 use toolcrib::{Availability, Builder, Runtime, Tool};
 
 use crate::agent::briefing::briefing;
@@ -23,8 +25,9 @@ use crate::agent::unsent::unsent_hint;
 use crate::agent::{Agent, RequestOptions};
 use crate::door::Door;
 use crate::instructions::trusted_instructions;
-use crate::options::{RecordsFolder, Sources};
-use crate::render;
+use crate::options::{RecordsFolder, Sources, duration};
+use crate::permission::WaitingApprover;
+use crate::render::{self, Advice};
 use crate::telemetry::{Root, TelemetryOptions};
 
 const EXAMPLES: &str = "\
@@ -56,7 +59,10 @@ Exit status: 0 the model answered, 1 it did not, 2 usage error, 130 interrupted,
 terminated.";
 
 const OUTPUT: &str = "Output";
+const APPROVALS: &str = "Approvals";
 const INSTEAD: &str = "Print instead of running";
+/// Maximum time for which a call waits for an answer.
+const MAX_APPROVAL_WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// Run an agent: a model that calls the tools until it answers.
 ///
@@ -79,9 +85,6 @@ pub(crate) struct Args {
     /// Print one JSON event per line instead of the answer
     #[arg(long, help_heading = OUTPUT)]
     json: bool,
-    /// With --json, read the answers to `permission_asked` events from standard input, one JSON object a line
-    #[arg(long, requires = "json", help_heading = OUTPUT)]
-    answers: bool,
     /// Also show the standard error of tools, and do not truncate
     #[arg(long, short, conflicts_with = "quiet", help_heading = OUTPUT)]
     verbose: bool,
@@ -107,6 +110,14 @@ pub(crate) struct Args {
     /// Print the settings and the source of each, with the key masked
     #[arg(long, help_heading = INSTEAD)]
     print_config: bool,
+
+    /// With --json, read the answers to `permission_asked` events from standard input, one JSON object a line
+    #[arg(long, requires = "json", help_heading = APPROVALS)]
+    answers: bool,
+    /// Let each call that needs approval wait this long, at most `1h`, for `toolcrib approvals allow` or `deny` in another
+    /// terminal
+    #[arg(long, value_name = "TIME", value_parser = approval_wait, conflicts_with = "answers", help_heading = APPROVALS)]
+    wait_approval: Option<Duration>,
 
     #[command(flatten)]
     records: RecordsFolder,
@@ -152,7 +163,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         let builder = builder.application("run", Map::from_iter([("model".to_owned(), json!(model))]));
         let builder = args.opening.keep_apart(door.attach(builder));
         let builder = args.model.script.iter().fold(builder, Builder::protect);
-        let builder = approver.into_iter().fold(builder, |builder, approver| builder.approver(Arc::new(approver)));
+        let builder = approver.into_iter().fold(builder, Builder::approver);
         builder.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities)
     };
     let runtime = runtime(&args.sources, &settings, with)?;
@@ -197,10 +208,25 @@ impl Args {
         Ok(RequestOptions { api, custom_tools, model, sampling, stream, max_steps: self.model.max_steps })
     }
 
-    /// Starts to read answers from standard input. A dry run asks nothing.
-    fn approver(&self) -> anyhow::Result<Option<ProgramApprover>> {
-        let start = || ProgramApprover::start(self.sources.rules.kept.file());
-        (self.answers && !self.dry_run).then(start).transpose().context("cannot read answers from standard input")
+    /// Returns the approver that takes the place of the terminal, if any. A dry run asks nothing.
+    fn approver(&self) -> anyhow::Result<Option<Arc<dyn Approver>>> {
+        let approvals = || self.sources.rules.kept.file();
+        match (self.answers, self.wait_approval) {
+            _ if self.dry_run => Ok(None),
+            (true, _) => {
+                let approver =
+                    ProgramApprover::start(approvals()).context("cannot read answers from standard input")?;
+                Ok(Some(Arc::new(approver)))
+            }
+            (false, Some(max_wait)) => {
+                let calls = self.sources.rules.kept.pending().ok_or_else(|| {
+                    let message = "no file for the calls that wait: no home directory was found";
+                    Advice::new(message, "set one with `--pending FILE`")
+                })?;
+                Ok(Some(Arc::new(WaitingApprover::new(calls, approvals(), max_wait))))
+            }
+            (false, None) => Ok(None),
+        }
     }
 
     /// Opens traces, records and media. A dry run opens no folder.
@@ -220,6 +246,14 @@ impl Args {
             _ => Audience::Person(Detail::Trace),
         };
         Report::new(audience, self.debug, settings.secrets()).naming(self.sources.deny_flags())
+    }
+}
+
+/// Parses the time for which a call waits for an answer: calls in the file of pending calls expire after an hour.
+fn approval_wait(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        wait if wait <= MAX_APPROVAL_WAIT => Ok(wait),
+        _ => Err(format!("`{text}` is too long: a call waits at most `1h`")),
     }
 }
 

@@ -12,7 +12,9 @@ mod typed;
 
 pub(crate) use denial::denial_hints;
 pub(crate) use deny_flags::DenyFlags;
-pub(crate) use pending::{PendingApprover, PendingCall, PendingCalls, WaitingCallback, pending_refusal};
+pub(crate) use pending::{
+    PendingApprover, PendingCall, PendingCalls, WaitingApprover, WaitingCallback, pending_refusal,
+};
 pub(crate) use person::{TerminalApprover, store_approval};
 pub(crate) use refusal::hint;
 

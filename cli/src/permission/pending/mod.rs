@@ -9,6 +9,7 @@
 mod approver;
 mod call;
 mod id;
+mod waiting;
 
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,7 @@ use call::PendingAnswer;
 
 pub(crate) use approver::{PendingApprover, WaitingCallback, pending_refusal};
 pub(crate) use call::PendingCall;
+pub(crate) use waiting::WaitingApprover;
 
 /// Maximum number of calls in the file. A new call replaces the oldest one without an answer; calls with an answer stay until
 /// the answer is used or expires.
