@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use toolcrib::delegate::Task;
 use toolcrib::{Delegate, HandlerError, Runtime, Session, WeakRuntime};
 
+use super::briefing::briefing;
 use super::conversation::{Conversation, Message, Role};
 use super::event::{Ending, Subagent};
 use super::hooks::Blocked;
@@ -66,7 +67,8 @@ impl Agents {
         let below = Subagent { depth: task.depth, agent: begun.fetch_add(1, Relaxed) + 1 };
         let options = RequestOptions { max_steps, stream: false, ..options.clone() };
         let session = runtime.session_for(&task);
-        let agent = Agent::new(session, model, options, opening(task), report.below(below));
+        let conversation = opening(task).with_briefing(briefing(&runtime, &session, None));
+        let agent = Agent::new(session, model, options, conversation, report.below(below));
         match agent.run().await {
             Ok((Ending::Answer, answer)) => Ok(Value::String(answer.unwrap_or_default())),
             Ok((Ending::MaxSteps, _)) => Err(format!("the agent did not answer within {max_steps} steps").into()),
