@@ -165,6 +165,8 @@ mod tests {
         ] {
             assert_eq!(kind(bytes), wanted, "{bytes:?}");
         }
+        let long_name = judged(&"n".repeat(MAX_NAME + 1), b"text".to_vec());
+        assert!(matches!(long_name, Ok(Attachment::Text { name, .. }) if name.chars().count() == MAX_NAME));
         let long = vec![b'a'; usize::try_from(MAX_TEXT).unwrap() + 1];
         assert!(judged("a", long).unwrap_err().contains("larger than the 1048576 bytes allowed"));
     }
